@@ -1,0 +1,65 @@
+// What a fresh clone lacks, installed before anything else runs. Node's own modules only: nothing else is there yet.
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const root = fileURLToPath(new URL('..', import.meta.url))
+const at = (...parts) => join(root, ...parts)
+const changedAt = (path) => (existsSync(path) ? statSync(path).mtimeMs : 0)
+
+/** Runs a command with its output on standard error, so that standard output stays the product's own. */
+function run(command, args, options = {}) {
+  const done = spawnSync(command, args, { cwd: root, stdio: ['ignore', 2, 2], ...options })
+  return done.status === 0
+}
+
+function stop(message) {
+  process.stderr.write(`${message}\n`)
+  process.exit(1)
+}
+
+/** The packages of package-lock.json, unless node_modules already holds them. */
+export function ensurePackages() {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+  if (major < 20 || (major === 20 && minor < 19)) stop(`Node.js 20.19 or newer is needed; this is ${process.version}.`)
+  if (changedAt(at('node_modules', '.package-lock.json')) >= changedAt(at('package-lock.json'))) return
+  process.stderr.write('Installing packages …\n')
+  if (!run('npm', ['ci', '--loglevel=error'])) stop('npm ci failed: see above.')
+  const now = new Date()
+  utimesSync(at('node_modules', '.package-lock.json'), now, now)
+}
+
+function newestSource(folder) {
+  let newest = 0
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))
+    if (entry.isFile()) newest = Math.max(newest, statSync(join(entry.parentPath ?? entry.path, entry.name)).mtimeMs)
+  return newest
+}
+
+/** dist/, unless it is newer than every source file. */
+export function ensureBuild() {
+  const built = at('dist', '.built')
+  const sources = Math.max(newestSource(at('src')), changedAt(at('tsconfig.json')), changedAt(at('package-lock.json')))
+  if (changedAt(built) > sources) return
+  process.stderr.write('Building …\n')
+  rmSync(at('dist'), { recursive: true, force: true })
+  if (!run(process.execPath, [at('node_modules', 'typescript', 'bin', 'tsc'), '-p', 'src']))
+    stop('The build failed: see above.')
+  writeFileSync(built, '')
+}
+
+/** The programs of Debian that the tests run for real: Redis and Chromium. */
+export function ensurePrograms() {
+  const missing = Object.entries({ 'redis-server': 'redis-server', chromium: 'chromium' })
+    .filter(([program]) => spawnSync('sh', ['-c', `command -v ${program}`]).status !== 0)
+    .map(([, debianPackage]) => debianPackage)
+  if (missing.length === 0) return
+  const byHand = `apt-get update && apt-get install -y ${missing.join(' ')}`
+  const mayInstall = process.getuid?.() === 0 && spawnSync('sh', ['-c', 'command -v apt-get']).status === 0
+  if (!mayInstall) stop(`The tests need ${missing.join(' and ')}. As root, run:\n  ${byHand}`)
+  process.stderr.write(`Installing ${missing.join(' and ')} …\n`)
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  if (!run('sh', ['-c', byHand.replace('install -y', 'install -y -qq --no-install-recommends')], { env }))
+    stop(`Installing ${missing.join(' and ')} failed. As root, run:\n  ${byHand}`)
+}

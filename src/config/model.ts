@@ -1,0 +1,191 @@
+import type { ClaimPath, Claims, ClaimTemplate } from '../core/claims.ts'
+import type { PathPattern } from '../core/path-pattern.ts'
+
+/** A checked configuration. Names in camelCase are ours; wire values keep the spelling of their specification. */
+export interface GatewayConfig {
+  readonly version: 1
+  /** The file it came from, as it was named on the command line. */
+  readonly file: string
+  readonly listen: ListenConfig
+  /** Health and readiness, on an address of its own; absent when not configured. */
+  readonly admin: Address | undefined
+  /** Where browsers reach the gateway: an origin, without path. */
+  readonly externalUrl: URL
+  /** All of the gateway's own URLs lie below it; starts and ends in `/`. */
+  readonly reservedPrefix: string
+  /** The peers whose `X-Forwarded-*` is believed. */
+  readonly trustedProxies: readonly Subnet[]
+  /** How many processes share the port; 1 with the memory store. */
+  readonly workers: number
+  readonly provider: ProviderConfig
+  readonly session: SessionConfig
+  readonly upstreams: readonly UpstreamConfig[]
+  readonly limits: LimitsConfig
+  readonly shutdown: { readonly drainTimeoutMs: number }
+  readonly log: { readonly level: LogLevel }
+}
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+export interface ListenConfig extends Address {
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
+}
+
+export interface Subnet {
+  readonly address: string
+  readonly prefix: number
+  readonly family: 'ipv4' | 'ipv6'
+}
+
+export interface LimitsConfig {
+  /** All header lines of a request together, in bytes. */
+  readonly headerBytes: number
+  /** How long a client may take to send its header lines. */
+  readonly headersTimeoutMs: number
+  /** How long a client may pause while it sends a body. */
+  readonly bodyIdleTimeoutMs: number
+}
+
+/** The JWS algorithms an ID Token or Logout Token may be signed with. `none` and HMAC are not among them, ever. */
+export const signingAlgorithms = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+] as const
+export type SigningAlgorithm = (typeof signingAlgorithms)[number]
+
+export interface ProviderConfig {
+  readonly issuer: string
+  readonly client_id: string
+  readonly client_secret: string
+  readonly token_endpoint_auth_method: 'client_secret_basic' | 'client_secret_post'
+  readonly scopes: readonly string[]
+  /** Parameters added to each authorization request, for example `prompt` or `acr_values`. */
+  readonly authorizationParams: Readonly<Record<string, string>>
+  /** Short names for claims with long ones. */
+  readonly claims: Readonly<Record<string, string>>
+  /** The one algorithm that this client is registered with; absent: RS256, or the only one the provider announces. */
+  readonly id_token_signed_response_alg: SigningAlgorithm | undefined
+  readonly clockToleranceMs: number
+  /** How long a call to the provider may take. */
+  readonly timeoutMs: number
+  /** Certificate authorities (PEM) that are trusted for the provider in addition to the usual ones. */
+  readonly ca: string | undefined
+}
+
+export interface SessionConfig {
+  /** 32 bytes each: the first seals, all open. */
+  readonly keys: readonly Buffer[]
+  readonly store: StoreConfig
+  readonly idleTimeoutMs: number
+  readonly absoluteTimeoutMs: number
+  /** How long before the access token expires it is refreshed. */
+  readonly refreshBeforeMs: number
+  /** How often userinfo is read while a session is used; absent: only at sign-in and at refresh. */
+  readonly pollUserinfoMs: number | undefined
+  readonly cookie: SessionCookieConfig
+}
+
+export interface SessionCookieConfig {
+  readonly name: string
+  readonly secure: boolean
+  readonly sameSite: 'lax' | 'strict'
+}
+
+export type StoreConfig = { readonly kind: 'memory'; readonly maxSessions: number } | RedisStoreConfig
+
+export interface RedisStoreConfig {
+  readonly kind: 'redis'
+  readonly url: URL
+  readonly username: string | undefined
+  readonly password: string | undefined
+  /** Certificate authorities (PEM) for `rediss:`. */
+  readonly ca: string | undefined
+  readonly keyPrefix: string
+  readonly timeoutMs: number
+}
+
+export interface UpstreamConfig {
+  readonly name: string
+  /** Host names in lower case, without port; empty: any host. */
+  readonly hosts: readonly string[]
+  /** The upstream serves this path and all below it; starts and ends in `/`. The longest one wins. */
+  readonly path: string
+  readonly url: URL
+  /** Its own `external_url`, or the gateway's. */
+  readonly externalUrl: URL
+  /** Which `Host` the upstream is told: the one the client named, or the upstream's own. */
+  readonly hostHeader: 'client' | 'upstream'
+  readonly headers: readonly HeaderConfig[]
+  readonly rules: readonly RuleConfig[]
+  readonly logout: { readonly paths: readonly PathPattern[]; readonly cookies: readonly string[] }
+  readonly connectTimeoutMs: number
+  /** How long the upstream may take until its answer begins. */
+  readonly responseTimeoutMs: number
+  /** How long a body may pause, either way, in milliseconds; 0: for ever. Event streams and WebSockets may pause for ever. */
+  readonly idleTimeoutMs: number
+  readonly maxConnections: number
+  /** Certificate authorities (PEM) for an `https:` upstream. */
+  readonly ca: string | undefined
+  readonly tests: readonly EmbeddedTest[]
+}
+
+export type HeaderEncoding = 'utf8' | 'latin1' | 'percent' | 'base64' | 'rfc8187'
+
+export interface HeaderConfig {
+  /** As it was written; `[A-Za-z0-9-]` only. */
+  readonly name: string
+  readonly template: ClaimTemplate
+  /** What stands between the members of a list. */
+  readonly join: string
+  readonly encode: HeaderEncoding
+  readonly maxBytes: number
+  /** Without a value the request is refused; otherwise the header is absent. */
+  readonly required: boolean
+}
+
+export interface RuleConfig {
+  readonly path: PathPattern
+  /** Absent: any method. */
+  readonly methods: readonly string[] | undefined
+  readonly access: 'public' | 'optional' | 'signed_in'
+  readonly unauthenticated: 'auto' | 'redirect' | '401'
+  /** All of them have to be met. */
+  readonly require: readonly RequirementConfig[]
+}
+
+export interface RequirementConfig {
+  readonly claim: ClaimPath
+  /** As it was written, for messages. */
+  readonly claimText: string
+  readonly any_of: readonly string[] | undefined
+  readonly all_of: readonly string[] | undefined
+  readonly none_of: readonly string[] | undefined
+}
+
+export type ExpectedOutcome = 'pass' | 'sign_in' | 'unauthorized' | 'forbidden' | 'no_route'
+
+/** A test that stands beside the rules: as whom, what, and what is to come of it. */
+export interface EmbeddedTest {
+  /** The place in the file, `FILE:LINE:COLUMN`. */
+  readonly place: string
+  /** Absent: nobody is signed in. */
+  readonly as: Claims | undefined
+  readonly method: string
+  readonly path: string
+  readonly expect: ExpectedOutcome
+  /** Headers the upstream must get, by name; `null`: must not get. */
+  readonly headers: Readonly<Record<string, string | null>>
+}

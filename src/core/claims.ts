@@ -1,0 +1,75 @@
+export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [name: string]: JsonValue }
+
+/** Claims about a person, as the provider spelt them. */
+export type Claims = { readonly [name: string]: JsonValue }
+
+/** A step into a claim's value: a member's name, or the index of an array's element. */
+export type ClaimPath = readonly (string | number)[]
+
+const step = /^(?:"((?:[^"\\]|\\.)+)"|([^."[\]{}\s]+))|^\[(\d{1,4})\]/
+
+/**
+ * Reads `fields.costCentre`, `"https://id.example.com/claims/fields".groups[0]`.
+ * @throws {SyntaxError} names what is wrong, and at which character (from 1)
+ */
+export function parseClaimPath(text: string): ClaimPath {
+  const path: (string | number)[] = []
+  let at = 0
+  while (at < text.length) {
+    const indexed = text[at] === '['
+    if (path.length > 0 && !indexed) {
+      if (text[at] !== '.') throw new SyntaxError(`"." or "[" expected at character ${at + 1} of "${text}"`)
+      at += 1
+    }
+    const found = step.exec(text.slice(at))
+    if (!found || (path.length === 0 && indexed))
+      throw new SyntaxError(`a claim's name expected at character ${at + 1} of "${text}"`)
+    const [whole, quoted, plain, index] = found
+    path.push(index !== undefined ? Number(index) : (plain ?? (quoted ?? '').replaceAll(/\\(.)/g, '$1')))
+    at += whole.length
+  }
+  if (path.length === 0) throw new SyntaxError('a claim path is empty')
+  return path
+}
+
+/** The value at a path, or `undefined`. Only own members count: `__proto__` and `constructor` lead nowhere. */
+export function readClaim(claims: Claims, path: ClaimPath): JsonValue | undefined {
+  let value: JsonValue | undefined = claims
+  for (const name of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
+    value = (value as Record<string | number, JsonValue>)[name]
+  }
+  return value
+}
+
+/** A header's value in the making: literal text and claims in turn. One claim alone is a template of one part. */
+export type ClaimTemplate = readonly (string | ClaimPath)[]
+
+/**
+ * Reads `{given_name} {family_name}`; `{{` and `}}` stand for the braces themselves.
+ * @throws {SyntaxError} names what is wrong
+ */
+export function parseClaimTemplate(text: string): ClaimTemplate {
+  const parts: (string | ClaimPath)[] = []
+  let literal = ''
+  for (let at = 0; at < text.length; at++) {
+    const here = text[at]
+    if ((here === '{' || here === '}') && text[at + 1] === here) {
+      literal += here
+      at += 1
+    } else if (here === '{') {
+      const end = text.indexOf('}', at)
+      if (end < 0) throw new SyntaxError(`"{" at character ${at + 1} of "${text}" is never closed`)
+      if (literal !== '') parts.push(literal)
+      literal = ''
+      parts.push(parseClaimPath(text.slice(at + 1, end).trim()))
+      at = end
+    } else if (here === '}') {
+      throw new SyntaxError(`"}" at character ${at + 1} of "${text}" closes nothing; write "}}" for a brace`)
+    } else {
+      literal += here
+    }
+  }
+  if (literal !== '') parts.push(literal)
+  return parts
+}

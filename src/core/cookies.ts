@@ -1,0 +1,57 @@
+/** How a cookie is set. Deleting uses the very same attributes, or the browser keeps it (RFC 6265 §5.3). */
+export interface CookieAttributes {
+  readonly name: string
+  readonly secure: boolean
+  readonly sameSite: 'lax' | 'strict'
+}
+
+/** The value of the named cookie in a `Cookie` header; a name that stands there twice counts as absent, for nobody knows which is meant. */
+export function readCookie(header: string | undefined, name: string): string | undefined {
+  let value: string | undefined
+  for (const pair of pairs(header)) {
+    if (nameOf(pair) !== name) continue
+    if (value !== undefined) return undefined
+    value = pair.slice(pair.indexOf('=') + 1).trim()
+  }
+  return value
+}
+
+/** The names of all cookies in a `Cookie` header that start with `prefix`. */
+export function cookieNames(header: string | undefined, prefix: string): string[] {
+  return pairs(header)
+    .map(nameOf)
+    .filter((name) => name.startsWith(prefix))
+}
+
+/** A `Cookie` header without the cookies that `drop` names, byte for byte otherwise; `undefined` when nothing is left. */
+export function withoutCookies(header: string, drop: (name: string) => boolean): string | undefined {
+  const kept = pairs(header).filter((pair) => !drop(nameOf(pair)))
+  return kept.length > 0 ? kept.map((pair) => pair.trim()).join('; ') : undefined
+}
+
+/** A `Set-Cookie` value; without `maxAge` (seconds) the cookie lives as long as the browser. */
+export function setCookie(cookie: CookieAttributes, value: string, maxAge?: number): string {
+  const parts = [
+    `${cookie.name}=${value}`,
+    'Path=/',
+    'HttpOnly',
+    `SameSite=${cookie.sameSite === 'strict' ? 'Strict' : 'Lax'}`,
+  ]
+  if (cookie.secure) parts.push('Secure')
+  if (maxAge !== undefined) parts.push(`Max-Age=${maxAge}`)
+  return parts.join('; ')
+}
+
+/** A `Set-Cookie` value that deletes the cookie. */
+export function expireCookie(cookie: CookieAttributes): string {
+  return setCookie(cookie, '', 0)
+}
+
+function pairs(header: string | undefined): string[] {
+  return header === undefined ? [] : header.split(';').filter((pair) => pair.trim() !== '')
+}
+
+function nameOf(pair: string): string {
+  const end = pair.indexOf('=')
+  return (end < 0 ? pair : pair.slice(0, end)).trim()
+}

@@ -1,0 +1,32 @@
+/** A pattern of a rule: `*` matches one segment, and everything below at the end (`/public/*` matches `/public` and `/public/a/b`). */
+export interface PathPattern {
+  readonly text: string
+  readonly segments: readonly string[]
+  /** Ends in `*`: matches everything below. */
+  readonly below: boolean
+}
+
+/** @throws {SyntaxError} names what is wrong */
+export function parsePathPattern(text: string): PathPattern {
+  if (!text.startsWith('/')) throw new SyntaxError(`a path starts with "/": "${text}"`)
+  if (/[?#\\%;\s]|[^\x21-\x7e]/.test(text))
+    throw new SyntaxError(`a path has no query, no percent-encoding, no ";" and no space: "${text}"`)
+  const segments = text.slice(1).split('/')
+  if (segments.some((segment) => segment === '.' || segment === '..'))
+    throw new SyntaxError(`a path has no "." or ".." segment: "${text}"`)
+  if (segments.slice(0, -1).includes('')) throw new SyntaxError(`a path has no "//": "${text}"`)
+  const partial = segments.find((segment) => segment.includes('*') && segment !== '*' && segment !== '**')
+  if (partial !== undefined)
+    throw new SyntaxError(`"*" stands for a whole segment, not for a part of one: "${partial}" in "${text}"`)
+  const last = segments.at(-1)
+  const below = last === '*' || last === '**'
+  if (segments.slice(0, -1).includes('**')) throw new SyntaxError(`"**" may only stand at the end: "${text}"`)
+  return { text, segments: below ? segments.slice(0, -1) : segments, below }
+}
+
+/** Whether a pattern matches the segments of a canonical path (`/a/b` → `['a', 'b']`, `/` → `['']`). */
+export function matchesPath(pattern: PathPattern, segments: readonly string[]): boolean {
+  const wanted = pattern.segments
+  if (pattern.below ? segments.length < wanted.length : segments.length !== wanted.length) return false
+  return wanted.every((segment, index) => segment === segments[index] || (segment === '*' && segments[index] !== ''))
+}

@@ -1,0 +1,55 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+
+const ivBytes = 12
+const authTagBytes = 16
+const keyIdBytes = 4
+
+interface SealKey {
+  readonly id: Buffer
+  readonly secret: Buffer
+}
+
+/**
+ * Seals bytes with AES-256-GCM, bound to a context: what was sealed for one place does not open in another. The first key
+ * seals, all of them open, so that keys can be rotated with an overlap. Layout: key id (4 bytes), IV (12), tag (16), ciphertext.
+ */
+export class Keyring {
+  readonly #keys: readonly [SealKey, ...SealKey[]]
+
+  /** @throws {RangeError} when there is no key, or one is not 32 bytes long */
+  constructor(secrets: readonly Buffer[]) {
+    for (const secret of secrets)
+      if (secret.length !== 32) throw new RangeError(`a sealing key has 32 bytes, not ${secret.length}`)
+    const keys = secrets.map((secret) => ({
+      id: createHash('sha256').update('gatehouse key id').update(secret).digest().subarray(0, keyIdBytes),
+      secret,
+    }))
+    const [first, ...others] = keys
+    if (first === undefined) throw new RangeError('at least one sealing key is needed')
+    this.#keys = [first, ...others]
+  }
+
+  seal(plain: Uint8Array | string, context: string): Buffer {
+    const [key] = this.#keys
+    const iv = randomBytes(ivBytes)
+    const cipher = createCipheriv('aes-256-gcm', key.secret, iv).setAAD(Buffer.from(context))
+    const ciphertext = [typeof plain === 'string' ? cipher.update(plain, 'utf8') : cipher.update(plain), cipher.final()]
+    return Buffer.concat([key.id, iv, cipher.getAuthTag(), ...ciphertext])
+  }
+
+  /** What was sealed, or `undefined` when it was sealed by a key we do not have, for another context, or tampered with. */
+  open(sealed: Uint8Array, context: string): Buffer | undefined {
+    const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
+    const key = this.#keys.find(({ id }) => id.equals(bytes.subarray(0, keyIdBytes)))
+    const body = keyIdBytes + ivBytes + authTagBytes
+    if (key === undefined || bytes.length < body) return undefined
+    const iv = bytes.subarray(keyIdBytes, keyIdBytes + ivBytes)
+    const decipher = createDecipheriv('aes-256-gcm', key.secret, iv, { authTagLength: authTagBytes })
+    decipher.setAAD(Buffer.from(context)).setAuthTag(bytes.subarray(keyIdBytes + ivBytes, body))
+    try {
+      return Buffer.concat([decipher.update(bytes.subarray(body)), decipher.final()])
+    } catch {
+      return undefined
+    }
+  }
+}

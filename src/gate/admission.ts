@@ -1,0 +1,29 @@
+import type { UpstreamConfig } from '../config/model.ts'
+import type { ErrorCode } from '../core/errors.ts'
+import type { SessionKey } from '../core/names.ts'
+
+/**
+ * What is to become of a request. A value: nothing has been sent yet. `setCookies` are `Set-Cookie` values that go out with
+ * whatever answer there is, for example to expire the cookie of a session that has ended.
+ */
+export type Admission =
+  | {
+      readonly kind: 'pass'
+      readonly upstream: UpstreamConfig
+      /** Header lines for the upstream, name and value in turn. */
+      readonly identity: readonly string[]
+      /** Absent on public paths without a session. */
+      readonly session: SessionKey | undefined
+      readonly setCookies: readonly string[]
+    }
+  /** A page load that has to sign in first: the browser is sent to `location`. */
+  | { readonly kind: 'sign_in'; readonly location: string; readonly setCookies: readonly string[] }
+  /** Not a page load, and nobody is signed in. `location` is where a front end may send the person. */
+  | { readonly kind: 'unauthorized'; readonly location: string; readonly setCookies: readonly string[] }
+  /** Signed in, but the rule asks for more; `why` is for the log. */
+  | { readonly kind: 'forbidden'; readonly why: string; readonly setCookies: readonly string[] }
+  | { readonly kind: 'no_route' }
+  /** The application's own logout link: the browser is sent to `location`, the gateway's sign-out. */
+  | { readonly kind: 'sign_out'; readonly location: string }
+  /** It cannot be decided right now; fail closed, and say when to try again. */
+  | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }

@@ -1,0 +1,59 @@
+import type { Claims } from '../core/claims.ts'
+import type { SessionId, SessionKey, SidTag, SubTag } from '../core/names.ts'
+import { randomToken, sha256 } from '../core/random.ts'
+import type { TokenSet } from '../core/token-set.ts'
+
+/** Who is signed in, and what we hold for them. Sealed before it leaves the process. Times in ms since the epoch. */
+export interface SessionRecord {
+  readonly iss: string
+  readonly sub: string
+  /** The provider's session; absent when the provider sends none. */
+  readonly sid?: string
+  readonly created_at: number
+  readonly absolute_expires_at: number
+  readonly tokens: TokenSet
+  /** The userinfo claims, and the ID Token's `sub`, `iss` and `sid`. */
+  readonly claims: Claims
+  readonly userinfo_read_at: number
+}
+
+/** A record with its place and the version that fences writes: a write that names an older version is refused. */
+export interface StoredSession {
+  readonly key: SessionKey
+  readonly version: number
+  readonly record: SessionRecord
+}
+
+const tagLength = 24
+
+/** The tag of one (iss, sid). */
+export function sidTag(iss: string, sid: string): SidTag {
+  return sha256('sid', iss, sid).slice(0, tagLength) as SidTag
+}
+
+/** The tag of one (iss, sub). */
+export function subTag(iss: string, sub: string): SubTag {
+  return sha256('sub', iss, sub).slice(0, tagLength) as SubTag
+}
+
+/**
+ * A new cookie value: 24 characters of tag, so that the cookie alone leads to the slot where all of its (iss, sid) lies, and 240
+ * bits of chance. Without a `sid` the tag is chance too.
+ */
+export function newSessionId(iss: string, sid: string | undefined): SessionId {
+  const tag = sid === undefined ? randomToken(18) : sidTag(iss, sid)
+  return `${tag}${randomToken(30)}` as SessionId
+}
+
+export function sessionIdFromCookie(value: string | undefined): SessionId | undefined {
+  return value !== undefined && /^[\w-]{64}$/.test(value) ? (value as SessionId) : undefined
+}
+
+/** Where a session lies. The id cannot be found from it. */
+export function sessionKey(id: SessionId): SessionKey {
+  return `${id.slice(0, tagLength)}:${sha256(id)}` as SessionKey
+}
+
+export function tagOf(key: SessionKey): SidTag {
+  return key.slice(0, tagLength) as SidTag
+}

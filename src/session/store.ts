@@ -1,0 +1,99 @@
+import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
+
+/**
+ * Where sessions are remembered. A store knows hashes and sealed bytes, never a cookie's value, a claim or a token. Every
+ * implementation passes the one contract in test/session/store-contract.ts. All methods reject with a `GatewayError`
+ * `ERR_STORE_UNAVAILABLE` when the store cannot be reached or does not answer in time, and never wait longer than that.
+ */
+export interface SessionStore {
+  /**
+   * Stores a new session and its places in the (iss, sid) and (iss, sub) indexes. Answers `ended` and stores nothing when a
+   * Logout Token for its sid or sub arrived at or after `begun_at`: the sign-in it comes from began before that logout.
+   */
+  create(session: NewSession): Promise<'created' | 'ended'>
+
+  read(key: SessionKey): Promise<SealedSession | undefined>
+
+  /** Replaces the sealed bytes if `version` is still the stored one; the version then goes up by one. Expiry is left as it is. */
+  replace(key: SessionKey, sealed: Uint8Array, version: number): Promise<'replaced' | 'conflict' | 'gone'>
+
+  /** Moves the idle expiry to `idle_timeout` ms from now, never past the absolute one. `false` when the session is gone. */
+  touch(key: SessionKey, idle_timeout: number): Promise<boolean>
+
+  /** Ends one session. Answers what was ended: nothing when it was gone already. */
+  endOne(key: SessionKey): Promise<readonly EndedSession[]>
+
+  /**
+   * Ends all sessions of one (iss, sid) and leaves a tombstone, in one step with taking the Logout Token's `jti`: a token that
+   * was taken before changes nothing and is answered `replayed`.
+   */
+  endSid(tag: SidTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'>
+
+  /** The same for all sessions of one (iss, sub). */
+  endSub(tag: SubTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'>
+
+  /** `true` for the first caller with this name within `ttl` ms, `false` for all others: makes a thing happen once. */
+  takeOnce(name: string, ttl: number): Promise<boolean>
+
+  /** Takes the refresh lease of a session for `ttl` ms; `false` when another holds it. `owner` is a value nobody else uses. */
+  acquireLease(key: SessionKey, owner: string, ttl: number): Promise<boolean>
+
+  /** Prolongs a lease that `owner` still holds; `false` when it was lost. */
+  renewLease(key: SessionKey, owner: string, ttl: number): Promise<boolean>
+
+  /** Gives the lease back if `owner` still holds it. */
+  releaseLease(key: SessionKey, owner: string): Promise<void>
+
+  /** Calls back for what other processes ended or changed (and may for what this one did). */
+  onNotice(listener: (notice: StoreNotice) => void): void
+
+  /**
+   * Whether notices of other processes are certain to arrive: while it is `false`, nothing may be served from memory. When
+   * it turns `true` again, a `resumed` notice has been given, because notices may have been missed.
+   */
+  hearsNotices(): boolean
+
+  /** Resolves when the store answers. */
+  ping(): Promise<void>
+
+  close(): Promise<void>
+}
+
+/** Something another process did. Listeners drop their copies; for `ended` they close what is open for the session too. */
+export type StoreNotice =
+  | { readonly kind: 'ended'; readonly keys: readonly SessionKey[] }
+  | { readonly kind: 'changed'; readonly key: SessionKey }
+  | { readonly kind: 'resumed' }
+
+export interface NewSession {
+  readonly key: SessionKey
+  readonly subTag: SubTag
+  readonly sealed: Uint8Array
+  /** In ms. */
+  readonly idle_timeout: number
+  /** In ms since the epoch. */
+  readonly absolute_expires_at: number
+  /** When the browser was sent to the provider, in ms since the epoch. */
+  readonly begun_at: number
+}
+
+export interface SealedSession {
+  readonly sealed: Uint8Array
+  readonly version: number
+}
+
+export interface EndedSession {
+  readonly key: SessionKey
+  readonly sealed: Uint8Array
+}
+
+export interface LogoutOrder {
+  /** A hash of the token's `iss` and `jti`. */
+  readonly jti: string
+  /** How long the `jti` is remembered, in ms: until the token has expired. */
+  readonly jti_ttl: number
+  /** When the order arrived, in ms since the epoch: sign-ins that began at or before it must not become sessions. */
+  readonly at: number
+  /** How long the tombstone stands, in ms: longer than a sign-in may take. */
+  readonly tombstone_ttl: number
+}
