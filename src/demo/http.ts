@@ -1,0 +1,79 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { isIPv4, isIPv6, type AddressInfo } from 'node:net'
+import { OperatorError, reason } from '../core/errors.ts'
+import type { Markup } from './html.ts'
+
+/** Listens, or says what the operator can do about it; returns where. */
+export async function listen(server: Server, what: string, host: string, port: number): Promise<URL> {
+  // Anybody may sign in as anybody here: the demo is for the one who sits at this computer.
+  if (!isLoopback(host))
+    throw new OperatorError(`${what} listens on loopback only: "${host}" has to be 127.0.0.1, ::1 or localhost.`)
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  }).catch((cause: unknown) => {
+    throw new OperatorError(cannotListen(what, host, port, cause), { cause })
+  })
+  const bound = server.address() as AddressInfo
+  return new URL(`http://${bracketed(host)}:${bound.port}`)
+}
+
+function cannotListen(what: string, host: string, port: number, cause: unknown): string {
+  const at = `${bracketed(host)}:${port}`
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
+  if (code === 'EADDRINUSE')
+    return `${what} cannot listen on ${at}: port ${port} is taken. Stop the program that uses it, or choose another port.`
+  if (code === 'EACCES')
+    return `${what} cannot listen on ${at}: port ${port} needs more rights. Choose a port above 1023.`
+  return `${what} cannot listen on ${at}: ${reason(cause)}`
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || (isIPv4(host) && host.startsWith('127.')) || host === '::1'
+}
+
+function bracketed(host: string): string {
+  return isIPv6(host) ? `[${host}]` : host
+}
+
+/** Stops at once: whoever is still connected is cut off. */
+export async function close(server: Server): Promise<void> {
+  await new Promise<void>((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+}
+
+/** The fields of a posted form; undefined for anything else, and for more than a form of ours can be. */
+export async function readForm(request: IncomingMessage): Promise<URLSearchParams | undefined> {
+  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers['content-type'] ?? '')) return undefined
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > 16_384) return undefined
+    chunks.push(chunk)
+  }
+  return new URLSearchParams(Buffer.concat(chunks).toString())
+}
+
+export function sendHtml(response: ServerResponse, status: number, markup: Markup, headers: PageHeaders = {}): void {
+  response.writeHead(status, { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store', ...headers })
+  response.end(markup.text)
+}
+
+type PageHeaders = Readonly<Record<string, string>>
+
+export function sendJson(response: ServerResponse, status: number, value: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
+  response.end(`${JSON.stringify(value, null, 2)}\n`)
+}
+
+export function redirect(response: ServerResponse, location: string): void {
+  response.writeHead(303, { location, 'cache-control': 'no-store' })
+  response.end()
+}

@@ -1,0 +1,165 @@
+import { html, Markup } from './html.ts'
+import { fullName, type DemoPerson } from './people.ts'
+
+/** Nothing but the page itself and its inline style. */
+export const pageHeaders = {
+  'content-security-policy':
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+}
+
+const style = new Markup(`
+  :root { color-scheme: light; --ink: #1c2733; --soft: #5b6b7b; --line: #dde3ea; --accent: #1f5fa8 }
+  * { box-sizing: border-box }
+  body { margin: 0; background: #f3f5f8; color: var(--ink); font: 16px/1.5 system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif }
+  header { background: #fff; border-bottom: 1px solid var(--line); padding: 16px 32px; display: flex; gap: 12px; align-items: baseline }
+  header b { font-size: 18px }
+  header span, .soft { color: var(--soft) }
+  main { max-width: 860px; margin: 40px auto; padding: 0 32px }
+  h1 { font-size: 28px; line-height: 1.25; margin: 0 0 8px; font-weight: 600 }
+  h2 { font-size: 17px; margin: 40px 0 12px; font-weight: 600 }
+  p { margin: 0 0 24px }
+  ul { list-style: none; margin: 0; padding: 0; display: grid; gap: 12px }
+  ul.people { grid-template-columns: repeat(auto-fill, minmax(340px, 1fr)) }
+  li, .empty { background: #fff; border: 1px solid var(--line); border-radius: 10px }
+  li.row { display: flex; align-items: center; gap: 16px; padding: 14px 18px }
+  li.row div { flex: 1; min-width: 0 }
+  .empty { padding: 28px; text-align: center; color: var(--soft) }
+  button { font: inherit; cursor: pointer; color: var(--ink) }
+  button.person { width: 100%; display: flex; gap: 16px; align-items: center; text-align: left; padding: 16px 18px;
+    background: none; border: 0; border-radius: 10px }
+  button.person:hover, button.person:focus-visible { background: #eef4fb; outline: 2px solid var(--accent) }
+  button.end { background: #fff; border: 1px solid #c9432f; color: #a83220; border-radius: 7px; padding: 7px 14px; white-space: nowrap }
+  button.end:hover { background: #fdf1ef }
+  button.plain { background: none; border: 0; padding: 0; color: var(--accent); text-decoration: underline }
+  .initials { flex: none; width: 46px; height: 46px; border-radius: 50%; background: #dbe8f6; color: #174a84; font-weight: 600;
+    display: grid; place-items: center }
+  strong { display: block; font-weight: 600 }
+  small { display: block; color: var(--soft); font-size: 14px; overflow-wrap: anywhere }
+  code { font: 14px 'DejaVu Sans Mono', ui-monospace, monospace }
+  table { width: 100%; border-collapse: collapse; font-size: 14px }
+  td { padding: 8px 18px 8px 0; border-top: 1px solid var(--line) }
+`)
+
+function page(title: string, main: Markup, head?: Markup): Markup {
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>${title}</title>
+        ${head}
+        <style>
+          ${style}
+        </style>
+      </head>
+      <body>
+        <header><b>Demo sign-in service</b><span>an OpenID Provider for trying out</span></header>
+        <main>${main}</main>
+      </body>
+    </html> `
+}
+
+/** Who do you want to be? `action` takes the answer. */
+export function peoplePage(people: readonly DemoPerson[], action: string, client_id: string): Markup {
+  return page(
+    'Sign in',
+    html`<h1>Who are you today?</h1>
+      <p class="soft">Choose a person to sign in to <b>${client_id}</b>. There are no passwords here.</p>
+      <form method="post" action="${action}">
+        <ul class="people">
+          ${people.map((person) => html`<li>${personButton(person)}</li> `)}
+        </ul>
+        <p><br /><button class="plain" name="cancel" value="yes">Cancel and go back</button></p>
+      </form>`,
+  )
+}
+
+function personButton(person: DemoPerson): Markup {
+  const groups = person.fields.groups.length > 0 ? person.fields.groups.join(', ') : 'no groups'
+  return html`<button class="person" name="person" value="${person.sub}">
+    ${initials(fullName(person))}
+    <span><strong>${fullName(person)}</strong><small>${person.email}</small><small>${groups}</small></span>
+  </button>`
+}
+
+function initials(name: string): Markup {
+  const letters = name.split(' ').map((word) => [...word][0] ?? '')
+  return html`<span class="initials">${letters.join('')}</span>`
+}
+
+export interface SessionRow {
+  readonly sid: string
+  readonly name: string
+  readonly since: Date
+}
+
+export interface EndingRow {
+  readonly name: string
+  readonly at: Date
+  /** One sentence: by whom, and what came of it. */
+  readonly how: string
+}
+
+/** The sessions there are, each with a button that ends it, and what ended lately. */
+export function sessionsPage(sessions: readonly SessionRow[], endings: readonly EndingRow[]): Markup {
+  const list =
+    sessions.length > 0
+      ? html`<ul>
+          ${sessions.map(sessionItem)}
+        </ul>`
+      : noSessions
+  return page(
+    'Sessions',
+    html`<h1>Sessions</h1>
+      <p class="soft">
+        Who is signed in at this service. Ending a session here is what an administrator or a person with another device
+        does: the application is told by a back-channel logout.
+      </p>
+      ${list} ${endings.length > 0 ? endingsTable(endings) : undefined}`,
+    html`<meta http-equiv="refresh" content="5" />`,
+  )
+}
+
+const noSessions = html`<div class="empty">Nobody is signed in.</div>`
+
+function sessionItem(session: SessionRow): Markup {
+  return html`<li class="row">
+    ${initials(session.name)}
+    <div>
+      <strong>${session.name}</strong>
+      <small>since ${clockTime(session.since)}, sid <code>${session.sid}</code></small>
+    </div>
+    <form method="post" action="/sessions/end">
+      <button class="end" name="sid" value="${session.sid}">End this session</button>
+    </form>
+  </li> `
+}
+
+function endingsTable(endings: readonly EndingRow[]): Markup {
+  return html`<h2>Ended lately</h2>
+    <table>
+      ${endings.map(
+        ({ name, at, how }) =>
+          html`<tr>
+            <td>${clockTime(at)}</td>
+            <td>${name}</td>
+            <td>${how}</td>
+          </tr> `,
+      )}
+    </table>`
+}
+
+function clockTime(at: Date): string {
+  return at.toTimeString().slice(0, 8)
+}
+
+/** A page with nothing to do on it. */
+export function messagePage(title: string, text: string): Markup {
+  return page(
+    title,
+    html`<h1>${title}</h1>
+      <p class="soft">${text}</p>`,
+  )
+}
