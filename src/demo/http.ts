@@ -3,11 +3,20 @@ import { isIPv4, isIPv6, type AddressInfo } from 'node:net'
 import { OperatorError, reason } from '../core/errors.ts'
 import type { Markup } from './html.ts'
 
+/** Who listens, as the operator knows it, and the setting that says where. */
+export interface Listener {
+  readonly what: string
+  readonly setting: string
+}
+
 /** Listens, or says what the operator can do about it; returns where. */
-export async function listen(server: Server, what: string, host: string, port: number): Promise<URL> {
+export async function listen(server: Server, listener: Listener, given: string, port: number): Promise<URL> {
+  const host = given.replace(/^\[(.+)\]$/, '$1')
   // Anybody may sign in as anybody here: the demo is for the one who sits at this computer.
   if (!isLoopback(host))
-    throw new OperatorError(`${what} listens on loopback only: "${host}" has to be 127.0.0.1, ::1 or localhost.`)
+    throw new OperatorError(
+      `${listener.what} listens on loopback only: "${host}" in ${listener.setting} has to be 127.0.0.1, ::1 or localhost.`,
+    )
 
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -16,19 +25,19 @@ export async function listen(server: Server, what: string, host: string, port: n
       resolve()
     })
   }).catch((cause: unknown) => {
-    throw new OperatorError(cannotListen(what, host, port, cause), { cause })
+    throw new OperatorError(cannotListen(listener, host, port, cause), { cause })
   })
   const bound = server.address() as AddressInfo
   return new URL(`http://${bracketed(host)}:${bound.port}`)
 }
 
-function cannotListen(what: string, host: string, port: number, cause: unknown): string {
+function cannotListen({ what, setting }: Listener, host: string, port: number, cause: unknown): string {
   const at = `${bracketed(host)}:${port}`
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
   if (code === 'EADDRINUSE')
-    return `${what} cannot listen on ${at}: port ${port} is taken. Stop the program that uses it, or choose another port.`
+    return `${what} cannot listen on ${at}: port ${port} is taken. Stop the program that uses it, or choose another port in ${setting}.`
   if (code === 'EACCES')
-    return `${what} cannot listen on ${at}: port ${port} needs more rights. Choose a port above 1023.`
+    return `${what} cannot listen on ${at}: port ${port} needs more rights. Choose a port above 1023 in ${setting}.`
   return `${what} cannot listen on ${at}: ${reason(cause)}`
 }
 

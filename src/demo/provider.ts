@@ -1,31 +1,17 @@
 // A toy OpenID Provider, for trying out and for tests: real protocol, people without passwords, everything in memory.
-import { generateKeyPairSync } from 'node:crypto'
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import type Provider from 'oidc-provider'
-import type { AdapterPayload, Configuration, KoaContextWithOIDC } from 'oidc-provider'
+import type { AdapterPayload } from 'oidc-provider'
 import { OperatorError, reason } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
 import type { Markup } from './html.ts'
 import { close, listen, readForm, redirect, sendHtml, sendJson } from './http.ts'
-import { demoPeople, fieldsClaim, fullName, type DemoPerson } from './people.ts'
+import { demoPeople, fullName } from './people.ts'
+import { configuration, personIn, withConsent, type DemoProviderOptions } from './provider-configuration.ts'
 import { messagePage, pageHeaders, peoplePage, sessionsPage, type EndingRow } from './provider-pages.ts'
 import { ProviderStore } from './provider-store.ts'
 
-export interface DemoProviderOptions {
-  /** An http origin. Absent: the address it listens on, which with port 0 is known only afterwards. */
-  readonly issuer?: URL | undefined
-  readonly client_id: string
-  readonly client_secret: string
-  readonly token_endpoint_auth_method?: 'client_secret_basic' | 'client_secret_post' | undefined
-  readonly redirect_uris: readonly string[]
-  readonly post_logout_redirect_uris: readonly string[]
-  readonly backchannel_logout_uri: string
-  /** Loopback only. */
-  readonly host: string
-  readonly port: number
-  /** Who can sign in; looked up at each sign-in and each call to userinfo. Absent: `demoPeople`. */
-  readonly people?: readonly DemoPerson[] | undefined
-}
+export type { DemoProviderOptions }
 
 export interface DemoSession {
   readonly sid: string
@@ -51,6 +37,8 @@ export interface DemoProvider {
   close(): Promise<void>
 }
 
+const listener = { what: 'The demo provider', setting: 'provider.issuer' }
+
 /**
  * Starts the provider. A browser signs in by choosing a person; a script follows the redirects to `/sign-in/UID` and posts
  * `person=SUB` there. `GET /` lists the sessions, `DEBUG=oidc-provider:*` tells why a request was refused.
@@ -59,7 +47,7 @@ export interface DemoProvider {
 export async function startDemoProvider(options: DemoProviderOptions): Promise<DemoProvider> {
   let answer: RequestListener = (_request, response) => void response.writeHead(503).end()
   const server = createServer((request, response) => answer(request, response))
-  const address = await listen(server, 'The demo provider', options.host, options.port)
+  const address = await listen(server, listener, options.host, options.port)
   try {
     const provider = await RunningProvider.create(originOf(options.issuer ?? address), options)
     answer = provider.answer
@@ -110,6 +98,7 @@ class RunningProvider {
   readonly answer: RequestListener = (request, response) => {
     this.#route(request, response).catch((error: unknown) => {
       if (response.headersSent) return void response.destroy()
+      if (error instanceof Error && error.name === 'SessionNotFound') return sendPage(response, 400, signInOver)
       sendPage(response, 500, messagePage('That did not work', reason(error)))
     })
   }
@@ -287,12 +276,13 @@ class RunningProvider {
   }
 }
 
+const signInOver = messagePage(
+  'This sign-in is over',
+  'It was completed, or it took too long. Please go back to the application and start again.',
+)
+
 function sendPage(response: ServerResponse, status: number, markup: Markup): void {
   sendHtml(response, status, markup, pageHeaders)
-}
-
-function personIn({ people = demoPeople }: DemoProviderOptions, sub: string): DemoPerson | undefined {
-  return people.find((person) => person.sub === sub)
 }
 
 function inWords(delivery: LogoutDelivery): string {
@@ -304,124 +294,6 @@ function withState(uri: string, state: string | null): string {
   const url = new URL(uri)
   if (state !== null) url.searchParams.set('state', state)
   return url.href
-}
-
-/** oidc-provider drops `offline_access` unless the person is asked for consent (OIDC Core §11); this service just grants it. */
-function withConsent(url: URL): string {
-  const scopes = url.searchParams.get('scope')?.split(' ') ?? []
-  const prompts = url.searchParams.get('prompt')?.split(' ') ?? []
-  if (scopes.includes('offline_access') && !prompts.includes('none') && !prompts.includes('consent'))
-    url.searchParams.set('prompt', [...prompts, 'consent'].join(' '))
-  return url.pathname + url.search
-}
-
-const lifetime = { hour: 60 * 60, session: 12 * 60 * 60 }
-
-type Policy = NonNullable<NonNullable<Configuration['interactions']>['policy']>
-
-function configuration(options: DemoProviderOptions, store: ProviderStore, policy: Policy): Configuration {
-  return {
-    adapter: store.adapter,
-    clients: [
-      {
-        client_id: options.client_id,
-        client_secret: options.client_secret,
-        token_endpoint_auth_method: options.token_endpoint_auth_method ?? 'client_secret_basic',
-        grant_types: ['authorization_code', 'refresh_token'],
-        redirect_uris: [...options.redirect_uris],
-        post_logout_redirect_uris: [...options.post_logout_redirect_uris],
-        backchannel_logout_uri: options.backchannel_logout_uri,
-        // It is this that puts `sid` into every ID Token.
-        backchannel_logout_session_required: true,
-      },
-    ],
-    routes: {
-      authorization: '/oauth/authorize',
-      token: '/oauth/token',
-      userinfo: '/oauth/userinfo',
-      jwks: '/oauth/jwks',
-      end_session: '/oauth/logout',
-      revocation: '/oauth/revoke',
-    },
-    features: {
-      devInteractions: { enabled: false },
-      backchannelLogout: { enabled: true },
-      rpInitiatedLogout: {
-        enabled: true,
-        postLogoutSuccessSource: (ctx) => render(ctx, messagePage('Signed out', 'You can close this window.')),
-      },
-      revocation: { enabled: true, allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId },
-      dPoP: { enabled: false },
-      pushedAuthorizationRequests: { enabled: false },
-      resourceIndicators: { enabled: false },
-    },
-    interactions: { policy, url: (_ctx, interaction) => `/sign-in/${interaction.uid}` },
-    pkce: { required: () => true },
-    responseTypes: ['code'],
-    scopes: ['openid', 'profile', 'email', 'offline_access'],
-    // All of them go to userinfo only: findAccount() gives the ID Token nothing but `sub`.
-    claims: { openid: ['sub', fieldsClaim], profile: ['given_name', 'family_name'], email: ['email'] },
-    findAccount: (_ctx, sub) => {
-      const person = personIn(options, sub)
-      return person && { accountId: sub, claims: (use) => (use === 'userinfo' ? userinfoOf(person) : { sub }) }
-    },
-    loadExistingGrant: grantAll,
-    issueRefreshToken: (_ctx, client, source) =>
-      client.grantTypeAllowed('refresh_token') && source.scopes.has('offline_access'),
-    rotateRefreshToken: true,
-    // Offline access too: no token outlives its session.
-    expiresWithSession: () => true,
-    ttl: {
-      AccessToken: lifetime.hour,
-      AuthorizationCode: 60,
-      Grant: lifetime.session,
-      IdToken: lifetime.hour,
-      Interaction: lifetime.hour,
-      RefreshToken: lifetime.session,
-      Session: lifetime.session,
-    },
-    jwks: { keys: [signingKey()] },
-    enabledJWA: { idTokenSigningAlgValues: ['RS256'] },
-    cookies: {
-      keys: [randomToken(32)],
-      names: { session: 'demo_provider', interaction: 'demo_provider_sign_in', resume: 'demo_provider_resume' },
-      // Browsers share cookies between the ports of a host: this path keeps ours from the gateway's.
-      long: { httpOnly: true, sameSite: 'lax', path: '/oauth' },
-      short: { httpOnly: true, sameSite: 'lax' },
-    },
-    clientBasedCORS: () => false,
-    // oidc-provider's own guard against addresses like ours, which it passes along, has no place on loopback.
-    fetch: (url, { dispatcher: _guard, ...init }: RequestInit & { dispatcher?: unknown } = {}) => fetch(url, init),
-    renderError: (ctx, out) =>
-      render(ctx, messagePage('That did not work', `${out.error}: ${out.error_description ?? 'no details'}`)),
-  }
-}
-
-function render(ctx: KoaContextWithOIDC, markup: Markup): void {
-  ctx.type = 'html'
-  ctx.set(pageHeaders)
-  ctx.body = markup.text
-}
-
-function userinfoOf({ sub, email, given_name, family_name, fields }: DemoPerson) {
-  return { sub, email, given_name, family_name, [fieldsClaim]: fields }
-}
-
-/** Whatever the client asks for is granted, once for each session. */
-async function grantAll({ oidc }: KoaContextWithOIDC) {
-  const { client, session, provider, account } = oidc
-  if (!client || !session || !account) return undefined
-  const grantId = session.grantIdFor(client.clientId)
-  const known = grantId === undefined ? undefined : await provider.Grant.find(grantId)
-  const grant = known ?? new provider.Grant({ clientId: client.clientId, accountId: account.accountId })
-  grant.addOIDCScope([...oidc.requestParamScopes].join(' '))
-  await grant.save()
-  return grant
-}
-
-function signingKey() {
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
-  return { ...privateKey.export({ format: 'jwk' }), kty: 'RSA' as const, kid: randomToken(8), use: 'sig', alg: 'RS256' }
 }
 
 let oidcProvider: Promise<typeof import('oidc-provider')> | undefined

@@ -106,6 +106,15 @@ test('a person who cancels is sent back with access_denied', async (t) => {
   assert.equal(callback.searchParams.get('error'), 'access_denied')
 })
 
+test('a sign-in that is over says so', async (t) => {
+  const { provider } = await startApplication(t)
+
+  const answer = await fetch(`${provider.issuer}/sign-in/over`)
+
+  assert.equal(answer.status, 400)
+  assert.match(await answer.text(), /This sign-in is over/)
+})
+
 test('each refresh rotates the refresh token', async (t) => {
   const application = await startApplication(t)
   const first = await signIn(application, 'jane')

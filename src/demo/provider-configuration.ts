@@ -1,0 +1,145 @@
+import { generateKeyPairSync } from 'node:crypto'
+import type { Configuration, KoaContextWithOIDC } from 'oidc-provider'
+import { randomToken } from '../core/random.ts'
+import type { Markup } from './html.ts'
+import { demoPeople, fieldsClaim, type DemoPerson } from './people.ts'
+import { messagePage, pageHeaders } from './provider-pages.ts'
+import type { ProviderStore } from './provider-store.ts'
+
+export interface DemoProviderOptions {
+  /** An http origin. Absent: the address it listens on, which with port 0 is known only afterwards. */
+  readonly issuer?: URL | undefined
+  readonly client_id: string
+  readonly client_secret: string
+  readonly token_endpoint_auth_method?: 'client_secret_basic' | 'client_secret_post' | undefined
+  readonly redirect_uris: readonly string[]
+  readonly post_logout_redirect_uris: readonly string[]
+  readonly backchannel_logout_uri: string
+  /** Loopback only. */
+  readonly host: string
+  readonly port: number
+  /** Who can sign in; looked up at each sign-in and each call to userinfo. Absent: `demoPeople`. */
+  readonly people?: readonly DemoPerson[] | undefined
+}
+
+export function personIn({ people = demoPeople }: DemoProviderOptions, sub: string): DemoPerson | undefined {
+  return people.find((person) => person.sub === sub)
+}
+
+/** oidc-provider drops `offline_access` unless the person is asked for consent (OIDC Core §11); this service just grants it. */
+export function withConsent(url: URL): string {
+  const scopes = url.searchParams.get('scope')?.split(' ') ?? []
+  const prompts = url.searchParams.get('prompt')?.split(' ') ?? []
+  if (scopes.includes('offline_access') && !prompts.includes('none') && !prompts.includes('consent'))
+    url.searchParams.set('prompt', [...prompts, 'consent'].join(' '))
+  return url.pathname + url.search
+}
+
+const lifetime = { hour: 60 * 60, session: 12 * 60 * 60 }
+
+type Policy = NonNullable<NonNullable<Configuration['interactions']>['policy']>
+
+export function configuration(options: DemoProviderOptions, store: ProviderStore, policy: Policy): Configuration {
+  return {
+    adapter: store.adapter,
+    clients: [
+      {
+        client_id: options.client_id,
+        client_secret: options.client_secret,
+        token_endpoint_auth_method: options.token_endpoint_auth_method ?? 'client_secret_basic',
+        grant_types: ['authorization_code', 'refresh_token'],
+        redirect_uris: [...options.redirect_uris],
+        post_logout_redirect_uris: [...options.post_logout_redirect_uris],
+        backchannel_logout_uri: options.backchannel_logout_uri,
+        // It is this that puts `sid` into every ID Token.
+        backchannel_logout_session_required: true,
+      },
+    ],
+    routes: {
+      authorization: '/oauth/authorize',
+      token: '/oauth/token',
+      userinfo: '/oauth/userinfo',
+      jwks: '/oauth/jwks',
+      end_session: '/oauth/logout',
+      revocation: '/oauth/revoke',
+    },
+    features: {
+      devInteractions: { enabled: false },
+      backchannelLogout: { enabled: true },
+      rpInitiatedLogout: {
+        enabled: true,
+        postLogoutSuccessSource: (ctx) => render(ctx, messagePage('Signed out', 'You can close this window.')),
+      },
+      revocation: { enabled: true, allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId },
+      dPoP: { enabled: false },
+      pushedAuthorizationRequests: { enabled: false },
+      resourceIndicators: { enabled: false },
+    },
+    interactions: { policy, url: (_ctx, interaction) => `/sign-in/${interaction.uid}` },
+    pkce: { required: () => true },
+    responseTypes: ['code'],
+    scopes: ['openid', 'profile', 'email', 'offline_access'],
+    // All of them go to userinfo only: findAccount() gives the ID Token nothing but `sub`.
+    claims: { openid: ['sub', fieldsClaim], profile: ['given_name', 'family_name'], email: ['email'] },
+    findAccount: (_ctx, sub) => {
+      const person = personIn(options, sub)
+      return person && { accountId: sub, claims: (use) => (use === 'userinfo' ? userinfoOf(person) : { sub }) }
+    },
+    loadExistingGrant: grantAll,
+    issueRefreshToken: (_ctx, client, source) =>
+      client.grantTypeAllowed('refresh_token') && source.scopes.has('offline_access'),
+    rotateRefreshToken: true,
+    // Offline access too: no token outlives its session.
+    expiresWithSession: () => true,
+    ttl: {
+      AccessToken: lifetime.hour,
+      AuthorizationCode: 60,
+      Grant: lifetime.session,
+      IdToken: lifetime.hour,
+      Interaction: lifetime.hour,
+      RefreshToken: lifetime.session,
+      Session: lifetime.session,
+    },
+    jwks: { keys: [signingKey()] },
+    enabledJWA: { idTokenSigningAlgValues: ['RS256'] },
+    cookies: {
+      keys: [randomToken(32)],
+      names: { session: 'demo_provider', interaction: 'demo_provider_sign_in', resume: 'demo_provider_resume' },
+      // Browsers share cookies between the ports of a host: this path keeps ours from the gateway's.
+      long: { httpOnly: true, sameSite: 'lax', path: '/oauth' },
+      short: { httpOnly: true, sameSite: 'lax' },
+    },
+    clientBasedCORS: () => false,
+    // oidc-provider's own guard against addresses like ours, which it passes along, has no place on loopback.
+    fetch: (url, { dispatcher: _guard, ...init }: RequestInit & { dispatcher?: unknown } = {}) => fetch(url, init),
+    renderError: (ctx, out) =>
+      render(ctx, messagePage('That did not work', `${out.error}: ${out.error_description ?? 'no details'}`)),
+  }
+}
+
+function render(ctx: KoaContextWithOIDC, markup: Markup): void {
+  ctx.type = 'html'
+  ctx.set(pageHeaders)
+  ctx.body = markup.text
+}
+
+function userinfoOf({ sub, email, given_name, family_name, fields }: DemoPerson) {
+  return { sub, email, given_name, family_name, [fieldsClaim]: fields }
+}
+
+/** Whatever the client asks for is granted, once for each session. */
+async function grantAll({ oidc }: KoaContextWithOIDC) {
+  const { client, session, provider, account } = oidc
+  if (!client || !session || !account) return undefined
+  const grantId = session.grantIdFor(client.clientId)
+  const known = grantId === undefined ? undefined : await provider.Grant.find(grantId)
+  const grant = known ?? new provider.Grant({ clientId: client.clientId, accountId: account.accountId })
+  grant.addOIDCScope([...oidc.requestParamScopes].join(' '))
+  await grant.save()
+  return grant
+}
+
+function signingKey() {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  return { ...privateKey.export({ format: 'jwk' }), kty: 'RSA' as const, kid: randomToken(8), use: 'sig', alg: 'RS256' }
+}

@@ -1,0 +1,186 @@
+import { html, Markup } from './html.ts'
+
+const style = new Markup(`
+  * { box-sizing: border-box }
+  body { margin: 0; background: #d9dfe6; color: #1b1b1b; font: 14px/1.45 Verdana, 'DejaVu Sans', Geneva, sans-serif }
+  .window { max-width: 1010px; margin: 24px auto; background: #fff; border: 1px solid #7f8fa3; box-shadow: 2px 2px 0 #b3bdc9 }
+  .title { background: linear-gradient(#3f6ea5, #28507f); color: #fff; padding: 12px 20px; display: flex; align-items: baseline; gap: 14px }
+  .title b { font-size: 17px }
+  .title span { color: #d3e0ef; font-size: 12px; flex: 1 }
+  .title a { color: #fff }
+  nav { background: #eceff3; border-bottom: 1px solid #c3ccd6; padding: 8px 20px; display: flex; flex-wrap: wrap; gap: 22px; font-size: 13px }
+  a { color: #1d4f91 }
+  main { padding: 18px 20px 22px }
+  h1 { font-size: 30px; line-height: 1.2; margin: 2px 0 4px; font-weight: bold }
+  h2 { font-size: 14px; margin: 22px 0 6px }
+  .soft { color: #5d6670 }
+  #ended { background: #fff4d6; border: 1px solid #d9a520; padding: 14px 18px; margin: 0 0 16px; font-size: 16px }
+  [hidden] { display: none }
+  table { width: 100%; border-collapse: collapse; table-layout: fixed }
+  th, td { border: 1px solid #c3ccd6; padding: 5px 9px; text-align: left; vertical-align: top; overflow-wrap: anywhere; font-size: 13px }
+  th { width: 230px; font-weight: normal; background: #f4f6f8 }
+  .identity th { font-weight: bold; background: #e3edf8 }
+  .identity td { background: #f5f9fd }
+  .live { display: grid; grid-template-columns: 190px 90px 1fr; gap: 6px 12px; align-items: center; font-size: 13px }
+  .state { text-align: center; padding: 2px 0; border: 1px solid #9aa6b3; background: #eee }
+  .state.open { background: #dff3dd; border-color: #58a552; color: #1f6219 }
+  .state.closed { background: #fde3df; border-color: #c9432f; color: #8f2515 }
+  button { font: inherit; padding: 3px 12px; background: linear-gradient(#fdfdfd, #dfe4ea); border: 1px solid #8593a3; cursor: pointer }
+  pre { margin: 8px 0 0; padding: 10px; background: #f4f6f8; border: 1px solid #c3ccd6; overflow: auto; max-height: 220px; font-size: 12px }
+`)
+
+/** Two streams and a button. A stream that is cut is not opened again: that it was cut is what there is to see. */
+const script = new Markup(`
+  const at = () => new Date().toTimeString().slice(0, 8)
+  const show = (id, state, text) => {
+    const line = document.getElementById(id)
+    line.querySelector('.state').className = 'state ' + state
+    line.querySelector('.state').textContent = state
+    line.querySelector('.text').textContent = text
+  }
+  let leaving = false
+  addEventListener('pagehide', () => { leaving = true })
+
+  async function cut(id) {
+    if (leaving) return
+    show(id, 'closed', 'cut at ' + at())
+    const answer = await fetch('/api/me').catch(() => undefined)
+    if (leaving || document.getElementById('ended').hidden === false) return
+    if (answer && answer.status === 401) document.getElementById('ended').hidden = false
+  }
+
+  const socket = new WebSocket((location.protocol === 'https:' ? 'wss://' : 'ws://') + location.host + '/ws')
+  socket.onmessage = ({ data }) => show('socket', 'open', data)
+  socket.onclose = () => cut('socket')
+
+  const events = new EventSource('/events')
+  events.onmessage = ({ data }) => show('events', 'open', data)
+  events.onerror = () => { events.close(); cut('events') }
+
+  document.getElementById('call').onclick = async () => {
+    const answer = await fetch('/api/me').catch(() => undefined)
+    const result = document.getElementById('answer')
+    result.hidden = false
+    result.textContent = answer ? answer.status + ' ' + answer.statusText + '\\n' + (await answer.text()) : 'no answer'
+  }
+`)
+
+/** Where the page's links lead to. */
+export interface UpstreamLinks {
+  /** The gateway's own URLs lie below it. */
+  readonly reservedPrefix: string
+  /** The provider's list of sessions. */
+  readonly provider: URL | undefined
+}
+
+export type HeaderPair = readonly [name: string, value: string]
+
+/** What the application was told about the person, and what stays connected while the session lives. */
+export function applicationPage(heading: string, headers: readonly HeaderPair[], links: UpstreamLinks): Markup {
+  const identity = headers.filter(([name]) => isIdentity(name))
+  const others = headers.filter(([name]) => !isIdentity(name))
+  return frame(
+    heading,
+    links,
+    html`<div id="ended" hidden>
+        <b>Your session has ended.</b> <a href="${links.reservedPrefix}sign-in?return_to=/">Sign in again</a>
+      </div>
+      <div class="soft">${heading}</div>
+      <h1>${nameIn(headers)}</h1>
+      ${identity.length > 0 ? undefined : noIdentity}
+      <h2>Live, for as long as the session is</h2>
+      <div class="live">
+        ${stream('socket', 'WebSocket /ws')} ${stream('events', 'Server-sent events /events')}
+        <span>JSON /api/me</span><button id="call">Call</button><span class="soft">from the page, by fetch</span>
+      </div>
+      <pre id="answer" hidden></pre>
+      <h2>What the request said</h2>
+      <table>
+        <tbody class="identity">
+          ${identity.map(headerRow)}
+        </tbody>
+        <tbody>
+          ${others.map(headerRow)}
+        </tbody>
+      </table>
+      <script>
+        ${script}
+      </script>`,
+  )
+}
+
+const noIdentity = html`<p>
+  No identity header came with this request: it did not pass through the gateway, or the gateway sets none.
+</p>`
+
+function stream(id: string, label: string): Markup {
+  return html`<div id="${id}" style="display: contents">
+    <span>${label}</span><span class="state">…</span><span class="text">connecting</span>
+  </div>`
+}
+
+export function plainPage(heading: string, text: string, links: UpstreamLinks): Markup {
+  return frame(
+    heading,
+    links,
+    html`<h1>${heading}</h1>
+      <p>${text}</p>`,
+  )
+}
+
+function frame(title: string, links: UpstreamLinks, main: Markup): Markup {
+  const sessions = links.provider && html`<a href="${links.provider.href}" target="_blank">Sessions at the provider</a>`
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>${title} · Stock Ledger</title>
+        <style>
+          ${style}
+        </style>
+      </head>
+      <body>
+        <div class="window">
+          <div class="title">
+            <b>Stock Ledger 4.2</b><span>knows nothing of OpenID Connect</span>
+            <a href="${links.reservedPrefix}sign-out">Sign out</a>
+          </div>
+          <nav>
+            <a href="/">Home</a><a href="/admin/">Administration</a><a href="/static/about.txt">About (public)</a>
+            <a href="/logout">The application’s own logout</a>${sessions}
+          </nav>
+          <main>${main}</main>
+        </div>
+      </body>
+    </html> `
+}
+
+/** A header of ours by its name: everything `X-…` that is not about the connection. */
+function isIdentity(name: string): boolean {
+  return /^x-(?!forwarded|real-ip|request-id|requested-with)/i.test(name)
+}
+
+function nameIn(headers: readonly HeaderPair[]): string {
+  const valueOf = (wanted: string) => headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
+  return valueOf('x-name') ?? valueOf('x-remote-user') ?? 'Nobody'
+}
+
+function headerRow([name, value]: HeaderPair): Markup {
+  const decoded = percentDecoded(value)
+  const hint =
+    decoded !== undefined && isIdentity(name) ? html`<br /><span class="soft">= ${decoded}</span>` : undefined
+  return html`<tr>
+    <th>${name}</th>
+    <td>${value}${hint}</td>
+  </tr> `
+}
+
+function percentDecoded(value: string): string | undefined {
+  try {
+    const decoded = decodeURIComponent(value)
+    return decoded === value ? undefined : decoded
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startDemo } from '../../src/demo/demo.ts'
+import { post_logout_redirect_uri, redirect_uri } from './support.ts'
+
+const host = '127.0.0.1'
+const provider = {
+  client_id: 'demo',
+  client_secret: 'correct horse',
+  redirect_uris: [redirect_uri],
+  post_logout_redirect_uris: [post_logout_redirect_uri],
+  backchannel_logout_uri: 'http://127.0.0.1:8080/.gatehouse/backchannel-logout',
+  host,
+  port: 0,
+}
+
+test('the demo starts both, and the application links to the provider', async (t) => {
+  const demo = await startDemo({ provider, upstream: { host, port: 0 } })
+  t.after(() => demo.close())
+
+  const page = await (await fetch(demo.upstream.url)).text()
+
+  assert.ok(page.includes(`href="${demo.provider.issuer}/"`))
+  assert.equal((await fetch(`${demo.provider.issuer}/.well-known/openid-configuration`)).status, 200)
+})
+
+test('a taken port is named, with what to do; nothing is left running', async (t) => {
+  const demo = await startDemo({ provider, upstream: { host, port: 0 } })
+  t.after(() => demo.close())
+  const taken = Number(demo.upstream.url.port)
+  const free = await freePort()
+
+  const second = startDemo({ provider: { ...provider, port: free }, upstream: { host, port: taken } })
+
+  await assert.rejects(second, {
+    name: 'OperatorError',
+    message:
+      `The demo application cannot listen on 127.0.0.1:${taken}: port ${taken} is taken. ` +
+      "Stop the program that uses it, or choose another port in the upstream's url.",
+  })
+  await assert.rejects(fetch(`http://127.0.0.1:${free}/`))
+})
+
+test('an issuer with a path is refused', async () => {
+  const issuer = new URL('http://127.0.0.1:8081/realms/demo')
+
+  const started = startDemo({ provider: { ...provider, issuer }, upstream: { host, port: 0 } })
+
+  await assert.rejects(started, { name: 'OperatorError', message: /plain origin/ })
+})
+
+/** A port that was free a moment ago. */
+async function freePort(): Promise<number> {
+  const { upstream, close } = await startDemo({ provider, upstream: { host, port: 0 } })
+  await close()
+  return Number(upstream.url.port)
+}
