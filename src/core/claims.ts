@@ -6,6 +6,8 @@ export type Claims = { readonly [name: string]: JsonValue }
 /** A step into a claim's value: a member's name, or the index of an array's element. */
 export type ClaimPath = readonly (string | number)[]
 
+/** What stands between braces: a `}` inside of quotes does not end it. */
+const inBraces = /\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\}/y
 const step = /^(?:"((?:[^"\\]|\\.)+)"|([^."[\]{}\s]+))|^\[(\d{1,4})\]/
 
 /**
@@ -22,7 +24,7 @@ export function parseClaimPath(text: string): ClaimPath {
       at += 1
     }
     const found = step.exec(text.slice(at))
-    if (!found || (path.length === 0 && indexed))
+    if (!found || (path.length === 0 ? indexed : indexed !== (found[3] !== undefined)))
       throw new SyntaxError(`a claim's name expected at character ${at + 1} of "${text}"`)
     const [whole, quoted, plain, index] = found
     path.push(index !== undefined ? Number(index) : (plain ?? (quoted ?? '').replaceAll(/\\(.)/g, '$1')))
@@ -32,11 +34,12 @@ export function parseClaimPath(text: string): ClaimPath {
   return path
 }
 
-/** The value at a path, or `undefined`. Only own members count: `__proto__` and `constructor` lead nowhere. */
+/** The value at a path, or `undefined`. Only own members count: `__proto__`, `constructor` and `length` lead nowhere. */
 export function readClaim(claims: Claims, path: ClaimPath): JsonValue | undefined {
   let value: JsonValue | undefined = claims
   for (const name of path) {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
+    if (Array.isArray(value) !== (typeof name === 'number')) return undefined
     value = (value as Record<string | number, JsonValue>)[name]
   }
   return value
@@ -58,12 +61,13 @@ export function parseClaimTemplate(text: string): ClaimTemplate {
       literal += here
       at += 1
     } else if (here === '{') {
-      const end = text.indexOf('}', at)
-      if (end < 0) throw new SyntaxError(`"{" at character ${at + 1} of "${text}" is never closed`)
+      inBraces.lastIndex = at
+      const found = inBraces.exec(text)
+      if (!found) throw new SyntaxError(`"{" at character ${at + 1} of "${text}" is never closed`)
       if (literal !== '') parts.push(literal)
       literal = ''
-      parts.push(parseClaimPath(text.slice(at + 1, end).trim()))
-      at = end
+      parts.push(parseClaimPath((found[1] ?? '').trim()))
+      at = inBraces.lastIndex - 1
     } else if (here === '}') {
       throw new SyntaxError(`"}" at character ${at + 1} of "${text}" closes nothing; write "}}" for a brace`)
     } else {

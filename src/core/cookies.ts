@@ -9,9 +9,11 @@ export interface CookieAttributes {
 export function readCookie(header: string | undefined, name: string): string | undefined {
   let value: string | undefined
   for (const pair of pairs(header)) {
-    if (nameOf(pair) !== name) continue
+    const end = pair.indexOf('=')
+    // Without "=" it is a value without a name (RFC 6265bis §5.7), whatever it looks like.
+    if (end < 0 || pair.slice(0, end).trim() !== name) continue
     if (value !== undefined) return undefined
-    value = pair.slice(pair.indexOf('=') + 1).trim()
+    value = pair.slice(end + 1).trim()
   }
   return value
 }

@@ -28,5 +28,9 @@ export function parsePathPattern(text: string): PathPattern {
 export function matchesPath(pattern: PathPattern, segments: readonly string[]): boolean {
   const wanted = pattern.segments
   if (pattern.below ? segments.length < wanted.length : segments.length !== wanted.length) return false
-  return wanted.every((segment, index) => segment === segments[index] || (segment === '*' && segments[index] !== ''))
+  for (let index = 0; index < wanted.length; index++) {
+    const segment = segments[index]
+    if (wanted[index] !== segment && (wanted[index] !== '*' || segment === '')) return false
+  }
+  return true
 }

@@ -1,0 +1,40 @@
+import { BlockList, isIP, SocketAddress } from 'node:net'
+
+/** So many answers are remembered: a check takes a microsecond, and peers come back. */
+const mostAnswers = 1024
+
+/** A set of networks. */
+export class AddressSet {
+  readonly #networks = new BlockList()
+  readonly #answers = new Map<string, boolean>()
+
+  constructor(subnets: readonly { address: string; prefix: number; family: 'ipv4' | 'ipv6' }[]) {
+    for (const { address, prefix, family } of subnets) this.#networks.addSubnet(address, prefix, family)
+  }
+
+  /** Whether an address, as `ipAddress` gives it, lies in one of the networks. */
+  has(address: string): boolean {
+    const known = this.#answers.get(address)
+    if (known !== undefined) return known
+    const family = isIP(address)
+    const answer = family !== 0 && this.#networks.check(address, family === 6 ? 'ipv6' : 'ipv4')
+    if (this.#answers.size >= mostAnswers) this.#answers.clear()
+    this.#answers.set(address, answer)
+    return answer
+  }
+}
+
+/** How an IPv4 peer looks to a socket that listens for both. */
+const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/
+
+/** An IP address in the one spelling it is compared in: shortest form, without zone, IPv4-mapped IPv6 as IPv4. */
+export function ipAddress(text: string): string | undefined {
+  const family = isIP(text)
+  if (family === 4) return text
+  if (family === 0) return undefined
+  const v4 = mapped.exec(text)?.[1]
+  if (v4 !== undefined) return v4
+  const zone = text.indexOf('%')
+  const { address } = new SocketAddress({ address: zone < 0 ? text : text.slice(0, zone), family: 'ipv6' })
+  return mapped.exec(address)?.[1] ?? address
+}
