@@ -1,0 +1,115 @@
+import type { RuleConfig, UpstreamConfig } from '../config/model.ts'
+import { GatewayError } from '../core/errors.ts'
+import { matchesPath, parsePathPattern } from '../core/path-pattern.ts'
+
+/** Which upstream a request is for, and the rule it has to meet. */
+export interface Route {
+  readonly upstream: UpstreamConfig
+  readonly rule: RuleConfig
+  /** The application's own logout link. */
+  readonly isLogout: boolean
+}
+
+/** A canonical path, as segments, and what else an upstream might take it for. */
+export interface RoutedPath {
+  readonly segments: readonly string[]
+  readonly otherReadings?: readonly (readonly string[])[]
+}
+
+export interface RouteTable {
+  /**
+   * `host` is in lower case, without port.
+   * @throws {GatewayError} ERR_REQUEST_TARGET when another reading of the path meets another rule
+   */
+  route(host: string, method: string, path: RoutedPath): Route | undefined
+}
+
+/** What applies where no rule matches. */
+const signedIn: RuleConfig = {
+  path: parsePathPattern('/*'),
+  methods: undefined,
+  access: 'signed_in',
+  unauthenticated: 'auto',
+  require: [],
+}
+
+/** An upstream with all that is made ready for it before the first request. */
+interface Place {
+  readonly upstream: UpstreamConfig
+  readonly prefix: readonly string[]
+  readonly routes: readonly Route[]
+  readonly otherwise: Route
+}
+
+export function createRouteTable(upstreams: readonly UpstreamConfig[]): RouteTable {
+  const places = upstreams.map(placeOf).sort((one, other) => other.prefix.length - one.prefix.length)
+  const ofAnyHost = places.filter(({ upstream }) => upstream.hosts.length === 0)
+  const byHost = new Map<string, readonly Place[]>()
+  for (const host of upstreams.flatMap(({ hosts }) => hosts))
+    byHost.set(host, [...places.filter(({ upstream }) => upstream.hosts.includes(host)), ...ofAnyHost])
+
+  return {
+    route(host, method, path) {
+      const candidates = byHost.get(host) ?? ofAnyHost
+      const route = match(candidates, method, path.segments)
+      if (path.otherReadings === undefined) return route
+
+      let isLogout = route?.isLogout
+      for (const reading of path.otherReadings) {
+        const other = match(candidates, method, reading)
+        if (!asksTheSame(route, other)) refuse(route, other)
+        isLogout ||= other?.isLogout
+      }
+      // `/logout;jsessionid=1` is the logout link too: to sign out by mistake harms nobody, to stay signed in does.
+      return route && isLogout && !route.isLogout ? { ...route, isLogout } : route
+    },
+  }
+}
+
+function placeOf(upstream: UpstreamConfig): Place {
+  return {
+    upstream,
+    prefix: upstream.path.split('/').filter((segment) => segment !== ''),
+    routes: upstream.rules.map((rule) => ({ upstream, rule, isLogout: false })),
+    otherwise: { upstream, rule: signedIn, isLogout: false },
+  }
+}
+
+function match(candidates: readonly Place[], method: string, segments: readonly string[]): Route | undefined {
+  const place = candidates.find(({ prefix }) => startsWith(segments, prefix))
+  if (place === undefined) return undefined
+  const route =
+    place.routes.find(({ rule }) => matchesMethod(rule, method) && matchesPath(rule.path, segments)) ?? place.otherwise
+  return isLogoutLink(place.upstream, method, segments) ? { ...route, isLogout: true } : route
+}
+
+function startsWith(segments: readonly string[], prefix: readonly string[]): boolean {
+  for (let index = 0; index < prefix.length; index++) if (segments[index] !== prefix[index]) return false
+  return true
+}
+
+function matchesMethod({ methods }: RuleConfig, method: string): boolean {
+  // An answer to HEAD tells what the one to GET would (RFC 9110 §9.3.2), so that it is guarded alike.
+  return methods === undefined || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
+}
+
+function isLogoutLink({ logout }: UpstreamConfig, method: string, segments: readonly string[]): boolean {
+  if (method !== 'GET' && method !== 'POST') return false
+  return logout.paths.some((pattern) => matchesPath(pattern, segments))
+}
+
+/** Two rules without requirements that open to the same people, in the same way, are one. */
+function asksTheSame(one: Route | undefined, other: Route | undefined): boolean {
+  if (one?.upstream !== other?.upstream) return false
+  if (one === undefined || other === undefined || one.rule === other.rule) return true
+  const [a, b] = [one.rule, other.rule]
+  return a.access === b.access && a.unauthenticated === b.unauthenticated && a.require.length + b.require.length === 0
+}
+
+function refuse(one: Route | undefined, other: Route | undefined): never {
+  const met = [one, other].map((route) => (route ? `${route.upstream.name}: ${route.rule.path.text}` : 'no upstream'))
+  throw new GatewayError(
+    'ERR_REQUEST_TARGET',
+    `request target refused: it can be read in two ways, ${met.join(' and ')}`,
+  )
+}

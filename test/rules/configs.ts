@@ -1,0 +1,49 @@
+import type { RequirementConfig, RuleConfig, UpstreamConfig } from '../../src/config/model.ts'
+import { parseClaimPath } from '../../src/core/claims.ts'
+import { parsePathPattern, type PathPattern } from '../../src/core/path-pattern.ts'
+
+/** An upstream that asks everybody to sign in, but for what is said otherwise. */
+export function upstream({
+  logout = [],
+  ...said
+}: Partial<Omit<UpstreamConfig, 'logout'>> & { logout?: PathPattern[] } = {}): UpstreamConfig {
+  return {
+    name: 'orders',
+    hosts: [],
+    path: '/',
+    url: new URL('http://127.0.0.1:3000'),
+    externalUrl: new URL('https://orders.example.com'),
+    hostHeader: 'client',
+    headers: [],
+    rules: [],
+    logout: { paths: logout, cookies: [] },
+    connectTimeoutMs: 1000,
+    responseTimeoutMs: 1000,
+    idleTimeoutMs: 1000,
+    maxConnections: 8,
+    ca: undefined,
+    tests: [],
+    ...said,
+  }
+}
+
+type Asked = Partial<Pick<RequirementConfig, 'any_of' | 'all_of' | 'none_of'>>
+
+export function requirement(claimText: string, asked: Asked): RequirementConfig {
+  const { any_of, all_of, none_of } = asked
+  return { claim: parseClaimPath(claimText), claimText, any_of, all_of, none_of }
+}
+
+/** A rule for a path; `any_of` and the like are asked of the claim `groups`. */
+export function rule(
+  path: string,
+  {
+    access = 'signed_in',
+    methods,
+    unauthenticated = 'auto',
+    ...asked
+  }: Partial<Pick<RuleConfig, 'access' | 'methods' | 'unauthenticated'>> & Asked = {},
+): RuleConfig {
+  const require = Object.keys(asked).length > 0 ? [requirement('groups', asked)] : []
+  return { path: parsePathPattern(path), methods, access, unauthenticated, require }
+}
