@@ -1,4 +1,6 @@
-import type { CanonicalTarget } from './request-target.ts'
+import { GatewayError } from '../core/errors.ts'
+import { forwardedFacts, type HeaderView, type TrustedProxies } from './forwarded.ts'
+import { canonicalTarget, type CanonicalTarget } from './request-target.ts'
 
 /** All of a request that the decision may look at. */
 export interface RequestFacts {
@@ -22,4 +24,74 @@ export interface ForwardedFacts {
   readonly host: string
   /** The `X-Forwarded-For` that goes on to the upstream: the believed chain, then the peer. */
   readonly forwardedFor: string
+}
+
+/** What is needed of a request; Node's `IncomingMessage` is one. */
+export interface ReceivedRequest {
+  readonly method?: string | undefined
+  readonly url?: string | undefined
+  readonly headers: HeaderView
+  readonly socket: { readonly remoteAddress?: string | undefined; readonly encrypted?: boolean }
+}
+
+const hostSyntax = /^(\[[\da-f:.]+\]|[\w.-]*?)\.?(?::\d{0,5})?$/i
+
+/** @throws {GatewayError} ERR_REQUEST_TARGET, or ERR_REQUEST_MALFORMED when `Host` is none */
+export function requestFacts(request: ReceivedRequest, trusted: TrustedProxies): RequestFacts {
+  const { headers, socket, method = '' } = request
+  const target = canonicalTarget(request.url ?? '')
+  const connection = {
+    peer: socket.remoteAddress,
+    encrypted: socket.encrypted === true,
+    host: target.authority ?? textOf(headers, 'host') ?? '',
+  }
+  const forwarded = forwardedFacts(connection, headers, trusted)
+  return {
+    method,
+    target,
+    host: hostName(forwarded.host),
+    isPage: isPage(method, headers),
+    cookie: textOf(headers, 'cookie', '; '),
+    forwarded,
+  }
+}
+
+/**
+ * `Orders.Example.com.:8443` → `orders.example.com`.
+ * @throws {GatewayError} ERR_REQUEST_MALFORMED
+ */
+export function hostName(host: string): string {
+  const name = hostSyntax.exec(host)?.[1]
+  if (name === undefined) throw new GatewayError('ERR_REQUEST_MALFORMED', 'Host is malformed')
+  return name.toLowerCase()
+}
+
+/** Whether a browser would show the answer as a page. What the browser says of itself counts first: scripts cannot set `Sec-Fetch-*`. */
+export function isPage(method: string, headers: HeaderView): boolean {
+  if (method !== 'GET' && method !== 'HEAD' && method !== 'POST') return false
+  if (headers['upgrade'] !== undefined) return false
+
+  const mode = textOf(headers, 'sec-fetch-mode')
+  const dest = textOf(headers, 'sec-fetch-dest')
+  if (mode !== undefined) return mode === 'navigate' && (dest === undefined || dest === 'document')
+  if (dest !== undefined) return dest === 'document'
+
+  if (textOf(headers, 'x-requested-with')?.toLowerCase() === 'xmlhttprequest') return false
+  return acceptsHtml(textOf(headers, 'accept'))
+}
+
+function acceptsHtml(accept: string | undefined): boolean {
+  return (
+    accept?.split(',').some((range) => {
+      const [type = '', ...parameters] = range.toLowerCase().split(';')
+      if (type.trim() !== 'text/html' && type.trim() !== 'application/xhtml+xml') return false
+      const weight = parameters.map((parameter) => parameter.trim()).find((parameter) => parameter.startsWith('q='))
+      return weight === undefined || Number(weight.slice(2)) > 0
+    }) ?? false
+  )
+}
+
+function textOf(headers: HeaderView, name: string, separator = ', '): string | undefined {
+  const value = headers[name]
+  return typeof value === 'object' ? value.join(separator) : value
 }

@@ -1,9 +1,165 @@
+import { GatewayError } from '../core/errors.ts'
+
 /** The one reading of a request target: used for matching, for the decision and for forwarding alike. */
 export interface CanonicalTarget {
   /** The path as it is matched and forwarded. */
   readonly path: string
   /** Its segments, for patterns: `/a/b` → `['a', 'b']`, `/` → `['']`. */
   readonly segments: readonly string[]
+  /**
+   * What else an upstream might take the path for: by dropping `;parameters`, by decoding it again, by ending it at a decoded
+   * `?` or `#`, by dropping dots and spaces at a segment's end. Absent when there is only one reading. All of them have to
+   * meet the same rule; see the route table.
+   */
+  readonly otherReadings?: readonly (readonly string[])[]
   /** `?…` byte for byte, or the empty string. */
   readonly query: string
+  /** Of an absolute-form target: it takes the place of `Host` (RFC 9112 §3.2.2). */
+  readonly authority?: string
+}
+
+const absoluteForm = /^https?:\/\/([^/?]*)/i
+const authoritySyntax = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?$/i
+const unfit = /[^\x21-\x7e]|#/
+const plainPath = /^\/[\w!$&'()*+,:=@~./-]*$/
+const plainPathTrap = /\/\/|\/\.|\.\/|\.$/
+
+/** So often a path is decoded to see what is in it; no honest link is wrapped deeper. */
+const deepestEncoding = 5
+
+/**
+ * Reads the target of a request line: origin-form, or absolute-form of `http` and `https`. What has one meaning is brought
+ * into one form; what could mean two things is refused.
+ * @throws {GatewayError} ERR_REQUEST_TARGET; its message names the reason and never quotes the target
+ */
+export function canonicalTarget(raw: string): CanonicalTarget {
+  if (unfit.test(raw)) refuse('a control character, a space, "#" or a character outside of ASCII')
+  if (raw.startsWith('/')) return originForm(raw)
+
+  const [scheme, authority] = absoluteForm.exec(raw) ?? refuse('neither a path nor an http URL')
+  if (authority === undefined || !authoritySyntax.test(authority)) refuse('the authority is malformed')
+  const rest = raw.slice(scheme.length)
+  return { ...originForm(rest.startsWith('/') ? rest : `/${rest}`), authority }
+}
+
+function originForm(raw: string): CanonicalTarget {
+  const mark = raw.indexOf('?')
+  const path = mark < 0 ? raw : raw.slice(0, mark)
+  const query = mark < 0 ? '' : raw.slice(mark)
+  if (plainPath.test(path) && !plainPathTrap.test(path)) return { path, segments: path.slice(1).split('/'), query }
+  return { ...canonicalPath(path), query }
+}
+
+function canonicalPath(raw: string): Pick<CanonicalTarget, 'path' | 'segments' | 'otherReadings'> {
+  if (raw.includes('\\')) refuse('a backslash')
+  if (/%(?![\da-f]{2})/i.test(raw)) refuse('an invalid percent-encoding')
+
+  // Each segment as it is decoded again and again, the literal one first.
+  const kept: (readonly [string, ...string[]])[] = []
+  const pieces = decodeUnreserved(raw).slice(1).split('/')
+  for (const [index, segment] of pieces.entries()) {
+    const isLast = index === pieces.length - 1
+    if (segment === '..' && kept.pop() === undefined) refuse('".." above the root')
+    if (segment !== '' && segment !== '.' && segment !== '..') kept.push(decodings(segment))
+    else if (isLast) kept.push([''])
+  }
+
+  const segments = kept.map(([literal]) => literal)
+  const otherReadings = readings(kept, segments)
+  const path = `/${segments.join('/')}`
+  return otherReadings.length > 0 ? { path, segments, otherReadings } : { path, segments }
+}
+
+/** `%61` and `a` are the same to everybody (RFC 3986 §6.2.2.2); all else stays as it was sent. */
+function decodeUnreserved(path: string): string {
+  if (!path.includes('%')) return path
+  return path.replaceAll(/%([\da-f]{2})/gi, (encoded, hex: string) => {
+    const character = String.fromCharCode(parseInt(hex, 16))
+    return /[\w.~-]/.test(character) ? character : encoded
+  })
+}
+
+/** The segment, then what decoding it once, twice, … reveals, one character for each byte. */
+function decodings(segment: string): readonly [string, ...string[]] {
+  const all: [string, ...string[]] = [segment]
+  if (isDotSegment(segment)) refuse('a disguised dot segment')
+  for (let text = segment; text.includes('%');) {
+    const decoded = text.replaceAll(/%(?:u00)?([\da-f]{2})/gi, (_, hex: string) =>
+      String.fromCharCode(parseInt(hex, 16)),
+    )
+    if (decoded === text) break
+    if (all.length > deepestEncoding) refuse('encoded too many times')
+    text = decoded
+    all.push(text)
+    if (/[\0-\x1f\x7f]/.test(text)) refuse('an encoded control character')
+    if (/[/\\]/.test(text)) refuse('an encoded slash or backslash')
+    // Longer UTF-8 than necessary is another disguise of "." and "/" (RFC 3629 §10).
+    if (/[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f]|\xf0[\x80-\x8f]/.test(text)) refuse('overlong UTF-8')
+    if (isDotSegment(text) || isDotSegment(asUtf8(text))) refuse('a disguised dot segment')
+  }
+  return all
+}
+
+/** What some upstream would take for `.` or `..`: with parameters, spaces or more dots, in full-width characters. */
+function isDotSegment(text: string): boolean {
+  const bare = withoutParameters(text.replace(/[?#].*$/s, '')).trim()
+  if (/[^\0-\x7f]/.test(bare)) return bare.normalize('NFKC').split(/[/\\]/).some(isOnlyDots)
+  return isOnlyDots(bare)
+}
+
+function isOnlyDots(text: string): boolean {
+  return text.includes('.') && /^[.\s]+$/.test(text)
+}
+
+function asUtf8(bytes: string): string {
+  return /^[\0-\x7f]*$/.test(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8')
+}
+
+function readings(decoded: readonly (readonly [string, ...string[]])[], literal: readonly string[]): string[][] {
+  const found = new Map<string, string[]>()
+  const deepest = decoded.reduce((most, levels) => Math.max(most, levels.length), 1)
+  for (let level = 0; level < deepest; level++) {
+    const whole = decoded.map((levels) => levels[level] ?? levels[levels.length - 1] ?? '')
+    const cut = upToQuestionMark(whole)
+    for (const segments of cut === whole ? [whole] : [whole, cut]) {
+      const bare = segments.map(withoutParameters)
+      for (const reading of [
+        segments,
+        bare,
+        trimmed(segments),
+        trimmed(bare),
+        trimmed(segments.map(asUtf8)),
+        trimmed(bare.map(asUtf8)),
+      ]) {
+        const merged = reading.filter((segment, index) => segment !== '' || index === reading.length - 1)
+        found.set(merged.join('/'), merged)
+      }
+    }
+  }
+  found.delete(literal.join('/'))
+  return [...found.values()]
+}
+
+function upToQuestionMark(segments: readonly string[]): readonly string[] {
+  const index = segments.findIndex((segment) => /[?#]/.test(segment))
+  if (index < 0) return segments
+  return [...segments.slice(0, index), (segments[index] ?? '').replace(/[?#].*$/s, '')]
+}
+
+function withoutParameters(segment: string): string {
+  const start = segment.indexOf(';')
+  return start < 0 ? segment : segment.slice(0, start)
+}
+
+/** Without spaces around them and dots at their end, as a Windows file system takes names. */
+function trimmed(segments: readonly string[]): string[] {
+  return segments.map((segment) => {
+    let end = segment.length
+    while (end > 0 && /[.\s]/.test(segment.charAt(end - 1))) end -= 1
+    return segment.slice(0, end).trimStart()
+  })
+}
+
+function refuse(why: string): never {
+  throw new GatewayError('ERR_REQUEST_TARGET', `request target refused: ${why}`)
 }

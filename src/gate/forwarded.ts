@@ -1,0 +1,118 @@
+import type { Subnet } from '../config/model.ts'
+import { AddressSet, ipAddress } from '../core/addresses.ts'
+import type { ForwardedFacts } from './request-facts.ts'
+
+/** The peers whose word about a request's way is taken. */
+export class TrustedProxies {
+  readonly #networks: AddressSet
+
+  constructor(subnets: readonly Subnet[]) {
+    this.#networks = new AddressSet(subnets)
+  }
+
+  has(address: string): boolean {
+    return this.#networks.has(address)
+  }
+}
+
+/** What the connection itself shows: nobody can make this up. */
+export interface Connection {
+  /** The peer's IP address; absent on a socket that is already gone. */
+  readonly peer: string | undefined
+  readonly encrypted: boolean
+  /** The value of `Host`, or the authority of an absolute-form target. */
+  readonly host: string
+}
+
+/** Header values by lower-case name, several lines joined by `, `. */
+export type HeaderView = Readonly<Record<string, string | readonly string[] | undefined>>
+
+/** One proxy's word about whom it heard from, and how. */
+interface Hop {
+  readonly from: string | undefined
+  readonly proto: string | undefined
+  readonly host: string | undefined
+}
+
+/** Longer values are nobody's honest way here; they are not read at all. */
+const longestValue = 4096
+const hostSyntax = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?$/i
+/** Some proxies name a WebSocket's scheme. */
+const protocols = new Map<string | undefined, 'http' | 'https'>([
+  ['http', 'http'],
+  ['https', 'https'],
+  ['ws', 'http'],
+  ['wss', 'https'],
+])
+
+/**
+ * What is believed about a request's way. Each proxy vouches for the one it heard from, so the chain is read from the right,
+ * and what stands left of the first address that is not trusted is anybody's claim.
+ */
+export function forwardedFacts(connection: Connection, headers: HeaderView, trusted: TrustedProxies): ForwardedFacts {
+  const peer = (connection.peer && ipAddress(connection.peer)) ?? 'unknown'
+  let proto: 'http' | 'https' = connection.encrypted ? 'https' : 'http'
+  let { host } = connection
+  if (!trusted.has(peer)) return { clientAddress: peer, proto, host, forwardedFor: peer }
+
+  const chain = [peer]
+  for (const hop of hops(headers)) {
+    proto = protocols.get(hop.proto?.toLowerCase()) ?? proto
+    if (hop.host !== undefined && hostSyntax.test(hop.host)) host = hop.host
+    const from = hop.from === undefined ? undefined : nodeAddress(hop.from)
+    if (from === undefined) break
+    chain.unshift(from)
+    if (!trusted.has(from)) break
+  }
+  return { clientAddress: chain[0] ?? peer, proto, host, forwardedFor: chain.join(', ') }
+}
+
+/** The nearest proxy's word first. */
+function hops(headers: HeaderView): Hop[] {
+  const addresses = valueOf(headers, 'x-forwarded-for')
+  const proto = valueOf(headers, 'x-forwarded-proto')
+  const host = valueOf(headers, 'x-forwarded-host')
+  if (addresses === undefined && proto === undefined && host === undefined)
+    return forwardedElements(valueOf(headers, 'forwarded') ?? '').reverse()
+
+  // Protocol and host are the nearest proxy's: their lists, if they are any, cannot be matched with the addresses.
+  const [nearest, ...others] = (addresses ?? '').split(',').reverse()
+  const hop = { from: nearest?.trim(), proto: lastOf(proto), host: lastOf(host) }
+  return [hop, ...others.map((address) => ({ from: address.trim(), proto: undefined, host: undefined }))]
+}
+
+function lastOf(list: string | undefined): string | undefined {
+  return list?.slice(list.lastIndexOf(',') + 1).trim()
+}
+
+function valueOf(headers: HeaderView, name: string): string | undefined {
+  const value = headers[name]
+  const text = typeof value === 'object' ? value.join(', ') : value
+  return text !== undefined && text.length <= longestValue ? text : undefined
+}
+
+const forwardedPair = /[\t ]*(?:([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s",;=]+)))?[\t ]*([,;]|$)/y
+
+/** RFC 7239 §4; nothing at all when any of it is malformed. */
+function forwardedElements(value: string): Hop[] {
+  const elements: Hop[] = []
+  let pairs = new Map<string, string>()
+  forwardedPair.lastIndex = 0
+  for (let ended = value === ''; !ended;) {
+    const found = forwardedPair.exec(value)
+    if (!found) return []
+    const [, name, quoted, token, separator] = found
+    if (name !== undefined) pairs.set(name.toLowerCase(), token ?? (quoted ?? '').replaceAll(/\\(.)/g, '$1'))
+    ended = separator === ''
+    if (separator === ';') continue
+    elements.push({ from: pairs.get('for'), proto: pairs.get('proto'), host: pairs.get('host') })
+    pairs = new Map()
+  }
+  return elements
+}
+
+/** `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`; `unknown` and `_names` are no addresses (RFC 7239 §6). */
+function nodeAddress(node: string): string | undefined {
+  const [, bracketed, v4] = /^\[([\da-f:.]+)\](?::\w+)?$|^([\d.]+):\w+$/i.exec(node) ?? []
+  return ipAddress(bracketed ?? v4 ?? node)
+}
