@@ -1,0 +1,105 @@
+import type { Address, Subnet } from './model.ts'
+
+/**
+ * `0.0.0.0:8080`, `[::]:8080`, `localhost:8080`, or a port alone.
+ * @throws {SyntaxError} names what is wrong
+ */
+export function parseAddress(written: string | number, hostOfPortAlone: string): Address {
+  const [, host, port] = /^(?:(.*):)?(\d{1,5})$/s.exec(String(written)) ?? []
+  if (port === undefined)
+    throw new SyntaxError('must be "HOST:PORT" such as 0.0.0.0:8080 or [::]:8080, or a port alone')
+  if (Number(port) > 65535) throw new SyntaxError(`${port} is not a port: the highest is 65535`)
+  return { host: host === undefined ? hostOfPortAlone : parseListenHost(host), port: Number(port) }
+}
+
+function parseListenHost(host: string): string {
+  const inBrackets = /^\[(.*)\]$/.exec(host)?.[1]
+  if (inBrackets !== undefined && isIPv6(inBrackets)) return inBrackets
+  if (inBrackets === undefined && isIPv6(host)) throw new SyntaxError(`an IPv6 address stands in brackets: [${host}]`)
+  const looksLikeIPv4 = /^[\d.]+$/.test(host)
+  if (looksLikeIPv4 ? isIPv4(host) : /^[A-Za-z\d]([A-Za-z\d.-]*[A-Za-z\d])?$/.test(host)) return host
+  throw new SyntaxError(
+    host === ''
+      ? 'has no host before the port; write 0.0.0.0 or [::] for every address'
+      : `"${host}" is neither an IP address nor a host name`,
+  )
+}
+
+/**
+ * An IP address or a CIDR range.
+ * @throws {SyntaxError} names what is wrong
+ */
+export function parseSubnet(text: string): Subnet {
+  const [, address = '', prefixText] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  const family = isIPv4(address) ? 'ipv4' : isIPv6(address) ? 'ipv6' : undefined
+  if (family === undefined) throw new SyntaxError('must be an IP address or a CIDR range such as 10.0.0.0/8')
+  const longest = family === 'ipv4' ? 32 : 128
+  const prefix = prefixText === undefined ? longest : Number(prefixText)
+  if (prefix > longest) throw new SyntaxError(`/${prefix} is too long for ${address}: at most /${longest}`)
+  return { address, prefix, family }
+}
+
+/** Whether only this machine is meant: the one place where http needs no protection. */
+export function isLoopback(host: string): boolean {
+  const name = host.toLowerCase().replace(/^\[(.*)\]$/, '$1')
+  return name === 'localhost' || name.endsWith('.localhost') || name === '::1' || (isIPv4(name) && /^127\./.test(name))
+}
+
+/** `0.0.0.0` and `::` mean every address of this machine. */
+export function isEveryAddress(host: string): boolean {
+  return host === '0.0.0.0' || (isIPv6(host) && canonicalIPv6(host) === '::')
+}
+
+/**
+ * An http or https URL of which only scheme, host and port may be given.
+ * @throws {SyntaxError} names what is wrong
+ */
+export function parseOrigin(text: string, example = 'https://orders.example.com'): URL {
+  const url = parseHttpUrl(text, example)
+  if (url.pathname !== '/')
+    throw new SyntaxError(`must end behind the host and port, without the path "${url.pathname}"`)
+  return url
+}
+
+/**
+ * An http or https URL without user name, password, query and fragment.
+ * @throws {SyntaxError} names what is wrong
+ */
+export function parseHttpUrl(text: string, example: string): URL {
+  // The URL parser forgives spaces, tabs, backslashes and missing slashes; a person who wrote them meant something else.
+  if (!/^https?:\/\/[^\s\\/]+[^\s\\]*$/i.test(text) || !URL.canParse(text))
+    throw new SyntaxError(`must be an http or https URL such as ${example}`)
+  const url = new URL(text)
+  if (url.username !== '' || url.password !== '') throw new SyntaxError('must not have a user name or password in it')
+  if (text.includes('?')) throw new SyntaxError('must not have a query ("?") in it')
+  if (text.includes('#')) throw new SyntaxError('must not have a fragment ("#") in it')
+  if (url.hostname.includes('*')) throw new SyntaxError('must name one host; "*" is not possible here')
+  if (url.hostname.endsWith('.')) throw new SyntaxError('has a host name that ends in "."; leave that "." away')
+  return url
+}
+
+/**
+ * A host name as it is compared: lower case, without port.
+ * @throws {SyntaxError} names what is wrong
+ */
+export function parseHost(text: string): string {
+  if (text.includes('*'))
+    throw new SyntaxError('must be one whole host name; "*" is not possible (without hosts, every host is served)')
+  if (/^https?:/i.test(text)) throw new SyntaxError('must be a host name alone, without http:// or https://')
+  if (!/^[^\s\\/?#@:]+$/.test(text) && !/^\[[^\]]+\]$/.test(text))
+    throw new SyntaxError('must be a host name such as orders.example.com, without port and path')
+  if (!URL.canParse(`http://${text}`)) throw new SyntaxError('must be a host name such as orders.example.com')
+  return new URL(`http://${text}`).hostname.replace(/\.$/, '')
+}
+
+function isIPv4(text: string): boolean {
+  return /^(\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])(\.(\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])){3}$/.test(text)
+}
+
+function isIPv6(text: string): boolean {
+  return /^[\da-f:.]+$/i.test(text) && URL.canParse(`http://[${text}]`)
+}
+
+function canonicalIPv6(text: string): string {
+  return new URL(`http://[${text}]`).hostname.slice(1, -1)
+}

@@ -1,0 +1,82 @@
+import { isLoopback, parseHttpUrl } from './addresses.ts'
+import { type Building, present, readDuration } from './building.ts'
+import { readAuthorities } from './certificates.ts'
+import type { ProviderConfig } from './model.ts'
+import { below, type Report } from './report.ts'
+import { readSecret } from './secrets.ts'
+import type { WrittenProvider } from './written.ts'
+
+export function buildProvider(written: WrittenProvider | undefined, at: string, building: Building): ProviderConfig {
+  if (written === undefined) return standIn
+  const { env, report } = building
+  return {
+    issuer: readIssuer(written.issuer, below(at, 'issuer'), report),
+    client_id: written.client_id ?? '',
+    client_secret:
+      (written.client_secret && readSecret(written.client_secret, below(at, 'client_secret'), env, report)) ?? '',
+    token_endpoint_auth_method: written.token_endpoint_auth_method,
+    scopes: present(written.scopes).map(([, scope]) => scope),
+    authorizationParams: readAuthorizationParams(written, below(at, 'authorization_params'), report),
+    claims: written.claims,
+    id_token_signed_response_alg: written.id_token_signed_response_alg,
+    clockToleranceMs: readDuration(written.clock_tolerance, below(at, 'clock_tolerance'), '0s', '5m', report),
+    timeoutMs: readDuration(written.timeout, below(at, 'timeout'), '100ms', '60s', report),
+    ca: readAuthorities(written.ca_file, below(at, 'ca_file'), report),
+  }
+}
+
+const standIn: ProviderConfig = {
+  issuer: '',
+  client_id: '',
+  client_secret: '',
+  token_endpoint_auth_method: 'client_secret_basic',
+  scopes: [],
+  authorizationParams: {},
+  claims: {},
+  id_token_signed_response_alg: undefined,
+  clockToleranceMs: 0,
+  timeoutMs: 0,
+  ca: undefined,
+}
+
+/** Kept exactly as it is written: it is compared letter by letter (OpenID Connect Discovery 1.0 §4.3). */
+function readIssuer(text: string | undefined, at: string, report: Report): string {
+  if (text === undefined) return ''
+  const url = report.parse(at, undefined, () => parseHttpUrl(text, 'https://id.example.com'))
+  if (url?.protocol === 'http:' && !isLoopback(url.hostname))
+    report.error(
+      at,
+      'must be https; plain http is possible with a provider on this machine only (localhost, 127.0.0.1)',
+    )
+  if (url?.pathname.endsWith('/.well-known/openid-configuration'))
+    report.error(at, 'is the address of the discovery document', 'the issuer is what stands before /.well-known/')
+  return text
+}
+
+/** What the gateway itself says in an authorization request: another value would break the sign-in, or its protection. */
+const ownParams: ReadonlySet<string> = new Set([
+  'client_id',
+  'redirect_uri',
+  'response_type',
+  'response_mode',
+  'scope',
+  'state',
+  'nonce',
+  'code_challenge',
+  'code_challenge_method',
+  'request',
+  'request_uri',
+])
+
+function readAuthorizationParams(written: WrittenProvider, at: string, report: Report): Record<string, string> {
+  for (const name of Object.keys(written.authorization_params))
+    if (ownParams.has(name))
+      report.errorAtKey(below(at, name), 'is a parameter that the gateway itself decides on', insteadOf[name])
+  return { ...written.authorization_params }
+}
+
+const insteadOf: Readonly<Record<string, string>> = {
+  client_id: 'write it as provider.client_id',
+  scope: 'write them as provider.scopes',
+  redirect_uri: 'it follows from external_url and reserved_prefix',
+}

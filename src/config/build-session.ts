@@ -1,0 +1,107 @@
+import { randomBytes } from 'node:crypto'
+import { type Building, present, readDuration } from './building.ts'
+import { readAuthorities } from './certificates.ts'
+import type { RedisStoreConfig, SessionConfig, StoreConfig } from './model.ts'
+import { below } from './report.ts'
+import { readSecret } from './secrets.ts'
+import type { WrittenRedis, WrittenSession } from './written.ts'
+
+const keyBytes = 32
+
+/** `secure`: browsers reach the gateway by https. */
+export function buildSession(
+  written: WrittenSession,
+  at: string,
+  building: Building & { readonly secure: boolean },
+): SessionConfig {
+  const { report, secure } = building
+  const store = buildStore(written.store, below(at, 'store'), building)
+  const duration = (name: 'idle_timeout' | 'absolute_timeout' | 'refresh_before', from: string, to: string) =>
+    readDuration(written[name], below(at, name), from, to, report)
+  return {
+    keys: readKeys(written, at, store, building),
+    store,
+    idleTimeoutMs: duration('idle_timeout', '1s', '365d'),
+    absoluteTimeoutMs: duration('absolute_timeout', '1s', '365d'),
+    refreshBeforeMs: duration('refresh_before', '0s', '1h'),
+    pollUserinfoMs:
+      written.poll_userinfo === undefined
+        ? undefined
+        : readDuration(written.poll_userinfo, below(at, 'poll_userinfo'), '10s', '1d', report),
+    cookie: {
+      // Browsers take a cookie of this name only with Secure and from this very host: no sibling site can plant one.
+      name: secure ? `__Host-${written.cookie.name}` : written.cookie.name,
+      secure,
+      sameSite: written.cookie.same_site,
+    },
+  }
+}
+
+function readKeys(written: WrittenSession, at: string, store: StoreConfig, building: Building): readonly Buffer[] {
+  const { env, report } = building
+  if (written.keys !== undefined)
+    return present(written.keys).flatMap(([index, secret]) => {
+      const place = below(below(at, 'keys'), index)
+      const text = readSecret(secret, place, env, report)
+      return text === undefined ? [] : report.parse(place, [], () => [decodeKey(text)], generateHint)
+    })
+  // Sessions that live in this process need no key that outlives it.
+  if (store.kind === 'memory') return [randomBytes(keyBytes)]
+  report.missing(
+    below(at, 'keys'),
+    'is missing: what is stored in Redis is sealed with a key that all replicas share',
+    'for example keys: [{ file: /run/secrets/session_key }]; openssl rand -base64 32 makes a key',
+  )
+  return []
+}
+
+const generateHint = 'openssl rand -base64 32 makes a key'
+
+function decodeKey(text: string): Buffer {
+  const key = /^([\da-f]{2})+$/i.test(text)
+    ? Buffer.from(text, 'hex')
+    : /^([\w-]+|[A-Za-z\d+/]+)={0,2}$/.test(text)
+      ? Buffer.from(text, 'base64')
+      : undefined
+  if (key?.length === keyBytes) return key
+  const found = key === undefined ? 'it is neither' : `it has ${key.length}`
+  throw new SyntaxError(`must be ${keyBytes} bytes in base64, base64url or hex; ${found}`)
+}
+
+const memoryDefaults = { max_sessions: 100_000 }
+
+function buildStore(written: WrittenSession['store'], at: string, building: Building): StoreConfig {
+  if (typeof written === 'object' && written.redis !== undefined)
+    return buildRedis(written.redis, below(at, 'redis'), building)
+  const { max_sessions } = (typeof written === 'object' ? written.memory : undefined) ?? memoryDefaults
+  return { kind: 'memory', maxSessions: max_sessions }
+}
+
+function buildRedis(written: WrittenRedis, at: string, building: Building): RedisStoreConfig {
+  const { env, report } = building
+  const standIn = new URL('rediss://stand-in.invalid')
+  const { url } = written
+  return {
+    kind: 'redis',
+    url: url === undefined ? standIn : report.parse(below(at, 'url'), standIn, () => parseRedisUrl(url)),
+    username: written.username,
+    password: written.password && readSecret(written.password, below(at, 'password'), env, report),
+    ca: readAuthorities(written.ca_file, below(at, 'ca_file'), report),
+    keyPrefix: written.key_prefix,
+    timeoutMs: readDuration(written.timeout, below(at, 'timeout'), '100ms', '10s', report),
+  }
+}
+
+function parseRedisUrl(text: string): URL {
+  if (!/^rediss?:\/\/[^\s\\/]+/i.test(text) || !URL.canParse(text))
+    throw new SyntaxError('must be a redis:// or rediss:// URL such as rediss://redis:6379')
+  const url = new URL(text)
+  if (url.password !== '')
+    throw new SyntaxError('must not have a password in it; write password: { env: NAME } or { file: PATH } beside it')
+  if (url.username !== '') throw new SyntaxError('must not have a user name in it; write username: beside it')
+  if (!/^(\/\d{0,5})?$/.test(url.pathname) || text.includes('?') || text.includes('#'))
+    throw new SyntaxError(
+      'may have nothing but a database number behind the host and port, such as rediss://redis:6379/0',
+    )
+  return url
+}

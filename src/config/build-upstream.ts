@@ -1,0 +1,246 @@
+import { type ClaimPath, type Claims, type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../core/claims.ts'
+import { parsePathPattern } from '../core/path-pattern.ts'
+import { parseHost, parseHttpUrl } from './addresses.ts'
+import { type Building, present, readDuration, readOrigin, readSize, standInUrl } from './building.ts'
+import { readAuthorities } from './certificates.ts'
+import type { EmbeddedTest, HeaderConfig, RequirementConfig, RuleConfig, UpstreamConfig } from './model.ts'
+import { below, type Report } from './report.ts'
+import type {
+  WrittenHeader,
+  WrittenList,
+  WrittenRequirement,
+  WrittenRule,
+  WrittenTest,
+  WrittenUpstream,
+} from './written.ts'
+
+/** What an upstream takes from the rest of the file. */
+export interface UpstreamBuilding extends Building {
+  readonly externalUrl: URL
+  /** Short names for claims with long ones. */
+  readonly claims: Readonly<Record<string, string>>
+}
+
+export function buildUpstream(
+  name: string,
+  written: WrittenUpstream,
+  at: string,
+  building: UpstreamBuilding,
+): UpstreamConfig {
+  const { report, claims } = building
+  const own = (setting: string) => below(at, setting)
+  const externalUrl = readOrigin(written.external_url, own('external_url'), building.externalUrl, report)
+  const duration = (setting: 'connect_timeout' | 'response_timeout' | 'idle_timeout', from: string, to: string) =>
+    readDuration(written[setting], own(setting), from, to, report)
+  return {
+    name,
+    hosts: readHosts(written, externalUrl, own('hosts'), report),
+    path: report.parse(own('path'), '/', () => parseUpstreamPath(written.path)),
+    url: readUrl(written.url, own('url'), report),
+    externalUrl,
+    hostHeader: written.host_header,
+    headers: Object.entries(written.headers).flatMap(([header, value]) =>
+      readHeader(header, value, below(own('headers'), header), building),
+    ),
+    rules: present(written.rules).flatMap(([index, rule]) => readRule(rule, below(own('rules'), index), building)),
+    logout: {
+      paths: present(written.logout.paths).flatMap(([index, path]) =>
+        report.parse(below(own('logout/paths'), index), [], () => [parsePathPattern(path)]),
+      ),
+      cookies: present(written.logout.cookies).map(([, cookie]) => cookie),
+    },
+    connectTimeoutMs: duration('connect_timeout', '10ms', '5m'),
+    responseTimeoutMs: duration('response_timeout', '10ms', '1d'),
+    idleTimeoutMs: duration('idle_timeout', '0s', '1d'),
+    maxConnections: written.max_connections,
+    ca: readAuthorities(written.ca_file, own('ca_file'), report),
+    tests: present(written.tests).flatMap(([index, test]) =>
+      readTest(test, below(own('tests'), index), claims, report),
+    ),
+  }
+}
+
+function readHosts(written: WrittenUpstream, externalUrl: URL, at: string, report: Report): readonly string[] {
+  if (written.hosts !== undefined)
+    return present(written.hosts).flatMap(([index, host]) =>
+      report.parse(below(at, index), [], () => [parseHost(host)]),
+    )
+  return written.external_url === undefined ? [] : [externalUrl.hostname]
+}
+
+function parseUpstreamPath(text: string): string {
+  const path = text.endsWith('/') ? text : `${text}/`
+  const { text: checked } = parsePathPattern(path)
+  if (checked.includes('*')) throw new SyntaxError('has no "*": everything below it belongs to the upstream anyway')
+  return checked
+}
+
+function readUrl(text: string | undefined, at: string, report: Report): URL {
+  if (text === undefined) return standInUrl
+  const url = report.parse(at, standInUrl, () => parseHttpUrl(text, 'http://127.0.0.1:3000'))
+  if (url.pathname === '/') return url
+  report.error(
+    at,
+    `must end behind the host and port, without the path "${url.pathname}"`,
+    'the path of a request is forwarded unchanged: what the browser asks for is what the upstream is asked for',
+  )
+  return standInUrl
+}
+
+const headerDefaults: WrittenHeader = { join: ',', encode: 'utf8', max_bytes: '4kb', required: false }
+
+function readHeader(
+  name: string,
+  value: string | WrittenHeader,
+  at: string,
+  building: UpstreamBuilding,
+): HeaderConfig[] {
+  const { report, claims } = building
+  const isShort = typeof value === 'string'
+  const written = isShort ? { ...headerDefaults, [value.includes('{') ? 'template' : 'claim']: value } : value
+  if (isReserved(name)) {
+    report.errorAtKey(
+      at,
+      'is a header that the gateway itself decides on',
+      'tell it by another name, such as X-Remote-User',
+    )
+    return []
+  }
+  const from = written.claim === undefined ? 'template' : 'claim'
+  const text = written[from]
+  if (text === undefined) return []
+  const template = report.parse(isShort ? at : below(at, from), [], () =>
+    from === 'claim' ? [parseClaimPath(text)] : parseHeaderTemplate(text),
+  )
+  return [
+    {
+      name,
+      template: template.map((part) => (typeof part === 'string' ? part : withLongName(part, claims))),
+      join: written.join,
+      encode: written.encode,
+      maxBytes: readSize(written.max_bytes, below(at, 'max_bytes'), '1b', '64kb', report),
+      required: written.required,
+    },
+  ]
+}
+
+function parseHeaderTemplate(text: string): ClaimTemplate {
+  if (/[\0-\x1f\x7f]/.test(text)) throw new SyntaxError('must not have line breaks or control characters in it')
+  return parseClaimTemplate(text)
+}
+
+/** RFC 9110 §7.6.1 (hop-by-hop), §7.2 and RFC 9112 §6 (where a request ends), and what only the proxy can know. */
+function isReserved(name: string): boolean {
+  const lower = name.toLowerCase()
+  return reservedHeaders.has(lower) || lower.startsWith('proxy-') || lower.startsWith('x-forwarded-')
+}
+
+const reservedHeaders: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'cookie',
+  'expect',
+  'forwarded',
+  'host',
+  'keep-alive',
+  'set-cookie',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'x-real-ip',
+])
+
+/** `fields.groups` with `fields` as a short name is a path into the claim with the long name. */
+function withLongName(path: ClaimPath, claims: Readonly<Record<string, string>>): ClaimPath {
+  const [first, ...others] = path
+  return typeof first === 'string' && Object.hasOwn(claims, first) ? [claims[first] ?? first, ...others] : path
+}
+
+function readRule(written: WrittenRule, at: string, building: UpstreamBuilding): RuleConfig[] {
+  const { report, claims } = building
+  const require = readRequirements(written.require, below(at, 'require'), claims, report)
+  if (require.length > 0 && written.access !== 'signed_in')
+    report.error(
+      below(at, 'require'),
+      `cannot be met with access: ${written.access}, which lets everybody in`,
+      'remove require, or access',
+    )
+  const { path } = written
+  if (path === undefined) return []
+  return report.parse(below(at, 'path'), [], () => [
+    {
+      path: parsePathPattern(path),
+      methods: written.methods && present(written.methods).map(([, method]) => method),
+      access: written.access,
+      unauthenticated: written.unauthenticated === 401 ? '401' : written.unauthenticated,
+      require,
+    },
+  ])
+}
+
+function readRequirements(
+  written: WrittenRule['require'],
+  at: string,
+  claims: Readonly<Record<string, string>>,
+  report: Report,
+): RequirementConfig[] {
+  if (written === undefined) return []
+  if (!isList(written)) return readRequirement(written, at, claims, report)
+  return present(written).flatMap(([index, one]) => readRequirement(one, below(at, index), claims, report))
+}
+
+function isList(written: NonNullable<WrittenRule['require']>): written is WrittenList<WrittenRequirement> {
+  return Array.isArray(written)
+}
+
+function readRequirement(
+  written: WrittenRequirement,
+  at: string,
+  claims: Readonly<Record<string, string>>,
+  report: Report,
+): RequirementConfig[] {
+  const { claim } = written
+  if (claim === undefined) return []
+  const values = (list: WrittenList<string> | undefined) => list && present(list).map(([, value]) => value)
+  return report.parse(below(at, 'claim'), [], () => [
+    {
+      claim: withLongName(parseClaimPath(claim), claims),
+      claimText: claim,
+      any_of: values(written.any_of),
+      all_of: values(written.all_of),
+      none_of: values(written.none_of),
+    },
+  ])
+}
+
+const testMethods = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const
+
+function readTest(
+  written: WrittenTest,
+  at: string,
+  claims: Readonly<Record<string, string>>,
+  report: Report,
+): EmbeddedTest[] {
+  const method = testMethods.find((name) => written[name] !== undefined)
+  if (method === undefined || written.expect === undefined) return []
+  if (Object.keys(written.headers).length > 0 && written.expect !== 'pass')
+    report.error(below(at, 'headers'), `cannot be seen with expect: ${written.expect}, for the upstream is not asked`)
+  const { file, line, column } = report.keyPlace(at)
+  return [
+    {
+      place: `${file}:${line}:${column}`,
+      as: written.as && longNamed(written.as, claims),
+      method: method.toUpperCase(),
+      path: written[method] ?? '/',
+      expect: written.expect,
+      headers: written.headers,
+    },
+  ]
+}
+
+function longNamed(as: Claims, claims: Readonly<Record<string, string>>): Claims {
+  return Object.fromEntries(
+    Object.entries(as).map(([name, value]) => [Object.hasOwn(claims, name) ? (claims[name] ?? name) : name, value]),
+  )
+}

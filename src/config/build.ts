@@ -1,0 +1,70 @@
+import { availableParallelism } from 'node:os'
+import { parsePathPattern } from '../core/path-pattern.ts'
+import { parseAddress, parseSubnet } from './addresses.ts'
+import { buildProvider } from './build-provider.ts'
+import { buildSession } from './build-session.ts'
+import { buildUpstream } from './build-upstream.ts'
+import { type Building, present, readDuration, readOrigin, readSize, standInUrl } from './building.ts'
+import { checkTls } from './certificates.ts'
+import type { Address, GatewayConfig, LimitsConfig, ListenConfig } from './model.ts'
+import { below, type Report } from './report.ts'
+import type { WrittenConfig } from './written.ts'
+
+/** A configuration out of what is written. When errors are reported on the way, it has stand-ins in it and is not to be used. */
+export function buildConfig(file: string, written: WrittenConfig, building: Building): GatewayConfig {
+  const { report } = building
+  const externalUrl = readOrigin(written.external_url, '/external_url', standInUrl, report)
+  const provider = buildProvider(written.provider, '/provider', building)
+  const session = buildSession(written.session, '/session', { ...building, secure: externalUrl.protocol === 'https:' })
+  const inherited = { ...building, externalUrl, claims: provider.claims }
+  return {
+    version: 1,
+    file,
+    listen: buildListen(written.listen, report),
+    admin: buildAdmin(written.admin?.listen, report),
+    externalUrl,
+    reservedPrefix: readReservedPrefix(written.reserved_prefix, report),
+    trustedProxies: present(written.trusted_proxies).flatMap(([index, text]) =>
+      report.parse(below('/trusted_proxies', index), [], () => [parseSubnet(text)]),
+    ),
+    workers:
+      session.store.kind === 'memory' ? 1 : written.workers === 'auto' ? availableParallelism() : written.workers,
+    provider,
+    session,
+    upstreams: Object.entries(written.upstreams ?? {}).map(([name, upstream]) =>
+      buildUpstream(name, upstream, below('/upstreams', name), inherited),
+    ),
+    limits: buildLimits(written.limits, report),
+    shutdown: {
+      drainTimeoutMs: readDuration(written.shutdown.drain_timeout, '/shutdown/drain_timeout', '0s', '1h', report),
+    },
+    log: written.log,
+  }
+}
+
+function buildListen(written: WrittenConfig['listen'], report: Report): ListenConfig {
+  const standIn: Address = { host: '0.0.0.0', port: 0 }
+  if (typeof written !== 'object')
+    return { ...report.parse('/listen', standIn, () => parseAddress(written, '0.0.0.0')), tls: undefined }
+  return {
+    ...report.parse('/listen/address', standIn, () => parseAddress(written.address, '0.0.0.0')),
+    tls: checkTls(written.tls, '/listen/tls', report),
+  }
+}
+
+function buildAdmin(written: string | number | undefined, report: Report): Address | undefined {
+  if (written === undefined) return undefined
+  return report.parse('/admin/listen', undefined, () => parseAddress(written, '127.0.0.1'))
+}
+
+function readReservedPrefix(text: string, report: Report): string {
+  return report.parse('/reserved_prefix', '/.gatehouse/', () => parsePathPattern(text).text)
+}
+
+function buildLimits(written: WrittenConfig['limits'], report: Report): LimitsConfig {
+  return {
+    headerBytes: readSize(written.header_size, '/limits/header_size', '4kb', '1mb', report),
+    headersTimeoutMs: readDuration(written.headers_timeout, '/limits/headers_timeout', '1s', '10m', report),
+    bodyIdleTimeoutMs: readDuration(written.body_idle_timeout, '/limits/body_idle_timeout', '1s', '1h', report),
+  }
+}

@@ -1,0 +1,36 @@
+import { parseOrigin } from './addresses.ts'
+import { parseDuration, parseSize, parseWithin, type Range } from './quantities.ts'
+import type { Report } from './report.ts'
+import type { Environment } from './secrets.ts'
+import type { WrittenList } from './written.ts'
+
+/** What the parts of a configuration are built with. */
+export interface Building {
+  readonly env: Environment
+  readonly report: Report
+}
+
+/** Takes the place of what is wrong or missing while the rest is looked at; a configuration with an error is never used. */
+export const standInUrl = new URL('https://stand-in.invalid')
+
+/** The entries of a list that are right, with their numbers in the file. */
+export function present<T>(list: WrittenList<T>): [number, T][] {
+  return list.flatMap((entry, index): [number, T][] => (entry === undefined ? [] : [[index, entry]]))
+}
+
+export function readDuration(text: string, at: string, from: string, to: string, report: Report): number {
+  return readQuantity(text, at, { from, to }, parseDuration, report)
+}
+
+export function readSize(text: string, at: string, from: string, to: string, report: Report): number {
+  return readQuantity(text, at, { from, to }, parseSize, report)
+}
+
+function readQuantity(text: string, at: string, range: Range, parse: (text: string) => number, report: Report): number {
+  return report.parse(at, parse(range.from), () => parseWithin(text, range, parse))
+}
+
+export function readOrigin(text: string | undefined, at: string, standIn: URL, report: Report): URL {
+  if (text === undefined) return standIn
+  return report.parse(at, standIn, () => parseOrigin(text))
+}

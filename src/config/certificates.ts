@@ -1,0 +1,69 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { resolve } from 'node:path'
+import type { ListenConfig } from './model.ts'
+import { below, type Report } from './report.ts'
+import { namedFile, readNamedFile } from './secrets.ts'
+import type { WrittenTls } from './written.ts'
+
+// The certificate authorities of a whole operating system are about 300 KiB.
+const maxPemBytes = 1024 * 1024
+
+/** The text of a PEM file with certificate authorities. */
+export function readAuthorities(written: string | undefined, at: string, report: Report): string | undefined {
+  const content = written === undefined ? undefined : readNamedFile(written, at, report, maxPemBytes)
+  if (content === undefined) return undefined
+  const text = content.bytes.toString('latin1')
+  return readCertificates(text, at, content.file, report) && text
+}
+
+/** Looks into both files now, so that a mix-up is told before the start and not by the first client. */
+export function checkTls(written: WrittenTls | undefined, at: string, report: Report): ListenConfig['tls'] {
+  if (written?.cert_file === undefined || written.key_file === undefined) return undefined
+  const [certAt, keyAt] = [below(at, 'cert_file'), below(at, 'key_file')]
+  const cert = readNamedFile(written.cert_file, certAt, report, maxPemBytes)
+  const key = readNamedFile(written.key_file, keyAt, report, maxPemBytes)
+  const certificates = cert && readCertificates(cert.bytes.toString('latin1'), certAt, cert.file, report)
+  const privateKey = key && readPrivateKey(key.bytes, keyAt, key.file, report)
+  if (certificates?.[0] && privateKey && !certificates[0].checkPrivateKey(privateKey))
+    report.error(
+      keyAt,
+      'is not the key of the certificate in cert_file',
+      "the gateway's own certificate stands first in cert_file, those of the authorities behind it",
+    )
+  return {
+    certFile: resolve(namedFile(written.cert_file, certAt, report)),
+    keyFile: resolve(namedFile(written.key_file, keyAt, report)),
+  }
+}
+
+function readCertificates(
+  text: string,
+  at: string,
+  file: string,
+  report: Report,
+): readonly X509Certificate[] | undefined {
+  const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
+  if (blocks.length === 0) report.error(at, `${file} has no certificate in PEM in it`)
+  const certificates = blocks.flatMap((block, index) => {
+    try {
+      return [new X509Certificate(block)]
+    } catch {
+      report.error(at, `certificate ${index + 1} in ${file} cannot be read`)
+      return []
+    }
+  })
+  return certificates.length > 0 && certificates.length === blocks.length ? certificates : undefined
+}
+
+function readPrivateKey(pem: Buffer, at: string, file: string, report: Report): KeyObject | undefined {
+  try {
+    return createPrivateKey(pem)
+  } catch {
+    report.error(
+      at,
+      `${file} has no private key in PEM in it that can be read`,
+      'a key with a passphrase is not possible',
+    )
+    return undefined
+  }
+}

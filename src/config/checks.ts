@@ -1,0 +1,282 @@
+import { matchesPath, type PathPattern } from '../core/path-pattern.ts'
+import { isEveryAddress, isLoopback } from './addresses.ts'
+import type { Address, GatewayConfig, RuleConfig, UpstreamConfig } from './model.ts'
+import { below, type Report } from './report.ts'
+import type { WrittenConfig } from './written.ts'
+
+type Check = (config: GatewayConfig, report: Report, written: WrittenConfig) => void
+
+/** What can only be judged by looking at several settings together, and what is possible but unwise. */
+export function checkConfig(config: GatewayConfig, report: Report, written: WrittenConfig): void {
+  for (const check of checks) check(config, report, written)
+}
+
+const day = 86_400_000
+
+const checks: readonly Check[] = [
+  addresses,
+  externalUrls,
+  trustedProxies,
+  workers,
+  provider,
+  sessionTimes,
+  sessionKeys,
+  redis,
+  upstreamsAtAll,
+  upstreamsOverlap,
+  upstreamsAndTheGateway,
+  upstreamHosts,
+  upstreamHeaders,
+  upstreamRules,
+]
+
+function addresses({ listen, admin }: GatewayConfig, report: Report): void {
+  if (admin === undefined || !report.isSound('/admin/listen')) return
+  if (!isLoopback(admin.host))
+    report.warning(
+      '/admin/listen',
+      'is reachable from other machines, and nobody has to sign in there',
+      'listen on 127.0.0.1, or let nothing but your monitoring through',
+    )
+  if (report.isSound('/listen') && admin.port === listen.port && admin.port !== 0 && overlap(admin, listen))
+    report.error('/admin/listen', 'is the same address as listen', 'take another port')
+}
+
+function overlap(one: Address, other: Address): boolean {
+  return one.host === other.host || isEveryAddress(one.host) || isEveryAddress(other.host)
+}
+
+function externalUrls({ externalUrl, upstreams }: GatewayConfig, report: Report): void {
+  if (!report.isSound('/external_url')) return
+  warnOfHttp(externalUrl, '/external_url', report)
+  for (const { name, externalUrl: own } of upstreams) {
+    const at = setting(name, 'external_url')
+    if (!report.wasWritten(at) || !report.isSound(at)) continue
+    if (own.protocol !== externalUrl.protocol)
+      report.error(at, `must begin with ${externalUrl.protocol}// as the external_url of the gateway does`)
+    else warnOfHttp(own, at, report)
+  }
+}
+
+function warnOfHttp(url: URL, at: string, report: Report): void {
+  if (url.protocol !== 'http:') return
+  if (isLoopback(url.hostname))
+    report.warning(at, 'is http: good for trying out on this machine; the session cookie is sent without Secure')
+  else
+    report.warning(
+      at,
+      'is http: whoever is on the way can read the session cookie and act in the name of the person',
+      'serve browsers by https, here (listen.tls) or in a proxy before the gateway, and write https://',
+    )
+}
+
+function trustedProxies({ trustedProxies }: GatewayConfig, report: Report): void {
+  if (!report.isSound('/trusted_proxies')) return
+  for (const [index, { address, prefix }] of trustedProxies.entries())
+    if (prefix === 0)
+      report.warning(
+        below('/trusted_proxies', index),
+        `${address}/0 is everybody: each client can claim any address, host and scheme with X-Forwarded-*`,
+        'name the addresses of your proxies alone',
+      )
+}
+
+function workers({ session }: GatewayConfig, report: Report, { workers: wanted }: WrittenConfig): void {
+  if (!report.isSound('/workers', '/session/store')) return
+  if (session.store.kind === 'memory' && wanted !== 'auto' && wanted > 1)
+    report.warning(
+      '/workers',
+      'does not apply: with the memory store sessions live in one process, so one is run',
+      'use session.store: { redis: … } for several',
+    )
+}
+
+function provider({ provider }: GatewayConfig, report: Report): void {
+  const { scopes, client_secret, issuer, ca, authorizationParams } = provider
+  if (report.isSound('/provider/scopes') && !scopes.includes('offline_access'))
+    report.warning(
+      '/provider/scopes',
+      'has no offline_access: without a refresh token, a session that has expired at the provider goes on here',
+      'add offline_access, or set session.absolute_timeout to what the provider allows',
+    )
+  if (report.isSound('/provider/client_secret') && client_secret.length < 16)
+    report.warning('/provider/client_secret', 'is shorter than 16 characters, which can be guessed')
+  if (report.isSound('/provider/authorization_params') && authorizationParams['prompt'] === 'none')
+    report.warning(
+      '/provider/authorization_params/prompt',
+      'is none: only who is signed in at the provider already gets in',
+    )
+  if (report.isSound('/provider/issuer', '/provider/ca_file') && ca !== undefined && issuer.startsWith('http:'))
+    report.error('/provider/ca_file', 'has no effect: the issuer is http')
+}
+
+function sessionTimes({ session }: GatewayConfig, report: Report): void {
+  const [idle, absolute, poll] = [
+    '/session/idle_timeout',
+    '/session/absolute_timeout',
+    '/session/poll_userinfo',
+  ] as const
+  if (report.isSound(idle, absolute) && session.idleTimeoutMs > session.absoluteTimeoutMs)
+    report.error(report.wasWritten(idle) ? idle : absolute, idleBeyondAbsolute(report.wasWritten(idle)))
+  if (report.isSound(absolute) && session.absoluteTimeoutMs > 30 * day)
+    report.warning(absolute, 'is more than 30d: a cookie that was stolen is good for as long')
+  if (report.isSound(poll) && session.pollUserinfoMs !== undefined && session.pollUserinfoMs < 30_000)
+    report.warning(poll, 'is less than 30s: the provider is asked that often for each session in use')
+}
+
+function idleBeyondAbsolute(idleWritten: boolean): string {
+  return idleWritten
+    ? 'must not be longer than session.absolute_timeout, which is 12h unless it is set'
+    : 'must not be shorter than session.idle_timeout, which is 30m unless it is set'
+}
+
+function sessionKeys({ session }: GatewayConfig, report: Report): void {
+  if (!report.isSound('/session/keys')) return
+  for (const [index, key] of session.keys.entries()) {
+    const first = session.keys.findIndex((other) => other.equals(key))
+    if (first < index)
+      report.warning(below('/session/keys', index), `is the same key as session.keys[${first}]`, 'remove one of them')
+  }
+}
+
+function redis({ session }: GatewayConfig, report: Report): void {
+  const { store } = session
+  const at = '/session/store/redis'
+  if (store.kind !== 'redis') return
+  if (store.username !== undefined && store.password === undefined && report.isSound(below(at, 'password')))
+    report.error(below(at, 'username'), 'needs a password beside it', 'for example password: { env: REDIS_PASSWORD }')
+  if (!report.isSound(below(at, 'url')) || store.url.protocol !== 'redis:') return
+  if (report.wasWritten(below(at, 'ca_file')))
+    report.error(below(at, 'ca_file'), 'has no effect: the url is redis://, not rediss://')
+  if (!isLoopback(store.url.hostname))
+    report.warning(
+      below(at, 'url'),
+      'is redis://: whoever is on the way can read the password and end or replay sessions',
+      'use rediss://, which is Redis with TLS',
+    )
+}
+
+function upstreamsAtAll({ upstreams }: GatewayConfig, report: Report): void {
+  if (upstreams.length === 0 && report.isSound('/upstreams', '/include'))
+    report.missing('/upstreams', 'has no upstream in it', 'for example orders: { url: http://127.0.0.1:3000 }')
+}
+
+function setting(upstream: string, name: string): string {
+  return below(below('/upstreams', upstream), name)
+}
+
+function upstreamsOverlap({ upstreams }: GatewayConfig, report: Report): void {
+  for (const [index, upstream] of upstreams.entries())
+    for (const earlier of upstreams.slice(0, index)) {
+      const settings = [upstream, earlier].flatMap(({ name }) =>
+        ['hosts', 'path', 'external_url'].map((part) => setting(name, part)),
+      )
+      if (!report.isSound(...settings) || upstream.path !== earlier.path) continue
+      const shared = sharedHosts(upstream.hosts, earlier.hosts)
+      if (shared !== undefined)
+        report.errorAtKey(
+          below('/upstreams', upstream.name),
+          `serves the path ${upstream.path} on ${shared}, and so does upstreams.${earlier.name}`,
+          'give them different hosts or different paths',
+        )
+    }
+}
+
+function sharedHosts(one: readonly string[], other: readonly string[]): string | undefined {
+  if (one.length === 0 && other.length === 0) return 'any host'
+  return one.find((host) => other.includes(host))
+}
+
+function upstreamsAndTheGateway({ upstreams, listen, reservedPrefix }: GatewayConfig, report: Report): void {
+  for (const { name, url, path, ca } of upstreams) {
+    const [urlAt, caAt, pathAt] = [setting(name, 'url'), setting(name, 'ca_file'), setting(name, 'path')]
+    if (report.isSound(urlAt, '/listen') && leadsTo(url, listen))
+      report.error(urlAt, 'is the address of the gateway itself: requests would go round in circles')
+    if (report.isSound(urlAt, caAt) && ca !== undefined && url.protocol === 'http:')
+      report.error(caAt, 'has no effect: the url is http')
+    if (report.isSound(pathAt, '/reserved_prefix') && path.startsWith(reservedPrefix))
+      report.error(pathAt, `is never reached: what begins with ${reservedPrefix} belongs to the gateway itself`)
+  }
+}
+
+function leadsTo(url: URL, listen: Address): boolean {
+  const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
+  if (port !== listen.port) return false
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  return (
+    host === listen.host ||
+    isEveryAddress(host) ||
+    (isLoopback(host) && (isEveryAddress(listen.host) || isLoopback(listen.host)))
+  )
+}
+
+function upstreamHosts({ upstreams }: GatewayConfig, report: Report): void {
+  for (const { name, hosts, externalUrl } of upstreams) {
+    const at = setting(name, 'hosts')
+    if (!report.isSound(at, '/external_url', setting(name, 'external_url'))) continue
+    for (const [index, host] of hosts.entries())
+      if (host !== externalUrl.hostname)
+        report.warning(
+          below(at, index),
+          `is not the host of external_url: a sign-in that begins here comes back to ${externalUrl.host}`,
+          `make it an upstream of its own with external_url: ${externalUrl.protocol}//${host}`,
+        )
+  }
+}
+
+function upstreamHeaders({ upstreams }: GatewayConfig, report: Report): void {
+  for (const { name, headers } of upstreams) {
+    const at = setting(name, 'headers')
+    for (const [index, header] of headers.entries()) {
+      const twin = headers.slice(0, index).find((earlier) => earlier.name.toLowerCase() === header.name.toLowerCase())
+      if (twin)
+        report.errorAtKey(below(at, header.name), `is the same header as ${twin.name}`, 'case makes no difference')
+      if (header.encode === 'latin1')
+        report.warning(
+          below(below(at, header.name), 'encode'),
+          'is latin1: it has no letters beyond those of western Europe, so not every name can be told',
+          'use utf8, or percent when the upstream takes nothing but ASCII',
+        )
+    }
+  }
+}
+
+function upstreamRules({ upstreams }: GatewayConfig, report: Report): void {
+  for (const { name, path, rules } of upstreams) {
+    const at = setting(name, 'rules')
+    if (!report.isSound(at, setting(name, 'path'))) continue
+    for (const [index, rule] of rules.entries()) {
+      const place = below(at, index)
+      const earlier = rules.slice(0, index).findIndex((other) => covers(other, rule))
+      if (earlier >= 0)
+        report.warning(
+          place,
+          `is never reached: rules[${earlier}] matches all of it`,
+          'the first rule that matches decides',
+        )
+      if (!mayLieBelow(rule.path, path))
+        report.warning(below(place, 'path'), `is never reached: this upstream serves what lies below ${path}`)
+      if (rule.access !== 'signed_in' && report.wasWritten(below(place, 'unauthenticated')))
+        report.warning(below(place, 'unauthenticated'), `does not apply: access: ${rule.access} asks nobody to sign in`)
+    }
+  }
+}
+
+/** Whether each request that the other rule matches is matched by this one. */
+function covers(rule: RuleConfig, other: RuleConfig): boolean {
+  const anyMethod = rule.methods === undefined
+  const sameMethods = anyMethod || (other.methods?.every((method) => rule.methods?.includes(method)) ?? false)
+  if (!sameMethods || (other.path.below && !rule.path.below)) return false
+  // A "*" in the middle of the other's path stands for anything: only a "*" matches it, and no name is "*".
+  return matchesPath(rule.path, other.path.segments)
+}
+
+/** Whether a rule can match anything that the upstream serves. */
+function mayLieBelow(pattern: PathPattern, path: UpstreamConfig['path']): boolean {
+  const wanted = path.split('/').slice(1, -1)
+  const { segments, below: isOpen } = pattern
+  if (!isOpen && segments.length < wanted.length) return false
+  return wanted.every(
+    (name, index) => segments[index] === undefined || segments[index] === '*' || segments[index] === name,
+  )
+}

@@ -1,0 +1,60 @@
+import { readdirSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { inPlainWords } from './files.ts'
+import { readYaml } from './read-yaml.ts'
+import { below, type Report } from './report.ts'
+
+/** The document with the upstreams of the files that it includes. Their names are checked as if all of it were one file. */
+export function withIncluded(document: object, file: string, report: Report): object {
+  const { include, upstreams = {} } = document as { include?: unknown; upstreams?: unknown }
+  // What is not a list of texts, or not a map, is the schema's to complain of.
+  if (!Array.isArray(include) || !isMap(upstreams)) return document
+  const files = include.flatMap((pattern: unknown, index) =>
+    typeof pattern === 'string' ? filesOf(pattern, file, below('/include', index), report) : [],
+  )
+  const included = [...new Set(files)].map((name) => upstreamsOf(name, report))
+  return { ...document, upstreams: Object.assign({}, upstreams, ...included) as object }
+}
+
+function filesOf(pattern: string, file: string, at: string, report: Report): string[] {
+  const path = pattern.startsWith('/') ? pattern : join(dirname(file), pattern)
+  const [folder, name] = [dirname(path), basename(path)]
+  if (folder.includes('*')) {
+    report.error(at, 'has a "*" in the name of a folder; it may only stand in the name of the file')
+    return []
+  }
+  if (!name.includes('*')) return [path]
+  try {
+    // Hidden files are a mount's and an editor's own business.
+    const found = readdirSync(folder).filter((entry) => !entry.startsWith('.') && matches(entry, name))
+    if (found.length === 0) report.error(at, `${path} matches no file`)
+    return found.toSorted().map((entry) => join(folder, entry))
+  } catch (error) {
+    report.error(at, `the folder ${folder} ${inPlainWords(error)}`)
+    return []
+  }
+}
+
+function matches(entry: string, pattern: string): boolean {
+  const [first = '', ...others] = pattern.split('*')
+  const last = others.pop() ?? ''
+  if (!entry.startsWith(first) || !entry.endsWith(last) || entry.length < first.length + last.length) return false
+  let rest = entry.slice(first.length, entry.length - last.length)
+  for (const part of others) {
+    const found = rest.indexOf(part)
+    if (found < 0) return false
+    rest = rest.slice(found + part.length)
+  }
+  return true
+}
+
+function upstreamsOf(file: string, report: Report): object {
+  const upstreams = readYaml(file, '/upstreams', report)
+  if (upstreams === undefined || isMap(upstreams)) return upstreams ?? {}
+  report.errorAtPlace({ file, line: 1, column: 1 }, '/upstreams', 'is not a map of upstreams', 'write NAME: { url: … }')
+  return {}
+}
+
+function isMap(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,37 @@
+import { buildConfig } from './build.ts'
+import { checkConfig } from './checks.ts'
+import type { Diagnostic } from './diagnostics.ts'
+import { withIncluded } from './include.ts'
+import type { GatewayConfig } from './model.ts'
+import { readYaml } from './read-yaml.ts'
+import { Report } from './report.ts'
+import { validate } from './schema.ts'
+import type { Environment } from './secrets.ts'
+
+/** A configuration that can be run, or everything that is wrong with it, warnings included. */
+export type LoadResult =
+  | { readonly ok: true; readonly config: GatewayConfig; readonly warnings: readonly Diagnostic[] }
+  | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] }
+
+/** Reads a configuration with all that it refers to: included files, secrets, certificates. Whatever is in it, this does not throw. */
+export function loadConfig(file: string, env: Environment): LoadResult {
+  const report = new Report(file)
+  const config = read(file, env, report)
+  const { diagnostics } = report
+  return config === undefined || report.hasErrors
+    ? { ok: false, diagnostics }
+    : { ok: true, config, warnings: diagnostics }
+}
+
+function read(file: string, env: Environment, report: Report): GatewayConfig | undefined {
+  const document = readYaml(file, '', report)
+  if (document === undefined) return undefined
+  if (typeof document !== 'object' || document === null || Array.isArray(document)) {
+    report.error('', 'is not a map of settings', 'a configuration begins with "version: 1"')
+    return undefined
+  }
+  const written = validate(withIncluded(document, file, report), report)
+  const config = buildConfig(file, written, { env, report })
+  checkConfig(config, report, written)
+  return config
+}

@@ -1,0 +1,256 @@
+import {
+  type Alias,
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  type Pair,
+  type Scalar,
+  visit,
+  type YAMLError,
+  type YAMLMap,
+} from 'yaml'
+import { readBounded } from './files.ts'
+import { below, type Place, type Report } from './report.ts'
+
+const maxFileBytes = 1024 * 1024
+const maxValues = 50_000
+const maxDepth = 50
+const maxSyntaxErrors = 5
+
+/**
+ * Reads a YAML file whose values belong at the pointer `root`, and notes where each of them stands.
+ * @returns `undefined` when its text is wrong, which has been reported then
+ */
+export function readYaml(file: string, root: string, report: Report): unknown {
+  const refuse = (message: string, hint?: string, line = 0, column = 0) => {
+    report.errorAtPlace({ file, line, column }, root, message, hint)
+    return undefined
+  }
+  const content = readBounded(file, maxFileBytes)
+  if ('why' in content) return refuse(content.why)
+  const text = decodeUtf8(content.bytes)
+  if (text === undefined) return refuse('is not text in UTF-8', 'save it as UTF-8')
+
+  const lines = new LineCounter()
+  // Duplicate keys are sought below: the parser's own search takes quadratic time.
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    uniqueKeys: false,
+    resolveKnownTags: false,
+  })
+  const placeOf = (offset: number): Place => {
+    const { line, col } = lines.linePos(offset)
+    return { file, line, column: col }
+  }
+  const nul = text.indexOf('\0')
+  if (nul >= 0) {
+    const { line, column } = placeOf(nul)
+    return refuse('has a NUL character here', 'remove it, or save the file as UTF-8', line, column)
+  }
+  if (document.directives?.yaml.version !== '1.2')
+    return refuse('is written for another version of YAML', 'remove the %YAML line', 1, 1)
+  if (reportSyntax(document, placeOf, root, report)) return undefined
+  if (document.contents === null || isNothing(document.contents))
+    return refuse('is empty', 'a configuration begins with "version: 1"')
+  return new Reading(placeOf, report).all(document.contents, root)
+}
+
+function decodeUtf8(bytes: Buffer): string | undefined {
+  try {
+    // Leaves out the byte order mark that some editors put first.
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+function isNothing(node: Node): boolean {
+  return isScalar(node) && node.value === null && node.source === ''
+}
+
+/** One slip makes the parser stumble several times: it is told once for a line, and not without end. */
+function reportSyntax(document: Document, placeOf: (offset: number) => Place, root: string, report: Report): boolean {
+  const found = [...document.errors, ...document.warnings].map((error) => ({
+    error,
+    place: placeOf(isUnclosedQuote(error) ? lastQuoteBegins(document, error.pos[0]) : error.pos[0]),
+  }))
+  const lines = new Set<number>()
+  for (const { error, place } of found) {
+    if (lines.has(place.line) || lines.size >= maxSyntaxErrors) continue
+    lines.add(place.line)
+    const { message, hint } = inPlainWords(error)
+    report.errorAtPlace(place, root, message, hint)
+  }
+  return found.length > 0
+}
+
+function isUnclosedQuote(error: YAMLError): boolean {
+  return error.code === 'MISSING_CHAR' && error.message.includes('quote')
+}
+
+/** The parser reports a quote that is never closed at the end of the file; people look for where it begins. */
+function lastQuoteBegins(document: Document, end: number): number {
+  let begin = end
+  visit(document, {
+    Scalar(_, { type, range }) {
+      if ((type === 'QUOTE_DOUBLE' || type === 'QUOTE_SINGLE') && range && range[0] <= end) begin = range[0]
+    },
+  })
+  return begin
+}
+
+const quotesHint =
+  'a value that begins with [ { " \' * & ! | > % @ or `, or that has ": " or " #" in it, is put in quotes as a whole'
+
+function inPlainWords(error: YAMLError): { message: string; hint?: string } {
+  switch (error.code) {
+    case 'TAB_AS_INDENT':
+      return { message: 'a tab cannot indent', hint: 'indent with spaces' }
+    case 'MULTIPLE_DOCS':
+      return { message: 'a second document begins here', hint: 'one file is one configuration: remove "---"' }
+    case 'TAG_RESOLVE_FAILED':
+      return {
+        message: `the tag ${error.message.replace('Unresolved tag: ', '').replace('tag:yaml.org,2002:', '!!')} is not known here`,
+        hint: 'remove it: values are text, numbers, true and false, lists and maps',
+      }
+    case 'BAD_INDENT':
+      if (/Flow (map|seq)/.test(error.message))
+        return { message: 'a "[" or "{" before this line is not closed', hint: 'close it with "]" or "}"' }
+      return { message: 'the indentation does not fit', hint: 'what belongs together begins in the same column' }
+    case 'MULTILINE_IMPLICIT_KEY':
+      return { message: 'this is not "key: value"', hint: 'a colon and a space stand between a key and its value' }
+    case 'BLOCK_AS_IMPLICIT_KEY':
+      return {
+        message: 'settings cannot begin here, behind a value',
+        hint: 'check the indentation of the next line; put a value that has ": " in it in quotes',
+      }
+    case 'BAD_SCALAR_START':
+      return { message: 'a value cannot begin with this character', hint: 'put the value in quotes' }
+    case 'BAD_DQ_ESCAPE':
+      return {
+        message: 'this is not an escape sequence of double quotes',
+        hint: "write the backslash twice, or use single quotes: '…'",
+      }
+    case 'MISSING_CHAR':
+      if (isUnclosedQuote(error)) return { message: 'this quote is never closed', hint: 'close it' }
+      if (error.message.startsWith('Sequence item'))
+        return { message: 'an entry of a list begins with "- "', hint: 'check the indentation, or add "- "' }
+      return { message: 'a character is missing before this place', hint: quotesHint }
+    case 'UNEXPECTED_TOKEN':
+      return { message: 'this cannot stand here', hint: quotesHint }
+    case 'RESOURCE_EXHAUSTION':
+      return { message: 'is nested too deeply' }
+    default:
+      return { message: `is not valid YAML: ${error.message.split('\n')[0]}` }
+  }
+}
+
+class TooMuch extends Error {}
+
+/** Turns nodes into plain values, without being led astray by aliases, `__proto__` or keys that stand twice. */
+class Reading {
+  readonly #placeOf: (offset: number) => Place
+  readonly #report: Report
+  readonly #anchors = new Map<string, Node>()
+  /** The aliases that are being read: one that leads to itself is an endless value. */
+  readonly #open = new Set<Node>()
+  #values = 0
+
+  constructor(placeOf: (offset: number) => Place, report: Report) {
+    this.#placeOf = placeOf
+    this.#report = report
+  }
+
+  all(contents: Node, root: string): unknown {
+    const place = this.#begin(contents)
+    try {
+      return this.#read(contents, root, place)
+    } catch (error) {
+      if (!(error instanceof TooMuch)) throw error
+      this.#report.errorAtPlace(place, root, error.message)
+      return undefined
+    }
+  }
+
+  #read(node: unknown, at: string, key: Place | undefined, alias?: Place): unknown {
+    this.#values += 1
+    if (this.#values > maxValues)
+      throw new TooMuch(`has more than ${maxValues} values, those counted that aliases (*name) repeat`)
+    if (at.split('/').length > maxDepth) throw new TooMuch('is nested too deeply')
+    if (isAlias(node)) return this.#readAlias(node, at, key)
+    if (!isMap(node) && !isSeq(node) && !isScalar(node)) {
+      const place = key ?? this.#placeOf(0)
+      this.#report.add(at, { key: place, value: place, isList: false })
+      return null
+    }
+    if (node.anchor !== undefined && this.#open.size === 0) this.#anchors.set(node.anchor, node)
+    const written = isScalar(node) && node.value === null && node.source === '' ? key : this.#begin(node)
+    const value = alias ?? written ?? this.#begin(node)
+    this.#report.add(at, { key: key ?? value, value, isList: isSeq(node), ...typedText(node) })
+
+    if (isMap(node)) return this.#readMap(node, at)
+    if (isScalar(node)) return node.value
+    return node.items.map((item, index) => this.#read(item, below(at, index), undefined))
+  }
+
+  #readAlias(node: Alias, at: string, key: Place | undefined): unknown {
+    const target = this.#anchors.get(node.source)
+    const place = this.#begin(node)
+    if (target === undefined || this.#open.has(target)) {
+      this.#report.add(at, { key: key ?? place, value: place, isList: false })
+      const why = target ? `*${node.source} stands within itself` : `nothing before this place is named &${node.source}`
+      this.#report.error(at, why, 'put the value in quotes if it just begins with "*"')
+      return undefined
+    }
+    this.#open.add(target)
+    const value = this.#read(target, at, key ?? place, place)
+    this.#open.delete(target)
+    return value
+  }
+
+  #readMap(map: YAMLMap, at: string): object {
+    const values = new Map<string, unknown>()
+    for (const pair of map.items) {
+      const place = this.#keyPlace(pair, map)
+      const name = nameOf(pair.key)
+      if (name === undefined) {
+        this.#report.errorAtPlace(place, at, 'a key is plain text', 'put it in quotes if it begins with [ { * or &')
+      } else if (name === '__proto__') {
+        this.#report.errorAtPlace(place, below(at, name), 'cannot be the name of anything')
+      } else if (this.#report.wasWritten(below(at, name))) {
+        const first = this.#report.keyPlace(below(at, name))
+        const where = first.file === place.file ? `line ${first.line}` : `${first.file}:${first.line}`
+        this.#report.errorAtPlace(place, below(at, name), 'stands here a second time', `the first one is in ${where}`)
+      } else {
+        values.set(name, this.#read(pair.value, below(at, name), place))
+      }
+    }
+    return Object.fromEntries(values)
+  }
+
+  #keyPlace(pair: Pair, map: YAMLMap): Place {
+    const key = pair.key as Node | null
+    return key?.range ? this.#begin(key) : this.#begin(map)
+  }
+
+  #begin(node: Node): Place {
+    return this.#placeOf(node.range?.[0] ?? 0)
+  }
+}
+
+function nameOf(key: unknown): string | undefined {
+  if (!isScalar(key) || key.value === null) return undefined
+  return typeof key.value === 'string' ? key.value : (key.source ?? String(key.value))
+}
+
+function typedText(node: unknown): { typed?: string } {
+  if (!isScalar(node) || typeof node.value === 'string') return {}
+  const { source } = node as Scalar
+  return source === undefined || source === '' ? {} : { typed: source }
+}

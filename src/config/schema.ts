@@ -1,0 +1,216 @@
+import { readFileSync } from 'node:fs'
+import { Ajv, type AnySchemaObject, type ErrorObject, type ValidateFunction } from 'ajv'
+import { didYouMean } from './did-you-mean.ts'
+import { below, namesOf, type Report } from './report.ts'
+import type { WrittenConfig } from './written.ts'
+
+// Seen from src/config as from dist/config: the folder lies beside both.
+const schemaFile = new URL('../../schemas/gateway.schema.json', import.meta.url)
+
+let compiled: { readonly schema: AnySchemaObject; readonly validate: ValidateFunction } | undefined
+
+function gatewaySchema() {
+  if (compiled) return compiled
+  const schema = JSON.parse(readFileSync(schemaFile, 'utf8')) as AnySchemaObject
+  const ajv = new Ajv({ allErrors: true, verbose: true, useDefaults: true, allowUnionTypes: true, strictTypes: false })
+  // The same words that editors show: the YAML and JSON language servers read them too.
+  ajv.addVocabulary(['errorMessage'])
+  compiled = { schema, validate: ajv.compile(schema) }
+  return compiled
+}
+
+/**
+ * Reports whatever does not fit the schema. What is left of the document then fits it, apart from required settings that are
+ * missing, and has all defaults filled in, so that the other checks can still be made.
+ */
+export function validate(document: object, report: Report): WrittenConfig {
+  const { schema, validate } = gatewaySchema()
+  validate(document)
+  const errors = relevant(validate.errors ?? [])
+  const suggested = new Set<string>()
+  for (const error of errors.filter(({ keyword }) => keyword === 'additionalProperties'))
+    suggested.add(reportUnknown(error, schema, report))
+  for (const error of errors) reportOther(error, suggested, report)
+  for (const at of errors.filter(({ keyword }) => keyword !== 'required').map(subject)) remove(document, at)
+  // A second time for the defaults of what was removed.
+  validate(document)
+  return document as WrittenConfig
+}
+
+/** Ajv tells everything that it tried; people want to know what to mend, once. */
+function relevant(errors: readonly ErrorObject[]): ErrorObject[] {
+  const unknown = new Set(
+    errors.filter(({ keyword }) => keyword === 'additionalProperties').map(({ instancePath }) => instancePath),
+  )
+  const told = new Set<string>()
+  return errors
+    .filter(
+      ({ keyword, schemaPath }) => keyword !== 'if' && !/\/(oneOf|anyOf|contains|propertyNames)\//.test(schemaPath),
+    )
+    .filter((error) => error.propertyName === undefined || error.keyword === 'propertyNames')
+    .filter(({ keyword, instancePath }) => !isChoice(keyword) || !unknown.has(instancePath))
+    .toSorted((a, b) => Number(a.keyword !== 'type') - Number(b.keyword !== 'type'))
+    .filter((error) => {
+      const place = subject(error)
+      if (told.has(place)) return false
+      told.add(place)
+      return true
+    })
+}
+
+function isChoice(keyword: string): boolean {
+  return keyword === 'oneOf' || keyword === 'anyOf'
+}
+
+/** The setting that an error is about. */
+function subject({ keyword, instancePath, params }: ErrorObject): string {
+  if (keyword === 'additionalProperties') return below(instancePath, String(params['additionalProperty']))
+  if (keyword === 'propertyNames') return below(instancePath, String(params['propertyName']))
+  if (keyword === 'required') return below(instancePath, String(params['missingProperty']))
+  return instancePath
+}
+
+function remove(document: object, at: string): void {
+  const names = namesOf(at)
+  const last = names.pop()
+  if (last === undefined) return
+  let container = document as Record<string, unknown>
+  for (const name of names) {
+    const next = container[name]
+    if (typeof next !== 'object' || next === null) return
+    container = next as Record<string, unknown>
+  }
+  // The entries after it keep their numbers, by which their places are known.
+  if (Array.isArray(container)) container[Number(last)] = undefined
+  else delete container[last]
+}
+
+const notYet: Readonly<Record<string, string>> = {
+  '/providers': 'several providers are not supported yet; write the one there is below "provider:"',
+  '/session/store/redis/sentinels': 'Redis Sentinel is not supported yet; give the address of one server as "url"',
+  '/session/store/redis/cluster': 'Redis Cluster is not supported yet; give the address of one server as "url"',
+}
+
+/** @returns the setting that was probably meant, which is then not reported as missing */
+function reportUnknown(error: ErrorObject, schema: AnySchemaObject, report: Report): string {
+  const at = subject(error)
+  const name = String(error.params['additionalProperty'])
+  const known = Object.keys((error.parentSchema?.['properties'] as object | undefined) ?? {})
+  const meant = at === '/providers' ? 'provider' : didYouMean(name, known)
+  report.errorAtKey(at, 'is not a setting', notYet[at] ?? hintForUnknown(name, meant, known, error, schema))
+  return below(error.instancePath, meant ?? '')
+}
+
+function hintForUnknown(
+  name: string,
+  meant: string | undefined,
+  known: readonly string[],
+  error: ErrorObject,
+  schema: AnySchemaObject,
+): string {
+  if (name === '<<') return 'YAML 1.2 has no merge keys; write the settings out'
+  if (name.includes('{') || ((error.data as Record<string, unknown>)[name] === null && known.includes('template')))
+    return `a template is put in quotes: "{${name}}"`
+  if (meant !== undefined) return `did you mean "${meant}"?`
+  if (/^(skip|insecure|disable)_/.test(name) || /_(skip|insecure)_/.test(name))
+    return 'checks cannot be switched off; a certificate authority of your own is trusted with "ca_file"'
+  const elsewhere = homesOf(name, schema)
+  if (elsewhere.length > 0 && elsewhere.length < 4) return `it belongs below ${elsewhere.join(' or ')}`
+  return `known here: ${known.join(', ')}`
+}
+
+/** Where in the file a setting of this name may stand. */
+function homesOf(name: string, schema: AnySchemaObject): string[] {
+  const homes: string[] = []
+  const look = (part: AnySchemaObject, path: readonly string[]): void => {
+    const target = typeof part['$ref'] === 'string' ? definition(part['$ref'], schema) : part
+    const properties = (target['properties'] ?? {}) as Record<string, AnySchemaObject>
+    if (Object.hasOwn(properties, name)) homes.push(path.length === 0 ? 'the top level' : `"${path.join('.')}"`)
+    for (const [key, value] of Object.entries(properties)) look(value, [...path, key])
+    if (typeof target['additionalProperties'] === 'object') look(target['additionalProperties'], [...path, 'NAME'])
+    if (typeof target['items'] === 'object') look(target['items'], path)
+  }
+  look(schema, [])
+  return homes
+}
+
+function definition(ref: string, schema: AnySchemaObject): AnySchemaObject {
+  return (schema['definitions'] as Record<string, AnySchemaObject>)[ref.replace('#/definitions/', '')] ?? {}
+}
+
+function reportOther(error: ErrorObject, suggested: ReadonlySet<string>, report: Report): void {
+  const at = subject(error)
+  switch (error.keyword) {
+    case 'additionalProperties':
+      return
+    case 'required':
+      if (!suggested.has(at)) report.missing(at, 'is missing', exampleOf(error))
+      return
+    case 'propertyNames':
+      return report.errorAtKey(at, String(error.parentSchema?.['propertyNames'].errorMessage))
+    case 'uniqueItems':
+      return report.error(at, 'has the same entry twice')
+    case 'contains':
+      return report.error(at, `must have "${error.parentSchema?.['contains'].const}" in it`)
+    case 'anyOf':
+      // Either of two settings of the file is missing, so it is no setting that is wrong.
+      if (at === '') return report.missing('/upstreams', 'is missing', error.parentSchema?.['errorMessage'])
+      return report.errorAtKey(at, messageOf(error))
+    default:
+      return reportValue(error, at, report)
+  }
+}
+
+function exampleOf(error: ErrorObject): string | undefined {
+  const name = String(error.params['missingProperty'])
+  const property = error.parentSchema?.['properties']?.[name] as AnySchemaObject | undefined
+  const example: unknown = property?.['examples']?.[0]
+  return example === undefined ? property?.['description'] : `for example ${name}: ${flow(example)}`
+}
+
+/** A small value as one would write it into a YAML file. */
+function flow(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(flow).join(', ')}]`
+  if (typeof value !== 'object' || value === null) return String(value)
+  return `{ ${Object.entries(value)
+    .map(([name, member]) => `${name}: ${flow(member)}`)
+    .join(', ')} }`
+}
+
+function reportValue(error: ErrorObject, at: string, report: Report): void {
+  const message = messageOf(error)
+  if (error.data === null) return report.error(at, `has no value; it ${message}`)
+  const typed = report.entryOf(at)?.typed
+  const wantsText = error.keyword === 'type' && error.schema === 'string'
+  if (wantsText && typed !== undefined) return report.error(at, message, `put it in quotes: "${typed}"`)
+  const allowed = error.keyword === 'enum' ? (error.schema as unknown[]).map(String) : []
+  const meant = didYouMean(String(error.data), allowed)
+  return report.error(at, message, meant === undefined ? undefined : `did you mean "${meant}"?`)
+}
+
+const typeNames: Readonly<Record<string, string>> = {
+  string: 'text',
+  integer: 'a whole number',
+  boolean: 'true or false',
+  object: 'a map of settings, indented below it',
+  array: 'a list: [a, b], or lines that begin with "- "',
+}
+
+function messageOf(error: ErrorObject): string {
+  const own: unknown = error.parentSchema?.['errorMessage']
+  if (typeof own === 'string') return own
+  switch (error.keyword) {
+    case 'type':
+      return `must be ${([error.schema].flat() as string[]).map((type) => typeNames[type] ?? type).join(' or ')}`
+    case 'enum':
+      return `must be one of ${(error.schema as unknown[]).join(', ')}`
+    case 'minLength':
+      return 'must not be empty'
+    case 'minItems':
+      return 'must have at least one entry'
+    case 'maxItems':
+      return `must have at most ${String(error.schema)} entries`
+    default:
+      return 'is not a value that is possible here'
+  }
+}

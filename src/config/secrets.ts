@@ -1,0 +1,56 @@
+import { dirname, join } from 'node:path'
+import { readBounded } from './files.ts'
+import { below, type Report } from './report.ts'
+import type { WrittenSecret } from './written.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+const maxSecretBytes = 64 * 1024
+
+/** Reads a secret from where the file says it is. What it reads never appears in a diagnostic. */
+export function readSecret(secret: WrittenSecret, at: string, env: Environment, report: Report): string | undefined {
+  if (secret.env !== undefined) return readVariable(secret.env, below(at, 'env'), env, report)
+  if (secret.file !== undefined) return readSecretFile(secret.file, below(at, 'file'), report)
+  return undefined
+}
+
+function readVariable(name: string, at: string, env: Environment, report: Report): string | undefined {
+  const value = env[name]
+  if (value === undefined) {
+    report.error(at, `the environment variable ${name} is not set`, 'set it before the start, or write { file: PATH }')
+    return undefined
+  }
+  return checkSecret(value, at, `the environment variable ${name}`, report)
+}
+
+function readSecretFile(written: string, at: string, report: Report): string | undefined {
+  const content = readNamedFile(written, at, report, maxSecretBytes)
+  return content && checkSecret(content.bytes.toString('utf8'), at, content.file, report)
+}
+
+function checkSecret(text: string, at: string, source: string, report: Report): string | undefined {
+  // Editors and `echo` end a file with a line break that nobody means to be part of the secret.
+  const secret = text.replace(/[\r\n]+$/, '')
+  if (secret === '') report.error(at, `${source} is empty`)
+  else if (/[\0-\x1f\x7f\ufffd]/.test(secret)) report.error(at, `${source} is not one line of text`)
+  else return secret
+  return undefined
+}
+
+/** A file that a setting names, relative to the file in which the setting stands. */
+export function readNamedFile(
+  written: string,
+  at: string,
+  report: Report,
+  limit: number,
+): { readonly file: string; readonly bytes: Buffer } | undefined {
+  const file = namedFile(written, at, report)
+  const content = readBounded(file, limit)
+  if ('bytes' in content) return { file, bytes: content.bytes }
+  report.error(at, `${file} ${content.why}`)
+  return undefined
+}
+
+export function namedFile(written: string, at: string, report: Report): string {
+  return written.startsWith('/') ? written : join(dirname(report.keyPlace(at).file), written)
+}

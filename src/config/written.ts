@@ -1,0 +1,123 @@
+import type { Claims } from '../core/claims.ts'
+import type { ExpectedOutcome, HeaderEncoding, SigningAlgorithm } from './model.ts'
+
+/** The file as it is written, after the schema: defaults are filled in; what was wrong has been reported and taken out. */
+export interface WrittenConfig {
+  readonly listen: string | number | { readonly address: string | number; readonly tls?: WrittenTls }
+  readonly admin?: { readonly listen?: string | number }
+  readonly external_url?: string
+  readonly reserved_prefix: string
+  readonly trusted_proxies: WrittenList<string>
+  readonly workers: 'auto' | number
+  readonly provider?: WrittenProvider
+  readonly session: WrittenSession
+  readonly include?: WrittenList<string>
+  readonly upstreams?: Readonly<Record<string, WrittenUpstream>>
+  readonly limits: {
+    readonly header_size: string
+    readonly headers_timeout: string
+    readonly body_idle_timeout: string
+  }
+  readonly shutdown: { readonly drain_timeout: string }
+  readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' }
+}
+
+/** A list in which wrong entries leave a gap, so that the others keep their numbers. */
+export type WrittenList<T> = readonly (T | undefined)[]
+
+export interface WrittenTls {
+  readonly cert_file?: string
+  readonly key_file?: string
+}
+
+export interface WrittenSecret {
+  readonly env?: string
+  readonly file?: string
+}
+
+export interface WrittenProvider {
+  readonly issuer?: string
+  readonly client_id?: string
+  readonly client_secret?: WrittenSecret
+  readonly token_endpoint_auth_method: 'client_secret_basic' | 'client_secret_post'
+  readonly scopes: WrittenList<string>
+  readonly authorization_params: Readonly<Record<string, string>>
+  readonly claims: Readonly<Record<string, string>>
+  readonly id_token_signed_response_alg?: SigningAlgorithm
+  readonly clock_tolerance: string
+  readonly timeout: string
+  readonly ca_file?: string
+}
+
+export interface WrittenSession {
+  readonly keys?: WrittenList<WrittenSecret>
+  readonly store: 'memory' | { readonly memory?: { readonly max_sessions: number }; readonly redis?: WrittenRedis }
+  readonly idle_timeout: string
+  readonly absolute_timeout: string
+  readonly refresh_before: string
+  readonly poll_userinfo?: string
+  readonly cookie: { readonly name: string; readonly same_site: 'lax' | 'strict' }
+}
+
+export interface WrittenRedis {
+  readonly url?: string
+  readonly username?: string
+  readonly password?: WrittenSecret
+  readonly ca_file?: string
+  readonly key_prefix: string
+  readonly timeout: string
+}
+
+export interface WrittenUpstream {
+  readonly url?: string
+  readonly hosts?: WrittenList<string>
+  readonly path: string
+  readonly external_url?: string
+  readonly host_header: 'client' | 'upstream'
+  readonly headers: Readonly<Record<string, string | WrittenHeader>>
+  readonly rules: WrittenList<WrittenRule>
+  readonly logout: { readonly paths: WrittenList<string>; readonly cookies: WrittenList<string> }
+  readonly connect_timeout: string
+  readonly response_timeout: string
+  readonly idle_timeout: string
+  readonly max_connections: number
+  readonly ca_file?: string
+  readonly tests: WrittenList<WrittenTest>
+}
+
+export interface WrittenHeader {
+  readonly claim?: string
+  readonly template?: string
+  readonly join: string
+  readonly encode: HeaderEncoding
+  readonly max_bytes: string
+  readonly required: boolean
+}
+
+export interface WrittenRule {
+  readonly path?: string
+  readonly methods?: WrittenList<string>
+  readonly access: 'public' | 'optional' | 'signed_in'
+  readonly unauthenticated: 'auto' | 'redirect' | '401' | 401
+  readonly require?: WrittenRequirement | WrittenList<WrittenRequirement>
+}
+
+export interface WrittenRequirement {
+  readonly claim?: string
+  readonly any_of?: WrittenList<string>
+  readonly all_of?: WrittenList<string>
+  readonly none_of?: WrittenList<string>
+}
+
+export interface WrittenTest {
+  readonly as?: Claims
+  readonly get?: string
+  readonly post?: string
+  readonly put?: string
+  readonly patch?: string
+  readonly delete?: string
+  readonly head?: string
+  readonly options?: string
+  readonly expect?: ExpectedOutcome
+  readonly headers: Readonly<Record<string, string | null>>
+}
