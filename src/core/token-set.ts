@@ -1,6 +1,8 @@
 /** What a token response left us with; the names are those of RFC 6749 §5.1 and OpenID Connect Core §3.1.3.3. */
 export interface TokenSet {
   readonly access_token: string
+  /** When the token request was sent, in ms since the epoch. */
+  readonly obtained_at: number
   /** Milliseconds since the epoch; absent when the provider sent no `expires_in`. */
   readonly access_token_expires_at?: number
   readonly refresh_token?: string

@@ -120,8 +120,7 @@ function readings(decoded: readonly (readonly [string, ...string[]])[], literal:
   const deepest = decoded.reduce((most, levels) => Math.max(most, levels.length), 1)
   for (let level = 0; level < deepest; level++) {
     const whole = decoded.map((levels) => levels[level] ?? levels[levels.length - 1] ?? '')
-    const cut = upToQuestionMark(whole)
-    for (const segments of cut === whole ? [whole] : [whole, cut]) {
+    for (const segments of new Set([whole, upTo('?', whole), upTo('#', whole)])) {
       const bare = segments.map(withoutParameters)
       for (const reading of [
         segments,
@@ -140,10 +139,10 @@ function readings(decoded: readonly (readonly [string, ...string[]])[], literal:
   return [...found.values()]
 }
 
-function upToQuestionMark(segments: readonly string[]): readonly string[] {
-  const index = segments.findIndex((segment) => /[?#]/.test(segment))
-  if (index < 0) return segments
-  return [...segments.slice(0, index), (segments[index] ?? '').replace(/[?#].*$/s, '')]
+/** The very same segments when the mark is in none of them. */
+function upTo(mark: '?' | '#', segments: readonly string[]): readonly string[] {
+  const index = segments.findIndex((segment) => segment.includes(mark))
+  return index < 0 ? segments : [...segments.slice(0, index), (segments[index] ?? '').split(mark, 1)[0] ?? '']
 }
 
 function withoutParameters(segment: string): string {

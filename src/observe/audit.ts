@@ -5,6 +5,7 @@ export type AuditEvent =
   | 'session.ended'
   | 'session.refreshed'
   | 'sign_in.failed'
+  | 'logout_token.obeyed'
   | 'logout_token.refused'
   | 'logout_token.replayed'
   | 'provider.end_session'

@@ -9,6 +9,8 @@ export interface Log {
   info(message: string, fields?: LogFields): void
   warn(message: string, fields?: LogFields): void
   error(message: string, fields?: LogFields): void
+  /** A line that is written whatever the level is. */
+  announce(message: string, fields?: LogFields): void
 }
 
 /** Lines of JSON, one each, on standard output. A broken pipe loses lines and nothing else. */
@@ -25,7 +27,9 @@ export function createLog(level: 'debug' | 'info' | 'warn' | 'error'): Log {
     },
     destination,
   )
+  const always = logger.child({}, { level: 'info' })
   return {
+    announce: (message, fields) => always.info(fields ?? {}, message),
     debug: (message, fields) => logger.debug(fields ?? {}, message),
     info: (message, fields) => logger.info(fields ?? {}, message),
     warn: (message, fields) => logger.warn(fields ?? {}, message),

@@ -22,6 +22,8 @@ export interface StoredSession {
   readonly key: SessionKey
   readonly version: number
   readonly record: SessionRecord
+  /** How large the sealed record is. */
+  readonly sealedBytes: number
 }
 
 const tagLength = 24

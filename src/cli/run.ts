@@ -1,0 +1,76 @@
+import type { GatewayConfig } from '../config/model.ts'
+import { OperatorError, reason } from '../core/errors.ts'
+import { createLog, type Log } from '../observe/log.ts'
+import { startGateway } from '../server/gateway.ts'
+import { announceReady, isWorker, startWorkers } from '../server/workers.ts'
+import { loadOrSay } from './load.ts'
+import type { CommandInput } from './main.ts'
+import { failingTests } from './embedded-tests.ts'
+
+/** `gatehouse run`: serves until it is told to stop. */
+export async function run(input: CommandInput): Promise<number> {
+  const config = loadOrSay(isWorker() ? { ...input, err: () => {} } : input)
+  if (config === undefined) return 1
+  if (!isWorker()) {
+    const failures = failingTests(config)
+    if (failures.length > 0) {
+      input.err(`${failures.join('\n')}\n`)
+      return 1
+    }
+  }
+  const log = createLog(config.log.level)
+  reportTheUnexpected(log)
+  const stopped = stopSignal()
+  const stop = config.workers > 1 && !isWorker() ? await serveWithWorkers(config, log) : await serveAlone(config, log)
+  await stopped
+  await stop()
+  return 0
+}
+
+async function serveAlone(config: GatewayConfig, log: Log): Promise<() => Promise<void>> {
+  const gateway = await startGateway(config, { log })
+  if (isWorker()) announceReady()
+  else log.announce('gatehouse is ready', readiness(config, gateway.address.port))
+  return () => gateway.close()
+}
+
+async function serveWithWorkers(config: GatewayConfig, log: Log): Promise<() => Promise<void>> {
+  const workers = await startWorkers(config.workers, log).catch((cause: unknown) => {
+    throw new OperatorError(reason(cause), { cause })
+  })
+  log.announce('gatehouse is ready', { ...readiness(config, config.listen.port), workers: config.workers })
+  return () => workers.stop()
+}
+
+function readiness(config: GatewayConfig, port: number) {
+  const scheme = config.listen.tls === undefined ? 'http' : 'https'
+  const host = config.listen.host.includes(':') ? `[${config.listen.host}]` : config.listen.host
+  return {
+    listen: `${scheme}://${host}:${port}`,
+    url: config.externalUrl.origin,
+    store: config.session.store.kind,
+    pid: process.pid,
+  }
+}
+
+/** Resolves at the first SIGTERM or SIGINT; a second one ends the process at once. */
+export function stopSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const)
+      process.once(signal, () => {
+        resolve(signal)
+        process.once(signal, () => process.kill(process.pid, 'SIGKILL'))
+      })
+  })
+}
+
+/** A fault in one request must not take the others along; it is a bug all the same, and has to be seen. */
+export function reportTheUnexpected(log: Log): void {
+  process.on('unhandledRejection', (error) =>
+    log.error('process.unhandled_rejection', { reason: reason(error), stack: stackOf(error) }),
+  )
+}
+
+function stackOf(error: unknown): string | undefined {
+  return error instanceof Error ? error.stack : undefined
+}

@@ -1,0 +1,92 @@
+import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { Log } from '../observe/log.ts'
+import { identityHeaders, type IdentityHeaders } from '../identity/claim-headers.ts'
+import { unmetRequirement } from '../rules/requirement.ts'
+import { createRouteTable } from '../rules/route-table.ts'
+import type { SessionCookie } from '../session/cookie.ts'
+import type { StoredSession } from '../session/record.ts'
+import type { Admission } from './admission.ts'
+import type { Identity } from './identify.ts'
+import type { RequestFacts } from './request-facts.ts'
+
+/** THE decision. Answers without a promise when the session is in memory and nothing is due: that is the hot path. */
+export type Admit = (facts: RequestFacts) => Admission | Promise<Admission>
+
+export interface AdmitParts {
+  /** Who sends this `Cookie` header. */
+  readonly identify: (cookieHeader: string | undefined) => Identity | Promise<Identity>
+  readonly cookie: Pick<SessionCookie, 'forget'>
+  readonly log: Log
+}
+
+const nothing: readonly string[] = []
+
+export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'>, parts: AdmitParts): Admit {
+  const routes = createRouteTable(config.upstreams)
+  const headersOf = createHeaderCache(parts.log)
+
+  function admit(facts: RequestFacts): Admission | Promise<Admission> {
+    const route = routes.route(facts.host, facts.method, facts.target)
+    if (route === undefined) return { kind: 'no_route' }
+    const { upstream, rule, isLogout } = route
+    if (isLogout) return { kind: 'sign_out', location: `${config.reservedPrefix}sign-out` }
+    if (rule.access === 'public')
+      return { kind: 'pass', upstream, identity: nothing, session: undefined, setCookies: nothing }
+    const identity = parts.identify(facts.cookie)
+    return identity instanceof Promise
+      ? identity.then((found) => decide(facts, upstream, rule, found))
+      : decide(facts, upstream, rule, identity)
+  }
+
+  function decide(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, identity: Identity): Admission {
+    if (identity.kind === 'signed_in') return admitPerson(upstream, rule, identity.session)
+    if (rule.access === 'optional') {
+      // What is open to everybody, known or not, stays open when sessions cannot be looked up; the person is unknown then.
+      const setCookies =
+        identity.kind === 'anonymous' && identity.staleCookie
+          ? parts.cookie.forget(facts.cookie, upstream.logout.cookies)
+          : nothing
+      return { kind: 'pass', upstream, identity: nothing, session: undefined, setCookies }
+    }
+    if (identity.kind === 'unavailable') return identity
+    const setCookies = identity.staleCookie ? parts.cookie.forget(facts.cookie, upstream.logout.cookies) : nothing
+    const mayRedirect = rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage)
+    const signIn = `${config.reservedPrefix}sign-in`
+    if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies }
+    // After signing in the page is asked for anew, with GET: what a form had posted is not kept.
+    const return_to = encodeURIComponent(facts.target.path + facts.target.query)
+    return { kind: 'sign_in', location: `${signIn}?return_to=${return_to}`, setCookies }
+  }
+
+  function admitPerson(upstream: UpstreamConfig, rule: RuleConfig, session: StoredSession): Admission {
+    const unmet = unmetRequirement(rule, session.record.claims)
+    if (unmet !== undefined) return { kind: 'forbidden', why: unmet, setCookies: nothing }
+    const headers = headersOf(upstream, session)
+    if ('missing' in headers)
+      return {
+        kind: 'forbidden',
+        why: `the claim for the required header ${headers.missing} is missing`,
+        setCookies: nothing,
+      }
+    return { kind: 'pass', upstream, identity: headers.lines, session: session.key, setCookies: nothing }
+  }
+
+  return admit
+}
+
+/** The headers of a session are made once for each version of its record. */
+function createHeaderCache(log: Log): (upstream: UpstreamConfig, session: StoredSession) => IdentityHeaders {
+  const cache = new WeakMap<StoredSession['record'], Map<UpstreamConfig, IdentityHeaders>>()
+  return (upstream, { key, record }) => {
+    const byUpstream = cache.get(record) ?? new Map<UpstreamConfig, IdentityHeaders>()
+    cache.set(record, byUpstream)
+    let headers = byUpstream.get(upstream)
+    if (headers === undefined) {
+      headers = identityHeaders(upstream.headers, record.claims)
+      byUpstream.set(upstream, headers)
+      if ('dropped' in headers && headers.dropped.length > 0)
+        log.warn('headers.dropped', { session: key, upstream: upstream.name, headers: headers.dropped })
+    }
+    return headers
+  }
+}

@@ -1,0 +1,50 @@
+import { GatewayError, type ErrorCode } from '../core/errors.ts'
+import { sessionKey, type StoredSession } from '../session/record.ts'
+import type { SessionCookie } from '../session/cookie.ts'
+import type { Sessions } from '../session/sessions.ts'
+import type { Upkeep } from '../tokens/upkeep.ts'
+
+/** Who sent a request, as far as its cookie shows. */
+export type Identity =
+  | { readonly kind: 'signed_in'; readonly session: StoredSession }
+  /** `staleCookie`: a cookie was sent, but it leads to no session; the browser may forget it. */
+  | { readonly kind: 'anonymous'; readonly staleCookie: boolean }
+  | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
+
+export interface IdentifyParts {
+  readonly cookie: SessionCookie
+  readonly sessions: Pick<Sessions, 'findInMemory' | 'find'>
+  readonly upkeep: Pick<Upkeep, 'fresh'>
+}
+
+const stranger: Identity = { kind: 'anonymous', staleCookie: false }
+const forgotten: Identity = { kind: 'anonymous', staleCookie: true }
+
+/** Answers without a promise when the session is in memory and nothing is due. Never rejects for a store or provider that is away. */
+export function identify(cookieHeader: string | undefined, parts: IdentifyParts): Identity | Promise<Identity> {
+  const id = parts.cookie.read(cookieHeader)
+  if (id === undefined) return parts.cookie.isIn(cookieHeader) ? forgotten : stranger
+  const key = sessionKey(id)
+  const inMemory = parts.sessions.findInMemory(key)
+  if (inMemory === undefined)
+    return parts.sessions
+      .find(key)
+      .then((found) => found && parts.upkeep.fresh(found))
+      .then(asIdentity, unavailable)
+  const fresh = parts.upkeep.fresh(inMemory)
+  return fresh instanceof Promise ? fresh.then(asIdentity, unavailable) : { kind: 'signed_in', session: fresh }
+}
+
+function asIdentity(session: StoredSession | undefined): Identity {
+  return session === undefined ? forgotten : { kind: 'signed_in', session }
+}
+
+function unavailable(error: unknown): Identity {
+  if (error instanceof GatewayError)
+    return {
+      kind: 'unavailable',
+      code: error.status === 503 ? error.code : 'ERR_PROVIDER_UNAVAILABLE',
+      why: error.message,
+    }
+  throw error
+}

@@ -1,0 +1,25 @@
+import { GatewayError } from '../core/errors.ts'
+import type { LogoutParts } from './parts.ts'
+
+/**
+ * `POST backchannel-logout`: OpenID Connect Back-Channel Logout 1.0 §2.5 to §2.8. Resolves when the sessions have ended on every
+ * replica, and also when there were none: the provider's wish is fulfilled. A token that comes again has been obeyed already.
+ * @throws {GatewayError} `ERR_LOGOUT_TOKEN_MISSING`, `ERR_LOGOUT_TOKEN_INVALID` (both 400), or `ERR_STORE_UNAVAILABLE` and
+ * `ERR_PROVIDER_UNAVAILABLE` (503): nothing was ended, the provider is to try again
+ */
+export async function receiveLogoutToken(form: URLSearchParams, parts: LogoutParts): Promise<void> {
+  const [logout_token, ...more] = form.getAll('logout_token')
+  if (logout_token === undefined || logout_token === '')
+    throw new GatewayError('ERR_LOGOUT_TOKEN_MISSING', 'the form has no logout_token')
+  // Nobody can say which one would be meant: RFC 6749 §3.1 forbids repeated parameters.
+  if (more.length > 0) throw new GatewayError('ERR_LOGOUT_TOKEN_INVALID', 'the form has more than one logout_token')
+
+  const { iss, jti, exp, sid, sub } = await parts.provider.verifyLogoutToken(logout_token)
+  // With a sid it is about that session alone, even when sub is there too: sub would end all of the person's devices.
+  const ended =
+    sid !== undefined
+      ? await parts.sessions.endSid(sid, { iss, jti, exp }, 'provider')
+      : await parts.sessions.endSub(sub ?? '', { iss, jti, exp }, 'provider')
+  if (ended === 'replayed') parts.audit.record('logout_token.replayed', { iss, sid, sub })
+  else parts.audit.record('logout_token.obeyed', { iss, sid, sub, ended: ended.length })
+}

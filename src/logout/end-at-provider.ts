@@ -1,0 +1,38 @@
+import { reason } from '../core/errors.ts'
+import type { AuditEvent } from '../observe/audit.ts'
+import type { SessionRecord } from '../session/record.ts'
+import type { LogoutParts } from './parts.ts'
+
+type Parts = Pick<LogoutParts, 'provider' | 'audit'>
+
+/**
+ * Ends the provider's session without a browser, by `POST` with `id_token_hint`. The local session has ended before; a provider
+ * that cannot be reached changes nothing about that and is recorded.
+ */
+export function endAtProvider(record: SessionRecord, parts: Parts): Promise<'ended' | 'unsupported' | 'unreachable'> {
+  return recorded('provider.end_session', record, parts, parts.provider.endSession(record.tokens.id_token))
+}
+
+/** Revokes the refresh token where the provider can (RFC 7009), so that nothing of the session is left. */
+export async function revokeTokens(record: SessionRecord, parts: Parts): Promise<void> {
+  const { refresh_token } = record.tokens
+  if (refresh_token !== undefined)
+    await recorded('provider.revocation', record, parts, parts.provider.revoke(refresh_token))
+}
+
+async function recorded<T extends string>(
+  event: AuditEvent,
+  record: SessionRecord,
+  parts: Parts,
+  work: Promise<T>,
+): Promise<T | 'unreachable'> {
+  const { iss, sub, sid } = record
+  try {
+    const outcome = await work
+    parts.audit.record(event, { iss, sub, sid, outcome })
+    return outcome
+  } catch (error) {
+    parts.audit.record(event, { iss, sub, sid, outcome: 'unreachable', reason: reason(error) })
+    return 'unreachable'
+  }
+}

@@ -1,0 +1,30 @@
+import type { UpstreamConfig } from '../config/model.ts'
+import type { Audit } from '../observe/audit.ts'
+import type { Log } from '../observe/log.ts'
+import type { OpenidProvider } from '../provider/openid-provider.ts'
+import type { SessionCookie } from '../session/cookie.ts'
+import type { Sessions } from '../session/sessions.ts'
+
+export interface LogoutParts {
+  readonly provider: Pick<OpenidProvider, 'verifyLogoutToken' | 'endSessionUrl' | 'endSession' | 'revoke' | 'config'>
+  readonly sessions: Pick<Sessions, 'read' | 'endOne' | 'endSid' | 'endSub'>
+  readonly cookie: SessionCookie
+  readonly log: Log
+  readonly audit: Audit
+  readonly reservedPrefix: string
+}
+
+/** What signing out needs to know of a request. */
+export interface SignOutRequest {
+  readonly method: string
+  /** The path and query, as they were asked for. */
+  readonly url: string
+  readonly cookie: string | undefined
+  /** `Sec-Fetch-Site`, `Origin` and `Referer`, as far as they were sent. */
+  readonly secFetchSite: string | undefined
+  readonly origin: string | undefined
+  readonly referer: string | undefined
+  readonly externalUrl: URL
+  /** The upstream of the host that was asked for: its own cookies go with the session. */
+  readonly upstream: UpstreamConfig | undefined
+}

@@ -1,0 +1,183 @@
+import * as client from 'openid-client'
+import type { Clock } from '../core/clock.ts'
+import { GatewayError, reason } from '../core/errors.ts'
+import { SingleFlight } from '../core/single-flight.ts'
+import { signingAlgorithms, type ProviderConfig, type SigningAlgorithm } from '../config/model.ts'
+import type { Log } from '../observe/log.ts'
+import type { Outbound } from './outbound.ts'
+
+const renewAfterMs = 60 * 60 * 1000
+const retryFirstMs = 1000
+const retryMostMs = 30_000
+
+/** A provider as its metadata describes it: OpenID Connect Discovery 1.0 §3. */
+export interface DiscoveredProvider {
+  readonly configuration: client.Configuration
+  readonly algorithm: SigningAlgorithm
+  readonly jwks_uri: string
+  readonly end_session_endpoint: URL | undefined
+  readonly revocation_endpoint: URL | undefined
+}
+
+export interface DiscoveryParts {
+  readonly outbound: Outbound
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/**
+ * The provider's metadata: looked for from the start until it is there, renewed once an hour, and kept while the provider does
+ * not answer.
+ */
+export class Discovery {
+  readonly #config: ProviderConfig
+  readonly #parts: DiscoveryParts
+  readonly #fetching = new SingleFlight<'metadata', DiscoveredProvider>()
+  #known: DiscoveredProvider | undefined
+  #triedAt = -Infinity
+  #failure: GatewayError | undefined
+  #timer: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(config: ProviderConfig, parts: DiscoveryParts) {
+    this.#config = config
+    this.#parts = parts
+  }
+
+  /** Looks for the provider in the background until it has been found, then once an hour. */
+  start(): void {
+    this.#keepTrying(retryFirstMs)
+  }
+
+  get known(): DiscoveredProvider | undefined {
+    return this.#known
+  }
+
+  /** @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` while the provider has not been found */
+  async provider(): Promise<DiscoveredProvider> {
+    if (this.#known !== undefined) return this.#known
+    // A provider that is down is not asked by every visitor again.
+    if (this.#failure !== undefined && this.#parts.clock.now() - this.#triedAt < retryFirstMs) throw this.#failure
+    return this.#fetch()
+  }
+
+  close(): void {
+    this.#closed = true
+    clearTimeout(this.#timer)
+  }
+
+  #keepTrying(retryMs: number): void {
+    this.#fetch().then(
+      () => this.#later(renewAfterMs, retryFirstMs),
+      () => this.#later(retryMs, Math.min(retryMs * 2, retryMostMs)),
+    )
+  }
+
+  #later(afterMs: number, retryMs: number): void {
+    if (this.#closed) return
+    this.#timer = setTimeout(() => this.#keepTrying(retryMs), afterMs)
+    this.#timer.unref()
+  }
+
+  #fetch(): Promise<DiscoveredProvider> {
+    return this.#fetching.run('metadata', async () => {
+      this.#triedAt = this.#parts.clock.now()
+      try {
+        const found = await discover(this.#config, this.#parts.outbound)
+        if (this.#known === undefined || this.#failure !== undefined)
+          this.#parts.log.info('provider.found', { issuer: this.#config.issuer })
+        this.#known = found
+        this.#failure = undefined
+        return found
+      } catch (cause) {
+        this.#failure = unavailable(this.#config.issuer, cause)
+        this.#parts.log.warn('provider.unavailable', { issuer: this.#config.issuer, reason: this.#failure.message })
+        throw this.#failure
+      }
+    })
+  }
+}
+
+function unavailable(issuer: string, cause: unknown): GatewayError {
+  const why = cause instanceof GatewayError ? cause.message : reason(cause)
+  return new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the provider ${issuer} could not be discovered: ${why}`, {
+    cause,
+  })
+}
+
+async function discover(config: ProviderConfig, outbound: Outbound): Promise<DiscoveredProvider> {
+  const issuer = new URL(config.issuer)
+  const onLoopback = issuer.protocol === 'http:'
+  const options: client.DiscoveryRequestOptions = {
+    [client.customFetch]: asFetch(outbound),
+    timeout: config.timeoutMs / 1000,
+  }
+  // The configuration allows http only for an issuer on loopback.
+  if (onLoopback) options.execute = [client.allowInsecureRequests]
+  const discovered = await client.discovery(issuer, config.client_id, undefined, client.None(), options)
+  const metadata = discovered.serverMetadata()
+
+  const refuse = (why: string): never => {
+    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', why)
+  }
+  // OpenID Connect Discovery 1.0 §4.3: identical, to the letter. A slash at the end makes another issuer.
+  if (metadata.issuer !== config.issuer) refuse(`it calls itself "${metadata.issuer}": write that as provider.issuer`)
+  const endpoint = (name: keyof client.ServerMetadata): URL | undefined => {
+    const value = metadata[name]
+    if (value === undefined) return undefined
+    const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined
+    if (url?.protocol === 'https:' || (onLoopback && url?.protocol === 'http:')) return url
+    return refuse(`its ${String(name)} is not an ${onLoopback ? 'http or ' : ''}https URL`)
+  }
+  for (const name of ['authorization_endpoint', 'token_endpoint', 'userinfo_endpoint', 'jwks_uri'] as const)
+    if (endpoint(name) === undefined) refuse(`its metadata has no ${name}`)
+
+  const algorithm = chooseAlgorithm(config, metadata.id_token_signing_alg_values_supported)
+  const configuration = new client.Configuration(
+    metadata,
+    config.client_id,
+    { id_token_signed_response_alg: algorithm, [client.clockTolerance]: config.clockToleranceMs / 1000 },
+    clientAuth(config),
+  )
+  configuration[client.customFetch] = asFetch(outbound)
+  configuration.timeout = config.timeoutMs / 1000
+  if (onLoopback) client.allowInsecureRequests(configuration)
+  return {
+    configuration,
+    algorithm,
+    jwks_uri: metadata.jwks_uri as string,
+    end_session_endpoint: endpoint('end_session_endpoint'),
+    revocation_endpoint: endpoint('revocation_endpoint'),
+  }
+}
+
+/** RS256 is what a client is registered with unless it says otherwise (OpenID Connect Dynamic Client Registration 1.0 §2). */
+function chooseAlgorithm(config: ProviderConfig, announced: readonly string[] | undefined): SigningAlgorithm {
+  if (config.id_token_signed_response_alg !== undefined) return config.id_token_signed_response_alg
+  const usable = signingAlgorithms.filter((algorithm) => announced?.includes(algorithm))
+  const [only] = usable
+  if (announced === undefined || usable.includes('RS256')) return 'RS256'
+  if (only !== undefined && usable.length === 1) return only
+  const choice = usable.length > 0 ? usable.join(', ') : announced.join(', ')
+  throw new GatewayError(
+    'ERR_PROVIDER_UNAVAILABLE',
+    `it does not sign with RS256: set provider.id_token_signed_response_alg to one of ${choice}`,
+  )
+}
+
+function clientAuth(config: ProviderConfig): client.ClientAuth {
+  const { client_secret } = config
+  return config.token_endpoint_auth_method === 'client_secret_post'
+    ? client.ClientSecretPost(client_secret)
+    : client.ClientSecretBasic(client_secret)
+}
+
+function asFetch(outbound: Outbound): client.CustomFetch {
+  return (url, { method, headers, body, signal }) =>
+    outbound.fetch(url, {
+      method,
+      headers,
+      ...(body === undefined || body === null ? {} : { body: String(body) }),
+      ...(signal === undefined ? {} : { signal }),
+    })
+}

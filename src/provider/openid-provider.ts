@@ -1,0 +1,221 @@
+import * as client from 'openid-client'
+import type { Claims } from '../core/claims.ts'
+import type { Clock } from '../core/clock.ts'
+import { GatewayError, reason } from '../core/errors.ts'
+import type { TokenSet } from '../core/token-set.ts'
+import type { ProviderConfig } from '../config/model.ts'
+import type { Log } from '../observe/log.ts'
+import { Discovery, type DiscoveredProvider } from './discovery.ts'
+import { verifyIdToken, type IdToken } from './id-token.ts'
+import { KeySet } from './key-set.ts'
+import { verifyLogoutToken, type LogoutToken } from './logout-token.ts'
+import { createOutbound, type Outbound } from './outbound.ts'
+import { answerError, isInvalidGrant, isUnauthorized } from './provider-errors.ts'
+import type { TokenExpectations } from './signed-token.ts'
+
+/** No access token is believed to live longer, in seconds: `expires_in` comes from outside. */
+const longestAccessTokenSeconds = 366 * 24 * 60 * 60
+
+export interface AuthorizationRequest {
+  readonly redirect_uri: string
+  readonly state: string
+  readonly nonce: string
+  readonly code_verifier: string
+}
+
+export interface SignedIn {
+  readonly tokens: TokenSet
+  readonly idToken: IdToken
+}
+
+/** What became of a refresh: OAuth 2.0 (RFC 6749) §5.2 calls the second `invalid_grant`. */
+export type Refreshed = { readonly kind: 'refreshed'; readonly tokens: TokenSet } | { readonly kind: 'invalid_grant' }
+
+/** What userinfo said: the claims, or that the access token is not good any more (RFC 6750 §3.1). */
+export type Userinfo = { readonly kind: 'claims'; readonly claims: Claims } | { readonly kind: 'unauthorized' }
+
+/**
+ * One OpenID Provider, as its client sees it. Every method that asks the provider rejects with a `GatewayError`:
+ * `ERR_PROVIDER_UNAVAILABLE` when there is no usable answer in time, `ERR_SIGN_IN_ANSWER` when there is one that must not be
+ * accepted.
+ */
+export class OpenidProvider {
+  readonly config: ProviderConfig
+  readonly #clock: Clock
+  readonly #outbound: Outbound
+  readonly #discovery: Discovery
+  readonly #keys: KeySet
+
+  constructor(config: ProviderConfig, parts: { readonly clock: Clock; readonly log: Log }) {
+    this.config = config
+    this.#clock = parts.clock
+    this.#outbound = createOutbound(config)
+    this.#discovery = new Discovery(config, { ...parts, outbound: this.#outbound })
+    this.#keys = new KeySet({
+      ...parts,
+      outbound: this.#outbound,
+      jwksUri: async () => (await this.#discovery.provider()).jwks_uri,
+    })
+  }
+
+  /** Looks for the provider in the background; sign-in answers 503 until it is there. */
+  start(): void {
+    this.#discovery.start()
+  }
+
+  /** Whether the provider has been found. */
+  get isKnown(): boolean {
+    return this.#discovery.known !== undefined
+  }
+
+  /** The origin that a sign-out goes through, once the provider has been found. */
+  get endSessionOrigin(): string | undefined {
+    return this.#discovery.known?.end_session_endpoint?.origin
+  }
+
+  async close(): Promise<void> {
+    this.#discovery.close()
+    await this.#outbound.close()
+  }
+
+  /** Where the browser is sent to sign in: OpenID Connect Core §3.1.2.1, with PKCE S256 whatever the metadata says (RFC 9700 §2.1.1). */
+  async authorizationUrl(request: AuthorizationRequest): Promise<URL> {
+    const { configuration } = await this.#discovery.provider()
+    return client.buildAuthorizationUrl(configuration, {
+      ...this.config.authorizationParams,
+      response_type: 'code',
+      scope: this.config.scopes.join(' '),
+      redirect_uri: request.redirect_uri,
+      state: request.state,
+      nonce: request.nonce,
+      code_challenge: await client.calculatePKCECodeChallenge(request.code_verifier),
+      code_challenge_method: 'S256',
+    })
+  }
+
+  /**
+   * Redeems the code of an authorization response. `callback` is the *configured* redirect URI with the parameters that came
+   * back; `state`, `iss` (RFC 9207), PKCE, `nonce` and the ID Token are all checked before anything is returned.
+   */
+  async exchangeCode(callback: URL, request: AuthorizationRequest): Promise<SignedIn> {
+    const found = await this.#discovery.provider()
+    const began = this.#clock.now()
+    const answer = await client
+      .authorizationCodeGrant(found.configuration, callback, {
+        expectedState: request.state,
+        expectedNonce: request.nonce,
+        pkceCodeVerifier: request.code_verifier,
+        idTokenExpected: true,
+      })
+      .catch((cause: unknown) => answerError('the authorization code was not exchanged', cause))
+    const id_token = answer.id_token ?? refuse('there is no id_token in the token response')
+    const idToken = await verifyIdToken(id_token, { ...this.#expectations(found), nonce: request.nonce })
+    return { tokens: tokenSet(answer, id_token, undefined, began), idToken }
+  }
+
+  /** Refreshes; a rotated refresh token takes the place of the old one, and a new ID Token must be of the same person. */
+  async refresh(tokens: TokenSet & { readonly refresh_token: string }, sub: string): Promise<Refreshed> {
+    const found = await this.#discovery.provider()
+    const began = this.#clock.now()
+    let answer: client.TokenEndpointResponse
+    try {
+      answer = await client.refreshTokenGrant(found.configuration, tokens.refresh_token)
+    } catch (cause) {
+      if (isInvalidGrant(cause)) return { kind: 'invalid_grant' }
+      return answerError('the tokens were not refreshed', cause)
+    }
+    if (answer.id_token !== undefined) await verifyIdToken(answer.id_token, { ...this.#expectations(found), sub })
+    return {
+      kind: 'refreshed',
+      tokens: tokenSet(answer, answer.id_token ?? tokens.id_token, tokens.refresh_token, began),
+    }
+  }
+
+  /** Reads userinfo; its `sub` has to be the ID Token's (OpenID Connect Core §5.3.2). */
+  async userinfo(access_token: string, sub: string): Promise<Userinfo> {
+    const { configuration } = await this.#discovery.provider()
+    try {
+      return { kind: 'claims', claims: (await client.fetchUserInfo(configuration, access_token, sub)) as Claims }
+    } catch (cause) {
+      if (isUnauthorized(cause)) return { kind: 'unauthorized' }
+      return answerError('userinfo could not be read', cause)
+    }
+  }
+
+  /** Where the browser is sent to sign out (RP-Initiated Logout 1.0 §2), or `undefined` when the provider has no such place. */
+  async endSessionUrl(request: {
+    readonly id_token_hint: string
+    readonly post_logout_redirect_uri: string
+    readonly state: string
+  }): Promise<URL | undefined> {
+    const { end_session_endpoint } = await this.#discovery.provider()
+    if (end_session_endpoint === undefined) return undefined
+    const url = new URL(end_session_endpoint)
+    for (const [name, value] of Object.entries(request)) url.searchParams.set(name, value)
+    return url
+  }
+
+  /** Ends the provider's session without a browser, by POST with `id_token_hint` alone. `unsupported`: there is no such endpoint. */
+  async endSession(id_token_hint: string): Promise<'ended' | 'unsupported'> {
+    const { end_session_endpoint } = await this.#discovery.provider()
+    if (end_session_endpoint === undefined) return 'unsupported'
+    const answer = await this.#outbound.fetch(end_session_endpoint.href, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams({ id_token_hint }).toString(),
+    })
+    if (answer.ok) return 'ended'
+    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `end_session_endpoint answered with status ${answer.status}`)
+  }
+
+  /** Revokes a refresh token (RFC 7009). `unsupported`: the provider has no revocation endpoint. */
+  async revoke(refresh_token: string): Promise<'revoked' | 'unsupported'> {
+    const { configuration, revocation_endpoint } = await this.#discovery.provider()
+    if (revocation_endpoint === undefined) return 'unsupported'
+    await client
+      .tokenRevocation(configuration, refresh_token, { token_type_hint: 'refresh_token' })
+      .catch((cause: unknown) => {
+        throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the refresh token was not revoked: ${reason(cause)}`, {
+          cause,
+        })
+      })
+    return 'revoked'
+  }
+
+  async verifyLogoutToken(logout_token: string): Promise<LogoutToken> {
+    return verifyLogoutToken(logout_token, this.#expectations(await this.#discovery.provider()))
+  }
+
+  #expectations(found: DiscoveredProvider): TokenExpectations {
+    return {
+      issuer: this.config.issuer,
+      client_id: this.config.client_id,
+      algorithm: found.algorithm,
+      keys: this.#keys,
+      clockToleranceMs: this.config.clockToleranceMs,
+      now: this.#clock.now(),
+    }
+  }
+}
+
+function refuse(why: string): never {
+  throw new GatewayError('ERR_SIGN_IN_ANSWER', why)
+}
+
+/** `began`: when the request was sent, so that an access token is never thought to live longer than it does. */
+function tokenSet(
+  answer: client.TokenEndpointResponse,
+  id_token: string,
+  previous: string | undefined,
+  began: number,
+): TokenSet {
+  const { access_token, expires_in, refresh_token = previous } = answer
+  const lifetime = expires_in === undefined ? undefined : Math.min(expires_in, longestAccessTokenSeconds) * 1000
+  return {
+    access_token,
+    obtained_at: began,
+    id_token,
+    ...(lifetime === undefined ? {} : { access_token_expires_at: began + lifetime }),
+    ...(refresh_token === undefined ? {} : { refresh_token }),
+  }
+}

@@ -1,0 +1,67 @@
+import * as client from 'openid-client'
+import { GatewayError, reason } from '../core/errors.ts'
+
+/** The refresh token is expired, revoked or was used before: RFC 6749 §5.2. */
+export function isInvalidGrant(error: unknown): boolean {
+  return error instanceof client.ResponseBodyError && error.error === 'invalid_grant'
+}
+
+/** The access token is not good any more: RFC 6750 §3.1. */
+export function isUnauthorized(error: unknown): boolean {
+  return statusOf(error) === 401
+}
+
+/**
+ * Turns what openid-client threw into what it means for the person who waits.
+ * @throws {GatewayError} always
+ */
+export function answerError(what: string, cause: unknown): never {
+  const known = gatewayErrorIn(cause)
+  if (known !== undefined) throw known
+  if (cause instanceof client.AuthorizationResponseError) throw refusal(cause)
+  const status = statusOf(cause)
+  const fail = (
+    code: 'ERR_PROVIDER_UNAVAILABLE' | 'ERR_SIGN_IN_EXPIRED' | 'ERR_SIGN_IN_ANSWER',
+    why: string,
+  ): never => {
+    throw new GatewayError(code, `${what}: ${why}`, { cause })
+  }
+  if (isInvalidGrant(cause)) return fail('ERR_SIGN_IN_EXPIRED', `the provider answered invalid_grant`)
+  if (cause instanceof client.ResponseBodyError) {
+    const hint =
+      cause.error === 'invalid_client' ? '; check provider.client_id, client_secret and token_endpoint_auth_method' : ''
+    return fail('ERR_SIGN_IN_ANSWER', `the provider answered ${printable(cause.error)}${hint}`)
+  }
+  if (status !== undefined && (status >= 500 || status === 429))
+    return fail('ERR_PROVIDER_UNAVAILABLE', `the provider answered with status ${status}`)
+  if (status !== undefined) return fail('ERR_SIGN_IN_ANSWER', `the provider answered with status ${status}`)
+  if (cause instanceof client.ClientError && cause.code === 'OAUTH_TIMEOUT')
+    return fail('ERR_PROVIDER_UNAVAILABLE', 'no answer in time')
+  return fail('ERR_SIGN_IN_ANSWER', reason(cause))
+}
+
+/** The provider sent the browser back with an error: RFC 6749 §4.1.2.1, OpenID Connect Core §3.1.2.6. */
+function refusal(cause: client.AuthorizationResponseError): GatewayError {
+  const busy = cause.error === 'temporarily_unavailable' || cause.error === 'server_error'
+  return new GatewayError(
+    busy ? 'ERR_PROVIDER_UNAVAILABLE' : 'ERR_SIGN_IN_REFUSED',
+    `the provider sent the browser back with ${printable(cause.error)}`,
+    { cause },
+  )
+}
+
+/** RFC 6749 §5.2 allows printable characters only; whatever else comes does not reach the log. */
+function printable(text: string): string {
+  return `"${text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 100)}"`
+}
+
+function gatewayErrorIn(error: unknown): GatewayError | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) if (at instanceof GatewayError) return at
+  return undefined
+}
+
+function statusOf(error: unknown): number | undefined {
+  if (error instanceof client.WWWAuthenticateChallengeError) return error.status
+  if (error instanceof Error && error.cause instanceof Response) return error.cause.status
+  return undefined
+}

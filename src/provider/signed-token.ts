@@ -1,0 +1,63 @@
+import { jwtVerify, type JWTPayload } from 'jose'
+import { GatewayError, reason, type ErrorCode } from '../core/errors.ts'
+import type { SigningAlgorithm } from '../config/model.ts'
+import type { KeySet } from './key-set.ts'
+
+/** What every token of the provider is held against. */
+export interface TokenExpectations {
+  readonly issuer: string
+  readonly client_id: string
+  /** Exactly one: tokens of any other algorithm are refused, even those the provider could sign (RFC 8725 §3.1). */
+  readonly algorithm: SigningAlgorithm
+  readonly keys: KeySet
+  /** How far the provider's clock may be off, in ms. */
+  readonly clockToleranceMs: number
+  /** In ms since the epoch. */
+  readonly now: number
+}
+
+export interface SignedToken {
+  readonly typ: string | undefined
+  readonly payload: JWTPayload & { readonly iat: number; readonly exp: number }
+}
+
+/**
+ * Signature, algorithm, `iss`, `aud`, `exp`, `iat` and `nbf`: the part that ID Tokens and Logout Tokens have in common.
+ * @throws {GatewayError} `code` when the token is refused, `ERR_PROVIDER_UNAVAILABLE` when the keys cannot be had
+ */
+export async function verifySignedToken(
+  token: string,
+  expected: TokenExpectations,
+  code: ErrorCode,
+): Promise<SignedToken> {
+  const { payload, protectedHeader } = await jwtVerify(token, expected.keys.key, {
+    issuer: expected.issuer,
+    audience: expected.client_id,
+    algorithms: [expected.algorithm],
+    clockTolerance: expected.clockToleranceMs / 1000,
+    currentDate: new Date(expected.now),
+    requiredClaims: ['iss', 'aud', 'iat', 'exp'],
+  }).catch((cause: unknown) => {
+    if (cause instanceof GatewayError) throw cause
+    throw new GatewayError(code, `signature or registered claims: ${reason(cause)}`, { cause })
+  })
+  const { iat, exp } = payload
+  if (typeof iat !== 'number' || typeof exp !== 'number')
+    throw new GatewayError(code, '"iat" and "exp" have to be numbers')
+  const issuedIn = Math.round(iat - expected.now / 1000)
+  if (issuedIn * 1000 > expected.clockToleranceMs)
+    throw new GatewayError(
+      code,
+      `"iat" lies ${issuedIn} s ahead of this machine's clock: compare the clocks of both machines`,
+    )
+  return { typ: protectedHeader.typ?.toLowerCase().replace(/^application\//, ''), payload: { ...payload, iat, exp } }
+}
+
+/** A claim that has to be a non-empty string when it is there. @throws {GatewayError} `code` */
+export function stringClaim(payload: JWTPayload, name: string, code: ErrorCode): string | undefined {
+  const value = payload[name]
+  if (value === undefined) return undefined
+  if (typeof value !== 'string' || value === '' || value.length > 255 * 4)
+    throw new GatewayError(code, `"${name}" is not a usable string`)
+  return value
+}

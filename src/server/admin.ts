@@ -1,0 +1,64 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Address } from '../config/model.ts'
+import { OperatorError, reason } from '../core/errors.ts'
+import { bindFault } from './listener.ts'
+
+export interface AdminParts {
+  /** Rejects when the session store does not answer. */
+  readonly storeAnswers: () => Promise<void>
+  readonly providerIsKnown: () => boolean
+  readonly isDraining: () => boolean
+}
+
+export interface Admin {
+  readonly address: Address
+  close(): Promise<void>
+}
+
+/**
+ * `GET /live`: the process answers. `GET /ready`: it may get requests: it is not shutting down, and the session store answers.
+ * A provider that is away does not make it unready: whoever is signed in is still served.
+ * @throws {OperatorError} when the address cannot be listened on
+ */
+export async function startAdmin(listen: Address, parts: AdminParts): Promise<Admin> {
+  const server = createServer((req, res) => {
+    const answer = (status: number, body: unknown) => {
+      res
+        .writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
+        .end(`${JSON.stringify(body)}\n`)
+    }
+    if (req.method !== 'GET' && req.method !== 'HEAD') return answer(405, { status: 'method not allowed' })
+    if (req.url === '/live') return answer(200, { status: 'live' })
+    if (req.url !== '/ready') return answer(404, { status: 'not found', there: ['/live', '/ready'] })
+    return void readiness(parts).then(({ ready, ...details }) =>
+      answer(ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', ...details }),
+    )
+  })
+  await new Promise<void>((resolve, fail) => {
+    server.once('error', (cause: NodeJS.ErrnoException) => fail(new OperatorError(bindFault(cause, listen), { cause })))
+    server.listen({ host: listen.host, port: listen.port }, resolve)
+  })
+  return {
+    address: { host: listen.host, port: (server.address() as AddressInfo).port },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+async function readiness(parts: AdminParts) {
+  const store = await parts.storeAnswers().then(
+    () => 'answers',
+    (error: unknown) => reason(error),
+  )
+  const draining = parts.isDraining()
+  return {
+    ready: store === 'answers' && !draining,
+    store,
+    provider: parts.providerIsKnown() ? 'found' : 'not found yet',
+    draining,
+  }
+}

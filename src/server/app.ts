@@ -1,0 +1,250 @@
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { GatewayConfig, UpstreamConfig } from '../config/model.ts'
+import { GatewayError, reason, type ErrorCode } from '../core/errors.ts'
+import { requestFacts, type RequestFacts } from '../gate/request-facts.ts'
+import type { TrustedProxies } from '../gate/forwarded.ts'
+import { receiveLogoutToken } from '../logout/backchannel.ts'
+import type { LogoutParts, SignOutRequest } from '../logout/parts.ts'
+import { comeBackSignedOut, isFromThisSite, signOutWithBrowser, signOutWithoutBrowser } from '../logout/sign-out.ts'
+import { ownAnswerHeaders, page, type Answer } from '../pages/page.ts'
+import { refusal } from '../pages/refusal.ts'
+import { signedOutPage, signInErrorPage, signOutConfirmationPage } from '../pages/sign-pages.ts'
+import type { OpenidProvider } from '../provider/openid-provider.ts'
+import { sessionKey } from '../session/record.ts'
+import { finishSignIn, SignInError } from '../signin/callback.ts'
+import type { OwnRequest, SignInParts } from '../signin/parts.ts'
+import { startSignIn } from '../signin/start.ts'
+
+/** No form that is sent to the gateway's own URLs is larger, in bytes. */
+const maxFormBytes = 16 * 1024
+
+export interface AppParts extends SignInParts, LogoutParts {
+  readonly provider: OpenidProvider
+  readonly sessions: SignInParts['sessions']
+  readonly trusted: TrustedProxies
+}
+
+/** The gateway's own URLs, all of them. The app never listens: requests are handed to `app.routing`. */
+export async function createApp(config: GatewayConfig, parts: AppParts): Promise<FastifyInstance> {
+  const app = Fastify({ logger: false, bodyLimit: maxFormBytes, exposeHeadRoutes: false, trustProxy: false })
+  readForms(app)
+  app.setErrorHandler((error, request, reply) => send(reply, errorAnswer(error, request)))
+  app.setNotFoundHandler((request, reply) => send(reply, notFound(request)))
+
+  const at = (name: string) => `${config.reservedPrefix}${name}`
+  const urls = createOwnUrls(config, parts)
+  const methods: Record<string, readonly string[]> = {
+    'sign-in': ['GET'],
+    callback: ['GET'],
+    'sign-out': ['GET', 'POST'],
+    'signed-out': ['GET'],
+    'backchannel-logout': ['POST'],
+    session: ['GET'],
+  }
+  app.get(at('sign-in'), urls.signIn)
+  app.get(at('callback'), urls.callback)
+  app.route({ method: ['GET', 'POST'], url: at('sign-out'), handler: urls.signOut })
+  app.get(at('signed-out'), urls.signedOut)
+  app.post(at('backchannel-logout'), urls.backchannelLogout)
+  app.get(at('session'), urls.session)
+
+  await app.ready()
+  return app
+
+  function notFound(request: FastifyRequest): Answer {
+    const allowed = methods[request.url.slice(config.reservedPrefix.length).replace(/\?.*$/s, '')]
+    const asPage = factsOf(request).isPage
+    if (allowed === undefined) return refusal('ERR_NO_ROUTE', { asPage })
+    return refusal('ERR_METHOD_NOT_ALLOWED', { asPage, headers: { Allow: allowed.join(', ') } })
+  }
+
+  function factsOf(request: FastifyRequest): RequestFacts {
+    return requestFacts(request.raw, parts.trusted)
+  }
+
+  function errorAnswer(error: unknown, request: FastifyRequest): Answer {
+    const code = codeOf(error)
+    const message = { url: request.url.replace(/\?.*$/s, ''), code, reason: reason(error) }
+    if (code === 'ERR_INTERNAL') parts.log.error('request.failed', message)
+    else parts.log.warn('request.refused', message)
+    return refusal(code, { asPage: factsOf(request).isPage, requestId: request.id })
+  }
+}
+
+function createOwnUrls(config: GatewayConfig, parts: AppParts) {
+  const signInUrl = `${config.reservedPrefix}sign-in`
+  const upstreamOf = (host: string): UpstreamConfig | undefined =>
+    config.upstreams.find(({ hosts }) => hosts.includes(host)) ??
+    config.upstreams.find(({ hosts }) => hosts.length === 0)
+
+  function ownRequest(request: FastifyRequest): {
+    readonly facts: RequestFacts
+    readonly own: OwnRequest & SignOutRequest
+  } {
+    const facts = requestFacts(request.raw, parts.trusted)
+    const upstream = upstreamOf(facts.host)
+    const { headers } = request
+    const own = {
+      method: request.method,
+      url: request.url,
+      cookie: facts.cookie,
+      secFetchSite: asText(headers['sec-fetch-site']),
+      origin: headers.origin,
+      referer: headers.referer,
+      externalUrl: upstream?.externalUrl ?? config.externalUrl,
+      upstream,
+    }
+    return { facts, own }
+  }
+
+  async function signIn(request: FastifyRequest, reply: FastifyReply) {
+    const { facts, own } = ownRequest(request)
+    // A script cannot sign anybody in; it would leave an attempt behind that never comes back.
+    if (!facts.isPage && isScript(request))
+      return send(reply, refusal('ERR_UNAUTHENTICATED', { asPage: false, signIn: signInUrl }))
+    return redirect(reply, await startSignIn(own, parts))
+  }
+
+  async function callback(request: FastifyRequest, reply: FastifyReply) {
+    try {
+      const { location, setCookies } = await finishSignIn(ownRequest(request).own, parts)
+      if (!parts.cookie.isStrict) return redirect(reply, { location, setCookies })
+      // A Strict cookie does not travel along a redirect that began at another site; a page of ours begins anew.
+      const next = page(200, {
+        title: 'You are signed in.',
+        text: 'One moment …',
+        link: { href: location, text: 'Go on' },
+      })
+      return send(reply, {
+        ...next,
+        headers: { ...next.headers, Refresh: `0; url=${location}`, 'Set-Cookie': [...setCookies] },
+      })
+    } catch (error) {
+      if (!(error instanceof SignInError)) throw error
+      parts.log.warn('sign_in.failed', { code: error.code, reason: error.message, request: request.id })
+      const startAgain = `${signInUrl}?return_to=${encodeURIComponent(error.returnTo)}`
+      return send(reply, signInErrorPage(error.code, { startAgain, requestId: request.id }))
+    }
+  }
+
+  async function signOut(request: FastifyRequest, reply: FastifyReply) {
+    const { facts, own } = ownRequest(request)
+    if (request.method === 'POST' && !facts.isPage) {
+      if (!isFromThisSite(own)) return send(reply, refusal('ERR_CROSS_SITE', { asPage: false }))
+      const { provider, setCookies } = await signOutWithoutBrowser(own, parts)
+      return send(reply, json(200, { signed_out: true, provider }, setCookies))
+    }
+    const outcome = await signOutWithBrowser(own, parts)
+    if (outcome.kind === 'redirect') return redirect(reply, outcome)
+    const goesOnTo = parts.provider.endSessionOrigin
+    return send(
+      reply,
+      signOutConfirmationPage({
+        action: `${config.reservedPrefix}sign-out`,
+        goesOnTo: goesOnTo === undefined ? [] : [goesOnTo],
+      }),
+    )
+  }
+
+  async function signedOut(request: FastifyRequest, reply: FastifyReply) {
+    const { stillSignedIn, stateIsOurs, setCookies } = await comeBackSignedOut(ownRequest(request).own, parts)
+    if (!stateIsOurs) parts.log.debug('sign_out.unknown_state', {})
+    // A return that nobody here began changes nothing, and must not tell anybody that they are signed out when they are not.
+    const answer = stillSignedIn
+      ? page(200, {
+          title: 'You are still signed in.',
+          text: 'This page was opened without signing out here first.',
+          form: {
+            action: `${config.reservedPrefix}sign-out`,
+            button: 'Sign out',
+            goesOnTo: [parts.provider.endSessionOrigin ?? []].flat(),
+          },
+        })
+      : signedOutPage({ signIn: signInUrl })
+    return send(
+      reply,
+      setCookies.length === 0 ? answer : { ...answer, headers: { ...answer.headers, 'Set-Cookie': [...setCookies] } },
+    )
+  }
+
+  async function backchannelLogout(request: FastifyRequest, reply: FastifyReply) {
+    try {
+      await receiveLogoutToken(new URLSearchParams(typeof request.body === 'string' ? request.body : ''), parts)
+      return await send(reply, { status: 200, headers: ownAnswerHeaders, body: '' })
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error
+      parts.audit.record('logout_token.refused', { code: error.code, reason: error.message })
+      if (error.status === 503) return send(reply, refusal(error.code, { asPage: false }))
+      // §2.8: the members of an OAuth 2.0 error response.
+      return send(reply, json(error.status, { error: 'invalid_request', error_description: error.publicText }, []))
+    }
+  }
+
+  /** Who is signed in, since when, until when; never a token. Asking does not prolong the session. */
+  async function session(request: FastifyRequest, reply: FastifyReply) {
+    const { own } = ownRequest(request)
+    const id = parts.cookie.read(own.cookie)
+    const found = id === undefined ? undefined : await parts.sessions.read(sessionKey(id))
+    if (found === undefined) return send(reply, refusal('ERR_UNAUTHENTICATED', { asPage: false, signIn: signInUrl }))
+    const { sub, claims, created_at, absolute_expires_at } = found.record
+    const { iss: _iss, sid: _sid, ...shown } = claims
+    const times = {
+      signed_in_at: new Date(created_at).toISOString(),
+      expires_at: new Date(absolute_expires_at).toISOString(),
+    }
+    return send(reply, json(200, { sub, ...times, claims: shown }, []))
+  }
+
+  return { signIn, callback, signOut, signedOut, backchannelLogout, session }
+}
+
+/** Forms only, as text; anything else is read, bounded, and counts as an empty form. */
+function readForms(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) =>
+    done(null, body),
+  )
+  app.addContentTypeParser('*', { parseAs: 'string' }, (_request, _body, done) => done(null, undefined))
+}
+
+function codeOf(error: unknown): ErrorCode {
+  if (error instanceof GatewayError) return error.code
+  const status = error instanceof Error && 'statusCode' in error ? error.statusCode : 500
+  if (status === 413) return 'ERR_PAYLOAD_TOO_LARGE'
+  if (status === 415) return 'ERR_MEDIA_TYPE'
+  return typeof status === 'number' && status < 500 ? 'ERR_REQUEST_MALFORMED' : 'ERR_INTERNAL'
+}
+
+function isScript({ headers }: FastifyRequest): boolean {
+  return (
+    headers['x-requested-with'] !== undefined ||
+    headers['sec-fetch-mode'] !== undefined ||
+    headers.accept?.includes('json') === true
+  )
+}
+
+function send(reply: FastifyReply, { status, headers, body }: Answer): FastifyReply {
+  return reply.code(status).headers(headers).send(body)
+}
+
+/** 303: whatever the method was, the browser goes on with GET, and no form is ever posted onwards (RFC 9700 §4.12). */
+function redirect(
+  reply: FastifyReply,
+  to: { readonly location: string; readonly setCookies: readonly string[] },
+): FastifyReply {
+  const cookies = to.setCookies.length > 0 ? { 'Set-Cookie': [...to.setCookies] } : {}
+  return send(reply, { status: 303, headers: { ...ownAnswerHeaders, ...cookies, Location: to.location }, body: '' })
+}
+
+function json(status: number, value: unknown, setCookies: readonly string[]): Answer {
+  const cookies = setCookies.length > 0 ? { 'Set-Cookie': [...setCookies] } : {}
+  return {
+    status,
+    headers: { ...ownAnswerHeaders, ...cookies, 'Content-Type': 'application/json' },
+    body: `${JSON.stringify(value)}\n`,
+  }
+}
+
+function asText(value: string | string[] | undefined): string | undefined {
+  return typeof value === 'object' ? value.join(', ') : value
+}

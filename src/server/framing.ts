@@ -1,0 +1,25 @@
+import type { IncomingMessage } from 'node:http'
+
+/**
+ * Why a request must not be served at all: its framing or its authority could be read in two ways, by us and by an upstream
+ * (RFC 9112 §3.2, §6.1, §11.2). Node's parser lets these pass. `undefined`: the request is sound.
+ */
+export function framingFault(req: IncomingMessage): string | undefined {
+  if (req.httpVersion !== '1.1' && req.httpVersion !== '1.0') return `HTTP version ${req.httpVersion}`
+  let hosts = 0
+  let codings = 0
+  let lengths = 0
+  for (let index = 0; index < req.rawHeaders.length; index += 2) {
+    const name = req.rawHeaders[index] as string
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1
+    else if (name.length === 17 && name.toLowerCase() === 'transfer-encoding') codings += 1
+    else if (name.length === 14 && name.toLowerCase() === 'content-length') lengths += 1
+  }
+  if (hosts !== 1) return hosts === 0 ? 'no Host' : 'more than one Host'
+  if (!/^(?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(req.headers.host ?? '')) return 'a malformed Host'
+  if (codings + lengths > 1) return 'more than one of Content-Length and Transfer-Encoding'
+  if (codings === 1 && req.httpVersion === '1.0') return 'Transfer-Encoding in HTTP/1.0'
+  if (codings === 1 && req.headers['transfer-encoding']?.toLowerCase() !== 'chunked')
+    return 'a transfer coding other than chunked'
+  return undefined
+}

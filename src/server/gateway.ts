@@ -1,0 +1,106 @@
+import type { Address, GatewayConfig, StoreConfig } from '../config/model.ts'
+import { systemClock, type Clock } from '../core/clock.ts'
+import { reason } from '../core/errors.ts'
+import { Keyring } from '../core/seal.ts'
+import { createAdmit } from '../gate/admit.ts'
+import { TrustedProxies } from '../gate/forwarded.ts'
+import { identify } from '../gate/identify.ts'
+import { createAudit } from '../observe/audit.ts'
+import type { Log } from '../observe/log.ts'
+import { OpenidProvider } from '../provider/openid-provider.ts'
+import { LiveStreams } from '../proxy/live-streams.ts'
+import { UpstreamPools } from '../proxy/upstream-pool.ts'
+import { SessionCookie } from '../session/cookie.ts'
+import { createMemoryStore } from '../session/memory-store.ts'
+import { createRedisStore } from '../session/redis-store.ts'
+import { Sessions } from '../session/sessions.ts'
+import type { SessionStore } from '../session/store.ts'
+import { Upkeep } from '../tokens/upkeep.ts'
+import { startAdmin } from './admin.ts'
+import { createApp } from './app.ts'
+import { listen } from './listener.ts'
+import { createHandlers } from './serve.ts'
+import { watchLiveSessions } from './watch-live-sessions.ts'
+
+/** A gateway that serves. */
+export interface Gateway {
+  readonly address: Address
+  readonly adminAddress: Address | undefined
+  /** Lets requests finish for as long as the configuration allows, then closes everything. */
+  close(): Promise<void>
+}
+
+/**
+ * Builds a gateway out of its configuration and starts it. Neither the provider nor Redis has to be there yet.
+ * @throws {OperatorError} when an address cannot be listened on or a certificate cannot be read
+ */
+export async function startGateway(
+  config: GatewayConfig,
+  parts: { readonly log: Log; readonly clock?: Clock },
+): Promise<Gateway> {
+  const { log, clock = systemClock } = parts
+  const audit = createAudit(log)
+  const keyring = new Keyring(config.session.keys)
+  const cookie = new SessionCookie(config.session.cookie)
+  const trusted = new TrustedProxies(config.trustedProxies)
+
+  const store = createStore(config.session.store, { log, clock })
+  const sessions = new Sessions({ store, keyring, config: config.session, clock, log, audit })
+  const provider = new OpenidProvider(config.provider, { clock, log })
+  const upkeep = new Upkeep(config.session, { sessions, provider, clock, log, audit })
+  const pools = new UpstreamPools(config.upstreams)
+  const live = new LiveStreams()
+  sessions.onEnded((keys) => live.closeAll(keys))
+
+  const own = { provider, sessions, cookie, keyring, clock, log, audit, trusted, reservedPrefix: config.reservedPrefix }
+  const app = await createApp(config, own)
+  const handlers = createHandlers(config, {
+    admit: createAdmit(config, { identify: (header) => identify(header, { cookie, sessions, upkeep }), cookie, log }),
+    trusted,
+    proxy: { pools, live, log, isGatewayCookie: cookie.isOurs, bodyIdleTimeoutMs: config.limits.bodyIdleTimeoutMs },
+    log,
+    own: (req, res) => app.routing(req, res),
+  })
+
+  let draining = false
+  const tidyUp = [() => app.close(), () => provider.close(), () => pools.destroy(), () => store.close()]
+  try {
+    const listener = await listen(config.listen, config.limits, handlers, log)
+    tidyUp.unshift(() => listener.drain(config.shutdown.drainTimeoutMs))
+    const admin =
+      config.admin === undefined
+        ? undefined
+        : await startAdmin(config.admin, {
+            storeAnswers: () => store.ping(),
+            providerIsKnown: () => provider.isKnown,
+            isDraining: () => draining,
+          })
+    const watching = watchLiveSessions(live, sessions, log)
+    tidyUp.push(() => Promise.resolve(watching.stop()))
+    if (admin !== undefined) tidyUp.push(() => admin.close())
+    provider.start()
+    return {
+      address: listener.address,
+      adminAddress: admin?.address,
+      close: () => {
+        draining = true
+        return inTurn(tidyUp, log)
+      },
+    }
+  } catch (error) {
+    await inTurn(tidyUp, log)
+    throw error
+  }
+}
+
+export function createStore(config: StoreConfig, parts: { readonly log: Log; readonly clock: Clock }): SessionStore {
+  return config.kind === 'redis'
+    ? createRedisStore(config, parts)
+    : createMemoryStore({ maxSessions: config.maxSessions, clock: parts.clock })
+}
+
+/** What fails does not keep the rest from being closed. */
+async function inTurn(steps: readonly (() => Promise<unknown>)[], log: Log): Promise<void> {
+  for (const step of steps)
+    await step().catch((error: unknown) => log.warn('shutdown.step_failed', { reason: reason(error) }))
+}

@@ -1,0 +1,149 @@
+import { readFileSync, watch, type FSWatcher } from 'node:fs'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { Address, LimitsConfig, ListenConfig } from '../config/model.ts'
+import { OperatorError, reason } from '../core/errors.ts'
+import type { Log } from '../observe/log.ts'
+
+export interface ListenerHandlers {
+  request(req: IncomingMessage, res: ServerResponse): void
+  upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void
+}
+
+/** The sockets that clients connect to. */
+export interface Listener {
+  /** Where it listens; the port is the real one when 0 was asked for. */
+  readonly address: Address
+  /** Takes no new connections, lets requests finish for up to `drainTimeoutMs`, then closes whatever is left. */
+  drain(drainTimeoutMs: number): Promise<void>
+}
+
+/** @throws {OperatorError} when the port is taken, may not be used, or the certificate cannot be read */
+export async function listen(
+  config: ListenConfig,
+  limits: LimitsConfig,
+  handlers: ListenerHandlers,
+  log: Log,
+): Promise<Listener> {
+  const options = {
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: limits.headersTimeoutMs,
+    // Uploads may take as long as they keep moving: the proxy watches over that.
+    requestTimeout: 0,
+    connectionsCheckingInterval: Math.min(limits.headersTimeoutMs / 2, 30_000),
+    keepAliveTimeout: 75_000,
+    insecureHTTPParser: false,
+    requireHostHeader: true,
+    noDelay: true,
+  }
+  const { tls } = config
+  const server =
+    tls === undefined
+      ? createServer(options)
+      : createTlsServer({ ...options, ...readCertificate(tls), minVersion: 'TLSv1.2' })
+  const watchers = tls === undefined ? [] : renewCertificate(server as TlsServer, tls, log)
+  const upgraded = new Set<Duplex>()
+
+  server.on('request', handlers.request)
+  // The proxy says "100 Continue" itself, once the request has been admitted.
+  server.on('checkContinue', handlers.request)
+  server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+    socket.on('error', () => {})
+    upgraded.add(socket.once('close', () => upgraded.delete(socket)))
+    handlers.upgrade(req, socket, head)
+  })
+  server.on('clientError', answerClientError)
+  await bind(server, config)
+  server.on('error', (error) => log.error('listener.failed', { reason: reason(error) }))
+
+  return {
+    address: { host: config.host, port: (server.address() as AddressInfo).port },
+    drain: async (drainTimeoutMs) => {
+      for (const watcher of watchers) watcher.close()
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      server.closeIdleConnections()
+      const limit = setTimeout(() => server.closeAllConnections(), drainTimeoutMs)
+      // Upgraded connections never end by themselves; their clients connect to another replica.
+      for (const socket of upgraded) socket.destroy()
+      await closed
+      clearTimeout(limit)
+    },
+  }
+}
+
+function bind(server: Server, { host, port }: Address): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause: NodeJS.ErrnoException) =>
+      reject(new OperatorError(bindFault(cause, { host, port }), { cause })),
+    )
+    server.listen({ host, port }, () => {
+      server.removeAllListeners('error')
+      resolve()
+    })
+  })
+}
+
+/** Also for the administration address. */
+export function bindFault(cause: NodeJS.ErrnoException, { host, port }: Address): string {
+  const where = `${host}:${port}`
+  if (cause.code === 'EADDRINUSE')
+    return `port ${port} of ${host} is taken: stop the other program, or choose another port`
+  if (cause.code === 'EACCES')
+    return `${where} may not be listened on: ports below 1024 need a privilege; choose a port above`
+  if (cause.code === 'EADDRNOTAVAIL' || cause.code === 'ENOTFOUND') return `${where} is not an address of this machine`
+  return `${where} cannot be listened on: ${reason(cause)}`
+}
+
+/** What the parser refuses: RFC 9112 §2.2, RFC 6585 §5. */
+function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable || (socket as Socket).bytesWritten > 0) {
+    socket.destroy()
+    return
+  }
+  const status =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? '431 Request Header Fields Too Large'
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? '408 Request Timeout'
+        : '400 Bad Request'
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+}
+
+function readCertificate({ certFile, keyFile }: { readonly certFile: string; readonly keyFile: string }): {
+  cert: Buffer
+  key: Buffer
+} {
+  const read = (file: string) => {
+    try {
+      return readFileSync(file)
+    } catch (cause) {
+      throw new OperatorError(`the certificate file ${file} cannot be read: ${reason(cause)}`, { cause })
+    }
+  }
+  return { cert: read(certFile), key: read(keyFile) }
+}
+
+/** Takes a renewed certificate without closing a connection; one that does not fit leaves the old one in place. */
+function renewCertificate(
+  server: TlsServer,
+  tls: { readonly certFile: string; readonly keyFile: string },
+  log: Log,
+): FSWatcher[] {
+  let timer: NodeJS.Timeout | undefined
+  const renew = () => {
+    try {
+      server.setSecureContext(readCertificate(tls))
+      log.info('listener.certificate_renewed', { file: tls.certFile })
+    } catch (error) {
+      log.error('listener.certificate_rejected', { file: tls.certFile, reason: reason(error) })
+    }
+  }
+  // Both files change; what is in between does not fit together.
+  const soon = () => {
+    clearTimeout(timer)
+    timer = setTimeout(renew, 500).unref()
+  }
+  return [tls.certFile, tls.keyFile].map((file) => watch(file, { persistent: false }, soon).on('error', () => {}))
+}

@@ -1,0 +1,187 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { GatewayConfig } from '../config/model.ts'
+import { GatewayError, reason, unreachable, type ErrorCode } from '../core/errors.ts'
+import type { Admission } from '../gate/admission.ts'
+import type { Admit } from '../gate/admit.ts'
+import type { TrustedProxies } from '../gate/forwarded.ts'
+import { isPage, requestFacts, type RequestFacts } from '../gate/request-facts.ts'
+import type { CanonicalTarget } from '../gate/request-target.ts'
+import type { Log } from '../observe/log.ts'
+import { ownAnswerHeaders, type Answer } from '../pages/page.ts'
+import { refusal } from '../pages/refusal.ts'
+import { carry } from '../proxy/http.ts'
+import { lingerOnClose } from '../proxy/lingering-close.ts'
+import type { Pass, ProxyParts } from '../proxy/parts.ts'
+import { hasBody } from '../proxy/request-body.ts'
+import { carryUpgrade, refuseUpgrade } from '../proxy/upgrade.ts'
+import { framingFault } from './framing.ts'
+import type { ListenerHandlers } from './listener.ts'
+
+export interface ServeParts {
+  readonly admit: Admit
+  readonly trusted: TrustedProxies
+  readonly proxy: ProxyParts
+  readonly log: Log
+  /** The gateway's own URLs. */
+  readonly own: (req: IncomingMessage, res: ServerResponse) => void
+}
+
+/** What becomes of each request: ours, the upstream's, or refused. */
+export function createHandlers(config: Pick<GatewayConfig, 'reservedPrefix'>, parts: ServeParts): ListenerHandlers {
+  const { log } = parts
+
+  function request(req: IncomingMessage, res: ServerResponse): void {
+    const facts = soundFacts(req, (code, why) => refuse(req, res, code, why))
+    if (facts === undefined) return
+    if (isReserved(facts.target, config.reservedPrefix)) {
+      req.url = facts.target.path + facts.target.query
+      parts.own(req, res)
+      return
+    }
+    decide(
+      facts,
+      (admission) => answer(req, res, facts, admission),
+      (error) => refuse(req, res, codeOf(error), reason(error)),
+    )
+  }
+
+  function upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const stop = (code: ErrorCode, why: string, answer = refusal(code, { asPage: false })) => {
+      note(req, code, why)
+      refuseUpgrade(socket, answer)
+    }
+    const facts = soundFacts(req, stop)
+    if (facts === undefined) return
+    if (isReserved(facts.target, config.reservedPrefix)) return stop('ERR_NO_ROUTE', 'nothing of ours can be upgraded')
+    decide(
+      facts,
+      (admission) => {
+        if (admission.kind === 'pass') return carryUpgrade(req, socket, head, admission, facts, parts.proxy)
+        const [code, why, options] = refusalOf(admission)
+        return stop(code, why, refusal(code, { asPage: false, ...options }))
+      },
+      (error) => stop(codeOf(error), reason(error)),
+    )
+  }
+
+  /** The facts of a request that can be read in one way only; otherwise it is refused. */
+  function soundFacts(req: IncomingMessage, stop: (code: ErrorCode, why: string) => void): RequestFacts | undefined {
+    const fault = framingFault(req)
+    if (fault !== undefined) return void stop('ERR_REQUEST_MALFORMED', fault)
+    // Neither is for a gateway to pass on: RFC 9110 §9.3.6, §9.3.8.
+    if (req.method === 'TRACE' || req.method === 'CONNECT')
+      return void stop('ERR_METHOD_UNKNOWN', `the method ${req.method}`)
+    try {
+      return requestFacts(req, parts.trusted)
+    } catch (error) {
+      return void stop(codeOf(error), reason(error))
+    }
+  }
+
+  function decide(facts: RequestFacts, done: (admission: Admission) => void, failed: (error: unknown) => void): void {
+    try {
+      const admission = parts.admit(facts)
+      if (admission instanceof Promise) admission.then(done).catch(failed)
+      else done(admission)
+    } catch (error) {
+      failed(error)
+    }
+  }
+
+  function answer(req: IncomingMessage, res: ServerResponse, facts: RequestFacts, admission: Admission): void {
+    switch (admission.kind) {
+      case 'pass':
+        return res.destroyed ? undefined : carry(req, res, admission, facts, parts.proxy)
+      case 'sign_in':
+      case 'sign_out':
+        return redirect(req, res, admission)
+      case 'unauthorized':
+      case 'forbidden':
+      case 'no_route':
+      case 'unavailable': {
+        const [code, why, options] = refusalOf(admission)
+        if (code !== 'ERR_UNAUTHENTICATED') note(req, code, why)
+        return respond(req, res, refusal(code, { asPage: facts.isPage, ...options }))
+      }
+      default:
+        return unreachable(admission)
+    }
+  }
+
+  function refuse(req: IncomingMessage, res: ServerResponse, code: ErrorCode, why: string): void {
+    note(req, code, why)
+    if (res.headersSent) return void res.destroy()
+    const answer = refusal(code, { asPage: isPage(req.method ?? '', req.headers) })
+    // After a request that cannot be framed nobody knows where the next one begins: RFC 9112 §11.2.
+    respond(req, res, answer, code === 'ERR_REQUEST_MALFORMED')
+  }
+
+  function note(req: IncomingMessage, code: ErrorCode, why: string): void {
+    const fields = { code, reason: why, method: req.method, peer: req.socket.remoteAddress }
+    if (code === 'ERR_INTERNAL') log.error('request.failed', fields)
+    else log.warn('request.refused', fields)
+  }
+
+  return { request, upgrade }
+}
+
+/** Below the prefix nothing reaches an upstream, in whatever way the path may be read, and in whatever case. */
+export function isReserved(target: CanonicalTarget, reservedPrefix: string): boolean {
+  const reserved = reservedPrefix.split('/').filter((segment) => segment !== '')
+  const isBelow = (segments: readonly string[]) =>
+    reserved.every((segment, index) => segments[index]?.toLowerCase() === segment.toLowerCase())
+  return isBelow(target.segments) || (target.otherReadings?.some(isBelow) ?? false)
+}
+
+function refusalOf(
+  admission: Exclude<Admission, Pass>,
+): readonly [
+  code: ErrorCode,
+  why: string,
+  options: { readonly signIn?: string; readonly setCookies?: readonly string[] },
+] {
+  switch (admission.kind) {
+    // A WebSocket cannot follow a redirect to a page.
+    case 'sign_in':
+    case 'unauthorized':
+      return [
+        'ERR_UNAUTHENTICATED',
+        'nobody is signed in',
+        { signIn: admission.location, setCookies: admission.setCookies },
+      ]
+    case 'forbidden':
+      return ['ERR_FORBIDDEN', admission.why, { setCookies: admission.setCookies }]
+    case 'no_route':
+    case 'sign_out':
+      return ['ERR_NO_ROUTE', 'no upstream serves this host and path', {}]
+    case 'unavailable':
+      return [admission.code, admission.why, {}]
+    default:
+      return unreachable(admission)
+  }
+}
+
+function redirect(
+  req: IncomingMessage,
+  res: ServerResponse,
+  to: { readonly location: string; readonly setCookies?: readonly string[] },
+): void {
+  const cookies = to.setCookies !== undefined && to.setCookies.length > 0 ? { 'Set-Cookie': [...to.setCookies] } : {}
+  respond(req, res, { status: 303, headers: { ...ownAnswerHeaders, ...cookies, Location: to.location }, body: '' })
+}
+
+function respond(req: IncomingMessage, res: ServerResponse, { status, headers, body }: Answer, close = false): void {
+  // What was not admitted is not read to its end either.
+  const unread = !req.complete && hasBody(req)
+  if (close || unread) {
+    res.setHeader('Connection', 'close')
+    lingerOnClose(req)
+  }
+  res.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) })
+  res.end(req.method === 'HEAD' ? undefined : body)
+}
+
+function codeOf(error: unknown): ErrorCode {
+  return error instanceof GatewayError ? error.code : 'ERR_INTERNAL'
+}

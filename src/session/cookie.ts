@@ -1,0 +1,55 @@
+import { expireCookie, readCookie, setCookie, type CookieAttributes } from '../core/cookies.ts'
+import type { SessionId } from '../core/names.ts'
+import type { SessionCookieConfig } from '../config/model.ts'
+import { sessionIdFromCookie } from './record.ts'
+
+/** The cookie that carries the session id, and the names of the cookies that belong to the gateway beside it. */
+export class SessionCookie {
+  readonly #attributes: CookieAttributes
+
+  constructor(config: SessionCookieConfig) {
+    this.#attributes = config
+  }
+
+  /** The session id in a `Cookie` header; anything malformed is no session. */
+  read(header: string | undefined): SessionId | undefined {
+    return sessionIdFromCookie(readCookie(header, this.#attributes.name))
+  }
+
+  /** Whether the browser sent a session cookie at all, good or not. */
+  isIn(header: string | undefined): boolean {
+    return header !== undefined && readCookie(header, this.#attributes.name) !== undefined
+  }
+
+  /** Without `Max-Age`: the cookie lives as long as the browser, the session as long as the store says. */
+  set(id: SessionId): string {
+    return setCookie(this.#attributes, id)
+  }
+
+  expire(): string {
+    return expireCookie(this.#attributes)
+  }
+
+  /** `Set-Cookie` values for a browser whose session is over: its cookie goes, and so do those of the application, as far as they are there. */
+  forget(header: string | undefined, applicationCookies: readonly string[]): string[] {
+    const there = applicationCookies.filter((name) => readCookie(header, name) !== undefined)
+    return [
+      ...(this.isIn(header) ? [this.expire()] : []),
+      // Set for the root path, as far as can be known.
+      ...there.map((name) => expireCookie({ name, secure: this.#attributes.secure, sameSite: 'lax' })),
+    ]
+  }
+
+  /** Another cookie of the gateway: `Lax` always, for it has to come along when the provider sends the browser back. */
+  beside(suffix: string): CookieAttributes {
+    return { name: `${this.#attributes.name}-${suffix}`, secure: this.#attributes.secure, sameSite: 'lax' }
+  }
+
+  /** Whether a cookie of this name is the gateway's and no upstream's business. */
+  readonly isOurs = (name: string): boolean =>
+    name === this.#attributes.name || name.startsWith(`${this.#attributes.name}-`)
+
+  get isStrict(): boolean {
+    return this.#attributes.sameSite === 'strict'
+  }
+}

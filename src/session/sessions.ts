@@ -1,0 +1,230 @@
+import type { Clock } from '../core/clock.ts'
+import { reason } from '../core/errors.ts'
+import type { SessionId, SessionKey } from '../core/names.ts'
+import { sha256 } from '../core/random.ts'
+import type { Keyring } from '../core/seal.ts'
+import type { SessionConfig } from '../config/model.ts'
+import type { Audit } from '../observe/audit.ts'
+import type { Log } from '../observe/log.ts'
+import { NearCache, type NearSession } from './near-cache.ts'
+import { newSessionId, sessionKey, sidTag, subTag, type SessionRecord, type StoredSession } from './record.ts'
+import { openRecord, sealRecord } from './sealed-record.ts'
+import type { EndedSession, LogoutOrder, SessionStore } from './store.ts'
+
+/** Who or what ended a session; the word that stands in the audit event. */
+export type EndedBy = 'provider' | 'person' | 'administrator' | 'new_sign_in' | 'invalid_grant' | 'userinfo_401'
+
+/** How many times within an idle timeout activity is written to the store. */
+const touchesPerIdleTimeout = 10
+/** A sign-in takes no longer than this, so a tombstone has to stand no longer. */
+export const signInLifetimeMs = 15 * 60 * 1000
+
+export interface SessionsParts {
+  readonly store: SessionStore
+  readonly keyring: Keyring
+  readonly config: Pick<SessionConfig, 'idleTimeoutMs' | 'absoluteTimeoutMs'>
+  readonly clock: Clock
+  readonly log: Log
+  readonly audit: Audit
+}
+
+/** An ended session; `record` is absent when it could not be opened. */
+export interface Ended {
+  readonly key: SessionKey
+  readonly record: SessionRecord | undefined
+}
+
+/** Who orders an end by Logout Token: the token's `iss`, `jti` and `exp` (seconds since the epoch). */
+export interface EndOrder {
+  readonly iss: string
+  readonly jti: string
+  readonly exp: number
+}
+
+/** Who is signed in. Live sessions are answered from memory; their ends and changes are heard from every other replica. */
+export class Sessions {
+  readonly store: SessionStore
+  readonly #parts: SessionsParts
+  readonly #near = new NearCache()
+  readonly #endListeners: ((keys: readonly SessionKey[]) => void)[] = []
+  readonly #touchEveryMs: number
+
+  constructor(parts: SessionsParts) {
+    this.#parts = parts
+    this.store = parts.store
+    this.#touchEveryMs = parts.config.idleTimeoutMs / touchesPerIdleTimeout
+    this.store.onNotice((notice) => {
+      if (notice.kind === 'resumed') this.#near.clear()
+      else if (notice.kind === 'changed') this.#near.drop(notice.key)
+      else this.#hasEnded(notice.keys)
+    })
+  }
+
+  /** Calls back, in this process, for every session that was ended, by whichever replica. */
+  onEnded(listener: (keys: readonly SessionKey[]) => void): void {
+    this.#endListeners.push(listener)
+  }
+
+  /** A session in memory that may be served without asking the store. Counts as activity. */
+  findInMemory(key: SessionKey): StoredSession | undefined {
+    const near = this.#near.get(key)
+    if (near === undefined || !this.store.hearsNotices()) return undefined
+    const now = this.#parts.clock.now()
+    if (now >= near.stored.record.absolute_expires_at || now >= near.touchedAt + this.#parts.config.idleTimeoutMs)
+      return undefined
+    if (now >= near.touchedAt + this.#touchEveryMs) this.#touch(near, now)
+    return near.stored
+  }
+
+  /** A session, from memory or the store. Counts as activity. @throws {GatewayError} `ERR_STORE_UNAVAILABLE` */
+  async find(key: SessionKey): Promise<StoredSession | undefined> {
+    const inMemory = this.findInMemory(key)
+    if (inMemory !== undefined) return inMemory
+    const stored = await this.read(key)
+    if (stored === undefined) return undefined
+    return (await this.#touched(stored)) ? stored : undefined
+  }
+
+  /** A session as the store has it now. Does not count as activity. @throws {GatewayError} `ERR_STORE_UNAVAILABLE` */
+  async read(key: SessionKey): Promise<StoredSession | undefined> {
+    if (this.#near.hasEnded(key)) return undefined
+    const { read, settle } = this.#near.reading(key)
+    try {
+      const sealed = await this.store.read(key)
+      if (sealed === undefined || this.#near.hasEnded(key)) return undefined
+      const record = openRecord(this.#parts.keyring, key, sealed.sealed)
+      if (record === undefined) {
+        this.#parts.log.warn('session.unreadable', {
+          session: key,
+          hint: 'sealed with a key that is not in session.keys, or changed in the store',
+        })
+        return undefined
+      }
+      // The store's own expiry is the authority; this one holds when its clock is behind.
+      if (this.#parts.clock.now() >= record.absolute_expires_at) return undefined
+      const stored = { key, version: sealed.version, record, sealedBytes: sealed.sealed.byteLength }
+      const known = this.#near.get(key)
+      if (!read.overtaken && known !== undefined) this.#near.keep(stored, known.touchedAt)
+      return stored
+    } finally {
+      settle()
+    }
+  }
+
+  /**
+   * A new session under a new id, always. `undefined` when a Logout Token for it has arrived since `begun_at`, the time the
+   * browser was sent to the provider.
+   */
+  async create(
+    record: Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>,
+    begun_at: number,
+  ): Promise<SessionId | undefined> {
+    const { idleTimeoutMs, absoluteTimeoutMs } = this.#parts.config
+    const created_at = this.#parts.clock.now()
+    const absolute_expires_at = created_at + absoluteTimeoutMs
+    const whole: SessionRecord = { ...record, created_at, absolute_expires_at }
+    const id = newSessionId(record.iss, record.sid)
+    const key = sessionKey(id)
+    const sealed = sealRecord(this.#parts.keyring, key, whole)
+    const created = await this.store.create({
+      key,
+      subTag: subTag(record.iss, record.sub),
+      sealed,
+      idle_timeout: idleTimeoutMs,
+      absolute_expires_at,
+      begun_at,
+    })
+    if (created === 'ended') return undefined
+    this.#near.keep({ key, version: 1, record: whole, sealedBytes: sealed.byteLength }, created_at)
+    this.#parts.audit.record('session.created', { session: key, iss: record.iss, sub: record.sub, sid: record.sid })
+    return id
+  }
+
+  /** Writes a new record over the version that was read; `conflict`: another wrote first, `gone`: it has ended meanwhile. */
+  async replace(previous: StoredSession, record: SessionRecord): Promise<StoredSession | 'conflict' | 'gone'> {
+    const { key, version } = previous
+    const sealed = sealRecord(this.#parts.keyring, key, record)
+    const touchedAt = this.#near.get(key)?.touchedAt
+    const outcome = await this.store.replace(key, sealed, version)
+    if (outcome !== 'replaced') {
+      this.#near.drop(key)
+      return outcome
+    }
+    const stored = { key, version: version + 1, record, sealedBytes: sealed.byteLength }
+    if (touchedAt !== undefined) this.#near.keep(stored, touchedAt)
+    return stored
+  }
+
+  /** Ends one session. */
+  async endOne(key: SessionKey, by: EndedBy): Promise<readonly Ended[]> {
+    return this.#ended(await this.store.endOne(key), by)
+  }
+
+  /** Ends all sessions of one (iss, sid), and no others. `replayed`: this order was carried out before. */
+  async endSid(sid: string, order: EndOrder, by: EndedBy): Promise<readonly Ended[] | 'replayed'> {
+    const ended = await this.store.endSid(sidTag(order.iss, sid), this.#logoutOrder(order))
+    return ended === 'replayed' ? ended : this.#ended(ended, by)
+  }
+
+  /** Ends all sessions of one (iss, sub). `replayed`: this order was carried out before. */
+  async endSub(sub: string, order: EndOrder, by: EndedBy): Promise<readonly Ended[] | 'replayed'> {
+    const ended = await this.store.endSub(subTag(order.iss, sub), this.#logoutOrder(order))
+    return ended === 'replayed' ? ended : this.#ended(ended, by)
+  }
+
+  #logoutOrder({ iss, jti, exp }: EndOrder): LogoutOrder {
+    const at = this.#parts.clock.now()
+    // A token may be good for a little longer than its `exp`, by the clock tolerance; five minutes are the most that is allowed.
+    return {
+      jti: sha256(iss, jti),
+      jti_ttl: Math.max(exp * 1000 - at, 0) + 10 * 60 * 1000,
+      at,
+      tombstone_ttl: 2 * signInLifetimeMs,
+    }
+  }
+
+  #ended(sessions: readonly EndedSession[], by: EndedBy): readonly Ended[] {
+    const ended = sessions.map(({ key, sealed }) => ({ key, record: openRecord(this.#parts.keyring, key, sealed) }))
+    for (const { key, record } of ended)
+      this.#parts.audit.record('session.ended', {
+        by,
+        session: key,
+        iss: record?.iss,
+        sub: record?.sub,
+        sid: record?.sid,
+      })
+    this.#hasEnded(ended.map(({ key }) => key))
+    return ended
+  }
+
+  #hasEnded(keys: readonly SessionKey[]): void {
+    for (const key of keys) this.#near.end(key)
+    for (const listener of this.#endListeners) listener(keys)
+  }
+
+  /** Moves the idle timeout in the store, seldom, and without anybody waiting for it. */
+  #touch(near: NearSession, now: number): void {
+    const { touchedAt } = near
+    near.touchedAt = now
+    this.store.touch(near.stored.key, this.#parts.config.idleTimeoutMs).then(
+      (isThere) => isThere || this.#hasEnded([near.stored.key]),
+      (error: unknown) => {
+        near.touchedAt = touchedAt
+        this.#parts.log.debug('session.touch_failed', { reason: reason(error) })
+      },
+    )
+  }
+
+  /** For a session that came from the store: its idle timeout starts anew. `false`: it has ended in between. */
+  async #touched(stored: StoredSession): Promise<boolean> {
+    const { read, settle } = this.#near.reading(stored.key)
+    try {
+      const now = this.#parts.clock.now()
+      const isThere = await this.store.touch(stored.key, this.#parts.config.idleTimeoutMs)
+      if (isThere && !read.overtaken) this.#near.keep(stored, now)
+      return isThere && !this.#near.hasEnded(stored.key)
+    } finally {
+      settle()
+    }
+  }
+}

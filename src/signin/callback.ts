@@ -1,0 +1,106 @@
+import { GatewayError, reason } from '../core/errors.ts'
+import type { SignedIn } from '../provider/openid-provider.ts'
+import { sessionKey, type SessionRecord } from '../session/record.ts'
+import { claimsOfSession } from '../session/session-claims.ts'
+import { signInLifetimeMs } from '../session/sessions.ts'
+import { attemptFromState, forgetAttempts, isBoundTo, isExpired, type Attempt } from './attempt.ts'
+import { onlyValue, redirectUri, type OwnRequest, type Redirect, type SignInParts } from './parts.ts'
+import { returnToOrHome } from './return-to.ts'
+import { isSignedIn } from './start.ts'
+
+/** A sign-in that failed, and where a new one would lead. */
+export class SignInError extends GatewayError {
+  readonly returnTo: string
+
+  constructor(cause: GatewayError, returnTo: string) {
+    super(cause.code, cause.message, { cause: cause.cause })
+    this.returnTo = returnTo
+  }
+}
+
+/**
+ * `GET callback`: the provider has sent the browser back. Each step needs the value of the one before: the attempt, opened from
+ * `state` and bound to this browser → the code, exchanged with the *configured* redirect URI → userinfo → a new session id.
+ * @throws {SignInError} says why, and where to start again
+ */
+export async function finishSignIn(request: OwnRequest, parts: SignInParts): Promise<Redirect> {
+  const callback = new URL(redirectUri(request.externalUrl, parts.reservedPrefix))
+  callback.search = new URL(request.url, request.externalUrl).search
+  const attempt = attemptFromState(onlyValue(callback.searchParams, 'state'), parts.keyring)
+  const return_to = returnToOrHome(attempt?.return_to, request.externalUrl, parts.reservedPrefix)
+  try {
+    const why = await whyNotToGoOn(attempt, request, parts)
+    if (attempt === undefined || why !== undefined) {
+      // A tab that comes late, or a page that is loaded again: whoever is signed in meanwhile just goes on.
+      if (attempt !== undefined && (await isSignedIn(request, parts))) return { location: return_to, setCookies: [] }
+      throw new GatewayError('ERR_SIGN_IN_EXPIRED', why ?? 'the "state" is missing or none of ours')
+    }
+    const signedIn = await exchange(attempt, callback, request, parts)
+    const record = await describePerson(signedIn, parts)
+    return await createSession(record, attempt, return_to, request, parts)
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    parts.audit.record('sign_in.failed', { code: error.code, reason: error.message })
+    throw new SignInError(error, return_to)
+  }
+}
+
+/** Why this attempt must not be gone on with; the last check takes it, so that no code is ever sent to the provider twice. */
+async function whyNotToGoOn(
+  attempt: Attempt | undefined,
+  request: OwnRequest,
+  parts: SignInParts,
+): Promise<string | undefined> {
+  if (attempt === undefined) return 'the "state" is missing or none of ours'
+  if (attempt.origin !== request.externalUrl.origin) return 'the sign-in was begun at another of our origins'
+  if (isExpired(attempt, parts.clock.now())) return 'the sign-in took too long'
+  if (!isBoundTo(attempt, request.cookie, parts.cookie))
+    return 'the sign-in was begun in another browser, or its cookie is gone'
+  const isFirst = await parts.sessions.store.takeOnce(`sign-in:${attempt.id}`, signInLifetimeMs)
+  return isFirst ? undefined : 'this callback has been used before'
+}
+
+function exchange(attempt: Attempt, callback: URL, request: OwnRequest, parts: SignInParts): Promise<SignedIn> {
+  const { nonce, code_verifier } = attempt
+  const state = onlyValue(callback.searchParams, 'state') ?? ''
+  return parts.provider.exchangeCode(callback, {
+    redirect_uri: redirectUri(request.externalUrl, parts.reservedPrefix),
+    state,
+    nonce,
+    code_verifier,
+  })
+}
+
+/** The ID Token says who; names, e-mail and fields come from userinfo, whose `sub` must be the same. */
+async function describePerson(
+  { tokens, idToken }: SignedIn,
+  parts: SignInParts,
+): Promise<Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>> {
+  const userinfo = await parts.provider.userinfo(tokens.access_token, idToken.sub)
+  if (userinfo.kind === 'unauthorized')
+    throw new GatewayError('ERR_SIGN_IN_ANSWER', 'userinfo does not accept the access token that was just issued')
+  return { ...idToken, tokens, claims: claimsOfSession(userinfo.claims, idToken), userinfo_read_at: parts.clock.now() }
+}
+
+async function createSession(
+  record: Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>,
+  attempt: Attempt,
+  return_to: string,
+  request: OwnRequest,
+  parts: SignInParts,
+): Promise<Redirect> {
+  const id = await parts.sessions.create(record, attempt.begun_at)
+  if (id === undefined)
+    throw new GatewayError('ERR_SIGN_IN_ENDED', 'a logout token for this session came before the callback')
+  await endPrevious(request, parts)
+  return { location: return_to, setCookies: [parts.cookie.set(id), ...forgetAttempts(request.cookie, parts.cookie)] }
+}
+
+/** A browser has one session. The one it had is ended here only: at the provider both may be the same one. */
+async function endPrevious(request: OwnRequest, parts: SignInParts): Promise<void> {
+  const previous = parts.cookie.read(request.cookie)
+  if (previous === undefined) return
+  await parts.sessions.endOne(sessionKey(previous), 'new_sign_in').catch((error: unknown) => {
+    parts.log.warn('session.previous_not_ended', { reason: reason(error) })
+  })
+}

@@ -1,0 +1,14 @@
+/** Longer targets would make the `state` parameter, which carries them, too long for some providers. */
+const longest = 2000
+
+/** Keeps a sign-in from ending on somebody else's site: RFC 9700 §4.11. Below the reserved prefix is no place to come back to either. */
+export function returnToOrHome(value: string | undefined, externalUrl: URL, reservedPrefix: string): string {
+  if (value === undefined || !value.startsWith('/') || value.length > longest || !URL.canParse(value, externalUrl.origin))
+    return '/'
+  // The URL parser is the browser's: it turns "/\evil" and "//evil" into another origin, and we see it.
+  const target = new URL(value, externalUrl)
+  if (target.origin !== externalUrl.origin) return '/'
+  // "/.//evil" keeps the origin, but its path alone would be another one.
+  if (target.pathname.startsWith('//') || `${target.pathname}/`.toLowerCase().startsWith(reservedPrefix)) return '/'
+  return target.pathname + target.search
+}

@@ -1,0 +1,30 @@
+import { sessionKey } from '../session/record.ts'
+import { attemptToState, beginAttempt, rememberAttempt } from './attempt.ts'
+import { onlyValue, redirectUri, type OwnRequest, type Redirect, type SignInParts } from './parts.ts'
+import { returnToOrHome } from './return-to.ts'
+
+/**
+ * `GET sign-in?return_to=…`: sends the browser to the provider. Who is signed in already goes where they wanted to.
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` while the provider has not been found, `ERR_STORE_UNAVAILABLE`
+ */
+export async function startSignIn(request: OwnRequest, parts: SignInParts): Promise<Redirect> {
+  const { externalUrl, cookie } = request
+  const wanted = onlyValue(new URL(request.url, externalUrl).searchParams, 'return_to')
+  const return_to = returnToOrHome(wanted, externalUrl, parts.reservedPrefix)
+  if (await isSignedIn(request, parts)) return { location: return_to, setCookies: [] }
+
+  const { attempt, secret } = beginAttempt({ return_to, origin: externalUrl.origin }, parts.clock.now())
+  const location = await parts.provider.authorizationUrl({
+    redirect_uri: redirectUri(externalUrl, parts.reservedPrefix),
+    state: attemptToState(attempt, parts.keyring),
+    nonce: attempt.nonce,
+    code_verifier: attempt.code_verifier,
+  })
+  return { location: location.href, setCookies: rememberAttempt(attempt, secret, cookie, parts.cookie) }
+}
+
+/** Whether the browser has a live session. Looking does not prolong it. */
+export async function isSignedIn(request: OwnRequest, parts: SignInParts): Promise<boolean> {
+  const id = parts.cookie.read(request.cookie)
+  return id !== undefined && (await parts.sessions.read(sessionKey(id))) !== undefined
+}

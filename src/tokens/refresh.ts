@@ -1,0 +1,129 @@
+import type { Claims } from '../core/claims.ts'
+import { GatewayError, reason } from '../core/errors.ts'
+import type { TokenSet } from '../core/token-set.ts'
+import type { Audit } from '../observe/audit.ts'
+import type { Log } from '../observe/log.ts'
+import type { OpenidProvider } from '../provider/openid-provider.ts'
+import type { SessionRecord, StoredSession } from '../session/record.ts'
+import type { Sessions } from '../session/sessions.ts'
+import { claimsOfSession } from '../session/session-claims.ts'
+import { underLease, untilAnswered } from './lease.ts'
+
+/** How long a rotated refresh token is kept on offering to a store that does not answer, in ms: it cannot be had again. */
+const storeRetryMs = 15_000
+
+export interface UpkeepParts {
+  readonly sessions: Pick<Sessions, 'read' | 'replace' | 'endOne' | 'store'>
+  readonly provider: Pick<OpenidProvider, 'refresh' | 'userinfo' | 'config'>
+  readonly clock: { now(): number }
+  readonly log: Log
+  readonly audit: Audit
+}
+
+type Refreshable = StoredSession & { readonly record: { readonly tokens: { readonly refresh_token: string } } }
+
+/**
+ * Refreshes a session's tokens: once across all replicas. Whoever comes second gets what the first one brought. `undefined`:
+ * the session has ended, before or because of it (`invalid_grant`: that is how an expiry at the provider shows).
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, `ERR_SIGN_IN_ANSWER`, `ERR_STORE_UNAVAILABLE`; the session is as it was
+ */
+export async function refresh(seen: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
+  const outcome = await untilAnswered(async () => {
+    const done = await underLease(seen.key, parts.sessions.store, () => refreshUnderLease(seen, parts))
+    if (done !== undefined) return { session: done.result }
+    const current = await parts.sessions.read(seen.key)
+    if (current === undefined || hasNewerTokens(current, seen)) return { session: current }
+    return undefined
+  }, parts.provider.config.timeoutMs * 2)
+  if (outcome === undefined)
+    throw new GatewayError(
+      'ERR_PROVIDER_UNAVAILABLE',
+      'another replica is still waiting for the provider to refresh this session',
+    )
+  return outcome.session
+}
+
+async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
+  // Read again under the lease: another replica may have spent the refresh token that we saw.
+  const current = await parts.sessions.read(seen.key)
+  if (current === undefined || !isRefreshable(current) || hasNewerTokens(current, seen)) return current
+
+  const refreshed = await parts.provider.refresh(current.record.tokens, current.record.sub)
+  if (refreshed.kind === 'invalid_grant') {
+    await parts.sessions.endOne(current.key, 'invalid_grant')
+    return undefined
+  }
+  const stored = await storeTokens(current, refreshed.tokens, parts)
+  parts.audit.record('session.refreshed', {
+    session: current.key,
+    sub: current.record.sub,
+    still_there: stored !== undefined,
+  })
+  return stored === undefined ? undefined : withFreshClaims(stored, parts)
+}
+
+/** The store may be away just now, and the refresh token that it holds is spent: try until the new one is in. */
+async function storeTokens(
+  current: StoredSession,
+  tokens: TokenSet,
+  parts: UpkeepParts,
+): Promise<StoredSession | undefined> {
+  let target: StoredSession | undefined = current
+  let failure: unknown
+  const written = await untilAnswered(async () => {
+    try {
+      target = (await parts.sessions.read(current.key)) ?? undefined
+      if (target === undefined) return { session: undefined }
+      const outcome = await parts.sessions.replace(target, { ...target.record, tokens })
+      if (outcome === 'gone') return { session: undefined }
+      return outcome === 'conflict' ? undefined : { session: outcome }
+    } catch (error) {
+      failure = error
+      return undefined
+    }
+  }, storeRetryMs)
+  if (written !== undefined) return written.session
+  parts.log.error('session.refresh_lost', {
+    session: current.key,
+    reason: reason(failure),
+    hint: 'the provider has rotated the refresh token, but the store did not take the new one; the person will have to sign in again',
+  })
+  throw new GatewayError('ERR_STORE_UNAVAILABLE', `refreshed tokens could not be stored: ${reason(failure)}`, {
+    cause: failure,
+  })
+}
+
+/** New tokens, so new claims too if they can be had; if not, the next poll or refresh brings them. */
+async function withFreshClaims(stored: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
+  try {
+    const userinfo = await parts.provider.userinfo(stored.record.tokens.access_token, stored.record.sub)
+    return userinfo.kind === 'claims' ? await storeClaims(stored, userinfo.claims, parts) : stored
+  } catch (error) {
+    parts.log.warn('session.userinfo_failed', { session: stored.key, reason: reason(error) })
+    return stored
+  }
+}
+
+/** `undefined`: the session has ended meanwhile. */
+export async function storeClaims(
+  stored: StoredSession,
+  userinfo: Claims,
+  parts: UpkeepParts,
+): Promise<StoredSession | undefined> {
+  const record: SessionRecord = {
+    ...stored.record,
+    claims: claimsOfSession(userinfo, stored.record),
+    userinfo_read_at: parts.clock.now(),
+  }
+  const outcome = await parts.sessions.replace(stored, record)
+  if (outcome === 'gone') return undefined
+  return outcome === 'conflict' ? parts.sessions.read(stored.key) : outcome
+}
+
+function isRefreshable(session: StoredSession): session is Refreshable {
+  return session.record.tokens.refresh_token !== undefined
+}
+
+function hasNewerTokens(current: StoredSession, seen: StoredSession): boolean {
+  return current.record.tokens.access_token !== seen.record.tokens.access_token
+}

@@ -1,0 +1,66 @@
+import { LRUCache } from 'lru-cache'
+import { reason } from '../core/errors.ts'
+import type { SessionKey } from '../core/names.ts'
+import { SingleFlight } from '../core/single-flight.ts'
+import type { StoredSession } from '../session/record.ts'
+import { whatIsDue, type Due, type FreshnessConfig } from './freshness.ts'
+import { pollUserinfo } from './poll-userinfo.ts'
+import { refresh, type UpkeepParts } from './refresh.ts'
+
+/** After a failure: at least this long nobody asks the provider about this session again, in ms; who has to wait asks again then. */
+const firstPauseMs = 1000
+/** What can be done beside a request pauses ever longer, up to this, in ms. */
+const longestPauseMs = 60_000
+
+interface Failure {
+  readonly error: unknown
+  readonly pauseMs: number
+  readonly at: number
+}
+
+/** Keeps the sessions in use fresh: one call to the provider at a time for each, and pauses after failures. */
+export class Upkeep {
+  readonly #config: FreshnessConfig
+  readonly #parts: UpkeepParts
+  readonly #underWay = new SingleFlight<SessionKey, StoredSession | undefined>()
+  readonly #failures = new LRUCache<SessionKey, Failure>({ max: 10_000 })
+
+  constructor(config: FreshnessConfig, parts: UpkeepParts) {
+    this.#config = config
+    this.#parts = parts
+  }
+
+  /**
+   * What a request gets to see of a session: the session itself when nothing is due or what is due can be done beside it, a
+   * promise when the access token has expired. `undefined`: the session has ended.
+   * The promise rejects with a `GatewayError` when the provider or the store does not answer.
+   */
+  fresh(session: StoredSession): StoredSession | Promise<StoredSession | undefined> {
+    const now = this.#parts.clock.now()
+    const due = whatIsDue(session, this.#config, now)
+    if (due === 'nothing') return session
+    const failure = this.#failures.get(session.key)
+    const pauseMs = due === 'refresh_now' ? firstPauseMs : failure?.pauseMs
+    const pausing = failure !== undefined && now < failure.at + (pauseMs ?? 0)
+    if (due === 'refresh_now') return pausing ? Promise.reject(failure.error) : this.#run(session, due)
+    if (!pausing)
+      this.#run(session, due).catch((error: unknown) =>
+        this.#parts.log.warn('session.upkeep_failed', { session: session.key, due, reason: reason(error) }),
+      )
+    return session
+  }
+
+  #run(session: StoredSession, due: Exclude<Due, 'nothing'>): Promise<StoredSession | undefined> {
+    return this.#underWay.run(session.key, async () => {
+      try {
+        const fresh = await (due === 'userinfo' ? pollUserinfo(session, this.#parts) : refresh(session, this.#parts))
+        this.#failures.delete(session.key)
+        return fresh
+      } catch (error) {
+        const pauseMs = Math.min((this.#failures.get(session.key)?.pauseMs ?? firstPauseMs / 2) * 2, longestPauseMs)
+        this.#failures.set(session.key, { error, pauseMs, at: this.#parts.clock.now() })
+        throw error
+      }
+    })
+  }
+}
