@@ -1,0 +1,253 @@
+import type { Clock } from '../core/clock.ts'
+import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
+import { tagOf } from './record.ts'
+import type { EndedSession, LogoutOrder, NewSession, SealedSession, SessionStore } from './store.ts'
+
+export interface MemoryStore extends SessionStore {
+  /** How many entries of any kind are held, for tests of the bound. */
+  size(): number
+}
+
+/** Sessions in this process only, for trying out and for a sidecar that may forget. When it is full, the session that was not used for longest goes. */
+export function createMemoryStore(options: { readonly maxSessions: number; readonly clock: Clock }): MemoryStore {
+  return new SessionsInMemory(options.maxSessions, options.clock)
+}
+
+/** What has expired is out of reach at once, and out of memory after this many ms. */
+const sweepInterval = 1_000
+
+interface Remembered {
+  readonly sealed: Uint8Array
+  readonly version: number
+  readonly subTag: SubTag
+  readonly absolute_expires_at: number
+}
+
+class SessionsInMemory implements MemoryStore {
+  readonly #clock: Clock
+  readonly #sessions: ExpiringMap<SessionKey, Remembered>
+  readonly #bySid = new Index<SidTag>()
+  readonly #bySub = new Index<SubTag>()
+  readonly #tombstones: ExpiringMap<SidTag | SubTag, number>
+  readonly #jtis: ExpiringMap<string, true>
+  readonly #once: ExpiringMap<string, true>
+  readonly #leases: ExpiringMap<SessionKey, string>
+  readonly #sweeping: NodeJS.Timeout
+  #sweptAt: number
+
+  constructor(max: number, clock: Clock) {
+    this.#clock = clock
+    this.#sessions = new ExpiringMap(max, (key, session) => {
+      this.#bySid.remove(tagOf(key), key)
+      this.#bySub.remove(session.subTag, key)
+      this.#leases.delete(key)
+    })
+    this.#tombstones = new ExpiringMap(max)
+    this.#jtis = new ExpiringMap(max)
+    this.#once = new ExpiringMap(max)
+    this.#leases = new ExpiringMap(max)
+    this.#sweptAt = clock.now()
+    this.#sweeping = setInterval(() => this.#now(), sweepInterval).unref()
+  }
+
+  async create(session: NewSession): Promise<'created' | 'ended'> {
+    const now = this.#now()
+    const tag = tagOf(session.key)
+    if (this.#endedSince(tag, session.begun_at, now) || this.#endedSince(session.subTag, session.begun_at, now))
+      return 'ended'
+    const { sealed, subTag, absolute_expires_at } = session
+    const remembered = { sealed, subTag, absolute_expires_at, version: 1 }
+    this.#sessions.set(session.key, remembered, Math.min(now + session.idle_timeout, absolute_expires_at))
+    this.#bySid.add(tag, session.key)
+    this.#bySub.add(subTag, session.key)
+    return 'created'
+  }
+
+  async read(key: SessionKey): Promise<SealedSession | undefined> {
+    const session = this.#sessions.use(key, this.#now())
+    return session && { sealed: session.sealed, version: session.version }
+  }
+
+  async replace(key: SessionKey, sealed: Uint8Array, version: number): Promise<'replaced' | 'conflict' | 'gone'> {
+    const session = this.#sessions.use(key, this.#now())
+    if (session === undefined) return 'gone'
+    if (session.version !== version) return 'conflict'
+    this.#sessions.replace(key, { ...session, sealed, version: version + 1 })
+    return 'replaced'
+  }
+
+  async touch(key: SessionKey, idle_timeout: number): Promise<boolean> {
+    const now = this.#now()
+    const session = this.#sessions.use(key, now)
+    if (session === undefined) return false
+    this.#sessions.set(key, session, Math.min(now + idle_timeout, session.absolute_expires_at))
+    return true
+  }
+
+  async endOne(key: SessionKey): Promise<readonly EndedSession[]> {
+    return this.#end([key], this.#now())
+  }
+
+  async endSid(tag: SidTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'> {
+    return this.#obey(tag, order, () => this.#bySid.members(tag))
+  }
+
+  async endSub(tag: SubTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'> {
+    return this.#obey(tag, order, () => this.#bySub.members(tag))
+  }
+
+  async takeOnce(name: string, ttl: number): Promise<boolean> {
+    return this.#once.setNew(name, true, ttl, this.#now())
+  }
+
+  async acquireLease(key: SessionKey, owner: string, ttl: number): Promise<boolean> {
+    return this.#leases.setNew(key, owner, ttl, this.#now())
+  }
+
+  async renewLease(key: SessionKey, owner: string, ttl: number): Promise<boolean> {
+    const now = this.#now()
+    if (this.#leases.use(key, now) !== owner) return false
+    this.#leases.set(key, owner, now + ttl)
+    return true
+  }
+
+  async releaseLease(key: SessionKey, owner: string): Promise<void> {
+    if (this.#leases.use(key, this.#now()) === owner) this.#leases.delete(key)
+  }
+
+  // There is no other process to hear of.
+  onNotice(): void {}
+
+  hearsNotices(): boolean {
+    return true
+  }
+
+  async ping(): Promise<void> {}
+
+  async close(): Promise<void> {
+    clearInterval(this.#sweeping)
+  }
+
+  size(): number {
+    const maps = [this.#sessions, this.#tombstones, this.#jtis, this.#once, this.#leases, this.#bySid, this.#bySub]
+    return maps.reduce((sum, map) => sum + map.size, 0)
+  }
+
+  #endedSince(tag: SidTag | SubTag, begun_at: number, now: number): boolean {
+    const ended_at = this.#tombstones.use(tag, now)
+    return ended_at !== undefined && begun_at <= ended_at
+  }
+
+  #obey(tag: SidTag | SubTag, order: LogoutOrder, members: () => SessionKey[]): EndedSession[] | 'replayed' {
+    const now = this.#now()
+    // A token means one thing at one tag, as in Redis, where the jti lies in the slot of what it ends.
+    if (!this.#jtis.setNew(`${tag}:${order.jti}`, true, order.jti_ttl, now)) return 'replayed'
+    const at = Math.max(order.at, this.#tombstones.use(tag, now) ?? 0)
+    this.#tombstones.set(tag, at, Math.max(now + order.tombstone_ttl, this.#tombstones.expiresAt(tag)))
+    return this.#end(members(), now)
+  }
+
+  #end(keys: readonly SessionKey[], now: number): EndedSession[] {
+    const ended: EndedSession[] = []
+    for (const key of keys) {
+      const session = this.#sessions.use(key, now)
+      if (session) ended.push({ key, sealed: session.sealed })
+      this.#sessions.delete(key)
+    }
+    return ended
+  }
+
+  #now(): number {
+    const now = this.#clock.now()
+    if (now - this.#sweptAt < sweepInterval) return now
+    this.#sweptAt = now
+    for (const map of [this.#sessions, this.#tombstones, this.#jtis, this.#once, this.#leases]) map.sweep(now)
+    return now
+  }
+}
+
+/** A bounded map whose entries expire; what was not used for longest goes first. `gone` is told of each entry that leaves. */
+class ExpiringMap<K, V> {
+  readonly #entries = new Map<K, { readonly value: V; readonly expires_at: number }>()
+  readonly #max: number
+  readonly #gone: (key: K, value: V) => void
+
+  constructor(max: number, gone: (key: K, value: V) => void = () => {}) {
+    this.#max = max
+    this.#gone = gone
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  expiresAt(key: K): number {
+    return this.#entries.get(key)?.expires_at ?? 0
+  }
+
+  /** The value, which thereby becomes the most recently used one. */
+  use(key: K, now: number): V | undefined {
+    const entry = this.#entries.get(key)
+    if (entry === undefined) return undefined
+    if (entry.expires_at <= now) {
+      this.delete(key)
+      return undefined
+    }
+    this.#entries.delete(key)
+    this.#entries.set(key, entry)
+    return entry.value
+  }
+
+  set(key: K, value: V, expires_at: number): void {
+    this.#entries.delete(key)
+    this.#entries.set(key, { value, expires_at })
+    if (this.#entries.size <= this.#max) return
+    for (const oldest of this.#entries.keys()) return this.delete(oldest)
+  }
+
+  setNew(key: K, value: V, ttl: number, now: number): boolean {
+    if (this.use(key, now) !== undefined) return false
+    this.set(key, value, now + ttl)
+    return true
+  }
+
+  /** Another value for a key that is there, until the same time. */
+  replace(key: K, value: V): void {
+    this.set(key, value, this.expiresAt(key))
+  }
+
+  delete(key: K): void {
+    const entry = this.#entries.get(key)
+    if (entry === undefined) return
+    this.#entries.delete(key)
+    this.#gone(key, entry.value)
+  }
+
+  sweep(now: number): void {
+    for (const [key, { expires_at }] of this.#entries) if (expires_at <= now) this.delete(key)
+  }
+}
+
+/** Which sessions share a tag. */
+class Index<T> {
+  readonly #keys = new Map<T, Set<SessionKey>>()
+
+  get size(): number {
+    return this.#keys.size
+  }
+
+  members(tag: T): SessionKey[] {
+    return [...(this.#keys.get(tag) ?? [])]
+  }
+
+  add(tag: T, key: SessionKey): void {
+    const keys = this.#keys.get(tag)
+    if (keys) keys.add(key)
+    else this.#keys.set(tag, new Set([key]))
+  }
+
+  remove(tag: T, key: SessionKey): void {
+    const keys = this.#keys.get(tag)
+    if (keys?.delete(key) && keys.size === 0) this.#keys.delete(tag)
+  }
+}

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { TestContext } from 'node:test'
+import { createMemoryStore } from '../../src/session/memory-store.ts'
+import { sidTag } from '../../src/session/record.ts'
+import { created, keysOf, newSession, order, storeContract } from './store-contract.ts'
+
+function open(t: TestContext, maxSessions = 1_000) {
+  let now = Date.UTC(2026, 0, 1)
+  const clock = { now: () => now }
+  const store = createMemoryStore({ maxSessions, clock })
+  t.after(() => store.close())
+  const tick = () => {
+    now += 10
+    return new Promise<void>((resolve) => setImmediate(resolve))
+  }
+  return { store, now: clock.now, tick, pass: (ms: number) => (now += ms) }
+}
+
+storeContract('memory', async (t) => {
+  const { store, now, tick } = open(t)
+  return { store, now, tick, size: async () => store.size() }
+})
+
+test('a full memory lets go of the session that was not used for longest, and of its places', async (t) => {
+  const { store, now } = open(t, 3)
+  const [first, second, third] = [
+    await created(store, now(), { sid: 'one' }),
+    await created(store, now(), { sid: 'one' }),
+    await created(store, now(), { sid: 'one' }),
+  ]
+  await store.read(first.key)
+
+  const fourth = await created(store, now(), { sid: 'one' })
+
+  assert.equal(await store.read(second.key), undefined)
+  const left = [first.key, third.key, fourth.key].toSorted()
+  assert.deepEqual(keysOf(await store.endSid(sidTag('https://id.example.com/', 'one'), order(now()))), left)
+})
+
+test('memory stays bounded whatever is asked of it', async (t) => {
+  const { store, now } = open(t, 10)
+  for (let n = 0; n < 500; n++) {
+    const { key } = await created(store, now())
+    await store.takeOnce(`thing ${n}`, 60_000)
+    await store.acquireLease(key, 'owner', 60_000)
+    await store.acquireLease(newSession(now()).key, 'owner', 60_000)
+    await store.endSid(sidTag('https://id.example.com/', `sid ${n}`), order(now()))
+  }
+  // Sessions, two indexes, leases, things that happen once, tombstones and jtis: ten of each at most.
+  assert.ok(store.size() <= 70, `${store.size()} entries`)
+})
+
+test('memory forgets what has expired though nobody asks for it', async (t) => {
+  const { store, now, pass } = open(t)
+  await created(store, now(), { idle_timeout: 1_000 })
+  await store.takeOnce('a thing', 1_000)
+  pass(2_000)
+  assert.notEqual(store.size(), 0)
+
+  await store.read(newSession(now()).key)
+
+  assert.equal(store.size(), 0)
+})

@@ -1,0 +1,523 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import type { TestContext } from 'node:test'
+import { newSessionId, sessionKey, sidTag, subTag, tagOf } from '../../src/session/record.ts'
+import type { SessionKey } from '../../src/core/names.ts'
+import type { LogoutOrder, NewSession, SessionStore } from '../../src/session/store.ts'
+
+/** A store, and a time that can be waited for: a movable clock, or the real one. */
+export interface OpenedStore {
+  readonly store: SessionStore
+  now(): number
+  /** Lets a little time pass, about 10 ms. */
+  tick(): Promise<void>
+  /** How many entries of any kind the store holds. */
+  size(): Promise<number>
+}
+
+const iss = 'https://id.example.com/'
+
+const strangeSids = [
+  'a b',
+  '{curly}',
+  '}{',
+  '*',
+  '?[a-z]',
+  'täg\u0000\r\n',
+  '日本',
+  "'; return 1 --",
+  ':s:',
+  'x'.repeat(5_000),
+  '../..',
+  '%00',
+  '"',
+]
+
+/** What every session store does. `open` gives an empty store of its own to each test. */
+export function storeContract(name: string, open: (t: TestContext) => Promise<OpenedStore>): void {
+  const it = (what: string, story: (opened: OpenedStore) => Promise<void>) =>
+    test(`${name}: ${what}`, async (t) => story(await open(t)))
+
+  it('reads back what was created', async ({ store, now }) => {
+    const session = newSession(now())
+    assert.equal(await store.create(session), 'created')
+
+    const read = await store.read(session.key)
+
+    assert.deepEqual(Buffer.from(read?.sealed ?? []), Buffer.from(session.sealed))
+    assert.equal(read?.version, 1)
+    assert.equal(await store.read(newSession(now()).key), undefined)
+  })
+
+  it('keeps every byte', async ({ store, now }) => {
+    const sealed = Uint8Array.from({ length: 512 }, (_, n) => n % 256)
+    const session = newSession(now(), { sealed: sealed.subarray(1, 400) })
+    await store.create(session)
+
+    assert.deepEqual([...((await store.read(session.key))?.sealed ?? [])], [...sealed.subarray(1, 400)])
+    assert.deepEqual([...((await store.endOne(session.key))[0]?.sealed ?? [])], [...sealed.subarray(1, 400)])
+  })
+
+  it('replaces a version once', async ({ store, now }) => {
+    const { key } = await created(store, now())
+
+    assert.equal(await store.replace(key, Buffer.from('second'), 1), 'replaced')
+    assert.equal(await store.replace(key, Buffer.from('late'), 1), 'conflict')
+    assert.equal(await store.replace(key, Buffer.from('third'), 2), 'replaced')
+
+    const read = await store.read(key)
+    assert.equal(Buffer.from(read?.sealed ?? []).toString(), 'third')
+    assert.equal(read?.version, 3)
+  })
+
+  it('lets one of many concurrent writers win', async ({ store, now }) => {
+    const { key } = await created(store, now())
+
+    const outcomes = await Promise.all(times(20, (n) => store.replace(key, Buffer.from(`writer ${n}`), 1)))
+
+    assert.equal(outcomes.filter((outcome) => outcome === 'replaced').length, 1)
+    const winner = outcomes.indexOf('replaced')
+    assert.equal(Buffer.from((await store.read(key))?.sealed ?? []).toString(), `writer ${winner}`)
+  })
+
+  it('never brings an ended session back by writing', async ({ store, now }) => {
+    const { key } = await created(store, now())
+    await store.endOne(key)
+
+    assert.equal(await store.replace(key, Buffer.from('late'), 1), 'gone')
+    assert.equal(await store.touch(key, 60_000), false)
+    assert.equal(await store.read(key), undefined)
+  })
+
+  it('forgets a session that is idle', async ({ store, now, tick }) => {
+    const begun = now()
+    const { key } = await created(store, begun, { idle_timeout: 60 })
+
+    await until(tick, async () => (await store.read(key)) === undefined)
+
+    assert.ok(now() - begun >= 60, `forgotten after ${now() - begun} ms`)
+    assert.equal(await store.touch(key, 60_000), false)
+    assert.equal(await store.replace(key, Buffer.from('late'), 1), 'gone')
+  })
+
+  it('keeps a session that is touched, and does not take reading or writing for a touch', async (opened) => {
+    const { store, now, tick } = opened
+    const begun = now()
+    const touched = await created(store, begun, { idle_timeout: 500 })
+    const read = await created(store, begun, { idle_timeout: 500 })
+    let version = 1
+
+    while (now() - begun < 800) {
+      assert.equal(await store.touch(touched.key, 500), true)
+      await store.read(read.key)
+      if ((await store.replace(read.key, Buffer.from('again'), version)) === 'replaced') version += 1
+      await tick()
+    }
+
+    assert.notEqual(await store.read(touched.key), undefined)
+    assert.equal(await store.read(read.key), undefined)
+  })
+
+  it('never moves the expiry past the absolute one', async ({ store, now, tick }) => {
+    const begun = now()
+    const { key } = await created(store, begun, { idle_timeout: 60_000, absolute_expires_at: begun + 150 })
+    assert.equal(await store.touch(key, 60_000), true)
+
+    await until(tick, async () => !(await store.touch(key, 60_000)))
+
+    assert.ok(now() - begun >= 145, `forgotten after ${now() - begun} ms`)
+    assert.equal(await store.read(key), undefined)
+  })
+
+  it('does not store a session whose time is up', async ({ store, now }) => {
+    const session = newSession(now(), { absolute_expires_at: now() - 1 })
+
+    await store.create(session)
+
+    assert.equal(await store.read(session.key), undefined)
+  })
+
+  it('ends one session and answers what it ended', async ({ store, now }) => {
+    const ended = await created(store, now())
+    const other = await created(store, now())
+
+    const answer = await store.endOne(ended.key)
+
+    assert.deepEqual(keysOf(answer), [ended.key])
+    assert.deepEqual(Buffer.from(answer[0]?.sealed ?? []), Buffer.from(ended.sealed))
+    assert.equal(await store.read(ended.key), undefined)
+    assert.notEqual(await store.read(other.key), undefined)
+    assert.deepEqual(await store.endOne(ended.key), [])
+  })
+
+  it('ends the sessions of a sid and no others', async ({ store, now }) => {
+    const [first, second] = [await created(store, now(), { sid: 'one' }), await created(store, now(), { sid: 'one' })]
+    const otherSid = await created(store, now(), { sid: 'two' })
+    const withoutSid = await created(store, now(), { sid: undefined })
+
+    const answer = await store.endSid(sidTag(iss, 'one'), order(now()))
+
+    assert.deepEqual(keysOf(answer), [first.key, second.key].toSorted())
+    assert.equal(await store.read(first.key), undefined)
+    assert.equal(await store.read(second.key), undefined)
+    assert.notEqual(await store.read(otherSid.key), undefined)
+    assert.notEqual(await store.read(withoutSid.key), undefined)
+  })
+
+  it('ends all sessions of a sub, whatever their sid, and no others', async ({ store, now }) => {
+    const jane = await Promise.all(
+      ['one', 'one', 'two', undefined, undefined].map((sid) => created(store, now(), { sub: 'jane', sid })),
+    )
+    const joe = await created(store, now(), { sub: 'joe', sid: 'three' })
+
+    const answer = await store.endSub(subTag(iss, 'jane'), order(now()))
+
+    assert.deepEqual(keysOf(answer), jane.map(({ key }) => key).toSorted())
+    for (const { key } of jane) assert.equal(await store.read(key), undefined)
+    assert.notEqual(await store.read(joe.key), undefined)
+  })
+
+  it('answers with the latest bytes of what it ends', async ({ store, now }) => {
+    const { key } = await created(store, now(), { sid: 'one' })
+    await store.replace(key, Buffer.from('rotated'), 1)
+
+    const [ended] = await store.endSid(sidTag(iss, 'one'), order(now()))
+
+    assert.ok(typeof ended === 'object')
+    assert.equal(Buffer.from(ended.sealed).toString(), 'rotated')
+  })
+
+  it('takes a sid or sub that nobody has', async ({ store, now }) => {
+    assert.deepEqual(await store.endSid(sidTag(iss, 'nobody'), order(now())), [])
+    assert.deepEqual(await store.endSub(subTag(iss, 'nobody'), order(now())), [])
+  })
+
+  it('finds an older session by its sub after a newer one began, and the newer after the older ended', async (opened) => {
+    const { store, now } = opened
+    const older = await created(store, now(), { sub: 'jane', sid: 'one' })
+    const newer = await created(store, now(), { sub: 'jane', sid: 'two' })
+    await store.endSid(sidTag(iss, 'one'), order(now()))
+    assert.equal(await store.read(older.key), undefined)
+
+    assert.deepEqual(keysOf(await store.endSub(subTag(iss, 'jane'), order(now()))), [newer.key])
+  })
+
+  it('finds the others by their sid and sub after one was ended alone', async ({ store, now }) => {
+    const [one, two, three] = [
+      await created(store, now(), { sub: 'jane', sid: 'one' }),
+      await created(store, now(), { sub: 'jane', sid: 'one' }),
+      await created(store, now(), { sub: 'jane', sid: 'two' }),
+    ]
+    await store.endOne(one.key)
+
+    assert.deepEqual(keysOf(await store.endSid(sidTag(iss, 'one'), order(now()))), [two.key])
+    assert.deepEqual(keysOf(await store.endSub(subTag(iss, 'jane'), order(now()))), [three.key])
+  })
+
+  for (const sid of strangeSids)
+    it(`knows the sid ${JSON.stringify(sid.slice(0, 20))} from all others`, async ({ store, now }) => {
+      const meant = await created(store, now(), { sid })
+      const other = await created(store, now(), { sid: `${sid} ` })
+
+      assert.deepEqual(keysOf(await store.endSid(sidTag(iss, sid), order(now()))), [meant.key])
+
+      assert.equal(await store.read(meant.key), undefined)
+      assert.notEqual(await store.read(other.key), undefined)
+    })
+
+  for (const [of, end] of [
+    ['sid', (store: SessionStore, given: LogoutOrder) => store.endSid(sidTag(iss, 'one'), given)],
+    ['sub', (store: SessionStore, given: LogoutOrder) => store.endSub(subTag(iss, 'jane'), given)],
+  ] as const) {
+    const jane = { sub: 'jane', sid: 'one' }
+
+    it(`refuses a late session of an ended ${of}, and takes one that began afterwards`, async ({ store, now }) => {
+      const at = now()
+      await end(store, order(at))
+
+      for (const begun_at of [at - 60_000, at - 1, at]) {
+        const late = newSession(at, { ...jane, begun_at })
+        assert.equal(await store.create(late), 'ended')
+        assert.equal(await store.read(late.key), undefined)
+      }
+      const fresh = newSession(at, { ...jane, begun_at: at + 1 })
+      assert.equal(await store.create(fresh), 'created')
+      assert.notEqual(await store.read(fresh.key), undefined)
+    })
+
+    it(`indexes nothing of a refused session of an ended ${of}`, async ({ store, now }) => {
+      const at = now()
+      await end(store, order(at))
+      await store.create(newSession(at, { ...jane, begun_at: at }))
+
+      assert.deepEqual(await store.endSid(sidTag(iss, 'one'), order(at)), [])
+      assert.deepEqual(await store.endSub(subTag(iss, 'jane'), order(at)), [])
+    })
+
+    it(`does not let an older order for a ${of} take back a newer one`, async ({ store, now }) => {
+      const at = now()
+      await end(store, order(at))
+      await end(store, order(at - 5_000))
+
+      assert.equal(await store.create(newSession(at, { ...jane, begun_at: at - 1_000 })), 'ended')
+    })
+
+    it(`remembers that a ${of} ended for as long as it was told to`, async ({ store, now, tick }) => {
+      const at = now()
+      await end(store, order(at, { tombstone_ttl: 100 }))
+
+      await until(
+        tick,
+        async () => (await store.create(newSession(now(), { ...jane, begun_at: at, idle_timeout: 5 }))) === 'created',
+      )
+
+      assert.ok(now() - at >= 100, `forgotten after ${now() - at} ms`)
+    })
+
+    it(`carries out a logout token for a ${of} once`, async ({ store, now }) => {
+      const token = order(now())
+      const before = await created(store, now(), { ...jane, begun_at: now() - 1 })
+      assert.deepEqual(keysOf(await end(store, token)), [before.key])
+      const after = newSession(now(), { ...jane, begun_at: now() + 1_000 })
+      assert.equal(await store.create(after), 'created')
+
+      assert.equal(await end(store, token), 'replayed')
+      // Nor does the replay move the tombstone.
+      assert.equal(await end(store, { ...token, at: token.at + 60_000 }), 'replayed')
+
+      assert.notEqual(await store.read(after.key), undefined)
+      assert.equal(await store.create(newSession(now(), { ...jane, begun_at: now() + 2_000 })), 'created')
+      assert.deepEqual(keysOf(await end(store, order(now()))).includes(after.key), true)
+    })
+
+    it(`answers for each session once when a logout token for a ${of} arrives many times at once`, async (opened) => {
+      const { store, now } = opened
+      const sessions = await Promise.all(times(5, () => created(store, now(), jane)))
+      const token = order(now())
+
+      const answers = await Promise.all(times(10, () => end(store, token)))
+
+      const ended = answers.flatMap((answer) => (answer === 'replayed' ? [] : keysOf(answer)))
+      assert.deepEqual(ended.toSorted(), sessions.map(({ key }) => key).toSorted())
+      assert.ok(answers.includes('replayed'))
+    })
+
+    it(`forgets the jti of a token for a ${of} when it has expired`, async ({ store, now, tick }) => {
+      const begun = now()
+      const token = order(begun, { jti_ttl: 100 })
+      await end(store, token)
+
+      await until(tick, async () => (await end(store, token)) !== 'replayed')
+
+      assert.ok(now() - begun >= 100, `forgotten after ${now() - begun} ms`)
+    })
+
+    it(`leaves no session behind when its ${of} ends while it is created`, async ({ store, now }) => {
+      for (let round = 0; round < 60; round++) {
+        const name = `round ${round}`
+        const begun_at = now()
+        const ending = () =>
+          of === 'sid'
+            ? store.endSid(sidTag(iss, name), order(begun_at))
+            : store.endSub(subTag(iss, name), order(begun_at))
+        const late = times(6, (n) => newSession(begun_at, { sub: name, sid: n % 2 ? name : `${name} ${of}`, begun_at }))
+        const meant = of === 'sid' ? late.filter(({ key }) => tagOf(key) === sidTag(iss, name)) : late
+        // The order comes in after none, one, … of the creations was sent.
+        const calls: (() => Promise<unknown>)[] = late.map((session) => () => store.create(session))
+        calls.splice(round % 7, 0, ending)
+        const begun = []
+        for (const call of calls) {
+          begun.push(call())
+          for (let turn = 0; turn < round % 5; turn++) await Promise.resolve()
+        }
+        await Promise.all(begun)
+
+        for (const { key } of meant) assert.equal(await store.read(key), undefined, `round ${round}`)
+      }
+    })
+  }
+
+  it('answers every session of a sub to exactly one of those who end it', async ({ store, now }) => {
+    const sessions = await Promise.all(times(12, (n) => created(store, now(), { sub: 'jane', sid: `sid ${n % 3}` })))
+
+    const answers = await Promise.all([
+      store.endSub(subTag(iss, 'jane'), order(now())),
+      ...times(3, (n) => store.endSid(sidTag(iss, `sid ${n}`), order(now()))),
+      ...sessions.slice(0, 4).map(({ key }) => store.endOne(key)),
+    ])
+
+    const ended = answers.flatMap((answer) => (answer === 'replayed' ? assert.fail() : keysOf(answer)))
+    assert.deepEqual(ended.toSorted(), sessions.map(({ key }) => key).toSorted())
+  })
+
+  it('never lets a write survive an ending that races with it', async ({ store, now }) => {
+    for (let round = 0; round < 40; round++) {
+      const { key } = await created(store, now(), { sid: `round ${round}` })
+
+      const [, ended] = await Promise.all([
+        store.replace(key, Buffer.from('rotated'), 1),
+        store.endSid(sidTag(iss, `round ${round}`), order(now())),
+        store.touch(key, 60_000),
+        store.replace(key, Buffer.from('rotated too'), 1),
+      ])
+
+      assert.deepEqual(keysOf(ended), [key])
+      assert.equal(await store.read(key), undefined)
+    }
+  })
+
+  it('makes a thing happen once', async ({ store }) => {
+    const answers = await Promise.all(times(50, () => store.takeOnce('https://id.example.com {state} *', 60_000)))
+
+    assert.equal(answers.filter(Boolean).length, 1)
+    assert.equal(await store.takeOnce('https://id.example.com {state} **', 60_000), true)
+  })
+
+  it('lets a thing happen again after its time', async ({ store, now, tick }) => {
+    const begun = now()
+    assert.equal(await store.takeOnce('a thing', 60), true)
+
+    await until(tick, () => store.takeOnce('a thing', 60))
+
+    assert.ok(now() - begun >= 60, `again after ${now() - begun} ms`)
+  })
+
+  it('gives a lease to one owner', async ({ store, now }) => {
+    const { key } = await created(store, now())
+
+    const answers = await Promise.all(times(20, (n) => store.acquireLease(key, `owner ${n}`, 60_000)))
+
+    assert.equal(answers.filter(Boolean).length, 1)
+    assert.equal(await store.acquireLease((await created(store, now())).key, 'another', 60_000), true)
+  })
+
+  it('gives a lease back for its owner only', async ({ store, now }) => {
+    const { key } = await created(store, now())
+    assert.equal(await store.acquireLease(key, 'owner', 60_000), true)
+
+    await store.releaseLease(key, 'somebody else')
+    assert.equal(await store.renewLease(key, 'somebody else', 60_000), false)
+    assert.equal(await store.acquireLease(key, 'somebody else', 60_000), false)
+    await store.releaseLease(key, 'owner')
+
+    assert.equal(await store.acquireLease(key, 'somebody else', 60_000), true)
+    assert.equal(await store.renewLease(key, 'owner', 60_000), false)
+  })
+
+  it('gives a lease that its owner did not renew to another', async ({ store, now, tick }) => {
+    const { key } = await created(store, now())
+    const begun = now()
+    await store.acquireLease(key, 'dead', 60)
+
+    await until(tick, () => store.acquireLease(key, 'alive', 60_000))
+
+    assert.ok(now() - begun >= 60, `given after ${now() - begun} ms`)
+    assert.equal(await store.renewLease(key, 'dead', 60_000), false)
+    await store.releaseLease(key, 'dead')
+    assert.equal(await store.renewLease(key, 'alive', 60_000), true)
+  })
+
+  it('keeps a lease for an owner that renews it', async ({ store, now, tick }) => {
+    const { key } = await created(store, now())
+    const begun = now()
+    await store.acquireLease(key, 'owner', 500)
+
+    while (now() - begun < 800) {
+      assert.equal(await store.renewLease(key, 'owner', 500), true)
+      assert.equal(await store.acquireLease(key, 'somebody else', 500), false)
+      await tick()
+    }
+  })
+
+  it('takes the lease of a session that ends', async ({ store, now }) => {
+    const endings = [
+      (session: NewSession) => store.endOne(session.key),
+      () => store.endSid(sidTag(iss, 'one'), order(now())),
+      (session: NewSession) => store.endSub(session.subTag, order(now())),
+    ]
+    for (const [n, end] of endings.entries()) {
+      const session = await created(store, now(), { sid: 'one', sub: `sub ${n}`, begun_at: now() + 1_000 })
+      await store.acquireLease(session.key, 'owner', 60_000)
+
+      await end(session)
+
+      assert.equal(await store.renewLease(session.key, 'owner', 60_000), false)
+    }
+  })
+
+  it('holds nothing any more when everything has expired', async ({ store, now, tick, size }) => {
+    const begun = now()
+    const short = { idle_timeout: 300, absolute_expires_at: begun + 300 }
+    const sessions = await Promise.all(
+      times(12, (n) =>
+        created(store, begun, { ...short, sub: `sub ${n % 3}`, sid: n % 5 ? `sid ${n % 4}` : undefined }),
+      ),
+    )
+    await Promise.all(sessions.map(({ key }) => store.acquireLease(key, 'owner', 200)))
+    await store.takeOnce('a thing', 200)
+    await store.touch((sessions[0] as NewSession).key, 60_000)
+    const ttls = { jti_ttl: 200, tombstone_ttl: 250 }
+    await store.endOne((sessions[1] as NewSession).key)
+    await store.endSid(sidTag(iss, 'sid 2'), order(begun, ttls))
+    await store.endSub(subTag(iss, 'sub 0'), order(begun, ttls))
+    await store.create(newSession(begun, { ...short, sub: 'sub 0', sid: 'sid 2' }))
+    assert.notEqual(await size(), 0)
+
+    await until(tick, async () => (await size()) === 0)
+  })
+
+  it('says that it is there', async ({ store }) => {
+    await store.ping()
+  })
+}
+
+interface SessionFacts {
+  readonly sub?: string
+  readonly sid?: string | undefined
+  readonly sealed?: Uint8Array
+  readonly idle_timeout?: number
+  readonly absolute_expires_at?: number
+  readonly begun_at?: number
+}
+
+/** A session nobody else has, of a sid and a sub of its own unless they are given. */
+export function newSession(now: number, facts: SessionFacts = {}): NewSession {
+  const sid = 'sid' in facts ? facts.sid : randomUUID()
+  return {
+    key: sessionKey(newSessionId(iss, sid)),
+    subTag: subTag(iss, facts.sub ?? randomUUID()),
+    sealed: facts.sealed ?? Buffer.from(randomUUID()),
+    idle_timeout: facts.idle_timeout ?? 60_000,
+    absolute_expires_at: facts.absolute_expires_at ?? now + 600_000,
+    begun_at: facts.begun_at ?? now - 10,
+  }
+}
+
+export async function created(store: SessionStore, now: number, facts: SessionFacts = {}): Promise<NewSession> {
+  const session = newSession(now, facts)
+  assert.equal(await store.create(session), 'created')
+  return session
+}
+
+/** A Logout Token nobody has sent before. */
+export function order(at: number, ttls: Partial<LogoutOrder> = {}): LogoutOrder {
+  return { jti: randomUUID(), jti_ttl: 120_000, at, tombstone_ttl: 600_000, ...ttls }
+}
+
+export function keysOf(ended: Awaited<ReturnType<SessionStore['endSid']>>): SessionKey[] {
+  return ended === 'replayed' ? assert.fail('replayed') : ended.map(({ key }) => key).toSorted()
+}
+
+export function times<T>(count: number, make: (n: number) => T): T[] {
+  return Array.from({ length: count }, (_, n) => make(n))
+}
+
+/** Waits for something that can be seen, and not for ever. */
+export async function until(tick: () => Promise<void>, seen: () => Promise<boolean> | boolean): Promise<void> {
+  const limit = Date.now() + 10_000
+  while (!(await seen())) {
+    if (Date.now() > limit) assert.fail('was waited for and did not happen within 10 s')
+    await tick()
+  }
+}
