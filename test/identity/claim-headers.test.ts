@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { HeaderConfig, HeaderEncoding } from '../../src/config/model.ts'
+import { type Claims, parseClaimPath, parseClaimTemplate } from '../../src/core/claims.ts'
+import { identityHeaders } from '../../src/identity/claim-headers.ts'
+
+const jane: Claims = {
+  sub: 'u1',
+  given_name: 'Jane',
+  family_name: 'Dœ',
+  age: 41,
+  verified: false,
+  nothing: null,
+  blank: ' \t',
+  groups: ['staff', 'ops'],
+  fields: { costCentre: 'C-7', groups: ['a,admins', 'b', '', null, 3], deep: { x: ['ü'] } },
+}
+
+/** `{…}` is a template, anything else a claim path. */
+function header(value: string, more: Partial<HeaderConfig> = {}): HeaderConfig {
+  const template = value.includes('{') ? parseClaimTemplate(value) : [parseClaimPath(value)]
+  return { name: 'X-H', template, join: ',', encode: 'utf8', maxBytes: 4096, required: false, ...more }
+}
+
+/** The header's value as bytes of the wire. */
+function valueOf(value: string, more: Partial<HeaderConfig> = {}, claims: Claims = jane): string | undefined {
+  const headers = identityHeaders([header(value, more)], claims)
+  return 'lines' in headers ? headers.lines[1] : undefined
+}
+
+function decoded(bytes: string | undefined): string | undefined {
+  return bytes === undefined ? undefined : Buffer.from(bytes, 'latin1').toString('utf8')
+}
+
+for (const [value, expected] of [
+  ['sub', 'u1'],
+  ['age', '41'],
+  ['verified', 'false'],
+  ['fields.costCentre', 'C-7'],
+  ['groups', 'staff,ops'],
+  ['groups[1]', 'ops'],
+  ['fields.deep', '{"x":["ü"]}'],
+  ['{given_name} {family_name}', 'Jane Dœ'],
+  ['{given_name} {middle_name} {family_name}', 'Jane Dœ'],
+  ['{title} {given_name} {suffix}', 'Jane'],
+  ['{title} {suffix}  {given_name}', 'Jane'],
+  ['<{sub}>', '<u1>'],
+  ['{{{sub}}}', '{u1}'],
+  ['n={nothing}; g={groups}', 'n=; g=staff,ops'],
+] as const)
+  test(`${value} gives ${expected}`, () => {
+    assert.equal(decoded(valueOf(value)), expected)
+  })
+
+for (const value of [
+  'absent',
+  'nothing',
+  'blank',
+  'fields.absent.x',
+  '{absent}',
+  'n={absent} {blank}',
+  'constructor',
+  'sub.length',
+])
+  test(`${value} gives no header; a required one refuses the request`, () => {
+    assert.deepEqual(identityHeaders([header('sub'), header(value)], jane), { lines: ['X-H', 'u1'], dropped: [] })
+    assert.deepEqual(identityHeaders([header('sub'), header(value, { name: 'X-R', required: true })], jane), {
+      missing: 'X-R',
+      dropped: [],
+    })
+  })
+
+test('an empty list is an absent claim', () => {
+  assert.equal(valueOf('groups', {}, { groups: [] }), undefined)
+  assert.equal(valueOf('groups', {}, { groups: ['', null] }), undefined)
+})
+
+for (const [encode, text, expected] of [
+  ['utf8', 'Zoë €', Buffer.from('Zoë €').toString('latin1')],
+  ['latin1', 'Zoë €😀', 'Zo\xeb ??'],
+  ['latin1', 'Ċ\u010d', '??'],
+  ['percent', "Zoë (it's)*!", 'Zo%C3%AB%20%28it%27s%29%2A%21'],
+  ['percent', 'a\r\nb', 'a%0D%0Ab'],
+  ['base64', 'Zoë', 'Wm/Dqw=='],
+  ['rfc8187', '€ rates', "UTF-8''%E2%82%AC%20rates"],
+  ['utf8', 'a\r\nX-Admin: 1\0\x85\u2028b', 'a X-Admin: 1 b'],
+  ['latin1', '\r\na\t\tb\x7f', 'a b'],
+] as const)
+  test(`${JSON.stringify(text)} as ${encode} is ${JSON.stringify(expected)}`, () => {
+    assert.equal(valueOf('name', { encode }, { name: text }), expected)
+  })
+
+test('templates are encoded whole', () => {
+  const more = { given_name: 'Zoë', groups: ['a', 'b'] }
+  assert.equal(valueOf('{given_name} {x} ({groups})', { encode: 'percent' }, more), 'Zo%C3%AB%20%28a,b%29')
+  assert.equal(
+    valueOf('{given_name}: {groups}', { encode: 'base64' }, more),
+    Buffer.from('Zoë: a,b').toString('base64'),
+  )
+})
+
+test('a member that holds the separator cannot make its person a member of something else', () => {
+  const claims = { groups: ['a,admins', 'b'] }
+  const byEncoding = (encode: HeaderEncoding, join = ',') =>
+    identityHeaders([header('groups', { encode, join })], claims)
+
+  const dropped = ["X-H: 1 of a list's members hold the separator"]
+  assert.deepEqual(byEncoding('utf8'), { lines: ['X-H', 'b'], dropped })
+  assert.deepEqual(byEncoding('latin1'), { lines: ['X-H', 'b'], dropped })
+  assert.deepEqual(byEncoding('utf8', ', '), { lines: ['X-H', 'b'], dropped })
+  assert.deepEqual(byEncoding('rfc8187'), { lines: ['X-H', "UTF-8''b"], dropped })
+  assert.deepEqual(byEncoding('percent'), { lines: ['X-H', 'a%2Cadmins,b'], dropped: [] })
+  assert.deepEqual(byEncoding('base64'), { lines: ['X-H', 'YSxhZG1pbnM=,Yg=='], dropped: [] })
+  assert.deepEqual(byEncoding('utf8', ';'), { lines: ['X-H', 'a,admins;b'], dropped: [] })
+})
+
+test('members come apart as they were joined, whatever is in them', () => {
+  const member = fc.oneof(
+    fc.constantFrom('admins', '|', 'x|', '|x', ',admins', 'a b', '%2C', '\t', 'b\nadmins'),
+    fc.string(),
+  )
+  const joined = fc.constantFrom(',', '|', '||', ', ', ' ', ';', 'x', '%')
+  fc.assert(
+    fc.property(
+      fc.array(member),
+      joined,
+      fc.constantFrom<HeaderEncoding>('utf8', 'latin1', 'percent'),
+      (groups, join, encode) => {
+        const value = valueOf('groups', { join, encode, maxBytes: 1e6 }, { groups })
+        const plain = groups.map((text) => (encode === 'percent' ? text : text.replaceAll(/[\p{Cc} ]+/gu, ' ').trim()))
+        for (const part of value?.split(join.trim() || join) ?? []) {
+          const text = encode === 'percent' ? decodeURIComponent(part.trim()) : (decoded(part) ?? '').trim()
+          assert.ok(
+            plain.includes(text) || encode === 'latin1' || text === '',
+            JSON.stringify({ groups, join, value, text }),
+          )
+          if (text === 'admins') assert.ok(plain.includes('admins'))
+        }
+      },
+    ),
+    { numRuns: 2000 },
+  )
+})
+
+test('a value that is too long is left out, never cut', () => {
+  const long = { groups: ['staff', 'ops'], name: 'ü'.repeat(5) }
+
+  assert.equal(valueOf('groups', { maxBytes: 9 }, long), 'staff,ops')
+  assert.deepEqual(identityHeaders([header('groups', { maxBytes: 8 })], long), {
+    lines: [],
+    dropped: ['X-H: longer than 8 bytes'],
+  })
+  assert.equal(valueOf('name', { maxBytes: 9 }, long), undefined)
+  assert.equal(decoded(valueOf('name', { maxBytes: 10 }, long)), 'ü'.repeat(5))
+  assert.deepEqual(identityHeaders([header('name', { maxBytes: 9, required: true })], long), {
+    missing: 'X-H',
+    dropped: ['X-H: longer than 9 bytes'],
+  })
+})
+
+const anyText = fc.string({
+  unit: fc.oneof(
+    fc.constantFrom('\r', '\n', '\0', '\x7f', '\u010a', '\ud800', ' '),
+    fc.string({ unit: 'binary', maxLength: 1 }),
+  ),
+})
+
+test('no claim, no template and no separator can end a header line', () => {
+  const encoding = fc.constantFrom<HeaderEncoding>('utf8', 'latin1', 'percent', 'base64', 'rfc8187')
+  const claim = fc.oneof(anyText, fc.array(anyText), fc.dictionary(anyText, anyText), fc.jsonValue())
+  fc.assert(
+    fc.property(claim, encoding, anyText, fc.constantFrom('c', 'a {c} b'), (c, encode, join, value) => {
+      const bytes = valueOf(value, { encode, join, maxBytes: 1e6 }, { c } as Claims)
+      assert.match(bytes ?? 'x', /^[\x21-\x7e\x80-\xff]([\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?$/)
+    }),
+    { numRuns: 3000 },
+  )
+})
+
+test('percent, base64 and rfc8187 give back what went in', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (text) => {
+      if (text.trim() === '') return
+      assert.equal(decodeURIComponent(valueOf('c', { encode: 'percent' }, { c: text }) ?? ''), text)
+      assert.equal(Buffer.from(valueOf('c', { encode: 'base64' }, { c: text }) ?? '', 'base64').toString(), text)
+      const extended = valueOf('c', { encode: 'rfc8187' }, { c: text }) ?? ''
+      assert.equal(decodeURIComponent(extended.slice("UTF-8''".length)), text)
+    }),
+  )
+})

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { canonicalName, reservedNames } from '../../src/identity/reserved-names.ts'
+
+const headers = ['X-User-Sub', 'Remote-User'].map((name) => ({
+  name,
+  template: [['sub']],
+  join: ',',
+  encode: 'utf8' as const,
+  maxBytes: 100,
+  required: false,
+}))
+
+for (const spoofed of [
+  'x-user-sub',
+  'X-USER-SUB',
+  'X_User_Sub',
+  'x-user_sub',
+  'X.User.Sub',
+  'X-User--Sub',
+  '-X-User-Sub',
+  'X-User-Sub_',
+  "X-User-Sub'",
+  'REMOTE_USER',
+]) {
+  test(`${spoofed} is a name that the configuration keeps for itself`, () => {
+    assert.ok(reservedNames({ headers }).has(canonicalName(spoofed)))
+  })
+}
+
+test('other names are nobody’s business', () => {
+  for (const name of ['X-User-Subject', 'X-UserSub', 'User-Sub', 'Remote-User-2', '_', ''])
+    assert.equal(reservedNames({ headers }).has(canonicalName(name)), false, name)
+})

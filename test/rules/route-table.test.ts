@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { parsePathPattern } from '../../src/core/path-pattern.ts'
+import { canonicalTarget } from '../../src/gate/request-target.ts'
+import { createRouteTable, type RouteTable } from '../../src/rules/route-table.ts'
+import { rule, upstream } from './configs.ts'
+
+/** `METHOD https://host/path` → `upstream: rule`. */
+function ask(table: RouteTable, request: string): string | undefined {
+  const [method = '', url = ''] = request.split(' ')
+  const target = canonicalTarget(url)
+  const route = table.route(target.authority ?? '', method, target)
+  return route && `${route.upstream.name}: ${route.rule.path.text}${route.isLogout ? ' (logout)' : ''}`
+}
+
+test('a host name wins over any host, the longest path over shorter ones', () => {
+  const table = createRouteTable([
+    upstream({ name: 'rest' }),
+    upstream({ name: 'hr', path: '/hr/' }),
+    upstream({ name: 'wages', path: '/hr/wages/' }),
+    upstream({ name: 'shop', hosts: ['shop.example', 'www.shop.example'], path: '/' }),
+    upstream({ name: 'admin', hosts: ['admin.example'], path: '/deep/er/' }),
+  ])
+
+  assert.equal(ask(table, 'GET http://x/'), 'rest: /*')
+  assert.equal(ask(table, 'GET http://x/hr'), 'hr: /*')
+  assert.equal(ask(table, 'GET http://x/hr/x'), 'hr: /*')
+  assert.equal(ask(table, 'GET http://x/hrx'), 'rest: /*')
+  assert.equal(ask(table, 'GET http://x/hr/wages/1'), 'wages: /*')
+  assert.equal(ask(table, 'GET http://www.shop.example/hr/wages/1'), 'shop: /*')
+  assert.equal(ask(table, 'GET http://admin.example/deep/er/x'), 'admin: /*')
+  assert.equal(ask(table, 'GET http://admin.example/hr/x'), 'hr: /*')
+})
+
+test('where nothing serves a host or a path there is no route', () => {
+  const table = createRouteTable([upstream({ hosts: ['a.example'] }), upstream({ hosts: ['b.example'], path: '/b/' })])
+
+  assert.equal(ask(table, 'GET http://c.example/'), undefined)
+  assert.equal(ask(table, 'GET http://b.example/x'), undefined)
+  assert.equal(ask(createRouteTable([]), 'GET http://b.example/x'), undefined)
+})
+
+test('the first rule that fits the path and the method applies, and a sign-in is asked for where none does', () => {
+  const rules = [
+    rule('/static/*', { access: 'public', methods: ['GET'] }),
+    rule('/admin/*', { methods: ['POST'], any_of: ['admins'] }),
+    rule('/admin/*', { any_of: ['readers'] }),
+    rule('/*/edit', { any_of: ['editors'] }),
+    rule('/admin/late', { access: 'public' }),
+  ]
+  const table = createRouteTable([upstream({ rules })])
+  const ruleOf = (method: string, path: string) => table.route('x', method, canonicalTarget(path))?.rule
+
+  assert.equal(ruleOf('GET', '/static/a/b.css'), rules[0])
+  assert.equal(ruleOf('HEAD', '/static'), rules[0])
+  assert.equal(ruleOf('POST', '/admin/x'), rules[1])
+  assert.equal(ruleOf('GET', '/admin'), rules[2])
+  assert.equal(ruleOf('GET', '/admin/late'), rules[2])
+  assert.equal(ruleOf('PUT', '/orders/edit'), rules[3])
+  for (const [method, path] of [
+    ['POST', '/static/a'],
+    ['get', '/static/a'],
+    ['GET', '/staticX'],
+    ['GET', '/Static/a'],
+    ['GET', '//edit'],
+    ['GET', '/orders/edit/'],
+  ] as const) {
+    const found = ruleOf(method, path)
+    assert.deepEqual([found?.access, found?.unauthenticated, found?.require], ['signed_in', 'auto', []], path)
+  }
+})
+
+test('the application’s own logout link is known by GET and POST, with parameters too', () => {
+  const logout = [parsePathPattern('/logout'), parsePathPattern('/account/*')]
+  const table = createRouteTable([upstream({ path: '/', logout, rules: [rule('/*', { access: 'public' })] })])
+
+  assert.equal(ask(table, 'GET http://x/logout?a=b'), 'orders: /* (logout)')
+  assert.equal(ask(table, 'POST http://x/account/bye'), 'orders: /* (logout)')
+  assert.equal(ask(table, 'GET http://x/logout;jsessionid=1'), 'orders: /* (logout)')
+  assert.equal(ask(table, 'HEAD http://x/logout'), 'orders: /*')
+  assert.equal(ask(table, 'GET http://x/logout/now'), 'orders: /*')
+})
+
+test('parameters do no harm where every reading meets the same rule, or one that asks the same', () => {
+  const rules = [rule('/static/*', { access: 'public' }), rule('/home/*'), rule('/app/*', { any_of: ['users'] })]
+  const table = createRouteTable([upstream({ rules })])
+
+  assert.equal(ask(table, 'GET http://x/app/page;jsessionid=1'), 'orders: /app/*')
+  assert.equal(ask(table, 'GET http://x/static/100%25.txt'), 'orders: /static/*')
+  assert.equal(ask(table, 'GET http://x/home;v=1/page'), 'orders: /*')
+})
+
+for (const path of [
+  '/static;x/a',
+  '/;x/static/a',
+  '/app;jsessionid=1/page',
+  '/%2561pp/page',
+  '/app./x',
+  '/app%3fx/y',
+  '/hr;x/y',
+]) {
+  test(`${path} could meet two rules, and is refused`, () => {
+    const rules = [rule('/static/*', { access: 'public' }), rule('/app/*', { any_of: ['users'] })]
+    const table = createRouteTable([upstream({ rules }), upstream({ name: 'hr', path: '/hr/' })])
+
+    assert.throws(() => ask(table, `GET http://x${path}`), { code: 'ERR_REQUEST_TARGET', message: /two ways/ })
+  })
+}
