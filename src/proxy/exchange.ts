@@ -1,0 +1,301 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { Dispatcher } from 'undici'
+import { GatewayError } from '../core/errors.ts'
+import type { RequestFacts } from '../gate/request-facts.ts'
+import { type PublicAnswer, refusal } from '../pages/refusal.ts'
+import { lingerOnClose } from './lingering-close.ts'
+import type { Pass, ProxyParts } from './parts.ts'
+import { hasBody, RequestBody } from './request-body.ts'
+import { responseHeaders, responseTrailers } from './response-headers.ts'
+import { upstreamError } from './upstream-errors.ts'
+import { upstreamHeaders } from './upstream-headers.ts'
+import type { UpstreamPool } from './upstream-pool.ts'
+
+/** What the upstream sent with a 101, and the connection from then on. */
+export type OnSwitch = (socket: Duplex, rawHeaders: readonly (Buffer | string)[]) => void
+
+export interface ExchangeInput {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly pass: Pass
+  readonly facts: RequestFacts
+  readonly parts: ProxyParts
+  /** The protocols the client would like to switch to, and what happens when the upstream does. */
+  readonly upgrade?: { readonly protocols: string; readonly onSwitch: OnSwitch } | undefined
+}
+
+const busy: PublicAnswer = { status: 503, text: 'The application is busy. Please try again shortly.' }
+const tooSlow: PublicAnswer = { status: 408, text: 'The request did not arrive in time.' }
+
+/**
+ * One request on its way to the upstream and the answer on its way back: bytes as they come, each side no faster than the
+ * other takes them. It is undici's handler itself, so that a request costs no more objects than it must.
+ *
+ *     waiting ──► answering ──► over
+ *        └────────────┴───────────► over (failed, cut, or the client is gone)
+ */
+export class Exchange implements Dispatcher.DispatchHandler {
+  readonly #input: ExchangeInput
+  readonly #pool: UpstreamPool
+  readonly #body: RequestBody | undefined
+  readonly #release: (() => void) | undefined
+  #state: 'waiting' | 'answering' | 'over' = 'waiting'
+  #controller: Dispatcher.DispatchController | undefined
+  /** Of the part we are in: until the answer begins, then for a pause in it. */
+  #timer: NodeJS.Timeout | undefined
+  #inQueue = true
+  #drains = false
+  #flowing = false
+
+  constructor(input: ExchangeInput) {
+    const { req, res, pass, parts } = input
+    this.#input = input
+    this.#pool = parts.pools.of(pass.upstream)
+    this.#body = hasBody(req)
+      ? new RequestBody({
+          req,
+          res,
+          idleTimeoutMs: parts.bodyIdleTimeoutMs,
+          onStall: () => this.#refuse(tooSlow),
+          onPart: () => this.#timer?.refresh(),
+        })
+      : undefined
+    this.#release = pass.session === undefined ? undefined : parts.live.open(pass.session, () => this.#cut())
+    res.on('error', ignore).once('close', this.#closed)
+    // Behind another request on the same connection the response has no socket yet, and does not hear it close.
+    if (res.socket === null) req.socket.once('close', this.#closed)
+  }
+
+  start(): void {
+    const { req, pass, facts, parts, upgrade } = this.#input
+    if (this.#pool.isFull) {
+      parts.log.warn('upstream busy', { upstream: pass.upstream.name })
+      this.#refuse(busy)
+      return
+    }
+    this.#setTimer(pass.upstream.responseTimeoutMs)
+    this.#pool.dispatch(
+      {
+        method: facts.method as Dispatcher.HttpMethod,
+        path: this.#pool.path(facts.target.path, facts.target.query),
+        headers: upstreamHeaders(req.rawHeaders, {
+          reserved: this.#pool.reserved,
+          isGatewayCookie: parts.isGatewayCookie,
+          host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
+          forwarded: facts.forwarded,
+          identity: pass.identity,
+        }),
+        body: this.#body ?? null,
+        upgrade: upgrade?.protocols ?? null,
+      },
+      this,
+    )
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#leaveQueue()
+    // It waited for a connection and nobody wants it any more: thrown here, nothing is sent and the connection stays usable.
+    if (this.#state === 'over') throw new GatewayError('ERR_INTERNAL', 'over before it was sent')
+    this.#controller = controller
+    this.#timer?.refresh()
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, statusMessage?: string): void {
+    const { req, res, pass, facts, parts } = this.#input
+    if (this.#state === 'over') return
+    const rawHeaders = raw(controller.rawHeaders)
+    if (status < 200) {
+      this.#inform(status, rawHeaders)
+      return
+    }
+    const lines = responseHeaders(rawHeaders, {
+      isGatewayCookie: parts.isGatewayCookie,
+      setCookies: pass.setCookies,
+      signedIn: pass.session !== undefined,
+      status,
+    })
+    // An answer that comes before the request is complete is passed on at once; the connection is not used again.
+    if (this.#body && !req.complete) lines.push('Connection', 'close')
+
+    // Bytes outside ASCII have no meaning in a reason phrase, and nobody shows it: RFC 9112 §4.
+    if (statusMessage !== undefined && /^[\t\x20-\x7e]+$/.test(statusMessage))
+      res.writeHead(status, statusMessage, lines)
+    else res.writeHead(status, lines)
+    this.#state = 'answering'
+    this.#setTimer(isEventStream(lines) ? 0 : pass.upstream.idleTimeoutMs)
+    // What arrived together goes out together; a head without anything yet goes out by itself.
+    if (facts.method !== 'HEAD') process.nextTick(flushHead, this)
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#state !== 'answering') return
+    const { res } = this.#input
+    this.#flowing = true
+    this.#timer?.refresh()
+    if (res.write(chunk)) return
+    controller.pause()
+    if (this.#drains) return
+    this.#drains = true
+    res.on('drain', () => {
+      this.#timer?.refresh()
+      controller.resume()
+    })
+  }
+
+  onResponseEnd(controller: Dispatcher.DispatchController): void {
+    if (this.#state !== 'answering') return
+    const { req, res } = this.#input
+    this.#state = 'over'
+    this.#controller = undefined
+    if (res.chunkedEncoding) {
+      const trailers = responseTrailers(raw(controller.rawTrailers), this.#pool.reserved)
+      if (trailers.length > 0) res.addTrailers(trailers)
+    }
+    if (this.#body && !req.complete) lingerOnClose(req)
+    res.end()
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    this.#leaveQueue()
+    this.#fail(upstreamError(error))
+  }
+
+  onRequestUpgrade(controller: Dispatcher.DispatchController, _: number, __: unknown, socket: Duplex): void {
+    const { upgrade } = this.#input
+    if (this.#state === 'over' || upgrade === undefined) {
+      socket.destroy()
+      return
+    }
+    this.#state = 'over'
+    this.#forget()
+    upgrade.onSwitch(socket, raw(controller.rawHeaders))
+  }
+
+  flushHead(): void {
+    if (this.#state === 'answering' && !this.#flowing) this.#input.res.flushHeaders()
+  }
+
+  /** Nothing for as long as was allowed. */
+  quiet(): void {
+    if (this.#state === 'waiting' && this.#body?.awaitsClient) {
+      // The upstream waits for the client, and the client's patience is counted by the body.
+      this.#timer?.refresh()
+      return
+    }
+    // All of the answer has arrived here, but the client does not take it.
+    if (this.#state === 'over') this.#cut()
+    else if (this.#state === 'waiting')
+      this.#fail(new GatewayError('ERR_UPSTREAM_TIMEOUT', 'no answer within response_timeout'))
+    else this.#fail(new GatewayError('ERR_UPSTREAM_TIMEOUT', 'a pause longer than idle_timeout'))
+  }
+
+  #inform(status: number, rawHeaders: readonly (Buffer | string)[]): void {
+    const { req, res } = this.#input
+    // A 101 is here only when it does not say to what it switches.
+    if (status === 101) throw new GatewayError('ERR_UPSTREAM_ANSWER', 'a 101 without Upgrade')
+    // HTTP/1.0 knows no 1xx: RFC 9110 §15.2.
+    if (status !== 103 || req.httpVersionMinor === 0) return
+    const link: string[] = []
+    for (let at = 0; at + 1 < rawHeaders.length; at += 2)
+      if (String(rawHeaders[at]).toLowerCase() === 'link') link.push(String(rawHeaders[at + 1]))
+    try {
+      if (link.length > 0) res.writeEarlyHints({ link })
+    } catch {
+      // Node checks how the hint is written. It is only a hint.
+    }
+  }
+
+  #fail(error: GatewayError): void {
+    const { pass, facts, parts } = this.#input
+    if (this.#state === 'over') return
+    parts.log.warn('upstream failed', {
+      upstream: pass.upstream.name,
+      url: pass.upstream.url.origin,
+      method: facts.method,
+      code: error.code,
+      reason: error.message,
+    })
+    if (this.#state === 'waiting') this.#refuse(error.code)
+    else this.#cut()
+  }
+
+  #refuse(why: Parameters<typeof refusal>[0]): void {
+    const { req, res, pass, facts } = this.#input
+    if (this.#state !== 'waiting') {
+      this.#cut()
+      return
+    }
+    this.#state = 'over'
+    const { status, headers, body } = refusal(why, { asPage: facts.isPage, setCookies: pass.setCookies })
+    if (this.#body && !req.complete) {
+      res.setHeader('Connection', 'close')
+      lingerOnClose(req)
+    }
+    res.writeHead(status, headers).end(body)
+    this.#abandon()
+  }
+
+  /** Breaks both sides off. The client must see that something is missing. */
+  #cut(): void {
+    const { req, res } = this.#input
+    this.#state = 'over'
+    // To HTTP/1.0 the end of the connection may be the end of the content: only a reset tells a broken answer from a whole one.
+    if (res.headersSent && req.httpVersionMinor === 0 && !('encrypted' in req.socket)) req.socket.resetAndDestroy()
+    else res.destroy()
+    this.#abandon()
+  }
+
+  /** The response is finished, or the client is gone. */
+  readonly #closed = (): void => {
+    this.#input.req.socket.off('close', this.#closed)
+    this.#state = 'over'
+    this.#forget()
+    this.#abandon()
+  }
+
+  #abandon(): void {
+    this.#body?.destroy()
+    if (this.#controller && !this.#controller.aborted) this.#controller.abort(abandoned)
+  }
+
+  #forget(): void {
+    clearTimeout(this.#timer)
+    this.#release?.()
+  }
+
+  #leaveQueue(): void {
+    if (!this.#inQueue) return
+    this.#inQueue = false
+    this.#pool.started()
+  }
+
+  #setTimer(ms: number): void {
+    clearTimeout(this.#timer)
+    this.#timer = ms > 0 ? setTimeout(quiet, ms, this) : undefined
+  }
+}
+
+const abandoned = new GatewayError('ERR_INTERNAL', 'the exchange is over')
+
+function ignore(): void {}
+
+function quiet(exchange: Exchange): void {
+  exchange.quiet()
+}
+
+function flushHead(exchange: Exchange): void {
+  exchange.flushHead()
+}
+
+// undici's type also allows what its HTTP/2 client gives; over HTTP/1.1 it is a list of name and value in turn.
+function raw(headers: Dispatcher.DispatchController['rawHeaders']): readonly (Buffer | string)[] {
+  return Array.isArray(headers) ? headers : []
+}
+
+function isEventStream(lines: readonly string[]): boolean {
+  for (let at = 0; at + 1 < lines.length; at += 2)
+    if (lines[at]?.length === 12 && lines[at]?.toLowerCase() === 'content-type')
+      return /^text\/event-stream\b/i.test(lines[at + 1] ?? '')
+  return false
+}

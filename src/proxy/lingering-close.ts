@@ -1,0 +1,17 @@
+import type { IncomingMessage } from 'node:http'
+
+const lingerMs = 2_000
+
+/**
+ * Has the connection close after the response although the client is still sending. Closed at once, the kernel would reset
+ * the connection and the answer could be lost with it, so what still arrives is thrown away for a while (RFC 9112 §9.6).
+ */
+export function lingerOnClose(req: IncomingMessage): void {
+  const { socket } = req
+  // Node calls this when the response has gone out, and it would destroy the socket with bytes unread.
+  socket.destroySoon = () => {
+    socket.end()
+    setTimeout(() => socket.destroy(), lingerMs).unref()
+  }
+  req.resume()
+}

@@ -1,0 +1,16 @@
+import type { Admission } from '../gate/admission.ts'
+import type { Log } from '../observe/log.ts'
+import type { LiveStreams } from './live-streams.ts'
+import type { UpstreamPools } from './upstream-pool.ts'
+
+export type Pass = Extract<Admission, { kind: 'pass' }>
+
+export interface ProxyParts {
+  readonly pools: UpstreamPools
+  readonly live: LiveStreams
+  readonly log: Log
+  /** The session cookie, and those of sign-in attempts: no upstream sees or sets them. */
+  readonly isGatewayCookie: (name: string) => boolean
+  /** How long a client may pause while it sends a body. */
+  readonly bodyIdleTimeoutMs: number
+}

@@ -1,0 +1,44 @@
+import type { Socket } from 'node:net'
+import type { SessionKey } from '../core/names.ts'
+import type { LiveStreams } from './live-streams.ts'
+
+/** How long what is left in one direction may take to get out when the other side is gone. */
+const flushMs = 30_000
+const keepAliveMs = 60_000
+
+/** Joins two sockets until one of them ends, or the session does. What the bytes mean is none of our business. */
+export function tunnel(client: Socket, upstream: Socket, session: SessionKey | undefined, live: LiveStreams): void {
+  const release = live.open(session, () => cut(client, upstream))
+  // A tunnel may be silent for ever, so only TCP can tell a peer that vanished.
+  client.setKeepAlive(true, keepAliveMs)
+  client.setNoDelay(true)
+  client.on('error', ignore)
+  upstream.on('error', ignore)
+  client.once('close', () => {
+    release()
+    flushAndClose(upstream)
+  })
+  upstream.once('close', () => flushAndClose(client))
+  // The socket may be gone since the upstream was asked, and tells nobody twice.
+  if (client.destroyed || upstream.destroyed) {
+    release()
+    cut(client, upstream)
+    return
+  }
+  client.pipe(upstream)
+  upstream.pipe(client)
+}
+
+/** The one place where a tunnel is ended by the gateway: here a close frame can be sent first, one day. */
+function cut(client: Socket, upstream: Socket): void {
+  client.destroy()
+  upstream.destroy()
+}
+
+function flushAndClose(socket: Socket): void {
+  if (socket.destroyed) return
+  socket.setTimeout(flushMs, () => socket.destroy())
+  socket.destroySoon()
+}
+
+function ignore(): void {}

@@ -1,0 +1,136 @@
+import { type IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { GatewayError } from '../core/errors.ts'
+import type { RequestFacts } from '../gate/request-facts.ts'
+import type { Answer } from '../pages/page.ts'
+import { refusal } from '../pages/refusal.ts'
+import { Exchange } from './exchange.ts'
+import type { Pass, ProxyParts } from './parts.ts'
+import { hasBody } from './request-body.ts'
+import { responseHeaders } from './response-headers.ts'
+import { tunnel } from './tunnel.ts'
+
+/**
+ * Carries an admitted request that asks for another protocol, which is a WebSocket nearly always. On a 101 the connection
+ * becomes a tunnel of bytes; any other answer is passed on, and the connection closed.
+ */
+export function carryUpgrade(
+  req: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+  pass: Pass,
+  facts: RequestFacts,
+  parts: ProxyParts,
+): void {
+  // From here on the socket is nobody else's, and an error without a listener ends the process.
+  socket.on('error', () => {})
+  if (pass.session !== undefined && isCrossSite(req, pass.upstream.externalUrl)) {
+    refuseUpgrade(socket, refusal('ERR_CROSS_SITE', { asPage: false }))
+    return
+  }
+  // Node hands the content over as if it were the other protocol already: the upstream would read a second request in it.
+  if (hasBody(req)) {
+    refuseUpgrade(socket, refusal('ERR_REQUEST_MALFORMED', { asPage: false }))
+    return
+  }
+
+  const res = responseOn(socket as Socket, req)
+  // HTTP/1.0 cannot switch: RFC 9110 §7.8.
+  const protocols = req.httpVersionMinor === 0 ? '' : carried(req.headers.upgrade)
+  const onSwitch = (upstream: Duplex, rawHeaders: readonly (Buffer | string)[]): void => {
+    const answer = switching(rawHeaders, protocols, pass, parts)
+    if (answer instanceof GatewayError) {
+      parts.log.warn('upstream failed', { upstream: pass.upstream.name, code: answer.code, reason: answer.message })
+      upstream.destroy()
+      refuseUpgrade(socket, refusal(answer.code, { asPage: false }))
+      return
+    }
+    res.detachSocket(socket as Socket)
+    socket.write(answer, 'latin1')
+    upstream.write(head)
+    tunnel(socket as Socket, upstream as Socket, pass.session, parts.live)
+  }
+  const upgrade = protocols === '' ? undefined : { protocols, onSwitch }
+  new Exchange({ req, res, pass, facts, parts, upgrade }).start()
+}
+
+/** Refuses an upgrade on the bare socket. Never with a redirect: no WebSocket client follows one. */
+export function refuseUpgrade(socket: Duplex, { status, headers, body }: Answer): void {
+  socket.on('error', () => {})
+  const lines = Object.entries(headers).flatMap(([name, value]) => [value].flat().map((each) => `${name}: ${each}\r\n`))
+  const length = `Content-Length: ${Buffer.byteLength(body)}\r\n`
+  socket.write(`HTTP/1.1 ${status} \r\n${lines.join('')}${length}Connection: close\r\n\r\n`, 'latin1')
+  socket.end(body)
+  // The client has nothing more to say; until it closes, what it says is thrown away.
+  socket.resume()
+  setTimeout(() => socket.destroy(), 2_000).unref()
+}
+
+/**
+ * Another site's page can open a WebSocket with this site's cookie, and no CORS asks first (RFC 6455 §10.2). Browsers always
+ * send Origin with one; who sends none is no browser, and carries no cookie that somebody else made it send.
+ */
+function isCrossSite(req: IncomingMessage, externalUrl: URL): boolean {
+  const { origin } = req.headers
+  return origin !== undefined && origin !== externalUrl.origin
+}
+
+// A tunnel of HTTP would carry requests past the gate (h2c smuggling), and so would TLS with HTTP inside.
+const carriesRequests = /^(?:h2c?|https?|tls)(?:\/|$)/i
+
+/** The protocols that are passed on; a request that offers no other is answered as if it had not asked (RFC 9110 §7.8). */
+function carried(upgrade: string | undefined): string {
+  const protocols = (upgrade ?? '').split(',').map((protocol) => protocol.trim())
+  return protocols.filter((protocol) => protocol !== '' && !carriesRequests.test(protocol)).join(', ')
+}
+
+function switching(
+  rawHeaders: readonly (Buffer | string)[],
+  protocols: string,
+  pass: Pass,
+  parts: ProxyParts,
+): string | GatewayError {
+  const chosen = protocolIn(rawHeaders)
+  // A server may only switch to what it was offered: RFC 9110 §7.8.
+  if (!protocols.toLowerCase().split(', ').includes(chosen.toLowerCase()))
+    return new GatewayError('ERR_UPSTREAM_ANSWER', 'the upstream switched to a protocol that it was not offered')
+  try {
+    const lines = responseHeaders(rawHeaders, {
+      isGatewayCookie: parts.isGatewayCookie,
+      setCookies: pass.setCookies,
+      signedIn: false,
+      status: 101,
+    })
+    let text = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${chosen}\r\n`
+    for (let at = 0; at + 1 < lines.length; at += 2) text += `${lines[at]}: ${lines[at + 1]}\r\n`
+    return text + '\r\n'
+  } catch (error) {
+    if (error instanceof GatewayError) return error
+    throw error
+  }
+}
+
+function protocolIn(rawHeaders: readonly (Buffer | string)[]): string {
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2)
+    if (String(rawHeaders[at]).toLowerCase() === 'upgrade') return String(rawHeaders[at + 1]).trim()
+  return ''
+}
+
+/** A response on a socket that Node's server has let go of; the connection closes after it. */
+function responseOn(socket: Socket, req: IncomingMessage): ServerResponse {
+  const res = new ServerResponse(req)
+  res.shouldKeepAlive = false
+  res.assignSocket(socket)
+  // What the server would do, had it not let go.
+  socket.on('drain', () => res.emit('drain'))
+  // A client that ends its side while it still waits for the answer has gone away.
+  socket.once('end', () => {
+    if (res.socket === socket && !res.headersSent) socket.destroy()
+  })
+  res.once('finish', () => {
+    socket.destroySoon()
+    socket.resume()
+  })
+  return res
+}

@@ -1,0 +1,291 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { createServer, type AddressInfo } from 'node:net'
+import { test } from 'node:test'
+import { answering, fetchWhole, httpUpstream, RawClient, rawUpstream, startGateway } from './support.ts'
+
+const get = 'GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n'
+
+async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+test('an upstream that refuses is a 502 that does not name it, and the log does', async (t) => {
+  const port = await closedPort()
+  const { origin, logged } = await startGateway(t, port)
+
+  const { status, headers, body } = await fetchWhole(origin)
+
+  assert.equal(status, 502)
+  assert.equal(headers['content-type'], 'application/problem+json')
+  assert.equal(headers['cache-control'], 'no-store')
+  assert.equal(JSON.parse(body).detail, 'The application cannot be reached.')
+  assert.doesNotMatch(body, /127\.0\.0\.1|ECONN/)
+  assert.equal(logged[0]?.fields['url'], `http://127.0.0.1:${port}`)
+  assert.match(String(logged[0]?.fields['reason']), /ECONNREFUSED/)
+})
+
+test('a page load gets a page', async (t) => {
+  const { origin } = await startGateway(t, await closedPort(), { isPage: true, pass: { setCookies: ['g=1'] } })
+
+  const { status, headers, body } = await fetchWhole(origin)
+
+  assert.equal(status, 502)
+  assert.match(String(headers['content-type']), /^text\/html/)
+  assert.deepEqual(headers['set-cookie'], ['g=1'])
+  assert.match(body, /The application cannot be reached\./)
+})
+
+for (const [what, answer] of [
+  ['garbage', 'hello\r\n\r\n'],
+  ['a bare CR in a header', 'HTTP/1.1 200 OK\r\nX-A: a\rb\r\nContent-Length: 0\r\n\r\n'],
+  ['a NUL in a header', 'HTTP/1.1 200 OK\r\nX-A: a\0b\r\nContent-Length: 0\r\n\r\n'],
+  ['a control character in a header', 'HTTP/1.1 200 OK\r\nX-A: a\x01b\r\nContent-Length: 0\r\n\r\n'],
+  ['a Content-Length that is no number', 'HTTP/1.1 200 OK\r\nContent-Length: 2x\r\n\r\nok'],
+  ['two different Content-Length', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!'],
+  [
+    'Content-Length beside chunked',
+    'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+  ],
+  ['another transfer coding', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n'],
+  ['a 101 that nobody asked for', 'HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'],
+  ['a 101 to nothing', 'HTTP/1.1 101 X\r\n\r\n'],
+  ['a head without end', `HTTP/1.1 200 OK\r\nX-A: ${'a'.repeat(70_000)}`],
+] as const) {
+  test(`an answer with ${what} is a 502`, async (t) => {
+    const { port } = await startGateway(t, await answering(t, answer))
+
+    const text = await new RawClient(t, port).send(get).untilClosed()
+
+    assert.match(text, /^HTTP\/1\.1 502 Bad Gateway\r\n/)
+    assert.equal(text.includes('X-A'), false)
+  })
+}
+
+for (const [what, close] of [
+  ['closes', 'end'],
+  ['resets', 'resetAndDestroy'],
+] as const) {
+  test(`an upstream that ${what} without an answer is a 502`, async (t) => {
+    const upstream = await rawUpstream(t, (socket) => void socket[close]())
+    const { origin } = await startGateway(t, upstream)
+
+    assert.equal((await fetchWhole(origin)).status, 502)
+  })
+}
+
+for (const [what, head] of [
+  ['Content-Length', 'Content-Length: 10\r\n\r\n12345'],
+  ['Content-Length and close', 'Connection: close\r\nContent-Length: 10\r\n\r\n12345'],
+  ['chunked', 'Transfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n'],
+  ['chunked and close', 'Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n'],
+  ['chunked, in a chunk', 'Transfer-Encoding: chunked\r\n\r\na\r\n12345'],
+] as const) {
+  for (const close of ['end', 'resetAndDestroy'] as const) {
+    test(`an answer that breaks off (${what}, ${close}) does not look whole`, async (t) => {
+      const upstream = await rawUpstream(t, (socket) => {
+        socket.write(`HTTP/1.1 200 OK\r\n${head}`)
+        t.after(() => socket.destroy())
+        broken = () => socket[close]()
+      })
+      let broken = (): unknown => undefined
+      const { port } = await startGateway(t, upstream)
+      const client = new RawClient(t, port).send('GET / HTTP/1.1\r\nHost: h\r\n\r\n')
+
+      await client.until(/12345/)
+      broken()
+      const text = await client.untilClosed()
+
+      assert.match(text, /^HTTP\/1\.1 200 OK\r\n/)
+      assert.equal(text.endsWith('0\r\n\r\n'), false)
+      assert.equal(text.endsWith('1234512345'), false)
+    })
+  }
+}
+
+test('an answer that ends with its connection is whole when it ends, and broken when it is reset', async (t) => {
+  for (const [close, whole] of [
+    ['end', true],
+    ['resetAndDestroy', false],
+  ] as const) {
+    let finish = (): unknown => undefined
+    const upstream = await rawUpstream(t, (socket) => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n12345')
+      finish = () => socket[close]()
+    })
+    const { port } = await startGateway(t, upstream)
+    const client = new RawClient(t, port).send(get)
+
+    await client.until(/12345/)
+    finish()
+
+    assert.equal((await client.untilClosed()).endsWith('\r\n0\r\n\r\n'), whole)
+  }
+})
+
+test('HTTP/1.0 sees a reset when an answer breaks off, for a clean end would look whole', async (t) => {
+  let finish = (): unknown => undefined
+  const upstream = await rawUpstream(t, (socket) => {
+    socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n')
+    finish = () => socket.destroy()
+  })
+  const { port } = await startGateway(t, upstream)
+  const client = new RawClient(t, port).send('GET / HTTP/1.0\r\n\r\n')
+  const failed = once(client.socket, 'error')
+
+  await client.until(/12345/)
+  finish()
+
+  assert.equal(((await failed)[0] as NodeJS.ErrnoException).code, 'ECONNRESET')
+})
+
+test('an upstream that never answers is a 504, and its connection is given up', async (t) => {
+  let closed: Promise<unknown> | undefined
+  const upstream = await rawUpstream(t, (socket) => (closed = once(socket, 'close')))
+  const { origin } = await startGateway(t, upstream, { upstream: { responseTimeoutMs: 100 } })
+
+  const { status, body } = await fetchWhole(origin, { method: 'POST', body: 'x' })
+
+  assert.equal(status, 504)
+  assert.equal(JSON.parse(body).detail, 'The application did not answer in time.')
+  await closed
+})
+
+test('a connection that is not made in time is a 504', async (t) => {
+  // 192.0.2.0/24 leads nowhere (RFC 5737); a network that says so at once makes a 502 of it.
+  const { origin } = await startGateway(t, 1, {
+    upstream: { url: new URL('http://192.0.2.1:9'), connectTimeoutMs: 100, responseTimeoutMs: 0 },
+  })
+
+  const { status } = await fetchWhole(origin)
+
+  assert.ok(status === 504 || status === 502)
+})
+
+test('a pause longer than the idle timeout breaks the answer off', async (t) => {
+  const upstream = await answering(t, 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n')
+  const { origin, logged } = await startGateway(t, upstream, { upstream: { idleTimeoutMs: 100 } })
+
+  await assert.rejects(fetchWhole(origin), { code: 'ECONNRESET' })
+
+  assert.equal(logged[0]?.fields['code'], 'ERR_UPSTREAM_TIMEOUT')
+})
+
+test('a client that pauses its request is a 408 and the connection closes', async (t) => {
+  let cancelled: Promise<unknown> | undefined
+  const upstream = await rawUpstream(t, (socket) => (cancelled = once(socket, 'close')))
+  const { port } = await startGateway(t, upstream, { bodyIdleTimeoutMs: 100, upstream: { responseTimeoutMs: 50 } })
+  const client = new RawClient(t, port).send('POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n12345')
+
+  const text = await client.until(/\r\n\r\n.+/)
+
+  assert.match(text, /^HTTP\/1\.1 408 Request Timeout\r\n/)
+  assert.match(text, /\r\nConnection: close\r\n/i)
+  await client.untilClosed()
+  await cancelled
+})
+
+test('a client that goes away cancels the upstream request at once', async (t) => {
+  for (const answer of ['', 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345']) {
+    let arrived = (): void => {}
+    let closed: Promise<unknown> | undefined
+    const arrival = new Promise<void>((resolve) => (arrived = resolve))
+    const upstream = await rawUpstream(t, (socket) => {
+      closed = once(socket, 'close')
+      socket.write(answer)
+      arrived()
+    })
+    const { port, live } = await startGateway(t, upstream)
+    const client = new RawClient(t, port).send('GET / HTTP/1.1\r\nHost: h\r\n\r\n')
+    await (answer === '' ? arrival : client.until(/12345/))
+
+    client.socket.destroy()
+
+    await closed
+    assert.equal(live.size, 0)
+  }
+})
+
+test('a client that goes away in the middle of its request cancels it', async (t) => {
+  let closed: Promise<unknown> | undefined
+  let arrived = (): void => {}
+  const arrival = new Promise<void>((resolve) => (arrived = resolve))
+  const upstream = await rawUpstream(t, (socket) => {
+    closed = once(socket, 'close')
+    arrived()
+  })
+  const { port, live } = await startGateway(t, upstream)
+  const client = new RawClient(t, port).send('POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n12345')
+  await arrival
+
+  client.socket.destroy()
+
+  await closed
+  assert.equal(live.size, 0)
+})
+
+test('a request that nobody waits for any more is never sent, and its connection stays usable', async (t) => {
+  const seen: string[] = []
+  let answer = (): unknown => undefined
+  const upstream = await httpUpstream(t, (req, res) => {
+    seen.push(req.url ?? '')
+    if (req.url === '/first') answer = () => res.end('first')
+    else res.end('ok')
+  })
+  const { port, origin, live, server } = await startGateway(t, upstream.port, { upstream: { maxConnections: 1 } })
+  const arrived = once(upstream.server, 'request')
+  const first = fetchWhole(`${origin}/first`)
+  await arrived
+  const queued = once(server, 'request')
+  const client = new RawClient(t, port).send('GET /abandoned HTTP/1.1\r\nHost: h\r\n\r\n')
+  const [, res] = (await queued) as [unknown, NodeJS.EventEmitter]
+  const gone = once(res, 'close')
+  client.socket.destroy()
+  await gone
+
+  answer()
+
+  assert.equal((await first).body, 'first')
+  assert.equal((await fetchWhole(`${origin}/next`)).body, 'ok')
+  assert.deepEqual(seen, ['/first', '/next'])
+  assert.equal(live.size, 0)
+})
+
+test('an early answer to a large upload arrives whole, although the upload does not', async (t) => {
+  const upstream = await rawUpstream(t, (socket) => {
+    socket.pause()
+    socket.end('HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large')
+  })
+  const { origin } = await startGateway(t, upstream)
+  const req = request(origin, { method: 'POST', agent: false, headers: { 'Content-Length': 256 * 1024 * 1024 } })
+  req.on('error', () => {})
+  const block = Buffer.alloc(64 * 1024)
+  const send = (): void => {
+    while (!req.destroyed && req.write(block));
+  }
+  req.on('drain', send)
+  send()
+
+  const [res] = (await once(req, 'response')) as [IncomingMessage]
+  const text = String(Buffer.concat((await res.toArray()) as Buffer[]))
+  req.destroy()
+
+  assert.equal(`${res.statusCode} ${text}`, '413 too large')
+  assert.equal(res.headers.connection, 'close')
+})
+
+test('a value that undici refuses to send is a 400, not a crash', async (t) => {
+  const { port } = await startGateway(t, await closedPort())
+
+  const text = await new RawClient(t, port)
+    .send('GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nX-A: \x7f\r\n\r\n')
+    .untilClosed()
+
+  assert.match(text, /^HTTP\/1\.1 400 /)
+})

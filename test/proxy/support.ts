@@ -1,0 +1,236 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, request, type RequestOptions, type Server } from 'node:http'
+import {
+  type AddressInfo,
+  connect,
+  createServer as createNetServer,
+  type Server as NetServer,
+  type Socket,
+} from 'node:net'
+import type { TestContext } from 'node:test'
+import type { UpstreamConfig } from '../../src/config/model.ts'
+import type { SessionKey } from '../../src/core/names.ts'
+import type { RequestFacts } from '../../src/gate/request-facts.ts'
+import type { Log, LogFields } from '../../src/observe/log.ts'
+import { carry } from '../../src/proxy/http.ts'
+import { LiveStreams } from '../../src/proxy/live-streams.ts'
+import type { Pass, ProxyParts } from '../../src/proxy/parts.ts'
+import { carryUpgrade } from '../../src/proxy/upgrade.ts'
+import { UpstreamPools } from '../../src/proxy/upstream-pool.ts'
+
+export const jane = 'tag:jane' as SessionKey
+export const cookieName = '__Host-gatehouse'
+export const isGatewayCookie = (name: string): boolean => name === cookieName || name.startsWith(`${cookieName}-`)
+
+export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig {
+  const header = { template: [['sub']], join: ',', encode: 'utf8', maxBytes: 1024, required: false } as const
+  return {
+    name: 'orders',
+    hosts: [],
+    path: '/',
+    url: new URL('http://127.0.0.1:1'),
+    externalUrl: new URL('https://orders.example.com'),
+    hostHeader: 'client',
+    headers: [
+      { ...header, name: 'X-Remote-User' },
+      { ...header, name: 'X-Email' },
+    ],
+    rules: [],
+    logout: { paths: [], cookies: [] },
+    connectTimeoutMs: 2_000,
+    responseTimeoutMs: 10_000,
+    idleTimeoutMs: 10_000,
+    maxConnections: 16,
+    ca: undefined,
+    tests: [],
+    ...overrides,
+  }
+}
+
+export interface GatewayOptions {
+  readonly upstream?: Partial<UpstreamConfig>
+  readonly pass?: Partial<Pass>
+  readonly isPage?: boolean
+  readonly bodyIdleTimeoutMs?: number
+}
+
+export interface Gateway {
+  readonly port: number
+  readonly origin: string
+  readonly live: LiveStreams
+  readonly logged: { message: string; fields: LogFields }[]
+  readonly server: Server
+}
+
+/** A gateway whose gate lets everybody pass, as Jane. */
+export async function startGateway(
+  t: TestContext,
+  upstreamPort: number,
+  options: GatewayOptions = {},
+): Promise<Gateway> {
+  const upstream = upstreamConfig({ url: new URL(`http://127.0.0.1:${upstreamPort}`), ...options.upstream })
+  const logged: Gateway['logged'] = []
+  const write = (message: string, fields: LogFields = {}): void => void logged.push({ message, fields })
+  const log: Log = { debug: write, info: write, warn: write, error: write, announce: write }
+  const live = new LiveStreams()
+  const pools = new UpstreamPools([upstream])
+  const parts: ProxyParts = {
+    pools,
+    live,
+    log,
+    isGatewayCookie,
+    bodyIdleTimeoutMs: options.bodyIdleTimeoutMs ?? 10_000,
+  }
+  const pass: Pass = {
+    kind: 'pass',
+    upstream,
+    identity: ['X-Remote-User', 'jane'],
+    session: jane,
+    setCookies: [],
+    ...options.pass,
+  }
+
+  const facts = (req: IncomingMessage): RequestFacts => {
+    const [path = '/', ...query] = (req.url ?? '/').split(/(?=\?)/)
+    return {
+      method: req.method ?? 'GET',
+      target: { path, segments: path.slice(1).split('/'), query: query.join('') },
+      host: 'orders.example.com',
+      isPage: options.isPage ?? false,
+      cookie: req.headers.cookie,
+      forwarded: {
+        clientAddress: '192.0.2.7',
+        proto: 'https',
+        host: 'orders.example.com',
+        forwardedFor: '192.0.2.7',
+      },
+    }
+  }
+
+  const server = createServer({ requireHostHeader: false })
+  server.on('request', (req, res) => carry(req, res, pass, facts(req), parts))
+  server.on('checkContinue', (req, res) => carry(req, res, pass, facts(req), parts))
+  server.on('upgrade', (req, socket, head) => carryUpgrade(req, socket, head, pass, facts(req), parts))
+  const port = await listen(t, server)
+  t.after(() => pools.destroy())
+  return { port, origin: `http://127.0.0.1:${port}`, live, logged, server }
+}
+
+async function listen(t: TestContext, server: Server | NetServer): Promise<number> {
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+/** An upstream that speaks HTTP. */
+export async function httpUpstream(
+  t: TestContext,
+  handler: Parameters<typeof createServer>[1],
+): Promise<{ port: number; server: Server }> {
+  const server = createServer(handler as never)
+  return { port: await listen(t, server), server }
+}
+
+/** An upstream that says what it likes: called with each request's head. */
+export async function rawUpstream(t: TestContext, onHead: (socket: Socket, head: string) => void): Promise<number> {
+  const server = createNetServer((socket) => {
+    let text = ''
+    socket.on('error', () => {})
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1')
+      const end = text.indexOf('\r\n\r\n')
+      if (end < 0) return
+      const head = text.slice(0, end + 4)
+      text = ''
+      onHead(socket, head)
+    })
+  })
+  return listen(t, server)
+}
+
+/** An upstream that answers each request with this text. */
+export function answering(t: TestContext, text: string): Promise<number> {
+  return rawUpstream(t, (socket) => socket.write(text, 'latin1'))
+}
+
+/** A client that says what it likes. */
+export class RawClient {
+  readonly socket: Socket
+  #received = ''
+  readonly #closed: Promise<unknown>
+
+  constructor(t: TestContext, port: number) {
+    this.socket = connect(port, '127.0.0.1')
+    this.socket.on('error', () => {})
+    this.socket.on('data', (chunk: Buffer) => (this.#received += chunk.toString('latin1')))
+    this.#closed = once(this.socket, 'close')
+    t.after(() => this.socket.destroy())
+  }
+
+  get received(): string {
+    return this.#received
+  }
+
+  send(text: string): this {
+    this.socket.write(text, 'latin1')
+    return this
+  }
+
+  /** Resolves as soon as what has arrived matches. */
+  async until(pattern: RegExp): Promise<string> {
+    while (!pattern.test(this.#received)) {
+      if (this.socket.closed) throw new Error(`closed before ${pattern} in: ${this.#received.slice(0, 2000)}`)
+      await Promise.race([once(this.socket, 'data'), this.#closed])
+    }
+    return this.#received
+  }
+
+  /** All that has arrived when the connection is closed. */
+  async untilClosed(): Promise<string> {
+    await this.#closed
+    return this.#received
+  }
+}
+
+export interface Received {
+  readonly status: number
+  readonly statusMessage: string
+  readonly rawHeaders: readonly string[]
+  readonly headers: IncomingMessage['headers']
+  readonly trailers: IncomingMessage['trailers']
+  readonly body: string
+}
+
+/** A whole exchange; rejects when the answer breaks off. */
+export async function fetchWhole(
+  origin: string,
+  options: RequestOptions & { body?: string | Buffer } = {},
+): Promise<Received> {
+  const { body: content, ...others } = options
+  const req = request(origin, { agent: false, ...others })
+  req.end(content)
+  const [res] = (await once(req, 'response')) as [IncomingMessage]
+  let body = ''
+  for await (const chunk of res) body += (chunk as Buffer).toString('latin1')
+  return {
+    status: res.statusCode ?? 0,
+    statusMessage: res.statusMessage ?? '',
+    rawHeaders: res.rawHeaders,
+    headers: res.headers,
+    trailers: res.trailers,
+    body,
+  }
+}
+
+export function linesNamed(rawHeaders: readonly string[], name: string): string[] {
+  return rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name.toLowerCase())
+}

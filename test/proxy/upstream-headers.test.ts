@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { upstreamHeaders } from '../../src/proxy/upstream-headers.ts'
+import { isGatewayCookie, linesNamed } from './support.ts'
+
+const input = {
+  reserved: new Set(['x-remote-user', 'x-email']),
+  isGatewayCookie,
+  host: 'orders.example.com',
+  forwarded: {
+    clientAddress: '192.0.2.7',
+    proto: 'https',
+    host: 'orders.example.com',
+    forwardedFor: '192.0.2.7',
+  },
+  identity: ['X-Remote-User', 'jane'],
+} as const
+
+const sent = (...received: string[]): string[] => upstreamHeaders(received, input)
+
+for (const name of [
+  'X-Remote-User',
+  'x-REMOTE-user',
+  'X_Remote_User',
+  'X-Remote_User',
+  'X.Remote.User',
+  'X--Remote-User',
+  '-X-Remote-User-',
+  'X-Email',
+  'x_email',
+]) {
+  test(`a forged "${name}" does not arrive`, () => {
+    const lines = sent(name, 'admin', name, 'root')
+
+    assert.equal(lines.includes('admin'), false)
+    assert.equal(lines.includes('root'), false)
+    assert.deepEqual(linesNamed(lines, 'X-Remote-User'), ['jane'])
+  })
+}
+
+test('Connection cannot take our identity headers away', () => {
+  for (const value of ['X-Remote-User', 'close, x-remote-USER', 'keep-alive,X-Remote-User,Host,X-Forwarded-For']) {
+    const lines = sent('Connection', value, 'X-Remote-User', 'admin')
+
+    assert.deepEqual(linesNamed(lines, 'X-Remote-User'), ['jane'])
+    assert.deepEqual(linesNamed(lines, 'X-Forwarded-For'), ['192.0.2.7'])
+    assert.deepEqual(linesNamed(lines, 'Host'), ['orders.example.com'])
+  }
+})
+
+test('what Connection names ends here, wherever the line stands, and so do the hop-by-hop fields', () => {
+  const lines = sent(
+    'X-Hop', '1',
+    'Connection', 'X-Hop',
+    'connection', 'x-other-hop, keep-alive',
+    'X-Other-Hop', '2',
+    'Keep-Alive', 'timeout=5',
+    'Proxy-Connection', 'keep-alive',
+    'Proxy-Authorization', 'Basic eA==',
+    'TE', 'trailers',
+    'Trailer', 'X-Checksum',
+    'Transfer-Encoding', 'chunked',
+    'Upgrade', 'h2c',
+    'HTTP2-Settings', 'AAA',
+    'Expect', '100-continue',
+    'Accept', '*/*',
+  ) // prettier-ignore
+
+  assert.deepEqual(lines, [
+    'Host', 'orders.example.com',
+    'Accept', '*/*',
+    'X-Forwarded-For', '192.0.2.7',
+    'X-Forwarded-Proto', 'https',
+    'X-Forwarded-Host', 'orders.example.com',
+    'X-Remote-User', 'jane',
+  ]) // prettier-ignore
+})
+
+test('nobody but the gateway says how the request came', () => {
+  for (const name of [
+    'Forwarded',
+    'X-Forwarded-For',
+    'X-Forwarded-Host',
+    'X-Forwarded-Proto',
+    'X-Forwarded-Port',
+    'X-Forwarded-Prefix',
+    'X-Forwarded-User',
+    'X-Real-IP',
+    'X-Original-URL',
+    'X-Original-Host',
+    'X-Rewrite-URL',
+    'Host',
+  ])
+    assert.equal(sent(name, 'evil').includes('evil'), false, name)
+})
+
+test('lines of the same name stay apart and in order, values byte for byte', () => {
+  const lines = sent('X-Tag', 'b', 'Accept', 'text/html', 'x-tag', 'a, \xe4', 'X-Tag', '')
+
+  assert.deepEqual(linesNamed(lines, 'X-Tag'), ['b', 'a, \xe4', ''])
+})
+
+test('Content-Length arrives exactly once', () => {
+  assert.deepEqual(linesNamed(sent('Content-Length', '5', 'content-length', '5'), 'content-length'), ['5'])
+})
+
+test("the gateway's cookies go no further; the others arrive as they are", () => {
+  for (const [cookie, expected] of [
+    ['__Host-gatehouse=secret', []],
+    ['a=1; __Host-gatehouse=secret; b="2"', ['a=1; b="2"']],
+    ['a=1;  b=2;c', ['a=1;  b=2;c']],
+    ['__Host-gatehouse-x1=attempt; a=1; __Host-gatehouse=secret; __Host-gatehouse=again', ['a=1']],
+    ['; = ;;; a=;=b', ['; = ;;; a=;=b']],
+    ['__Host-gatehouse', []],
+  ] as const) {
+    const lines = sent('Cookie', cookie)
+    assert.deepEqual(linesNamed(lines, 'Cookie'), expected)
+    assert.equal(lines.join().includes('secret'), false)
+  }
+})
