@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { type Claims, parseClaimPath, parseClaimTemplate, readClaim } from '../../src/core/claims.ts'
+
+for (const [text, path] of [
+  ['sub', ['sub']],
+  ['fields.costCentre', ['fields', 'costCentre']],
+  ['groups[0]', ['groups', 0]],
+  ['a[1][2].b', ['a', 1, 2, 'b']],
+  ['"https://id.example.com/claims/fields".groups[0]', ['https://id.example.com/claims/fields', 'groups', 0]],
+  ['a."b c".d', ['a', 'b c', 'd']],
+  ['"say \\"hi\\" \\\\"', ['say "hi" \\']],
+  ['0', ['0']],
+  ['urn:x/y-z_é', ['urn:x/y-z_é']],
+] as const)
+  test(`${text} is a claim path`, () => {
+    assert.deepEqual(parseClaimPath(text), path)
+  })
+
+for (const [text, message] of [
+  ['', /empty/],
+  ['.a', /character 1 /],
+  ['a.', /character 3 /],
+  ['a..b', /character 3 /],
+  ['a.[0]', /character 3 /],
+  ['[0]', /character 1 /],
+  ['a[0]b', /"\." or "\[" expected at character 5 /],
+  ['a[x]', /character 2 /],
+  ['a[12345]', /character 2 /],
+  ['a[0', /character 2 /],
+  ['"a', /character 1 /],
+  ['""', /character 1 /],
+  ['a b', /character 2 /],
+  ['{a}', /character 1 /],
+] as const)
+  test(`${JSON.stringify(text)} is no claim path`, () => {
+    assert.throws(() => parseClaimPath(text), { name: 'SyntaxError', message })
+  })
+
+test('a path leads to own members of objects and to elements of lists, and nowhere else', () => {
+  const claims = JSON.parse('{"a":{"b":[1,{"c":null}],"0":"x"},"s":"text","__proto__":{"own":true}}') as Claims
+  const at = (text: string) => readClaim(claims, parseClaimPath(text))
+
+  assert.equal(at('a.b[0]'), 1)
+  assert.equal(at('a.b[1].c'), null)
+  assert.equal(at('a.0'), 'x')
+  assert.equal(at('__proto__.own'), true)
+  for (const nowhere of [
+    'b',
+    'a.b[2]',
+    'a.b.0',
+    'a.b.length',
+    'a[0]',
+    's.length',
+    's[0]',
+    'a.b[1].c.d',
+    'constructor',
+    'toString',
+  ])
+    assert.equal(at(nowhere), undefined, nowhere)
+  assert.equal(readClaim({}, ['__proto__']), undefined)
+})
+
+for (const [text, template] of [
+  ['{given_name} {family_name}', [['given_name'], ' ', ['family_name']]],
+  ['{ a.b[0] }!', [['a', 'b', 0], '!']],
+  ['no claims', ['no claims']],
+  ['{{x}} {y}', ['{x} ', ['y']]],
+  ['{{{y}}}', ['{', ['y'], '}']],
+  ['{"a}b".c}', [['a}b', 'c']]],
+  ['', []],
+] as const)
+  test(`${JSON.stringify(text)} is a template`, () => {
+    assert.deepEqual(parseClaimTemplate(text), template)
+  })
+
+for (const text of ['{', '{a', 'a}', '{}', '{a b}', '{"a}', '{a}}', '{{a}', '{{{a}}'])
+  test(`${JSON.stringify(text)} is no template`, () => {
+    assert.throws(() => parseClaimTemplate(text), SyntaxError)
+  })
+
+test('what is read back from any names is what was written', () => {
+  const name = fc.string({ minLength: 1 }).filter((text) => !/[\n\r\u2028\u2029]/.test(text))
+  fc.assert(
+    fc.property(fc.array(name, { minLength: 1 }), (names) => {
+      const text = names.map((part) => `"${part.replaceAll(/["\\]/g, '\\$&')}"`).join('.')
+      assert.deepEqual(parseClaimPath(text), names)
+      assert.deepEqual(parseClaimTemplate(`{${text}}`), [names])
+    }),
+  )
+})

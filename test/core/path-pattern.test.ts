@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { matchesPath, parsePathPattern } from '../../src/core/path-pattern.ts'
+
+function matches(pattern: string, path: string): boolean {
+  return matchesPath(parsePathPattern(pattern), path.slice(1).split('/'))
+}
+
+for (const [pattern, matching, others] of [
+  ['/', ['/'], ['/a', '/a/']],
+  ['/*', ['/', '/a', '/a/b/'], []],
+  ['/a', ['/a'], ['/', '/a/', '/ab', '/A', '/a/b']],
+  ['/a/', ['/a/'], ['/a', '/a/b']],
+  ['/public/*', ['/public', '/public/', '/public/a/b'], ['/', '/publicity', '/Public/a', '/x/public/a']],
+  ['/public/**', ['/public', '/public/a/b'], ['/publicity']],
+  ['/*/edit', ['/a/edit'], ['/edit', '/a/b/edit', '/a/edit/']],
+  ['/a/*/c/*', ['/a/b/c', '/a/b/c/d/e'], ['/a/c', '/a/b', '/a//c']],
+] as const)
+  test(`${pattern} matches ${matching.join(' ')} but not ${others.join(' ')}`, () => {
+    for (const path of matching) assert.ok(matches(pattern, path), path)
+    for (const path of others) assert.ok(!matches(pattern, path), path)
+  })
+
+for (const text of [
+  '',
+  'a',
+  '*',
+  '/a?b',
+  '/a#b',
+  '/a\\b',
+  '/%61',
+  '/a;b',
+  '/a b',
+  '/é',
+  '/..',
+  '/a/./b',
+  '//',
+  '/a//b',
+  '/a*',
+  '/*.css',
+  '/**/a',
+  '/a/***',
+])
+  test(`${JSON.stringify(text)} is no pattern`, () => {
+    assert.throws(() => parsePathPattern(text), SyntaxError)
+  })
