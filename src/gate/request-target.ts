@@ -103,7 +103,7 @@ function decodings(segment: string): readonly [string, ...string[]] {
 /** What some upstream would take for `.` or `..`: with parameters, spaces or more dots, in full-width characters. */
 function isDotSegment(text: string): boolean {
   const bare = withoutParameters(text.replace(/[?#].*$/s, '')).trim()
-  if (/[^\0-\x7f]/.test(bare)) return bare.normalize('NFKC').split(/[/\\]/).some(isOnlyDots)
+  if (isBeyondAscii(bare)) return bare.normalize('NFKC').split(/[/\\]/).some(isOnlyDots)
   return isOnlyDots(bare)
 }
 
@@ -111,38 +111,60 @@ function isOnlyDots(text: string): boolean {
   return text.includes('.') && /^[.\s]+$/.test(text)
 }
 
-function asUtf8(bytes: string): string {
-  return /^[\0-\x7f]*$/.test(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8')
+function isBeyondAscii(text: string): boolean {
+  return /[^\0-\x7f]/.test(text)
 }
+
+function asUtf8(bytes: string): string {
+  return isBeyondAscii(bytes) ? Buffer.from(bytes, 'latin1').toString('utf8') : bytes
+}
+
+type Change = (segments: readonly string[]) => readonly string[]
+
+/** What upstreams do to a decoded path, in the order they could do it in. */
+const changes: readonly (readonly Change[])[] = [
+  [dropParameters],
+  [(segments) => endAt('?', segments), (segments) => endAt('#', segments)],
+  [dropParameters],
+  [trimNames, (segments) => trimNames(changeSome(segments, isBeyondAscii, asUtf8))],
+]
 
 function readings(decoded: readonly (readonly [string, ...string[]])[], literal: readonly string[]): string[][] {
   const found = new Map<string, string[]>()
   const deepest = decoded.reduce((most, levels) => Math.max(most, levels.length), 1)
   for (let level = 0; level < deepest; level++) {
-    const whole = decoded.map((levels) => levels[level] ?? levels[levels.length - 1] ?? '')
-    for (const segments of new Set([whole, upTo('?', whole), upTo('#', whole)])) {
-      const bare = segments.map(withoutParameters)
-      for (const reading of [
-        segments,
-        bare,
-        trimmed(segments),
-        trimmed(bare),
-        trimmed(segments.map(asUtf8)),
-        trimmed(bare.map(asUtf8)),
-      ]) {
-        const merged = reading.filter((segment, index) => segment !== '' || index === reading.length - 1)
-        found.set(merged.join('/'), merged)
-      }
+    const forms: Set<readonly string[]> = new Set([decoded.map((levels) => levels[level] ?? levels.at(-1) ?? '')])
+    for (const either of changes) for (const form of [...forms]) for (const change of either) forms.add(change(form))
+    for (const form of forms) {
+      const merged = form.filter((segment, index) => segment !== '' || index === form.length - 1)
+      found.set(merged.join('/'), merged)
     }
   }
   found.delete(literal.join('/'))
   return [...found.values()]
 }
 
-/** The very same segments when the mark is in none of them. */
-function upTo(mark: '?' | '#', segments: readonly string[]): readonly string[] {
+/** The very same list when there is nothing to change, so that a set knows it again. */
+function changeSome(
+  segments: readonly string[],
+  isConcerned: (segment: string) => boolean,
+  change: (segment: string) => string,
+): readonly string[] {
+  return segments.some(isConcerned) ? segments.map(change) : segments
+}
+
+function dropParameters(segments: readonly string[]): readonly string[] {
+  return changeSome(segments, (segment) => segment.includes(';'), withoutParameters)
+}
+
+function endAt(mark: '?' | '#', segments: readonly string[]): readonly string[] {
   const index = segments.findIndex((segment) => segment.includes(mark))
   return index < 0 ? segments : [...segments.slice(0, index), (segments[index] ?? '').split(mark, 1)[0] ?? '']
+}
+
+/** Without spaces around them and dots at their end, as a Windows file system takes names. */
+function trimNames(segments: readonly string[]): readonly string[] {
+  return changeSome(segments, (segment) => /^\s|[.\s]$/.test(segment), trimmed)
 }
 
 function withoutParameters(segment: string): string {
@@ -150,13 +172,10 @@ function withoutParameters(segment: string): string {
   return start < 0 ? segment : segment.slice(0, start)
 }
 
-/** Without spaces around them and dots at their end, as a Windows file system takes names. */
-function trimmed(segments: readonly string[]): string[] {
-  return segments.map((segment) => {
-    let end = segment.length
-    while (end > 0 && /[.\s]/.test(segment.charAt(end - 1))) end -= 1
-    return segment.slice(0, end).trimStart()
-  })
+function trimmed(name: string): string {
+  let end = name.length
+  while (end > 0 && /[.\s]/.test(name.charAt(end - 1))) end -= 1
+  return name.slice(0, end).trimStart()
 }
 
 function refuse(why: string): never {

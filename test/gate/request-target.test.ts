@@ -83,6 +83,7 @@ for (const [raw, readings] of [
   ['/admin%20/x', ['admin /x', 'admin/x']],
   ['/a%3fb/c', ['a?b/c', 'a']],
   ['/a%3bb', ['a;b', 'a']],
+  ['/%3b%3f/b%23', [';?/b#', ';', ';?/b', 'b#', 'b', '']],
 ] as const) {
   test(`${raw} is forwarded as it is, and may also be read as ${readings.join(' or ')}`, () => {
     const target = canonicalTarget(raw)
