@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { basename, dirname, join, posix } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const src = join(dirname(fileURLToPath(import.meta.url)), '..', 'src')
+const isCode = (path: string) => /\.[cm]?[jt]sx?$/.test(path)
+
+interface Row {
+  readonly rooms: readonly string[]
+  readonly packages: readonly string[]
+}
+
+/** The rows of the nth table of a Markdown text, without its head. */
+function tableOf(markdown: string, nth: number): string[][] {
+  const tables: string[][][] = []
+  let isInside = false
+  for (const line of markdown.split('\n')) {
+    if (!line.startsWith('|')) isInside = false
+    else {
+      const cells = line.split('|').slice(1, -1)
+      if (!isInside) tables.push([])
+      isInside = true
+      tables.at(-1)?.push(cells.map((cell) => cell.trim()))
+    }
+  }
+  return tables[nth]?.slice(2) ?? []
+}
+
+/** Room → what it may use. */
+function readMap(markdown: string): Map<string, Row> {
+  const listOf = (cell = '') => (cell === '—' ? [] : cell.split(',').map((name) => name.trim()))
+  return new Map(
+    tableOf(markdown, 1).map(([room = '', rooms, packages]) => [
+      room,
+      { rooms: listOf(rooms), packages: listOf(packages) },
+    ]),
+  )
+}
+
+/**
+ * What a source imports, of whichever kind: `import`, `export … from`, `import()`, `import('…').Type`, `require()`. `undefined`
+ * stands for an import whose module is computed.
+ */
+function importsOf(source: string): (string | undefined)[] {
+  const { skeleton, texts } = skeletonOf(source)
+  const found: (string | undefined)[] = []
+  for (const [, index] of skeleton.matchAll(/(?<![\w$.])(?:from|import|(?:import|require)\s*\()\s*"(\d+)"/g))
+    found.push(texts[Number(index)])
+  for (const _ of skeleton.matchAll(/(?<![\w$.])(?:import|require)\s*\((?!\s*"\d+"\s*[,)])/g)) found.push(undefined)
+  return found
+}
+
+/** Code without comments and regular expressions, and with the number of each text in place of it. */
+function skeletonOf(source: string): { skeleton: string; texts: string[] } {
+  const texts: string[] = []
+  const keep = (text: string) => `"${texts.push(text) - 1}"`
+  const token =
+    /\/\/[^\n]*|\/\*[^]*?\*\/|'(?:[^'\\\n]|\\[^])*'|"(?:[^"\\\n]|\\[^])*"|`|\/(?![/*])(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*|[^]/y
+  const depths: number[] = []
+  let skeleton = ''
+  let braces = 0
+  let at = 0
+
+  /** The text of a template up to its end or to the next `${`. */
+  const template = () => {
+    const part = /(?:[^`\\$]|\\[^]|\$(?!\{))*(`|\$\{|$)/y
+    part.lastIndex = at
+    const [whole = '', end = ''] = part.exec(source) ?? []
+    at += whole.length
+    if (end === '${') {
+      depths.push(braces)
+      skeleton += '"" + ('
+    } else skeleton += keep(whole.slice(0, whole.length - end.length))
+  }
+
+  while (at < source.length) {
+    token.lastIndex = at
+    let [text = ''] = token.exec(source) ?? []
+    const isComment = text.startsWith('//') || text.startsWith('/*')
+    const isPattern = text.length > 1 && text.startsWith('/') && !isComment
+    // After a value a slash divides.
+    if (
+      isPattern &&
+      /[\w$)\]"]\s*$/.test(skeleton) &&
+      !/\b(?:return|typeof|case|in|of|void|yield|await)\s*$/.test(skeleton)
+    )
+      text = '/'
+    at += text.length
+    if (isComment) skeleton += ' '
+    else if (text.length > 1 && text.startsWith('/')) skeleton += '/./'
+    else if (text.startsWith("'") || text.startsWith('"')) skeleton += keep(text.slice(1, -1))
+    else if (text === '`') template()
+    else if (text === '}' && depths.at(-1) === braces) {
+      depths.pop()
+      skeleton += ') + '
+      template()
+    } else {
+      if (text === '{') braces += 1
+      if (text === '}') braces -= 1
+      skeleton += text
+    }
+  }
+  return { skeleton, texts }
+}
+
+/** What is wrong with one source; `file` is its path below src/. */
+function violations(file: string, source: string, map: ReadonlyMap<string, Row>): string[] {
+  if (file === 'main.ts') return []
+  const [room = ''] = file.split('/')
+  if (room === file) return [`${file}: only main.ts lies directly in src/`]
+  const row = map.get(room)
+  if (row === undefined) return [`${file}: "${room}" has no row in src/README.md`]
+  return importsOf(source).flatMap((specifier) => {
+    if (specifier === undefined) return [`${file}: an import does not name its module`]
+    if (!specifier.startsWith('.')) {
+      const isAllowed = row.packages.includes(specifier) || row.packages.includes(packageOf(specifier))
+      return isAllowed ? [] : [`${file}: "${room}" may not use "${packageOf(specifier)}"`]
+    }
+    const path = posix.join(posix.dirname(file), specifier)
+    if (path.startsWith('..')) return [`${file}: "${specifier}" lies outside of src/`]
+    const entered = path.includes('/') ? path.slice(0, path.indexOf('/')) : path
+    return entered === room || row.rooms.includes(entered) ? [] : [`${file}: "${room}" may not enter "${entered}"`]
+  })
+}
+
+/** `undici/x` → `undici`, `@fastify/x/y` → `@fastify/x`. */
+function packageOf(specifier: string): string {
+  return specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/')
+}
+
+const readme = readFileSync(join(src, 'README.md'), 'utf8')
+const map = readMap(readme)
+
+test('the map describes each room once, from the ground up', () => {
+  const rooms = [...map.keys()]
+
+  assert.ok(rooms.length > 10)
+  assert.deepEqual(
+    tableOf(readme, 0).map(([room]) => room),
+    rooms,
+  )
+  for (const [index, [room, { rooms: used }]] of [...map].entries())
+    for (const name of used)
+      assert.ok(rooms.slice(0, index).includes(name), `"${room}" uses "${name}", which is not below it`)
+})
+
+test('each source keeps to its room', () => {
+  const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).map((path) => path.replaceAll('\\', '/'))
+
+  const found = files.filter(isCode).flatMap((file) => violations(file, readFileSync(join(src, file), 'utf8'), map))
+
+  assert.deepEqual(found, [])
+})
+
+test('each relative import leads to a file', () => {
+  for (const file of readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(isCode))
+    for (const specifier of importsOf(readFileSync(join(src, file), 'utf8')))
+      if (specifier?.startsWith('.'))
+        assert.ok(existsSync(join(src, dirname(file), specifier)), `${file}: ${specifier}`)
+})
+
+const planted = readMap(`
+| room | what |
+| --- | --- |
+| core | words |
+
+| room     | may use rooms  | may use packages          |
+| -------- | -------------- | ------------------------- |
+| core     | —              | node:timers/promises      |
+| provider | core           | undici, @scope/one        |
+| session  | core, provider | node:fs                   |
+`)
+
+for (const [file, source, found] of [
+  ['provider/p.ts', "import { a } from '../session/s.ts'", ['"provider" may not enter "session"']],
+  ['provider/p.ts', "import type { A } from '../session/s.ts'", ['"provider" may not enter "session"']],
+  ['provider/p.ts', "export * from '../session/s.ts'", ['"provider" may not enter "session"']],
+  ['provider/p.ts', "export { a,\n  type B,\n} from\n  '../session/s.ts'", ['"provider" may not enter "session"']],
+  ['provider/p.ts', "import '../session/s.ts'", ['"provider" may not enter "session"']],
+  ['provider/p.ts', "const s = await import( '../session/s.ts' )", ['"provider" may not enter "session"']],
+  ['provider/p.ts', 'const s = await import(`../session/s.ts`)', ['"provider" may not enter "session"']],
+  ['provider/p.ts', "let a: import('../session/s.ts').A", ['"provider" may not enter "session"']],
+  ['provider/p.ts', 'const s = `${await import("../session/s.ts")}`', ['"provider" may not enter "session"']],
+  ['provider/p.ts', "const q = /['\"`]/\nimport '../session/s.ts'", ['"provider" may not enter "session"']],
+  [
+    'provider/p.ts',
+    "const q = a / 2 // it's\nimport '../session/s.ts' /* ' */",
+    ['"provider" may not enter "session"'],
+  ],
+  ['provider/deep/p.ts', "import '../../session/s.ts'", ['"provider" may not enter "session"']],
+  ['provider/p.ts', "import '../main.ts'", ['"provider" may not enter "main.ts"']],
+  ['provider/p.ts', "import '../../test/x.ts'", ['"../../test/x.ts" lies outside of src/']],
+  ['provider/p.ts', 'import(name); require(name)', Array(2).fill('an import does not name its module')],
+  ['provider/p.ts', 'import("../core/" + name)', ['an import does not name its module']],
+  ['provider/p.ts', 'import(`../core/${name}`)', ['an import does not name its module']],
+  ['provider/p.ts', "import fs from 'node:fs/promises'", ['"provider" may not use "node:fs"']],
+  ['provider/p.ts', "import fs = require('fs')", ['"provider" may not use "fs"']],
+  ['provider/p.ts', "import type { A } from '@scope/two/a'", ['"provider" may not use "@scope/two"']],
+  [
+    'core/c.ts',
+    "import 'node:timers'; import 'undici'",
+    ['"core" may not use "node:timers"', '"core" may not use "undici"'],
+  ],
+  ['attic/a.ts', '', ['"attic" has no row in src/README.md']],
+  ['helpers.ts', '', ['only main.ts lies directly in src/']],
+  ['session/s.ts', "import '../provider/p.ts'; import '../core/c.ts'; import './t.ts'; import 'node:fs/promises'", []],
+  ['provider/p.ts', "import { Pool } from 'undici'; import 'undici/x'; import '@scope/one/y'", []],
+  ['core/c.ts', "import { setTimeout } from 'node:timers/promises'", []],
+  ['core/c.ts', "// import 'undici'\n/* import 'undici' */ const a = \"import 'undici'\" + `import 'undici'`", []],
+  ['core/c.ts', "Array.from('undici'); x.import('undici'); const url = import.meta.url; f({ from: 'undici' })", []],
+  ['core/c.ts', "const r = /import 'undici'/.test(a) ? `${`import('x')` + { a: '}' }.a}` : 1", []],
+  ['main.ts', "import './session/s.ts'", []],
+] as [string, string, string[]][])
+  test(`a planted import is ${found.length > 0 ? 'found' : 'left alone'}: ${basename(file)}: ${source.replaceAll('\n', ' ')}`, () => {
+    assert.deepEqual(
+      violations(file, source, planted),
+      found.map((what) => `${file}: ${what}`),
+    )
+  })
