@@ -29,6 +29,8 @@ export type LogoutDelivery =
 export interface DemoProvider {
   /** As it stands in the tokens: without a slash at the end. */
   readonly issuer: string
+  /** Where it listens; another place than the issuer when something stands before it. */
+  readonly address: URL
   sessions(): readonly DemoSession[]
   /** Ends a session as an administrator does: its tokens stop working, then a logout token is delivered. */
   endSession(sid: string): Promise<LogoutDelivery>
@@ -53,6 +55,7 @@ export async function startDemoProvider(options: DemoProviderOptions): Promise<D
     answer = provider.answer
     return {
       issuer: provider.issuer,
+      address,
       sessions: () => provider.sessions(),
       endSession: (sid) => provider.endSession(sid),
       expireSession: (sid) => provider.expireSession(sid),

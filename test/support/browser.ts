@@ -1,0 +1,110 @@
+import { request } from 'undici'
+
+/** A navigation, as a browser announces it. */
+export const navigation = {
+  accept: 'text/html,application/xhtml+xml,*/*;q=0.8',
+  'sec-fetch-mode': 'navigate',
+  'sec-fetch-dest': 'document',
+  'sec-fetch-site': 'none',
+}
+
+export interface Visit {
+  readonly url: string
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: string
+}
+
+export interface VisitOptions {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+interface Cookie {
+  readonly value: string
+  readonly path: string
+}
+
+/** A person's browser as far as HTTP shows: keeps cookies by host and path (not by port: RFC 6265 §8.5), follows redirects. */
+export class Browser {
+  readonly cookies = new Map<string, Cookie>()
+  readonly #person: string
+
+  constructor(person: string) {
+    this.#person = person
+  }
+
+  /** One request, no redirect followed. */
+  async send(url: string, { method = 'GET', headers = {}, body }: VisitOptions = {}): Promise<Visit> {
+    const { pathname } = new URL(url)
+    const cookie = [...this.cookies]
+      .filter(([, { path }]) => pathname.startsWith(path))
+      .map(([name, { value }]) => `${name}=${value}`)
+    const answer = await request(url, {
+      method: method as 'GET',
+      headers: { ...navigation, ...(cookie.length > 0 ? { cookie: cookie.join('; ') } : {}), ...headers },
+      body: body ?? null,
+    })
+    for (const line of [answer.headers['set-cookie'] ?? []].flat()) this.#keep(line)
+    return { url, status: answer.statusCode, headers: answer.headers, body: await answer.body.text() }
+  }
+
+  /** A page load: redirects are followed, and whom to sign in as is answered when the provider asks. */
+  async get(url: string, options: VisitOptions = {}): Promise<Visit> {
+    let visit = await this.send(url, options)
+    for (let hops = 0; hops < 20; hops += 1) {
+      const { location } = visit.headers
+      if (typeof location === 'string')
+        visit = await this.send(new URL(location, visit.url).href, { headers: { 'sec-fetch-site': 'cross-site' } })
+      else if (/\/sign-in\/[\w-]+$/.test(new URL(visit.url).pathname) && visit.status === 200)
+        visit = await this.#choose(visit.url)
+      else return visit
+    }
+    throw new Error(`redirects without an end at ${visit.url}`)
+  }
+
+  /** Like `get`, but stops before a request to `path`; answers the URL it would have gone to. */
+  async until(url: string, path: string): Promise<string> {
+    let visit = await this.send(url)
+    for (let hops = 0; hops < 20; hops += 1) {
+      const { location } = visit.headers
+      const next = typeof location === 'string' ? new URL(location, visit.url) : undefined
+      if (next?.pathname === path) return next.href
+      visit = next === undefined ? await this.#choose(visit.url) : await this.send(next.href)
+    }
+    throw new Error(`never came to ${path}; the last page was ${visit.url}`)
+  }
+
+  /** A request of a script on a page. */
+  fetch(url: string, options: VisitOptions = {}): Promise<Visit> {
+    const headers = {
+      accept: '*/*',
+      'sec-fetch-mode': 'cors',
+      'sec-fetch-dest': 'empty',
+      'sec-fetch-site': 'same-origin',
+      ...options.headers,
+    }
+    return this.send(url, { ...options, headers })
+  }
+
+  /** The `Cookie` header for a request to the gateway. */
+  get cookieHeader(): string {
+    return [...this.cookies]
+      .filter(([, { path }]) => path === '/')
+      .map(([name, { value }]) => `${name}=${value}`)
+      .join('; ')
+  }
+
+  #choose(url: string): Promise<Visit> {
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+    return this.send(url, { method: 'POST', headers, body: new URLSearchParams({ person: this.#person }).toString() })
+  }
+
+  #keep(line: string): void {
+    const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+    const path = /; *path=([^;]+)/i.exec(line)?.[1] ?? '/'
+    if (value === '' || /max-age=0/i.test(line)) this.cookies.delete(name)
+    else this.cookies.set(name, { value, path })
+  }
+}

@@ -1,0 +1,200 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { formatDiagnostics } from '../../src/config/diagnostics.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { startDemoUpstream } from '../../src/demo/upstream.ts'
+import type { Log, LogFields } from '../../src/observe/log.ts'
+import { startGateway, type Gateway } from '../../src/server/gateway.ts'
+import { Browser } from './browser.ts'
+import { startProvider, type TestProvider } from './provider.ts'
+import { startRedis, type RedisServer } from './redis.ts'
+
+export interface LogLine {
+  readonly level: string
+  readonly message: string
+  readonly fields: LogFields
+}
+
+/** One replica of the gateway. */
+export interface Replica {
+  readonly gateway: Gateway
+  /** Its own address; all replicas share the one `external_url`. */
+  readonly url: string
+  readonly log: LogLine[]
+  stop(): Promise<void>
+}
+
+export interface World {
+  readonly provider: TestProvider
+  readonly redis: RedisServer | undefined
+  readonly replicas: readonly Replica[]
+  /** The first replica's address, which is the `external_url`. */
+  readonly url: string
+  /** The application's address, without a gateway before it. */
+  readonly upstream: URL
+  /** Moves the clock of all replicas; milliseconds that are added to the real time. */
+  moveClock(ms: number): void
+  browser(person?: string): Browser
+  startReplica(options?: { readonly port?: number }): Promise<Replica>
+  /** Posts a form to the back-channel logout receiver. */
+  postLogoutToken(form: Readonly<Record<string, string>> | string, at?: Replica): Promise<Response>
+}
+
+export interface WorldOptions {
+  readonly store?: 'memory' | 'redis'
+  readonly replicas?: number
+  readonly providerStartsDown?: boolean
+  /** Replaces the demo application. */
+  readonly upstream?: URL
+  /** YAML below `session:`, indented by two. */
+  readonly session?: string
+  /** YAML below `provider:`, indented by two. */
+  readonly providerSettings?: string
+  /** YAML of the one upstream, indented by four. */
+  readonly upstreamSettings?: string
+  /** YAML at the top level. */
+  readonly settings?: string
+}
+
+const secrets = { CLIENT_SECRET: 'correct horse battery staple', SESSION_KEY: Buffer.alloc(32, 7).toString('base64') }
+
+/** A provider, an application, and gateways between them: real sockets, real processes, one moving clock. */
+export async function startWorld(t: TestContext, options: WorldOptions = {}): Promise<World> {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const redis = options.store === 'redis' ? await startRedis(t) : undefined
+  const provider = await startProvider(t, {
+    client_id: 'orders',
+    client_secret: secrets.CLIENT_SECRET,
+    redirect_uris: [`${url}/.gatehouse/callback`],
+    post_logout_redirect_uris: [`${url}/.gatehouse/signed-out`],
+    backchannel_logout_uri: `${url}/.gatehouse/backchannel-logout`,
+    startDown: options.providerStartsDown ?? false,
+  })
+  const upstream = options.upstream ?? (await startUpstream(t))
+  let moved = 0
+  const clock = { now: () => Date.now() + moved }
+  const replicas: Replica[] = []
+
+  const startReplica = async ({ port = 0 }: { readonly port?: number } = {}): Promise<Replica> => {
+    const config = configure(t, yamlOf({ url, port, redis, provider, upstream, options }))
+    const log: LogLine[] = []
+    const gateway = await startGateway(config, { log: recordingLog(log), clock })
+    let stopped: Promise<void> | undefined
+    const replica = {
+      gateway,
+      log,
+      url: `http://127.0.0.1:${gateway.address.port}`,
+      stop: () => (stopped ??= gateway.close()),
+    }
+    t.after(() => replica.stop())
+    replicas.push(replica)
+    return replica
+  }
+  await startReplica({ port })
+  for (let more = 1; more < (options.replicas ?? 1); more += 1) await startReplica()
+
+  return {
+    provider,
+    redis,
+    replicas,
+    url,
+    upstream,
+    moveClock: (ms) => void (moved += ms),
+    browser: (person = 'jane') => new Browser(person),
+    startReplica,
+    postLogoutToken: (form, at = replicas[0] as Replica) =>
+      fetch(`${at.url}/.gatehouse/backchannel-logout`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body: typeof form === 'string' ? form : new URLSearchParams(form).toString(),
+      }),
+  }
+}
+
+async function startUpstream(t: TestContext): Promise<URL> {
+  const { url, close } = await startDemoUpstream({ host: '127.0.0.1', port: 0 })
+  t.after(() => close())
+  return url
+}
+
+interface YamlParts {
+  readonly url: string
+  readonly port: number
+  readonly redis: RedisServer | undefined
+  readonly provider: TestProvider
+  readonly upstream: URL
+  readonly options: WorldOptions
+}
+
+function yamlOf({ url, port, redis, provider, upstream, options }: YamlParts): string {
+  return `version: 1
+listen: 127.0.0.1:${port}
+external_url: ${url}
+shutdown: { drain_timeout: 500ms }
+${options.settings ?? ''}
+provider:
+  issuer: ${provider.issuer}
+  client_id: orders
+  client_secret: { env: CLIENT_SECRET }
+  claims: { fields: https://id.example.com/claims/fields }
+  ${options.providerSettings ?? ''}
+session:
+  keys: [{ env: SESSION_KEY }]
+  store: ${redis === undefined ? 'memory' : `{ redis: { url: "${redis.url}" } }`}
+  ${options.session ?? ''}
+upstreams:
+  orders:
+    url: ${upstream.origin}
+    headers:
+      X-Remote-User: sub
+      X-Name: "{given_name} {family_name}"
+      X-Email: email
+      X-Cost-Centre: fields.costCentre
+      X-Groups: { claim: fields.groups, join: ",", encode: percent }
+    ${
+      options.upstreamSettings ??
+      `rules:
+      - { path: /static/*, access: public }
+      - { path: /api/*, unauthenticated: 401 }
+      - { path: /admin/*, require: { claim: fields.groups, any_of: [admins] } }
+    logout: { paths: [/logout], cookies: [JSESSIONID] }`
+    }
+`
+}
+
+function configure(t: TestContext, yaml: string) {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-world-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const file = join(folder, 'gateway.yaml')
+  writeFileSync(file, yaml)
+  const loaded = loadConfig(file, secrets)
+  if (!loaded.ok) throw new Error(`${formatDiagnostics(loaded.diagnostics)}\n${yaml}`)
+  return loaded.config
+}
+
+function recordingLog(lines: LogLine[]): Log {
+  const write =
+    (level: string) =>
+    (message: string, fields: LogFields = {}) =>
+      void lines.push({ level, message, fields })
+  return {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    announce: write('info'),
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
