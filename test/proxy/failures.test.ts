@@ -147,7 +147,7 @@ test('HTTP/1.0 sees a reset when an answer breaks off, for a clean end would loo
 
 test('an upstream that never answers is a 504, and its connection is given up', async (t) => {
   let closed: Promise<unknown> | undefined
-  const upstream = await rawUpstream(t, (socket) => (closed = once(socket, 'close')))
+  const upstream = await rawUpstream(t, (socket) => (closed = new Promise((resolve) => socket.once('close', resolve))))
   const { origin } = await startGateway(t, upstream, { upstream: { responseTimeoutMs: 100 } })
 
   const { status, body } = await fetchWhole(origin, { method: 'POST', body: 'x' })
@@ -179,7 +179,10 @@ test('a pause longer than the idle timeout breaks the answer off', async (t) => 
 
 test('a client that pauses its request is a 408 and the connection closes', async (t) => {
   let cancelled: Promise<unknown> | undefined
-  const upstream = await rawUpstream(t, (socket) => (cancelled = once(socket, 'close')))
+  const upstream = await rawUpstream(
+    t,
+    (socket) => (cancelled = new Promise((resolve) => socket.once('close', resolve))),
+  )
   const { port } = await startGateway(t, upstream, { bodyIdleTimeoutMs: 100, upstream: { responseTimeoutMs: 50 } })
   const client = new RawClient(t, port).send('POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n12345')
 
@@ -197,7 +200,7 @@ test('a client that goes away cancels the upstream request at once', async (t) =
     let closed: Promise<unknown> | undefined
     const arrival = new Promise<void>((resolve) => (arrived = resolve))
     const upstream = await rawUpstream(t, (socket) => {
-      closed = once(socket, 'close')
+      closed = new Promise((resolve) => socket.once('close', resolve))
       socket.write(answer)
       arrived()
     })
@@ -217,7 +220,7 @@ test('a client that goes away in the middle of its request cancels it', async (t
   let arrived = (): void => {}
   const arrival = new Promise<void>((resolve) => (arrived = resolve))
   const upstream = await rawUpstream(t, (socket) => {
-    closed = once(socket, 'close')
+    closed = new Promise((resolve) => socket.once('close', resolve))
     arrived()
   })
   const { port, live } = await startGateway(t, upstream)
