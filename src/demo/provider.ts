@@ -34,6 +34,8 @@ export interface DemoProvider {
   sessions(): readonly DemoSession[]
   /** Ends a session as an administrator does: its tokens stop working, then a logout token is delivered. */
   endSession(sid: string): Promise<LogoutDelivery>
+  /** A logout token that is delivered to nobody. */
+  logoutToken(about: { readonly sub: string; readonly sid: string }): Promise<string>
   /** Ends a session as its expiry does: its tokens stop working, and nobody is told. False: there was none. */
   expireSession(sid: string): boolean
   close(): Promise<void>
@@ -59,6 +61,7 @@ export async function startDemoProvider(options: DemoProviderOptions): Promise<D
       sessions: () => provider.sessions(),
       endSession: (sid) => provider.endSession(sid),
       expireSession: (sid) => provider.expireSession(sid),
+      logoutToken: ({ sub, sid }) => provider.logoutToken(sub, sid),
       close: () => close(server),
     }
   } catch (error) {
@@ -174,7 +177,7 @@ class RunningProvider {
 
   /** OIDC Back-Channel Logout 1.0 §2.5 */
   async #deliverLogoutToken({ sub, sid }: DemoSession): Promise<LogoutDelivery> {
-    const logout_token = await this.#logoutToken(sub, sid)
+    const logout_token = await this.logoutToken(sub, sid)
     try {
       const answered = await fetch(this.#options.backchannel_logout_uri, {
         method: 'POST',
@@ -191,7 +194,7 @@ class RunningProvider {
   }
 
   /** OIDC Back-Channel Logout 1.0 §2.4; `iss`, `aud`, `iat`, `exp` and `typ` are set where it is signed. */
-  async #logoutToken(sub: string, sid: string): Promise<string> {
+  async logoutToken(sub: string, sid: string): Promise<string> {
     const client = await this.#client()
     const token = new this.#oidc.IdToken({}, { client })
     token.set('sub', sub)

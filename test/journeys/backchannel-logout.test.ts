@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openEventStream, openWebSocket } from '../support/streams.ts'
+import { startWorld, type Replica } from '../support/world.ts'
+
+for (const store of ['memory', 'redis'] as const) {
+  test(`a back-channel logout ends the session on its very next request (${store})`, async (t) => {
+    const world = await startWorld(t, { store })
+    const jane = world.browser()
+    assert.equal((await jane.get(`${world.url}/echo`)).status, 200)
+    const [session] = world.provider.sessions()
+
+    const delivery = await world.provider.endSession(session?.sid ?? '')
+
+    assert.deepEqual(delivery, { kind: 'answered', status: 200 })
+    assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
+    assert.ok(!jane.cookies.has('gatehouse'), 'the cookie of an ended session is expired when it is next seen')
+  })
+}
+
+test('a logout token sent to one replica is obeyed by the very next request at the other', async (t) => {
+  const world = await startWorld(t, { store: 'redis', replicas: 2 })
+  const [first, second] = world.replicas as [Replica, Replica]
+
+  for (let round = 0; round < 25; round += 1) {
+    const jane = world.browser()
+    await jane.get(`${first.url}/echo`)
+    assert.equal((await jane.fetch(`${second.url}/echo`)).status, 200)
+    const [session] = world.provider.sessions()
+
+    await world.provider.endSession(session?.sid ?? '')
+
+    assert.equal((await jane.fetch(`${second.url}/echo`)).status, 401, `round ${round}`)
+  }
+})
+
+test('of two browsers of one person only the one whose sid was ended is signed out', async (t) => {
+  const world = await startWorld(t, { store: 'redis' })
+  const [laptop, phone] = [world.browser('jane'), world.browser('jane')]
+  await laptop.get(`${world.url}/echo`)
+  const [ofLaptop] = world.provider.sessions()
+  await phone.get(`${world.url}/echo`)
+
+  await world.provider.endSession(ofLaptop?.sid ?? '')
+
+  assert.equal((await laptop.fetch(`${world.url}/echo`)).status, 401)
+  assert.equal((await phone.fetch(`${world.url}/echo`)).status, 200)
+})
+
+test('a logout token for a sid that was never seen here is answered with 200', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const logout_token = await world.provider.logoutToken({ sid: 'never-seen-here', sub: 'jane' })
+
+  const answer = await world.postLogoutToken({ logout_token })
+
+  assert.equal(answer.status, 200)
+  assert.equal(answer.headers.get('cache-control'), 'no-store')
+  assert.equal(
+    (await jane.fetch(`${world.url}/echo`)).status,
+    200,
+    'whoever has another sid stays, though the sub is theirs',
+  )
+})
+
+test('a callback that comes after the logout token of its own sid makes no session', async (t) => {
+  const world = await startWorld(t, { store: 'redis' })
+  const jane = world.browser()
+  const callback = await jane.until(`${world.url}/echo`, '/.gatehouse/callback')
+  // The provider ends the session after userinfo has been read: the callback is at its last step.
+  let release = () => {}
+  const atUserinfo = new Promise<void>((resolve) => {
+    world.provider.fault('/oauth/userinfo', (_req, _res, pass) => {
+      release = pass
+      resolve()
+    })
+  })
+  const coming = jane.send(callback)
+  await atUserinfo
+  const [session] = world.provider.sessions()
+  const logout_token = await world.provider.logoutToken({ sid: session?.sid ?? '', sub: 'jane' })
+
+  assert.equal((await world.postLogoutToken({ logout_token })).status, 200)
+  release()
+
+  assert.equal((await coming).status, 403)
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
+})
+
+test('a WebSocket and an event stream are cut within a second of the logout token, on every replica', async (t) => {
+  const world = await startWorld(t, { store: 'redis', replicas: 2 })
+  const [first, second] = world.replicas as [Replica, Replica]
+  const [jane, samir] = [world.browser('jane'), world.browser('samir')]
+  await jane.get(`${first.url}/echo`)
+  const [session] = world.provider.sessions()
+  await samir.get(`${first.url}/echo`)
+  const streams = [
+    await openWebSocket(t, `${first.url}/ws`, jane.cookieHeader),
+    await openEventStream(t, `${first.url}/events`, jane.cookieHeader),
+    await openWebSocket(t, `${second.url}/ws`, jane.cookieHeader),
+    await openEventStream(t, `${second.url}/events`, jane.cookieHeader),
+  ]
+  const ofSamir = await openEventStream(t, `${second.url}/events`, samir.cookieHeader)
+
+  const at = performance.now()
+  await world.provider.endSession(session?.sid ?? '')
+
+  for (const { ended } of streams) assert.ok((await ended) - at < 1000)
+  const stillOpen = Symbol('still open')
+  assert.equal(
+    await Promise.race([ofSamir.ended, new Promise((resolve) => setImmediate(resolve, stillOpen))]),
+    stillOpen,
+  )
+})
+
+for (const [why, form, error] of [
+  ['there is no logout_token', {}, 400],
+  ['logout_token is empty', { logout_token: '' }, 400],
+  ['it is not a JWT', { logout_token: 'x.y.z' }, 400],
+] as const) {
+  test(`the receiver answers ${error} when ${why}`, async (t) => {
+    const world = await startWorld(t)
+
+    const answer = await world.postLogoutToken(form)
+
+    assert.equal(answer.status, error)
+    assert.equal(answer.headers.get('cache-control'), 'no-store')
+  })
+}
+
+test('the receiver answers 503 while Redis is away, so that the provider tries again', async (t) => {
+  const world = await startWorld(t, { store: 'redis' })
+  await world.browser().get(`${world.url}/echo`)
+  const [session] = world.provider.sessions()
+  const logout_token = await world.provider.logoutToken({ sid: session?.sid ?? '', sub: 'jane' })
+  await world.redis?.kill()
+
+  assert.equal((await world.postLogoutToken({ logout_token })).status, 503)
+})

@@ -1,0 +1,34 @@
+import { once } from 'node:events'
+import { request } from 'node:http'
+import type { TestContext } from 'node:test'
+import WebSocket from 'ws'
+
+/** Something that stays open until the other side ends it. */
+export interface OpenStream {
+  /** Resolves when it ends, to the time of that (`performance.now()`). */
+  readonly ended: Promise<number>
+}
+
+/** A WebSocket to the application that has received something already. */
+export async function openWebSocket(t: TestContext, url: string, cookie: string): Promise<OpenStream> {
+  const socket = new WebSocket(url.replace(/^http/, 'ws'), { headers: { cookie } })
+  t.after(() => socket.terminate())
+  const ended = new Promise<number>((resolve) => socket.once('close', () => resolve(performance.now())))
+  socket.on('error', () => {})
+  await once(socket, 'message')
+  return { ended }
+}
+
+/** An event stream that has received something already. */
+export async function openEventStream(t: TestContext, url: string, cookie: string): Promise<OpenStream> {
+  const sent = request(url, { headers: { cookie, accept: 'text/event-stream' } })
+  t.after(() => sent.destroy())
+  sent.on('error', () => {})
+  sent.end()
+  const [answer] = await once(sent, 'response')
+  if (answer.statusCode !== 200) throw new Error(`the event stream was answered with ${answer.statusCode}`)
+  const ended = new Promise<number>((resolve) => answer.once('close', () => resolve(performance.now())))
+  answer.on('error', () => {})
+  await once(answer, 'data')
+  return { ended }
+}
