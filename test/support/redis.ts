@@ -1,0 +1,109 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** A test context, or anything else that knows when it is over: `{ after }` of node:test stands for a whole file. */
+interface Scope {
+  after(over: () => unknown): void
+}
+
+export interface RedisOptions {
+  readonly password?: string
+  /** Further arguments of `redis-server`, an ACL user or TLS for example. */
+  readonly args?: readonly string[]
+  /** Tried in place of a free one. */
+  readonly port?: number
+}
+
+export interface RedisServer {
+  readonly url: string
+  readonly port: number
+  /** Dies at once, as in a crash. */
+  kill(): Promise<void>
+  /** Hangs: connections stay open and nothing is answered. */
+  freeze(): void
+  resume(): void
+  /** Starts empty, on the same port. */
+  restart(): Promise<void>
+}
+
+const running = new Set<ChildProcess>()
+process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')))
+
+/** A Redis of one's own, empty, without persistence, killed when the test is over. */
+export async function startRedis(scope: Scope, options: RedisOptions = {}): Promise<RedisServer> {
+  const dir = mkdtempSync(join(tmpdir(), 'gatehouse-redis-'))
+  const port = options.port ?? (await freePort())
+  let child = await launch(port, dir, options)
+  const kill = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const exited = once(child, 'exit')
+    child.kill('SIGKILL')
+    await exited
+  }
+  scope.after(async () => {
+    await kill()
+    rmSync(dir, { recursive: true, force: true })
+  })
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    port,
+    kill,
+    freeze: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
+    restart: async () => {
+      await kill()
+      child = await launch(port, dir, options)
+    },
+  }
+}
+
+/** A port nobody listens on at the moment. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+async function launch(port: number, dir: string, options: RedisOptions): Promise<ChildProcess> {
+  const password = options.password === undefined ? [] : ['--requirepass', options.password]
+  const fixed = ['--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--appendonly', 'no']
+  const child = spawn('redis-server', [...fixed, ...password, ...(options.args ?? [])], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  child.stdout.on('data', (chunk) => (output += chunk))
+  child.stderr.on('data', (chunk) => (output += chunk))
+  running.add(child)
+  child.once('exit', () => running.delete(child))
+  const startedAt = Date.now()
+  while (!(await answers(port))) {
+    if (child.exitCode !== null) throw new Error(`redis-server did not start: ${output}`)
+    if (Date.now() - startedAt > 10_000) throw new Error(`redis-server did not answer within 10 s: ${output}`)
+  }
+  return child
+}
+
+/** Whether a server on this port answers, be it with a refusal. */
+async function answers(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    socket.write('PING\r\n')
+    const [answer] = (await once(socket, 'data', { signal: AbortSignal.timeout(1_000) })) as [Buffer]
+    return /^[+-](PONG|NOAUTH)/.test(answer.toString())
+  } catch {
+    // Not yet: give the server's process its turn before the next attempt.
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    return false
+  } finally {
+    socket.destroy()
+  }
+}
