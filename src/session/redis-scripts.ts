@@ -1,0 +1,147 @@
+/**
+ * What Redis does in one step. Every script touches keys of one slot only, and each of them is in KEYS, so that a Cluster can
+ * run it. Times are Redis' own: a gateway says how long, never until when. A tombstone is the one exception: its value is
+ * compared with the time at which a gateway began a sign-in, so it is a gateway's time too.
+ */
+
+const now = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)`
+
+/** Members of an index are scored by their absolute expiry, and the index lives as long as the longest of them. */
+const index = `
+local function prune(index)
+  redis.call('ZREMRANGEBYSCORE', index, '-inf', now)
+end
+local function add(index, member, expires_at)
+  redis.call('ZADD', index, expires_at, member)
+  prune(index)
+  local last = redis.call('ZREVRANGE', index, 0, 0, 'WITHSCORES')
+  if last[2] then redis.call('PEXPIREAT', index, last[2]) end
+end`
+
+/**
+ * A new session's first step, in the slot of its (iss, sub): refuses it when the sub was ended since it began, or else enters
+ * it in the index. From here on an order to end the sub knows of it.
+ */
+const enterSub = `
+${now}${index}
+local session, remaining, begun_at = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local ended_at = redis.call('GET', KEYS[2])
+if ended_at and begun_at <= tonumber(ended_at) then return 0 end
+add(KEYS[1], session, now + remaining)
+return 1`
+
+/**
+ * Its second step, in the slot of its (iss, sid): refuses it when the sid, or between the steps the session itself, was ended;
+ * or else stores and indexes it.
+ */
+const create = `
+${now}${index}
+local hash, sealed, sub = ARGV[1], ARGV[2], ARGV[3]
+local idle_timeout, remaining, begun_at = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local ended_at = redis.call('GET', KEYS[3])
+if ended_at and begun_at <= tonumber(ended_at) then return 0 end
+if redis.call('EXISTS', KEYS[4]) == 1 then return 0 end
+local ttl = math.min(idle_timeout, remaining)
+if ttl <= 0 then return 1 end
+redis.call('HSET', KEYS[1], 'sealed', sealed, 'version', 1, 'expires_at', now + remaining, 'sub', sub)
+redis.call('PEXPIRE', KEYS[1], ttl)
+add(KEYS[2], hash, now + remaining)
+return 1`
+
+/** Replaces the sealed bytes if nobody else did since they were read, tells the other processes, and leaves the expiry as it is. */
+const replace = `
+local sealed, version, channel, notice = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local stored = redis.call('HGET', KEYS[1], 'version')
+if not stored then return 'gone' end
+if stored ~= version then return 'conflict' end
+redis.call('PUBLISH', channel, notice)
+redis.call('HSET', KEYS[1], 'sealed', sealed, 'version', version + 1)
+return 'replaced'`
+
+/** Moves the idle expiry, never past the absolute one. */
+const touch = `
+${now}
+local idle_timeout = tonumber(ARGV[1])
+local expires_at = redis.call('HGET', KEYS[1], 'expires_at')
+if not expires_at then return 0 end
+redis.call('PEXPIRE', KEYS[1], math.min(idle_timeout, expires_at - now))
+return redis.call('EXISTS', KEYS[1])`
+
+/**
+ * Takes an order to end all sessions of one index, in its slot: unless the token was taken before, raises the tombstone and
+ * answers who is there. Whoever is added later began after the order, or is refused.
+ */
+const beginEnding = `
+${now}${index}
+local at, ttl = tonumber(ARGV[1]), tonumber(ARGV[2])
+if redis.call('EXISTS', KEYS[3]) == 1 then return false end
+-- First of all something that frees memory: after that Redis lets a script write even when it is full, and a logout goes through.
+prune(KEYS[1])
+at = math.max(at, tonumber(redis.call('GET', KEYS[2]) or at))
+ttl = math.max(ttl, redis.call('PTTL', KEYS[2]))
+redis.call('SET', KEYS[2], string.format('%.0f', at), 'PX', ttl)
+return redis.call('ZRANGE', KEYS[1], 0, -1)`
+
+/**
+ * Ends sessions of one slot: tells the other processes, deletes the sessions with their leases, leaves a tombstone for each
+ * (when they are ended by their sub: one may be between the two steps of its creation), and takes the token's jti (when they
+ * are ended by their sid). Answers how many processes were told, and what was ended. KEYS are the index, three for each
+ * session, and the jti.
+ */
+const endSessions = `
+${now}${index}
+local channel, notice, tombstone_ttl, jti_ttl = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local jti = jti_ttl > 0 and KEYS[#KEYS]
+if jti and redis.call('EXISTS', jti) == 1 then return false end
+prune(KEYS[1])
+local told = 0
+if #ARGV > 4 then told = redis.call('PUBLISH', channel, notice) end
+local answer = { told }
+for n = 5, #ARGV do
+  local hash, key = ARGV[n], (n - 5) * 3 + 2
+  local found = redis.call('HMGET', KEYS[key], 'sealed', 'sub')
+  if found[1] then
+    answer[#answer + 1] = hash
+    answer[#answer + 1] = found[1]
+    answer[#answer + 1] = found[2]
+  end
+  redis.call('DEL', KEYS[key], KEYS[key + 1])
+  redis.call('ZREM', KEYS[1], hash)
+  if tombstone_ttl > 0 then redis.call('SET', KEYS[key + 2], '1', 'PX', tombstone_ttl) end
+end
+if jti then redis.call('SET', jti, '1', 'PX', jti_ttl) end
+return answer`
+
+/** After all sessions of a sub have ended: takes them out of its index, and takes the token's jti. 0 when somebody else did. */
+const finishEnding = `
+${now}${index}
+local jti_ttl = tonumber(ARGV[1])
+prune(KEYS[1])
+for n = 2, #ARGV do redis.call('ZREM', KEYS[1], ARGV[n]) end
+return redis.call('SET', KEYS[2], '1', 'PX', jti_ttl, 'NX') and 1 or 0`
+
+/** Prolongs a lease that this owner still holds. */
+const renewLease = `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])`
+
+/** Gives a lease back that this owner still holds. */
+const releaseLease = `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])`
+
+export const scripts = {
+  enterSub,
+  create,
+  replace,
+  touch,
+  beginEnding,
+  endSessions,
+  finishEnding,
+  renewLease,
+  releaseLease,
+} as const
+
+export type ScriptName = keyof typeof scripts
