@@ -30,6 +30,8 @@ export class RequestBody extends Readable {
   constructor(input: RequestBodyInput) {
     super({ highWaterMark: 64 * 1024 })
     this.#input = input
+    // undici destroys it with the reason of a failure that it also reports, and not always while it listens.
+    this.on('error', () => {})
   }
 
   /** The upstream wants more, and the client has not sent it. */
