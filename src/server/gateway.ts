@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Address, GatewayConfig, StoreConfig } from '../config/model.ts'
 import { systemClock, type Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
@@ -21,6 +22,9 @@ import { createApp } from './app.ts'
 import { listen } from './listener.ts'
 import { createHandlers } from './serve.ts'
 import { watchLiveSessions } from './watch-live-sessions.ts'
+
+/** How long a start waits for Redis and the provider, in ms, before it goes on without them. */
+const startupGraceMs = 2000
 
 /** A gateway that serves. */
 export interface Gateway {
@@ -79,6 +83,7 @@ export async function startGateway(
     tidyUp.push(() => Promise.resolve(watching.stop()))
     if (admin !== undefined) tidyUp.push(() => admin.close())
     provider.start()
+    await isThereSoon(store, provider, log)
     return {
       address: listener.address,
       adminAddress: admin?.address,
@@ -91,6 +96,31 @@ export async function startGateway(
     await inTurn(tidyUp, log)
     throw error
   }
+}
+
+/** Who starts at the same time is waited for, a moment: the first visitors are not to see that. Who does not come is not. */
+async function isThereSoon(store: SessionStore, provider: OpenidProvider, log: Log): Promise<void> {
+  const end = Date.now() + startupGraceMs
+  const isThere = (answers: () => Promise<boolean>) => untilTrue(answers, end)
+  const [storeIsThere] = await Promise.all([
+    isThere(() =>
+      store.ping().then(
+        () => true,
+        () => false,
+      ),
+    ),
+    isThere(() => Promise.resolve(provider.isKnown)),
+  ])
+  if (!storeIsThere)
+    log.warn('store.not_there_yet', { hint: 'pages behind the sign-in are answered with 503 until it is' })
+}
+
+async function untilTrue(holds: () => Promise<boolean>, end: number): Promise<boolean> {
+  while (!(await holds())) {
+    if (Date.now() >= end) return false
+    await wait(20)
+  }
+  return true
 }
 
 export function createStore(config: StoreConfig, parts: { readonly log: Log; readonly clock: Clock }): SessionStore {

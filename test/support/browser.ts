@@ -53,11 +53,15 @@ export class Browser {
   /** A page load: redirects are followed, and whom to sign in as is answered when the provider asks. */
   async get(url: string, options: VisitOptions = {}): Promise<Visit> {
     let visit = await this.send(url, options)
+    let site = options.headers?.['sec-fetch-site'] ?? 'none'
     for (let hops = 0; hops < 20; hops += 1) {
       const { location } = visit.headers
-      if (typeof location === 'string')
-        visit = await this.send(new URL(location, visit.url).href, { headers: { 'sec-fetch-site': 'cross-site' } })
-      else if (/\/sign-in\/[\w-]+$/.test(new URL(visit.url).pathname) && visit.status === 200)
+      if (typeof location === 'string') {
+        const next = new URL(location, visit.url)
+        // Once a chain of redirects has crossed sites, all that follows is cross-site (Fetch Metadata §2.4).
+        if (next.origin !== new URL(visit.url).origin) site = 'cross-site'
+        visit = await this.send(next.href, { headers: { 'sec-fetch-site': site } })
+      } else if (/\/sign-in\/[\w-]+$/.test(new URL(visit.url).pathname) && visit.status === 200)
         visit = await this.#choose(visit.url)
       else return visit
     }

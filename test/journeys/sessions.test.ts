@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { until } from '../support/until.ts'
+import { startWorld, type Replica, type World } from '../support/world.ts'
+
+const minute = 60_000
+
+/** The provider's access tokens live for `seconds`, as far as its answers say. */
+function shortTokens(world: World, seconds: number): void {
+  world.provider.bend('/oauth/token', (body) => (body['expires_in'] = seconds))
+}
+
+test('a session survives a restart of the gateway when it is in Redis', async (t) => {
+  const world = await startWorld(t, { store: 'redis' })
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const [before] = world.replicas as [Replica]
+  const { port } = before.gateway.address
+  await before.stop()
+
+  await world.startReplica({ port })
+
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
+})
+
+test('fifty requests at once when the access token has expired make one refresh', async (t) => {
+  const world = await startWorld(t, { store: 'redis' })
+  shortTokens(world, 10)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const before = world.provider.hits('/oauth/token')
+  world.moveClock(11_000)
+
+  const answers = await Promise.all(Array.from({ length: 50 }, () => jane.fetch(`${world.url}/echo`)))
+
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+  assert.equal(world.provider.hits('/oauth/token') - before, 1)
+})
+
+test('fifty requests at once at two replicas make one refresh', async (t) => {
+  const world = await startWorld(t, { store: 'redis', replicas: 2 })
+  shortTokens(world, 10)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  await jane.fetch(`${world.replicas[1]?.url}/echo`)
+  const before = world.provider.hits('/oauth/token')
+  world.moveClock(11_000)
+
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, (_, index) => jane.fetch(`${world.replicas[index % 2]?.url}/echo`)),
+  )
+
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+  assert.equal(world.provider.hits('/oauth/token') - before, 1)
+})
+
+test('a rotated refresh token is good for the next refresh, and the next', async (t) => {
+  const world = await startWorld(t, { store: 'redis' })
+  shortTokens(world, 10)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+
+  for (let refresh = 0; refresh < 3; refresh += 1) {
+    world.moveClock(11_000)
+    assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
+  }
+
+  // Sign-in, and three refreshes; a token that is used twice would have ended the grant.
+  assert.equal(world.provider.hits('/oauth/token'), 4)
+})
+
+test('nobody waits for a refresh while the access token is still good', async (t) => {
+  const world = await startWorld(t)
+  shortTokens(world, 20)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  let release = () => {}
+  const asked = new Promise<void>((resolve) => {
+    world.provider.fault('/oauth/token', (_req, _res, pass) => {
+      release = pass
+      resolve()
+    })
+  })
+  world.moveClock(16_000)
+
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
+
+  await asked
+  release()
+})
+
+test('a session that has expired at the provider ends here at the next refresh', async (t) => {
+  const world = await startWorld(t, { store: 'redis' })
+  shortTokens(world, 10)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const [session] = world.provider.sessions()
+  world.provider.expireSession(session?.sid ?? '')
+  world.moveClock(11_000)
+
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
+})
+
+test('userinfo that says 401 ends the session, by polling alone', async (t) => {
+  const world = await startWorld(t, { session: 'poll_userinfo: 30s' })
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const [session] = world.provider.sessions()
+  world.provider.expireSession(session?.sid ?? '')
+  world.moveClock(31_000)
+
+  // The request that is about is still served; the answer of userinfo is not waited for.
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
+  await until('the session has ended', async () => (await jane.fetch(`${world.url}/echo`)).status === 401)
+})
+
+test('a session ends when it is idle for longer than idle_timeout, and not before', async (t) => {
+  const world = await startWorld(t, { session: 'idle_timeout: 30m' })
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+
+  for (let visits = 0; visits < 2; visits += 1) {
+    world.moveClock(25 * minute)
+    assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200, `visit ${visits}`)
+  }
+
+  world.moveClock(31 * minute)
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
+})
+
+test('no activity carries a session past absolute_timeout', async (t) => {
+  const world = await startWorld(t, { session: 'absolute_timeout: 1h' })
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+
+  for (const minutes of [20, 20, 15]) {
+    world.moveClock(minutes * minute)
+    assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
+  }
+  world.moveClock(6 * minute)
+
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
+})
+
+test('asking who is signed in shows no token and does not prolong the session', async (t) => {
+  const world = await startWorld(t, { session: 'idle_timeout: 30m' })
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+
+  world.moveClock(20 * minute)
+  const session = await jane.fetch(`${world.url}/.gatehouse/session`)
+  world.moveClock(20 * minute)
+
+  const { sub, claims } = JSON.parse(session.body) as { sub: string; claims: Record<string, unknown> }
+  assert.equal(sub, 'jane')
+  assert.equal(claims['given_name'], 'Jane')
+  assert.doesNotMatch(session.body, /token|eyJ/)
+  assert.equal((await jane.fetch(`${world.url}/.gatehouse/session`)).status, 401)
+})
+
+test('while Redis is away nobody is sent to sign in, and nobody has lost a session when it is back', async (t) => {
+  const world = await startWorld(t, { store: 'redis' })
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  world.redis?.freeze()
+
+  await until('pages are refused', async () => (await jane.send(`${world.url}/echo`)).status === 503)
+  const refused = await jane.send(`${world.url}/echo`)
+  assert.ok(refused.headers['retry-after'])
+  assert.equal(refused.headers['set-cookie'], undefined)
+
+  world.redis?.resume()
+  await until('pages are served again', async () => (await jane.send(`${world.url}/echo`)).status === 200)
+})

@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openEventStream } from '../support/streams.ts'
+import { startWorld } from '../support/world.ts'
+
+const fromThisSite = { headers: { 'sec-fetch-site': 'same-origin' } }
+
+test('a person signs out through the provider and is back at a page that does not sign in again', async (t) => {
+  const world = await startWorld(t, { store: 'redis' })
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+
+  const page = await jane.get(`${world.url}/.gatehouse/sign-out`, fromThisSite)
+
+  assert.equal(page.status, 200)
+  assert.equal(new URL(page.url).pathname, '/.gatehouse/signed-out')
+  assert.ok(new URL(page.url).searchParams.get('state'))
+  assert.match(page.body, /You are signed out/)
+  assert.deepEqual(world.provider.sessions(), [])
+  assert.deepEqual(
+    [...jane.cookies.keys()].filter((name) => name.startsWith('gatehouse')),
+    [],
+  )
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
+})
+
+test('the session is dead before the browser has seen the provider, and a kept cookie is worth nothing', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const kept = jane.cookieHeader
+
+  const first = await jane.send(`${world.url}/.gatehouse/sign-out`, fromThisSite)
+
+  assert.equal(first.status, 303)
+  const target = new URL(String(first.headers['location']))
+  assert.equal(target.origin + target.pathname, `${world.provider.issuer}/oauth/logout`)
+  assert.deepEqual([...target.searchParams.keys()].sort(), ['id_token_hint', 'post_logout_redirect_uri', 'state'])
+  assert.equal((await world.browser().fetch(`${world.url}/echo`, { headers: { cookie: kept } })).status, 401)
+})
+
+test("the application's own logout link signs out of everything, its cookie included", async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/`)
+  assert.ok(jane.cookies.has('JSESSIONID'))
+
+  const page = await jane.get(`${world.url}/logout`, fromThisSite)
+
+  assert.match(page.body, /You are signed out/)
+  assert.ok(!jane.cookies.has('JSESSIONID'))
+})
+
+test('signing out cuts what is open for the session', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const stream = await openEventStream(t, `${world.url}/events`, jane.cookieHeader)
+
+  await jane.send(`${world.url}/.gatehouse/sign-out`, fromThisSite)
+
+  await stream.ended
+})
+
+test('a script signs out, and the provider is told from server to server', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+
+  const answer = await jane.fetch(`${world.url}/.gatehouse/sign-out`, { method: 'POST' })
+
+  assert.deepEqual(JSON.parse(answer.body), { signed_out: true, provider: 'ended' })
+  assert.deepEqual(world.provider.sessions(), [])
+})
+
+test('the local session ends when the provider cannot be reached: by a script', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  await world.provider.down()
+
+  const answer = await jane.fetch(`${world.url}/.gatehouse/sign-out`, { method: 'POST' })
+
+  assert.deepEqual(JSON.parse(answer.body), { signed_out: true, provider: 'unreachable' })
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
+  assert.ok(
+    world.replicas[0]?.log.some(
+      ({ message, fields }) => message === 'provider.end_session' && fields['outcome'] === 'unreachable',
+    ),
+  )
+})
+
+test('the local session ends when the provider cannot be reached: by a browser', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  await world.provider.down()
+
+  assert.equal((await jane.send(`${world.url}/.gatehouse/sign-out`, fromThisSite)).status, 303)
+
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
+})
+
+for (const [what, options] of [
+  ['a link on another site', { headers: { 'sec-fetch-site': 'cross-site' } }],
+  [
+    'an image on another site',
+    {
+      headers: {
+        'sec-fetch-site': 'cross-site',
+        'sec-fetch-mode': 'no-cors',
+        'sec-fetch-dest': 'image',
+        accept: 'image/*',
+      },
+    },
+  ],
+  [
+    'a form of another site',
+    { method: 'POST', headers: { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }, body: '' },
+  ],
+  [
+    'a script of another site',
+    {
+      method: 'POST',
+      headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty', accept: '*/*' },
+      body: '',
+    },
+  ],
+] as const) {
+  test(`${what} signs nobody out`, async (t) => {
+    const world = await startWorld(t)
+    const jane = world.browser()
+    await jane.get(`${world.url}/echo`)
+
+    await jane.send(`${world.url}/.gatehouse/sign-out`, options)
+
+    assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
+  })
+}
+
+test('a return from the provider that nobody here began signs nobody out, and does not say so either', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+
+  const page = await jane.get(`${world.url}/.gatehouse/signed-out?state=made-up`)
+
+  assert.match(page.body, /You are still signed in/)
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
+})
