@@ -1,0 +1,247 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, test, type TestContext } from 'node:test'
+import type { Page } from 'playwright-core'
+import { startDemoUpstream } from '../../src/demo/upstream.ts'
+import { picture, startChromium } from '../support/chromium.ts'
+import { freePort } from '../support/redis.ts'
+import { startWorld, type World, type WorldOptions } from '../support/world.ts'
+
+const chromium = await startChromium({ after })
+
+test('a person signs in, sees what the application is told, signs out, and signs in again only by a click', async (t) => {
+  const world = await startDemoWorld(t)
+  const page = await (await chromium.person(t)).tab()
+
+  await page.goto(world.url)
+  await page.getByRole('heading', { name: 'Who are you today?' }).waitFor()
+  await picture(page, 'people')
+  await choose(page, 'Zoë Müller')
+  await isAtTheApplicationAs(page, 'Zoë Müller')
+  assert.equal(await headerShown(page, 'X-Remote-User'), 'zoe')
+  assert.equal(await headerShown(page, 'X-Cost-Centre'), 'CC-1200')
+  assert.equal(await headerShown(page, 'X-Groups'), 'sales,Vertrieb%20S%C3%BCd\n= sales,Vertrieb Süd')
+
+  await page.getByRole('link', { name: 'Sign out' }).click()
+  await isSignedOut(page)
+  await picture(page, 'signed-out')
+  assert.equal(page.url().replace(/\?state=.*/, ''), `${world.url}/.gatehouse/signed-out`)
+  assert.deepEqual(world.provider.sessions(), [])
+
+  await page.getByRole('link', { name: 'Sign in again' }).click()
+  await page.getByRole('heading', { name: 'Who are you today?' }).waitFor()
+})
+
+test('a session that is ended at the provider is over in the open page within a second, and for nobody else', async (t) => {
+  const world = await startDemoWorld(t)
+  const [jane, samir] = [await chromium.person(t), await chromium.person(t)]
+  const [application, ofSamir] = [await jane.tab(), await samir.tab()]
+  await signIn(application, world, 'Jane Doe')
+  await signIn(ofSamir, world, 'Samir Haddad')
+  for (const page of [application, ofSamir]) for (const stream of streams) await ticksAfter(page, stream, 1)
+  await picture(application, 'application')
+  const sessions = await jane.tab()
+  await sessions.goto(world.provider.issuer)
+  await picture(sessions, 'sessions')
+
+  const closed = Promise.all(streams.map((stream) => momentOf(stateOf(application, stream, 'closed').waitFor())))
+  const answered = momentOf(sessions.waitForResponse((response) => response.url().endsWith('/sessions/end')))
+  await sessions
+    .getByRole('listitem')
+    .filter({ hasText: 'Jane Doe' })
+    .getByRole('button', { name: 'End this session' })
+    .click()
+
+  const answeredAt = await answered
+  for (const closedAt of await closed) assert.ok(closedAt - answeredAt < 1000, `${closedAt - answeredAt} ms`)
+  await application.getByText('Your session has ended.').waitFor()
+  await picture(application, 'session-ended')
+  await application.reload()
+  await application.getByRole('heading', { name: 'Who are you today?' }).waitFor()
+  for (const stream of streams) await ticksAfter(ofSamir, stream, await ticksOf(ofSamir, stream))
+  await ofSamir.reload()
+  await isAtTheApplicationAs(ofSamir, 'Samir Haddad')
+})
+
+test('ten tabs that are opened at once all end where they wanted to go', async (t) => {
+  const world = await startDemoWorld(t)
+  const jane = await chromium.person(t)
+  const wanted = Array.from({ length: 10 }, (_, tab) => `${world.url}/${tab % 2 === 0 ? '' : 'admin/'}?tab=${tab}`)
+
+  const ended = wanted.map(async (url) => {
+    const page = await jane.tab()
+    await page.goto(url)
+    // Whoever is late comes to no question: another tab has signed in already.
+    const question = page.getByRole('heading', { name: 'Who are you today?' })
+    const application = page.getByRole('heading', { name: 'Jane Doe' })
+    await question.or(application).waitFor()
+    if (await question.isVisible()) await choose(page, 'Jane Doe')
+    await application.waitFor()
+    return page.url()
+  })
+
+  assert.deepEqual(await Promise.all(ended), wanted)
+})
+
+test('a link on another site asks before it signs out, and the button on that page does', async (t) => {
+  const world = await startDemoWorld(t)
+  const site = await startSite(t, `<a href="${world.url}/.gatehouse/sign-out">You have won</a>`)
+  const page = await (await chromium.person(t)).tab()
+  await signIn(page, world, 'Jane Doe')
+
+  await page.goto(`http://localhost:${site}`)
+  await page.getByRole('link', { name: 'You have won' }).click()
+  await page.getByRole('heading', { name: 'Do you want to sign out?' }).waitFor()
+  assert.equal(world.provider.sessions().length, 1)
+  assert.equal((await page.request.get(`${world.url}/api/me`)).status(), 200)
+
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await isSignedOut(page)
+  assert.deepEqual(world.provider.sessions(), [])
+})
+
+for (const [where, host] of [
+  ['another site', 'localhost'],
+  // Here the cookie comes along: a site is a host name without its port.
+  ['another origin of this site', '127.0.0.1'],
+] as const) {
+  test(`an image on ${where} signs nobody out`, async (t) => {
+    const world = await startDemoWorld(t)
+    const site = await startSite(
+      t,
+      ['/.gatehouse/sign-out', '/logout'].map((path) => `<img src="${world.url}${path}">`).join(''),
+    )
+    const page = await (await chromium.person(t)).tab()
+    await signIn(page, world, 'Jane Doe')
+
+    await page.goto(`http://${host}:${site}`)
+
+    await page.goto(world.url)
+    await isAtTheApplicationAs(page, 'Jane Doe')
+  })
+}
+
+test("the application's own logout link signs out of everything", async (t) => {
+  const world = await startDemoWorld(t)
+  const jane = await chromium.person(t)
+  const page = await jane.tab()
+  await signIn(page, world, 'Jane Doe')
+
+  await page.getByRole('link', { name: 'The application’s own logout' }).click()
+
+  await isSignedOut(page)
+  assert.deepEqual(world.provider.sessions(), [])
+  assert.deepEqual(await jane.context.cookies(world.url), [])
+})
+
+test('an application that is down is a page that says nothing about what is behind the gateway', async (t) => {
+  const port = await freePort()
+  const world = await startWorld(t, { upstream: new URL(`http://127.0.0.1:${port}`) })
+  const page = await (await chromium.person(t)).tab()
+  await page.goto(world.url)
+  const answered = page.waitForResponse(`${world.url}/`)
+
+  await choose(page, 'Jane Doe')
+
+  assert.equal((await answered).status(), 502)
+  await page.getByRole('heading', { name: 'The application cannot be reached.' }).waitFor()
+  assert.doesNotMatch(await page.content(), new RegExp(`${port}|127\\.0\\.0\\.1|ECONN|orders|at .*:\\d+`))
+})
+
+test('a sign-in while the provider is down is a page that says so, and its link starts again', async (t) => {
+  const world = await startDemoWorld(t, { providerStartsDown: true })
+  const page = await (await chromium.person(t)).tab()
+
+  const answer = await page.goto(`${world.url}/admin/?month=may`)
+
+  assert.equal(answer?.status(), 503)
+  await page.getByText('The sign-in service cannot be reached.').waitFor()
+})
+
+test('a callback that is loaded once more just goes on', async (t) => {
+  const world = await startDemoWorld(t)
+  const page = await (await chromium.person(t)).tab()
+  const callback = page.waitForRequest((request) => request.url().includes('/.gatehouse/callback?'))
+  await page.goto(`${world.url}/admin/?month=may`)
+  await choose(page, 'Jane Doe')
+  await isAtTheApplicationAs(page, 'Jane Doe')
+
+  await page.goto((await callback).url())
+
+  await isAtTheApplicationAs(page, 'Jane Doe')
+  assert.equal(page.url(), `${world.url}/admin/?month=may`)
+})
+
+const streams = ['socket', 'events'] as const
+type Stream = (typeof streams)[number]
+
+/** The world of the demo: its application links to the provider. */
+async function startDemoWorld(t: TestContext, options: WorldOptions = {}): Promise<World> {
+  const port = await freePort()
+  const world = await startWorld(t, { ...options, upstream: new URL(`http://127.0.0.1:${port}`) })
+  const upstream = await startDemoUpstream({ host: '127.0.0.1', port, provider: new URL(world.provider.issuer) })
+  t.after(() => upstream.close())
+  return world
+}
+
+/** A site of somebody else, with one page; resolves to its port. */
+async function startSite(t: TestContext, body: string): Promise<number> {
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/html' }).end(`<!doctype html><title>Elsewhere</title>${body}`)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+async function signIn(page: Page, world: World, name: string): Promise<void> {
+  await page.goto(world.url)
+  await choose(page, name)
+  await isAtTheApplicationAs(page, name)
+}
+
+function choose(page: Page, name: string): Promise<void> {
+  return page.getByRole('button', { name }).click()
+}
+
+function isAtTheApplicationAs(page: Page, name: string): Promise<void> {
+  return page.getByRole('heading', { name }).waitFor()
+}
+
+function isSignedOut(page: Page): Promise<void> {
+  return page.getByRole('heading', { name: 'You are signed out.' }).waitFor()
+}
+
+/** The value of a request header, as the application shows it. */
+async function headerShown(page: Page, name: string): Promise<string> {
+  return page
+    .getByRole('row')
+    .filter({ has: page.getByRole('rowheader', { name, exact: true }) })
+    .getByRole('cell')
+    .innerText()
+}
+
+function stateOf(page: Page, stream: Stream, state: 'open' | 'closed') {
+  return page.locator(`#${stream} .state.${state}`)
+}
+
+async function ticksOf(page: Page, stream: Stream): Promise<number> {
+  return Number(/^tick (\d+) /.exec(await page.locator(`#${stream} .text`).innerText())?.[1] ?? 0)
+}
+
+/** Resolves when a stream has ticked more often than that. */
+async function ticksAfter(page: Page, stream: Stream, ticks: number): Promise<void> {
+  await page.waitForFunction(
+    `Number(/^tick (\\d+) /.exec(document.querySelector('#${stream} .text').textContent)?.[1]) > ${ticks}`,
+  )
+}
+
+/** When it happens. */
+async function momentOf(event: Promise<unknown>): Promise<number> {
+  await event
+  return performance.now()
+}

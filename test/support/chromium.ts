@@ -1,0 +1,73 @@
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { chromium, type BrowserContext, type Page } from 'playwright-core'
+
+/** A test context, or anything else that knows when it is over: `{ after }` of node:test stands for a whole file. */
+interface Scope {
+  after(over: () => unknown): void
+}
+
+/** One real browser; each person has cookies of their own in it. */
+export interface Chromium {
+  person(scope: Scope): Promise<Person>
+}
+
+/** Somebody at a browser. */
+export interface Person {
+  readonly context: BrowserContext
+  /** What the browser complained about: errors in the console, uncaught exceptions, violated Content Security Policies. */
+  readonly complaints: readonly string[]
+  /** A new tab, empty as yet. */
+  tab(): Promise<Page>
+}
+
+const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
+
+// Nothing that a browser does on its own account: what it asks for, it asks for because of the page.
+const args = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+/** @throws when there is no Chromium */
+export async function startChromium(scope: Scope): Promise<Chromium> {
+  if (!existsSync(executablePath))
+    throw new Error(
+      `There is no Chromium at ${executablePath}. On Debian: apt-get install chromium. Elsewhere name yours in CHROMIUM.`,
+    )
+  const browser = await chromium.launch({ executablePath, args })
+  scope.after(() => browser.close())
+  return {
+    person: async (scope) => {
+      const context = await browser.newContext({ viewport: { width: 1100, height: 750 }, deviceScaleFactor: 1 })
+      scope.after(() => context.close())
+      context.setDefaultTimeout(10_000)
+      return { context, complaints: await listenForComplaints(context), tab: () => context.newPage() }
+    },
+  }
+}
+
+async function listenForComplaints(context: BrowserContext): Promise<readonly string[]> {
+  const complaints: string[] = []
+  context.on('console', (message) => {
+    if (message.type() === 'error') complaints.push(`${message.page()?.url()}: ${message.text()}`)
+  })
+  context.on('weberror', (thrown) => complaints.push(`${thrown.page()?.url()}: ${thrown.error().message}`))
+  await context.addInitScript({
+    content: `addEventListener('securitypolicyviolation', ({ effectiveDirective, blockedURI }) =>
+      console.error('violates its policy', effectiveDirective, blockedURI))`,
+  })
+  return complaints
+}
+
+/** Renews a picture in docs/images, when that was asked for with UPDATE_SCREENSHOTS=1. */
+export async function picture(page: Page, name: string): Promise<void> {
+  if (process.env['UPDATE_SCREENSHOTS'] !== '1') return
+  const path = fileURLToPath(new URL(`../../docs/images/${name}.png`, import.meta.url))
+  await page.screenshot({ path, caret: 'hide', animations: 'disabled' })
+}
