@@ -9,7 +9,14 @@ export function canonicalName(name: string): string {
   return /[^a-z\d-]|--|^-|-$/.test(lower) ? lower.replaceAll(/[^a-z\d]+/g, '-').replaceAll(/^-|-$/g, '') : lower
 }
 
-/** All names that the configuration sets for an upstream: what a client sends under them never arrives. */
-export function reservedNames(upstream: Pick<UpstreamConfig, 'headers'>): ReadonlySet<string> {
-  return new Set(upstream.headers.map(({ name }) => canonicalName(name)))
+/** With these some applications let a request be of another method than it says. */
+const methodOverrides = ['x-http-method-override', 'x-http-method', 'x-method-override']
+
+/**
+ * All names that never arrive from a client: those that the configuration sets for an upstream, and, where rules look at the
+ * method, those that would change it behind the rules.
+ */
+export function reservedNames({ headers, rules }: Pick<UpstreamConfig, 'headers' | 'rules'>): ReadonlySet<string> {
+  const names = headers.map(({ name }) => canonicalName(name))
+  return new Set(rules.some(({ methods }) => methods !== undefined) ? [...names, ...methodOverrides] : names)
 }

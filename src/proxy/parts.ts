@@ -1,3 +1,4 @@
+import type { SessionKey } from '../core/names.ts'
 import type { Admission } from '../gate/admission.ts'
 import type { Log } from '../observe/log.ts'
 import type { LiveStreams } from './live-streams.ts'
@@ -13,4 +14,6 @@ export interface ProxyParts {
   readonly isGatewayCookie: (name: string) => boolean
   /** How long a client may pause while it sends a body. */
   readonly bodyIdleTimeoutMs: number
+  /** The person's side of a tunnel has sent something: the session is in use. */
+  readonly onActivity: (session: SessionKey) => void
 }

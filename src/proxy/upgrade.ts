@@ -49,7 +49,7 @@ export function carryUpgrade(
     res.detachSocket(socket as Socket)
     socket.write(answer, 'latin1')
     upstream.write(head)
-    tunnel(socket as Socket, upstream as Socket, pass.session, parts.live)
+    tunnel(socket as Socket, upstream as Socket, pass.session, parts)
   }
   const upgrade = protocols === '' ? undefined : { protocols, onSwitch }
   new Exchange({ req, res, pass, facts, parts, upgrade }).start()

@@ -13,6 +13,7 @@ import { LiveStreams } from '../proxy/live-streams.ts'
 import { UpstreamPools } from '../proxy/upstream-pool.ts'
 import { SessionCookie } from '../session/cookie.ts'
 import { createMemoryStore } from '../session/memory-store.ts'
+import { audienceOf } from '../session/record.ts'
 import { createRedisStore } from '../session/redis-store.ts'
 import { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
@@ -49,7 +50,15 @@ export async function startGateway(
   const trusted = new TrustedProxies(config.trustedProxies)
 
   const store = createStore(config.session.store, { log, clock })
-  const sessions = new Sessions({ store, keyring, config: config.session, clock, log, audit })
+  const sessions = new Sessions({
+    store,
+    keyring,
+    audience: audienceOf(config.provider),
+    config: config.session,
+    clock,
+    log,
+    audit,
+  })
   const provider = new OpenidProvider(config.provider, { clock, log })
   const upkeep = new Upkeep(config.session, { sessions, provider, clock, log, audit })
   const pools = new UpstreamPools(config.upstreams)
@@ -61,7 +70,14 @@ export async function startGateway(
   const handlers = createHandlers(config, {
     admit: createAdmit(config, { identify: (header) => identify(header, { cookie, sessions, upkeep }), cookie, log }),
     trusted,
-    proxy: { pools, live, log, isGatewayCookie: cookie.isOurs, bodyIdleTimeoutMs: config.limits.bodyIdleTimeoutMs },
+    proxy: {
+      pools,
+      live,
+      log,
+      isGatewayCookie: cookie.isOurs,
+      bodyIdleTimeoutMs: config.limits.bodyIdleTimeoutMs,
+      onActivity: (key) => void sessions.find(key).catch(() => {}),
+    },
     log,
     own: (req, res) => app.routing(req, res),
   })

@@ -28,22 +28,30 @@ export interface StoredSession {
 
 const tagLength = 24
 
-/** The tag of one (iss, sid). */
-export function sidTag(iss: string, sid: string): SidTag {
-  return sha256('sid', iss, sid).slice(0, tagLength) as SidTag
+/**
+ * Whom the sessions of a gateway are made for: its provider, and itself as that provider's client. Gateways that share a store
+ * but are other clients share no session: neither opens, nor ends, what was made for the other.
+ */
+export function audienceOf(provider: { readonly issuer: string; readonly client_id: string }): string {
+  return sha256('audience', provider.issuer, provider.client_id)
 }
 
-/** The tag of one (iss, sub). */
-export function subTag(iss: string, sub: string): SubTag {
-  return sha256('sub', iss, sub).slice(0, tagLength) as SubTag
+/** The tag of one `sid` at an audience. */
+export function sidTag(audience: string, sid: string): SidTag {
+  return sha256('sid', audience, sid).slice(0, tagLength) as SidTag
+}
+
+/** The tag of one `sub` at an audience. */
+export function subTag(audience: string, sub: string): SubTag {
+  return sha256('sub', audience, sub).slice(0, tagLength) as SubTag
 }
 
 /**
- * A new cookie value: 24 characters of tag, so that the cookie alone leads to the slot where all of its (iss, sid) lies, and 240
+ * A new cookie value: 24 characters of tag, so that the cookie alone leads to the slot where all of its `sid` lies, and 240
  * bits of chance. Without a `sid` the tag is chance too.
  */
-export function newSessionId(iss: string, sid: string | undefined): SessionId {
-  const tag = sid === undefined ? randomToken(18) : sidTag(iss, sid)
+export function newSessionId(audience: string, sid: string | undefined): SessionId {
+  const tag = sid === undefined ? randomToken(18) : sidTag(audience, sid)
   return `${tag}${randomToken(30)}` as SessionId
 }
 

@@ -4,19 +4,24 @@ import type { SessionRecord } from './record.ts'
 
 const formatVersion = 1
 
-/** A record as a store may see it. It opens only at its own place, so that two records cannot be swapped in the store. */
-export function sealRecord(keyring: Keyring, key: SessionKey, record: SessionRecord): Buffer {
-  return keyring.seal(JSON.stringify({ v: formatVersion, ...record }), context(key))
+export interface Place {
+  readonly key: SessionKey
+  readonly audience: string
+}
+
+/** A record as a store may see it. It opens only at its own place and for its own audience: two records cannot be swapped in the store. */
+export function sealRecord(keyring: Keyring, place: Place, record: SessionRecord): Buffer {
+  return keyring.seal(JSON.stringify({ v: formatVersion, ...record }), context(place))
 }
 
 /** `undefined`: sealed with a key that is not configured (any more), tampered with, or of another format. */
-export function openRecord(keyring: Keyring, key: SessionKey, sealed: Uint8Array): SessionRecord | undefined {
-  const plain = keyring.open(sealed, context(key))
+export function openRecord(keyring: Keyring, place: Place, sealed: Uint8Array): SessionRecord | undefined {
+  const plain = keyring.open(sealed, context(place))
   if (plain === undefined) return undefined
   const { v, ...record } = JSON.parse(plain.toString('utf8')) as SessionRecord & { readonly v: number }
   return v === formatVersion ? record : undefined
 }
 
-function context(key: SessionKey): string {
-  return `gatehouse session ${key}`
+function context({ key, audience }: Place): string {
+  return `gatehouse session ${key} for ${audience}`
 }

@@ -22,6 +22,8 @@ export const signInLifetimeMs = 15 * 60 * 1000
 export interface SessionsParts {
   readonly store: SessionStore
   readonly keyring: Keyring
+  /** See `audienceOf`. */
+  readonly audience: string
   readonly config: Pick<SessionConfig, 'idleTimeoutMs' | 'absoluteTimeoutMs'>
   readonly clock: Clock
   readonly log: Log
@@ -92,7 +94,7 @@ export class Sessions {
     try {
       const sealed = await this.store.read(key)
       if (sealed === undefined || this.#near.hasEnded(key)) return undefined
-      const record = openRecord(this.#parts.keyring, key, sealed.sealed)
+      const record = openRecord(this.#parts.keyring, this.#place(key), sealed.sealed)
       if (record === undefined) {
         this.#parts.log.warn('session.unreadable', {
           session: key,
@@ -123,12 +125,12 @@ export class Sessions {
     const created_at = this.#parts.clock.now()
     const absolute_expires_at = created_at + absoluteTimeoutMs
     const whole: SessionRecord = { ...record, created_at, absolute_expires_at }
-    const id = newSessionId(record.iss, record.sid)
+    const id = newSessionId(this.#parts.audience, record.sid)
     const key = sessionKey(id)
-    const sealed = sealRecord(this.#parts.keyring, key, whole)
+    const sealed = sealRecord(this.#parts.keyring, this.#place(key), whole)
     const created = await this.store.create({
       key,
-      subTag: subTag(record.iss, record.sub),
+      subTag: subTag(this.#parts.audience, record.sub),
       sealed,
       idle_timeout: idleTimeoutMs,
       absolute_expires_at,
@@ -143,7 +145,7 @@ export class Sessions {
   /** Writes a new record over the version that was read; `conflict`: another wrote first, `gone`: it has ended meanwhile. */
   async replace(previous: StoredSession, record: SessionRecord): Promise<StoredSession | 'conflict' | 'gone'> {
     const { key, version } = previous
-    const sealed = sealRecord(this.#parts.keyring, key, record)
+    const sealed = sealRecord(this.#parts.keyring, this.#place(key), record)
     const touchedAt = this.#near.get(key)?.touchedAt
     const outcome = await this.store.replace(key, sealed, version)
     if (outcome !== 'replaced') {
@@ -162,14 +164,18 @@ export class Sessions {
 
   /** Ends all sessions of one (iss, sid), and no others. `replayed`: this order was carried out before. */
   async endSid(sid: string, order: EndOrder, by: EndedBy): Promise<readonly Ended[] | 'replayed'> {
-    const ended = await this.store.endSid(sidTag(order.iss, sid), this.#logoutOrder(order))
+    const ended = await this.store.endSid(sidTag(this.#parts.audience, sid), this.#logoutOrder(order))
     return ended === 'replayed' ? ended : this.#ended(ended, by)
   }
 
   /** Ends all sessions of one (iss, sub). `replayed`: this order was carried out before. */
   async endSub(sub: string, order: EndOrder, by: EndedBy): Promise<readonly Ended[] | 'replayed'> {
-    const ended = await this.store.endSub(subTag(order.iss, sub), this.#logoutOrder(order))
+    const ended = await this.store.endSub(subTag(this.#parts.audience, sub), this.#logoutOrder(order))
     return ended === 'replayed' ? ended : this.#ended(ended, by)
+  }
+
+  #place(key: SessionKey) {
+    return { key, audience: this.#parts.audience }
   }
 
   #logoutOrder({ iss, jti, exp }: EndOrder): LogoutOrder {
@@ -184,7 +190,10 @@ export class Sessions {
   }
 
   #ended(sessions: readonly EndedSession[], by: EndedBy): readonly Ended[] {
-    const ended = sessions.map(({ key, sealed }) => ({ key, record: openRecord(this.#parts.keyring, key, sealed) }))
+    const ended = sessions.map(({ key, sealed }) => ({
+      key,
+      record: openRecord(this.#parts.keyring, this.#place(key), sealed),
+    }))
     for (const { key, record } of ended)
       this.#parts.audit.record('session.ended', {
         by,

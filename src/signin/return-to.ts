@@ -3,7 +3,12 @@ const longest = 2000
 
 /** Keeps a sign-in from ending on somebody else's site: RFC 9700 §4.11. Below the reserved prefix is no place to come back to either. */
 export function returnToOrHome(value: string | undefined, externalUrl: URL, reservedPrefix: string): string {
-  if (value === undefined || !value.startsWith('/') || value.length > longest || !URL.canParse(value, externalUrl.origin))
+  if (
+    value === undefined ||
+    !value.startsWith('/') ||
+    value.length > longest ||
+    !URL.canParse(value, externalUrl.origin)
+  )
     return '/'
   // The URL parser is the browser's: it turns "/\evil" and "//evil" into another origin, and we see it.
   const target = new URL(value, externalUrl)

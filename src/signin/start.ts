@@ -13,6 +13,8 @@ export async function startSignIn(request: OwnRequest, parts: SignInParts): Prom
   const return_to = returnToOrHome(wanted, externalUrl, parts.reservedPrefix)
   if (await isSignedIn(request, parts)) return { location: return_to, setCookies: [] }
 
+  // Without the store nobody could come back: better said here than after the provider has been bothered.
+  await parts.sessions.store.ping()
   const { attempt, secret } = beginAttempt({ return_to, origin: externalUrl.origin }, parts.clock.now())
   const location = await parts.provider.authorizationUrl({
     redirect_uri: redirectUri(externalUrl, parts.reservedPrefix),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { openWebSocket } from '../support/streams.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type Replica, type World } from '../support/world.ts'
 
@@ -126,6 +127,31 @@ test('a session ends when it is idle for longer than idle_timeout, and not befor
 
   world.moveClock(31 * minute)
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
+})
+
+test('whoever works over a WebSocket alone is not idle', async (t) => {
+  const world = await startWorld(t, { session: 'idle_timeout: 30m' })
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const socket = await openWebSocket(t, `${world.url}/ws`, jane.cookieHeader)
+
+  world.moveClock(25 * minute)
+  await socket.echo('still here')
+  world.moveClock(25 * minute)
+
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
+})
+
+test('a session of one client opens nothing at the gateway of another client, though they share Redis and keys', async (t) => {
+  const world = await startWorld(t, { store: 'redis' })
+  const other = await startWorld(t, { store: 'redis', redis: world.redis, client_id: 'payroll' })
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+
+  const atTheOther = await other.browser().fetch(`${other.url}/echo`, { headers: { cookie: jane.cookieHeader } })
+
+  assert.equal(atTheOther.status, 401)
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
 })
 
 test('no activity carries a session past absolute_timeout', async (t) => {

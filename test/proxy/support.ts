@@ -79,6 +79,7 @@ export async function startGateway(
     live,
     log,
     isGatewayCookie,
+    onActivity: () => {},
     bodyIdleTimeoutMs: options.bodyIdleTimeoutMs ?? 10_000,
   }
   const pass: Pass = {

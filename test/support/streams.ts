@@ -9,14 +9,26 @@ export interface OpenStream {
   readonly ended: Promise<number>
 }
 
+export interface OpenSocket extends OpenStream {
+  /** Resolves when what was sent has come back. */
+  echo(text: string): Promise<void>
+}
+
 /** A WebSocket to the application that has received something already. */
-export async function openWebSocket(t: TestContext, url: string, cookie: string): Promise<OpenStream> {
+export async function openWebSocket(t: TestContext, url: string, cookie: string): Promise<OpenSocket> {
   const socket = new WebSocket(url.replace(/^http/, 'ws'), { headers: { cookie } })
   t.after(() => socket.terminate())
   const ended = new Promise<number>((resolve) => socket.once('close', () => resolve(performance.now())))
   socket.on('error', () => {})
   await once(socket, 'message')
-  return { ended }
+  const echo = (text: string) =>
+    new Promise<void>((resolve) => {
+      socket.on('message', (message) => {
+        if (String(message).includes(text)) resolve()
+      })
+      socket.send(text)
+    })
+  return { ended, echo }
 }
 
 /** An event stream that has received something already. */

@@ -47,6 +47,9 @@ export interface World {
 export interface WorldOptions {
   readonly store?: 'memory' | 'redis'
   readonly replicas?: number
+  /** Another world's Redis, shared. */
+  readonly redis?: RedisServer | undefined
+  readonly client_id?: string
   readonly providerStartsDown?: boolean
   /** Replaces the demo application. */
   readonly upstream?: URL
@@ -66,9 +69,9 @@ const secrets = { CLIENT_SECRET: 'correct horse battery staple', SESSION_KEY: Bu
 export async function startWorld(t: TestContext, options: WorldOptions = {}): Promise<World> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const redis = options.store === 'redis' ? await startRedis(t) : undefined
+  const redis = options.store === 'redis' ? (options.redis ?? (await startRedis(t))) : undefined
   const provider = await startProvider(t, {
-    client_id: 'orders',
+    client_id: options.client_id ?? 'orders',
     client_secret: secrets.CLIENT_SECRET,
     redirect_uris: [`${url}/.gatehouse/callback`],
     post_logout_redirect_uris: [`${url}/.gatehouse/signed-out`],
@@ -139,7 +142,7 @@ shutdown: { drain_timeout: 500ms }
 ${options.settings ?? ''}
 provider:
   issuer: ${provider.issuer}
-  client_id: orders
+  client_id: ${options.client_id ?? 'orders'}
   client_secret: { env: CLIENT_SECRET }
   claims: { fields: https://id.example.com/claims/fields }
   ${options.providerSettings ?? ''}
