@@ -1,3 +1,4 @@
+import { ipAddress } from '../core/addresses.ts'
 import type { Address, Subnet } from './model.ts'
 
 /**
@@ -36,7 +37,11 @@ export function parseSubnet(text: string): Subnet {
   const longest = family === 'ipv4' ? 32 : 128
   const prefix = prefixText === undefined ? longest : Number(prefixText)
   if (prefix > longest) throw new SyntaxError(`/${prefix} is too long for ${address}: at most /${longest}`)
-  return { address, prefix, family }
+  // Peers are compared as IPv4 when they come in the IPv6 spelling of it.
+  const plain = ipAddress(address) ?? address
+  const isMapped = family === 'ipv6' && !plain.includes(':')
+  if (isMapped && prefix >= 96) return { address: plain, prefix: prefix - 96, family: 'ipv4' }
+  return { address: isMapped ? address : plain, prefix, family }
 }
 
 /** Whether only this machine is meant: the one place where http needs no protection. */
@@ -47,7 +52,7 @@ export function isLoopback(host: string): boolean {
 
 /** `0.0.0.0` and `::` mean every address of this machine. */
 export function isEveryAddress(host: string): boolean {
-  return host === '0.0.0.0' || (isIPv6(host) && canonicalIPv6(host) === '::')
+  return host === '0.0.0.0' || ipAddress(host) === '::'
 }
 
 /**
@@ -66,6 +71,8 @@ export function parseOrigin(text: string, example = 'https://orders.example.com'
  * @throws {SyntaxError} names what is wrong
  */
 export function parseHttpUrl(text: string, example: string): URL {
+  const port = Number(/^https?:\/\/[^/?#]*:(\d+)/i.exec(text)?.[1] ?? 0)
+  if (port > 65535) throw new SyntaxError(`${port} is not a port: the highest is 65535`)
   // The URL parser forgives spaces, tabs, backslashes and missing slashes; a person who wrote them meant something else.
   if (!/^https?:\/\/[^\s\\/]+[^\s\\]*$/i.test(text) || !URL.canParse(text))
     throw new SyntaxError(`must be an http or https URL such as ${example}`)
@@ -93,13 +100,9 @@ export function parseHost(text: string): string {
 }
 
 function isIPv4(text: string): boolean {
-  return /^(\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])(\.(\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])){3}$/.test(text)
+  return !text.includes(':') && ipAddress(text) !== undefined
 }
 
 function isIPv6(text: string): boolean {
-  return /^[\da-f:.]+$/i.test(text) && URL.canParse(`http://[${text}]`)
-}
-
-function canonicalIPv6(text: string): string {
-  return new URL(`http://[${text}]`).hostname.slice(1, -1)
+  return text.includes(':') && !text.includes('%') && ipAddress(text) !== undefined
 }

@@ -45,7 +45,7 @@ export function buildUpstream(
     rules: present(written.rules).flatMap(([index, rule]) => readRule(rule, below(own('rules'), index), building)),
     logout: {
       paths: present(written.logout.paths).flatMap(([index, path]) =>
-        report.parse(below(own('logout/paths'), index), [], () => [parsePathPattern(path)]),
+        report.parse(below(below(own('logout'), 'paths'), index), [], () => [parsePathPattern(path)]),
       ),
       cookies: present(written.logout.cookies).map(([, cookie]) => cookie),
     },
@@ -126,7 +126,10 @@ function readHeader(
 
 function parseHeaderTemplate(text: string): ClaimTemplate {
   if (/[\0-\x1f\x7f]/.test(text)) throw new SyntaxError('must not have line breaks or control characters in it')
-  return parseClaimTemplate(text)
+  const template = parseClaimTemplate(text)
+  if (template.every((part) => typeof part === 'string'))
+    throw new SyntaxError('has no claim in braces, such as {email}; a header without a claim is never sent')
+  return template
 }
 
 /** RFC 9110 §7.6.1 (hop-by-hop), §7.2 and RFC 9112 §6 (where a request ends), and what only the proxy can know. */

@@ -110,24 +110,33 @@ function provider({ provider }: GatewayConfig, report: Report): void {
     report.error('/provider/ca_file', 'has no effect: the issuer is http')
 }
 
-function sessionTimes({ session }: GatewayConfig, report: Report): void {
+function sessionTimes({ session }: GatewayConfig, report: Report, written: WrittenConfig): void {
   const [idle, absolute, poll] = [
     '/session/idle_timeout',
     '/session/absolute_timeout',
     '/session/poll_userinfo',
   ] as const
   if (report.isSound(idle, absolute) && session.idleTimeoutMs > session.absoluteTimeoutMs)
-    report.error(report.wasWritten(idle) ? idle : absolute, idleBeyondAbsolute(report.wasWritten(idle)))
+    tellIdleBeyondAbsolute(report, written)
   if (report.isSound(absolute) && session.absoluteTimeoutMs > 30 * day)
     report.warning(absolute, 'is more than 30d: a cookie that was stolen is good for as long')
   if (report.isSound(poll) && session.pollUserinfoMs !== undefined && session.pollUserinfoMs < 30_000)
     report.warning(poll, 'is less than 30s: the provider is asked that often for each session in use')
 }
 
-function idleBeyondAbsolute(idleWritten: boolean): string {
-  return idleWritten
-    ? 'must not be longer than session.absolute_timeout, which is 12h unless it is set'
-    : 'must not be shorter than session.idle_timeout, which is 30m unless it is set'
+function tellIdleBeyondAbsolute(report: Report, { session }: WrittenConfig): void {
+  const { idle_timeout, absolute_timeout } = session
+  if (report.wasWritten('/session/idle_timeout'))
+    report.error(
+      '/session/idle_timeout',
+      `must not be longer than session.absolute_timeout, which is ${absolute_timeout}`,
+    )
+  else
+    report.error(
+      '/session/absolute_timeout',
+      `must not be shorter than session.idle_timeout, which is ${idle_timeout} unless it is set`,
+      `write idle_timeout: ${absolute_timeout} beside it, or less`,
+    )
 }
 
 function sessionKeys({ session }: GatewayConfig, report: Report): void {
@@ -151,7 +160,7 @@ function redis({ session }: GatewayConfig, report: Report): void {
   if (!isLoopback(store.url.hostname))
     report.warning(
       below(at, 'url'),
-      'is redis://: whoever is on the way can read the password and end or replay sessions',
+      'is redis://: whoever is on the way can read the password, and then end the session of everybody',
       'use rediss://, which is Redis with TLS',
     )
 }
@@ -265,10 +274,15 @@ function upstreamRules({ upstreams }: GatewayConfig, report: Report): void {
 /** Whether each request that the other rule matches is matched by this one. */
 function covers(rule: RuleConfig, other: RuleConfig): boolean {
   const anyMethod = rule.methods === undefined
-  const sameMethods = anyMethod || (other.methods?.every((method) => rule.methods?.includes(method)) ?? false)
+  const sameMethods = anyMethod || (other.methods?.every((method) => hasMethod(rule, method)) ?? false)
   if (!sameMethods || (other.path.below && !rule.path.below)) return false
   // A "*" in the middle of the other's path stands for anything: only a "*" matches it, and no name is "*".
   return matchesPath(rule.path, other.path.segments)
+}
+
+/** A rule about GET is about HEAD, too. */
+function hasMethod({ methods }: RuleConfig, method: string): boolean {
+  return methods === undefined || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
 }
 
 /** Whether a rule can match anything that the upstream serves. */

@@ -5,7 +5,7 @@ export function didYouMean(name: string, candidates: readonly string[]): string 
   for (const candidate of candidates) {
     const [a, b] = [plain(name), plain(candidate)]
     const slips = distance(a, b)
-    const tolerated = Math.floor(Math.min(a.length, b.length) / 3)
+    const tolerated = Math.min(2, Math.floor(Math.min(a.length, b.length) / 3))
     if (slips <= tolerated && slips < (best?.slips ?? Infinity)) best = { candidate, slips }
   }
   return best?.candidate

@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { inPlainWords } from './files.ts'
 import { readYaml } from './read-yaml.ts'
@@ -23,7 +23,11 @@ function filesOf(pattern: string, file: string, at: string, report: Report): str
     report.error(at, 'has a "*" in the name of a folder; it may only stand in the name of the file')
     return []
   }
-  if (!name.includes('*')) return [path]
+  if (!name.includes('*')) {
+    if (existsSync(path)) return [path]
+    report.error(at, `${path} does not exist`)
+    return []
+  }
   try {
     // Hidden files are a mount's and an editor's own business.
     const found = readdirSync(folder).filter((entry) => !entry.startsWith('.') && matches(entry, name))

@@ -3,6 +3,7 @@ import {
   type Document,
   isAlias,
   isMap,
+  isNode,
   isScalar,
   isSeq,
   LineCounter,
@@ -13,6 +14,7 @@ import {
   visit,
   type YAMLError,
   type YAMLMap,
+  type YAMLSeq,
 } from 'yaml'
 import { readBounded } from './files.ts'
 import { below, type Place, type Report } from './report.ts'
@@ -158,8 +160,10 @@ class Reading {
   readonly #placeOf: (offset: number) => Place
   readonly #report: Report
   readonly #anchors = new Map<string, Node>()
-  /** The aliases that are being read: one that leads to itself is an endless value. */
+  /** What is being read: an alias that leads to a part of where it stands is an endless value. */
   readonly #open = new Set<Node>()
+  /** Within an alias names have been given already; giving them again would undo later ones. */
+  #repeating = 0
   #values = 0
 
   constructor(placeOf: (offset: number) => Place, report: Report) {
@@ -178,25 +182,29 @@ class Reading {
     }
   }
 
+  /** `alias` is where the node is repeated, when that is what is being read. */
   #read(node: unknown, at: string, key: Place | undefined, alias?: Place): unknown {
     this.#values += 1
     if (this.#values > maxValues)
-      throw new TooMuch(`has more than ${maxValues} values, those counted that aliases (*name) repeat`)
+      throw new TooMuch(`has more than ${maxValues} values, counting those that aliases (*name) repeat`)
     if (at.split('/').length > maxDepth) throw new TooMuch('is nested too deeply')
     if (isAlias(node)) return this.#readAlias(node, at, key)
-    if (!isMap(node) && !isSeq(node) && !isScalar(node)) {
-      const place = key ?? this.#placeOf(0)
-      this.#report.add(at, { key: place, value: place, isList: false })
-      return null
-    }
-    if (node.anchor !== undefined && this.#open.size === 0) this.#anchors.set(node.anchor, node)
-    const written = isScalar(node) && node.value === null && node.source === '' ? key : this.#begin(node)
-    const value = alias ?? written ?? this.#begin(node)
-    this.#report.add(at, { key: key ?? value, value, isList: isSeq(node), ...typedText(node) })
 
-    if (isMap(node)) return this.#readMap(node, at)
+    const isEmpty = !isNode(node) || (isScalar(node) && node.value === null && node.source === '')
+    const value = alias ?? (isEmpty && key ? key : this.#begin(node as Node))
+    this.#report.add(at, { key: key ?? value, value, isList: isSeq(node), ...typedText(node) })
+    if (isNode(node) && node.anchor !== undefined && this.#repeating === 0) this.#anchors.set(node.anchor, node)
     if (isScalar(node)) return node.value
-    return node.items.map((item, index) => this.#read(item, below(at, index), undefined))
+    return isMap(node) || isSeq(node) ? this.#readCollection(node, at) : null
+  }
+
+  #readCollection(node: YAMLMap | YAMLSeq, at: string): object {
+    this.#open.add(node)
+    const value = isMap(node)
+      ? this.#readMap(node, at)
+      : node.items.map((item, index) => this.#read(item, below(at, index), undefined))
+    this.#open.delete(node)
+    return value
   }
 
   #readAlias(node: Alias, at: string, key: Place | undefined): unknown {
@@ -208,9 +216,9 @@ class Reading {
       this.#report.error(at, why, 'put the value in quotes if it just begins with "*"')
       return undefined
     }
-    this.#open.add(target)
+    this.#repeating += 1
     const value = this.#read(target, at, key ?? place, place)
-    this.#open.delete(target)
+    this.#repeating -= 1
     return value
   }
 
@@ -220,7 +228,8 @@ class Reading {
       const place = this.#keyPlace(pair, map)
       const name = nameOf(pair.key)
       if (name === undefined) {
-        this.#report.errorAtPlace(place, at, 'a key is plain text', 'put it in quotes if it begins with [ { * or &')
+        const isNone = pair.key === null || (isScalar(pair.key) && pair.key.value === null)
+        this.#report.errorAtPlace(place, at, isNone ? 'a key is missing before ":"' : 'a key must be plain text')
       } else if (name === '__proto__') {
         this.#report.errorAtPlace(place, below(at, name), 'cannot be the name of anything')
       } else if (this.#report.wasWritten(below(at, name))) {

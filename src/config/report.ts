@@ -77,6 +77,11 @@ export class Report {
     this.#say('error', this.#placeOf(parentOf(at), 'key'), at, message, hint)
   }
 
+  /** For what has been told elsewhere: nothing more is to be said of it. */
+  giveUp(at: string): void {
+    this.#broken.add(at)
+  }
+
   warning(at: string, message: string, hint?: string): void {
     this.#say('warning', this.#placeOf(at, 'value'), at, message, hint)
   }
@@ -102,8 +107,9 @@ export class Report {
     return this.#entries.has(at)
   }
 
-  entryOf(at: string): Entry | undefined {
-    return this.#entries.get(at)
+  /** What was typed there, when it is a number, `true` or `null`. */
+  typedAt(at: string): string | undefined {
+    return this.#entries.get(at)?.typed
   }
 
   /** No error was found at these settings, in what they are part of, nor in what is part of them. */
@@ -113,6 +119,11 @@ export class Report {
         (broken) => broken !== at && !at.startsWith(`${broken}/`) && !broken.startsWith(`${at}/`),
       ),
     )
+  }
+
+  /** An error has been told of this very setting, or of a part of it. */
+  isTold(at: string): boolean {
+    return [...this.#broken].some((broken) => broken === at || broken.startsWith(`${at}/`))
   }
 
   keyPlace(at: string): Place {

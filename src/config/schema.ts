@@ -27,10 +27,11 @@ export function validate(document: object, report: Report): WrittenConfig {
   const { schema, validate } = gatewaySchema()
   validate(document)
   const errors = relevant(validate.errors ?? [])
+  const untold = errors.filter((error) => !report.isTold(subject(error)))
   const suggested = new Set<string>()
-  for (const error of errors.filter(({ keyword }) => keyword === 'additionalProperties'))
+  for (const error of untold.filter(({ keyword }) => keyword === 'additionalProperties'))
     suggested.add(reportUnknown(error, schema, report))
-  for (const error of errors) reportOther(error, suggested, report)
+  for (const error of untold) reportOther(error, suggested, report)
   for (const at of errors.filter(({ keyword }) => keyword !== 'required').map(subject)) remove(document, at)
   // A second time for the defaults of what was removed.
   validate(document)
@@ -49,13 +50,23 @@ function relevant(errors: readonly ErrorObject[]): ErrorObject[] {
     )
     .filter((error) => error.propertyName === undefined || error.keyword === 'propertyNames')
     .filter(({ keyword, instancePath }) => !isChoice(keyword) || !unknown.has(instancePath))
-    .toSorted((a, b) => Number(a.keyword !== 'type') - Number(b.keyword !== 'type'))
+    .filter(
+      ({ keyword, instancePath: at }) =>
+        keyword !== 'contains' ||
+        !errors.some((e) => e.instancePath.startsWith(`${at}/`) && !e.schemaPath.includes('/contains/')),
+    )
+    .toSorted((a, b) => rank(a) - rank(b))
     .filter((error) => {
       const place = subject(error)
       if (told.has(place)) return false
       told.add(place)
       return true
     })
+}
+
+/** The most telling of several errors about one place comes first. */
+function rank({ keyword }: ErrorObject): number {
+  return keyword === 'type' ? 0 : isChoice(keyword) ? 2 : 1
 }
 
 function isChoice(keyword: string): boolean {
@@ -67,6 +78,8 @@ function subject({ keyword, instancePath, params }: ErrorObject): string {
   if (keyword === 'additionalProperties') return below(instancePath, String(params['additionalProperty']))
   if (keyword === 'propertyNames') return below(instancePath, String(params['propertyName']))
   if (keyword === 'required') return below(instancePath, String(params['missingProperty']))
+  // Upstreams stand in the file or in those that it includes; when there are none at all, it is the former that people miss.
+  if (keyword === 'anyOf' && instancePath === '') return '/upstreams'
   return instancePath
 }
 
@@ -88,7 +101,14 @@ function remove(document: object, at: string): void {
 const notYet: Readonly<Record<string, string>> = {
   '/providers': 'several providers are not supported yet; write the one there is below "provider:"',
   '/session/store/redis/sentinels': 'Redis Sentinel is not supported yet; give the address of one server as "url"',
+  '/session/store/redis/name': 'it is a part of Redis Sentinel, which is not supported yet',
   '/session/store/redis/cluster': 'Redis Cluster is not supported yet; give the address of one server as "url"',
+}
+
+const insteadOf: Readonly<Record<string, string>> = {
+  '/providers': 'provider',
+  '/session/store/redis/sentinels': 'url',
+  '/session/store/redis/cluster': 'url',
 }
 
 /** @returns the setting that was probably meant, which is then not reported as missing */
@@ -96,7 +116,7 @@ function reportUnknown(error: ErrorObject, schema: AnySchemaObject, report: Repo
   const at = subject(error)
   const name = String(error.params['additionalProperty'])
   const known = Object.keys((error.parentSchema?.['properties'] as object | undefined) ?? {})
-  const meant = at === '/providers' ? 'provider' : didYouMean(name, known)
+  const meant = insteadOf[at] ?? didYouMean(name, known)
   report.errorAtKey(at, 'is not a setting', notYet[at] ?? hintForUnknown(name, meant, known, error, schema))
   return below(error.instancePath, meant ?? '')
 }
@@ -110,7 +130,7 @@ function hintForUnknown(
 ): string {
   if (name === '<<') return 'YAML 1.2 has no merge keys; write the settings out'
   if (name.includes('{') || ((error.data as Record<string, unknown>)[name] === null && known.includes('template')))
-    return `a template is put in quotes: "{${name}}"`
+    return `a template is put in quotes: "${name.includes('{') ? name : `{${name}}`}"`
   if (meant !== undefined) return `did you mean "${meant}"?`
   if (/^(skip|insecure|disable)_/.test(name) || /_(skip|insecure)_/.test(name))
     return 'checks cannot be switched off; a certificate authority of your own is trusted with "ca_file"'
@@ -144,8 +164,7 @@ function reportOther(error: ErrorObject, suggested: ReadonlySet<string>, report:
     case 'additionalProperties':
       return
     case 'required':
-      if (!suggested.has(at)) report.missing(at, 'is missing', exampleOf(error))
-      return
+      return reportMissing(at, exampleOf(error), suggested, report)
     case 'propertyNames':
       return report.errorAtKey(at, String(error.parentSchema?.['propertyNames'].errorMessage))
     case 'uniqueItems':
@@ -153,16 +172,20 @@ function reportOther(error: ErrorObject, suggested: ReadonlySet<string>, report:
     case 'contains':
       return report.error(at, `must have "${error.parentSchema?.['contains'].const}" in it`)
     case 'anyOf':
-      // Either of two settings of the file is missing, so it is no setting that is wrong.
-      if (at === '') return report.missing('/upstreams', 'is missing', error.parentSchema?.['errorMessage'])
-      return report.errorAtKey(at, messageOf(error))
+      if (at === '/upstreams') return reportMissing(at, exampleOf(error), suggested, report)
+      return report.error(at, messageOf(error))
     default:
       return reportValue(error, at, report)
   }
 }
 
+function reportMissing(at: string, hint: string | undefined, suggested: ReadonlySet<string>, report: Report): void {
+  if (suggested.has(at)) report.giveUp(at)
+  else report.missing(at, 'is missing', hint)
+}
+
 function exampleOf(error: ErrorObject): string | undefined {
-  const name = String(error.params['missingProperty'])
+  const name = namesOf(subject(error)).at(-1) ?? ''
   const property = error.parentSchema?.['properties']?.[name] as AnySchemaObject | undefined
   const example: unknown = property?.['examples']?.[0]
   return example === undefined ? property?.['description'] : `for example ${name}: ${flow(example)}`
@@ -180,12 +203,22 @@ function flow(value: unknown): string {
 function reportValue(error: ErrorObject, at: string, report: Report): void {
   const message = messageOf(error)
   if (error.data === null) return report.error(at, `has no value; it ${message}`)
-  const typed = report.entryOf(at)?.typed
-  const wantsText = error.keyword === 'type' && error.schema === 'string'
-  if (wantsText && typed !== undefined) return report.error(at, message, `put it in quotes: "${typed}"`)
-  const allowed = error.keyword === 'enum' ? (error.schema as unknown[]).map(String) : []
-  const meant = didYouMean(String(error.data), allowed)
-  return report.error(at, message, meant === undefined ? undefined : `did you mean "${meant}"?`)
+  return report.error(at, message, hintForValue(error, report.typedAt(at)))
+}
+
+function hintForValue(
+  { keyword, schema, parentSchema, data }: ErrorObject,
+  typed: string | undefined,
+): string | undefined {
+  // Where a text has a form of its own, quotes would not help.
+  const isAnyText = keyword === 'type' && schema === 'string' && parentSchema?.['errorMessage'] === undefined
+  if (isAnyText && typed !== undefined) return `put it in quotes: "${typed}"`
+  if (typeof data !== 'string') return undefined
+  if (keyword === 'type' && schema === 'boolean' && /^(yes|no|on|off)$/i.test(data))
+    return `"${data}" is text in YAML 1.2; write ${/^(yes|on)$/i.test(data)}`
+  if (keyword !== 'enum' || parentSchema?.['errorMessage'] !== undefined) return undefined
+  const meant = didYouMean(data, (schema as unknown[]).map(String))
+  return meant === undefined ? undefined : `did you mean "${meant}"?`
 }
 
 const typeNames: Readonly<Record<string, string>> = {

@@ -30,11 +30,17 @@ function readSecretFile(written: string, at: string, report: Report): string | u
 
 function checkSecret(text: string, at: string, source: string, report: Report): string | undefined {
   // Editors and `echo` end a file with a line break that nobody means to be part of the secret.
-  const secret = text.replace(/[\r\n]+$/, '')
+  const secret = withoutLastLineBreaks(text)
   if (secret === '') report.error(at, `${source} is empty`)
   else if (/[\0-\x1f\x7f\ufffd]/.test(secret)) report.error(at, `${source} is not one line of text`)
   else return secret
   return undefined
+}
+
+function withoutLastLineBreaks(text: string): string {
+  let end = text.length
+  while (end > 0 && (text[end - 1] === '\n' || text[end - 1] === '\r')) end -= 1
+  return text.slice(0, end)
 }
 
 /** A file that a setting names, relative to the file in which the setting stands. */

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isEveryAddress, isLoopback, parseAddress, parseHost, parseSubnet } from '../../src/config/addresses.ts'
+
+for (const [written, address] of [
+  ['0.0.0.0:8080', { host: '0.0.0.0', port: 8080 }],
+  ['[::]:8080', { host: '::', port: 8080 }],
+  ['my-host.internal:1', { host: 'my-host.internal', port: 1 }],
+  ['127.0.0.1:0', { host: '127.0.0.1', port: 0 }],
+  ['65535', { host: 'default', port: 65535 }],
+  [80, { host: 'default', port: 80 }],
+] as const) {
+  test(`the address ${written}`, () => assert.deepEqual(parseAddress(written, 'default'), address))
+}
+
+for (const written of [
+  '',
+  ':80',
+  '::1:80',
+  '[::1]',
+  '[1.2.3.4]:80',
+  '[::g]:80',
+  '[fe80::1%eth0]:80',
+  '1.2.3:80',
+  '1.2.3.256:80',
+  'a b:80',
+  '-a:80',
+  'http://a:80',
+  'a:b',
+  'a:65536',
+  -1,
+  1.5,
+  1e9,
+]) {
+  test(`${JSON.stringify(written)} is no address`, () => {
+    assert.throws(() => parseAddress(written, 'default'), { name: 'SyntaxError' })
+  })
+}
+
+for (const [text, address, prefix, family] of [
+  ['10.0.0.0/8', '10.0.0.0', 8, 'ipv4'],
+  ['10.0.0.1', '10.0.0.1', 32, 'ipv4'],
+  ['FD00:0::/8', 'fd00::', 8, 'ipv6'],
+  ['::1', '::1', 128, 'ipv6'],
+  ['::ffff:10.0.0.0/104', '10.0.0.0', 8, 'ipv4'],
+] as const) {
+  test(`the network ${text}`, () => assert.deepEqual(parseSubnet(text), { address, prefix, family }))
+}
+
+for (const text of [
+  '',
+  '/8',
+  '10.0.0.0/',
+  '10.0.0.0/33',
+  '10.0.0.0/-1',
+  '10.0.0/8',
+  '010.0.0.1',
+  '::/129',
+  ':::/8',
+  'fe80::1%eth0',
+  'localhost',
+  '10.0.0.0/8/8',
+]) {
+  test(`${JSON.stringify(text)} is no network`, () => {
+    assert.throws(() => parseSubnet(text), { name: 'SyntaxError' })
+  })
+}
+
+for (const [host, loopback] of [
+  ['localhost', true],
+  ['LOCALHOST', true],
+  ['app.localhost', true],
+  ['127.0.0.1', true],
+  ['127.8.9.10', true],
+  ['::1', true],
+  ['[::1]', true],
+  ['127.0.0.1.example.com', false],
+  ['localhost.example.com', false],
+  ['mylocalhost', false],
+  ['10.0.0.1', false],
+  ['0.0.0.0', false],
+] as const) {
+  test(`${host} is ${loopback ? '' : 'not '}this machine alone`, () => assert.equal(isLoopback(host), loopback))
+}
+
+test('every address, in each spelling', () => {
+  assert.deepEqual(['0.0.0.0', '::', '0:0::0', '127.0.0.1', '::1', 'localhost'].map(isEveryAddress), [
+    true,
+    true,
+    true,
+    false,
+    false,
+    false,
+  ])
+})
+
+for (const [text, host] of [
+  ['Orders.Example.com', 'orders.example.com'],
+  ['orders.example.com.', 'orders.example.com'],
+  ['bücher.example', 'xn--bcher-kva.example'],
+  ['my_app', 'my_app'],
+  ['[::1]', '[::1]'],
+] as const) {
+  test(`the host ${text}`, () => assert.equal(parseHost(text), host))
+}

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import fc from 'fast-check'
+import { formatDiagnostics } from '../../src/config/diagnostics.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { environment, secretTexts } from './environment.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-config-'))
+after(() => rmSync(folder, { recursive: true }))
+
+const full = readFileSync(new URL('cases/full.yaml', import.meta.url), 'utf8')
+
+/** Loads a text as a file; answers what is told, or nothing when the file is good. */
+function told(text: string): string {
+  const file = join(folder, 'gateway.yaml')
+  writeFileSync(file, text)
+  const loaded = loadConfig(file, environment)
+  return loaded.ok ? '' : formatDiagnostics(loaded.diagnostics)
+}
+
+function isTold(text: string): void {
+  for (const secret of secretTexts) assert.ok(!text.includes(secret), 'a diagnostic shows a secret')
+  assert.doesNotMatch(text, /undefined|\[object|must NOT|must match|instancePath/)
+}
+
+test('no text makes loading throw', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => isTold(told(text))),
+    { numRuns: 300 },
+  )
+})
+
+const junk = [
+  '',
+  ' ',
+  '\t',
+  'null',
+  '~',
+  '[]',
+  '{}',
+  '- x',
+  ': ',
+  '"',
+  "'",
+  '*a',
+  '&a',
+  '!!js x',
+  '<<: *a',
+  '7',
+  'yes',
+  '{{',
+  '|',
+  '>',
+  '#',
+  '---',
+  '%',
+  '\u2028',
+  'x: {y: [}',
+]
+
+test('no slip in a full file makes loading throw', () => {
+  const slip = fc.record({
+    at: fc.nat({ max: full.length }),
+    length: fc.oneof(fc.constant(0), fc.nat({ max: 40 })),
+    text: fc.constantFrom(...junk),
+  })
+  fc.assert(
+    fc.property(fc.array(slip, { minLength: 1, maxLength: 3 }), (slips) => {
+      let text = full
+      for (const { at, length, text: put } of slips) text = text.slice(0, at) + put + text.slice(at + length)
+      isTold(told(text))
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+/** A value of another kind in the place of each value of the file, one at a time. */
+test('no value of a wrong kind makes loading throw', () => {
+  for (const match of full.matchAll(/(?<=[:,[] )[^\s,{}[\]][^\s,{}[\]]*/g))
+    for (const put of [
+      'null',
+      '7',
+      '-1',
+      '1.5',
+      'true',
+      'text',
+      '""',
+      '[]',
+      '{}',
+      '[x]',
+      '{ x: y }',
+      '[null]',
+      '[[]]',
+      '{ constructor: 1, toString: 2 }',
+      '2001-01-01',
+      '.nan',
+      '1e999',
+    ])
+      isTold(told(full.slice(0, match.index) + put + full.slice(match.index + match[0].length)))
+})

@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chdir } from 'node:process'
+import { test } from 'node:test'
+import { formatDiagnostics } from '../../src/config/diagnostics.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { environment, secretTexts } from './environment.ts'
+
+// Every `NAME.yaml` is told exactly what `NAME.expected` says. `UPDATE=1` writes what is told now: then read it as the person
+// who has to mend the file.
+chdir(new URL('cases/', import.meta.url).pathname)
+
+const names = readdirSync('.').flatMap((file) => /^(.+)\.yaml$/.exec(file)?.[1] ?? [])
+
+for (const name of names) {
+  test(`what is said of ${name}.yaml`, () => {
+    const loaded = loadConfig(`${name}.yaml`, environment)
+    const text = loaded.ok ? `ok\n${formatDiagnostics(loaded.warnings)}` : formatDiagnostics(loaded.diagnostics)
+    const told = `${text.trimEnd()}\n`
+
+    if (process.env['UPDATE'] === '1') writeFileSync(`${name}.expected`, told)
+
+    assert.equal(told, readFileSync(`${name}.expected`, 'utf8'))
+    for (const secret of secretTexts) assert.ok(!told.includes(secret), 'a diagnostic shows a secret')
+    assert.doesNotMatch(told, /schema|instancePath|additionalProp|must NOT|must match|undefined|\[object/)
+  })
+}

@@ -1,0 +1,379 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { chdir } from 'node:process'
+import { test, type TestContext } from 'node:test'
+import { type Diagnostic, formatDiagnostic, formatDiagnostics } from '../../src/config/diagnostics.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import type { GatewayConfig } from '../../src/config/model.ts'
+import { parseClaimPath } from '../../src/core/claims.ts'
+import { parsePathPattern } from '../../src/core/path-pattern.ts'
+import { environment } from './environment.ts'
+
+chdir(new URL('cases/', import.meta.url).pathname)
+
+function config(file: string): GatewayConfig {
+  const loaded = loadConfig(file, environment)
+  if (!loaded.ok) assert.fail(formatDiagnostics(loaded.diagnostics))
+  return loaded.config
+}
+
+function complaints(file: string): readonly Diagnostic[] {
+  const loaded = loadConfig(file, environment)
+  assert.ok(!loaded.ok)
+  return loaded.diagnostics
+}
+
+function folder(t: TestContext): string {
+  const path = mkdtempSync(join(tmpdir(), 'gatehouse-config-'))
+  t.after(() => rmSync(path, { recursive: true }))
+  return path
+}
+
+function written(t: TestContext, content: string | Uint8Array): string {
+  const file = join(folder(t), 'gateway.yaml')
+  writeFileSync(file, content)
+  return file
+}
+
+const smallest = readFileSync('smallest.yaml', 'utf8')
+
+test('the smallest file has everything else by default', () => {
+  const { session, ...others } = config('smallest.yaml')
+
+  const externalUrl = new URL('https://orders.example.com')
+  const header = { join: ',', encode: 'utf8', maxBytes: 4096, required: false }
+  assert.deepEqual(others, {
+    version: 1,
+    file: 'smallest.yaml',
+    listen: { host: '0.0.0.0', port: 8080, tls: undefined },
+    admin: undefined,
+    externalUrl,
+    reservedPrefix: '/.gatehouse/',
+    trustedProxies: [],
+    workers: 1,
+    provider: {
+      issuer: 'https://id.example.com',
+      client_id: 'orders',
+      client_secret: 'a client secret of the tests',
+      token_endpoint_auth_method: 'client_secret_basic',
+      scopes: ['openid', 'profile', 'email', 'offline_access'],
+      authorizationParams: {},
+      claims: {},
+      id_token_signed_response_alg: undefined,
+      clockToleranceMs: 30_000,
+      timeoutMs: 5_000,
+      ca: undefined,
+    },
+    upstreams: [
+      {
+        name: 'orders',
+        hosts: [],
+        path: '/',
+        url: new URL('http://127.0.0.1:3000'),
+        externalUrl,
+        hostHeader: 'client',
+        headers: [
+          { name: 'X-Remote-User', template: [['sub']], ...header },
+          { name: 'X-Email', template: [['email']], ...header },
+        ],
+        rules: [],
+        logout: { paths: [], cookies: [] },
+        connectTimeoutMs: 5_000,
+        responseTimeoutMs: 60_000,
+        idleTimeoutMs: 300_000,
+        maxConnections: 128,
+        ca: undefined,
+        tests: [],
+      },
+    ],
+    limits: { headerBytes: 32_768, headersTimeoutMs: 30_000, bodyIdleTimeoutMs: 60_000 },
+    shutdown: { drainTimeoutMs: 15_000 },
+    log: { level: 'info' },
+  })
+  const { keys, ...times } = session
+  assert.deepEqual(
+    keys.map((key) => key.length),
+    [32],
+  )
+  assert.deepEqual(times, {
+    store: { kind: 'memory', maxSessions: 100_000 },
+    idleTimeoutMs: 1_800_000,
+    absoluteTimeoutMs: 43_200_000,
+    refreshBeforeMs: 60_000,
+    pollUserinfoMs: undefined,
+    cookie: { name: '__Host-gatehouse', secure: true, sameSite: 'lax' },
+  })
+})
+
+test('with the memory store and without keys, each start has a key of its own', () => {
+  const [one, other] = [config('smallest.yaml'), config('smallest.yaml')]
+
+  assert.notDeepEqual(one.session.keys, other.session.keys)
+})
+
+test('every setting of a full file arrives', () => {
+  const full = config('full.yaml')
+
+  const ca = readFileSync('tls/gateway.crt', 'latin1')
+  const fields = 'https://id.example.com/claims/fields'
+  assert.deepEqual(full.listen, {
+    host: '::',
+    port: 8443,
+    tls: { certFile: resolve('tls/gateway.crt'), keyFile: resolve('tls/gateway.key') },
+  })
+  assert.deepEqual(full.admin, { host: '127.0.0.1', port: 9090 })
+  assert.equal(full.reservedPrefix, '/auth/gatehouse/')
+  assert.deepEqual(full.trustedProxies, [
+    { address: '10.0.0.0', prefix: 8, family: 'ipv4' },
+    { address: '192.0.2.7', prefix: 32, family: 'ipv4' },
+    { address: 'fd00::', prefix: 8, family: 'ipv6' },
+  ])
+  assert.equal(full.workers, 4)
+  assert.deepEqual(full.provider, {
+    issuer: 'https://id.example.com',
+    client_id: 'orders',
+    client_secret: 'the client secret of the tests',
+    token_endpoint_auth_method: 'client_secret_post',
+    scopes: ['openid', 'profile', 'email', 'offline_access'],
+    authorizationParams: { acr_values: 'mfa' },
+    claims: { fields },
+    id_token_signed_response_alg: 'ES256',
+    clockToleranceMs: 10_000,
+    timeoutMs: 3_000,
+    ca,
+  })
+  assert.deepEqual(full.session, {
+    keys: [
+      Buffer.from('000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f', 'hex'),
+      Buffer.from(environment['SESSION_KEY'] ?? '', 'base64'),
+    ],
+    store: {
+      kind: 'redis',
+      url: new URL('rediss://redis.example.com:6379/2'),
+      username: 'gatehouse',
+      password: 'a redis password of the tests',
+      ca,
+      keyPrefix: 'orders:',
+      timeoutMs: 500,
+    },
+    idleTimeoutMs: 900_000,
+    absoluteTimeoutMs: 28_800_000,
+    refreshBeforeMs: 120_000,
+    pollUserinfoMs: 60_000,
+    cookie: { name: '__Host-orders', secure: true, sameSite: 'strict' },
+  })
+  assert.deepEqual(full.limits, { headerBytes: 16_384, headersTimeoutMs: 10_000, bodyIdleTimeoutMs: 30_000 })
+  assert.deepEqual(full.shutdown, { drainTimeoutMs: 30_000 })
+  assert.deepEqual(full.log, { level: 'warn' })
+})
+
+test('an upstream of a full file: headers, rules, logout and tests, with short names of claims made long', () => {
+  const [orders] = config('full.yaml').upstreams
+
+  const fields = 'https://id.example.com/claims/fields'
+  const plain = { join: ',', encode: 'utf8', maxBytes: 4096, required: false }
+  assert.deepEqual(orders?.hosts, ['orders.example.com'])
+  assert.deepEqual(orders.headers, [
+    { name: 'X-Remote-User', template: [['sub']], ...plain },
+    { name: 'X-Name', template: [['given_name'], ' ', ['family_name']], ...plain },
+    { name: 'X-Cost-Centre', template: [[fields, 'costCentre']], ...plain },
+    { name: 'X-First-Group', template: [[fields, 'groups', 0]], ...plain },
+    {
+      name: 'X-Groups',
+      template: [[fields, 'groups']],
+      join: ';',
+      encode: 'percent',
+      maxBytes: 2048,
+      required: true,
+    },
+    { name: 'X-Place', template: [[fields, 'site'], ', {', [fields, 'country'], '}'], ...plain, encode: 'rfc8187' },
+  ])
+  const signedIn = { methods: undefined, access: 'signed_in', unauthenticated: 'auto', require: [] }
+  const groups = {
+    claim: [fields, 'groups'],
+    claimText: 'fields.groups',
+    any_of: undefined,
+    all_of: undefined,
+    none_of: undefined,
+  }
+  assert.deepEqual(orders.rules, [
+    { ...signedIn, path: parsePathPattern('/static/*'), access: 'public' },
+    { ...signedIn, path: parsePathPattern('/api/*'), unauthenticated: '401' },
+    { ...signedIn, path: parsePathPattern('/news/*'), access: 'optional' },
+    {
+      ...signedIn,
+      path: parsePathPattern('/admin/*'),
+      methods: ['GET', 'POST'],
+      require: [{ ...groups, any_of: ['admins'] }],
+    },
+    {
+      ...signedIn,
+      path: parsePathPattern('/reports/*/print'),
+      unauthenticated: 'redirect',
+      require: [
+        { ...groups, all_of: ['staff', 'printing'] },
+        { ...groups, none_of: ['guests'] },
+      ],
+    },
+  ])
+  assert.deepEqual(orders.logout, { paths: [parsePathPattern('/logout')], cookies: ['JSESSIONID'] })
+  assert.deepEqual(orders.tests, [
+    {
+      place: 'full.yaml:64:9',
+      as: { sub: 'u1', [fields]: { groups: ['admins'] } },
+      method: 'GET',
+      path: '/admin/',
+      expect: 'pass',
+      headers: { 'X-Remote-User': 'u1', 'X-Cost-Centre': null },
+    },
+    {
+      place: 'full.yaml:65:9',
+      as: undefined,
+      method: 'POST',
+      path: '/api/orders',
+      expect: 'unauthorized',
+      headers: {},
+    },
+  ])
+})
+
+test('an upstream with an external_url of its own is reached by the host of that', () => {
+  const shop = config('full.yaml').upstreams[1]
+
+  assert.deepEqual(shop?.hosts, ['shop.example.com'])
+  assert.equal(shop.externalUrl.href, 'https://shop.example.com/')
+  assert.equal(shop.path, '/shop/')
+  assert.equal(shop.url.href, 'https://shop.internal:8443/')
+  assert.equal(shop.hostHeader, 'upstream')
+  assert.equal(shop.idleTimeoutMs, 0)
+  assert.equal(shop.ca, readFileSync('tls/gateway.crt', 'latin1'))
+})
+
+for (const [where, name, secure] of [
+  ['https://orders.example.com', '__Host-gatehouse', true],
+  ['http://localhost:8080', 'gatehouse', false],
+] as const) {
+  test(`the session cookie at ${where}`, (t) => {
+    const file = written(t, smallest.replace('https://orders.example.com', where))
+
+    const { cookie } = config(file).session
+
+    assert.deepEqual(cookie, { name, secure, sameSite: 'lax' })
+  })
+}
+
+for (const [store, workers, processes] of [
+  ['memory', 'auto', 1],
+  ['memory', '8', 1],
+  ['{ redis: { url: redis://127.0.0.1 } }', 'auto', availableParallelism()],
+  ['{ redis: { url: redis://127.0.0.1 } }', '8', 8],
+] as const) {
+  test(`workers: ${workers} with the store ${store} are ${processes} processes`, (t) => {
+    const session = `session: { keys: [{ env: SESSION_KEY }], store: ${store} }`
+    const file = written(t, `${smallest}\nworkers: ${workers}\n${session}\n`)
+
+    assert.equal(config(file).workers, processes)
+  })
+}
+
+for (const [listen, host, port] of [
+  ['127.0.0.1:9000', '127.0.0.1', 9000],
+  ["'[::1]:9000'", '::1', 9000],
+  ['localhost:9000', 'localhost', 9000],
+  ['9000', '0.0.0.0', 9000],
+  ["'9000'", '0.0.0.0', 9000],
+  ['{ address: 9000 }', '0.0.0.0', 9000],
+  ['{}', '0.0.0.0', 8080],
+] as const) {
+  test(`listen: ${listen}`, (t) => {
+    assert.deepEqual(config(written(t, `${smallest}\nlisten: ${listen}\n`)).listen, { host, port, tls: undefined })
+  })
+}
+
+test('an admin port alone is served on this machine only', (t) => {
+  assert.deepEqual(config(written(t, `${smallest}\nadmin: { listen: 9090 }\n`)).admin, {
+    host: '127.0.0.1',
+    port: 9090,
+  })
+})
+
+test('secrets are sought beside the file in which they stand, and their last line break does not count', (t) => {
+  const file = written(t, smallest.replace('{ env: CLIENT_SECRET }', '{ file: secrets/client_secret }'))
+  mkdirSync(join(file, '../secrets'))
+  writeFileSync(join(file, '../secrets/client_secret'), ' with spaces and = signs \r\n\n')
+
+  assert.equal(config(file).provider.client_secret, ' with spaces and = signs ')
+})
+
+test('the upstreams of included files come behind those of the file', () => {
+  const { upstreams } = config('include.yaml')
+
+  assert.deepEqual(
+    upstreams.map(({ name }) => name),
+    ['orders', 'reports', 'shop'],
+  )
+})
+
+test('a claim that is named as if it were a part of every object leads nowhere special', (t) => {
+  const file = written(t, smallest.replace('X-Email: email', 'X-Email: constructor.name'))
+
+  assert.deepEqual(config(file).upstreams[0]?.headers[1]?.template, [parseClaimPath('constructor.name')])
+})
+
+test('a byte order mark is no part of the text', (t) => {
+  assert.ok(loadConfig(written(t, `\ufeff${smallest}`), environment).ok)
+})
+
+test('lines may end as on Windows', (t) => {
+  assert.ok(loadConfig(written(t, smallest.replaceAll('\n', '\r\n')), environment).ok)
+})
+
+for (const [what, content, line, told] of [
+  ['nothing', '', 0, /^is empty$/],
+  ['a NUL character', smallest.replace('sub', 's\0b'), 11, /^has a NUL character here$/],
+  ['UTF-16', Buffer.from(`\ufeff${smallest}`, 'utf16le'), 0, /^is not text in UTF-8$/],
+  ['10 MB', `#${'x'.repeat(10_000_000)}`, 0, /^is larger than 1 MiB$/],
+  ['too many values', `a: [${'1, '.repeat(60_000)}1]`, 1, /^has more than 50000 values/],
+  ['deep lists', '['.repeat(100_000), 1, /nested too deeply|not closed|cannot stand here/],
+  ['deep maps', `a: ${'{ a: '.repeat(60)}1${' }'.repeat(60)}`, 1, /^is nested too deeply$/],
+  ['unclosed quotes', '"'.repeat(100_000), 1, /./],
+  ['anchors', '&a '.repeat(100_000), 1, /./],
+  ['many keys', ': \n'.repeat(100_000), 1, /./],
+] as const) {
+  test(`a file of ${what} is refused in time`, { timeout: 30_000 }, (t) => {
+    const [first] = complaints(written(t, content))
+
+    assert.match(first?.message ?? '', told)
+    assert.equal(first?.line, line)
+  })
+}
+
+test('a file that is not there', (t) => {
+  const file = join(folder(t), 'gateway.yaml')
+
+  assert.deepEqual(complaints(file).map(formatDiagnostic), [`${file}  error  does not exist`])
+})
+
+test('a file that is a directory', (t) => {
+  const path = folder(t)
+
+  assert.deepEqual(complaints(path).map(formatDiagnostic), [`${path}  error  is a directory, not a file`])
+})
+
+test('a file below another file', (t) => {
+  const file = join(written(t, smallest), 'gateway.yaml')
+
+  assert.match(complaints(file)[0]?.message ?? '', /^does not exist/)
+})
+
+test('a configuration that was refused says so, however many warnings come with it', (t) => {
+  const loaded = loadConfig(written(t, `${smallest}\nworkers: 4\nfoo: bar\n`), environment)
+
+  assert.ok(!loaded.ok)
+  assert.deepEqual(
+    loaded.diagnostics.map(({ severity, path }) => `${severity} ${path}`),
+    ['warning workers', 'error foo'],
+  )
+})

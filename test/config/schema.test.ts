@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { Ajv } from 'ajv'
+import { loadConfig } from '../../src/config/load.ts'
+import { signingAlgorithms } from '../../src/config/model.ts'
+
+type Part = Readonly<Record<string, unknown>>
+
+const schema = JSON.parse(
+  readFileSync(new URL('../../schemas/gateway.schema.json', import.meta.url), 'utf8'),
+) as Part & { readonly definitions: Readonly<Record<string, Part>> }
+
+interface Found {
+  readonly path: string
+  readonly part: Part
+}
+
+/** Every part of the schema that is a schema itself, with the place where it stands. */
+function* parts(part: Part = schema, path = ''): Generator<Found> {
+  yield { path, part }
+  for (const [keyword, value] of Object.entries(part)) {
+    const at = `${path}/${keyword}`
+    if (keyword === 'properties' || keyword === 'definitions')
+      for (const [name, member] of Object.entries(value as Part)) yield* parts(member as Part, `${at}/${name}`)
+    else if (['oneOf', 'anyOf', 'allOf'].includes(keyword))
+      for (const [index, member] of (value as Part[]).entries()) yield* parts(member, `${at}/${index}`)
+    else if (['items', 'additionalProperties', 'propertyNames', 'if', 'then', 'contains'].includes(keyword))
+      if (typeof value === 'object') yield* parts(value as Part, at)
+  }
+}
+
+function isSetting({ path }: Found): boolean {
+  return /\/properties\/[^/]+$/.test(path)
+}
+
+function isMapOfSettings(part: Part): boolean {
+  return typeof part['properties'] === 'object'
+}
+
+test('the schema says what it is, and every setting is described', () => {
+  assert.equal(typeof schema['$id'], 'string')
+  assert.equal(typeof schema['title'], 'string')
+  const mute = [...parts()].filter((found) => isSetting(found) && typeof found.part['description'] !== 'string')
+  assert.deepEqual(
+    mute.map(({ path }) => path),
+    [],
+  )
+})
+
+test('a map of settings takes no others', () => {
+  const open = [...parts()].filter(({ part }) => isMapOfSettings(part) && part['additionalProperties'] !== false)
+
+  assert.deepEqual(
+    open.map(({ path }) => path),
+    [],
+  )
+})
+
+test('what has a form that no standard message explains has a message of its own', () => {
+  const mute = [...parts()].filter(({ part }) => 'pattern' in part && typeof part['errorMessage'] !== 'string')
+
+  assert.deepEqual(
+    mute.map(({ path }) => path),
+    [],
+  )
+})
+
+test('every default and every example fits', () => {
+  const ajv = new Ajv({ allowUnionTypes: true, strictTypes: false, useDefaults: false })
+  ajv.addVocabulary(['errorMessage'])
+  const wrong = [...parts()].flatMap(({ path, part }, number) => {
+    const { $ref, default: fallback, examples = [], ...rest } = part
+    const validate = ajv.compile({
+      ...rest,
+      ...($ref ? { allOf: [{ $ref }] } : {}),
+      definitions: schema.definitions,
+      $id: `https://schema.invalid/${number}`,
+    })
+    const values = [...(fallback === undefined ? [] : [fallback]), ...(examples as unknown[])]
+    return values.filter((value) => !validate(value)).map((value) => `${path}: ${JSON.stringify(value)}`)
+  })
+
+  assert.deepEqual(wrong, [])
+})
+
+test('the algorithms of the schema are those of the model', () => {
+  const properties = schema.definitions['provider']?.['properties'] as Record<string, Part>
+
+  assert.deepEqual(properties['id_token_signed_response_alg']?.['enum'], signingAlgorithms)
+})
+
+test('the defaults that code knows are those of the schema', () => {
+  process.chdir(new URL('cases/', import.meta.url).pathname)
+  const loaded = loadConfig('smallest.yaml', { CLIENT_SECRET: 'a client secret of the tests' })
+  assert.ok(loaded.ok)
+  const defaultsOf = (part: unknown) =>
+    Object.fromEntries(
+      Object.entries((part as { properties: Record<string, Part> }).properties).flatMap(([name, property]) =>
+        'default' in property ? [[name, property['default']]] : [],
+      ),
+    )
+  const session = schema.definitions['session']?.['properties'] as Record<string, { properties: Record<string, Part> }>
+
+  const { join, encode, maxBytes, required } = loaded.config.upstreams[0]?.headers[0] ?? assert.fail()
+  assert.deepEqual(defaultsOf(schema.definitions['header']), {
+    join,
+    encode,
+    max_bytes: `${maxBytes / 1024}kb`,
+    required,
+  })
+  assert.deepEqual(loaded.config.session.store, {
+    kind: 'memory',
+    maxSessions: defaultsOf(session['store']?.properties['memory'])['max_sessions'],
+  })
+})
+
+const nasty = ['a', 'a-', '-', '/', '/a', '/.', 'A', '_', '1', 'ms', ' ', '%', '\n', 'é', '__', ':', '.']
+
+for (const { path, part } of parts()) {
+  if (typeof part['pattern'] !== 'string') continue
+  const pattern = new RegExp(part['pattern'], 'u')
+  test(`no text keeps the pattern of ${path} busy`, () => {
+    for (const piece of nasty) {
+      const text = `${piece.repeat(50_000 / piece.length)}!\n`
+      // The fastest of several: other work on the machine is not the pattern's fault.
+      const times = [1, 2, 3, 4, 5].map(() => {
+        const begin = performance.now()
+        pattern.test(text)
+        return performance.now() - begin
+      })
+      assert.ok(Math.min(...times) < 50, `${JSON.stringify(piece)} takes too long`)
+    }
+  })
+}
