@@ -101,7 +101,7 @@ function printed(value: JsonValue | undefined): string {
 function comesApart(member: string, separator: string): boolean {
   const core = separator.trim() || separator
   if (core === '') return true
-  return (member + core).indexOf(core) === member.length && (core + member).lastIndexOf(core) === 0
+  return (member + core).indexOf(core) === member.length
 }
 
 interface Encoding {

@@ -115,6 +115,10 @@ test('a member that holds the separator cannot make its person a member of somet
   assert.deepEqual(byEncoding('utf8', ';'), { lines: ['X-H', 'a,admins;b'], dropped: [] })
 })
 
+function clean(text: string): string {
+  return (/\p{Cc}/u.test(text) ? text.replaceAll(/[\p{Cc} ]+/gu, ' ') : text).trim()
+}
+
 test('members come apart as they were joined, whatever is in them', () => {
   const member = fc.oneof(
     fc.constantFrom('admins', '|', 'x|', '|x', ',admins', 'a b', '%2C', '\t', 'b\nadmins'),
@@ -128,7 +132,7 @@ test('members come apart as they were joined, whatever is in them', () => {
       fc.constantFrom<HeaderEncoding>('utf8', 'latin1', 'percent'),
       (groups, join, encode) => {
         const value = valueOf('groups', { join, encode, maxBytes: 1e6 }, { groups })
-        const plain = groups.map((text) => (encode === 'percent' ? text : text.replaceAll(/[\p{Cc} ]+/gu, ' ').trim()))
+        const plain = groups.map((text) => (encode === 'percent' ? text : clean(text)))
         for (const part of value?.split(join.trim() || join) ?? []) {
           const text = encode === 'percent' ? decodeURIComponent(part.trim()) : (decoded(part) ?? '').trim()
           assert.ok(
@@ -139,7 +143,7 @@ test('members come apart as they were joined, whatever is in them', () => {
         }
       },
     ),
-    { numRuns: 2000 },
+    { numRuns: 5000 },
   )
 })
 
