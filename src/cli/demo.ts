@@ -5,7 +5,7 @@ import { createLog } from '../observe/log.ts'
 import { startGateway } from '../server/gateway.ts'
 import { loadOrSay } from './load.ts'
 import type { CommandInput } from './main.ts'
-import { stopSignal } from './run.ts'
+import { stopSignals } from './run.ts'
 
 /** `gatehouse demo`: the gateway of a file, between a toy provider and a toy application at the addresses that the file names. */
 export async function demo(input: CommandInput): Promise<number> {
@@ -15,15 +15,15 @@ export async function demo(input: CommandInput): Promise<number> {
   const { startDemo } = await import('../demo/demo.ts').catch((cause: unknown) => {
     throw new OperatorError(`the demo is not part of this installation: ${reason(cause)}`, { cause })
   })
-  const stopped = stopSignal()
+  const signals = stopSignals()
   const toys = await startDemo(toysOf(config))
   try {
     const gateway = await startGateway(config, { log: createLog('warn') })
     input.out(welcome(config))
-    await stopped
-    await gateway.close()
+    await signals.first
+    await Promise.race([gateway.close(), signals.again])
   } finally {
-    await toys.close()
+    await Promise.race([toys.close(), signals.again])
   }
   return 0
 }

@@ -21,6 +21,8 @@ export async function health(input: CommandInput): Promise<number> {
     if (isWell(answer.status)) return 0
     input.err(`gatehouse: ${url} answered with status ${answer.status}\n`)
   } catch (error) {
+    // Whoever shows a certificate for other names than "localhost" is there.
+    if (isAboutCertificate(error)) return 0
     input.err(`gatehouse: ${url} does not answer: ${reason(error)}\n`)
   }
   return 1
@@ -31,6 +33,11 @@ function whereToAsk(config: GatewayConfig): { readonly url: string; readonly isW
     return { url: `http://${local(config.admin)}/live`, isWell: (status) => status === 200 }
   const scheme = config.listen.tls === undefined ? 'http' : 'https'
   return { url: `${scheme}://${local(config.listen)}${config.reservedPrefix}session`, isWell: (status) => status < 500 }
+}
+
+function isAboutCertificate(error: unknown): boolean {
+  const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException
+  return /CERT|^UNABLE_TO_VERIFY_/.test(code ?? '')
 }
 
 /** Whoever listens on all addresses is asked on loopback. */

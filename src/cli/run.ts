@@ -20,11 +20,10 @@ export async function run(input: CommandInput): Promise<number> {
   }
   const log = createLog(config.log.level)
   reportTheUnexpected(log)
-  const stopped = stopSignal()
+  const signals = stopSignals()
   const stop = config.workers > 1 && !isWorker() ? await serveWithWorkers(config, log) : await serveAlone(config, log)
-  await stopped
-  await stop()
-  return 0
+  await signals.first
+  return Promise.race([stop().then(() => 0), signals.again.then(() => 1)])
 }
 
 async function serveAlone(config: GatewayConfig, log: Log): Promise<() => Promise<void>> {
@@ -35,7 +34,8 @@ async function serveAlone(config: GatewayConfig, log: Log): Promise<() => Promis
 }
 
 async function serveWithWorkers(config: GatewayConfig, log: Log): Promise<() => Promise<void>> {
-  const workers = await startWorkers(config.workers, log).catch((cause: unknown) => {
+  const { drainTimeoutMs } = config.shutdown
+  const workers = await startWorkers(config.workers, { log, drainTimeoutMs }).catch((cause: unknown) => {
     throw new OperatorError(reason(cause), { cause })
   })
   log.announce('gatehouse is ready', { ...readiness(config, config.listen.port), workers: config.workers })
@@ -53,15 +53,31 @@ function readiness(config: GatewayConfig, port: number) {
   }
 }
 
-/** Resolves at the first SIGTERM or SIGINT; a second one ends the process at once. */
-export function stopSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const)
-      process.once(signal, () => {
-        resolve(signal)
-        process.once(signal, () => process.kill(process.pid, 'SIGKILL'))
-      })
-  })
+/** So long after the first signal, in ms, a second one is still the first: npm and a terminal both pass it on. */
+const sameSignalMs = 1000
+
+export interface StopSignals {
+  /** Somebody asks the process to stop. */
+  readonly first: Promise<void>
+  /** Somebody asks again, for it takes too long. Never of a worker: the process above it decides. */
+  readonly again: Promise<void>
+}
+
+/** Listens for SIGTERM and SIGINT from now on. */
+export function stopSignals(): StopSignals {
+  let heard = () => {}
+  let heardAgain = () => {}
+  let firstAt = Infinity
+  const first = new Promise<void>((resolve) => (heard = resolve))
+  const again = new Promise<void>((resolve) => (heardAgain = resolve))
+  const hear = () => {
+    const now = performance.now()
+    firstAt = Math.min(firstAt, now)
+    heard()
+    if (now > firstAt + sameSignalMs && !isWorker()) heardAgain()
+  }
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, hear)
+  return { first, again }
 }
 
 /** A fault in one request must not take the others along; it is a bug all the same, and has to be seen. */
