@@ -31,13 +31,18 @@ export class RedisConnection {
       this.#problem = 'the connection was closed'
       this.#problemIsOld = true
     })
-    // ioredis gives up when a connection cannot even be tried, on a certificate that cannot be read for example.
+    // ioredis gives up when a connection cannot even be tried. We do not.
     this.redis.on('end', () => this.#startAgain())
   }
 
   /** `host:port`, for the log. */
   get address(): string {
     return `${this.#config.url.hostname}:${this.#config.url.port || '6379'}`
+  }
+
+  /** Whether it was closed by us, for good. */
+  get closed(): boolean {
+    return this.#closed
   }
 
   /** Why it is down, or was the last time. */
@@ -115,16 +120,30 @@ export class RedisConnection {
 
 /** One line when the store goes, one when it comes back, none for each attempt. */
 export function reportAvailability(connection: RedisConnection, log: Log): void {
+  const { redis, address: store } = connection
   let available: boolean | undefined
-  connection.redis.on('ready', () => {
-    if (available === true) return
-    available = true
-    log.info('the session store answers', { store: connection.address })
-  })
-  connection.redis.on('close', () => {
-    if (available === false) return
+  const gone = () => {
+    if (available === false || connection.closed) return
     available = false
-    log.warn('the session store cannot be reached', { store: connection.address, reason: connection.problem })
+    log.warn('the session store cannot be reached', { store, reason: connection.problem })
+  }
+  redis.on('ready', () => {
+    if (available === undefined) void warnOfEviction(connection, log)
+    if (available !== true) log.info('the session store answers', { store })
+    available = true
+  })
+  redis.on('close', gone)
+  redis.on('end', gone)
+}
+
+/** Everything here expires by itself, so any policy but `noeviction` lets Redis forget a logout before its time. */
+async function warnOfEviction(connection: RedisConnection, log: Log): Promise<void> {
+  const memory = await connection.redis.info('memory').catch(() => '')
+  const policy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1]
+  if (policy === undefined || policy === 'noeviction' || /^maxmemory:0\s/m.test(memory)) return
+  log.warn('Redis may evict sessions and logouts when it is full: set its maxmemory-policy to noeviction', {
+    store: connection.address,
+    maxmemory_policy: policy,
   })
 }
 

