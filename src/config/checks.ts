@@ -1,10 +1,8 @@
-import { matchesPath, type PathPattern } from '../core/path-pattern.ts'
 import { isEveryAddress, isLoopback } from './addresses.ts'
-import type { Address, GatewayConfig, RuleConfig, UpstreamConfig } from './model.ts'
+import { type Check, settingOf, upstreamChecks } from './checks-upstreams.ts'
+import type { Address, GatewayConfig } from './model.ts'
 import { below, type Report } from './report.ts'
 import type { WrittenConfig } from './written.ts'
-
-type Check = (config: GatewayConfig, report: Report, written: WrittenConfig) => void
 
 /** What can only be judged by looking at several settings together, and what is possible but unwise. */
 export function checkConfig(config: GatewayConfig, report: Report, written: WrittenConfig): void {
@@ -22,12 +20,7 @@ const checks: readonly Check[] = [
   sessionTimes,
   sessionKeys,
   redis,
-  upstreamsAtAll,
-  upstreamsOverlap,
-  upstreamsAndTheGateway,
-  upstreamHosts,
-  upstreamHeaders,
-  upstreamRules,
+  ...upstreamChecks,
 ]
 
 function addresses({ listen, admin }: GatewayConfig, report: Report): void {
@@ -50,7 +43,7 @@ function externalUrls({ externalUrl, upstreams }: GatewayConfig, report: Report)
   if (!report.isSound('/external_url')) return
   warnOfHttp(externalUrl, '/external_url', report)
   for (const { name, externalUrl: own } of upstreams) {
-    const at = setting(name, 'external_url')
+    const at = settingOf(name, 'external_url')
     if (!report.wasWritten(at) || !report.isSound(at)) continue
     if (own.protocol !== externalUrl.protocol)
       report.error(at, `must begin with ${externalUrl.protocol}// as the external_url of the gateway does`)
@@ -163,134 +156,4 @@ function redis({ session }: GatewayConfig, report: Report): void {
       'is redis://: whoever is on the way can read the password, and then end the session of everybody',
       'use rediss://, which is Redis with TLS',
     )
-}
-
-function upstreamsAtAll({ upstreams }: GatewayConfig, report: Report): void {
-  if (upstreams.length === 0 && report.isSound('/upstreams', '/include'))
-    report.missing('/upstreams', 'has no upstream in it', 'for example orders: { url: http://127.0.0.1:3000 }')
-}
-
-function setting(upstream: string, name: string): string {
-  return below(below('/upstreams', upstream), name)
-}
-
-function upstreamsOverlap({ upstreams }: GatewayConfig, report: Report): void {
-  for (const [index, upstream] of upstreams.entries())
-    for (const earlier of upstreams.slice(0, index)) {
-      const settings = [upstream, earlier].flatMap(({ name }) =>
-        ['hosts', 'path', 'external_url'].map((part) => setting(name, part)),
-      )
-      if (!report.isSound(...settings) || upstream.path !== earlier.path) continue
-      const shared = sharedHosts(upstream.hosts, earlier.hosts)
-      if (shared !== undefined)
-        report.errorAtKey(
-          below('/upstreams', upstream.name),
-          `serves the path ${upstream.path} on ${shared}, and so does upstreams.${earlier.name}`,
-          'give them different hosts or different paths',
-        )
-    }
-}
-
-function sharedHosts(one: readonly string[], other: readonly string[]): string | undefined {
-  if (one.length === 0 && other.length === 0) return 'any host'
-  return one.find((host) => other.includes(host))
-}
-
-function upstreamsAndTheGateway({ upstreams, listen, reservedPrefix }: GatewayConfig, report: Report): void {
-  for (const { name, url, path, ca } of upstreams) {
-    const [urlAt, caAt, pathAt] = [setting(name, 'url'), setting(name, 'ca_file'), setting(name, 'path')]
-    if (report.isSound(urlAt, '/listen') && leadsTo(url, listen))
-      report.error(urlAt, 'is the address of the gateway itself: requests would go round in circles')
-    if (report.isSound(urlAt, caAt) && ca !== undefined && url.protocol === 'http:')
-      report.error(caAt, 'has no effect: the url is http')
-    if (report.isSound(pathAt, '/reserved_prefix') && path.startsWith(reservedPrefix))
-      report.error(pathAt, `is never reached: what begins with ${reservedPrefix} belongs to the gateway itself`)
-  }
-}
-
-function leadsTo(url: URL, listen: Address): boolean {
-  const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
-  if (port !== listen.port) return false
-  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-  return (
-    host === listen.host ||
-    isEveryAddress(host) ||
-    (isLoopback(host) && (isEveryAddress(listen.host) || isLoopback(listen.host)))
-  )
-}
-
-function upstreamHosts({ upstreams }: GatewayConfig, report: Report): void {
-  for (const { name, hosts, externalUrl } of upstreams) {
-    const at = setting(name, 'hosts')
-    if (!report.isSound(at, '/external_url', setting(name, 'external_url'))) continue
-    for (const [index, host] of hosts.entries())
-      if (host !== externalUrl.hostname)
-        report.warning(
-          below(at, index),
-          `is not the host of external_url: a sign-in that begins here comes back to ${externalUrl.host}`,
-          `make it an upstream of its own with external_url: ${externalUrl.protocol}//${host}`,
-        )
-  }
-}
-
-function upstreamHeaders({ upstreams }: GatewayConfig, report: Report): void {
-  for (const { name, headers } of upstreams) {
-    const at = setting(name, 'headers')
-    for (const [index, header] of headers.entries()) {
-      const twin = headers.slice(0, index).find((earlier) => earlier.name.toLowerCase() === header.name.toLowerCase())
-      if (twin)
-        report.errorAtKey(below(at, header.name), `is the same header as ${twin.name}`, 'case makes no difference')
-      if (header.encode === 'latin1')
-        report.warning(
-          below(below(at, header.name), 'encode'),
-          'is latin1: it has no letters beyond those of western Europe, so not every name can be told',
-          'use utf8, or percent when the upstream takes nothing but ASCII',
-        )
-    }
-  }
-}
-
-function upstreamRules({ upstreams }: GatewayConfig, report: Report): void {
-  for (const { name, path, rules } of upstreams) {
-    const at = setting(name, 'rules')
-    if (!report.isSound(at, setting(name, 'path'))) continue
-    for (const [index, rule] of rules.entries()) {
-      const place = below(at, index)
-      const earlier = rules.slice(0, index).findIndex((other) => covers(other, rule))
-      if (earlier >= 0)
-        report.warning(
-          place,
-          `is never reached: rules[${earlier}] matches all of it`,
-          'the first rule that matches decides',
-        )
-      if (!mayLieBelow(rule.path, path))
-        report.warning(below(place, 'path'), `is never reached: this upstream serves what lies below ${path}`)
-      if (rule.access !== 'signed_in' && report.wasWritten(below(place, 'unauthenticated')))
-        report.warning(below(place, 'unauthenticated'), `does not apply: access: ${rule.access} asks nobody to sign in`)
-    }
-  }
-}
-
-/** Whether each request that the other rule matches is matched by this one. */
-function covers(rule: RuleConfig, other: RuleConfig): boolean {
-  const anyMethod = rule.methods === undefined
-  const sameMethods = anyMethod || (other.methods?.every((method) => hasMethod(rule, method)) ?? false)
-  if (!sameMethods || (other.path.below && !rule.path.below)) return false
-  // A "*" in the middle of the other's path stands for anything: only a "*" matches it, and no name is "*".
-  return matchesPath(rule.path, other.path.segments)
-}
-
-/** A rule about GET is about HEAD, too. */
-function hasMethod({ methods }: RuleConfig, method: string): boolean {
-  return methods === undefined || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
-}
-
-/** Whether a rule can match anything that the upstream serves. */
-function mayLieBelow(pattern: PathPattern, path: UpstreamConfig['path']): boolean {
-  const wanted = path.split('/').slice(1, -1)
-  const { segments, below: isOpen } = pattern
-  if (!isOpen && segments.length < wanted.length) return false
-  return wanted.every(
-    (name, index) => segments[index] === undefined || segments[index] === '*' || segments[index] === name,
-  )
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Ajv, type AnySchemaObject, type ErrorObject, type ValidateFunction } from 'ajv'
-import { didYouMean } from './did-you-mean.ts'
-import { below, namesOf, type Report } from './report.ts'
+import { namesOf, type Report } from './report.ts'
+import { reportOther, reportUnknown, subject } from './schema-diagnostics.ts'
 import type { WrittenConfig } from './written.ts'
 
 // Seen from src/config as from dist/config: the folder lies beside both.
@@ -40,21 +40,9 @@ export function validate(document: object, report: Report): WrittenConfig {
 
 /** Ajv tells everything that it tried; people want to know what to mend, once. */
 function relevant(errors: readonly ErrorObject[]): ErrorObject[] {
-  const unknown = new Set(
-    errors.filter(({ keyword }) => keyword === 'additionalProperties').map(({ instancePath }) => instancePath),
-  )
   const told = new Set<string>()
   return errors
-    .filter(
-      ({ keyword, schemaPath }) => keyword !== 'if' && !/\/(oneOf|anyOf|contains|propertyNames)\//.test(schemaPath),
-    )
-    .filter((error) => error.propertyName === undefined || error.keyword === 'propertyNames')
-    .filter(({ keyword, instancePath }) => !isChoice(keyword) || !unknown.has(instancePath))
-    .filter(
-      ({ keyword, instancePath: at }) =>
-        keyword !== 'contains' ||
-        !errors.some((e) => e.instancePath.startsWith(`${at}/`) && !e.schemaPath.includes('/contains/')),
-    )
+    .filter((error) => !isAttempt(error) && !followsFromAnother(error, errors))
     .toSorted((a, b) => rank(a) - rank(b))
     .filter((error) => {
       const place = subject(error)
@@ -64,6 +52,19 @@ function relevant(errors: readonly ErrorObject[]): ErrorObject[] {
     })
 }
 
+/** What stands within a choice says why one of the ways was not taken; what has failed is the choice. */
+function isAttempt({ keyword, schemaPath, propertyName }: ErrorObject): boolean {
+  if (keyword === 'if' || (propertyName !== undefined && keyword !== 'propertyNames')) return true
+  return /\/(oneOf|anyOf|contains|propertyNames)\//.test(schemaPath)
+}
+
+/** With a setting that is not known, or an entry that is wrong, it cannot be said that the one that is asked for is missing. */
+function followsFromAnother({ keyword, instancePath: at }: ErrorObject, errors: readonly ErrorObject[]): boolean {
+  if (isChoice(keyword))
+    return errors.some((other) => other.keyword === 'additionalProperties' && other.instancePath === at)
+  return keyword === 'contains' && errors.some((other) => other.instancePath.startsWith(`${at}/`) && !isAttempt(other))
+}
+
 /** The most telling of several errors about one place comes first. */
 function rank({ keyword }: ErrorObject): number {
   return keyword === 'type' ? 0 : isChoice(keyword) ? 2 : 1
@@ -71,16 +72,6 @@ function rank({ keyword }: ErrorObject): number {
 
 function isChoice(keyword: string): boolean {
   return keyword === 'oneOf' || keyword === 'anyOf'
-}
-
-/** The setting that an error is about. */
-function subject({ keyword, instancePath, params }: ErrorObject): string {
-  if (keyword === 'additionalProperties') return below(instancePath, String(params['additionalProperty']))
-  if (keyword === 'propertyNames') return below(instancePath, String(params['propertyName']))
-  if (keyword === 'required') return below(instancePath, String(params['missingProperty']))
-  // Upstreams stand in the file or in those that it includes; when there are none at all, it is the former that people miss.
-  if (keyword === 'anyOf' && instancePath === '') return '/upstreams'
-  return instancePath
 }
 
 function remove(document: object, at: string): void {
@@ -96,154 +87,4 @@ function remove(document: object, at: string): void {
   // The entries after it keep their numbers, by which their places are known.
   if (Array.isArray(container)) container[Number(last)] = undefined
   else delete container[last]
-}
-
-const notYet: Readonly<Record<string, string>> = {
-  '/providers': 'several providers are not supported yet; write the one there is below "provider:"',
-  '/session/store/redis/sentinels': 'Redis Sentinel is not supported yet; give the address of one server as "url"',
-  '/session/store/redis/name': 'it is a part of Redis Sentinel, which is not supported yet',
-  '/session/store/redis/cluster': 'Redis Cluster is not supported yet; give the address of one server as "url"',
-}
-
-const insteadOf: Readonly<Record<string, string>> = {
-  '/providers': 'provider',
-  '/session/store/redis/sentinels': 'url',
-  '/session/store/redis/cluster': 'url',
-}
-
-/** @returns the setting that was probably meant, which is then not reported as missing */
-function reportUnknown(error: ErrorObject, schema: AnySchemaObject, report: Report): string {
-  const at = subject(error)
-  const name = String(error.params['additionalProperty'])
-  const known = Object.keys((error.parentSchema?.['properties'] as object | undefined) ?? {})
-  const meant = insteadOf[at] ?? didYouMean(name, known)
-  report.errorAtKey(at, 'is not a setting', notYet[at] ?? hintForUnknown(name, meant, known, error, schema))
-  return below(error.instancePath, meant ?? '')
-}
-
-function hintForUnknown(
-  name: string,
-  meant: string | undefined,
-  known: readonly string[],
-  error: ErrorObject,
-  schema: AnySchemaObject,
-): string {
-  if (name === '<<') return 'YAML 1.2 has no merge keys; write the settings out'
-  if (name.includes('{') || ((error.data as Record<string, unknown>)[name] === null && known.includes('template')))
-    return `a template is put in quotes: "${name.includes('{') ? name : `{${name}}`}"`
-  if (meant !== undefined) return `did you mean "${meant}"?`
-  if (/^(skip|insecure|disable)_/.test(name) || /_(skip|insecure)_/.test(name))
-    return 'checks cannot be switched off; a certificate authority of your own is trusted with "ca_file"'
-  const elsewhere = homesOf(name, schema)
-  if (elsewhere.length > 0 && elsewhere.length < 4) return `it belongs below ${elsewhere.join(' or ')}`
-  return `known here: ${known.join(', ')}`
-}
-
-/** Where in the file a setting of this name may stand. */
-function homesOf(name: string, schema: AnySchemaObject): string[] {
-  const homes: string[] = []
-  const look = (part: AnySchemaObject, path: readonly string[]): void => {
-    const target = typeof part['$ref'] === 'string' ? definition(part['$ref'], schema) : part
-    const properties = (target['properties'] ?? {}) as Record<string, AnySchemaObject>
-    if (Object.hasOwn(properties, name)) homes.push(path.length === 0 ? 'the top level' : `"${path.join('.')}"`)
-    for (const [key, value] of Object.entries(properties)) look(value, [...path, key])
-    if (typeof target['additionalProperties'] === 'object') look(target['additionalProperties'], [...path, 'NAME'])
-    if (typeof target['items'] === 'object') look(target['items'], path)
-  }
-  look(schema, [])
-  return homes
-}
-
-function definition(ref: string, schema: AnySchemaObject): AnySchemaObject {
-  return (schema['definitions'] as Record<string, AnySchemaObject>)[ref.replace('#/definitions/', '')] ?? {}
-}
-
-function reportOther(error: ErrorObject, suggested: ReadonlySet<string>, report: Report): void {
-  const at = subject(error)
-  switch (error.keyword) {
-    case 'additionalProperties':
-      return
-    case 'required':
-      return reportMissing(at, exampleOf(error), suggested, report)
-    case 'propertyNames':
-      return report.errorAtKey(at, String(error.parentSchema?.['propertyNames'].errorMessage))
-    case 'uniqueItems':
-      return report.error(at, 'has the same entry twice')
-    case 'contains':
-      return report.error(at, `must have "${error.parentSchema?.['contains'].const}" in it`)
-    case 'anyOf':
-      if (at === '/upstreams') return reportMissing(at, exampleOf(error), suggested, report)
-      return report.error(at, messageOf(error))
-    default:
-      return reportValue(error, at, report)
-  }
-}
-
-function reportMissing(at: string, hint: string | undefined, suggested: ReadonlySet<string>, report: Report): void {
-  if (suggested.has(at)) report.giveUp(at)
-  else report.missing(at, 'is missing', hint)
-}
-
-function exampleOf(error: ErrorObject): string | undefined {
-  const name = namesOf(subject(error)).at(-1) ?? ''
-  const property = error.parentSchema?.['properties']?.[name] as AnySchemaObject | undefined
-  const example: unknown = property?.['examples']?.[0]
-  return example === undefined ? property?.['description'] : `for example ${name}: ${flow(example)}`
-}
-
-/** A small value as one would write it into a YAML file. */
-function flow(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(flow).join(', ')}]`
-  if (typeof value !== 'object' || value === null) return String(value)
-  return `{ ${Object.entries(value)
-    .map(([name, member]) => `${name}: ${flow(member)}`)
-    .join(', ')} }`
-}
-
-function reportValue(error: ErrorObject, at: string, report: Report): void {
-  const message = messageOf(error)
-  if (error.data === null) return report.error(at, `has no value; it ${message}`)
-  return report.error(at, message, hintForValue(error, report.typedAt(at)))
-}
-
-function hintForValue(
-  { keyword, schema, parentSchema, data }: ErrorObject,
-  typed: string | undefined,
-): string | undefined {
-  // Where a text has a form of its own, quotes would not help.
-  const isAnyText = keyword === 'type' && schema === 'string' && parentSchema?.['errorMessage'] === undefined
-  if (isAnyText && typed !== undefined) return `put it in quotes: "${typed}"`
-  if (typeof data !== 'string') return undefined
-  if (keyword === 'type' && schema === 'boolean' && /^(yes|no|on|off)$/i.test(data))
-    return `"${data}" is text in YAML 1.2; write ${/^(yes|on)$/i.test(data)}`
-  if (keyword !== 'enum' || parentSchema?.['errorMessage'] !== undefined) return undefined
-  const meant = didYouMean(data, (schema as unknown[]).map(String))
-  return meant === undefined ? undefined : `did you mean "${meant}"?`
-}
-
-const typeNames: Readonly<Record<string, string>> = {
-  string: 'text',
-  integer: 'a whole number',
-  boolean: 'true or false',
-  object: 'a map of settings, indented below it',
-  array: 'a list: [a, b], or lines that begin with "- "',
-}
-
-function messageOf(error: ErrorObject): string {
-  const own: unknown = error.parentSchema?.['errorMessage']
-  if (typeof own === 'string') return own
-  switch (error.keyword) {
-    case 'type':
-      return `must be ${([error.schema].flat() as string[]).map((type) => typeNames[type] ?? type).join(' or ')}`
-    case 'enum':
-      return `must be one of ${(error.schema as unknown[]).join(', ')}`
-    case 'minLength':
-      return 'must not be empty'
-    case 'minItems':
-      return 'must have at least one entry'
-    case 'maxItems':
-      return `must have at most ${String(error.schema)} entries`
-    default:
-      return 'is not a value that is possible here'
-  }
 }
