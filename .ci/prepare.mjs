@@ -1,6 +1,6 @@
 // What a fresh clone lacks, installed before anything else runs. Node's own modules only: nothing else is there yet.
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -43,10 +43,28 @@ export function ensureBuild() {
   const sources = Math.max(newestSource(at('src')), changedAt(at('tsconfig.json')), changedAt(at('package-lock.json')))
   if (changedAt(built) > sources) return
   process.stderr.write('Building …\n')
-  rmSync(at('dist'), { recursive: true, force: true })
-  if (!run(process.execPath, [at('node_modules', 'typescript', 'bin', 'tsc'), '-p', 'src']))
-    stop('The build failed: see above.')
-  writeFileSync(built, '')
+  const startedAt = new Date()
+  const fresh = at(`dist.${process.pid}`)
+  const isBuilt = run(process.execPath, [at('node_modules', 'typescript', 'bin', 'tsc'), '-p', 'src', '--outDir', fresh])
+  if (isBuilt) {
+    writeFileSync(join(fresh, '.built'), '')
+    // A source that was saved while it was built is newer.
+    utimesSync(join(fresh, '.built'), startedAt, startedAt)
+    replaceFolder(at('dist'), fresh)
+  }
+  rmSync(fresh, { recursive: true, force: true })
+  if (!isBuilt) stop('The build failed: see above.')
+}
+
+/** In one step, as far as it goes: a gateway of this clone may be running from the old one. */
+function replaceFolder(folder, fresh) {
+  rmSync(folder, { recursive: true, force: true })
+  try {
+    renameSync(fresh, folder)
+  } catch (error) {
+    // Somebody else has just built the same.
+    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
+  }
 }
 
 /** The programs of Debian that the tests run for real: Redis and Chromium. */

@@ -45,10 +45,16 @@ export async function listen(
       : createTlsServer({ ...options, ...readCertificate(tls), minVersion: 'TLSv1.2' })
   const watchers = tls === undefined ? [] : renewCertificate(server as TlsServer, tls, log)
   const upgraded = new Set<Duplex>()
+  let draining = false
+  const request = (req: IncomingMessage, res: ServerResponse) => {
+    // Not by a header: what stands on the response already is merged with what the upstream sends.
+    if (draining) res.shouldKeepAlive = false
+    handlers.request(req, res)
+  }
 
-  server.on('request', handlers.request)
+  server.on('request', request)
   // The proxy says "100 Continue" itself, once the request has been admitted.
-  server.on('checkContinue', handlers.request)
+  server.on('checkContinue', request)
   server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {})
     upgraded.add(socket.once('close', () => upgraded.delete(socket)))
@@ -61,13 +67,17 @@ export async function listen(
   return {
     address: { host: config.host, port: (server.address() as AddressInfo).port },
     drain: async (drainTimeoutMs) => {
+      draining = true
       for (const watcher of watchers) watcher.close()
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       server.closeIdleConnections()
+      // A connection whose request was under way is idle afterwards, and nobody tells.
+      const idle = setInterval(() => server.closeIdleConnections(), 50)
       const limit = setTimeout(() => server.closeAllConnections(), drainTimeoutMs)
       // Upgraded connections never end by themselves; their clients connect to another replica.
       for (const socket of upgraded) socket.destroy()
       await closed
+      clearInterval(idle)
       clearTimeout(limit)
     },
   }

@@ -5,11 +5,18 @@ const restartFirstMs = 200
 const restartMostMs = 10_000
 /** A worker that lives this long, in ms, has started well. */
 const stableMs = 10_000
+/** So much longer than draining may take, in ms, a worker has to end; one that hangs is killed then. */
+const hangsMs = 5_000
 
 /** Several processes behind one port. Sessions are in Redis, so workers are to one another what replicas are. */
 export interface Workers {
   /** Stops all of them, each draining; resolves when the last one is gone. */
   stop(): Promise<void>
+}
+
+export interface WorkersParts {
+  readonly log: Log
+  readonly drainTimeoutMs: number
 }
 
 export function isWorker(): boolean {
@@ -23,49 +30,57 @@ export function announceReady(): void {
 
 /**
  * Starts `count` workers and replaces those that die. Resolves when all serve.
- * @throws {OperatorError} when a worker cannot start at all; it has said why
+ * @throws {Error} when a worker cannot start at all; it has said why
  */
-export async function startWorkers(count: number, log: Log): Promise<Workers> {
+export async function startWorkers(count: number, { log, drainTimeoutMs }: WorkersParts): Promise<Workers> {
   let stopping = false
   let pauseMs = restartFirstMs
 
-  const start = (): Promise<void> =>
+  const start = (isReplacement: boolean): Promise<void> =>
     new Promise((resolve, reject) => {
       const worker = cluster.fork()
       const startedAt = Date.now()
+      let serves = isReplacement
       worker.on('message', (message) => {
-        if (message === 'ready') resolve()
+        if (message !== 'ready') return
+        serves = true
+        resolve()
       })
       worker.on('exit', (code, signal) => {
         reject(new Error(`a worker ended with ${signal ?? code} before it served`))
-        if (!stopping) replace(startedAt, signal ?? code)
+        if (serves && !stopping) replace(worker.process.pid, startedAt, signal ?? code)
       })
     })
-  const replace = (startedAt: number, how: string | number): void => {
+  const replace = (pid: number | undefined, startedAt: number, how: string | number): void => {
     pauseMs = Date.now() - startedAt > stableMs ? restartFirstMs : Math.min(pauseMs * 2, restartMostMs)
-    log.error('worker.died', { how, again_in_ms: pauseMs })
+    log.error('worker.died', { pid, how, again_in_ms: pauseMs })
     setTimeout(() => {
-      if (!stopping) start().catch(() => {})
+      if (!stopping) start(true).catch(() => {})
     }, pauseMs)
   }
 
   const stop = async (): Promise<void> => {
     stopping = true
     const workers = Object.values(cluster.workers ?? {}).filter((worker): worker is Worker => worker !== undefined)
-    await Promise.all(
-      workers.map((worker) => {
-        const gone = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
-        worker.process.kill('SIGTERM')
-        return gone
-      }),
-    )
+    await Promise.all(workers.map((worker) => stopWorker(worker, drainTimeoutMs + hangsMs)))
   }
 
   try {
-    await Promise.all(Array.from({ length: count }, start))
+    // What keeps one from starting keeps all: the first one says it, once.
+    await start(false)
+    await Promise.all(Array.from({ length: count - 1 }, () => start(false)))
   } catch (error) {
     await stop()
     throw error
   }
   return { stop }
+}
+
+async function stopWorker(worker: Worker, limitMs: number): Promise<void> {
+  const gone = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
+  if (worker.isDead()) return
+  worker.process.kill('SIGTERM')
+  const limit = setTimeout(() => worker.process.kill('SIGKILL'), limitMs)
+  await gone
+  clearTimeout(limit)
 }

@@ -1,0 +1,88 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { until } from './until.ts'
+
+export const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** A command that runs as a process of its own. */
+export interface Command {
+  readonly child: ChildProcess
+  readonly pid: number
+  /** What it has written so far. */
+  readonly out: () => string
+  readonly err: () => string
+  /** The lines of its log, parsed. */
+  readonly log: () => Record<string, unknown>[]
+  /** Resolves to the line of its log with this message. */
+  said(message: string): Promise<Record<string, unknown>>
+  /** Resolves to the exit code, or to the signal that ended it. */
+  readonly ended: Promise<number | NodeJS.Signals>
+}
+
+export interface CommandOptions {
+  /** Absent: the gateway that was built. */
+  readonly program?: readonly [string, ...string[]]
+  readonly cwd?: string
+  readonly env?: Readonly<Record<string, string>>
+  /** A process group of its own, as a shell makes one. */
+  readonly ownGroup?: boolean
+}
+
+const gatehouse = [process.execPath, join(root, 'dist', 'main.js')] as const
+
+export function startCommand(t: TestContext, args: readonly string[], options: CommandOptions = {}): Command {
+  const [program, ...first] = options.program ?? gatehouse
+  const child = spawn(program, [...first, ...args], {
+    cwd: options.cwd ?? root,
+    env: { ...process.env, ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: options.ownGroup ?? false,
+  })
+  let out = ''
+  let err = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (out += chunk))
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (err += chunk))
+  const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals)
+  t.after(async () => {
+    if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
+    await ended
+  })
+  const log = () =>
+    out
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+  const line = (message: string) => log().find(({ msg }) => msg === message)
+  return {
+    child,
+    pid: child.pid as number,
+    out: () => out,
+    err: () => err,
+    log,
+    ended,
+    said: async (message) => {
+      await until(
+        `the line "${message}"`,
+        () => {
+          if (child.exitCode !== null) throw new Error(`the process ended with ${child.exitCode}: ${out}${err}`)
+          return line(message) !== undefined
+        },
+        20_000,
+      )
+      return line(message) as Record<string, unknown>
+    },
+  }
+}
+
+/** Whether a process is still there. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}

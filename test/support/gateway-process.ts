@@ -1,0 +1,101 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { startProvider, type TestProvider } from './provider.ts'
+import { freePort } from './redis.ts'
+
+/** What a gateway in a process of its own stands between; it is started by the test. */
+export interface Surroundings {
+  /** The gateway's address, which is its `external_url`. */
+  readonly url: string
+  readonly adminUrl: string
+  readonly provider: TestProvider
+  readonly upstream: HeldUpstream
+  /** Of the configuration. */
+  readonly file: string
+  readonly folder: string
+  /** The secrets that the file names. */
+  readonly env: Readonly<Record<string, string>>
+}
+
+export interface SurroundingsOptions {
+  readonly store?: string
+  readonly providerStartsDown?: boolean
+  /** YAML at the top level. */
+  readonly settings?: string
+}
+
+/** An application that answers at once, and below `/slow` when it is told to. */
+export interface HeldUpstream {
+  readonly url: string
+  /** How many slow requests wait. */
+  readonly waiting: () => number
+  /** Answers those that wait. */
+  release(): void
+}
+
+const env = { CLIENT_SECRET: 'correct horse battery staple', SESSION_KEY: Buffer.alloc(32, 9).toString('base64') }
+
+/** A provider, an application, and a file for a gateway between them. */
+export async function prepareGateway(t: TestContext, options: SurroundingsOptions = {}): Promise<Surroundings> {
+  const [port, adminPort] = [await freePort(), await freePort()]
+  const url = `http://127.0.0.1:${port}`
+  const provider = await startProvider(t, {
+    client_id: 'orders',
+    client_secret: env.CLIENT_SECRET,
+    redirect_uris: [`${url}/.gatehouse/callback`],
+    post_logout_redirect_uris: [`${url}/.gatehouse/signed-out`],
+    backchannel_logout_uri: `${url}/.gatehouse/backchannel-logout`,
+    startDown: options.providerStartsDown ?? false,
+  })
+  const upstream = await startHeldUpstream(t)
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-process-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const file = join(folder, 'gateway.yaml')
+  writeFileSync(
+    file,
+    `version: 1
+listen: 127.0.0.1:${port}
+admin: { listen: 127.0.0.1:${adminPort} }
+external_url: ${url}
+${options.settings ?? ''}
+provider:
+  issuer: ${provider.issuer}
+  client_id: orders
+  client_secret: { env: CLIENT_SECRET }
+session:
+  keys: [{ env: SESSION_KEY }]
+  store: ${options.store ?? 'memory'}
+upstreams:
+  orders:
+    url: ${upstream.url}
+    headers: { X-Remote-User: sub }
+    rules: [{ path: /static/*, access: public }]
+`,
+  )
+  return { url, adminUrl: `http://127.0.0.1:${adminPort}`, provider, upstream, file, folder, env }
+}
+
+async function startHeldUpstream(t: TestContext): Promise<HeldUpstream> {
+  let held: ServerResponse[] = []
+  const server = createServer((req: IncomingMessage, res) => {
+    if (/\/slow/.test(req.url ?? '')) held.push(res)
+    else res.end(`for ${req.headers['x-remote-user'] ?? 'anybody'}`)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    waiting: () => held.length,
+    release: () => {
+      for (const res of held) res.end('at last')
+      held = []
+    },
+  }
+}
