@@ -1,10 +1,10 @@
 import {
   createLocalJWKSet,
   errors,
-  type CryptoKey,
-  type FlattenedJWSInput,
+  jwtVerify,
   type JSONWebKeySet,
-  type JWSHeaderParameters,
+  type JWTVerifyOptions,
+  type JWTVerifyResult,
 } from 'jose'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
@@ -13,55 +13,76 @@ import type { Log } from '../observe/log.ts'
 import type { Outbound } from './outbound.ts'
 
 const renewAfterMs = 60 * 60 * 1000
+const retryAfterMs = 1000
 const forcedAtOnce = 4
 const forcedEveryMs = 10_000
 
+type LookUp = ReturnType<typeof createLocalJWKSet>
+
+export interface KeySetParts {
+  readonly jwksUri: () => Promise<string>
+  readonly outbound: Pick<Outbound, 'fetch'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
 /**
- * The provider's verification keys. A key that is not there yet is looked for at the provider again: a few times at once, then
- * once in ten seconds, so that a rotation is seen at the first token and a flood of made-up `kid`s is not passed on. While the
- * provider does not answer, the keys last seen stay in use.
+ * The provider's verification keys. A key that is not there yet, or that another one has replaced under its name, is looked for
+ * at the provider again: a few times at once, then once in ten seconds, so that a rotation is seen at the first token and a
+ * flood of made-up tokens is not passed on. While the provider does not answer, the keys last seen stay in use.
  */
 export class KeySet {
-  readonly #parts: {
-    readonly jwksUri: () => Promise<string>
-    readonly outbound: Outbound
-    readonly clock: Clock
-    readonly log: Log
-  }
-  readonly #fetching = new SingleFlight<'jwks', void>()
-  #lookUp: ReturnType<typeof createLocalJWKSet> | undefined
+  readonly #parts: KeySetParts
+  readonly #fetching = new SingleFlight<'jwks', LookUp>()
+  #lookUp: LookUp | undefined
   #fetchedAt = 0
+  #failure: { readonly error: unknown; readonly at: number } | undefined
+  #isFetching = false
   #tokens = forcedAtOnce
   #refilledAt = 0
 
-  constructor(parts: {
-    readonly jwksUri: () => Promise<string>
-    readonly outbound: Outbound
-    readonly clock: Clock
-    readonly log: Log
-  }) {
+  constructor(parts: KeySetParts) {
     this.#parts = parts
   }
 
-  /** The key of a JWS, for `jwtVerify`. @throws when there is none, or the keys cannot be had at all */
-  readonly key = async (header: JWSHeaderParameters, token: FlattenedJWSInput): Promise<CryptoKey> => {
-    if (this.#lookUp === undefined) await this.#fetch()
-    else if (this.#parts.clock.now() - this.#fetchedAt > renewAfterMs) this.#renewInBackground()
+  /** `jwtVerify` with the provider's keys. @throws what `jwtVerify` throws, or a `GatewayError` when the keys cannot be had at all */
+  async verify(token: string, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
+    const lookUp = this.#lookUp ?? (await this.#first())
+    if (this.#parts.clock.now() - this.#fetchedAt > renewAfterMs) this.#renewInBackground()
     try {
-      return await this.#find(header, token)
+      return await jwtVerify(token, lookUp, options)
     } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey) || !this.#mayForce()) throw error
-      await this.#fetch().catch((cause: unknown) =>
-        this.#parts.log.warn('provider.jwks_unavailable', { reason: reason(cause) }),
-      )
-      return this.#find(header, token)
+      // Without `kid`, a new key has the name of the old one.
+      const mayBeRotated =
+        error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWSSignatureVerificationFailed
+      // What came meanwhile counts too: others may have fetched the new key already.
+      const renewed = mayBeRotated ? await this.#renewed(lookUp) : undefined
+      if (renewed === undefined) throw error
+      return jwtVerify(token, renewed, options)
     }
   }
 
-  #find(header: JWSHeaderParameters, token: FlattenedJWSInput): Promise<CryptoKey> {
-    if (this.#lookUp === undefined)
-      throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', 'the provider has not given its keys yet')
-    return this.#lookUp(header, token)
+  /** Keys that were fetched after `seen`, or `undefined`. */
+  async #renewed(seen: LookUp): Promise<LookUp | undefined> {
+    if (this.#lookUp !== seen) return this.#lookUp
+    // To wait for a fetch that is under way costs nothing: after a rotation many tokens come at once.
+    if (!this.#isFetching && !this.#mayForce()) return undefined
+    return this.#fetch().catch((cause: unknown) => {
+      this.#parts.log.warn('provider.jwks_unavailable', { reason: reason(cause) })
+      return undefined
+    })
+  }
+
+  /** The first keys; a provider that has just failed to give them is not asked by every token again. */
+  async #first(): Promise<LookUp> {
+    if (this.#failure !== undefined && this.#parts.clock.now() - this.#failure.at < retryAfterMs)
+      throw this.#failure.error
+    try {
+      return await this.#fetch()
+    } catch (error) {
+      this.#failure = { error, at: this.#parts.clock.now() }
+      throw error
+    }
   }
 
   #renewInBackground(): void {
@@ -84,17 +105,22 @@ export class KeySet {
     return true
   }
 
-  #fetch(): Promise<void> {
-    return this.#fetching.run('jwks', async () => {
-      const uri = await this.#parts.jwksUri()
-      const answer = await this.#parts.outbound.fetch(uri, {
-        headers: { accept: 'application/jwk-set+json, application/json' },
-      })
-      if (answer.status !== 200)
-        throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} answered with status ${answer.status}`)
-      this.#lookUp = createLocalJWKSet(await readKeys(answer, uri))
-      this.#fetchedAt = this.#parts.clock.now()
+  #fetch(): Promise<LookUp> {
+    this.#isFetching = true
+    return this.#fetching.run('jwks', () => this.#askProvider().finally(() => (this.#isFetching = false)))
+  }
+
+  async #askProvider(): Promise<LookUp> {
+    const uri = await this.#parts.jwksUri()
+    const answer = await this.#parts.outbound.fetch(uri, {
+      headers: { accept: 'application/jwk-set+json, application/json' },
     })
+    if (answer.status !== 200)
+      throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} answered with status ${answer.status}`)
+    const lookUp = createLocalJWKSet(await readKeys(answer, uri))
+    this.#lookUp = lookUp
+    this.#fetchedAt = this.#parts.clock.now()
+    return lookUp
   }
 }
 

@@ -1,4 +1,4 @@
-import { jwtVerify, type JWTPayload } from 'jose'
+import type { JWTPayload } from 'jose'
 import { GatewayError, reason, type ErrorCode } from '../core/errors.ts'
 import type { SigningAlgorithm } from '../config/model.ts'
 import type { KeySet } from './key-set.ts'
@@ -9,7 +9,7 @@ export interface TokenExpectations {
   readonly client_id: string
   /** Exactly one: tokens of any other algorithm are refused, even those the provider could sign (RFC 8725 §3.1). */
   readonly algorithm: SigningAlgorithm
-  readonly keys: KeySet
+  readonly keys: Pick<KeySet, 'verify'>
   /** How far the provider's clock may be off, in ms. */
   readonly clockToleranceMs: number
   /** In ms since the epoch. */
@@ -30,17 +30,19 @@ export async function verifySignedToken(
   expected: TokenExpectations,
   code: ErrorCode,
 ): Promise<SignedToken> {
-  const { payload, protectedHeader } = await jwtVerify(token, expected.keys.key, {
-    issuer: expected.issuer,
-    audience: expected.client_id,
-    algorithms: [expected.algorithm],
-    clockTolerance: expected.clockToleranceMs / 1000,
-    currentDate: new Date(expected.now),
-    requiredClaims: ['iss', 'aud', 'iat', 'exp'],
-  }).catch((cause: unknown) => {
-    if (cause instanceof GatewayError) throw cause
-    throw new GatewayError(code, `signature or registered claims: ${reason(cause)}`, { cause })
-  })
+  const { payload, protectedHeader } = await expected.keys
+    .verify(token, {
+      issuer: expected.issuer,
+      audience: expected.client_id,
+      algorithms: [expected.algorithm],
+      clockTolerance: expected.clockToleranceMs / 1000,
+      currentDate: new Date(expected.now),
+      requiredClaims: ['iss', 'aud', 'iat', 'exp'],
+    })
+    .catch((cause: unknown) => {
+      if (cause instanceof GatewayError) throw cause
+      throw new GatewayError(code, `signature or registered claims: ${reason(cause)}`, { cause })
+    })
   const { iat, exp } = payload
   if (typeof iat !== 'number' || typeof exp !== 'number')
     throw new GatewayError(code, '"iat" and "exp" have to be numbers')
