@@ -34,7 +34,7 @@ export class Discovery {
   readonly #parts: DiscoveryParts
   readonly #fetching = new SingleFlight<'metadata', DiscoveredProvider>()
   #known: DiscoveredProvider | undefined
-  #triedAt = -Infinity
+  #failedAt = -Infinity
   #failure: GatewayError | undefined
   #timer: NodeJS.Timeout | undefined
   #closed = false
@@ -57,7 +57,7 @@ export class Discovery {
   async provider(): Promise<DiscoveredProvider> {
     if (this.#known !== undefined) return this.#known
     // A provider that is down is not asked by every visitor again.
-    if (this.#failure !== undefined && this.#parts.clock.now() - this.#triedAt < retryFirstMs) throw this.#failure
+    if (this.#failure !== undefined && this.#parts.clock.now() - this.#failedAt < retryFirstMs) throw this.#failure
     return this.#fetch()
   }
 
@@ -81,7 +81,6 @@ export class Discovery {
 
   #fetch(): Promise<DiscoveredProvider> {
     return this.#fetching.run('metadata', async () => {
-      this.#triedAt = this.#parts.clock.now()
       try {
         const found = await discover(this.#config, this.#parts.outbound)
         if (this.#known === undefined || this.#failure !== undefined)
@@ -90,6 +89,7 @@ export class Discovery {
         this.#failure = undefined
         return found
       } catch (cause) {
+        this.#failedAt = this.#parts.clock.now()
         this.#failure = unavailable(this.#config.issuer, cause)
         this.#parts.log.warn('provider.unavailable', { issuer: this.#config.issuer, reason: this.#failure.message })
         throw this.#failure
