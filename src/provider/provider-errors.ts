@@ -19,6 +19,9 @@ export function answerError(what: string, cause: unknown): never {
   const known = gatewayErrorIn(cause)
   if (known !== undefined) throw known
   if (cause instanceof client.AuthorizationResponseError) throw refusal(cause)
+  // A parser quotes what it could not read, and that may be a piece of a token: it does not travel on as a cause either.
+  if (causes(cause).some((error) => error instanceof SyntaxError))
+    throw new GatewayError('ERR_SIGN_IN_ANSWER', `${what}: the answer is not JSON`)
   const status = statusOf(cause)
   const fail = (
     code: 'ERR_PROVIDER_UNAVAILABLE' | 'ERR_SIGN_IN_EXPIRED' | 'ERR_SIGN_IN_ANSWER',
@@ -56,8 +59,14 @@ function printable(text: string): string {
 }
 
 function gatewayErrorIn(error: unknown): GatewayError | undefined {
-  for (let at = error; at instanceof Error; at = at.cause) if (at instanceof GatewayError) return at
-  return undefined
+  return causes(error).find((at) => at instanceof GatewayError)
+}
+
+/** An error, its cause, and so on. */
+function causes(error: unknown): Error[] {
+  const found: Error[] = []
+  for (let at = error; at instanceof Error && found.length < 10; at = at.cause) found.push(at)
+  return found
 }
 
 function statusOf(error: unknown): number | undefined {
