@@ -50,6 +50,9 @@ async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promi
 
   const refreshed = await parts.provider.refresh(current.record.tokens, current.record.sub)
   if (refreshed.kind === 'invalid_grant') {
+    // A process that was suspended loses its lease; whoever had it meanwhile has spent the refresh token, and stored a new one.
+    const latest = await parts.sessions.read(current.key)
+    if (latest === undefined || hasNewerTokens(latest, current)) return latest
     await parts.sessions.endOne(current.key, 'invalid_grant')
     return undefined
   }
@@ -125,5 +128,5 @@ function isRefreshable(session: StoredSession): session is Refreshable {
 }
 
 function hasNewerTokens(current: StoredSession, seen: StoredSession): boolean {
-  return current.record.tokens.access_token !== seen.record.tokens.access_token
+  return current.record.tokens.obtained_at !== seen.record.tokens.obtained_at
 }
