@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 
+const absoluteForm = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i
+
 /**
  * Why a request must not be served at all: its framing or its authority could be read in two ways, by us and by an upstream
  * (RFC 9112 §3.2, §6.1, §11.2). Node's parser lets these pass. `undefined`: the request is sound.
@@ -17,6 +19,10 @@ export function framingFault(req: IncomingMessage): string | undefined {
   }
   if (hosts !== 1) return hosts === 0 ? 'no Host' : 'more than one Host'
   if (!/^(?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(req.headers.host ?? '')) return 'a malformed Host'
+  // A client has to send both alike (RFC 9112 §3.2): whoever routes by one of them would be led elsewhere by the other.
+  const authority = absoluteForm.exec(req.url ?? '')?.[1]
+  if (authority !== undefined && authority.toLowerCase() !== req.headers.host?.toLowerCase())
+    return 'a Host that is not the one of the request target'
   if (codings + lengths > 1) return 'more than one of Content-Length and Transfer-Encoding'
   if (codings === 1 && req.httpVersion === '1.0') return 'Transfer-Encoding in HTTP/1.0'
   if (codings === 1 && req.headers['transfer-encoding']?.toLowerCase() !== 'chunked')
