@@ -20,8 +20,9 @@ export interface SignOutRequest {
   /** The path and query, as they were asked for. */
   readonly url: string
   readonly cookie: string | undefined
-  /** `Sec-Fetch-Site`, `Origin` and `Referer`, as far as they were sent. */
+  /** `Sec-Fetch-Site`, `Sec-Fetch-Mode`, `Origin` and `Referer`, as far as they were sent. */
   readonly secFetchSite: string | undefined
+  readonly secFetchMode: string | undefined
   readonly origin: string | undefined
   readonly referer: string | undefined
   readonly externalUrl: URL

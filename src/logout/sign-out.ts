@@ -9,7 +9,7 @@ import type { LogoutParts, SignOutRequest } from './parts.ts'
 const returnSeconds = 10 * 60
 
 export type SignOut =
-  /** Not asked for by this site: the person is asked first. */
+  /** Not asked for by this site, or by nobody's click: the person is asked first. */
   | { readonly kind: 'confirm' }
   /** The local session has ended; the browser goes on through the provider, or to the page that says so. */
   | { readonly kind: 'redirect'; readonly location: string; readonly setCookies: readonly string[] }
@@ -20,7 +20,7 @@ export type SignOut =
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: nothing has ended
  */
 export async function signOutWithBrowser(request: SignOutRequest, parts: LogoutParts): Promise<SignOut> {
-  if (!isFromThisSite(request)) return { kind: 'confirm' }
+  if (!isFromThisSite(request) || isPartOfAPage(request)) return { kind: 'confirm' }
   const record = await endLocally(request, parts)
   const signedOut = new URL(`${parts.reservedPrefix}signed-out`, request.externalUrl).href
   const setCookies = parts.cookie.forget(request.cookie, request.upstream?.logout.cookies ?? [])
@@ -87,6 +87,11 @@ export function isFromThisSite(request: SignOutRequest): boolean {
   if (origin !== undefined && origin !== 'null') return origin === externalUrl.origin
   if (referer !== undefined) return URL.canParse(referer) && new URL(referer).origin === externalUrl.origin
   return origin === undefined
+}
+
+/** An image in what people write to each other, a link that is fetched in advance: this site asks, and nobody has clicked. */
+function isPartOfAPage({ secFetchMode }: SignOutRequest): boolean {
+  return secFetchMode === 'no-cors'
 }
 
 async function endLocally(request: SignOutRequest, parts: LogoutParts): Promise<SessionRecord | undefined> {

@@ -1,6 +1,7 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { GatewayConfig, UpstreamConfig } from '../config/model.ts'
 import { GatewayError, reason, type ErrorCode } from '../core/errors.ts'
+import { randomToken } from '../core/random.ts'
 import { requestFacts, type RequestFacts } from '../gate/request-facts.ts'
 import type { TrustedProxies } from '../gate/forwarded.ts'
 import { receiveLogoutToken } from '../logout/backchannel.ts'
@@ -26,7 +27,14 @@ export interface AppParts extends SignInParts, LogoutParts {
 
 /** The gateway's own URLs, all of them. The app never listens: requests are handed to `app.routing`. */
 export async function createApp(config: GatewayConfig, parts: AppParts): Promise<FastifyInstance> {
-  const app = Fastify({ logger: false, bodyLimit: maxFormBytes, exposeHeadRoutes: false, trustProxy: false })
+  const app = Fastify({
+    logger: false,
+    bodyLimit: maxFormBytes,
+    exposeHeadRoutes: false,
+    trustProxy: false,
+    // A visitor reads it out to an operator: unlike a number it means one request, whichever process answered it.
+    genReqId: () => randomToken(6),
+  })
   readForms(app)
   app.setErrorHandler((error, request, reply) => send(reply, errorAnswer(error, request)))
   app.setNotFoundHandler((request, reply) => send(reply, notFound(request)))
@@ -64,7 +72,7 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
 
   function errorAnswer(error: unknown, request: FastifyRequest): Answer {
     const code = codeOf(error)
-    const message = { url: request.url.replace(/\?.*$/s, ''), code, reason: reason(error) }
+    const message = { url: request.url.replace(/\?.*$/s, ''), code, reason: reason(error), request: request.id }
     if (code === 'ERR_INTERNAL') parts.log.error('request.failed', message)
     else parts.log.warn('request.refused', message)
     return refusal(code, { asPage: factsOf(request).isPage, requestId: request.id })
@@ -89,6 +97,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
       url: request.url,
       cookie: facts.cookie,
       secFetchSite: asText(headers['sec-fetch-site']),
+      secFetchMode: asText(headers['sec-fetch-mode']),
       origin: headers.origin,
       referer: headers.referer,
       externalUrl: upstream?.externalUrl ?? config.externalUrl,
@@ -102,7 +111,13 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     // A script cannot sign anybody in; it would leave an attempt behind that never comes back.
     if (!facts.isPage && isScript(request))
       return send(reply, refusal('ERR_UNAUTHENTICATED', { asPage: false, signIn: signInUrl }))
-    return redirect(reply, await startSignIn(own, parts))
+    try {
+      return redirect(reply, await startSignIn(own, parts))
+    } catch (error) {
+      if (!(error instanceof GatewayError) || !facts.isPage) throw error
+      parts.log.warn('sign_in.not_started', { code: error.code, reason: error.message, request: request.id })
+      return send(reply, signInErrorPage(error.code, { startAgain: own.url, requestId: request.id }))
+    }
   }
 
   async function callback(request: FastifyRequest, reply: FastifyReply) {
