@@ -12,7 +12,8 @@ const style = new Markup(`
   :root { color-scheme: light; --ink: #1c2733; --soft: #5b6b7b; --line: #dde3ea; --accent: #1f5fa8 }
   * { box-sizing: border-box }
   body { margin: 0; background: #f3f5f8; color: var(--ink); font: 16px/1.5 system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif }
-  header { background: #fff; border-bottom: 1px solid var(--line); padding: 16px 32px; display: flex; gap: 12px; align-items: baseline }
+  header { background: #fff; border-bottom: 1px solid var(--line); padding: 16px max(32px, calc(50% - 398px)); display: flex;
+    gap: 12px; align-items: baseline }
   header b { font-size: 18px }
   header span, .soft { color: var(--soft) }
   main { max-width: 860px; margin: 40px auto; padding: 0 32px }

@@ -19,6 +19,7 @@ const style = new Markup(`
   table { width: 100%; border-collapse: collapse; table-layout: fixed }
   th, td { border: 1px solid #c3ccd6; padding: 5px 9px; text-align: left; vertical-align: top; overflow-wrap: anywhere; font-size: 13px }
   th { width: 230px; font-weight: normal; background: #f4f6f8 }
+  summary { margin: 12px 0; cursor: pointer; font-size: 13px; color: #1d4f91 }
   .identity th { font-weight: bold; background: #e3edf8 }
   .identity td { background: #f5f9fd }
   .live { display: grid; grid-template-columns: 190px 90px 1fr; gap: 6px 12px; align-items: center; font-size: 13px }
@@ -99,10 +100,13 @@ export function applicationPage(heading: string, headers: readonly HeaderPair[],
         <tbody class="identity">
           ${identity.map(headerRow)}
         </tbody>
-        <tbody>
-          ${others.map(headerRow)}
-        </tbody>
       </table>
+      <details>
+        <summary>and ${others.length} lines that are not about the person</summary>
+        <table>
+          ${others.map(headerRow)}
+        </table>
+      </details>
       <script>
         ${script}
       </script>`,

@@ -61,6 +61,8 @@ async function answer(request: IncomingMessage, response: ServerResponse, links:
   if (path === '/api/me') return sendJson(response, 200, { headers: Object.fromEntries(readable(request)) })
   if (path === '/events') return streamEvents(response)
   if (path === '/static/about.txt') return sendText(response, 200, 'Stock Ledger 4.2. Everybody may read this.\n')
+  // Browsers ask for it unasked, and complain when it is not there.
+  if (path === '/favicon.ico') return sendStatus(response, 204)
   if (path === '/logout') return sendHtml(response, 200, plainPage('Logged out', ownLogout, links))
   sendHtml(response, 404, plainPage('Not found', 'There is no such page in this application.', links))
 }

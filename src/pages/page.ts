@@ -33,8 +33,8 @@ export interface PageForm {
 
 const style = `
 :root { color-scheme: light dark }
-body { font: 1.0625rem/1.6 system-ui, sans-serif; margin: 0; padding: 15vh 1.5rem 3rem; color: #1d2330; background: #f6f7f9 }
-main { max-width: 30rem; margin: 0 auto }
+body { font: 1.0625rem/1.6 system-ui, sans-serif; margin: 0; padding: 15vh 1.5rem 3rem; color: #1d2330; background: #f2f4f7 }
+main { max-width: 30rem; margin: 0 auto; padding: 2.25rem 2.5rem 1.25rem; background: #fff; border: 1px solid #dde1e8; border-radius: .75rem }
 h1 { font-size: 1.5rem; font-weight: 600; line-height: 1.3; margin: 0 0 .75rem }
 p { margin: 0 0 1.25rem }
 a { color: #1a4fa3 }
@@ -43,6 +43,7 @@ a:focus-visible, button:focus-visible { outline: 3px solid #f0a020; outline-offs
 small { color: #5b6475 }
 @media (prefers-color-scheme: dark) {
   body { color: #e4e7ee; background: #14171e }
+  main { background: #1c2029; border-color: #303644 }
   a { color: #8ab4f8 }
   button { color: #0f1420; background: #8ab4f8 }
   small { color: #98a1b3 }
