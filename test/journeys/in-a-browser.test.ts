@@ -94,7 +94,7 @@ test('a link on another site asks before it signs out, and the button on that pa
   await page.getByRole('link', { name: 'You have won' }).click()
   await page.getByRole('heading', { name: 'Do you want to sign out?' }).waitFor()
   assert.equal(world.provider.sessions().length, 1)
-  assert.equal((await page.request.get(`${world.url}/api/me`)).status(), 200)
+  await isSignedInStill(page, world)
 
   await page.getByRole('button', { name: 'Sign out' }).click()
   await isSignedOut(page)
@@ -108,17 +108,14 @@ for (const [where, host] of [
 ] as const) {
   test(`an image on ${where} signs nobody out`, async (t) => {
     const world = await startDemoWorld(t)
-    const site = await startSite(
-      t,
-      ['/.gatehouse/sign-out', '/logout'].map((path) => `<img src="${world.url}${path}">`).join(''),
-    )
+    const site = await startSite(t, 'Look at this:')
     const page = await (await chromium.person(t)).tab()
     await signIn(page, world, 'Jane Doe')
 
     await page.goto(`http://${host}:${site}`)
+    for (const path of signOutPaths) await showImage(page, `${world.url}${path}`)
 
-    await page.goto(world.url)
-    await isAtTheApplicationAs(page, 'Jane Doe')
+    await isSignedInStill(page, world)
   })
 }
 
@@ -149,7 +146,7 @@ test('an application that is down is a page that says nothing about what is behi
   assert.doesNotMatch(await page.content(), new RegExp(`${port}|127\\.0\\.0\\.1|ECONN|orders|at .*:\\d+`))
 })
 
-test('a sign-in while the provider is down is a page that says so, and its link starts again', async (t) => {
+test('a sign-in while the provider is down is a page that says so, and its link goes on when the provider is back', async (t) => {
   const world = await startDemoWorld(t, { providerStartsDown: true })
   const page = await (await chromium.person(t)).tab()
 
@@ -157,6 +154,13 @@ test('a sign-in while the provider is down is a page that says so, and its link 
 
   assert.equal(answer?.status(), 503)
   await page.getByText('The sign-in service cannot be reached.').waitFor()
+  await world.provider.up()
+  // A provider that is down is not asked again at once.
+  world.moveClock(1000)
+  await page.getByRole('link', { name: 'Start again' }).click()
+  await choose(page, 'Jane Doe')
+  await isAtTheApplicationAs(page, 'Jane Doe')
+  assert.equal(page.url(), `${world.url}/admin/?month=may`)
 })
 
 test('a callback that is loaded once more just goes on', async (t) => {
@@ -172,6 +176,95 @@ test('a callback that is loaded once more just goes on', async (t) => {
   await isAtTheApplicationAs(page, 'Jane Doe')
   assert.equal(page.url(), `${world.url}/admin/?month=may`)
 })
+
+test('a Strict session cookie lets a link on another site through the sign-in, not round in circles', async (t) => {
+  const world = await startDemoWorld(t, { session: 'cookie: { same_site: strict }' })
+  const site = await startSite(t, `<a href="${world.url}/admin/?month=may">The figures for May</a>`)
+  const jane = await chromium.person(t)
+  const page = await jane.tab()
+  await signIn(page, world, 'Jane Doe')
+  assert.deepEqual(
+    (await jane.context.cookies(world.url)).filter(({ name }) => name === 'gatehouse').map(({ sameSite }) => sameSite),
+    ['Strict'],
+  )
+
+  await page.goto(`http://localhost:${site}`)
+  await page.getByRole('link', { name: 'The figures for May' }).click()
+
+  await isAtTheApplicationAs(page, 'Jane Doe')
+  assert.equal(page.url(), `${world.url}/admin/?month=may`)
+})
+
+test('the back button after signing out leads to the sign-in', async (t) => {
+  const world = await startDemoWorld(t)
+  const page = await (await chromium.person(t)).tab()
+  await signIn(page, world, 'Jane Doe')
+  await page.getByRole('link', { name: 'Sign out' }).click()
+  await isSignedOut(page)
+
+  await page.goBack()
+
+  await page.getByRole('heading', { name: 'Who are you today?' }).waitFor()
+})
+
+test("an image in the application's own content signs nobody out", async (t) => {
+  const world = await startDemoWorld(t)
+  const page = await (await chromium.person(t)).tab()
+  await signIn(page, world, 'Jane Doe')
+
+  for (const path of signOutPaths) await showImage(page, `${world.url}${path}`)
+
+  await isSignedInStill(page, world)
+})
+
+test('nothing on the way in and out makes the browser complain', async (t) => {
+  const world = await startDemoWorld(t, { session: 'cookie: { same_site: strict }' })
+  const site = await startSite(t, `<link rel="icon" href="data:,"><a href="${world.url}/.gatehouse/sign-out">Leave</a>`)
+  const jane = await chromium.person(t)
+  const page = await jane.tab()
+
+  await signIn(page, world, 'Jane Doe')
+  for (const stream of streams) await ticksAfter(page, stream, 0)
+  await page.getByRole('button', { name: 'Call' }).click()
+  await page.getByText('200 OK').waitFor()
+  await page.goto(world.provider.issuer)
+  await page.goto(`http://localhost:${site}`)
+  await page.getByRole('link', { name: 'Leave' }).click()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await isSignedOut(page)
+  await page.getByRole('link', { name: 'Sign in again' }).click()
+  await choose(page, 'Samir Haddad')
+  await isAtTheApplicationAs(page, 'Samir Haddad')
+  await page.goto(`${world.url}/.gatehouse/signed-out`)
+  await page.getByRole('heading', { name: 'You are still signed in.' }).waitFor()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await isSignedOut(page)
+
+  assert.deepEqual(jane.complaints, [])
+})
+
+for (const [status, path] of [
+  [400, '/.gatehouse/callback'],
+  [403, '/admin/'],
+  [404, '/.gatehouse/nothing-here'],
+] as const) {
+  test(`the page of a ${status} is shown as it is meant to be`, async (t) => {
+    const world = await startDemoWorld(t)
+    const samir = await chromium.person(t)
+    const page = await samir.tab()
+    await signIn(page, world, 'Samir Haddad')
+
+    const answer = await page.goto(`${world.url}${path}`)
+
+    assert.equal(answer?.status(), status)
+    // The status itself is one.
+    assert.deepEqual(
+      samir.complaints.filter((complaint) => !complaint.includes(`status of ${status}`)),
+      [],
+    )
+    assert.notEqual(await page.locator('main').evaluate('(main) => getComputedStyle(main).maxWidth'), 'none')
+  })
+}
 
 const streams = ['socket', 'events'] as const
 type Stream = (typeof streams)[number]
@@ -214,6 +307,22 @@ function isAtTheApplicationAs(page: Page, name: string): Promise<void> {
 
 function isSignedOut(page: Page): Promise<void> {
   return page.getByRole('heading', { name: 'You are signed out.' }).waitFor()
+}
+
+/** Asked aside, with the cookies of the browser: a page load would sign in anew, and at the provider nobody would be asked. */
+async function isSignedInStill(page: Page, world: World): Promise<void> {
+  assert.equal((await page.request.get(`${world.url}/api/me`)).status(), 200)
+}
+
+const signOutPaths = ['/.gatehouse/sign-out', '/logout']
+
+/** Resolves when the browser has asked for it and has found that it is none. */
+async function showImage(page: Page, url: string): Promise<void> {
+  await page.evaluate(`new Promise((resolve) => {
+    const image = document.body.appendChild(new Image())
+    image.onerror = resolve
+    image.src = '${url}'
+  })`)
 }
 
 /** The value of a request header, as the application shows it. */
