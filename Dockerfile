@@ -11,7 +11,7 @@ COPY LICENSE ./
 # Whatever the umask of the checkout was, the gateway's user has to be able to read.
 RUN node node_modules/typescript/bin/tsc -p src --sourceMap false \
   && rm -r dist/demo \
-  && npm prune --omit=dev \
+  && npm ci --omit=dev \
   && chmod -R a+rX package.json LICENSE schemas dist node_modules
 
 FROM node:24-bookworm-slim

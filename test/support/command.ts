@@ -27,6 +27,8 @@ export interface CommandOptions {
   readonly program?: readonly [string, ...string[]]
   readonly cwd?: string
   readonly env?: Readonly<Record<string, string>>
+  /** Whom it runs as. */
+  readonly user?: { readonly uid: number; readonly gid: number }
   /** A process group of its own, as a shell makes one. */
   readonly ownGroup?: boolean
 }
@@ -40,6 +42,7 @@ export function startCommand(t: TestContext, args: readonly string[], options: C
     env: { ...process.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: options.ownGroup ?? false,
+    ...options.user,
   })
   let out = ''
   let err = ''

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { chmodSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { request } from 'undici'
+import { Browser } from '../support/browser.ts'
+import { root, startCommand } from '../support/command.ts'
+import { prepareGateway } from '../support/gateway-process.ts'
+import { until } from '../support/until.ts'
+
+/** What the Dockerfile puts into the image, without a container: the same files, nobody's to write, another user. */
+function layOutImage(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-image-'))
+  after(() => rmSync(folder, { recursive: true, force: true }))
+  for (const file of ['package.json', 'package-lock.json', '.npmrc', 'schemas'])
+    cpSync(join(root, file), join(folder, file), { recursive: true })
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
+  execFileSync(process.execPath, [tsc, '-p', join(root, 'src'), '--outDir', join(folder, 'dist')])
+  rmSync(join(folder, 'dist', 'demo'), { recursive: true })
+  execFileSync('npm', ['ci', '--omit=dev', '--prefer-offline', '--loglevel=error'], { cwd: folder })
+  execFileSync('chmod', ['-R', 'a+rX,a-w', folder])
+  return folder
+}
+
+/** The image's user where we may become it and it may run Node, as root in a container may. */
+function imageUser(): { uid: number; gid: number } | undefined {
+  const user = { uid: 1000, gid: 1000 }
+  return process.getuid?.() === 0 && spawnSync(process.execPath, ['-v'], user).status === 0 ? user : undefined
+}
+
+async function contents(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  return entries
+    .map((entry) => join(entry.parentPath, entry.name))
+    .map((path) => `${path} ${statSync(path).mtimeMs}`)
+    .sort()
+}
+
+const folder = layOutImage()
+
+test('what the image holds serves, is healthy and drains, and writes nothing', async (t) => {
+  const before = await contents(folder)
+  const around = await prepareGateway(t)
+  chmodSync(around.folder, 0o755)
+  const user = imageUser()
+  const command = (name: string) =>
+    startCommand(t, [name, '--config', around.file], {
+      program: [process.execPath, join(folder, 'dist', 'main.js')],
+      cwd: folder,
+      env: { ...around.env, NODE_ENV: 'production' },
+      ...(user && { user }),
+    })
+
+  const gateway = command('run')
+  await gateway.said('gatehouse is ready')
+  const ready = await request(`${around.adminUrl}/ready`)
+  const demo = command('demo')
+  const ends = [await command('health').ended, await demo.ended]
+  const page = await new Browser('jane').get(`${around.url}/`)
+  const answer = request(`${around.url}/static/slow`).then(({ body }) => body.text())
+  await until('the upstream has the request', () => around.upstream.waiting() === 1)
+  gateway.child.kill('SIGTERM')
+  await until('it drains', async () => (await request(`${around.adminUrl}/ready`)).statusCode === 503)
+  around.upstream.release()
+
+  assert.deepEqual([ready.statusCode, page.body, await answer], [200, 'for jane', 'at last'])
+  assert.deepEqual([...ends, await gateway.ended], [0, 1, 0])
+  assert.match(demo.err(), /the demo is not part of this installation/)
+  assert.deepEqual(await contents(folder), before)
+})
+
+test('no package of the image is one for development only', () => {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { dev?: true }>
+  }
+
+  const unwanted = Object.entries(packages).filter(([path, { dev }]) => dev === true && existsSync(join(folder, path)))
+
+  assert.deepEqual(unwanted, [])
+})
