@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { verifyIdToken } from '../../src/provider/id-token.ts'
+import { jwt, logoutEvent, now, startSigningProvider, type Json } from '../support/signing-provider.ts'
+import { expectationsOf } from './expectations.ts'
+import { forgeries, wrongClaims } from './forged-tokens.ts'
+
+const at = now / 1000
+const refused = { code: 'ERR_SIGN_IN_ANSWER' }
+
+for (const [why, forge] of forgeries)
+  test(`an ID Token is refused: ${why}`, async (t) => {
+    const provider = await startSigningProvider(t)
+    const claims = { iss: provider.issuer, aud: 'orders', sub: 'jane', nonce: 'n-1', iat: at, exp: at + 120 }
+    const token = forge(claims, provider)
+
+    await assert.rejects(verifyIdToken(token, { ...expectationsOf(t, provider), nonce: 'n-1' }), refused)
+  })
+
+for (const [why, claims] of [
+  ...wrongClaims,
+  ['"sub" is missing', () => ({ sub: undefined })],
+  ['"nonce" is missing', () => ({ nonce: undefined })],
+  ['"nonce" is another', () => ({ nonce: 'n-2' })],
+  ['"nonce" is a list', () => ({ nonce: ['n-1'] })],
+  ['"azp" names another client', () => ({ azp: 'billing' })],
+  ['"azp" is nothing', () => ({ azp: null })],
+  ['several audiences, but no "azp"', () => ({ aud: ['orders', 'billing'] })],
+  ['several audiences, and "azp" is another', () => ({ aud: ['orders', 'billing'], azp: 'billing' })],
+  ['"events" is present', () => ({ events: { [logoutEvent]: {} } })],
+] satisfies readonly (readonly [string, (at: number, issuer: string) => Json])[])
+  test(`an ID Token is refused: ${why}`, async (t) => {
+    const provider = await startSigningProvider(t)
+    const token = provider.idToken(claims(at, provider.issuer))
+
+    await assert.rejects(verifyIdToken(token, { ...expectationsOf(t, provider), nonce: 'n-1' }), refused)
+  })
+
+for (const typ of ['logout+jwt', 'application/logout+jwt', 'at+jwt', 'AT+JWT', 'secevent+jwt', 'dpop+jwt'])
+  test(`an ID Token is refused: its "typ" is ${typ}`, async (t) => {
+    const provider = await startSigningProvider(t)
+    const token = provider.idToken({}, { typ })
+
+    await assert.rejects(verifyIdToken(token, { ...expectationsOf(t, provider), nonce: 'n-1' }), refused)
+  })
+
+for (const [what, claims, header] of [
+  ['as it should be', {}, {}],
+  ['without "typ"', {}, { typ: undefined }],
+  ['for us and others, and issued to us', { aud: ['billing', 'orders'], azp: 'orders' }, {}],
+  ['for a list of us alone', { aud: ['orders'] }, {}],
+  ['by a clock that is slow', { iat: at - 150, exp: at - 29 }, {}],
+  ['by a clock that is fast', { iat: at + 29, nbf: at + 29 }, {}],
+  ['without "kid", when there is one key', {}, { kid: undefined }],
+] satisfies readonly (readonly [string, Json, Json])[])
+  test(`an ID Token says who it is: ${what}`, async (t) => {
+    const provider = await startSigningProvider(t)
+    const token = provider.idToken(claims, header)
+
+    const who = await verifyIdToken(token, { ...expectationsOf(t, provider), nonce: 'n-1' })
+
+    assert.deepEqual(who, { iss: provider.issuer, sub: 'jane', sid: 's-1' })
+  })
+
+test('an ID Token without "sid" is of a session that has no name', async (t) => {
+  const provider = await startSigningProvider(t)
+
+  const who = await verifyIdToken(provider.idToken({ sid: undefined }), expectationsOf(t, provider))
+
+  assert.deepEqual(who, { iss: provider.issuer, sub: 'jane' })
+})
+
+test('any character may stand in "sub" and "sid"', async (t) => {
+  const provider = await startSigningProvider(t)
+  const sub = 'jane\r\nX-Admin: 1'
+  const sid = 'a:b*c{d}\u0000'
+
+  const who = await verifyIdToken(provider.idToken({ sub, sid }), expectationsOf(t, provider))
+
+  assert.deepEqual(who, { iss: provider.issuer, sub, sid })
+})
+
+test('a refreshed ID Token is held against the person of the session', async (t) => {
+  const provider = await startSigningProvider(t)
+  const token = provider.idToken({ sub: 'samir', nonce: undefined })
+
+  await assert.rejects(verifyIdToken(token, { ...expectationsOf(t, provider), sub: 'jane' }), {
+    code: 'ERR_SIGN_IN_ANSWER',
+    message: 'ID Token refused: "sub" is not the one that signed in',
+  })
+})
+
+test('a clock that is wrong by minutes is named, for the operator', async (t) => {
+  const provider = await startSigningProvider(t)
+  const token = provider.idToken({ iat: at + 300, exp: at + 600 })
+
+  await assert.rejects(verifyIdToken(token, expectationsOf(t, provider)), {
+    message: '"iat" lies 300 s ahead of this machine\'s clock: compare the clocks of both machines',
+  })
+})
+
+test('keys that cannot be had say nothing against the token: the person is to try again', async (t) => {
+  const provider = await startSigningProvider(t)
+  provider.answer('/jwks', (_req, res) => res.writeHead(500).end())
+
+  await assert.rejects(verifyIdToken(provider.idToken(), expectationsOf(t, provider)), {
+    code: 'ERR_PROVIDER_UNAVAILABLE',
+  })
+})
+
+test('a client that is registered with ES256 takes no RS256', async (t) => {
+  const provider = await startSigningProvider(t)
+  const token = jwt({ iss: provider.issuer, aud: 'orders', sub: 'jane', iat: at, exp: at + 60 }, provider.key)
+
+  await assert.rejects(verifyIdToken(token, { ...expectationsOf(t, provider), algorithm: 'ES256' }), refused)
+})
