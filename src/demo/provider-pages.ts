@@ -13,7 +13,7 @@ const style = new Markup(`
   * { box-sizing: border-box }
   body { margin: 0; background: #f3f5f8; color: var(--ink); font: 16px/1.5 system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif }
   header { background: #fff; border-bottom: 1px solid var(--line); padding: 16px max(32px, calc(50% - 398px)); display: flex;
-    gap: 12px; align-items: baseline }
+    flex-wrap: wrap; gap: 0 12px; align-items: baseline }
   header b { font-size: 18px }
   header span, .soft { color: var(--soft) }
   main { max-width: 860px; margin: 40px auto; padding: 0 32px }
@@ -21,10 +21,10 @@ const style = new Markup(`
   h2 { font-size: 17px; margin: 40px 0 12px; font-weight: 600 }
   p { margin: 0 0 24px }
   ul { list-style: none; margin: 0; padding: 0; display: grid; gap: 12px }
-  ul.people { grid-template-columns: repeat(auto-fill, minmax(340px, 1fr)) }
+  ul.people { grid-template-columns: repeat(auto-fill, minmax(min(340px, 100%), 1fr)) }
   li, .empty { background: #fff; border: 1px solid var(--line); border-radius: 10px }
-  li.row { display: flex; align-items: center; gap: 16px; padding: 14px 18px }
-  li.row div { flex: 1; min-width: 0 }
+  li.row { display: flex; flex-wrap: wrap; align-items: center; gap: 16px; padding: 14px 18px }
+  li.row div { flex: 1 1 180px; min-width: 0 }
   .empty { padding: 28px; text-align: center; color: var(--soft) }
   button { font: inherit; cursor: pointer; color: var(--ink) }
   button.person { width: 100%; display: flex; gap: 16px; align-items: center; text-align: left; padding: 16px 18px;

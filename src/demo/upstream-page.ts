@@ -28,6 +28,10 @@ const style = new Markup(`
   .state.closed { background: #fde3df; border-color: #c9432f; color: #8f2515 }
   button { font: inherit; padding: 3px 12px; background: linear-gradient(#fdfdfd, #dfe4ea); border: 1px solid #8593a3; cursor: pointer }
   pre { margin: 8px 0 0; padding: 10px; background: #f4f6f8; border: 1px solid #c3ccd6; overflow: auto; max-height: 220px; font-size: 12px }
+  @media (max-width: 600px) {
+    th { width: 130px }
+    .live { grid-template-columns: 1fr 70px 1fr }
+  }
 `)
 
 /** Two streams and a button. A stream that is cut is not opened again: that it was cut is what there is to see. */
