@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { Discovery } from '../../src/provider/discovery.ts'
+import { createOutbound } from '../../src/provider/outbound.ts'
+import {
+  paths,
+  sendJson,
+  silent,
+  startSigningProvider,
+  type Handler,
+  type Json,
+  type SigningProvider,
+} from '../support/signing-provider.ts'
+import { movableClock, type MovableClock } from './expectations.ts'
+
+function discoveryOf(t: TestContext, provider: SigningProvider, clock: MovableClock = movableClock()): Discovery {
+  const outbound = createOutbound(provider.config)
+  const discovery = new Discovery(provider.config, { outbound, clock, log: silent })
+  t.after(async () => {
+    discovery.close()
+    await outbound.close()
+  })
+  return discovery
+}
+
+const announce =
+  (change: (metadata: Json) => Json): ((provider: SigningProvider) => Handler) =>
+  ({ metadata }) =>
+  (_req, res) =>
+    sendJson(res, change(metadata))
+
+for (const [what, change] of [
+  ['another issuer', (all) => ({ ...all, issuer: 'https://id.example.com' })],
+  ['its issuer with a slash at the end', (all) => ({ ...all, issuer: `${String(all['issuer'])}/` })],
+  ['its issuer in capitals', (all) => ({ ...all, issuer: String(all['issuer']).replace('http', 'HTTP') })],
+  ['no issuer', (all) => ({ ...all, issuer: undefined })],
+  ['an issuer that is a number', (all) => ({ ...all, issuer: 7 })],
+  ['no authorization_endpoint', (all) => ({ ...all, authorization_endpoint: undefined })],
+  ['no token_endpoint', (all) => ({ ...all, token_endpoint: undefined })],
+  ['no userinfo_endpoint', (all) => ({ ...all, userinfo_endpoint: undefined })],
+  ['no jwks_uri', (all) => ({ ...all, jwks_uri: undefined })],
+  ['a script for an authorization_endpoint', (all) => ({ ...all, authorization_endpoint: 'javascript:alert(1)' })],
+  ['a path for a token_endpoint', (all) => ({ ...all, token_endpoint: '/token' })],
+  ['a file for a jwks_uri', (all) => ({ ...all, jwks_uri: 'file:///etc/passwd' })],
+  ['a list for a userinfo_endpoint', (all) => ({ ...all, userinfo_endpoint: ['http://127.0.0.1/userinfo'] })],
+  ['a script for an end_session_endpoint', (all) => ({ ...all, end_session_endpoint: 'data:text/html,bye' })],
+  [
+    'only algorithms that prove nothing',
+    (all) => ({ ...all, id_token_signing_alg_values_supported: ['none', 'HS256'] }),
+  ],
+  [
+    'a choice of algorithms without the usual one',
+    (all) => ({ ...all, id_token_signing_alg_values_supported: ['ES256', 'PS256'] }),
+  ],
+] satisfies readonly (readonly [string, (metadata: Json) => Json])[])
+  test(`a provider is not used that announces ${what}`, async (t) => {
+    const provider = await startSigningProvider(t)
+    provider.answer(paths.discovery, announce(change)(provider))
+
+    await assert.rejects(discoveryOf(t, provider).provider(), { code: 'ERR_PROVIDER_UNAVAILABLE', status: 503 })
+  })
+
+for (const [what, answer] of [
+  ['an error', (_req, res) => res.writeHead(500).end()],
+  ['nothing that exists', (_req, res) => res.writeHead(404).end()],
+  ['a page', (_req, res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<html></html>')],
+  ['broken JSON', (_req, res) => res.writeHead(200, { 'content-type': 'application/json' }).end('{"issuer":')],
+  ['a list', (_req, res) => sendJson(res, [])],
+  ['five megabytes', (_req, res) => sendJson(res, { pad: 'x'.repeat(5 * 1024 * 1024) })],
+  ['half an answer', (_req, res) => void res.writeHead(200, { 'content-length': 100 }).write('{', () => res.destroy())],
+  ['a hung-up telephone', (req) => req.destroy()],
+] satisfies readonly (readonly [string, Handler])[])
+  test(`a provider that answers discovery with ${what} is asked again, and then found`, async (t) => {
+    const provider = await startSigningProvider(t)
+    const clock = movableClock()
+    const discovery = discoveryOf(t, provider, clock)
+    provider.answer(paths.discovery, answer)
+    await assert.rejects(discovery.provider(), { code: 'ERR_PROVIDER_UNAVAILABLE' })
+
+    provider.answer(paths.discovery)
+    clock.move(1_000)
+
+    assert.equal((await discovery.provider()).jwks_uri, `${provider.issuer}/jwks`)
+  })
+
+test('a redirect of the metadata is not followed', async (t) => {
+  const [provider, elsewhere] = [await startSigningProvider(t), await startSigningProvider(t)]
+  provider.answer(paths.discovery, (_req, res) =>
+    res.writeHead(302, { location: `${elsewhere.issuer}${paths.discovery}` }).end(),
+  )
+
+  await assert.rejects(discoveryOf(t, provider).provider(), { code: 'ERR_PROVIDER_UNAVAILABLE' })
+
+  assert.equal(elsewhere.hits(paths.discovery), 0)
+})
+
+test('a provider that never answers is given up after the timeout', async (t) => {
+  const provider = await startSigningProvider(t, { timeoutMs: 100 })
+  provider.answer(paths.discovery, () => {})
+
+  await assert.rejects(discoveryOf(t, provider).provider(), { code: 'ERR_PROVIDER_UNAVAILABLE' })
+})
+
+test('an issuer that ends in a slash is another issuer, and is found as such', async (t) => {
+  const provider = await startSigningProvider(t, { issuerPath: '/tenant/' })
+
+  const { configuration } = await discoveryOf(t, provider).provider()
+
+  assert.match(configuration.serverMetadata().issuer, /\/tenant\/$/)
+})
+
+test('visitors who come while the provider is down do not ask it each', async (t) => {
+  const provider = await startSigningProvider(t)
+  const discovery = discoveryOf(t, provider)
+  provider.answer(paths.discovery, (_req, res) => res.writeHead(500).end())
+
+  await Promise.allSettled(Array.from({ length: 10 }, () => discovery.provider()))
+  await assert.rejects(discovery.provider(), { code: 'ERR_PROVIDER_UNAVAILABLE' })
+
+  assert.equal(provider.hits(paths.discovery), 1)
+})
+
+test('the provider is looked for in the background until it is there', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const provider = await startSigningProvider(t)
+  const discovery = discoveryOf(t, provider)
+  provider.answer(paths.discovery, (_req, res) => res.writeHead(500).end())
+  discovery.start()
+  await assert.rejects(discovery.provider())
+  provider.answer(paths.discovery)
+
+  await until(t, () => discovery.known !== undefined)
+
+  assert.equal(discovery.known?.algorithm, 'RS256')
+})
+
+test('metadata are renewed once an hour, and an outage changes nothing about those last seen', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const provider = await startSigningProvider(t)
+  const discovery = discoveryOf(t, provider)
+  discovery.start()
+  await until(t, () => discovery.known !== undefined)
+
+  provider.answer(paths.discovery, (_req, res) => res.writeHead(500).end())
+  await until(t, () => provider.hits(paths.discovery) >= 3)
+  assert.equal((await discovery.provider()).jwks_uri, `${provider.issuer}/jwks`)
+
+  provider.answer(paths.discovery, (_req, res) =>
+    sendJson(res, { ...provider.metadata, jwks_uri: `${provider.issuer}/new` }),
+  )
+  await until(t, () => discovery.known?.jwks_uri === `${provider.issuer}/new`)
+})
+
+test('the registered algorithm is the one that is configured, else RS256, else the only one there is', async (t) => {
+  const algorithmOf = async (announced: readonly string[] | undefined, configured?: 'ES256') => {
+    const provider = await startSigningProvider(t, { id_token_signed_response_alg: configured })
+    provider.answer(paths.discovery, (_req, res) =>
+      sendJson(res, { ...provider.metadata, id_token_signing_alg_values_supported: announced }),
+    )
+    return (await discoveryOf(t, provider).provider()).algorithm
+  }
+
+  assert.equal(await algorithmOf(['RS256', 'ES256'], 'ES256'), 'ES256')
+  assert.equal(await algorithmOf(['ES256', 'RS256']), 'RS256')
+  assert.equal(await algorithmOf(undefined), 'RS256')
+  assert.equal(await algorithmOf(['none', 'ES384']), 'ES384')
+})
+
+/** Lets the mocked time pass until something is so; the sockets in between are real. */
+async function until(t: TestContext, isSo: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 5000 && !isSo(); turn += 1) {
+    t.mock.timers.tick(60_000)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  assert.ok(isSo())
+}

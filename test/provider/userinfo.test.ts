@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { paths, sendJson, startSigningProvider, type Handler } from '../support/signing-provider.ts'
+import { clientOf } from './a-client.ts'
+
+test('userinfo is asked with the access token in the header, and nowhere else', async (t) => {
+  const provider = await startSigningProvider(t)
+  let seen: { readonly url: string | undefined; readonly authorization: string | undefined } | undefined
+  provider.answer(paths.userinfo, (req, res) => {
+    seen = { url: req.url, authorization: req.headers.authorization }
+    sendJson(res, { sub: 'jane', email: 'jane@example.com' })
+  })
+
+  const userinfo = await clientOf(t, provider).userinfo('at-1', 'jane')
+
+  assert.deepEqual(userinfo, { kind: 'claims', claims: { sub: 'jane', email: 'jane@example.com' } })
+  assert.deepEqual(seen, { url: paths.userinfo, authorization: 'Bearer at-1' })
+})
+
+for (const [what, answer] of [
+  ['a challenge', (_req, res) => res.writeHead(401, { 'www-authenticate': 'Bearer error="invalid_token"' }).end()],
+  ['no challenge', (_req, res) => res.writeHead(401).end()],
+  ['a page', (_req, res) => res.writeHead(401, { 'content-type': 'text/html' }).end('<html></html>')],
+] satisfies readonly (readonly [string, Handler])[])
+  test(`401 with ${what} says that the access token is not good any more`, async (t) => {
+    const provider = await startSigningProvider(t)
+    provider.answer(paths.userinfo, answer)
+
+    assert.deepEqual(await clientOf(t, provider).userinfo('at-1', 'jane'), { kind: 'unauthorized' })
+  })
+
+for (const [what, answer, code] of [
+  ['another sub', (_req, res) => sendJson(res, { sub: 'samir' }), 'ERR_SIGN_IN_ANSWER'],
+  ['a sub that differs in case', (_req, res) => sendJson(res, { sub: 'Jane' }), 'ERR_SIGN_IN_ANSWER'],
+  ['no sub', (_req, res) => sendJson(res, { email: 'jane@example.com' }), 'ERR_SIGN_IN_ANSWER'],
+  ['a sub that is a list', (_req, res) => sendJson(res, { sub: ['jane'] }), 'ERR_SIGN_IN_ANSWER'],
+  ['nothing', (_req, res) => sendJson(res, null), 'ERR_SIGN_IN_ANSWER'],
+  [
+    'a page',
+    (_req, res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<html></html>'),
+    'ERR_SIGN_IN_ANSWER',
+  ],
+  [
+    'a token',
+    (_req, res) => res.writeHead(200, { 'content-type': 'application/jwt' }).end('e30.e30.AA'),
+    'ERR_SIGN_IN_ANSWER',
+  ],
+  ['403', (_req, res) => res.writeHead(403).end(), 'ERR_SIGN_IN_ANSWER'],
+  ['500', (_req, res) => res.writeHead(500).end(), 'ERR_PROVIDER_UNAVAILABLE'],
+  ['503', (_req, res) => res.writeHead(503).end(), 'ERR_PROVIDER_UNAVAILABLE'],
+  ['nothing at all', () => {}, 'ERR_PROVIDER_UNAVAILABLE'],
+  ['nothing, and hangs up', (req) => req.destroy(), 'ERR_PROVIDER_UNAVAILABLE'],
+  ['five megabytes', (_req, res) => sendJson(res, { sub: 'jane', pad: 'x'.repeat(5e6) }), 'ERR_PROVIDER_UNAVAILABLE'],
+] satisfies readonly (readonly [string, Handler, string])[])
+  test(`userinfo that answers with ${what} is ${code}`, async (t) => {
+    const provider = await startSigningProvider(t, { timeoutMs: 300 })
+    provider.answer(paths.userinfo, answer)
+
+    await assert.rejects(clientOf(t, provider).userinfo('at-1', 'jane'), { code })
+  })
+
+test('a redirect of userinfo gets no access token sent after it', async (t) => {
+  const [provider, elsewhere] = [await startSigningProvider(t), await startSigningProvider(t)]
+  provider.answer(paths.userinfo, (_req, res) =>
+    res.writeHead(302, { location: `${elsewhere.issuer}${paths.userinfo}` }).end(),
+  )
+
+  await assert.rejects(clientOf(t, provider).userinfo('at-1', 'jane'), { code: 'ERR_SIGN_IN_ANSWER' })
+
+  assert.equal(elsewhere.hits(paths.userinfo), 0)
+})
