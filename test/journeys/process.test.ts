@@ -118,7 +118,7 @@ for (const [what, settings] of [
     const { port } = new URL(around.url)
     assert.equal(second.err().split(`port ${port} of 127.0.0.1 is taken`).length, 2, second.err())
     assert.doesNotMatch(second.err(), / at .*\.js/)
-    assert.equal(second.out(), '')
+    assert.doesNotMatch(second.out(), /gatehouse is ready/)
   })
 
 test('a file that is not there, or is wrong, is named with line and column; the exit code is 1', async (t) => {
