@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { returnToOrHome } from '../../src/signin/return-to.ts'
+
+const externalUrl = new URL('https://orders.example.com')
+const back = (value: string | undefined) => returnToOrHome(value, externalUrl, '/.gatehouse/')
+
+for (const target of [
+  '/',
+  '/orders',
+  '/orders/',
+  '/orders/4711?view=lines&q=a%26b',
+  '/a//b',
+  '/search?q=https://elsewhere.example/',
+  '/%C3%A9t%C3%A9',
+  '/a;b=c',
+  '/@elsewhere.example',
+  '/?',
+  '/.well-known/thing',
+  '/gatehouse/sign-out',
+])
+  test(`after signing in it goes on to ${target}`, () => {
+    assert.equal(back(target), target === '/?' ? '/' : target)
+  })
+
+for (const target of [
+  undefined,
+  '',
+  'orders',
+  '?q=1',
+  '#top',
+  'https://orders.example.com/orders',
+  'https://elsewhere.example/',
+  '//elsewhere.example/',
+  '///elsewhere.example/',
+  '//orders.example.com/',
+  '/\\elsewhere.example/',
+  '\\\\elsewhere.example/',
+  '/\t/elsewhere.example/',
+  '/\n/elsewhere.example/',
+  '/\r\\elsewhere.example/',
+  '\t//elsewhere.example/',
+  ' //elsewhere.example/',
+  '/.//elsewhere.example/',
+  '/./\\elsewhere.example/',
+  '/a/..//elsewhere.example/',
+  '/%2e//elsewhere.example/',
+  '/%2E%2e//elsewhere.example/',
+  'javascript:alert(1)',
+  'java\nscript:alert(1)',
+  'data:text/html,hello',
+  'https:elsewhere.example',
+  'https:/elsewhere.example',
+  'http://[::1',
+  '//[',
+  '/.gatehouse/sign-out',
+  '/.gatehouse',
+  '/.GateHouse/sign-out',
+  '/a/../.gatehouse/sign-out',
+  '/.gatehouse/callback?code=c&state=s',
+  `/${'x'.repeat(2000)}`,
+])
+  test(`after signing in it goes home instead of to ${JSON.stringify(target)?.slice(0, 60)}`, () => {
+    assert.equal(back(target), '/')
+  })
+
+test('a line break in a target never gets into a header', () => {
+  assert.equal(back('/a\r\nSet-Cookie: a=b'), '/aSet-Cookie:%20a=b')
+})
+
+test("a fragment is the browser's own business", () => {
+  assert.equal(back('/orders?a=1#line-3'), '/orders?a=1')
+})
