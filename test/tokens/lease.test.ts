@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { SessionKey } from '../../src/core/names.ts'
+import { createMemoryStore } from '../../src/session/memory-store.ts'
+import { underLease, untilAnswered } from '../../src/tokens/lease.ts'
+
+const key = `${'t'.repeat(24)}:hash` as SessionKey
+
+function storeWithClock() {
+  let at = 0
+  const store = createMemoryStore({ maxSessions: 10, clock: { now: () => at } })
+  return { store, pass: (ms: number) => void (at += ms) }
+}
+
+/** Work whose end the test decides on. */
+function held(): { readonly work: () => Promise<string>; finish(): void } {
+  let finish = () => {}
+  const done = new Promise<string>((resolve) => (finish = () => resolve('done')))
+  return { work: () => done, finish: () => finish() }
+}
+
+test('what one is at, no other begins', async () => {
+  const { store } = storeWithClock()
+  const { work, finish } = held()
+  const first = underLease(key, store, work)
+
+  assert.equal(await underLease(key, store, () => assert.fail('begun twice')), undefined)
+
+  finish()
+  assert.deepEqual(await first, { result: 'done' })
+})
+
+test('the lease is kept for as long as the work takes, however long the provider takes', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const { store, pass } = storeWithClock()
+  const { work, finish } = held()
+  const first = underLease(key, store, work)
+  // The lease has to be there before the first renewal is due.
+  await new Promise((resolve) => setImmediate(resolve))
+
+  for (let second = 0; second < 60; second += 1) {
+    pass(1000)
+    t.mock.timers.tick(1000)
+    assert.equal(await underLease(key, store, () => assert.fail(`begun again after ${second} s`)), undefined)
+  }
+
+  finish()
+  await first
+})
+
+test('the lease is free when the work is over, also when it failed', async () => {
+  const { store } = storeWithClock()
+
+  await assert.rejects(
+    underLease(key, store, () => Promise.reject(new Error('no'))),
+    /no/,
+  )
+
+  assert.deepEqual(await underLease(key, store, async () => 'next'), { result: 'next' })
+})
+
+test('a process that dies leaves a session locked for eight seconds', async () => {
+  const { store, pass } = storeWithClock()
+  await store.acquireLease(key, 'a process that was killed', 8000)
+
+  pass(7_999)
+  assert.equal(await underLease(key, store, async () => 'too early'), undefined)
+  pass(1)
+
+  assert.deepEqual(await underLease(key, store, async () => 'next'), { result: 'next' })
+})
+
+test('a lease that cannot be given back changes nothing about the result', async () => {
+  const { store } = storeWithClock()
+  const failing = { ...store, acquireLease: async () => true, releaseLease: () => Promise.reject(new Error('away')) }
+
+  assert.deepEqual(await underLease(key, failing, async () => 'done'), { result: 'done' })
+})
+
+test('what has no answer is tried again until the limit, and then is none', async (t) => {
+  // Its pauses keep no process alive; in a gateway the sockets do.
+  const alive = setInterval(() => {}, 1000)
+  t.after(() => clearInterval(alive))
+  let attempts = 0
+
+  assert.equal(await untilAnswered(async () => void (attempts += 1), 50), undefined)
+
+  assert.ok(attempts >= 2 && attempts <= 5, `${attempts} attempts`)
+})

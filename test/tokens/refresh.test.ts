@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict'
+import { request } from 'node:http'
+import { test } from 'node:test'
+import { until } from '../support/until.ts'
+import { shortLived, startSignedIn } from './signed-in.ts'
+
+const expired = 11_000
+const soon = 8_000
+
+test('while the provider fails nobody is signed out, and when it is back everything goes on', async (t) => {
+  const { world, jane, ask } = await startSignedIn(t)
+  world.provider.fault('/oauth/token', (_req, res) => res.writeHead(500).end())
+  world.moveClock(expired)
+
+  const during = await ask()
+  world.provider.bend('/oauth/token', shortLived)
+  world.moveClock(1_000)
+  const after = await ask()
+
+  assert.equal(during.status, 503)
+  assert.ok(during.headers['retry-after'])
+  assert.ok(jane.cookies.has('gatehouse'), 'the cookie was kept')
+  assert.equal(after.status, 200)
+})
+
+test('a provider that is down is not asked by every request again', async (t) => {
+  const { world, ask, refreshes } = await startSignedIn(t)
+  world.provider.fault('/oauth/token', (_req, res) => res.writeHead(500).end())
+  world.moveClock(expired)
+
+  for (let turn = 0; turn < 20; turn += 1) assert.equal((await ask()).status, 503)
+
+  assert.equal(refreshes(), 1)
+})
+
+test('what can wait is tried ever more seldom while the provider fails, and nobody notices', async (t) => {
+  const { world, ask, refreshes } = await startSignedIn(t, { session: 'refresh_before: 5m\n  idle_timeout: 8h' })
+  // An hour, of which the last five minutes are for refreshing: room enough for many failures.
+  world.provider.bend('/oauth/token', (body) => void (body['expires_in'] = 3600))
+  world.moveClock(expired)
+  await ask()
+  const first = refreshes()
+  world.provider.fault('/oauth/token', (_req, res) => res.writeHead(500).end())
+  world.moveClock(3600_000 - 4 * 60_000)
+
+  for (let second = 0; second < 60; second += 1) {
+    assert.equal((await ask()).status, 200)
+    await until('the attempt, if there was one, is over', () => idle(world))
+    world.moveClock(1_000)
+  }
+
+  // 1, 2, 4, 8, 16 and 32 seconds apart.
+  assert.equal(refreshes() - first, 6)
+})
+
+test('a refresh that is not granted any more ends the session and its cookie', async (t) => {
+  const { world, jane, ask } = await startSignedIn(t)
+  world.provider.fault('/oauth/token', (_req, res) =>
+    res.writeHead(400, { 'content-type': 'application/json' }).end('{"error":"invalid_grant"}'),
+  )
+  world.moveClock(expired)
+
+  assert.equal((await ask()).status, 401)
+
+  assert.equal(jane.cookies.has('gatehouse'), false)
+  const ended = world.replicas[0]?.log.find(({ message }) => message === 'session.ended')
+  assert.equal(ended?.fields['by'], 'invalid_grant')
+})
+
+test('an answer that is lost on its way costs a sign-in at the most, and never a loop', async (t) => {
+  const { world, jane, ask, refreshes } = await startSignedIn(t)
+  // The provider has rotated the refresh token, but nobody hears of it.
+  const mend = world.provider.fault('/oauth/token', (req, res, pass) => {
+    res.end = (() => res.destroy()) as typeof res.end
+    res.writeHead = () => res
+    pass()
+    req.resume()
+  })
+  world.moveClock(expired)
+  assert.equal((await ask()).status, 503)
+  mend()
+  world.moveClock(1_000)
+
+  assert.equal((await ask()).status, 401)
+
+  assert.equal(refreshes(), 2)
+  assert.equal((await jane.get(`${world.url}/echo`)).status, 200)
+})
+
+test('requests that come while a slow provider refreshes wait for that one refresh', async (t) => {
+  const { world, ask, refreshes } = await startSignedIn(t)
+  let release = () => {}
+  const asked = new Promise<void>((resolve) => {
+    world.provider.fault('/oauth/token', (_req, _res, pass) => {
+      release = pass
+      resolve()
+    })
+  })
+  world.moveClock(expired)
+
+  const waiting = [ask(), ask(), ask()]
+  await asked
+  world.moveClock(20_000)
+  waiting.push(ask(), ask())
+  release()
+
+  assert.deepEqual(new Set((await Promise.all(waiting)).map(({ status }) => status)), new Set([200]))
+  assert.equal(refreshes(), 1)
+})
+
+test('a visitor who does not wait for the refresh loses nothing', async (t) => {
+  const { world, jane, ask, refreshes } = await startSignedIn(t)
+  let release = () => {}
+  const asked = new Promise<void>((resolve) => {
+    world.provider.fault('/oauth/token', (_req, _res, pass) => {
+      release = pass
+      resolve()
+    })
+  })
+  world.moveClock(expired)
+  const impatient = request(`${world.url}/echo`, { headers: { cookie: jane.cookieHeader } }).on('error', () => {})
+  impatient.end()
+  await asked
+
+  impatient.destroy()
+  release()
+
+  assert.equal((await ask()).status, 200)
+  assert.equal(refreshes(), 1)
+})
+
+for (const [what, change] of [
+  ['of nobody we know', (id_token: string) => id_token.replace(/[^.]{8}$/, 'AAAAAAAA')],
+  ['that is not signed', (id_token: string) => id_token.replace(/[^.]*$/, '')],
+  ['of somebody else', (id_token: string) => withSub(id_token, 'samir')],
+  ['that is garbage', () => 'garbage'],
+] as const)
+  test(`a refresh that brings an ID Token ${what} changes nothing about who the session is`, async (t) => {
+    const { world, told, refreshes } = await startSignedIn(t)
+    world.provider.bend('/oauth/token', (body) => void (body['id_token'] = change(String(body['id_token']))))
+    world.moveClock(soon)
+
+    assert.equal((await told()).get('x-remote-user'), 'jane')
+    await until('the refresh was refused', () => refused(world))
+
+    assert.equal((await told()).get('x-remote-user'), 'jane')
+    assert.equal(refreshes(), 1)
+  })
+
+test('a provider that sends no ID Token with a refresh is fine', async (t) => {
+  const { world, ask, refreshes } = await startSignedIn(t)
+  world.provider.bend('/oauth/token', (body) => {
+    delete body['id_token']
+    shortLived(body)
+  })
+
+  for (let turn = 1; turn <= 2; turn += 1) {
+    world.moveClock(expired)
+    assert.equal((await ask()).status, 200)
+    assert.equal(refreshes(), turn)
+  }
+})
+
+test('a refresh brings the claims up to date', async (t) => {
+  const { world, told } = await startSignedIn(t)
+  assert.equal((await told()).get('x-cost-centre'), 'CC-4711')
+  world.provider.bend('/oauth/userinfo', (body) => void Object.assign(body, { [fields]: { costCentre: 'CC-1' } }))
+  world.moveClock(expired)
+
+  assert.equal((await told()).get('x-cost-centre'), 'CC-1')
+})
+
+test('a refresh whose userinfo fails keeps the claims there are', async (t) => {
+  const { world, told } = await startSignedIn(t)
+  world.provider.fault('/oauth/userinfo', (_req, res) => res.writeHead(500).end())
+  world.moveClock(expired)
+
+  assert.equal((await told()).get('x-cost-centre'), 'CC-4711')
+})
+
+const fields = 'https://id.example.com/claims/fields'
+
+function withSub(id_token: string, sub: string): string {
+  const [header, payload = '', signature] = id_token.split('.')
+  const claims = { ...(JSON.parse(Buffer.from(payload, 'base64url').toString()) as object), sub }
+  return [header, Buffer.from(JSON.stringify(claims)).toString('base64url'), signature].join('.')
+}
+
+type World = Awaited<ReturnType<typeof startSignedIn>>['world']
+
+function refused(world: World): boolean {
+  return world.replicas[0]?.log.some(({ message }) => message === 'session.upkeep_failed') ?? false
+}
+
+/** Every attempt that reached the provider has been noted as failed. */
+function idle(world: World): boolean {
+  const failed = world.replicas[0]?.log.filter(({ message }) => message === 'session.upkeep_failed').length ?? 0
+  return world.provider.hits('/oauth/token') - 2 === failed
+}
