@@ -5,6 +5,6 @@ declare module 'http-proxy' {
   interface Proxy {
     web(req: IncomingMessage, res: ServerResponse): void
   }
-  const httpProxy: { createProxyServer(options: { readonly target: string; readonly agent: Agent }): Proxy }
+  const httpProxy: { createProxyServer(options: { readonly target: string; readonly agent?: Agent }): Proxy }
   export default httpProxy
 }

@@ -15,6 +15,7 @@ interface Target {
   readonly name: string
   readonly pid: number
   readonly url: string
+  readonly path: string
   readonly cookie: string
 }
 
@@ -24,7 +25,7 @@ interface Round extends LoadResult {
 
 const { values } = parseArgs({
   options: {
-    rounds: { type: 'string', default: '7' },
+    rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '2' },
     connections: { type: 'string', default: '32' },
   },
@@ -40,11 +41,14 @@ scope.after(() => rmSync(folder, { recursive: true, force: true }))
 
 const upstream = await startServer('upstream.ts')
 const redis = await startRedis(scope)
-const direct = { name: 'the application itself', ...upstream, cookie: '' }
+const direct = { name: 'the application itself', ...upstream, path: '/page', cookie: '' }
+const inMemory = await signedIn('Gatehouse, signed in, memory store', 'memory')
 const targets: Target[] = [
   direct,
-  await signedIn('Gatehouse, sessions in memory', 'memory'),
-  await signedIn('Gatehouse, sessions in Redis', `{ redis: { url: "${redis.url}" } }`),
+  inMemory,
+  await signedIn('Gatehouse, signed in, Redis store', `{ redis: { url: "${redis.url}" } }`),
+  { ...inMemory, name: 'Gatehouse, a public path', path: '/public/page', cookie: '' },
+  await plain('http-proxy', 'keep-alive'),
   await plain('http-proxy'),
   await plain('@fastify/http-proxy'),
 ]
@@ -80,7 +84,7 @@ async function signedIn(name: string, store: string): Promise<Target> {
   const browser = new Browser('jane')
   const visit = await browser.get(`${url}/`)
   if (visit.status !== 200) throw new Error(`signing in ended at ${visit.url} with ${visit.status}`)
-  return { name, pid, url, cookie: browser.cookieHeader }
+  return { name, pid, url, path: '/page', cookie: browser.cookieHeader }
 }
 
 function yaml(url: string, issuer: string, store: string): string {
@@ -107,16 +111,18 @@ upstreams:
       X-Cost-Centre: fields.costCentre
       X-First-Group: fields.groups[0]
       X-Groups: { claim: fields.groups, join: ",", encode: percent }
+    rules: [{ path: /public/*, access: public }]
 `
 }
 
-async function plain(name: string): Promise<Target> {
-  return { name: `${name}, no sign-in`, ...(await startServer('contender.ts', [name, upstream.url])), cookie: '' }
+async function plain(name: string, ...options: readonly string[]): Promise<Target> {
+  const server = await startServer('contender.ts', [name, upstream.url, ...options])
+  return { name: [name, ...options, 'no sign-in'].join(', '), ...server, path: '/page', cookie: '' }
 }
 
-async function measure({ name, pid, url, cookie }: Target, ms: number): Promise<Round> {
+async function measure({ name, pid, url, path, cookie }: Target, ms: number): Promise<Round> {
   const before = cpuMicros(pid)
-  const order: LoadOrder = { url: `${url}/page`, cookie, connections, ms }
+  const order: LoadOrder = { url: url + path, cookie, connections, ms }
   clients.send(order)
   const [result] = (await once(clients, 'message')) as [LoadResult]
   if (result.failures > 0) throw new Error(`${name}: ${result.failures} requests failed`)
