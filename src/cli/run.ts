@@ -23,6 +23,7 @@ export async function run(input: CommandInput): Promise<number> {
   const signals = stopSignals()
   const stop = config.workers > 1 && !isWorker() ? await serveWithWorkers(config, log) : await serveAlone(config, log)
   await signals.first
+  if (!isWorker()) log.announce('gatehouse is stopping')
   return Promise.race([stop().then(() => 0), signals.again.then(() => 1)])
 }
 

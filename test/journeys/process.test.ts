@@ -88,6 +88,21 @@ test('the same signal twice at once is one signal', async (t) => {
   assert.equal(await gateway.ended, 0)
 })
 
+test('asked again and again to stop, it does not wait for what is under way', async (t) => {
+  const around = await prepareGateway(t)
+  const gateway = run(t, around)
+  await gateway.said('gatehouse is ready')
+  const answer = request(`${around.url}/static/slow`).catch(() => 'broken off')
+  await until('the upstream has the request', () => around.upstream.waiting() === 1)
+  const startedAt = performance.now()
+
+  await until('it has ended', () => !gateway.child.kill('SIGTERM') || gateway.child.exitCode !== null, 10_000)
+
+  assert.equal(await gateway.ended, 1)
+  assert.equal(await answer, 'broken off')
+  assert.ok(performance.now() - startedAt > 900)
+})
+
 test('`gatehouse health` tells a gateway that answers from one that does not', async (t) => {
   const around = await prepareGateway(t)
   const health = () => startCommand(t, ['health', '--config', around.file], { env: around.env })
