@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { startWorld, type World } from '../support/world.ts'
+
+const form = { 'content-type': 'application/x-www-form-urlencoded' }
+
+/** Jane is signed in, and the provider has signed a logout token for her session that nobody has seen yet. */
+async function startWithToken(t: TestContext) {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const [session] = world.provider.sessions()
+  const logout_token = await world.provider.logoutToken({ sid: session?.sid ?? '', sub: 'jane' })
+  const isSignedIn = async () => (await jane.fetch(`${world.url}/echo`)).status === 200
+  return { world, jane, logout_token, isSignedIn }
+}
+
+function send(world: World, init: RequestInit, query = ''): Promise<Response> {
+  return fetch(`${world.url}/.gatehouse/backchannel-logout${query}`, { method: 'POST', ...init })
+}
+
+for (const [what, headers, bodyOf] of [
+  ['a form', form, (token) => `logout_token=${token}`],
+  [
+    'a form that says how it is encoded',
+    { 'content-type': 'Application/X-WWW-Form-Urlencoded; charset=UTF-8' },
+    (token) => `logout_token=${token}`,
+  ],
+  ['a form with more in it', form, (token) => `a=b&logout_token=${token}&c=d`],
+] satisfies readonly (readonly [string, Record<string, string>, (token: string) => string])[])
+  test(`a logout token in ${what} is obeyed, and answered with 200 and nothing else`, async (t) => {
+    const { world, logout_token, isSignedIn } = await startWithToken(t)
+
+    const answer = await send(world, { headers, body: bodyOf(logout_token) })
+
+    assert.equal(answer.status, 200)
+    assert.equal(await answer.text(), '')
+    assert.equal(answer.headers.get('cache-control'), 'no-store')
+    assert.equal(answer.headers.get('set-cookie'), null)
+    assert.equal(await isSignedIn(), false)
+  })
+
+for (const [what, headers, bodyOf, query] of [
+  ['twice', form, (token) => `logout_token=${token}&logout_token=${token}`],
+  ['behind an empty one', form, (token) => `logout_token=&logout_token=${token}`],
+  ['under another name', form, (token) => `Logout_Token=${token}`],
+  ['in JSON', { 'content-type': 'application/json' }, (token) => JSON.stringify({ logout_token: token })],
+  ['in plain text', { 'content-type': 'text/plain' }, (token) => `logout_token=${token}`],
+  [
+    'in a form of another kind',
+    { 'content-type': 'multipart/form-data; boundary=x' },
+    (token) => `--x\r\nContent-Disposition: form-data; name="logout_token"\r\n\r\n${token}\r\n--x--\r\n`,
+  ],
+  [
+    'in something that begins like a form',
+    { 'content-type': 'application/x-www-form-urlencodedx' },
+    (token) => `logout_token=${token}`,
+  ],
+  ['in the query', form, () => '', (token) => `?logout_token=${token}`],
+  ['in half', form, (token) => `logout_token=${token.slice(0, -20)}`],
+] satisfies readonly (readonly [
+  string,
+  Record<string, string>,
+  (token: string) => string,
+  ((token: string) => string)?,
+])[])
+  test(`a logout token that comes ${what} is answered with 400, and nobody is signed out`, async (t) => {
+    const { world, logout_token, isSignedIn } = await startWithToken(t)
+
+    const answer = await send(world, { headers, body: bodyOf(logout_token) }, query?.(logout_token))
+
+    assert.equal(answer.status, 400)
+    assert.equal(answer.headers.get('cache-control'), 'no-store')
+    assert.deepEqual(Object.keys((await answer.json()) as object), ['error', 'error_description'])
+    assert.equal(await isSignedIn(), true)
+  })
+
+test('a body without a type is no form', async (t) => {
+  const { world, logout_token, isSignedIn } = await startWithToken(t)
+
+  const answer = await send(world, { body: Buffer.from(`logout_token=${logout_token}`) })
+
+  assert.equal(answer.status, 400)
+  assert.equal(await isSignedIn(), true)
+})
+
+test('the receiver takes POST only', async (t) => {
+  const { world, logout_token, isSignedIn } = await startWithToken(t)
+
+  for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS']) {
+    const answer = await send(world, { method }, `?logout_token=${logout_token}`)
+    assert.equal(answer.status, 405, method)
+    assert.equal(answer.headers.get('allow'), 'POST')
+    assert.equal(answer.headers.get('access-control-allow-origin'), null)
+  }
+
+  assert.equal(await isSignedIn(), true)
+})
+
+test('a form that is larger than any logout token is not read to its end', async (t) => {
+  const { world, logout_token, isSignedIn } = await startWithToken(t)
+
+  const answer = await send(world, { headers: form, body: `logout_token=${logout_token}&pad=${'x'.repeat(17 * 1024)}` })
+
+  assert.equal(answer.status, 413)
+  assert.equal(await isSignedIn(), true)
+})
+
+test('whose cookie comes along makes no difference', async (t) => {
+  const { world, logout_token, isSignedIn } = await startWithToken(t)
+  const samir = world.browser('samir')
+  await samir.get(`${world.url}/echo`)
+
+  await send(world, { headers: { ...form, cookie: samir.cookieHeader }, body: `logout_token=${logout_token}` })
+
+  assert.equal(await isSignedIn(), false)
+  assert.equal((await samir.fetch(`${world.url}/echo`)).status, 200)
+})
+
+test('the same logout token many times at once is 200 each time, and obeyed once', async (t) => {
+  const { world, logout_token, isSignedIn } = await startWithToken(t)
+
+  const answers = await Promise.all(Array.from({ length: 20 }, () => world.postLogoutToken({ logout_token })))
+
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+  assert.equal(await isSignedIn(), false)
+  const obeyed = world.replicas[0]?.log.filter(({ message }) => message === 'logout_token.obeyed')
+  assert.equal(obeyed?.length, 1)
+})
+
+test('an ID Token signs nobody out', async (t) => {
+  const { world, jane, isSignedIn } = await startWithToken(t)
+  let id_token = ''
+  world.provider.bend('/oauth/token', (body) => void (id_token = String(body['id_token'])))
+  const other = world.browser()
+  await other.get(`${world.url}/echo`)
+  assert.ok(id_token.length > 0 && jane.cookies.size > 0)
+
+  assert.equal((await world.postLogoutToken({ logout_token: id_token })).status, 400)
+
+  assert.equal(await isSignedIn(), true)
+})
+
+test('logout tokens are understood while the provider is down: its keys are known', async (t) => {
+  const { world, logout_token, isSignedIn } = await startWithToken(t)
+  await world.provider.down()
+
+  assert.equal((await world.postLogoutToken({ logout_token })).status, 200)
+
+  assert.equal(await isSignedIn(), false)
+})
+
+test('a gateway that has no keys yet asks the provider to try again', async (t) => {
+  const world = await startWorld(t, { providerStartsDown: true })
+  const logout_token = await world.provider.logoutToken({ sid: 's', sub: 'jane' })
+
+  const answer = await world.postLogoutToken({ logout_token })
+
+  assert.equal(answer.status, 503)
+  assert.ok(answer.headers.get('retry-after'))
+})
+
+test('what a wrong logout token was refused for is in the log, and not in the answer', async (t) => {
+  const { world } = await startWithToken(t)
+
+  const answer = await world.postLogoutToken({ logout_token: 'e30.e30.AAAA' })
+
+  assert.deepEqual(await answer.json(), { error: 'invalid_request', error_description: 'logout_token is invalid.' })
+  const refused = world.replicas[0]?.log.find(({ message }) => message === 'logout_token.refused')
+  assert.match(String(refused?.fields['reason']), /signature or registered claims/)
+})
