@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Fault } from '../support/provider.ts'
+import { startWorld } from '../support/world.ts'
+
+const metadata = '/.well-known/openid-configuration'
+
+for (const [what, answer] of [
+  ['is another one than was configured', (_req, res) => res.end('{"issuer":"https://id.example.com"}')],
+  ['fails', (_req, res) => res.writeHead(500).end()],
+  ['answers with a page', (_req, res) => res.end('<html></html>')],
+] satisfies readonly (readonly [string, Fault])[])
+  test(`while the provider ${what}, signing in is a page that asks to try again; then it goes on by itself`, async (t) => {
+    const world = await startWorld(t, { providerStartsDown: true })
+    const jane = world.browser()
+    const mend = world.provider.fault(metadata, answer)
+    await world.provider.up()
+    world.moveClock(1_000)
+
+    const page = await jane.get(`${world.url}/echo`)
+    mend()
+    world.moveClock(1_000)
+    const later = await jane.get(page.url)
+
+    assert.equal(page.status, 503)
+    assert.ok(page.headers['retry-after'])
+    assert.match(String(page.headers['content-type']), /^text\/html/)
+    assert.ok(!page.body.includes(world.provider.issuer), 'what is wrong is for the log')
+    assert.deepEqual([later.status, later.url], [200, `${world.url}/echo`])
+  })
+
+test('a script is told the same in its own language', async (t) => {
+  const world = await startWorld(t, { providerStartsDown: true })
+
+  const answer = await world.browser().send(`${world.url}/.gatehouse/sign-in`, {
+    headers: { accept: '*/*', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
+  })
+
+  assert.notEqual(answer.status, 200)
+  assert.match(String(answer.headers['content-type']), /^application\/problem\+json/)
+})
+
+test('an outage of the provider is nothing to those who are signed in, and signing in works from what is known', async (t) => {
+  const world = await startWorld(t)
+  const [jane, samir] = [world.browser('jane'), world.browser('samir')]
+  await jane.get(`${world.url}/echo`)
+  await world.provider.down()
+
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
+  const redirect = await samir.send(`${world.url}/.gatehouse/sign-in`)
+
+  assert.equal(redirect.status, 303)
+  assert.ok(String(redirect.headers['location']).startsWith(`${world.provider.issuer}/oauth/authorize?`))
+})
+
+test('whoever is signed in already is not sent to the provider again', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+
+  const redirect = await jane.send(`${world.url}/.gatehouse/sign-in?return_to=/echo%3Fpage=2`)
+
+  assert.deepEqual([redirect.status, redirect.headers['location']], [303, '/echo?page=2'])
+})
+
+test('two values of return_to are none', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+
+  const redirect = await jane.send(`${world.url}/.gatehouse/sign-in?return_to=/a&return_to=/b`)
+
+  assert.equal(redirect.headers['location'], '/')
+})
