@@ -5,3 +5,8 @@ export interface Clock {
 }
 
 export const systemClock: Clock = { now: () => Date.now() }
+
+/** Whether `now` is less than `ms` after `at`. A clock may be set back: then it is not. */
+export function isWithin(ms: number, at: number, now: number): boolean {
+  return now >= at && now < at + ms
+}

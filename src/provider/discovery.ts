@@ -1,5 +1,5 @@
 import * as client from 'openid-client'
-import type { Clock } from '../core/clock.ts'
+import { isWithin, type Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import { signingAlgorithms, type ProviderConfig, type SigningAlgorithm } from '../config/model.ts'
@@ -57,7 +57,8 @@ export class Discovery {
   async provider(): Promise<DiscoveredProvider> {
     if (this.#known !== undefined) return this.#known
     // A provider that is down is not asked by every visitor again.
-    if (this.#failure !== undefined && this.#parts.clock.now() - this.#failedAt < retryFirstMs) throw this.#failure
+    if (this.#failure !== undefined && isWithin(retryFirstMs, this.#failedAt, this.#parts.clock.now()))
+      throw this.#failure
     return this.#fetch()
   }
 

@@ -6,7 +6,7 @@ import {
   type JWTVerifyOptions,
   type JWTVerifyResult,
 } from 'jose'
-import type { Clock } from '../core/clock.ts'
+import { isWithin, type Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import type { Log } from '../observe/log.ts'
@@ -75,7 +75,7 @@ export class KeySet {
 
   /** The first keys; a provider that has just failed to give them is not asked by every token again. */
   async #first(): Promise<LookUp> {
-    if (this.#failure !== undefined && this.#parts.clock.now() - this.#failure.at < retryAfterMs)
+    if (this.#failure !== undefined && isWithin(retryAfterMs, this.#failure.at, this.#parts.clock.now()))
       throw this.#failure.error
     try {
       return await this.#fetch()
@@ -95,6 +95,8 @@ export class KeySet {
   /** A token bucket: `forcedAtOnce` at once, then one in `forcedEveryMs`. */
   #mayForce(): boolean {
     const now = this.#parts.clock.now()
+    // A clock that was set back must not keep the bucket empty until it has caught up.
+    this.#refilledAt = Math.min(this.#refilledAt, now)
     const refill = Math.floor((now - this.#refilledAt) / forcedEveryMs)
     if (refill > 0) {
       this.#tokens = Math.min(forcedAtOnce, this.#tokens + refill)

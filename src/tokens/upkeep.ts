@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { isWithin } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { SingleFlight } from '../core/single-flight.ts'
@@ -41,7 +42,7 @@ export class Upkeep {
     if (due === 'nothing') return session
     const failure = this.#failures.get(session.key)
     const pauseMs = due === 'refresh_now' ? firstPauseMs : failure?.pauseMs
-    const pausing = failure !== undefined && now < failure.at + (pauseMs ?? 0)
+    const pausing = failure !== undefined && isWithin(pauseMs ?? 0, failure.at, now)
     if (due === 'refresh_now') return pausing ? Promise.reject(failure.error) : this.#run(session, due)
     if (!pausing)
       this.#run(session, due).catch((error: unknown) =>
