@@ -5,6 +5,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../gate/request-facts.ts'
 import { type PublicAnswer, refusal } from '../pages/refusal.ts'
 import { lingerOnClose } from './lingering-close.ts'
+import type { LiveStream } from './live-streams.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { hasBody, RequestBody } from './request-body.ts'
 import { responseHeaders, responseTrailers } from './response-headers.ts'
@@ -35,11 +36,12 @@ const tooSlow: PublicAnswer = { status: 408, text: 'The request did not arrive i
  *     waiting ──► answering ──► over
  *        └────────────┴───────────► over (failed, cut, or the client is gone)
  */
-export class Exchange implements Dispatcher.DispatchHandler {
+export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
   readonly #input: ExchangeInput
   readonly #pool: UpstreamPool
   readonly #body: RequestBody | undefined
-  readonly #release: (() => void) | undefined
+  #release: (() => void) | undefined
+  #isEventStream = false
   #state: 'waiting' | 'answering' | 'over' = 'waiting'
   #controller: Dispatcher.DispatchController | undefined
   /** Of the part we are in: until the answer begins, then for a pause in it. */
@@ -61,10 +63,14 @@ export class Exchange implements Dispatcher.DispatchHandler {
           onPart: () => this.#timer?.refresh(),
         })
       : undefined
-    this.#release = pass.session === undefined ? undefined : parts.live.open(pass.session, () => this.#cut())
+    this.#release = pass.session === undefined ? undefined : parts.live.open(pass.session, this)
     res.on('error', ignore).once('close', this.#closed)
     // Behind another request on the same connection the response has no socket yet, and does not hear it close.
     if (res.socket === null) req.socket.once('close', this.#closed)
+  }
+
+  get isEndless(): boolean {
+    return this.#isEventStream
   }
 
   start(): void {
@@ -123,7 +129,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
       res.writeHead(status, statusMessage, lines)
     else res.writeHead(status, lines)
     this.#state = 'answering'
-    this.#setTimer(isEventStream(lines) ? 0 : pass.upstream.idleTimeoutMs)
+    this.#isEventStream = isEventStream(lines)
+    // Nobody's event stream ends with no session, but it has to end with the gateway.
+    if (this.#isEventStream) this.#release ??= parts.live.open(undefined, this)
+    this.#setTimer(this.#isEventStream ? 0 : pass.upstream.idleTimeoutMs)
     // What arrived together goes out together; a head without anything yet goes out by itself.
     if (facts.method !== 'HEAD') process.nextTick(flushHead, this)
   }
@@ -184,10 +193,20 @@ export class Exchange implements Dispatcher.DispatchHandler {
       return
     }
     // All of the answer has arrived here, but the client does not take it.
-    if (this.#state === 'over') this.#cut()
+    if (this.#state === 'over') this.cut()
     else if (this.#state === 'waiting')
       this.#fail(new GatewayError('ERR_UPSTREAM_TIMEOUT', 'no answer within response_timeout'))
     else this.#fail(new GatewayError('ERR_UPSTREAM_TIMEOUT', 'a pause longer than idle_timeout'))
+  }
+
+  /** Breaks both sides off. The client must see that something is missing. */
+  cut(): void {
+    const { req, res } = this.#input
+    this.#state = 'over'
+    // To HTTP/1.0 the end of the connection may be the end of the content: only a reset tells a broken answer from a whole one.
+    if (res.headersSent && req.httpVersionMinor === 0 && !('encrypted' in req.socket)) req.socket.resetAndDestroy()
+    else res.destroy()
+    this.#abandon()
   }
 
   #inform(status: number, rawHeaders: readonly (Buffer | string)[]): void {
@@ -217,13 +236,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
       reason: error.message,
     })
     if (this.#state === 'waiting') this.#refuse(error.code)
-    else this.#cut()
+    else this.cut()
   }
 
   #refuse(why: Parameters<typeof refusal>[0]): void {
     const { req, res, pass, facts } = this.#input
     if (this.#state !== 'waiting') {
-      this.#cut()
+      this.cut()
       return
     }
     this.#state = 'over'
@@ -233,16 +252,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
       lingerOnClose(req)
     }
     res.writeHead(status, headers).end(body)
-    this.#abandon()
-  }
-
-  /** Breaks both sides off. The client must see that something is missing. */
-  #cut(): void {
-    const { req, res } = this.#input
-    this.#state = 'over'
-    // To HTTP/1.0 the end of the connection may be the end of the content: only a reset tells a broken answer from a whole one.
-    if (res.headersSent && req.httpVersionMinor === 0 && !('encrypted' in req.socket)) req.socket.resetAndDestroy()
-    else res.destroy()
     this.#abandon()
   }
 

@@ -1,11 +1,19 @@
 import type { SessionKey } from '../core/names.ts'
 
-/** Cuts what is open; `why` is for the log and for peers that can be told. */
-export type Cut = (why: string) => void
+/** Why a stream is cut; peers that can be told are. */
+export type CutReason = 'session_ended' | 'going_away'
+
+/** A response, an upload or a tunnel that is open. */
+export interface LiveStream {
+  /** It does not end by itself, as a tunnel or an event stream: a shutdown that waited for it would wait in vain. */
+  readonly isEndless: boolean
+  /** May be called again while it takes effect. */
+  cut(why: CutReason): void
+}
 
 /** What is open for a session: responses, uploads and tunnels, which end with it. */
 export class LiveStreams {
-  readonly #open = new Map<SessionKey | undefined, Set<Cut>>()
+  readonly #open = new Map<SessionKey | undefined, Set<LiveStream>>()
   #size = 0
 
   /** How many streams are open. */
@@ -13,23 +21,23 @@ export class LiveStreams {
     return this.#size
   }
 
-  /** Remembers an open stream until the answer is called; it may be called more than once. Without a session it only ends with all. */
-  open(session: SessionKey | undefined, cut: Cut): () => void {
+  /** Remembers an open stream until the answer is called; it may be called more than once. Nobody's stream has no session. */
+  open(session: SessionKey | undefined, stream: LiveStream): () => void {
     const streams = this.#open.get(session)
-    if (streams) streams.add(cut)
-    else this.#open.set(session, new Set([cut]))
+    if (streams) streams.add(stream)
+    else this.#open.set(session, new Set([stream]))
     this.#size += 1
-    return () => this.#release(session, cut)
+    return () => this.#release(session, stream)
   }
 
-  /** Cuts what is open for these sessions. */
-  closeAll(sessions: Iterable<SessionKey>, why = 'the session has ended'): void {
-    for (const session of sessions) this.#cut(session, why)
+  /** Cuts what is open for sessions that have ended. */
+  closeAll(sessions: Iterable<SessionKey>): void {
+    for (const session of sessions) this.#cut(session, 'session_ended')
   }
 
-  /** Cuts everything, with or without a session. */
-  closeEverything(why: string): void {
-    for (const session of [...this.#open.keys()]) this.#cut(session, why)
+  /** Cuts what would never end by itself, with or without a session, for the gateway shuts down. */
+  closeEndless(): void {
+    for (const session of [...this.#open.keys()]) this.#cut(session, 'going_away', ({ isEndless }) => isEndless)
   }
 
   /** The sessions that have something open. */
@@ -37,14 +45,14 @@ export class LiveStreams {
     for (const session of this.#open.keys()) if (session !== undefined) yield session
   }
 
-  #cut(session: SessionKey | undefined, why: string): void {
+  #cut(session: SessionKey | undefined, why: CutReason, which: (stream: LiveStream) => boolean = () => true): void {
     // A copy: what is cut releases itself while we walk.
-    for (const cut of [...(this.#open.get(session) ?? [])]) cut(why)
+    for (const stream of [...(this.#open.get(session) ?? [])]) if (which(stream)) stream.cut(why)
   }
 
-  #release(session: SessionKey | undefined, cut: Cut): void {
+  #release(session: SessionKey | undefined, stream: LiveStream): void {
     const streams = this.#open.get(session)
-    if (!streams?.delete(cut)) return
+    if (!streams?.delete(stream)) return
     this.#size -= 1
     if (streams.size === 0) this.#open.delete(session)
   }

@@ -1,53 +1,159 @@
 import type { Socket } from 'node:net'
 import type { SessionKey } from '../core/names.ts'
+import type { CutReason, LiveStream } from './live-streams.ts'
 import type { ProxyParts } from './parts.ts'
+import { closeFrameToClient, closeFrameToServer, FrameTracker } from './websocket-frames.ts'
 
 /** How long what is left in one direction may take to get out when the other side is gone. */
 const flushMs = 30_000
 const keepAliveMs = 60_000
 const activityEveryMs = 5_000
+/** How long the rest of a frame may take to arrive, so that a Close frame can follow it. */
+const restOfFrameMs = 100
+/** How long a peer may take to hang up after it was told. */
+const hangUpMs = 1_000
 
-export type TunnelParts = Pick<ProxyParts, 'live' | 'onActivity'>
+/** What the client of a WebSocket is told: RFC 6455 §7.4.1. */
+const closings: Readonly<Record<CutReason, readonly [code: number, reason: string]>> = {
+  session_ended: [1008, 'session ended'],
+  going_away: [1001, 'going away'],
+}
 
-/** Joins two sockets until one of them ends, or the session does. What the bytes mean is none of our business. */
-export function tunnel(client: Socket, upstream: Socket, session: SessionKey | undefined, parts: TunnelParts): void {
-  const release = parts.live.open(session, () => cut(client, upstream))
-  // A tunnel may be silent for ever, so only TCP can tell a peer that vanished.
-  client.setKeepAlive(true, keepAliveMs)
-  client.setNoDelay(true)
-  client.on('error', ignore)
-  upstream.on('error', ignore)
-  client.once('close', () => {
-    release()
-    flushAndClose(upstream)
-  })
-  upstream.once('close', () => flushAndClose(client))
-  // The socket may be gone since the upstream was asked, and tells nobody twice.
-  if (client.destroyed || upstream.destroyed) {
-    release()
-    cut(client, upstream)
-    return
+export interface TunnelInput {
+  readonly client: Socket
+  readonly upstream: Socket
+  /** What the client has sent already. */
+  readonly head: Buffer
+  readonly isWebSocket: boolean
+  readonly session: SessionKey | undefined
+  readonly parts: Pick<ProxyParts, 'live' | 'onActivity'>
+}
+
+/**
+ * Joins two sockets until one of them ends, or the session does. What the bytes mean is none of our business, except where
+ * the frames of a WebSocket end: there a Close frame of ours can go.
+ *
+ *     joined ──► closing ──► over (both were told, or could not be)
+ *        └─────────────────► over (one side is gone)
+ */
+export class Tunnel implements LiveStream {
+  readonly isEndless = true
+  readonly #input: TunnelInput
+  readonly #toClient: FrameTracker | undefined
+  readonly #toUpstream: FrameTracker | undefined
+  #closing = false
+  #reportedAt = -Infinity
+
+  constructor(input: TunnelInput) {
+    this.#input = input
+    if (!input.isWebSocket) return
+    this.#toClient = new FrameTracker('server')
+    this.#toUpstream = new FrameTracker('client')
   }
-  if (session !== undefined) reportActivity(client, session, parts)
-  client.pipe(upstream)
-  upstream.pipe(client)
-}
 
-/** What the person's side sends is activity, as a request is: whoever works over a WebSocket alone is not idle. */
-function reportActivity(client: Socket, session: SessionKey, parts: TunnelParts): void {
-  let reportedAt = -Infinity
-  client.on('data', () => {
+  join(): void {
+    const { client, upstream, head, session, parts } = this.#input
+    const release = parts.live.open(session, this)
+    // A tunnel may be silent for ever, so only TCP can tell a peer that vanished.
+    client.setKeepAlive(true, keepAliveMs)
+    client.setNoDelay(true)
+    client.on('error', ignore)
+    upstream.on('error', ignore)
+    client.once('close', () => {
+      release()
+      if (!this.#closing) flushAndClose(upstream)
+    })
+    upstream.once('close', () => {
+      if (!this.#closing) flushAndClose(client)
+    })
+    // The socket may be gone since the upstream was asked, and tells nobody twice.
+    if (client.destroyed || upstream.destroyed) {
+      release()
+      this.#destroy()
+      return
+    }
+    this.#toUpstream?.read(head)
+    upstream.write(head)
+    client.on('data', this.#fromClient)
+    upstream.on('data', this.#fromUpstream)
+    client.pipe(upstream)
+    upstream.pipe(client)
+  }
+
+  /** Nothing passes from here on but the rest of a frame that has begun towards the client. */
+  cut(why: CutReason): void {
+    if (this.#closing) return
+    this.#closing = true
+    const { client, upstream } = this.#input
+    client.off('data', this.#fromClient).unpipe(upstream)
+    upstream.off('data', this.#fromUpstream).unpipe(client)
+    // What a peer still says is thrown away. Left unread, it would make the kernel reset the connection, and with it what we say.
+    client.resume()
+    upstream.resume()
+    if (this.#toClient?.place === 'inside') this.#passRestOfFrame(this.#toClient, () => this.#sayGoodbye(why))
+    else this.#sayGoodbye(why)
+  }
+
+  #passRestOfFrame(toClient: FrameTracker, then: () => void): void {
+    const { client, upstream } = this.#input
+    const over = () => {
+      clearTimeout(limit)
+      upstream.off('data', pass)
+      then()
+    }
+    const pass = (chunk: Buffer) => {
+      const isTaken = client.write(chunk.subarray(0, toClient.readToEndOfFrame(chunk)))
+      if (toClient.place !== 'inside') return over()
+      if (isTaken) return
+      upstream.pause()
+      client.once('drain', () => upstream.resume())
+    }
+    const limit = setTimeout(over, restOfFrameMs)
+    upstream.on('data', pass)
+  }
+
+  #sayGoodbye(why: CutReason): void {
+    const { client, upstream } = this.#input
+    endWith(client, this.#toClient, () => closeFrameToClient(...closings[why]))
+    // For the upstream it is a client like any that leaves the page.
+    endWith(upstream, this.#toUpstream, () => closeFrameToServer(1001))
+    upstream.resume()
+    const limit = setTimeout(() => this.#destroy(), hangUpMs)
+    const over = () => {
+      if (client.closed && upstream.closed) clearTimeout(limit)
+    }
+    client.once('close', over)
+    upstream.once('close', over)
+  }
+
+  #destroy(): void {
+    this.#input.client.destroy()
+    this.#input.upstream.destroy()
+  }
+
+  readonly #fromClient = (chunk: Buffer): void => {
+    this.#toUpstream?.read(chunk)
+    this.#reportActivity()
+  }
+
+  readonly #fromUpstream = (chunk: Buffer): void => this.#toClient?.read(chunk)
+
+  /** What the person's side sends is activity, as a request is: whoever works over a WebSocket alone is not idle. */
+  #reportActivity(): void {
+    const { session, parts } = this.#input
+    if (session === undefined) return
     const now = performance.now()
-    if (now - reportedAt < activityEveryMs) return
-    reportedAt = now
+    if (now - this.#reportedAt < activityEveryMs) return
+    this.#reportedAt = now
     parts.onActivity(session)
-  })
+  }
 }
 
-/** The one place where a tunnel is ended by the gateway: here a close frame can be sent first, one day. */
-function cut(client: Socket, upstream: Socket): void {
-  client.destroy()
-  upstream.destroy()
+/** Ends a connection with a Close frame where one can stand; in the middle of a frame it breaks off. */
+function endWith(socket: Socket, frames: FrameTracker | undefined, closeFrame: () => Buffer): void {
+  if (socket.writable && frames?.place === 'between') socket.end(closeFrame())
+  else if (socket.writable && frames?.place === 'after_close') socket.end()
+  else socket.destroy()
 }
 
 function flushAndClose(socket: Socket): void {

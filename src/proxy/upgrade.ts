@@ -9,7 +9,7 @@ import { Exchange } from './exchange.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { hasBody } from './request-body.ts'
 import { responseHeaders } from './response-headers.ts'
-import { tunnel } from './tunnel.ts'
+import { Tunnel } from './tunnel.ts'
 
 /**
  * Carries an admitted request that asks for another protocol, which is a WebSocket nearly always. On a 101 the connection
@@ -48,8 +48,9 @@ export function carryUpgrade(
     }
     res.detachSocket(socket as Socket)
     socket.write(answer, 'latin1')
-    upstream.write(head)
-    tunnel(socket as Socket, upstream as Socket, pass.session, parts)
+    const isWebSocket = protocolIn(rawHeaders).toLowerCase() === 'websocket'
+    const sides = { client: socket as Socket, upstream: upstream as Socket, head }
+    new Tunnel({ ...sides, isWebSocket, session: pass.session, parts }).join()
   }
   const upgrade = protocols === '' ? undefined : { protocols, onSwitch }
   new Exchange({ req, res, pass, facts, parts, upgrade }).start()

@@ -10,13 +10,18 @@ import type { Log } from '../observe/log.ts'
 export interface ListenerHandlers {
   request(req: IncomingMessage, res: ServerResponse): void
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void
+  /** Ends what would never end by itself. Called again and again while the listener drains. */
+  endEndless(): void
 }
 
 /** The sockets that clients connect to. */
 export interface Listener {
   /** Where it listens; the port is the real one when 0 was asked for. */
   readonly address: Address
-  /** Takes no new connections, lets requests finish for up to `drainTimeoutMs`, then closes whatever is left. */
+  /**
+   * Takes no new connections and has tunnels and event streams ended at once: their clients connect to another replica. Lets
+   * other requests finish for up to `drainTimeoutMs`, then closes whatever is left.
+   */
   drain(drainTimeoutMs: number): Promise<void>
 }
 
@@ -70,14 +75,19 @@ export async function listen(
       draining = true
       for (const watcher of watchers) watcher.close()
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      server.closeIdleConnections()
-      // A connection whose request was under way is idle afterwards, and nobody tells.
-      const idle = setInterval(() => server.closeIdleConnections(), 50)
-      const limit = setTimeout(() => server.closeAllConnections(), drainTimeoutMs)
-      // Upgraded connections never end by themselves; their clients connect to another replica.
-      for (const socket of upgraded) socket.destroy()
+      const close = () => {
+        server.closeIdleConnections()
+        handlers.endEndless()
+      }
+      close()
+      // A connection whose request was under way is idle afterwards, an answer turns out to be an event stream: nobody tells.
+      const closing = setInterval(close, 50)
+      const limit = setTimeout(() => {
+        server.closeAllConnections()
+        for (const socket of upgraded) socket.destroy()
+      }, drainTimeoutMs)
       await closed
-      clearInterval(idle)
+      clearInterval(closing)
       clearTimeout(limit)
     },
   }

@@ -123,7 +123,7 @@ export function createHandlers(config: Pick<GatewayConfig, 'reservedPrefix'>, pa
     else log.warn('request.refused', fields)
   }
 
-  return { request, upgrade }
+  return { request, upgrade, endEndless: () => parts.proxy.live.closeEndless() }
 }
 
 /** Below the prefix nothing reaches an upstream, in whatever way the path may be read, and in whatever case. */

@@ -76,22 +76,6 @@ test('a close goes through, from either side', async (t) => {
   while (gateway.live.size > 0) await new Promise(setImmediate)
 })
 
-test('the end of a session cuts its WebSocket on both sides', async (t) => {
-  const { open, sockets, gateway } = await echoing(t)
-  const client = await open()
-  const [upstream] = [...sockets.clients] as [WebSocket]
-  const closed = [once(client, 'close'), once(upstream, 'close')]
-  assert.deepEqual([...gateway.live.sessions()], [jane])
-
-  gateway.live.closeAll([jane])
-
-  assert.deepEqual(
-    (await Promise.all(closed)).map(([code]) => code),
-    [1006, 1006],
-  )
-  assert.equal(gateway.live.size, 0)
-})
-
 test('a client or an upstream that vanishes takes the other side along', async (t) => {
   const { open, sockets } = await echoing(t)
   for (const side of ['client', 'upstream'] as const) {

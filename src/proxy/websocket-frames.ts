@@ -1,0 +1,107 @@
+/** Where a stream of frames stands; `unknown` for good once a header was not understood. */
+export type FramePlace = 'between' | 'inside' | 'after_close' | 'unknown'
+
+const opcodes = { close: 0x8, pong: 0xa } as const
+
+/**
+ * Follows one direction of a WebSocket by the headers of its frames (RFC 6455 §5.2), so that a frame of our own can go between
+ * two of theirs. Payloads are skipped, never looked at: compression makes no difference.
+ */
+export class FrameTracker {
+  readonly #masked: boolean
+  #place: FramePlace = 'between'
+  #opcode = 0
+  #headerRead = 0
+  #headerLength = 2
+  #lengthEnd = 2
+  /** While the header is read, the length as far as it is known; then what is left of the payload. */
+  #payload = 0
+
+  /** @param from who sends: a client masks every frame, and a server none (§5.1) */
+  constructor(from: 'client' | 'server') {
+    this.#masked = from === 'client'
+  }
+
+  get place(): FramePlace {
+    return this.#place
+  }
+
+  /** Takes what was sent next. */
+  read(chunk: Buffer): void {
+    // A frame may be far longer than a chunk, and then this is all there is to do.
+    if (this.#place === 'inside' && this.#headerRead === 0 && this.#payload > chunk.length) {
+      this.#payload -= chunk.length
+      return
+    }
+    let at = 0
+    while (at < chunk.length && this.#isFollowed()) at = this.#step(chunk, at)
+  }
+
+  /** Takes no more than what is left of the frame that is under way. Returns how many bytes that is. */
+  readToEndOfFrame(chunk: Buffer): number {
+    let at = 0
+    while (at < chunk.length && this.#place === 'inside') at = this.#step(chunk, at)
+    return at
+  }
+
+  /** What comes after a Close frame is nothing (§5.5.1). */
+  #isFollowed(): boolean {
+    return this.#place === 'between' || this.#place === 'inside'
+  }
+
+  #step(chunk: Buffer, at: number): number {
+    if (this.#place === 'inside' && this.#headerRead === 0) {
+      const skipped = Math.min(this.#payload, chunk.length - at)
+      this.#payload -= skipped
+      if (this.#payload === 0) this.#endFrame()
+      return at + skipped
+    }
+    this.#place = this.#readHeader(chunk[at] as number) ? 'inside' : 'unknown'
+    if (this.#headerRead === this.#headerLength) this.#beginPayload()
+    return at + 1
+  }
+
+  /** One byte of a header. `false` when no frame begins like this. */
+  #readHeader(byte: number): boolean {
+    const index = this.#headerRead
+    this.#headerRead += 1
+    if (index === 0) {
+      this.#opcode = byte & 0x0f
+      const isReserved = (this.#opcode > 0x2 && this.#opcode < opcodes.close) || this.#opcode > opcodes.pong
+      const isFragment = (byte & 0x80) === 0
+      return !isReserved && !(this.#opcode >= opcodes.close && isFragment)
+    }
+    if (index === 1) {
+      const short = byte & 0x7f
+      this.#lengthEnd = short === 127 ? 10 : short === 126 ? 4 : 2
+      this.#headerLength = this.#lengthEnd + (this.#masked ? 4 : 0)
+      this.#payload = this.#lengthEnd === 2 ? short : 0
+      // A control frame is short: §5.5.
+      return ((byte & 0x80) !== 0) === this.#masked && (short < 126 || this.#opcode < opcodes.close)
+    }
+    if (index < this.#lengthEnd) this.#payload = this.#payload * 256 + byte
+    return this.#payload <= Number.MAX_SAFE_INTEGER
+  }
+
+  #beginPayload(): void {
+    this.#headerRead = 0
+    this.#headerLength = 2
+    if (this.#place === 'inside' && this.#payload === 0) this.#endFrame()
+  }
+
+  #endFrame(): void {
+    this.#place = this.#opcode === opcodes.close ? 'after_close' : 'between'
+  }
+}
+
+/** A Close frame of a server, whose client is told the reason: §5.5.1, §7.4.1. */
+export function closeFrameToClient(code: number, reason: string): Buffer {
+  const text = Buffer.from(reason)
+  return Buffer.from([0x80 | opcodes.close, 2 + text.length, code >> 8, code & 0xff, ...text])
+}
+
+/** A Close frame of a client: masked, with a key that nobody can foresee (§5.3). */
+export function closeFrameToServer(code: number): Buffer {
+  const key = crypto.getRandomValues(new Uint8Array(4)) as Uint8Array & { 0: number; 1: number }
+  return Buffer.from([0x80 | opcodes.close, 0x80 | 2, ...key, (code >> 8) ^ key[0], (code & 0xff) ^ key[1]])
+}

@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import { test, type TestContext } from 'node:test'
+import { WebSocket, WebSocketServer } from 'ws'
+import { type Gateway, httpUpstream, jane, RawClient, rawUpstream, startGateway } from './support.ts'
+
+/** What a side of a WebSocket says when it is over: the code, and the reason. */
+const closing = (socket: WebSocket): Promise<string> =>
+  new Promise((resolve) => socket.once('close', (code, reason) => resolve(`${code} ${reason}`.trim())))
+
+/** A WebSocket through the gateway, both ends of it in hand. */
+async function joined(t: TestContext, { perMessageDeflate = false, session = jane as typeof jane | undefined } = {}) {
+  const { server, port } = await httpUpstream(t, (_, res) => res.end())
+  const sockets = new WebSocketServer({ server, perMessageDeflate })
+  t.after(() => sockets.close())
+  const gateway = await startGateway(t, port, { pass: { session } })
+  const arrival = once(sockets, 'connection')
+  const client = new WebSocket(`ws://127.0.0.1:${gateway.port}/`, { perMessageDeflate })
+  t.after(() => client.terminate())
+  const [[upstream]] = await Promise.all([arrival, once(client, 'open')])
+  return { gateway, client, upstream: upstream as WebSocket }
+}
+
+/** A raw upstream that has switched, and a raw client that knows. */
+async function joinedRaw(t: TestContext, protocol = 'websocket') {
+  let upstream: Socket | undefined
+  const port = await rawUpstream(t, (socket) => {
+    upstream = socket
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`)
+  })
+  const gateway = await startGateway(t, port)
+  const client = new RawClient(t, gateway.port).send(
+    `GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`,
+  )
+  await client.until(/\r\n\r\n/)
+  const received = () => client.received.slice(client.received.indexOf('\r\n\r\n') + 4)
+  return { gateway, client, upstream: upstream as Socket, received }
+}
+
+const policyViolation = '\x88\x0f\x03\xf0session ended'
+const text = (content: string): string => `\x81${String.fromCharCode(content.length)}${content}`
+
+for (const [what, end, code] of [
+  ['its session ends', ({ live }: Gateway) => live.closeAll([jane]), '1008 session ended'],
+  ['the gateway stops', ({ live }: Gateway) => live.closeEndless(), '1001 going away'],
+] as const)
+  test(`a WebSocket is told when ${what}: ${code}; the upstream hears that somebody left`, async (t) => {
+    for (const perMessageDeflate of [false, true]) {
+      const { gateway, client, upstream } = await joined(t, { perMessageDeflate })
+      upstream.send('x'.repeat(5_000))
+      assert.equal(String((await once(client, 'message'))[0]).length, 5_000)
+      client.send('y'.repeat(70_000))
+      assert.equal(String((await once(upstream, 'message'))[0]).length, 70_000)
+      const closed = Promise.all([closing(client), closing(upstream)])
+
+      end(gateway)
+      end(gateway)
+
+      assert.deepEqual(await closed, [code, '1001'])
+      assert.equal(gateway.live.size, 0)
+    }
+  })
+
+test("nobody's WebSocket is told too when the gateway stops", async (t) => {
+  const { gateway, client, upstream } = await joined(t, { session: undefined })
+  const closed = Promise.all([closing(client), closing(upstream)])
+
+  gateway.live.closeEndless()
+
+  assert.deepEqual(await closed, ['1001 going away', '1001'])
+})
+
+test('when the session ends within a large frame, the Close frame follows the frame', async (t) => {
+  const size = 1024 * 1024
+  const { gateway, client, upstream, received } = await joinedRaw(t)
+  client.socket.once('data', () => gateway.live.closeAll([jane]))
+
+  upstream.write(Buffer.concat([Buffer.from([0x82, 127, 0, 0, 0, 0, 0, size >> 16, 0, 0]), Buffer.alloc(size, 'x')]))
+
+  await client.untilClosed()
+  assert.equal(received().length, 10 + size + policyViolation.length)
+  assert.ok(received().endsWith(`xxx${policyViolation}`))
+})
+
+test('of what the upstream sends after the end only the rest of the frame arrives', async (t) => {
+  const { gateway, client, upstream, received } = await joinedRaw(t)
+  upstream.write('\x81\x05ab', 'latin1')
+  await client.until(/ab$/)
+
+  gateway.live.closeAll([jane])
+  upstream.write('cde' + text('too late'), 'latin1')
+
+  await client.untilClosed()
+  assert.equal(received(), text('abcde') + policyViolation)
+})
+
+test('a frame whose rest does not come is broken off, without a Close frame in the middle of it', async (t) => {
+  const { gateway, client, upstream, received } = await joinedRaw(t)
+  upstream.write('\x81\x05ab', 'latin1')
+  await client.until(/ab$/)
+
+  gateway.live.closeAll([jane])
+
+  await client.untilClosed()
+  assert.equal(received(), '\x81\x05ab')
+})
+
+test('of what the client sends after the end nothing arrives, not even the rest of a frame', async (t) => {
+  const { gateway, client, upstream } = await joinedRaw(t)
+  const over = once(upstream, 'close')
+  let received = ''
+  const begun = new Promise<void>((resolve) => {
+    upstream.on('data', (chunk: Buffer) => {
+      received += chunk.toString('latin1')
+      if (received.includes('abcd')) resolve()
+    })
+  })
+  client.send('\x81\x85abcd\x00\x00')
+  await begun
+
+  gateway.live.closeAll([jane])
+  client.send('\x00\x00\x00')
+
+  await over
+  assert.ok(received.endsWith('abcd\x00\x00'))
+})
+
+test('the upstream hears a masked Close frame', async (t) => {
+  const { gateway, upstream } = await joinedRaw(t)
+  const bytes: Buffer[] = []
+  upstream.on('data', (chunk: Buffer) => bytes.push(chunk))
+  const over = once(upstream, 'close')
+
+  gateway.live.closeAll([jane])
+  await over
+
+  const frame = Buffer.concat(bytes).subarray(-8)
+  assert.deepEqual([frame[0], frame[1]], [0x88, 0x82])
+  const [key, payload] = [frame.subarray(2, 6), frame.subarray(6)]
+  assert.equal((((payload[0] ?? 0) ^ (key[0] ?? 0)) << 8) | ((payload[1] ?? 0) ^ (key[1] ?? 0)), 1001)
+})
+
+test('there is one Close frame: after that of the upstream none follows', async (t) => {
+  const { gateway, client, upstream, received } = await joinedRaw(t)
+  upstream.write('\x88\x02\x03\xe8', 'latin1')
+  await client.until(/\x88\x02\x03\xe8/)
+
+  gateway.live.closeAll([jane])
+
+  await client.untilClosed()
+  assert.equal(received(), '\x88\x02\x03\xe8')
+})
+
+for (const [what, protocol, sent] of [
+  ['what is no WebSocket', 'own-protocol', 'hello'],
+  ['what only calls itself a WebSocket', 'websocket', 'hello'],
+] as const)
+  test(`${what} is cut without a word`, async (t) => {
+    const { gateway, client, upstream, received } = await joinedRaw(t, protocol)
+    const over = once(upstream, 'close')
+    upstream.on('data', () => {})
+    upstream.write(sent)
+    await client.until(/hello$/)
+
+    gateway.live.closeAll([jane])
+
+    await Promise.all([client.untilClosed(), over])
+    assert.equal(received(), sent)
+  })
+
+test('a client that neither reads nor hangs up is not waited for', async (t) => {
+  const { gateway, client, upstream } = await joinedRaw(t)
+  const over = once(upstream, 'close')
+  upstream.on('data', () => {})
+  client.socket.pause()
+
+  gateway.live.closeAll([jane])
+
+  await over
+  while (gateway.live.size > 0) await new Promise(setImmediate)
+})

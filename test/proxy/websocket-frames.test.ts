@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { closeFrameToClient, closeFrameToServer, FrameTracker } from '../../src/proxy/websocket-frames.ts'
+
+interface Frame {
+  readonly opcode: number
+  readonly fin: boolean
+  readonly rsv: number
+  readonly length: number
+}
+
+/** Payloads around the lengths at which the header changes its form, and any other. */
+const dataFrame: fc.Arbitrary<Frame> = fc.record({
+  opcode: fc.constantFrom(0x0, 0x1, 0x2),
+  fin: fc.boolean(),
+  rsv: fc.integer({ min: 0, max: 7 }),
+  length: fc.oneof(fc.constantFrom(0, 1, 125, 126, 127, 65_535, 65_536), fc.integer({ min: 0, max: 70_000 })),
+})
+const controlFrame: fc.Arbitrary<Frame> = fc.record({
+  opcode: fc.constantFrom(0x9, 0xa),
+  fin: fc.constant(true),
+  rsv: fc.constant(0),
+  length: fc.integer({ min: 0, max: 125 }),
+})
+const frames = fc.array(fc.oneof(dataFrame, controlFrame), { maxLength: 12 })
+
+const sides = ['client', 'server'] as const
+
+function encode({ opcode, fin, rsv, length }: Frame, from: 'client' | 'server'): Buffer {
+  const first = (fin ? 0x80 : 0) | (rsv << 4) | opcode
+  const mask = from === 'client' ? 0x80 : 0
+  const header =
+    length < 126
+      ? Buffer.from([first, mask | length])
+      : length < 65_536
+        ? Buffer.from([first, mask | 126, length >> 8, length & 0xff])
+        : Buffer.from([first, mask | 127, 0, 0, 0, 0, ...[24, 16, 8, 0].map((shift) => (length >> shift) & 0xff)])
+  // Payloads that would be taken for headers if anybody lost count.
+  return Buffer.concat([header, Buffer.alloc(mask === 0 ? 0 : 4, 0x88), Buffer.alloc(length, 0x88)])
+}
+
+function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
+  const at = [0, ...places.map((place) => place % (bytes.length + 1)), bytes.length].sort((a, b) => a - b)
+  return at.slice(1).map((end, index) => bytes.subarray(at[index], end))
+}
+
+for (const from of sides)
+  test(`however frames of a ${from} are cut into chunks, the end of a frame is known for one`, () => {
+    fc.assert(
+      fc.property(frames, fc.array(fc.nat(), { maxLength: 30 }), (sent, places) => {
+        const encoded = sent.map((frame) => encode(frame, from))
+        const ends = new Set([0])
+        for (const [index, { length }] of encoded.entries()) ends.add(([...ends][index] ?? 0) + length)
+        const tracker = new FrameTracker(from)
+        let passed = 0
+        for (const chunk of cut(Buffer.concat(encoded), places)) {
+          tracker.read(chunk)
+          passed += chunk.length
+          assert.equal(tracker.place, ends.has(passed) ? 'between' : 'inside', `after ${passed} bytes`)
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+test('the rest of a frame is told from what follows it, wherever the frame is cut', () => {
+  fc.assert(
+    fc.property(dataFrame, dataFrame, fc.nat(), fc.nat(), (frame, next, first, second) => {
+      const [bytes, after] = [encode(frame, 'server'), encode(next, 'server')]
+      const [begun = Buffer.alloc(0), ...chunks] = cut(Buffer.concat([bytes, after]), [
+        1 + (first % (bytes.length - 1)),
+        second,
+      ]).filter(({ length }) => length > 0)
+      fc.pre(begun.length < bytes.length)
+      const tracker = new FrameTracker('server')
+      tracker.read(begun)
+
+      let taken = begun.length
+      for (const chunk of chunks) taken += tracker.readToEndOfFrame(chunk)
+
+      assert.equal(taken, bytes.length)
+      assert.equal(tracker.place, 'between')
+    }),
+  )
+})
+
+test('a frame far longer than memory is followed', () => {
+  const tracker = new FrameTracker('server')
+  tracker.read(Buffer.from([0x82, 127, 0, 0, 0x10, 0, 0, 0, 0, 0]))
+  for (let each = 0; each < 1000; each++) tracker.read(Buffer.alloc(65_536, 0x88))
+  assert.equal(tracker.place, 'inside')
+})
+
+test('after a Close frame nothing follows', () => {
+  for (const close of [Buffer.from([0x88, 0]), closeFrameToClient(1000, 'bye')]) {
+    const tracker = new FrameTracker('server')
+    tracker.read(Buffer.concat([encode({ opcode: 1, fin: true, rsv: 0, length: 5 }, 'server'), close]))
+    assert.equal(tracker.place, 'after_close')
+    tracker.read(Buffer.from([0x81, 1, 0]))
+    assert.equal(tracker.place, 'after_close')
+  }
+})
+
+for (const [what, from, header] of [
+  ['a reserved opcode', 'server', [0x83, 0]],
+  ['a reserved control opcode', 'server', [0x8b, 0]],
+  ['a fragmented control frame', 'server', [0x09, 0]],
+  ['a control frame that is too long', 'server', [0x89, 126]],
+  ['a masked frame of a server', 'server', [0x81, 0x80]],
+  ['a bare frame of a client', 'client', [0x81, 0]],
+  ['a length with its highest bit set', 'server', [0x82, 127, 0x80, 0, 0, 0, 0, 0, 0, 0]],
+  ['a length that no number holds', 'server', [0x82, 127, 0x00, 0x20, 0, 0, 0, 0, 0, 0]],
+  ['not a WebSocket', 'server', [...Buffer.from('SSH-2.0-OpenSSH')]],
+] as const)
+  test(`the tracking stops for good at ${what}`, () => {
+    const tracker = new FrameTracker(from)
+    for (const byte of header) tracker.read(Buffer.from([byte]))
+    assert.equal(tracker.place, 'unknown')
+
+    tracker.read(encode({ opcode: 1, fin: true, rsv: 0, length: 5 }, from))
+
+    assert.equal(tracker.place, 'unknown')
+  })
+
+test('any bytes at all are survived', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), fc.constantFrom(...sides), (bytes, from) => {
+      const tracker = new FrameTracker(from)
+      tracker.read(Buffer.from(bytes))
+      tracker.readToEndOfFrame(Buffer.from(bytes))
+    }),
+  )
+})
+
+test('a Close frame of ours is a frame as any, and the last one', () => {
+  for (const [from, frame] of [
+    ['server', closeFrameToClient(1008, 'session ended')],
+    ['client', closeFrameToServer(1001)],
+  ] as const) {
+    const tracker = new FrameTracker(from)
+    tracker.read(frame.subarray(0, -1))
+    assert.equal(tracker.place, 'inside')
+    tracker.read(frame.subarray(-1))
+    assert.equal(tracker.place, 'after_close')
+  }
+})
