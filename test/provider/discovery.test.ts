@@ -101,6 +101,28 @@ test('a provider that never answers is given up after the timeout', async (t) =>
   await assert.rejects(discoveryOf(t, provider).provider(), { code: 'ERR_PROVIDER_UNAVAILABLE' })
 })
 
+for (const name of [
+  'authorization_endpoint',
+  'token_endpoint',
+  'userinfo_endpoint',
+  'jwks_uri',
+  'end_session_endpoint',
+])
+  test(`a provider that is reached over https may not have its ${name} elsewhere over http`, async (t) => {
+    const provider = await startSigningProvider(t)
+    const issuer = 'https://id.example.com'
+    const secure = JSON.parse(JSON.stringify(provider.metadata).replaceAll(provider.issuer, issuer)) as Json
+    const discover = (metadata: Json) => {
+      const outbound = { fetch: async () => Response.json(metadata), close: async () => {} }
+      return new Discovery({ ...provider.config, issuer }, { outbound, clock: movableClock(), log: silent }).provider()
+    }
+
+    assert.equal((await discover(secure)).jwks_uri, `${issuer}/jwks`)
+    await assert.rejects(discover({ ...secure, [name]: 'http://id.example.com/somewhere' }), {
+      code: 'ERR_PROVIDER_UNAVAILABLE',
+    })
+  })
+
 test('an issuer that ends in a slash is another issuer, and is found as such', async (t) => {
   const provider = await startSigningProvider(t, { issuerPath: '/tenant/' })
 
