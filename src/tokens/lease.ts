@@ -4,7 +4,7 @@ import { randomToken } from '../core/random.ts'
 import type { SessionStore } from '../session/store.ts'
 
 /** A process that is killed leaves a session locked for this long at the most, in ms. */
-const leaseMs = 8000
+const leaseMs = 5000
 
 /**
  * Runs `work` while no other replica does the same for this session; the lease is renewed for as long as `work` takes.
