@@ -95,7 +95,10 @@ export async function startGateway(
             providerIsKnown: () => provider.isKnown,
             isDraining: () => draining,
           })
-    const watching = watchLiveSessions(live, sessions, log)
+    const watching = watchLiveSessions({ live, sessions, clock, log })
+    store.onNotice(({ kind }) => {
+      if (kind === 'resumed') watching.look()
+    })
     tidyUp.push(() => Promise.resolve(watching.stop()))
     if (admin !== undefined) tidyUp.push(() => admin.close())
     provider.start()

@@ -1,40 +1,86 @@
-import { reason } from '../core/errors.ts'
+import type { Clock } from '../core/clock.ts'
+import type { SessionKey } from '../core/names.ts'
 import type { Log } from '../observe/log.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
 import type { Sessions } from '../session/sessions.ts'
 
-/** How often sessions with open streams are looked up, in ms. */
+/** How often sessions with open streams are looked up, in ms: so much longer than its session may a stream last at most. */
 const everyMs = 5000
+/** How soon again when the store did not answer. */
+const retryMs = 1000
 const atOnce = 50
+
+export interface WatchParts {
+  readonly live: Pick<LiveStreams, 'sessions' | 'closeAll'>
+  readonly sessions: Pick<Sessions, 'read'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface LiveSessionsWatch {
+  /** Looks at once, because notices may have been missed. */
+  look(): void
+  stop(): void
+}
 
 /**
  * Streams that are open for a session make no requests, so nobody would see that it has expired: the sessions behind them are
  * looked up from time to time, and what belongs to none is closed. It also finds what a lost notice did not tell.
  */
-export function watchLiveSessions(live: LiveStreams, sessions: Pick<Sessions, 'read'>, log: Log): { stop(): void } {
+export function watchLiveSessions({ live, sessions, clock, log }: WatchParts): LiveSessionsWatch {
   let stopped = false
+  let looking = false
+  let again = false
   let timer: NodeJS.Timeout | undefined
+  /** When the sessions that were found end at the latest: no store has to be asked for that. */
+  const endsAt = new Map<SessionKey, number>()
 
-  const later = () => {
-    if (!stopped) timer = setTimeout(() => void look(), everyMs).unref()
+  const look = async (): Promise<void> => {
+    again = looking
+    if (looking || stopped) return
+    looking = true
+    clearTimeout(timer)
+    const pause = await lookUp()
+    looking = false
+    if (again) return look()
+    if (!stopped) timer = setTimeout(() => void look(), pause).unref()
   }
-  const look = async () => {
-    const keys = [...live.sessions()]
-    try {
-      for (let index = 0; index < keys.length && !stopped; index += atOnce) {
-        const some = keys.slice(index, index + atOnce)
-        const found = await Promise.all(some.map((key) => sessions.read(key)))
-        live.closeAll(some.filter((_key, at) => found[at] === undefined))
-      }
-    } catch (error) {
-      // While the store is away nothing can be said about a session; the next look can.
-      log.debug('streams.not_looked_up', { reason: reason(error) })
+
+  /** Resolves to whether the store answered at all. */
+  const lookUpSome = async (keys: readonly SessionKey[]): Promise<boolean> => {
+    const answers = await Promise.allSettled(keys.map((key) => sessions.read(key)))
+    for (const [at, key] of keys.entries()) {
+      const answer = answers[at]
+      if (answer?.status !== 'fulfilled') continue
+      if (answer.value === undefined) live.closeAll([key])
+      else endsAt.set(key, answer.value.record.absolute_expires_at)
     }
-    later()
+    return answers.some(({ status }) => status === 'fulfilled')
   }
 
-  later()
+  /** Resolves to how long the next look has time. */
+  const lookUp = async (): Promise<number> => {
+    const keys = [...live.sessions()]
+    const now = clock.now()
+    const open = new Set(keys)
+    for (const [key, end] of endsAt) {
+      if (now >= end) live.closeAll([key])
+      if (now >= end || !open.has(key)) endsAt.delete(key)
+    }
+
+    let isAnswered = true
+    for (let index = 0; index < keys.length && isAnswered && !stopped; index += atOnce)
+      isAnswered = await lookUpSome(keys.slice(index, index + atOnce))
+    // While the store is away nothing more can be said about a session; the next look can.
+    if (!isAnswered) log.debug('streams.not_looked_up')
+    let pause = isAnswered ? everyMs : retryMs
+    for (const end of endsAt.values()) pause = Math.min(pause, end - clock.now())
+    return Math.max(pause, 0)
+  }
+
+  timer = setTimeout(() => void look(), everyMs).unref()
   return {
+    look: () => void look(),
     stop: () => {
       stopped = true
       clearTimeout(timer)

@@ -1,7 +1,11 @@
 import { once } from 'node:events'
 import { request } from 'node:http'
-import type { TestContext } from 'node:test'
 import WebSocket from 'ws'
+
+/** A test context, or anything else that knows when it is over. */
+interface Scope {
+  after(over: () => unknown): void
+}
 
 /** Something that stays open until the other side ends it. */
 export interface OpenStream {
@@ -10,15 +14,20 @@ export interface OpenStream {
 }
 
 export interface OpenSocket extends OpenStream {
+  /** Resolves when it ends, to the code and the reason. */
+  readonly closing: Promise<string>
   /** Resolves when what was sent has come back. */
   echo(text: string): Promise<void>
 }
 
 /** A WebSocket to the application that has received something already. */
-export async function openWebSocket(t: TestContext, url: string, cookie: string): Promise<OpenSocket> {
+export async function openWebSocket(t: Scope, url: string, cookie: string): Promise<OpenSocket> {
   const socket = new WebSocket(url.replace(/^http/, 'ws'), { headers: { cookie } })
   t.after(() => socket.terminate())
   const ended = new Promise<number>((resolve) => socket.once('close', () => resolve(performance.now())))
+  const closing = new Promise<string>((resolve) =>
+    socket.once('close', (code, why) => resolve(`${code} ${why}`.trim())),
+  )
   socket.on('error', () => {})
   await once(socket, 'message')
   const echo = (text: string) =>
@@ -28,11 +37,11 @@ export async function openWebSocket(t: TestContext, url: string, cookie: string)
       })
       socket.send(text)
     })
-  return { ended, echo }
+  return { ended, closing, echo }
 }
 
 /** An event stream that has received something already. */
-export async function openEventStream(t: TestContext, url: string, cookie: string): Promise<OpenStream> {
+export async function openEventStream(t: Scope, url: string, cookie: string): Promise<OpenStream> {
   const sent = request(url, { headers: { cookie, accept: 'text/event-stream' } })
   t.after(() => sent.destroy())
   sent.on('error', () => {})
