@@ -21,7 +21,8 @@ export async function run(input: CommandInput): Promise<number> {
   const log = createLog(config.log.level)
   reportTheUnexpected(log)
   const signals = stopSignals()
-  const stop = config.workers > 1 && !isWorker() ? await serveWithWorkers(config, log) : await serveAlone(config, log)
+  const stop =
+    config.workers > 1 && !isWorker() ? await serveWithWorkers(config, log, signals) : await serveAlone(config, log)
   await signals.first
   if (!isWorker()) log.announce('gatehouse is stopping')
   return Promise.race([stop().then(() => 0), signals.again.then(() => 1)])
@@ -34,12 +35,14 @@ async function serveAlone(config: GatewayConfig, log: Log): Promise<() => Promis
   return () => gateway.close()
 }
 
-async function serveWithWorkers(config: GatewayConfig, log: Log): Promise<() => Promise<void>> {
+async function serveWithWorkers(config: GatewayConfig, log: Log, signals: StopSignals): Promise<() => Promise<void>> {
   const { drainTimeoutMs } = config.shutdown
-  const workers = await startWorkers(config.workers, { log, drainTimeoutMs }).catch((cause: unknown) => {
+  const parts = { log, drainTimeoutMs, stopped: signals.first }
+  const workers = await startWorkers(config.workers, parts).catch((cause: unknown) => {
     throw new OperatorError(reason(cause), { cause })
   })
-  log.announce('gatehouse is ready', { ...readiness(config, config.listen.port), workers: config.workers })
+  if (!signals.wereHeard())
+    log.announce('gatehouse is ready', { ...readiness(config, config.listen.port), workers: config.workers })
   return () => workers.stop()
 }
 
@@ -62,6 +65,7 @@ export interface StopSignals {
   readonly first: Promise<void>
   /** Somebody asks again, for it takes too long. Never of a worker: the process above it decides. */
   readonly again: Promise<void>
+  wereHeard(): boolean
 }
 
 /** Listens for SIGTERM and SIGINT from now on. */
@@ -78,7 +82,7 @@ export function stopSignals(): StopSignals {
     if (now > firstAt + sameSignalMs && !isWorker()) heardAgain()
   }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, hear)
-  return { first, again }
+  return { first, again, wereHeard: () => firstAt < Infinity }
 }
 
 /** A fault in one request must not take the others along; it is a bug all the same, and has to be seen. */

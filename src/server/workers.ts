@@ -17,6 +17,8 @@ export interface Workers {
 export interface WorkersParts {
   readonly log: Log
   readonly drainTimeoutMs: number
+  /** Resolves when all is to stop, be it while they start. */
+  readonly stopped: Promise<void>
 }
 
 export function isWorker(): boolean {
@@ -29,11 +31,12 @@ export function announceReady(): void {
 }
 
 /**
- * Starts `count` workers and replaces those that die. Resolves when all serve.
+ * Starts `count` workers and replaces those that die. Resolves when all serve, or are to stop.
  * @throws {Error} when a worker cannot start at all; it has said why
  */
-export async function startWorkers(count: number, { log, drainTimeoutMs }: WorkersParts): Promise<Workers> {
-  let stopping = false
+export async function startWorkers(count: number, parts: WorkersParts): Promise<Workers> {
+  const { log, drainTimeoutMs } = parts
+  let stopping: Promise<void> | undefined
   let pauseMs = restartFirstMs
 
   const start = (isReplacement: boolean): Promise<void> =>
@@ -48,30 +51,32 @@ export async function startWorkers(count: number, { log, drainTimeoutMs }: Worke
       })
       worker.on('exit', (code, signal) => {
         reject(new Error(`a worker ended with ${signal ?? code} before it served`))
-        if (serves && !stopping) replace(worker.process.pid, startedAt, signal ?? code)
+        if (serves && stopping === undefined) replace(worker.process.pid, startedAt, signal ?? code)
       })
     })
   const replace = (pid: number | undefined, startedAt: number, how: string | number): void => {
     pauseMs = Date.now() - startedAt > stableMs ? restartFirstMs : Math.min(pauseMs * 2, restartMostMs)
     log.error('worker.died', { pid, how, again_in_ms: pauseMs })
     setTimeout(() => {
-      if (!stopping) start(true).catch(() => {})
+      if (stopping === undefined) start(true).catch(() => {})
     }, pauseMs)
   }
 
-  const stop = async (): Promise<void> => {
-    stopping = true
+  const stopAll = async (): Promise<void> => {
     const workers = Object.values(cluster.workers ?? {}).filter((worker): worker is Worker => worker !== undefined)
     await Promise.all(workers.map((worker) => stopWorker(worker, drainTimeoutMs + hangsMs)))
   }
+  const stop = () => (stopping ??= stopAll())
 
+  void parts.stopped.then(stop)
   try {
     // What keeps one from starting keeps all: the first one says it, once.
     await start(false)
-    await Promise.all(Array.from({ length: count - 1 }, () => start(false)))
+    if (stopping === undefined) await Promise.all(Array.from({ length: count - 1 }, () => start(false)))
   } catch (error) {
+    const wasToStop = stopping !== undefined
     await stop()
-    throw error
+    if (!wasToStop) throw error
   }
   return { stop }
 }

@@ -26,7 +26,7 @@ export interface CommandOptions {
   /** Absent: the gateway that was built. */
   readonly program?: readonly [string, ...string[]]
   readonly cwd?: string
-  readonly env?: Readonly<Record<string, string>>
+  readonly env?: Readonly<Record<string, string | undefined>>
   /** Whom it runs as. */
   readonly user?: { readonly uid: number; readonly gid: number }
   /** A process group of its own, as a shell makes one. */
