@@ -12,6 +12,7 @@ import type { Refreshed } from '../../src/provider/openid-provider.ts'
 import { audienceOf, sessionKey } from '../../src/session/record.ts'
 import { createRedisStore } from '../../src/session/redis-store.ts'
 import { Sessions } from '../../src/session/sessions.ts'
+import type { SessionStore } from '../../src/session/store.ts'
 import { Upkeep } from '../../src/tokens/upkeep.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
@@ -118,6 +119,24 @@ interface Known {
   fate: 'alive' | 'ended' | 'maybe'
 }
 
+/** A store at a distance: each question takes its time to get there, and each answer to come back. */
+function farAway(store: SessionStore): SessionStore {
+  let calls = 0
+  const distance = () => pause((++calls * 5) % 7)
+  const travelling = ['create', 'read', 'replace', 'touch', 'endOne', 'endSid', 'acquireLease', 'releaseLease'] as const
+  const methods = travelling.map((name) => {
+    const ask = store[name].bind(store) as (...args: unknown[]) => Promise<unknown>
+    const slow = async (...args: unknown[]) => {
+      await distance()
+      const answer = await ask(...args)
+      await distance()
+      return answer
+    }
+    return [name, slow]
+  })
+  return Object.assign(store, Object.fromEntries(methods))
+}
+
 interface Replica {
   readonly sessions: Sessions
   readonly upkeep: Upkeep
@@ -143,7 +162,7 @@ class Run {
       keyPrefix: this.#prefix,
       timeoutMs: 2000,
     } as RedisStoreConfig
-    const store = createRedisStore(storeConfig, { log: quiet, clock: this.#clock })
+    const store = farAway(createRedisStore(storeConfig, { log: quiet, clock: this.#clock }))
     const audit = { record: () => {} }
     const sessions = new Sessions({
       store,
@@ -272,8 +291,8 @@ test('in no order of sign-ins, requests, logouts, expiries and crashes does a se
       fc.array(fc.array(step, { minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 8 }),
       async (batches) => {
         const run = new Run()
-        await run.start()
         try {
+          await run.start()
           for (const steps of batches) await run.batch(steps)
           const crashes = batches.flat().some(({ kind }) => kind === 'crash')
           if (!crashes) assert.deepEqual(run.provider.spentTwice, [])
