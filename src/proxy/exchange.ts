@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { GatewayError } from '../core/errors.ts'
+import { randomToken } from '../core/random.ts'
 import type { RequestFacts } from '../gate/request-facts.ts'
 import { type PublicAnswer, refusal } from '../pages/refusal.ts'
 import { lingerOnClose } from './lingering-close.ts'
@@ -76,7 +77,7 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
   start(): void {
     const { req, pass, facts, parts, upgrade } = this.#input
     if (this.#pool.isFull) {
-      parts.log.warn('upstream busy', { upstream: pass.upstream.name })
+      parts.log.warn('upstream.busy', { upstream: pass.upstream.name })
       this.#refuse(busy)
       return
     }
@@ -228,25 +229,27 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
   #fail(error: GatewayError): void {
     const { pass, facts, parts } = this.#input
     if (this.#state === 'over') return
-    parts.log.warn('upstream failed', {
+    const requestId = randomToken(9)
+    parts.log.warn('upstream.failed', {
+      request: requestId,
       upstream: pass.upstream.name,
       url: pass.upstream.url.origin,
       method: facts.method,
       code: error.code,
       reason: error.message,
     })
-    if (this.#state === 'waiting') this.#refuse(error.code)
+    if (this.#state === 'waiting') this.#refuse(error.code, requestId)
     else this.cut()
   }
 
-  #refuse(why: Parameters<typeof refusal>[0]): void {
+  #refuse(why: Parameters<typeof refusal>[0], requestId?: string): void {
     const { req, res, pass, facts } = this.#input
     if (this.#state !== 'waiting') {
       this.cut()
       return
     }
     this.#state = 'over'
-    const { status, headers, body } = refusal(why, { asPage: facts.isPage, setCookies: pass.setCookies })
+    const { status, headers, body } = refusal(why, { asPage: facts.isPage, setCookies: pass.setCookies, requestId })
     if (this.#body && !req.complete) {
       res.setHeader('Connection', 'close')
       lingerOnClose(req)

@@ -41,7 +41,7 @@ export function carryUpgrade(
   const onSwitch = (upstream: Duplex, rawHeaders: readonly (Buffer | string)[]): void => {
     const answer = switching(rawHeaders, protocols, pass, parts)
     if (answer instanceof GatewayError) {
-      parts.log.warn('upstream failed', { upstream: pass.upstream.name, code: answer.code, reason: answer.message })
+      parts.log.warn('upstream.failed', { upstream: pass.upstream.name, code: answer.code, reason: answer.message })
       upstream.destroy()
       refuseUpgrade(socket, refusal(answer.code, { asPage: false }))
       return

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { GatewayConfig } from '../config/model.ts'
 import { GatewayError, reason, unreachable, type ErrorCode } from '../core/errors.ts'
+import { randomToken } from '../core/random.ts'
 import type { Admission } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import type { TrustedProxies } from '../gate/forwarded.ts'
@@ -47,9 +48,9 @@ export function createHandlers(config: Pick<GatewayConfig, 'reservedPrefix'>, pa
   }
 
   function upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const stop = (code: ErrorCode, why: string, answer = refusal(code, { asPage: false })) => {
-      note(req, code, why)
-      refuseUpgrade(socket, answer)
+    const stop = (code: ErrorCode, why: string, options = {}) => {
+      const requestId = note(req, code, why)
+      refuseUpgrade(socket, refusal(code, { asPage: false, requestId, ...options }))
     }
     const facts = soundFacts(req, stop)
     if (facts === undefined) return
@@ -59,7 +60,7 @@ export function createHandlers(config: Pick<GatewayConfig, 'reservedPrefix'>, pa
       (admission) => {
         if (admission.kind === 'pass') return carryUpgrade(req, socket, head, admission, facts, parts.proxy)
         const [code, why, options] = refusalOf(admission)
-        return stop(code, why, refusal(code, { asPage: false, ...options }))
+        return stop(code, why, options)
       },
       (error) => stop(codeOf(error), reason(error)),
     )
@@ -101,8 +102,8 @@ export function createHandlers(config: Pick<GatewayConfig, 'reservedPrefix'>, pa
       case 'no_route':
       case 'unavailable': {
         const [code, why, options] = refusalOf(admission)
-        if (code !== 'ERR_UNAUTHENTICATED') note(req, code, why)
-        return respond(req, res, refusal(code, { asPage: facts.isPage, ...options }))
+        const requestId = code === 'ERR_UNAUTHENTICATED' ? undefined : note(req, code, why)
+        return respond(req, res, refusal(code, { asPage: facts.isPage, requestId, ...options }))
       }
       default:
         return unreachable(admission)
@@ -110,17 +111,20 @@ export function createHandlers(config: Pick<GatewayConfig, 'reservedPrefix'>, pa
   }
 
   function refuse(req: IncomingMessage, res: ServerResponse, code: ErrorCode, why: string): void {
-    note(req, code, why)
+    const requestId = note(req, code, why)
     if (res.headersSent) return void res.destroy()
-    const answer = refusal(code, { asPage: isPage(req.method ?? '', req.headers) })
+    const answer = refusal(code, { asPage: isPage(req.method ?? '', req.headers), requestId })
     // After a request that cannot be framed nobody knows where the next one begins: RFC 9112 §11.2.
     respond(req, res, answer, code === 'ERR_REQUEST_MALFORMED')
   }
 
-  function note(req: IncomingMessage, code: ErrorCode, why: string): void {
-    const fields = { code, reason: why, method: req.method, peer: req.socket.remoteAddress }
+  /** Writes to the log why a request is refused; answers the id by which a visitor's report leads there. */
+  function note(req: IncomingMessage, code: ErrorCode, why: string): string {
+    const request = randomToken(9)
+    const fields = { request, code, reason: why, method: req.method, peer: req.socket.remoteAddress }
     if (code === 'ERR_INTERNAL') log.error('request.failed', fields)
     else log.warn('request.refused', fields)
+    return request
   }
 
   return { request, upgrade, endEndless: () => parts.proxy.live.closeEndless() }
