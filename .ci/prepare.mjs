@@ -1,6 +1,6 @@
 // What a fresh clone lacks, installed before anything else runs. Node's own modules only: nothing else is there yet.
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -23,11 +23,17 @@ function stop(message) {
 export function ensurePackages() {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
   if (major < 20 || (major === 20 && minor < 19)) stop(`Node.js 20.19 or newer is needed; this is ${process.version}.`)
-  if (changedAt(at('node_modules', '.package-lock.json')) >= changedAt(at('package-lock.json'))) return
+  const installed = at('node_modules', '.package-lock.json')
+  if (changedAt(installed) >= changedAt(at('package-lock.json'))) return
+  // npm would empty the folder that a link leads to, which is somebody else's.
+  if (lstatSync(at('node_modules'), { throwIfNoEntry: false })?.isSymbolicLink()) {
+    if (existsSync(installed)) return
+    stop('node_modules is a link to a folder without packages: remove the link, or install them there.')
+  }
   process.stderr.write('Installing packages …\n')
   if (!run('npm', ['ci', '--loglevel=error'])) stop('npm ci failed: see above.')
   const now = new Date()
-  utimesSync(at('node_modules', '.package-lock.json'), now, now)
+  utimesSync(installed, now, now)
 }
 
 function newestSource(folder) {
