@@ -1,9 +1,11 @@
 // `npm run bench [-- --rounds N --seconds N]`: what the way through the gateway costs, beside other proxies.
+// `npm run bench:revocation [-- --rounds N]`: how long a logout token takes to end everything.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { ensureBuild, ensurePackages, root } from './prepare.mjs'
 
 ensurePackages()
 ensureBuild()
-const args = ['--import', 'tsx', join('bench', 'signed-in.ts'), ...process.argv.slice(2)]
+const [name, ...options] = process.argv.slice(2)
+const args = ['--import', 'tsx', join('bench', `${name}.ts`), ...options]
 process.exit(spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' }).status ?? 1)
