@@ -51,7 +51,13 @@ export function ensureBuild() {
   process.stderr.write('Building …\n')
   const startedAt = new Date()
   const fresh = at(`dist.${process.pid}`)
-  const isBuilt = run(process.execPath, [at('node_modules', 'typescript', 'bin', 'tsc'), '-p', 'src', '--outDir', fresh])
+  const isBuilt = run(process.execPath, [
+    at('node_modules', 'typescript', 'bin', 'tsc'),
+    '-p',
+    'src',
+    '--outDir',
+    fresh,
+  ])
   if (isBuilt) {
     writeFileSync(join(fresh, '.built'), '')
     // A source that was saved while it was built is newer.
