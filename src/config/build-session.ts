@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
+import { buildRedis } from './build-redis.ts'
 import { type Building, present, readDuration } from './building.ts'
-import { readAuthorities } from './certificates.ts'
-import type { RedisStoreConfig, SessionConfig, StoreConfig } from './model.ts'
+import type { SessionConfig, StoreConfig } from './model.ts'
 import { below } from './report.ts'
 import { readSecret } from './secrets.ts'
-import type { WrittenRedis, WrittenSession } from './written.ts'
+import type { WrittenSession } from './written.ts'
 
 const keyBytes = 32
 
@@ -75,33 +75,4 @@ function buildStore(written: WrittenSession['store'], at: string, building: Buil
     return buildRedis(written.redis, below(at, 'redis'), building)
   const { max_sessions } = (typeof written === 'object' ? written.memory : undefined) ?? memoryDefaults
   return { kind: 'memory', maxSessions: max_sessions }
-}
-
-function buildRedis(written: WrittenRedis, at: string, building: Building): RedisStoreConfig {
-  const { env, report } = building
-  const standIn = new URL('rediss://stand-in.invalid')
-  const { url } = written
-  return {
-    kind: 'redis',
-    url: url === undefined ? standIn : report.parse(below(at, 'url'), standIn, () => parseRedisUrl(url)),
-    username: written.username,
-    password: written.password && readSecret(written.password, below(at, 'password'), env, report),
-    ca: readAuthorities(written.ca_file, below(at, 'ca_file'), report),
-    keyPrefix: written.key_prefix,
-    timeoutMs: readDuration(written.timeout, below(at, 'timeout'), '100ms', '10s', report),
-  }
-}
-
-function parseRedisUrl(text: string): URL {
-  if (!/^rediss?:\/\/[^\s\\/]+/i.test(text) || !URL.canParse(text))
-    throw new SyntaxError('must be a redis:// or rediss:// URL such as rediss://redis:6379')
-  const url = new URL(text)
-  if (url.password !== '')
-    throw new SyntaxError('must not have a password in it; write password: { env: NAME } or { file: PATH } beside it')
-  if (url.username !== '') throw new SyntaxError('must not have a user name in it; write username: beside it')
-  if (!/^(\/\d{0,5})?$/.test(url.pathname) || text.includes('?') || text.includes('#'))
-    throw new SyntaxError(
-      'may have nothing but a database number behind the host and port, such as rediss://redis:6379/0',
-    )
-  return url
 }

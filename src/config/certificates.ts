@@ -19,6 +19,20 @@ export function readAuthorities(written: string | undefined, at: string, report:
 /** Looks into both files now, so that a mix-up is told before the start and not by the first client. */
 export function checkTls(written: WrittenTls | undefined, at: string, report: Report): ListenConfig['tls'] {
   if (written?.cert_file === undefined || written.key_file === undefined) return undefined
+  readKeyPair(written, at, report)
+  return {
+    certFile: resolve(namedFile(written.cert_file, below(at, 'cert_file'), report)),
+    keyFile: resolve(namedFile(written.key_file, below(at, 'key_file'), report)),
+  }
+}
+
+/** The text of a certificate's PEM file and of that with its key. */
+export function readKeyPair(
+  written: WrittenTls,
+  at: string,
+  report: Report,
+): { readonly cert: string; readonly key: string } | undefined {
+  if (written.cert_file === undefined || written.key_file === undefined) return undefined
   const [certAt, keyAt] = [below(at, 'cert_file'), below(at, 'key_file')]
   const cert = readNamedFile(written.cert_file, certAt, report, maxPemBytes)
   const key = readNamedFile(written.key_file, keyAt, report, maxPemBytes)
@@ -30,10 +44,7 @@ export function checkTls(written: WrittenTls | undefined, at: string, report: Re
       'is not the key of the certificate in cert_file',
       "the gateway's own certificate stands first in cert_file, those of the authorities behind it",
     )
-  return {
-    certFile: resolve(namedFile(written.cert_file, certAt, report)),
-    keyFile: resolve(namedFile(written.key_file, keyAt, report)),
-  }
+  return cert && key && { cert: cert.bytes.toString('latin1'), key: key.bytes.toString('latin1') }
 }
 
 function readCertificates(

@@ -1,6 +1,6 @@
 import { isEveryAddress, isLoopback } from './addresses.ts'
 import { type Check, settingOf, upstreamChecks } from './checks-upstreams.ts'
-import type { Address, GatewayConfig } from './model.ts'
+import type { Address, GatewayConfig, RedisStoreConfig } from './model.ts'
 import { below, type Report } from './report.ts'
 import type { WrittenConfig } from './written.ts'
 
@@ -144,16 +144,32 @@ function sessionKeys({ session }: GatewayConfig, report: Report): void {
 function redis({ session }: GatewayConfig, report: Report): void {
   const { store } = session
   const at = '/session/store/redis'
-  if (store.kind !== 'redis') return
+  if (store.kind === 'memory') return
   if (store.username !== undefined && store.password === undefined && report.isSound(below(at, 'password')))
     report.error(below(at, 'username'), 'needs a password beside it', 'for example password: { env: REDIS_PASSWORD }')
-  if (!report.isSound(below(at, 'url')) || store.url.protocol !== 'redis:') return
-  if (report.wasWritten(below(at, 'ca_file')))
-    report.error(below(at, 'ca_file'), 'has no effect: the url is redis://, not rediss://')
-  if (!isLoopback(store.url.hostname))
-    report.warning(
-      below(at, 'url'),
-      'is redis://: whoever is on the way can read the password, and then end the session of everybody',
-      'use rediss://, which is Redis with TLS',
-    )
+  if (store.kind === 'redis_sentinel' && store.sentinelUsername !== undefined && store.sentinelPassword === undefined)
+    if (report.isSound(below(at, 'sentinel_password')))
+      report.error(
+        below(at, 'sentinel_username'),
+        'needs a sentinel_password beside it',
+        'for example sentinel_password: { env: SENTINEL_PASSWORD }',
+      )
+  const [setting, hosts] = serversOf(store)
+  if (store.tls !== undefined || !report.isSound(below(at, setting)) || hosts.every(isLoopback)) return
+  report.warning(
+    below(at, setting),
+    'is without TLS: whoever is on the way can read the password, and then end the session of everybody',
+    'write rediss://, which is Redis with TLS',
+  )
+}
+
+function serversOf(store: RedisStoreConfig): [setting: string, hosts: readonly string[]] {
+  switch (store.kind) {
+    case 'redis':
+      return ['url', [store.url.hostname]]
+    case 'redis_sentinel':
+      return ['sentinels', store.sentinels.map(({ host }) => host)]
+    case 'redis_cluster':
+      return ['cluster', store.nodes.map(({ host }) => host)]
+  }
 }

@@ -106,15 +106,47 @@ export interface SessionCookieConfig {
 
 export type StoreConfig = { readonly kind: 'memory'; readonly maxSessions: number } | RedisStoreConfig
 
-export interface RedisStoreConfig {
-  readonly kind: 'redis'
-  readonly url: URL
+export type RedisStoreConfig = RedisServerConfig | RedisSentinelConfig | RedisClusterConfig
+
+interface RedisSettings {
   readonly username: string | undefined
   readonly password: string | undefined
-  /** Certificate authorities (PEM) for `rediss:`. */
-  readonly ca: string | undefined
+  /** Absent: without TLS. */
+  readonly tls: RedisTlsConfig | undefined
   readonly keyPrefix: string
   readonly timeoutMs: number
+}
+
+/** In PEM, all of it. */
+export interface RedisTlsConfig {
+  /** The authorities that are trusted instead of the usual ones. */
+  readonly ca: string | undefined
+  /** How the gateway proves to Redis who it is. */
+  readonly cert: string | undefined
+  readonly key: string | undefined
+}
+
+/** One server. */
+export interface RedisServerConfig extends RedisSettings {
+  readonly kind: 'redis'
+  /** Its path is the number of the database. */
+  readonly url: URL
+}
+
+/** The primary that the Sentinels name, whichever it is at the moment. */
+export interface RedisSentinelConfig extends RedisSettings {
+  readonly kind: 'redis_sentinel'
+  readonly sentinels: readonly Address[]
+  readonly name: string
+  readonly database: number
+  readonly sentinelUsername: string | undefined
+  readonly sentinelPassword: string | undefined
+}
+
+export interface RedisClusterConfig extends RedisSettings {
+  readonly kind: 'redis_cluster'
+  /** Those that are asked for all the others. */
+  readonly nodes: readonly Address[]
 }
 
 export interface UpstreamConfig {

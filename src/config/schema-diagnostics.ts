@@ -6,7 +6,8 @@ import { below, namesOf, type Report } from './report.ts'
 export function subject({ keyword, instancePath, params }: ErrorObject): string {
   if (keyword === 'additionalProperties') return below(instancePath, String(params['additionalProperty']))
   if (keyword === 'propertyNames') return below(instancePath, String(params['propertyName']))
-  if (keyword === 'required') return below(instancePath, String(params['missingProperty']))
+  if (keyword === 'required' || keyword === 'dependencies')
+    return below(instancePath, String(params['missingProperty']))
   // Upstreams stand in the file or in those that it includes; when there are none at all, it is the former that people miss.
   if (keyword === 'anyOf' && instancePath === '') return '/upstreams'
   return instancePath
@@ -14,15 +15,10 @@ export function subject({ keyword, instancePath, params }: ErrorObject): string 
 
 const notYet: Readonly<Record<string, string>> = {
   '/providers': 'several providers are not supported yet; write the one there is below "provider:"',
-  '/session/store/redis/sentinels': 'Redis Sentinel is not supported yet; give the address of one server as "url"',
-  '/session/store/redis/name': 'it is a part of Redis Sentinel, which is not supported yet',
-  '/session/store/redis/cluster': 'Redis Cluster is not supported yet; give the address of one server as "url"',
 }
 
 const insteadOf: Readonly<Record<string, string>> = {
   '/providers': 'provider',
-  '/session/store/redis/sentinels': 'url',
-  '/session/store/redis/cluster': 'url',
 }
 
 /** @returns the setting that was probably meant, which is then not reported as missing */
@@ -78,6 +74,7 @@ export function reportOther(error: ErrorObject, suggested: ReadonlySet<string>, 
     case 'additionalProperties':
       return
     case 'required':
+    case 'dependencies':
       return reportMissing(at, exampleOf(error), suggested, report)
     case 'propertyNames':
       return report.errorAtKey(at, String(error.parentSchema?.['propertyNames'].errorMessage))

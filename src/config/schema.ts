@@ -32,7 +32,8 @@ export function validate(document: object, report: Report): WrittenConfig {
   for (const error of untold.filter(({ keyword }) => keyword === 'additionalProperties'))
     suggested.add(reportUnknown(error, schema, report))
   for (const error of untold) reportOther(error, suggested, report)
-  for (const at of errors.filter(({ keyword }) => keyword !== 'required').map(subject)) remove(document, at)
+  for (const at of errors.filter(({ keyword }) => keyword !== 'required' && keyword !== 'dependencies').map(subject))
+    remove(document, at)
   // A second time for the defaults of what was removed.
   validate(document)
   return document as WrittenConfig

@@ -61,9 +61,17 @@ export interface WrittenSession {
 
 export interface WrittenRedis {
   readonly url?: string
+  readonly sentinels?: WrittenList<string>
+  readonly name?: string
+  readonly database?: number
+  readonly sentinel_username?: string
+  readonly sentinel_password?: WrittenSecret
+  readonly cluster?: WrittenList<string>
   readonly username?: string
   readonly password?: WrittenSecret
   readonly ca_file?: string
+  readonly cert_file?: string
+  readonly key_file?: string
   readonly key_prefix: string
   readonly timeout: string
 }

@@ -154,7 +154,7 @@ test('every setting of a full file arrives', () => {
       url: new URL('rediss://redis.example.com:6379/2'),
       username: 'gatehouse',
       password: 'a redis password of the tests',
-      ca,
+      tls: { ca, cert: undefined, key: undefined },
       keyPrefix: 'orders:',
       timeoutMs: 500,
     },
