@@ -143,9 +143,9 @@ async function untilTrue(holds: () => Promise<boolean>, end: number): Promise<bo
 }
 
 export function createStore(config: StoreConfig, parts: { readonly log: Log; readonly clock: Clock }): SessionStore {
-  return config.kind === 'redis'
-    ? createRedisStore(config, parts)
-    : createMemoryStore({ maxSessions: config.maxSessions, clock: parts.clock })
+  return config.kind === 'memory'
+    ? createMemoryStore({ maxSessions: config.maxSessions, clock: parts.clock })
+    : createRedisStore(config, parts)
 }
 
 /** What fails does not keep the rest from being closed. */

@@ -1,43 +1,61 @@
 import { Redis } from 'ioredis'
-import type { RedisOptions } from 'ioredis'
-import type { RedisStoreConfig } from '../config/model.ts'
+import type { Cluster } from 'ioredis'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { Log } from '../observe/log.ts'
-import { scripts } from './redis-scripts.ts'
+import { disconnectTimeout, retryDelay } from './redis-options.ts'
 import type { ScriptName } from './redis-scripts.ts'
 
 type Argument = string | number | Buffer
 type Command = (...args: (Argument | readonly Argument[])[]) => Promise<unknown>
 
-const connectTimeout = 2_000
-const longestRetryDelay = 2_000
-const disconnectTimeout = 100
+/** The slot in which the processes find each other. */
+export const meetingTag = 'notices'
 
 /** A connection that comes back by itself, for ever, and never queues: while it is down every command is refused at once. */
 export class RedisConnection {
-  readonly redis: Redis
-  readonly #config: RedisStoreConfig
+  readonly redis: Redis | Cluster
+  /** Where it leads, for the log. */
+  readonly address: string
+  readonly timeoutMs: number
   #problem = 'not connected yet'
   #problemIsOld = true
+  #sentinelProblem = ''
+  #attempts = 0
   #closed = false
 
-  constructor(config: RedisStoreConfig, purpose: string) {
-    this.#config = config
-    this.redis = new Redis(redisOptions(config, purpose))
-    this.redis.setMaxListeners(0)
-    this.redis.on('error', (error: unknown) => this.#failed(error))
-    this.redis.on('connecting', () => (this.#problemIsOld = true))
-    this.redis.on('ready', () => {
+  constructor(
+    redis: Redis | Cluster,
+    { address, timeoutMs }: { readonly address: string; readonly timeoutMs: number },
+  ) {
+    this.redis = redis
+    this.address = address
+    this.timeoutMs = timeoutMs
+    redis.setMaxListeners(0)
+    redis.on('error', (error: unknown) => this.failed(error))
+    redis.on('sentinelError', (error: unknown) => (this.#sentinelProblem = reason(error)))
+    redis.on('connecting', () => (this.#problemIsOld = true))
+    redis.on('ready', () => {
       this.#problem = 'the connection was closed'
       this.#problemIsOld = true
+      this.#attempts = 0
     })
     // ioredis gives up when a connection cannot even be tried. We do not.
-    this.redis.on('end', () => this.#startAgain())
+    redis.on('end', () => this.#startAgain())
   }
 
-  /** `host:port`, for the log. */
-  get address(): string {
-    return `${this.#config.url.hostname}:${this.#config.url.port || '6379'}`
+  /** The servers behind it that hold something of their own. */
+  get servers(): readonly Redis[] {
+    return this.redis instanceof Redis ? [this.redis] : []
+  }
+
+  /** Hash tags: one in each of these servers, that of the meeting place first. */
+  get anchors(): readonly string[] {
+    return [meetingTag]
+  }
+
+  /** Whether what a script publishes is certain to reach every process that listens at the meeting place. */
+  get publishesEverywhere(): boolean {
+    return true
   }
 
   /** Whether it was closed by us, for good. */
@@ -70,6 +88,23 @@ export class RedisConnection {
     return new GatewayError('ERR_STORE_UNAVAILABLE', `the session store at ${this.address} is not available: ${why}`)
   }
 
+  /** For what takes several steps: none of them is waited for when the time is up, and none is begun then. */
+  deadline(): <T>(step: Promise<T>) => Promise<T> {
+    const until = performance.now() + this.timeoutMs
+    return async (step) => {
+      let timer: NodeJS.Timeout | undefined
+      const late = new Promise<never>((_, reject) => {
+        const refuse = () => reject(this.unavailable(`no answer within ${this.timeoutMs} ms`))
+        timer = setTimeout(refuse, Math.max(0, until - performance.now()))
+      })
+      try {
+        return await Promise.race([step, late])
+      } finally {
+        clearTimeout(timer)
+      }
+    }
+  }
+
   /** Resolves when the connection is usable, at once when it is. */
   async ready(): Promise<void> {
     if (this.redis.status === 'ready') return
@@ -80,7 +115,7 @@ export class RedisConnection {
         if (this.redis.status === 'ready') resolve()
         else reject(this.unavailable(this.#problem))
       }
-      const timer = setTimeout(settle, this.#config.timeoutMs)
+      const timer = setTimeout(settle, this.timeoutMs)
       this.redis.on('ready', settle)
     })
   }
@@ -102,19 +137,28 @@ export class RedisConnection {
     })
   }
 
-  #failed(error: unknown): void {
+  protected failed(error: unknown): void {
     // The first thing that goes wrong with a connection explains the others.
-    if (this.#problemIsOld) this.#problem = reason(error)
+    if (this.#problemIsOld) this.#problem = this.#explained(error)
     this.#problemIsOld = false
     // A refused SELECT would leave us in database 0, among what belongs to others.
     if (error instanceof Error && error.name === 'ReplyError') this.renew()
   }
 
+  #explained(error: unknown): string {
+    const text = reason(error)
+    if (!text.startsWith('All sentinels are unreachable')) return text
+    return this.#sentinelProblem.endsWith('invalid reply: null')
+      ? 'the Sentinels do not know a primary of this name'
+      : this.#sentinelProblem
+  }
+
   #startAgain(): void {
     if (this.#closed) return
+    this.#attempts += 1
     setTimeout(() => {
       if (!this.#closed) this.redis.connect().catch(() => {})
-    }, longestRetryDelay).unref()
+    }, retryDelay(this.#attempts)).unref()
   }
 }
 
@@ -137,47 +181,15 @@ export function reportAvailability(connection: RedisConnection, log: Log): void 
 }
 
 /** Everything here expires by itself, so any policy but `noeviction` lets Redis forget a logout before its time. */
-async function warnOfEviction(connection: RedisConnection, log: Log): Promise<void> {
-  const memory = await connection.redis.info('memory').catch(() => '')
-  const policy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1]
-  if (policy === undefined || policy === 'noeviction' || /^maxmemory:0\s/m.test(memory)) return
+async function warnOfEviction({ servers, address }: RedisConnection, log: Log): Promise<void> {
+  const memories = await Promise.all(servers.map((server) => server.info('memory').catch(() => '')))
+  const policies = memories
+    .filter((memory) => !/^maxmemory:0\s/m.test(memory))
+    .map((memory) => /^maxmemory_policy:(\S+)/m.exec(memory)?.[1])
+  const policy = policies.find((policy) => policy !== undefined && policy !== 'noeviction')
+  if (policy === undefined) return
   log.warn('Redis may evict sessions and logouts when it is full: set its maxmemory-policy to noeviction', {
-    store: connection.address,
+    store: address,
     maxmemory_policy: policy,
   })
-}
-
-function redisOptions(config: RedisStoreConfig, purpose: string): Omit<RedisOptions, 'replyMapping'> {
-  const { url, timeoutMs } = config
-  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-  const isAddress = host.includes(':') || /^[\d.]+$/.test(host)
-  const tls = { ...(config.ca !== undefined && { ca: config.ca }), ...(!isAddress && { servername: host }) }
-  return {
-    host,
-    port: Number(url.port || 6379),
-    db: Number(url.pathname.slice(1) || 0),
-    ...(config.username !== undefined && { username: config.username }),
-    ...(config.password !== undefined && { password: config.password }),
-    ...(url.protocol === 'rediss:' && { tls }),
-    connectionName: `gatehouse-${purpose}`,
-    disableClientInfo: true,
-    scripts: Object.fromEntries(Object.entries(scripts).map(([name, lua]) => [name, { lua: lua.trim() }])),
-
-    connectTimeout,
-    disconnectTimeout,
-    commandTimeout: timeoutMs,
-    // A server that hangs keeps its connections: without this, what we send to it would pile up here.
-    socketTimeout: timeoutMs,
-    retryStrategy: (times) => Math.min(50 * 2 ** (times - 1), longestRetryDelay) + Math.random() * 50,
-    maxLoadingRetryTime: 500,
-
-    // Nothing waits for a connection, and nothing is sent twice: what was not answered is refused when the connection breaks.
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    autoResendUnfulfilledCommands: false,
-    autoResubscribe: false,
-
-    // After a failover, the old primary is a replica.
-    reconnectOnError: (error) => error.message.includes('READONLY'),
-  }
 }

@@ -2,23 +2,20 @@ import type { SessionKey } from '../core/names.ts'
 import { reason } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
 import type { Log } from '../observe/log.ts'
+import { meetingTag } from './redis-connection.ts'
 import type { RedisConnection } from './redis-connection.ts'
+import type { RedisKeys } from './redis-keys.ts'
+import { RedisLosses } from './redis-losses.ts'
 import type { StoreNotice } from './store.ts'
 
 /** How often the subscription is proven alive, in ms. */
-const pingInterval = 500
+const beatInterval = 500
 
-/** How long a proof counts, from when its ping was sent, in ms: a copy may be this much too old, and not more. */
+/** How long a proof counts, from when its beat was sent, in ms: a copy may be this much too old, and not more. */
 const proofLasts = 1_500
 
 /** How long an ending waits for the other processes to confirm, in ms. A process that cannot, for it hangs, is bound by `proofLasts`. */
 const confirmationTimeout = 250
-
-/** Which endings others confirm: the text of a notice and the name that its confirmations carry. */
-export interface Announcement {
-  readonly id: string
-  readonly text: string
-}
 
 interface Confirmations {
   confirmed: number
@@ -27,34 +24,52 @@ interface Confirmations {
   readonly enough: () => void
 }
 
+/** Our ears at one server, for as long as one connection lasts. */
+interface Subscription {
+  /** A channel that nobody else has. */
+  readonly beats: string
+  /** When the last beat was sent that came back to us; ms on the clock of `performance`. */
+  heardAt: number
+  /** When the last beat was sent at which the server that we write to had us among its listeners. */
+  toldAt: number
+}
+
 /**
- * What the processes tell each other, over one channel and a connection of its own for listening. Redis answers a connection in
- * order, so an answered ping proves that all that was published before the ping was sent has been heard.
+ * What the processes tell each other, over one channel at one server (in a Cluster at the node that holds a certain slot) and a
+ * connection of its own for listening. A beat is published there every half a second and has to come back: what a server sends
+ * down one connection arrives in order, so all that was published before the beat has been heard.
  */
 export class RedisNotices {
   readonly channel: string
   readonly #from = randomToken(12)
   readonly #confirmationPrefix: string
+  readonly #keys: RedisKeys
   readonly #commands: RedisConnection
   readonly #subscriber: RedisConnection
+  readonly #losses: RedisLosses
   readonly #log: Log
   readonly #listeners: ((notice: StoreNotice) => void)[] = []
   readonly #awaited = new Map<string, Confirmations>()
-  #pinging: NodeJS.Timeout | undefined
-  #subscription: object | undefined
+  #beating: NodeJS.Timeout | undefined
+  #subscription: Subscription | undefined
   #subscriptionRefused = false
   #provenAt = -Infinity
+  /** Something could not be told: when it can again, all are told that anything may have happened. */
+  #owesNotice = false
 
-  constructor(commands: RedisConnection, subscriber: RedisConnection, keyPrefix: string, log: Log) {
-    this.channel = `${keyPrefix}notices`
-    this.#confirmationPrefix = `${keyPrefix}ack:`
+  constructor(commands: RedisConnection, subscriber: RedisConnection, keys: RedisKeys, log: Log) {
+    this.channel = keys.channel('notices')
+    this.#confirmationPrefix = keys.channel('ack:')
+    this.#keys = keys
     this.#commands = commands
     this.#subscriber = subscriber
+    this.#losses = new RedisLosses(commands, log)
     this.#log = log
     subscriber.redis.on('ready', () => void this.#subscribe())
     subscriber.redis.on('close', () => this.#lost())
     subscriber.redis.on('message', (channel: string, text: string) => {
       if (channel === this.channel) this.#heard(text)
+      else if (channel === this.#subscription?.beats) this.#heardBeat(this.#subscription, Number(text))
       else this.#confirmed(text)
     })
     // Both have to lead to the same server, and after a failover only a new connection is certain to.
@@ -69,39 +84,55 @@ export class RedisNotices {
     return this.#subscription !== undefined && performance.now() - this.#provenAt <= proofLasts
   }
 
+  /** What a script publishes when it has changed a session. */
   changed(key: SessionKey): string {
     return JSON.stringify({ from: this.#from, kind: 'changed', key })
   }
 
-  ended(keys: readonly SessionKey[]): Announcement {
-    const id = randomToken(9)
-    return { id, text: JSON.stringify({ from: this.#from, kind: 'ended', id, keys }) }
+  /** What a script publishes when it ends sessions. With an `id`, all who hear it confirm that they have dropped them. */
+  ended(keys: readonly SessionKey[], id?: string): string {
+    return JSON.stringify({ from: this.#from, kind: 'ended', id, keys })
+  }
+
+  /** After a script has changed a session: makes sure that the others hear of it, now or later. */
+  async tellChanged(key: SessionKey): Promise<void> {
+    if (!this.#commands.publishesEverywhere) await this.#announce(this.changed(key)).catch(() => {})
   }
 
   /**
-   * Sends an ending, by a script that publishes the announcement and answers how many processes heard it (we are one of them,
-   * while we listen). `confirmed` resolves when all of them have dropped the sessions.
+   * After scripts have ended sessions: tells all who listen (we are one of them, while we do). `confirmed` resolves when all of
+   * them have dropped the sessions. Rejects when they cannot be told.
    */
-  async tell<T>(
-    announcement: Announcement,
-    send: () => Promise<{ readonly told: number; readonly answer: T }>,
-  ): Promise<{ readonly answer: T; readonly confirmed: Promise<void> }> {
+  async tellEnded(keys: readonly SessionKey[]): Promise<{ readonly confirmed: Promise<void> }> {
+    const id = randomToken(9)
     const { promise, resolve } = withResolvers()
     const confirmations: Confirmations = { confirmed: 0, told: Infinity, enough: resolve }
-    this.#awaited.set(announcement.id, confirmations)
+    this.#awaited.set(id, confirmations)
     try {
-      const { told, answer } = await send()
-      confirmations.told = told
-      return { answer, confirmed: this.#wait(announcement.id, confirmations, promise) }
+      confirmations.told = await this.#announce(this.ended(keys, id))
     } catch (error) {
-      this.#awaited.delete(announcement.id)
+      this.#awaited.delete(id)
       throw error
     }
+    return { confirmed: this.#wait(id, confirmations, promise) }
   }
 
   close(): void {
     this.#lost()
     for (const { enough } of this.#awaited.values()) enough()
+  }
+
+  async #announce(text: string): Promise<number> {
+    try {
+      return await this.#publish(this.channel, text)
+    } catch (error) {
+      this.#owesNotice = true
+      throw error
+    }
+  }
+
+  async #publish(channel: string, text: string): Promise<number> {
+    return Number(await this.#commands.run('announce', [this.#keys.epoch(meetingTag)], [channel, text]))
   }
 
   async #wait(id: string, confirmations: Confirmations, enough: Promise<void>): Promise<void> {
@@ -118,20 +149,22 @@ export class RedisNotices {
   }
 
   async #subscribe(): Promise<void> {
-    const subscription = {}
+    const { redis } = this.#subscriber
+    const beats = this.#keys.channel(`beat:${randomToken(12)}`)
+    const subscription: Subscription = { beats, heardAt: -Infinity, toldAt: -Infinity }
     try {
-      await this.#subscriber.redis.subscribe(this.channel, this.#confirmationPrefix + this.#from)
+      await redis.subscribe(this.channel, this.#confirmationPrefix + this.#from, beats)
     } catch (error) {
       // When the connection broke, the next one subscribes. When Redis refused, trying again has to wait for it.
-      if (this.#subscriber.redis.status === 'ready') this.#refused(error)
+      if (redis.status === 'ready') this.#refused(error)
       return
     }
-    if (this.#subscriber.redis.status !== 'ready') return
+    if (redis.status !== 'ready') return
     this.#subscriptionRefused = false
     this.#subscription = subscription
-    clearInterval(this.#pinging)
-    this.#pinging = setInterval(() => void this.#prove(subscription), pingInterval).unref()
-    await this.#prove(subscription)
+    clearInterval(this.#beating)
+    this.#beating = setInterval(() => this.#beat(subscription), beatInterval).unref()
+    this.#beat(subscription)
   }
 
   #refused(error: unknown): void {
@@ -143,23 +176,52 @@ export class RedisNotices {
     this.#subscriptionRefused = true
     setTimeout(() => {
       if (this.#subscription === undefined && this.#subscriber.redis.status === 'ready') void this.#subscribe()
-    }, pingInterval).unref()
+    }, beatInterval).unref()
   }
 
-  async #prove(subscription: object): Promise<void> {
+  #beat(subscription: Subscription): void {
+    // What is not answered makes ioredis give up a connection that is dead and does not know it.
+    this.#subscriber.redis.ping().catch(() => {})
+    // The store answers for itself: when it is away, the missing proof says so.
+    const [meeting, ...others] = this.#commands.anchors as readonly [string, ...string[]]
+    this.#beatAt(meeting, subscription).catch(() => {})
+    for (const anchor of others) this.#beatAt(anchor).catch(() => {})
+    void this.#losses.hasEvicted().then((hasEvicted) => hasEvicted && this.#give({ kind: 'resumed' }))
+  }
+
+  async #beatAt(anchor: string, subscription?: Subscription): Promise<void> {
     const sentAt = performance.now()
-    try {
-      await this.#subscriber.redis.ping()
-    } catch {
-      return
+    const args = [randomToken(12), subscription?.beats ?? '', sentAt]
+    const answer = await this.#commands.run('beat', [this.#keys.epoch(anchor)], args)
+    const [told, epoch] = answer as [number, Buffer]
+    if (this.#losses.isAnother(anchor, epoch.toString())) this.#give({ kind: 'resumed' })
+    if (subscription === undefined || subscription !== this.#subscription) return
+    if (told > 0) this.#prove(subscription, { toldAt: sentAt })
+    else {
+      // Our ears are at another server: this one took its place, or the slot.
+      this.#lost()
+      this.#subscriber.renew()
     }
-    if (this.#subscription !== subscription || performance.now() - sentAt > proofLasts) return
+  }
+
+  #heardBeat(subscription: Subscription, sentAt: number): void {
+    this.#prove(subscription, { heardAt: sentAt })
+    if (!this.#owesNotice || !this.hears()) return
+    this.#owesNotice = false
+    this.#announce(JSON.stringify({ from: this.#from, kind: 'anything' })).catch(() => {})
+  }
+
+  /** A beat counts when the server had us among its listeners and we have heard it. */
+  #prove(subscription: Subscription, seen: Partial<Subscription>): void {
+    Object.assign(subscription, seen)
+    const at = Math.min(subscription.heardAt, subscription.toldAt)
+    if (at <= this.#provenAt || performance.now() - at > proofLasts) return
     if (!this.hears()) this.#give({ kind: 'resumed' })
-    this.#provenAt = Math.max(this.#provenAt, sentAt)
+    this.#provenAt = at
   }
 
   #lost(): void {
-    clearInterval(this.#pinging)
+    clearInterval(this.#beating)
     this.#subscription = undefined
     this.#provenAt = -Infinity
   }
@@ -173,7 +235,7 @@ export class RedisNotices {
     // What a newer version says and we do not understand may be that anything ended.
     const told = this.#give(message?.notice ?? { kind: 'resumed' })
     if (!told || message?.id === undefined) return
-    this.#commands.redis.publish(this.#confirmationPrefix + message.from, message.id).catch(() => {})
+    this.#publish(this.#confirmationPrefix + message.from, message.id).catch(() => {})
   }
 
   #confirmed(id: string): void {

@@ -85,20 +85,16 @@ redis.call('SET', KEYS[2], string.format('%.0f', at), 'PX', ttl)
 return redis.call('ZRANGE', KEYS[1], 0, -1)`
 
 /**
- * Ends sessions of one slot: tells the other processes, deletes the sessions with their leases, leaves a tombstone for each
- * (when they are ended by their sub: one may be between the two steps of its creation), and takes the token's jti (when they
- * are ended by their sid). Answers how many processes were told, and what was ended. KEYS are the index, three for each
- * session, and the jti.
+ * Ends sessions of one slot: tells the other processes, deletes the sessions with their leases, and leaves a tombstone for each
+ * (when they are ended by their sub: one may be between the two steps of its creation). Answers what was ended. They stay in
+ * their index if it has to be known whom to end until all processes have been told. KEYS are the index, and three for each session.
  */
 const endSessions = `
 ${now}${index}
-local channel, notice, tombstone_ttl, jti_ttl = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local jti = jti_ttl > 0 and KEYS[#KEYS]
-if jti and redis.call('EXISTS', jti) == 1 then return false end
+local channel, notice, tombstone_ttl, leave = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
 prune(KEYS[1])
-local told = 0
-if #ARGV > 4 then told = redis.call('PUBLISH', channel, notice) end
-local answer = { told }
+if #ARGV > 4 then redis.call('PUBLISH', channel, notice) end
+local answer = {}
 for n = 5, #ARGV do
   local hash, key = ARGV[n], (n - 5) * 3 + 2
   local found = redis.call('HMGET', KEYS[key], 'sealed', 'sub')
@@ -108,19 +104,42 @@ for n = 5, #ARGV do
     answer[#answer + 1] = found[2]
   end
   redis.call('DEL', KEYS[key], KEYS[key + 1])
-  redis.call('ZREM', KEYS[1], hash)
+  if leave then redis.call('ZREM', KEYS[1], hash) end
   if tombstone_ttl > 0 then redis.call('SET', KEYS[key + 2], '1', 'PX', tombstone_ttl) end
 end
-if jti then redis.call('SET', jti, '1', 'PX', jti_ttl) end
 return answer`
 
-/** After all sessions of a sub have ended: takes them out of its index, and takes the token's jti. 0 when somebody else did. */
+/**
+ * After sessions of an index have ended and all processes have been told: takes them out of the index and, when they were the
+ * last, takes the token's jti. 0 when somebody else took it.
+ */
 const finishEnding = `
 ${now}${index}
 local jti_ttl = tonumber(ARGV[1])
 prune(KEYS[1])
 for n = 2, #ARGV do redis.call('ZREM', KEYS[1], ARGV[n]) end
+if jti_ttl == 0 then return 1 end
 return redis.call('SET', KEYS[2], '1', 'PX', jti_ttl, 'NX') and 1 or 0`
+
+/** Tells the processes that listen at the server which holds the key, and answers how many they are. */
+const announce = `
+return redis.call('PUBLISH', ARGV[1], ARGV[2])`
+
+/**
+ * A sign of life: answers the epoch of the server which holds the key, and how many listen there to a channel to which the time
+ * is sent. PERSIST changes nothing, but is a write: a replica refuses it, as does a primary without the replicas it needs.
+ */
+const beat = `
+local epoch_if_none, channel, time = ARGV[1], ARGV[2], ARGV[3]
+redis.call('PERSIST', KEYS[1])
+local epoch = redis.call('GET', KEYS[1])
+if not epoch then
+  epoch = epoch_if_none
+  redis.call('SET', KEYS[1], epoch)
+end
+local told = 0
+if channel ~= '' then told = redis.call('PUBLISH', channel, time) end
+return { told, epoch }`
 
 /** Prolongs a lease that this owner still holds. */
 const renewLease = `
@@ -140,6 +159,8 @@ export const scripts = {
   beginEnding,
   endSessions,
   finishEnding,
+  announce,
+  beat,
   renewLease,
   releaseLease,
 } as const

@@ -1,12 +1,16 @@
 import type { RedisStoreConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
-import { sha256 } from '../core/random.ts'
 import type { Log } from '../observe/log.ts'
-import { tagOf } from './record.ts'
-import { RedisConnection, reportAvailability } from './redis-connection.ts'
+import { reportAvailability } from './redis-connection.ts'
+import type { RedisConnection } from './redis-connection.ts'
+import { bySlot, hashOf, RedisKeys } from './redis-keys.ts'
 import { RedisNotices } from './redis-notices.ts'
+import { connectToRedis } from './redis-servers.ts'
 import type { EndedSession, LogoutOrder, NewSession, SealedSession, SessionStore, StoreNotice } from './store.ts'
+
+/** How many sessions are ended in one go. */
+const chunkSize = 200
 
 /**
  * Sessions in Redis, shared by all processes. Connects in the background, and does not fail when Redis is away: then each method
@@ -25,29 +29,36 @@ interface Ended extends EndedSession {
   readonly subTag: SubTag
 }
 
+/** How sessions are ended. */
+interface Ending {
+  /** How long the tombstone of each single session stands; 0: there is none. */
+  readonly tombstone_ttl: number
+  /** Whether they leave the index of their sid at once. */
+  readonly leave: boolean
+}
+
 class SessionsInRedis implements SessionStore {
   readonly #commands: RedisConnection
   readonly #subscriber: RedisConnection
   readonly #notices: RedisNotices
   readonly #keys: RedisKeys
   readonly #clock: Clock
-  readonly #timeoutMs: number
 
   constructor(config: RedisStoreConfig, log: Log, clock: Clock) {
-    this.#commands = new RedisConnection(config, 'commands')
-    this.#subscriber = new RedisConnection(config, 'notices')
-    this.#notices = new RedisNotices(this.#commands, this.#subscriber, config.keyPrefix, log)
+    const { commands, subscriber } = connectToRedis(config)
+    this.#commands = commands
+    this.#subscriber = subscriber
     this.#keys = new RedisKeys(config.keyPrefix)
+    this.#notices = new RedisNotices(commands, subscriber, this.#keys, log)
     this.#clock = clock
-    this.#timeoutMs = config.timeoutMs
     reportAvailability(this.#commands, log)
   }
 
   async create(session: NewSession): Promise<'created' | 'ended'> {
     const { key, subTag, sealed, idle_timeout, begun_at } = session
-    const { index, tombstone, session: place, ended } = this.#placesOf(key)
+    const { index, tombstone, session: place, ended } = this.#keys.session(key)
     const remaining = Math.floor(session.absolute_expires_at - this.#clock.now())
-    const intime = this.#deadline()
+    const intime = this.#commands.deadline()
 
     const subKeys = [this.#keys.subIndex(subTag), this.#keys.tombstone(subTag)]
     if ((await intime(this.#commands.run('enterSub', subKeys, [key, remaining, begun_at]))) !== 1) return 'ended'
@@ -60,7 +71,7 @@ class SessionsInRedis implements SessionStore {
   }
 
   async read(key: SessionKey): Promise<SealedSession | undefined> {
-    const { session } = this.#placesOf(key)
+    const { session } = this.#keys.session(key)
     const [sealed, version] = await this.#commands.answer(
       this.#commands.redis.hmgetBuffer(session, 'sealed', 'version'),
     )
@@ -69,52 +80,40 @@ class SessionsInRedis implements SessionStore {
 
   async replace(key: SessionKey, sealed: Uint8Array, version: number): Promise<'replaced' | 'conflict' | 'gone'> {
     const args = [bytes(sealed), version, this.#notices.channel, this.#notices.changed(key)]
-    const outcome = await this.#commands.run('replace', [this.#placesOf(key).session], args)
+    const outcome = await this.#commands.run('replace', [this.#keys.session(key).session], args)
+    if (String(outcome) === 'replaced') await this.#notices.tellChanged(key)
     return String(outcome) as 'replaced' | 'conflict' | 'gone'
   }
 
   async touch(key: SessionKey, idle_timeout: number): Promise<boolean> {
-    return (await this.#commands.run('touch', [this.#placesOf(key).session], [Math.floor(idle_timeout)])) === 1
+    return (await this.#commands.run('touch', [this.#keys.session(key).session], [Math.floor(idle_timeout)])) === 1
   }
 
   async endOne(key: SessionKey): Promise<readonly EndedSession[]> {
-    const { ended, confirmed } = await this.#end(tagOf(key), [key], { tombstone_ttl: 0 })
+    const { ended, confirmed } = await this.#commands.deadline()(this.#end([key], { tombstone_ttl: 0, leave: true }))
     await Promise.all([confirmed, this.#leaveSubs(ended)])
     return ended.map(endedSession)
   }
 
   async endSid(tag: SidTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'> {
-    const intime = this.#deadline()
-    const hashes = await intime(this.#begin(this.#keys.sidIndex(tag), tag, order))
-    if (hashes === 'replayed') return 'replayed'
-
-    const keys = hashes.map((hash) => `${tag}:${hash}` as SessionKey)
     // The sid's own tombstone stands, so the sessions need none.
-    const outcome = await intime(this.#end(tag, keys, { tombstone_ttl: 0, order }))
-    await Promise.all([outcome.confirmed, this.#leaveSubs(outcome.ended)])
-    return outcome.replayed ? 'replayed' : outcome.ended.map(endedSession)
+    const outcome = await this.#carryOut(order, tag, {
+      index: this.#keys.sidIndex(tag),
+      keyOf: (hash) => `${tag}:${hash}` as SessionKey,
+      how: { tombstone_ttl: 0, leave: false },
+    })
+    if (outcome === 'replayed') return outcome
+    await this.#leaveSubs(outcome)
+    return outcome.map(endedSession)
   }
 
   async endSub(tag: SubTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'> {
-    const intime = this.#deadline()
-    const index = this.#keys.subIndex(tag)
-    const keys = (await intime(this.#begin(index, tag, order))) as SessionKey[] | 'replayed'
-    if (keys === 'replayed') return 'replayed'
-
-    const { tombstone_ttl } = order
-    const ending = [...bySlot(keys)].map(([slot, members]) => this.#end(slot, members, { tombstone_ttl }))
-    const outcomes = await intime(Promise.all(ending))
-    // Only now: if we had failed before, the provider's next attempt has to find the token unused.
-    const taking = this.#commands.run(
-      'finishEnding',
-      [index, this.#keys.jti(tag, order)],
-      [atLeast1(order.jti_ttl), ...keys],
-    )
-    const taken = await intime(taking)
-    await Promise.all(outcomes.map(({ confirmed }) => confirmed))
-    const ended = outcomes.flatMap((outcome) => outcome.ended.map(endedSession))
-    // The same token twice at the same moment: each answers for the sessions that it ended.
-    return taken === 1 || ended.length > 0 ? ended : 'replayed'
+    const outcome = await this.#carryOut(order, tag, {
+      index: this.#keys.subIndex(tag),
+      keyOf: (key) => key as SessionKey,
+      how: { tombstone_ttl: atLeast1(order.tombstone_ttl), leave: true },
+    })
+    return outcome === 'replayed' ? outcome : outcome.map(endedSession)
   }
 
   async takeOnce(name: string, ttl: number): Promise<boolean> {
@@ -123,16 +122,16 @@ class SessionsInRedis implements SessionStore {
   }
 
   async acquireLease(key: SessionKey, owner: string, ttl: number): Promise<boolean> {
-    const taking = this.#commands.redis.set(this.#placesOf(key).lease, owner, 'PX', atLeast1(ttl), 'NX')
+    const taking = this.#commands.redis.set(this.#keys.session(key).lease, owner, 'PX', atLeast1(ttl), 'NX')
     return (await this.#commands.answer(taking)) === 'OK'
   }
 
   async renewLease(key: SessionKey, owner: string, ttl: number): Promise<boolean> {
-    return (await this.#commands.run('renewLease', [this.#placesOf(key).lease], [owner, atLeast1(ttl)])) === 1
+    return (await this.#commands.run('renewLease', [this.#keys.session(key).lease], [owner, atLeast1(ttl)])) === 1
   }
 
   async releaseLease(key: SessionKey, owner: string): Promise<void> {
-    await this.#commands.run('releaseLease', [this.#placesOf(key).lease], [owner])
+    await this.#commands.run('releaseLease', [this.#keys.session(key).lease], [owner])
   }
 
   onNotice(listener: (notice: StoreNotice) => void): void {
@@ -145,7 +144,7 @@ class SessionsInRedis implements SessionStore {
 
   /** Waits for a connection that is being made: what is asked at start is whether there is a store, not whether it is there yet. */
   async ping(): Promise<void> {
-    const intime = this.#deadline()
+    const intime = this.#commands.deadline()
     await intime(this.#commands.ready())
     await intime(this.#commands.answer(this.#commands.redis.ping()))
   }
@@ -155,32 +154,61 @@ class SessionsInRedis implements SessionStore {
     await Promise.all([this.#commands.close(), this.#subscriber.close()])
   }
 
-  /** Raises the tombstone of a sid or sub and answers who is in its index. */
-  async #begin(index: string, tag: SidTag | SubTag, order: LogoutOrder): Promise<string[] | 'replayed'> {
-    const keys = [index, this.#keys.tombstone(tag), this.#keys.jti(tag, order)]
-    const members = await this.#commands.run('beginEnding', keys, [Math.floor(order.at), atLeast1(order.tombstone_ttl)])
-    return members === null ? 'replayed' : (members as Buffer[]).map(String)
+  /**
+   * Ends all sessions of an index. They stay in it until all processes have been told, and the token's jti is taken last: if
+   * anything fails before, the provider's next attempt finds the token unused, and who has to be told.
+   */
+  async #carryOut(
+    order: LogoutOrder,
+    tag: SidTag | SubTag,
+    whom: { readonly index: string; readonly keyOf: (member: string) => SessionKey; readonly how: Ending },
+  ): Promise<readonly Ended[] | 'replayed'> {
+    const { index, keyOf, how } = whom
+    const jti = this.#keys.jti(tag, order.jti)
+    const beginning = this.#commands.run(
+      'beginEnding',
+      [index, this.#keys.tombstone(tag), jti],
+      [Math.floor(order.at), atLeast1(order.tombstone_ttl)],
+    )
+    const members = (await beginning) as Buffer[] | null
+    if (members === null) return 'replayed'
+
+    const ended: Ended[] = []
+    const confirmed: Promise<void>[] = []
+    let taken = false
+    for (const chunk of chunksOf(members.map(String))) {
+      // Each chunk has the whole time: a person with thousands of sessions is signed out of them too.
+      const intime = this.#commands.deadline()
+      const outcome = await intime(this.#end(chunk.members.map(keyOf), how))
+      ended.push(...outcome.ended)
+      confirmed.push(outcome.confirmed)
+      const args = [chunk.isLast ? atLeast1(order.jti_ttl) : 0, ...chunk.members]
+      taken = (await intime(this.#commands.run('finishEnding', [index, jti], args))) === 1
+    }
+    await Promise.all(confirmed)
+    // The same token twice at the same moment: each answers for the sessions that it ended.
+    return taken || ended.length > 0 ? ended : 'replayed'
   }
 
-  /** Ends sessions of one slot; with an order its jti is taken in the same step. */
+  /** Ends sessions, slot by slot, and tells all processes. */
   async #end(
-    tag: SidTag,
     keys: readonly SessionKey[],
-    { tombstone_ttl, order }: { readonly tombstone_ttl: number; readonly order?: LogoutOrder },
-  ): Promise<{ readonly ended: readonly Ended[]; readonly replayed: boolean; readonly confirmed: Promise<void> }> {
-    const places = keys
-      .map((key) => this.#placesOf(key))
-      .flatMap(({ session, lease, ended }) => [session, lease, ended])
-    const scriptKeys = [this.#keys.sidIndex(tag), ...places, ...(order ? [this.#keys.jti(tag, order)] : [])]
-    const announcement = this.#notices.ended(keys)
-    const ttls = [tombstone_ttl > 0 ? atLeast1(tombstone_ttl) : 0, order ? atLeast1(order.jti_ttl) : 0]
-    const args = [this.#notices.channel, announcement.text, ...ttls, ...keys.map(hashOf)]
+    how: Ending,
+  ): Promise<{ readonly ended: readonly Ended[]; readonly confirmed: Promise<void> }> {
+    if (keys.length === 0) return { ended: [], confirmed: Promise.resolve() }
+    const ending = [...bySlot(keys)].map(([tag, members]) => this.#endInSlot(tag, members, how))
+    const ended = (await Promise.all(ending)).flat()
+    const { confirmed } = await this.#notices.tellEnded(keys)
+    return { ended, confirmed }
+  }
 
-    const { answer, confirmed } = await this.#notices.tell(announcement, async () => {
-      const answer = (await this.#commands.run('endSessions', scriptKeys, args)) as [number, ...Buffer[]] | null
-      return { answer, told: answer === null ? 0 : answer[0] }
-    })
-    return { ended: answer === null ? [] : endedFrom(tag, answer), replayed: answer === null, confirmed }
+  async #endInSlot(tag: SidTag, keys: readonly SessionKey[], { tombstone_ttl, leave }: Ending): Promise<Ended[]> {
+    const places = keys
+      .map((key) => this.#keys.session(key))
+      .flatMap(({ session, lease, ended }) => [session, lease, ended])
+    const args = [this.#notices.channel, this.#notices.ended(keys), tombstone_ttl, leave ? 1 : 0, ...keys.map(hashOf)]
+    const found = await this.#commands.run('endSessions', [this.#keys.sidIndex(tag), ...places], args)
+    return endedFrom(tag, found as Buffer[])
   }
 
   /** Takes ended sessions out of their subs' indexes: for tidiness only, since an entry of an ended session ends nothing. */
@@ -188,96 +216,18 @@ class SessionsInRedis implements SessionStore {
     const leaving = sessions.map(({ key, subTag }) => this.#commands.redis.zrem(this.#keys.subIndex(subTag), key))
     await Promise.allSettled(leaving)
   }
-
-  #placesOf(key: SessionKey): SessionPlaces {
-    return this.#keys.session(tagOf(key), hashOf(key))
-  }
-
-  /** For a method of several steps: none of them is waited for when the method's time is up, and none is begun then. */
-  #deadline(): <T>(step: Promise<T>) => Promise<T> {
-    const until = performance.now() + this.#timeoutMs
-    return async (step) => {
-      let timer: NodeJS.Timeout | undefined
-      const late = new Promise<never>((_, reject) => {
-        const refuse = () => reject(this.#commands.unavailable(`no answer within ${this.#timeoutMs} ms`))
-        timer = setTimeout(refuse, Math.max(0, until - performance.now()))
-      })
-      try {
-        return await Promise.race([step, late])
-      } finally {
-        clearTimeout(timer)
-      }
-    }
-  }
 }
 
-interface SessionPlaces {
-  readonly session: string
-  readonly lease: string
-  /** The tombstone of this one session. */
-  readonly ended: string
-  /** Those of its sid. */
-  readonly index: string
-  readonly tombstone: string
+function chunksOf<T>(members: readonly T[]): { readonly members: readonly T[]; readonly isLast: boolean }[] {
+  const count = Math.max(1, Math.ceil(members.length / chunkSize))
+  return Array.from({ length: count }, (_, n) => ({
+    members: members.slice(n * chunkSize, (n + 1) * chunkSize),
+    isLast: n === count - 1,
+  }))
 }
 
-/** Where things lie. What stands in braces decides the slot in a Cluster: one for each sid, and one for each sub. */
-class RedisKeys {
-  readonly #prefix: string
-
-  constructor(prefix: string) {
-    this.#prefix = prefix
-  }
-
-  session(tag: SidTag, hash: string): SessionPlaces {
-    const slot = `${this.#prefix}{${tag}}`
-    return {
-      session: `${slot}:s:${hash}`,
-      lease: `${slot}:l:${hash}`,
-      ended: `${slot}:t:${hash}`,
-      index: this.sidIndex(tag),
-      tombstone: this.tombstone(tag),
-    }
-  }
-
-  sidIndex(tag: SidTag): string {
-    return `${this.#prefix}{${tag}}:i`
-  }
-
-  subIndex(tag: SubTag): string {
-    return `${this.#prefix}{${tag}}:u`
-  }
-
-  tombstone(tag: SidTag | SubTag): string {
-    return `${this.#prefix}{${tag}}:t`
-  }
-
-  jti(tag: SidTag | SubTag, order: LogoutOrder): string {
-    return `${this.#prefix}{${tag}}:j:${order.jti}`
-  }
-
-  /** Hashed: a name may be long, or say more than Redis has to know. */
-  once(name: string): string {
-    return `${this.#prefix}o:${sha256(name)}`
-  }
-}
-
-function hashOf(key: SessionKey): string {
-  return key.slice(key.indexOf(':') + 1)
-}
-
-function bySlot(keys: readonly SessionKey[]): Map<SidTag, SessionKey[]> {
-  const slots = new Map<SidTag, SessionKey[]>()
-  for (const key of keys) {
-    const members = slots.get(tagOf(key))
-    if (members) members.push(key)
-    else slots.set(tagOf(key), [key])
-  }
-  return slots
-}
-
-/** After the number of the told come three for each session: its hash, sealed bytes and sub tag. */
-function endedFrom(tag: SidTag, [, ...found]: readonly [number, ...Buffer[]]): Ended[] {
+/** Three for each session: its hash, sealed bytes and sub tag. */
+function endedFrom(tag: SidTag, found: readonly Buffer[]): Ended[] {
   const ended: Ended[] = []
   for (let at = 0; at + 2 < found.length; at += 3) {
     const [hash, sealed, subTag] = found.slice(at, at + 3) as [Buffer, Buffer, Buffer]

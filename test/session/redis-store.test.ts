@@ -5,22 +5,21 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { TestContext } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
 import { Redis } from 'ioredis'
-import type { RedisStoreConfig } from '../../src/config/model.ts'
+import type { RedisServerConfig } from '../../src/config/model.ts'
 import { systemClock } from '../../src/core/clock.ts'
 import type { Clock } from '../../src/core/clock.ts'
 import { randomToken, sha256 } from '../../src/core/random.ts'
 import { Keyring } from '../../src/core/seal.ts'
-import type { Log, LogFields } from '../../src/observe/log.ts'
 import { newSessionId, sessionKey, sidTag, subTag, tagOf } from '../../src/session/record.ts'
-import { createRedisStore } from '../../src/session/redis-store.ts'
-import type { SessionStore, StoreNotice } from '../../src/session/store.ts'
 import { freePort, startRedis } from '../support/redis.ts'
 import type { RedisServer } from '../support/redis.ts'
+import { answers, assertUnavailable, hearing, open, refusedInTime, settings, sizeOf, tick } from './redis-stores.ts'
 import { created, keysOf, newSession, order, storeContract, times, until } from './store-contract.ts'
 
 const iss = 'https://id.example.com/'
-const timeoutMs = 400
+const { timeoutMs } = settings
 
 /** A Redis for all tests that do not disturb it. */
 const shared = await startRedis({ after })
@@ -29,7 +28,7 @@ after(() => admin.disconnect())
 
 storeContract('redis', async (t) => {
   const { store } = await openShared(t, { timeoutMs: 5_000 })
-  return { store, now: systemClock.now, tick, size: () => admin.dbsize() }
+  return { store, now: systemClock.now, tick, size: () => sizeOf(admin) }
 })
 
 test('a notice of an ending or a change reaches the other processes', async (t) => {
@@ -48,12 +47,14 @@ test('a notice of an ending or a change reaches the other processes', async (t) 
   await store.endSid(tagOf(two.key), order(Date.now()))
   await store.endSub(three.subTag, order(Date.now()))
 
-  assert.deepEqual(other.notices, [
+  assert.equal(new Set(other.notices.map((notice) => JSON.stringify(notice))).size, 4)
+  for (const notice of [
     { kind: 'changed', key: one.key },
     { kind: 'ended', keys: [one.key] },
     { kind: 'ended', keys: [two.key] },
     { kind: 'ended', keys: [three.key] },
   ])
+    assert.ok(other.notices.some((heard) => isDeepStrictEqual(heard, notice)))
 })
 
 test('when an ending resolves, every other process has dropped the session', async (t) => {
@@ -312,10 +313,12 @@ test('Redis may die while it serves, and comes back', async (t) => {
     const { key } = await created(store, Date.now())
     assert.notEqual(await store.read(key), undefined)
     await hearing(store)
-    assert.equal(heard.length, round + 1)
+    assert.ok(heard.splice(0).length > 0)
   }
   const [answering, gone] = ['the session store answers', 'the session store cannot be reached']
-  assert.deepEqual(log.messages(), [answering, gone, answering, gone, answering, gone, answering])
+  const lost = 'Redis has lost what it held: sessions are gone, and nobody is signed in from memory'
+  const round = [gone, answering, lost]
+  assert.deepEqual(log.messages(), [answering, ...round, ...round, ...round])
 })
 
 test('a replica that took the place of its primary is left', async (t) => {
@@ -327,10 +330,13 @@ test('a replica that took the place of its primary is left', async (t) => {
   await direct.replicaof('127.0.0.1', primary.port)
 
   await assert.rejects(store.create(newSession(Date.now())), (error: Error) => /READONLY/.test(error.message))
-  await until(tick, () => heard.length >= 2)
+  await until(tick, () => !store.hearsNotices())
+  heard.length = 0
 
   await direct.replicaof('NO', 'ONE')
   await until(tick, () => store.create(newSession(Date.now())).then(Boolean, () => false))
+  await hearing(store)
+  assert.ok(heard.some(({ kind }) => kind === 'resumed'))
 })
 
 test('a busy Redis is an unavailable one', async (t) => {
@@ -426,15 +432,16 @@ test('rediss: is TLS, and trusts the given authority only', async (t) => {
   await startRedis(t, { args: tls })
   const url = new URL(`rediss://localhost:${port}`)
 
-  const trusting = openUrl(t, { url, ca: readFileSync(cert, 'utf8'), timeoutMs: 2_000 })
+  const tlsOf = { ca: undefined, cert: undefined, key: undefined }
+  const trusting = openUrl(t, { url, tls: { ...tlsOf, ca: readFileSync(cert, 'utf8') }, timeoutMs: 2_000 })
   await trusting.store.ping()
   await created(trusting.store, Date.now())
   await hearing(trusting.store)
 
-  const wary = openUrl(t, { url })
+  const wary = openUrl(t, { url, tls: tlsOf })
   await until(tick, () => wary.log.lines.length > 0)
   assert.match(String(wary.log.lines[0]?.fields?.reason), /self-signed|unable to verify/)
-  const broken = openUrl(t, { url, ca: 'no certificate' })
+  const broken = openUrl(t, { url, tls: { ...tlsOf, ca: 'no certificate' } })
   await assert.rejects(broken.store.ping(), { code: 'ERR_STORE_UNAVAILABLE' })
 })
 
@@ -475,55 +482,9 @@ test('a closed store refuses, and keeps no process alive', async (t) => {
   await store.close()
 })
 
-interface Line {
-  readonly level: string
-  readonly message: string
-  readonly fields: LogFields | undefined
-}
-
-interface Recorder extends Log {
-  readonly lines: Line[]
-  messages(): string[]
-  warnings(): string[]
-}
-
-function recorder(): Recorder {
-  const lines: Line[] = []
-  const at = (level: string) => (message: string, fields?: LogFields) => void lines.push({ level, message, fields })
-  return {
-    lines,
-    messages: () => lines.map(({ message }) => message),
-    warnings: () => lines.filter(({ level }) => level === 'warn').map(({ message }) => message),
-    debug: at('debug'),
-    info: at('info'),
-    warn: at('warn'),
-    error: at('error'),
-    announce: at('announce'),
-  }
-}
-
-/** A store that may still be connecting, and what it has said. */
-function openUrl(t: TestContext, given: Partial<RedisStoreConfig>, clock: Clock = systemClock) {
-  const config: RedisStoreConfig = {
-    kind: 'redis',
-    url: new URL(shared.url),
-    username: undefined,
-    password: undefined,
-    ca: undefined,
-    keyPrefix: 'gatehouse:',
-    timeoutMs,
-    ...given,
-  }
-  const log = recorder()
-  const store = createRedisStore(config, { log, clock })
-  const notices: StoreNotice[] = []
-  const heard: { readonly kind: string; readonly hearsNotices: boolean }[] = []
-  store.onNotice((notice) => {
-    notices.push(notice)
-    heard.push({ kind: notice.kind, hearsNotices: store.hearsNotices() })
-  })
-  t.after(() => store.close())
-  return { store, log, config, notices, heard }
+/** A store that may still be connecting, in the shared Redis unless another one is given. */
+function openUrl(t: TestContext, given: Partial<RedisServerConfig> = {}, clock: Clock = systemClock) {
+  return open(t, { ...settings, kind: 'redis', url: new URL(shared.url), ...given }, clock)
 }
 
 async function openAt(t: TestContext, server: RedisServer) {
@@ -533,7 +494,7 @@ async function openAt(t: TestContext, server: RedisServer) {
 }
 
 /** A store in the shared Redis, which is emptied for it. */
-async function openShared(t: TestContext, given: Partial<RedisStoreConfig> = {}, clock?: Clock, empty = true) {
+async function openShared(t: TestContext, given: Partial<RedisServerConfig> = {}, clock?: Clock, empty = true) {
   if (empty) await admin.flushall()
   const opened = openUrl(t, given, clock)
   await opened.store.ping()
@@ -543,54 +504,6 @@ async function openShared(t: TestContext, given: Partial<RedisStoreConfig> = {},
 /** Another process's store, in the same Redis. */
 function openAnother(t: TestContext) {
   return openShared(t, {}, systemClock, false)
-}
-
-async function hearing(...stores: SessionStore[]): Promise<void> {
-  for (const store of stores) await until(tick, () => store.hearsNotices())
-}
-
-function tick(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 5))
-}
-
-async function answers(store: SessionStore): Promise<boolean> {
-  return store.ping().then(
-    () => true,
-    () => false,
-  )
-}
-
-function assertUnavailable(error: unknown): true {
-  assert.equal((error as { code?: unknown }).code, 'ERR_STORE_UNAVAILABLE')
-  return true
-}
-
-/** Every method refuses, says so, and does not take longer than it may. */
-async function refusedInTime(store: SessionStore): Promise<void> {
-  const session = newSession(Date.now())
-  const { key } = session
-  const calls = [
-    () => store.create(session),
-    () => store.read(key),
-    () => store.replace(key, Buffer.from('x'), 1),
-    () => store.touch(key, 1_000),
-    () => store.endOne(key),
-    () => store.endSid(tagOf(key), order(Date.now())),
-    () => store.endSub(session.subTag, order(Date.now())),
-    () => store.takeOnce(randomToken(8), 1_000),
-    () => store.acquireLease(key, 'owner', 1_000),
-    () => store.renewLease(key, 'owner', 1_000),
-    () => store.releaseLease(key, 'owner'),
-    () => store.ping(),
-  ]
-  await Promise.all(
-    calls.map(async (call) => {
-      const begun = performance.now()
-      await assert.rejects(call(), { name: 'GatewayError', code: 'ERR_STORE_UNAVAILABLE' })
-      // Some more than the timeout, for a machine that is busy with other tests.
-      assert.ok(performance.now() - begun < 2 * timeoutMs, `${call} took ${performance.now() - begun} ms`)
-    }),
-  )
 }
 
 async function within(least: number, most: number, value: Promise<number>): Promise<boolean> {

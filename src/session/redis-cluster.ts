@@ -1,0 +1,108 @@
+import { once } from 'node:events'
+import { Cluster, Redis } from 'ioredis'
+import type { RedisClusterConfig } from '../config/model.ts'
+import { meetingTag, RedisConnection } from './redis-connection.ts'
+import { clusterOptions, nodeOptions, retryDelay } from './redis-options.ts'
+import { slotCount, slotOf, tagIn } from './redis-slots.ts'
+
+/** How often at most what went wrong makes us ask who has which slot, in ms. */
+const refreshPause = 250
+
+/** The connections to the nodes of a Cluster. */
+export class ClusterConnection extends RedisConnection {
+  declare readonly redis: Cluster
+  #anchors: readonly string[] = [meetingTag]
+  #refreshedAt = -Infinity
+
+  constructor(config: RedisClusterConfig, address: string) {
+    const cluster = new Cluster([...config.nodes], clusterOptions(config, 'commands'))
+    super(cluster, { address, timeoutMs: config.timeoutMs })
+    cluster.on('node error', (error: unknown) => this.failed(error))
+    cluster.on('refresh', () => (this.#anchors = anchorsOf(cluster)))
+    cluster.on('+node', (node: Redis) => setImmediate(() => connectAhead(node)))
+    cluster.on('-node', () => this.#refresh())
+  }
+
+  override get servers(): readonly Redis[] {
+    return this.redis.nodes('master').filter(({ status }) => status === 'ready')
+  }
+
+  override get anchors(): readonly string[] {
+    return this.#anchors
+  }
+
+  /** A node tells its own listeners at once, and those of the others over a bus that may lose it. */
+  override get publishesEverywhere(): boolean {
+    return false
+  }
+
+  /** The node that answers for a hash tag, as far as we know. */
+  ownerOf(tag: string): { readonly host: string; readonly port: number } | undefined {
+    const address = this.redis.slots[slotOf(tag)]?.[0]
+    if (address === undefined) return undefined
+    const colon = address.lastIndexOf(':')
+    return { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) }
+  }
+
+  override async answer<T>(command: Promise<T>): Promise<T> {
+    try {
+      // Redirections add up, so they have a time limit together.
+      return await this.deadline()(super.answer(command))
+    } catch (error) {
+      this.#refresh()
+      throw error
+    }
+  }
+
+  /** Waits for the connections to the nodes too: while one is being opened, what is sent to it would be refused. */
+  override async ready(): Promise<void> {
+    await super.ready()
+    const opening = this.redis.nodes('master').filter(({ status }) => status !== 'ready')
+    const opened = opening.map((node) => {
+      connectAhead(node)
+      return once(node, 'ready', { signal: AbortSignal.timeout(this.timeoutMs) })
+    })
+    await Promise.allSettled(opened)
+  }
+
+  /** Asks who has which slot. */
+  #refresh(): void {
+    if (this.redis.status !== 'ready' || performance.now() - this.#refreshedAt < refreshPause) return
+    this.#refreshedAt = performance.now()
+    this.redis.refreshSlotsCache()
+  }
+}
+
+/** A connection to the node where the processes meet: at each attempt, to the one that has the slot by then. */
+export function connectToMeeting(config: RedisClusterConfig, commands: ClusterConnection): RedisConnection {
+  const redis = new Redis(nodeOptions(config, 'notices'))
+  const aim = () => void Object.assign(redis.options, commands.ownerOf(meetingTag))
+  // ioredis asks this before each attempt, and then reads the options.
+  redis.options.retryStrategy = (attempt) => {
+    aim()
+    return retryDelay(attempt)
+  }
+  commands.redis.on('ready', () => {
+    if (redis.status !== 'wait') return
+    aim()
+    redis.connect().catch(() => {})
+  })
+  return new RedisConnection(redis, commands)
+}
+
+function connectAhead(node: Redis): void {
+  if (node.status === 'wait' && node.options.readOnly !== true) node.connect().catch(() => {})
+}
+
+/** The meeting place, and a tag in the first slot of each other primary. */
+function anchorsOf({ slots }: Cluster): readonly string[] {
+  const seen = new Set([slots[slotOf(meetingTag)]?.[0]])
+  const anchors = [meetingTag]
+  for (let slot = 0; slot < slotCount; slot++) {
+    const owner = slots[slot]?.[0]
+    if (owner === undefined || seen.has(owner)) continue
+    seen.add(owner)
+    anchors.push(tagIn(slot))
+  }
+  return anchors
+}

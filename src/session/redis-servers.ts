@@ -1,0 +1,36 @@
+import { Redis } from 'ioredis'
+import type { RedisStoreConfig } from '../config/model.ts'
+import { ClusterConnection, connectToMeeting } from './redis-cluster.ts'
+import { RedisConnection } from './redis-connection.ts'
+import { sentinelOptions, serverOptions } from './redis-options.ts'
+
+export interface RedisServers {
+  readonly commands: RedisConnection
+  /** For listening, at the server where the processes meet. */
+  readonly subscriber: RedisConnection
+}
+
+/** Connects in the background to one server, to the primary that Sentinels name, or to a Cluster. */
+export function connectToRedis(config: RedisStoreConfig): RedisServers {
+  const { timeoutMs } = config
+  switch (config.kind) {
+    case 'redis': {
+      const about = { address: `${config.url.hostname}:${config.url.port || '6379'}`, timeoutMs }
+      const connect = (purpose: string) => new RedisConnection(new Redis(serverOptions(config, purpose)), about)
+      return { commands: connect('commands'), subscriber: connect('notices') }
+    }
+    case 'redis_sentinel': {
+      const about = { address: `${config.name} (Sentinels ${listOf(config.sentinels)})`, timeoutMs }
+      const connect = (purpose: string) => new RedisConnection(new Redis(sentinelOptions(config, purpose)), about)
+      return { commands: connect('commands'), subscriber: connect('notices') }
+    }
+    case 'redis_cluster': {
+      const commands = new ClusterConnection(config, `${listOf(config.nodes)} (Cluster)`)
+      return { commands, subscriber: connectToMeeting(config, commands) }
+    }
+  }
+}
+
+function listOf(addresses: readonly { readonly host: string; readonly port: number }[]): string {
+  return addresses.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`).join(', ')
+}

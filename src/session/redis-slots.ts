@@ -1,0 +1,23 @@
+/** How many slots a Redis Cluster has. */
+export const slotCount = 16_384
+
+/** The slot of a key, or of a hash tag alone: Redis Cluster specification, "Key distribution model" and "Hash tags". */
+export function slotOf(key: string): number {
+  const tag = /\{([^}]+)\}/.exec(key)?.[1] ?? key
+  let crc = 0
+  for (const byte of Buffer.from(tag)) {
+    crc ^= byte << 8
+    for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? ((crc << 1) ^ 0x1021) & 0xffff : (crc << 1) & 0xffff
+  }
+  return crc % slotCount
+}
+
+const tags = new Map<number, string>()
+
+/** A hash tag for a slot: the first number that falls into it. */
+export function tagIn(slot: number): string {
+  let tag = tags.get(slot)
+  for (let n = 0; tag === undefined; n++) if (slotOf(String(n)) === slot) tag = String(n)
+  tags.set(slot, tag)
+  return tag
+}

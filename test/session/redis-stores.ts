@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import type { Redis } from 'ioredis'
+import type { RedisStoreConfig } from '../../src/config/model.ts'
+import { systemClock } from '../../src/core/clock.ts'
+import type { Clock } from '../../src/core/clock.ts'
+import { randomToken } from '../../src/core/random.ts'
+import type { Log, LogFields } from '../../src/observe/log.ts'
+import { tagOf } from '../../src/session/record.ts'
+import { createRedisStore } from '../../src/session/redis-store.ts'
+import type { SessionStore, StoreNotice } from '../../src/session/store.ts'
+import { newSession, order, until } from './store-contract.ts'
+
+export interface Line {
+  readonly level: string
+  readonly message: string
+  readonly fields: LogFields | undefined
+}
+
+export interface Recorder extends Log {
+  readonly lines: Line[]
+  messages(): string[]
+  warnings(): string[]
+}
+
+export function recorder(): Recorder {
+  const lines: Line[] = []
+  const at = (level: string) => (message: string, fields?: LogFields) => void lines.push({ level, message, fields })
+  return {
+    lines,
+    messages: () => lines.map(({ message }) => message),
+    warnings: () => lines.filter(({ level }) => level === 'warn').map(({ message }) => message),
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    announce: at('announce'),
+  }
+}
+
+/** What all configurations of these tests share. */
+export const settings = {
+  username: undefined,
+  password: undefined,
+  tls: undefined,
+  keyPrefix: 'gatehouse:',
+  timeoutMs: 400,
+}
+
+/** A store that may still be connecting, and what it has said. */
+export function open<Config extends RedisStoreConfig>(t: TestContext, config: Config, clock: Clock = systemClock) {
+  const log = recorder()
+  const store = createRedisStore(config, { log, clock })
+  const notices: StoreNotice[] = []
+  const heard: { readonly kind: string; readonly hearsNotices: boolean }[] = []
+  store.onNotice((notice) => {
+    notices.push(notice)
+    heard.push({ kind: notice.kind, hearsNotices: store.hearsNotices() })
+  })
+  t.after(() => store.close())
+  return { store, log, config, notices, heard }
+}
+
+export async function hearing(...stores: SessionStore[]): Promise<void> {
+  for (const store of stores) await until(tick, () => store.hearsNotices())
+}
+
+/** How many entries a Redis holds, apart from its epoch, which never expires. */
+export async function sizeOf(redis: Redis): Promise<number> {
+  const keys = await redis.keys('*')
+  return keys.filter((key) => !key.endsWith(':epoch')).length
+}
+
+export function tick(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+export async function answers(store: SessionStore): Promise<boolean> {
+  return store.ping().then(
+    () => true,
+    () => false,
+  )
+}
+
+export function assertUnavailable(error: unknown): true {
+  assert.equal((error as { code?: unknown }).code, 'ERR_STORE_UNAVAILABLE')
+  return true
+}
+
+/** Every method refuses, says so, and does not take longer than it may. */
+export async function refusedInTime(store: SessionStore, timeoutMs = settings.timeoutMs): Promise<void> {
+  const session = newSession(Date.now())
+  const { key } = session
+  const calls = [
+    () => store.create(session),
+    () => store.read(key),
+    () => store.replace(key, Buffer.from('x'), 1),
+    () => store.touch(key, 1_000),
+    () => store.endOne(key),
+    () => store.endSid(tagOf(key), order(Date.now())),
+    () => store.endSub(session.subTag, order(Date.now())),
+    () => store.takeOnce(randomToken(8), 1_000),
+    () => store.acquireLease(key, 'owner', 1_000),
+    () => store.renewLease(key, 'owner', 1_000),
+    () => store.releaseLease(key, 'owner'),
+    () => store.ping(),
+  ]
+  await Promise.all(
+    calls.map(async (call) => {
+      const begun = performance.now()
+      await assert.rejects(call(), { name: 'GatewayError', code: 'ERR_STORE_UNAVAILABLE' })
+      // Some more than the timeout, for a machine that is busy with other tests.
+      assert.ok(performance.now() - begun < 2 * timeoutMs, `${call} took ${performance.now() - begun} ms`)
+    }),
+  )
+}
