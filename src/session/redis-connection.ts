@@ -148,9 +148,12 @@ export class RedisConnection {
   #explained(error: unknown): string {
     const text = reason(error)
     if (!text.startsWith('All sentinels are unreachable')) return text
-    return this.#sentinelProblem.endsWith('invalid reply: null')
-      ? 'the Sentinels do not know a primary of this name'
-      : this.#sentinelProblem
+    const problem = this.#sentinelProblem
+    if (problem.endsWith('invalid reply: null')) return 'the Sentinels do not know a primary of this name'
+    // ioredis knows more, and keeps it.
+    return problem.endsWith('Connection is closed.')
+      ? `${problem} It is away, or the TLS settings do not fit.`
+      : problem
   }
 
   #startAgain(): void {

@@ -1,5 +1,6 @@
 import type { ClusterOptions, RedisOptions } from 'ioredis'
 import type {
+  Address,
   RedisClusterConfig,
   RedisSentinelConfig,
   RedisServerConfig,
@@ -50,11 +51,21 @@ export function sentinelOptions(config: RedisSentinelConfig, purpose: string): O
     sentinelCommandTimeout: config.timeoutMs,
     // What the Sentinels say of each other is not asked for: those that are to be believed are configured.
     updateSentinels: false,
-    // Told of a failover by a Sentinel, we need not wait until the old primary is noticed to be none.
-    failoverDetector: purpose === 'commands',
-    sentinelReconnectStrategy: retryDelay,
     // When no Sentinel knows, the connection ends, and is started again by us.
     sentinelRetryStrategy: () => null,
+    retryStrategy: retryDelay,
+  }
+}
+
+/** For a connection to a Sentinel, to be told of a failover. */
+export function watchOptions(config: RedisSentinelConfig, { host, port }: Address): Options {
+  const { sentinelUsername: username, sentinelPassword: password, timeoutMs } = config
+  return {
+    ...connectionOptions({ username, password, timeoutMs }, 'failovers'),
+    host,
+    port,
+    ...(config.tls && { tls: tlsOptions(config.tls) }),
+    enableReadyCheck: false,
     retryStrategy: retryDelay,
   }
 }

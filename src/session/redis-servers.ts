@@ -3,6 +3,7 @@ import type { RedisStoreConfig } from '../config/model.ts'
 import { ClusterConnection, connectToMeeting } from './redis-cluster.ts'
 import { RedisConnection } from './redis-connection.ts'
 import { sentinelOptions, serverOptions } from './redis-options.ts'
+import { SentinelConnection } from './redis-sentinel.ts'
 
 export interface RedisServers {
   readonly commands: RedisConnection
@@ -20,9 +21,8 @@ export function connectToRedis(config: RedisStoreConfig): RedisServers {
       return { commands: connect('commands'), subscriber: connect('notices') }
     }
     case 'redis_sentinel': {
-      const about = { address: `${config.name} (Sentinels ${listOf(config.sentinels)})`, timeoutMs }
-      const connect = (purpose: string) => new RedisConnection(new Redis(sentinelOptions(config, purpose)), about)
-      return { commands: connect('commands'), subscriber: connect('notices') }
+      const commands = new SentinelConnection(config, `${config.name} (Sentinels ${listOf(config.sentinels)})`)
+      return { commands, subscriber: new RedisConnection(new Redis(sentinelOptions(config, 'notices')), commands) }
     }
     case 'redis_cluster': {
       const commands = new ClusterConnection(config, `${listOf(config.nodes)} (Cluster)`)

@@ -1,14 +1,15 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { connect as connectTls } from 'node:tls'
 
 /** A test context, or anything else that knows when it is over: `{ after }` of node:test stands for a whole file. */
-interface Scope {
+export interface Scope {
   after(over: () => unknown): void
 }
 
@@ -18,6 +19,19 @@ export interface RedisOptions {
   readonly args?: readonly string[]
   /** Tried in place of a free one. */
   readonly port?: number
+  /** Then nobody is let in without TLS and a certificate. */
+  readonly tls?: RedisTls
+  /** Lines of configuration: it is a Sentinel. */
+  readonly sentinel?: readonly string[]
+  /** Files that are there when it starts, by name. */
+  readonly files?: Readonly<Record<string, string>>
+}
+
+/** What a Redis shows to those who connect, and whom it trusts: files in PEM. */
+export interface RedisTls {
+  readonly ca: string
+  readonly cert: string
+  readonly key: string
 }
 
 export interface RedisServer {
@@ -39,6 +53,7 @@ process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')))
 export async function startRedis(scope: Scope, options: RedisOptions = {}): Promise<RedisServer> {
   const dir = mkdtempSync(join(tmpdir(), 'gatehouse-redis-'))
   const port = options.port ?? (await freePort())
+  for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(dir, name), text)
   let child = await launch(port, dir, options)
   const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return
@@ -51,7 +66,7 @@ export async function startRedis(scope: Scope, options: RedisOptions = {}): Prom
     rmSync(dir, { recursive: true, force: true })
   })
   return {
-    url: `redis://127.0.0.1:${port}`,
+    url: `${options.tls ? 'rediss' : 'redis'}://127.0.0.1:${port}`,
     port,
     kill,
     freeze: () => void child.kill('SIGSTOP'),
@@ -73,32 +88,51 @@ export async function freePort(): Promise<number> {
   return port
 }
 
+function argumentsOf(port: number, dir: string, { password, tls, sentinel, args = [] }: RedisOptions): string[] {
+  const place = [...portOf(port, tls), '--bind', '127.0.0.1', '--dir', dir]
+  // A Sentinel writes what it learns into the file, and begins anew each time it is started here.
+  if (sentinel !== undefined) {
+    const file = join(dir, 'sentinel.conf')
+    writeFileSync(file, `${sentinel.join('\n')}\n`)
+    return [file, '--sentinel', ...place, ...args]
+  }
+  const secret = password === undefined ? [] : ['--requirepass', password]
+  return [...place, '--save', '', '--appendonly', 'no', ...secret, ...args]
+}
+
+function portOf(port: number, tls: RedisTls | undefined): readonly string[] {
+  if (tls === undefined) return ['--port', String(port)]
+  const files = ['--tls-cert-file', tls.cert, '--tls-key-file', tls.key, '--tls-ca-cert-file', tls.ca]
+  return ['--port', '0', '--tls-port', String(port), ...files, '--tls-replication', 'yes', '--tls-cluster', 'yes']
+}
+
 async function launch(port: number, dir: string, options: RedisOptions): Promise<ChildProcess> {
-  const password = options.password === undefined ? [] : ['--requirepass', options.password]
-  const fixed = ['--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--appendonly', 'no']
-  const child = spawn('redis-server', [...fixed, ...password, ...(options.args ?? [])], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+  const child = spawn('redis-server', argumentsOf(port, dir, options), { stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
   child.stdout.on('data', (chunk) => (output += chunk))
   child.stderr.on('data', (chunk) => (output += chunk))
   running.add(child)
   child.once('exit', () => running.delete(child))
   const startedAt = Date.now()
-  while (!(await answers(port))) {
+  while (!(await answers(port, options.tls))) {
     if (child.exitCode !== null) throw new Error(`redis-server did not start: ${output}`)
     if (Date.now() - startedAt > 10_000) throw new Error(`redis-server did not answer within 10 s: ${output}`)
   }
   return child
 }
 
+/** How to connect to a server with TLS, for `node:tls` and ioredis. */
+export function tlsOf({ ca, cert, key }: RedisTls) {
+  return { ca: readFileSync(ca), cert: readFileSync(cert), key: readFileSync(key) }
+}
+
 /** Whether a server on this port answers, be it with a refusal. */
-async function answers(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1')
+async function answers(port: number, tls: RedisTls | undefined): Promise<boolean> {
+  const socket = tls ? connectTls({ port, host: '127.0.0.1', ...tlsOf(tls) }) : connect(port, '127.0.0.1')
   try {
     socket.write('PING\r\n')
     const [answer] = (await once(socket, 'data', { signal: AbortSignal.timeout(1_000) })) as [Buffer]
-    return /^[+-](PONG|NOAUTH)/.test(answer.toString())
+    return /^[+-](PONG|NOAUTH|DENIED|MASTERDOWN)/.test(answer.toString())
   } catch {
     // Not yet: give the server's process its turn before the next attempt.
     await new Promise((resolve) => setTimeout(resolve, 5))

@@ -1,0 +1,35 @@
+import { Redis } from 'ioredis'
+import type { RedisSentinelConfig } from '../config/model.ts'
+import { RedisConnection } from './redis-connection.ts'
+import { sentinelOptions, watchOptions } from './redis-options.ts'
+
+/** How often a Sentinel is asked for a sign of life, in ms: a connection may be dead and not know it. */
+const pingInterval = 5_000
+
+/** A connection to the primary that the Sentinels name: left as soon as one of them says that another took its place. */
+export class SentinelConnection extends RedisConnection {
+  readonly #watches: readonly Redis[]
+  readonly #pinging: NodeJS.Timeout
+
+  constructor(config: RedisSentinelConfig, address: string) {
+    super(new Redis(sentinelOptions(config, 'commands')), { address, timeoutMs: config.timeoutMs })
+    // ioredis could do it, and would write of each Sentinel that is away to standard error, again and again.
+    this.#watches = config.sentinels.map((sentinel) => {
+      const watch = new Redis(watchOptions(config, sentinel))
+      watch.on('error', () => {})
+      watch.on('ready', () => watch.subscribe('+switch-master').catch(() => {}))
+      watch.on('message', (_channel: string, text: string) => {
+        if (text.split(' ')[0] === config.name) this.renew()
+      })
+      return watch
+    })
+    this.#pinging = setInterval(() => this.#watches.forEach((watch) => void watch.ping().catch(() => {})), pingInterval)
+    this.#pinging.unref()
+  }
+
+  override async close(): Promise<void> {
+    clearInterval(this.#pinging)
+    for (const watch of this.#watches) watch.disconnect()
+    await super.close()
+  }
+}

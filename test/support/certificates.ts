@@ -1,0 +1,34 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { RedisTls, Scope } from './redis.ts'
+
+export interface Certificates {
+  /** Of one authority: a server's certificate for 127.0.0.1 and localhost, and its files. */
+  readonly server: RedisTls
+  /** A client's certificate of the same authority, and the authority itself; in PEM. */
+  readonly client: RedisTls
+}
+
+/** An authority of one's own, and what it vouches for. */
+export function issueCertificates(scope: Scope): Certificates {
+  const dir = mkdtempSync(join(tmpdir(), 'gatehouse-certificates-'))
+  scope.after(() => rmSync(dir, { recursive: true, force: true }))
+  const at = (name: string) => join(dir, name)
+  const openssl = (...args: string[]) => execFileSync('openssl', args, { stdio: 'ignore' })
+  const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+  openssl('req', '-x509', ...newKey, '-days', '2', '-subj', '/CN=ca', '-keyout', at('ca.key'), '-out', at('ca.crt'))
+  const issue = (name: string, alternatives: string): RedisTls => {
+    const [key, request, cert] = [at(`${name}.key`), at(`${name}.csr`), at(`${name}.crt`)]
+    openssl('req', ...newKey, '-subj', `/CN=${name}`, '-keyout', key, '-out', request)
+    writeFileSync(at(`${name}.ext`), `subjectAltName=${alternatives}\n`)
+    const authority = ['-CA', at('ca.crt'), '-CAkey', at('ca.key'), '-CAcreateserial', '-days', '2']
+    openssl('x509', '-req', '-in', request, ...authority, '-extfile', at(`${name}.ext`), '-out', cert)
+    return { ca: at('ca.crt'), cert, key }
+  }
+  const server = issue('server', 'DNS:localhost,IP:127.0.0.1')
+  const client = issue('client', 'DNS:gatehouse')
+  const textOf = (file: string) => readFileSync(file, 'utf8')
+  return { server, client: { ca: textOf(client.ca), cert: textOf(client.cert), key: textOf(client.key) } }
+}

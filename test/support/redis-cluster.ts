@@ -1,0 +1,80 @@
+import { Redis } from 'ioredis'
+import { freePort, startRedis, tlsOf, type RedisServer, type RedisTls, type Scope } from './redis.ts'
+import { until } from './until.ts'
+
+export interface ClusterSetup {
+  readonly primaries: readonly RedisServer[]
+  /** The replica of the primary of the same number, as far as there is one. */
+  readonly replicas: readonly RedisServer[]
+  /** An address for `session.store.redis.cluster`. */
+  readonly nodes: readonly { readonly host: string; readonly port: number }[]
+  /** The primary that has a slot at the start. */
+  primaryOf(slot: number): RedisServer
+}
+
+export interface ClusterOptions {
+  /** How many of the three primaries have a replica. */
+  readonly replicas?: number
+  readonly tls?: RedisTls
+  readonly args?: readonly string[]
+}
+
+const ranges = [
+  [0, 5_460],
+  [5_461, 10_922],
+  [10_923, 16_383],
+] as const
+
+/** Three primaries and some replicas that know each other from the start, so that nobody has to be introduced. */
+export async function startCluster(scope: Scope, options: ClusterOptions = {}): Promise<ClusterSetup> {
+  const { replicas = 0, tls, args = [] } = options
+  const members = await Promise.all(
+    Array.from({ length: 3 + replicas }, async (_, n) => ({
+      n,
+      id: String(n).repeat(40),
+      port: await freePort(),
+      bus: await freePort(),
+    })),
+  )
+  const linesFor = (own: number) =>
+    members.map(({ n, id, port, bus }) => {
+      const [from, to] = ranges[n] ?? []
+      const role =
+        n < 3
+          ? `master - 0 0 ${n + 1} connected ${from}-${to}`
+          : `slave ${String(n - 3).repeat(40)} 0 0 ${n - 2} connected`
+      return `${id} 127.0.0.1:${port}@${bus} ${own === n ? 'myself,' : ''}${role}`
+    })
+  const servers = await Promise.all(
+    members.map(({ n, port, bus }) =>
+      startRedis(scope, {
+        port,
+        ...(tls && { tls }),
+        files: { 'nodes.conf': `${linesFor(n).join('\n')}\nvars currentEpoch 3 lastVoteEpoch 0\n` },
+        args: [
+          ...['--cluster-enabled', 'yes', '--cluster-port', String(bus), '--cluster-node-timeout', '1000'],
+          ...['--cluster-replica-validity-factor', '0', '--repl-diskless-sync-delay', '0', ...args],
+        ],
+      }),
+    ),
+  )
+  for (const { port } of servers) {
+    const redis = new Redis(port, '127.0.0.1', { enableReadyCheck: false, ...(tls && { tls: tlsOf(tls) }) })
+    await until(
+      'the node is at work',
+      async () => {
+        const [cluster, replication] = [await redis.cluster('INFO'), await redis.info('replication')]
+        return /cluster_state:ok/.test(String(cluster)) && !/master_link_status:down/.test(replication)
+      },
+      15_000,
+    )
+    redis.disconnect()
+  }
+  const [primaries, others] = [servers.slice(0, 3), servers.slice(3)]
+  return {
+    primaries,
+    replicas: others,
+    nodes: primaries.map(({ port }) => ({ host: '127.0.0.1', port })),
+    primaryOf: (slot) => primaries[ranges.findIndex(([from, to]) => slot >= from && slot <= to)] as RedisServer,
+  }
+}

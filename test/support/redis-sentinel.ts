@@ -1,0 +1,64 @@
+import { Redis } from 'ioredis'
+import { freePort, startRedis, tlsOf, type RedisServer, type RedisTls, type Scope } from './redis.ts'
+import { until } from './until.ts'
+
+export interface SentinelSetup {
+  readonly sentinel: RedisServer
+  /** What the Sentinel calls the primary. */
+  readonly name: string
+  /** The first is the primary at the start. */
+  readonly servers: readonly [RedisServer, RedisServer]
+}
+
+export interface SentinelOptions {
+  readonly password?: string
+  readonly sentinelPassword?: string
+  readonly tls?: RedisTls
+}
+
+/** A primary, its replica, and a Sentinel that lets the one take the place of the other. */
+export async function startSentinel(scope: Scope, options: SentinelOptions = {}): Promise<SentinelSetup> {
+  const { password, sentinelPassword, tls } = options
+  const common = ['--repl-diskless-sync-delay', '0', ...(password === undefined ? [] : ['--masterauth', password])]
+  const secured = { ...(tls && { tls }), ...(password !== undefined && { password }) }
+  const primary = await startRedis(scope, { ...secured, args: common })
+  const replicaof = ['--replicaof', '127.0.0.1', String(primary.port)]
+  const replica = await startRedis(scope, { ...secured, args: [...common, ...replicaof] })
+  const following = client({ ...options, port: replica.port })
+  await until('the replica follows', async () => /master_link_status:up/.test(await following.info('replication')))
+  following.disconnect()
+
+  const name = 'main'
+  const port = await freePort()
+  const config = [
+    `sentinel monitor ${name} 127.0.0.1 ${primary.port} 1`,
+    `sentinel down-after-milliseconds ${name} 300`,
+    `sentinel failover-timeout ${name} 3000`,
+    ...(password === undefined ? [] : [`sentinel auth-pass ${name} ${password}`]),
+    ...(sentinelPassword === undefined ? [] : [`requirepass ${sentinelPassword}`]),
+  ]
+  const sentinel = await startRedis(scope, { port, sentinel: config, ...(tls && { tls }) })
+  const asking = client({ ...(tls && { tls }), password: sentinelPassword, port })
+  await until('the Sentinel knows the replica', async () => {
+    const replicas = (await asking.call('SENTINEL', 'REPLICAS', name)) as unknown[]
+    return replicas.length === 1
+  })
+  asking.disconnect()
+  return { sentinel, name, servers: [primary, replica] }
+}
+
+function client({
+  port,
+  password,
+  tls,
+}: {
+  readonly port: number
+  readonly password?: string | undefined
+  readonly tls?: RedisTls
+}) {
+  return new Redis(port, '127.0.0.1', {
+    enableReadyCheck: false,
+    ...(password !== undefined && { password }),
+    ...(tls && { tls: tlsOf(tls) }),
+  })
+}
