@@ -8,6 +8,8 @@ import { slotCount, slotOf, tagIn } from './redis-slots.ts'
 /** How often at most what went wrong makes us ask who has which slot, in ms. */
 const refreshPause = 250
 
+const consequences = new Set(['Connection is closed.', 'Failed to refresh slots cache.'])
+
 /** The connections to the nodes of a Cluster. */
 export class ClusterConnection extends RedisConnection {
   declare readonly redis: Cluster
@@ -19,7 +21,11 @@ export class ClusterConnection extends RedisConnection {
     super(cluster, { address, timeoutMs: config.timeoutMs })
     cluster.on('node error', (error: unknown) => this.failed(error))
     cluster.on('refresh', () => (this.#anchors = anchorsOf(cluster)))
-    cluster.on('+node', (node: Redis) => setImmediate(() => connectAhead(node)))
+    cluster.on('+node', (node: Redis) => {
+      // To a node that we were redirected to, the first command makes a connection, and waits for it.
+      if (cluster.status === 'ready') setImmediate(() => connectAhead(node))
+      else connectAhead(node)
+    })
     cluster.on('-node', () => this.#refresh())
   }
 
@@ -63,6 +69,15 @@ export class ClusterConnection extends RedisConnection {
       return once(node, 'ready', { signal: AbortSignal.timeout(this.timeoutMs) })
     })
     await Promise.allSettled(opened)
+  }
+
+  /** Each node comes back by itself. */
+  override renew(): void {}
+
+  protected override failed(error: unknown): void {
+    // Why, the connection to the node has said.
+    if (error instanceof Error && consequences.has(error.message)) return
+    super.failed(error)
   }
 
   /** Asks who has which slot. */

@@ -127,13 +127,17 @@ export class RedisConnection {
   }
 
   async close(): Promise<void> {
+    if (this.#closed) return
     this.#closed = true
     const { status } = this.redis
     this.redis.disconnect()
     if (status === 'end' || status === 'reconnecting') return
     await new Promise<void>((resolve) => {
-      this.redis.once('end', resolve)
-      setTimeout(resolve, 2 * disconnectTimeout).unref()
+      const late = setTimeout(resolve, 2 * disconnectTimeout)
+      this.redis.once('end', () => {
+        clearTimeout(late)
+        resolve()
+      })
     })
   }
 

@@ -85,6 +85,8 @@ export function clusterOptions(
     clusterRetryStrategy: retryDelay,
     slotsRefreshTimeout: config.timeoutMs,
     slotsRefreshInterval: 5_000,
+    // Asked of any node, one that is away among them, it would keep us from all the others.
+    enableReadyCheck: false,
     // A name is kept, as its certificate is in that name.
     dnsLookup: (hostname, callback) => callback(null, hostname),
 
