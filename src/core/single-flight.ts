@@ -2,6 +2,16 @@
 export class SingleFlight<K, V> {
   readonly #underWay = new Map<K, Promise<V>>()
 
+  /** How many keys are worked on. */
+  get size(): number {
+    return this.#underWay.size
+  }
+
+  /** Resolves when what is under way now is over, well or not. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#underWay.values())
+  }
+
   run(key: K, work: () => Promise<V>): Promise<V> {
     const running = this.#underWay.get(key)
     if (running) return running

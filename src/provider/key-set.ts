@@ -62,34 +62,34 @@ export class KeySet {
     }
   }
 
-  /** Keys that were fetched after `seen`, or `undefined`. */
+  /**
+   * Keys that were fetched after `seen`, or `undefined`: the ones that are here are new enough to say that a token has none.
+   * @throws {GatewayError} when the provider does not give its keys: nothing can be said about the token then
+   */
   async #renewed(seen: LookUp): Promise<LookUp | undefined> {
     if (this.#lookUp !== seen) return this.#lookUp
     // To wait for a fetch that is under way costs nothing: after a rotation many tokens come at once.
-    if (!this.#isFetching && !this.#mayForce()) return undefined
-    return this.#fetch().catch((cause: unknown) => {
-      this.#parts.log.warn('provider.jwks_unavailable', { reason: reason(cause) })
+    if (!this.#isFetching && !this.#mayForce()) {
+      if (this.#failure !== undefined) throw this.#failure.error
       return undefined
-    })
+    }
+    return this.#fetch()
+  }
+
+  /** Resolves when there are keys to verify with. @throws {GatewayError} when the provider does not give them */
+  async ready(): Promise<void> {
+    if (this.#lookUp === undefined) await this.#first()
   }
 
   /** The first keys; a provider that has just failed to give them is not asked by every token again. */
   async #first(): Promise<LookUp> {
     if (this.#failure !== undefined && isWithin(retryAfterMs, this.#failure.at, this.#parts.clock.now()))
       throw this.#failure.error
-    try {
-      return await this.#fetch()
-    } catch (error) {
-      this.#failure = { error, at: this.#parts.clock.now() }
-      throw error
-    }
+    return this.#fetch()
   }
 
   #renewInBackground(): void {
-    if (!this.#mayForce()) return
-    this.#fetch().catch((cause: unknown) =>
-      this.#parts.log.warn('provider.jwks_unavailable', { reason: reason(cause) }),
-    )
+    if (this.#mayForce()) this.#fetch().catch(() => {})
   }
 
   /** A token bucket: `forcedAtOnce` at once, then one in `forcedEveryMs`. */
@@ -113,16 +113,22 @@ export class KeySet {
   }
 
   async #askProvider(): Promise<LookUp> {
-    const uri = await this.#parts.jwksUri()
-    const answer = await this.#parts.outbound.fetch(uri, {
-      headers: { accept: 'application/jwk-set+json, application/json' },
-    })
-    if (answer.status !== 200)
-      throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} answered with status ${answer.status}`)
-    const lookUp = createLocalJWKSet(await readKeys(answer, uri))
-    this.#lookUp = lookUp
+    try {
+      const uri = await this.#parts.jwksUri()
+      const answer = await this.#parts.outbound.fetch(uri, {
+        headers: { accept: 'application/jwk-set+json, application/json' },
+      })
+      if (answer.status !== 200)
+        throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} answered with status ${answer.status}`)
+      this.#lookUp = createLocalJWKSet(await readKeys(answer, uri))
+    } catch (error) {
+      this.#failure = { error, at: this.#parts.clock.now() }
+      this.#parts.log.warn('provider.jwks_unavailable', { reason: reason(error) })
+      throw error
+    }
+    this.#failure = undefined
     this.#fetchedAt = this.#parts.clock.now()
-    return lookUp
+    return this.#lookUp
   }
 }
 

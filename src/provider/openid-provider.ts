@@ -113,9 +113,13 @@ export class OpenidProvider {
     return { tokens: tokenSet(answer, id_token, undefined, began), idToken }
   }
 
-  /** Refreshes; a rotated refresh token takes the place of the old one, and a new ID Token must be of the same person. */
+  /**
+   * Refreshes; a rotated refresh token takes the place of the old one, and a new ID Token must be of the same person. What the
+   * answer is verified with is had before anything is asked: a spent refresh token cannot be had again.
+   */
   async refresh(tokens: TokenSet & { readonly refresh_token: string }, sub: string): Promise<Refreshed> {
     const found = await this.#discovery.provider()
+    await this.#keys.ready()
     const began = this.#clock.now()
     let answer: client.TokenEndpointResponse
     try {
@@ -124,10 +128,23 @@ export class OpenidProvider {
       if (isInvalidGrant(cause)) return { kind: 'invalid_grant' }
       return answerError('the tokens were not refreshed', cause)
     }
-    if (answer.id_token !== undefined) await verifyIdToken(answer.id_token, { ...this.#expectations(found), sub })
-    return {
-      kind: 'refreshed',
-      tokens: tokenSet(answer, answer.id_token ?? tokens.id_token, tokens.refresh_token, began),
+    const id_token = await this.#refreshedIdToken(answer, sub, found)
+    return { kind: 'refreshed', tokens: tokenSet(answer, id_token ?? tokens.id_token, tokens.refresh_token, began) }
+  }
+
+  /** The ID Token of a refresh, or `undefined`: there need not be one (§12.2), and one that cannot be verified now is none. */
+  async #refreshedIdToken(
+    { id_token }: client.TokenEndpointResponse,
+    sub: string,
+    found: DiscoveredProvider,
+  ): Promise<string | undefined> {
+    if (id_token === undefined) return undefined
+    try {
+      await verifyIdToken(id_token, { ...this.#expectations(found), sub })
+      return id_token
+    } catch (error) {
+      if (error instanceof GatewayError && error.code === 'ERR_PROVIDER_UNAVAILABLE') return undefined
+      throw error
     }
   }
 

@@ -83,7 +83,9 @@ export async function startGateway(
   })
 
   let draining = false
-  const tidyUp = [() => app.close(), () => provider.close(), () => pools.destroy(), () => store.close()]
+  const upkeepEnds = () =>
+    Promise.race([upkeep.settled(), wait(config.provider.timeoutMs * 2, undefined, { ref: false })])
+  const tidyUp = [upkeepEnds, () => app.close(), () => provider.close(), () => pools.destroy(), () => store.close()]
   try {
     const listener = await listen(config.listen, config.limits, handlers, log)
     tidyUp.unshift(() => listener.drain(config.shutdown.drainTimeoutMs))

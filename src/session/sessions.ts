@@ -90,8 +90,7 @@ export class Sessions {
   /** A session as the store has it now. Does not count as activity. @throws {GatewayError} `ERR_STORE_UNAVAILABLE` */
   async read(key: SessionKey): Promise<StoredSession | undefined> {
     if (this.#near.hasEnded(key)) return undefined
-    const { read, settle } = this.#near.reading(key)
-    try {
+    return this.#asking(key, async (keep) => {
       const sealed = await this.store.read(key)
       if (sealed === undefined || this.#near.hasEnded(key)) return undefined
       const record = openRecord(this.#parts.keyring, this.#place(key), sealed.sealed)
@@ -106,11 +105,9 @@ export class Sessions {
       if (this.#parts.clock.now() >= record.absolute_expires_at) return undefined
       const stored = { key, version: sealed.version, record, sealedBytes: sealed.sealed.byteLength }
       const known = this.#near.get(key)
-      if (!read.overtaken && known !== undefined) this.#near.keep(stored, known.touchedAt)
+      if (known !== undefined) keep(stored, known.touchedAt)
       return stored
-    } finally {
-      settle()
-    }
+    })
   }
 
   /**
@@ -128,16 +125,19 @@ export class Sessions {
     const id = newSessionId(this.#parts.audience, record.sid)
     const key = sessionKey(id)
     const sealed = sealRecord(this.#parts.keyring, this.#place(key), whole)
-    const created = await this.store.create({
-      key,
-      subTag: subTag(this.#parts.audience, record.sub),
-      sealed,
-      idle_timeout: idleTimeoutMs,
-      absolute_expires_at,
-      begun_at,
+    const created = await this.#asking(key, async (keep) => {
+      const outcome = await this.store.create({
+        key,
+        subTag: subTag(this.#parts.audience, record.sub),
+        sealed,
+        idle_timeout: idleTimeoutMs,
+        absolute_expires_at,
+        begun_at,
+      })
+      if (outcome === 'created') keep({ key, version: 1, record: whole, sealedBytes: sealed.byteLength }, created_at)
+      return outcome
     })
     if (created === 'ended') return undefined
-    this.#near.keep({ key, version: 1, record: whole, sealedBytes: sealed.byteLength }, created_at)
     this.#parts.audit.record('session.created', { session: key, iss: record.iss, sub: record.sub, sid: record.sid })
     return id
   }
@@ -146,15 +146,17 @@ export class Sessions {
   async replace(previous: StoredSession, record: SessionRecord): Promise<StoredSession | 'conflict' | 'gone'> {
     const { key, version } = previous
     const sealed = sealRecord(this.#parts.keyring, this.#place(key), record)
-    const touchedAt = this.#near.get(key)?.touchedAt
-    const outcome = await this.store.replace(key, sealed, version)
-    if (outcome !== 'replaced') {
-      this.#near.drop(key)
-      return outcome
-    }
-    const stored = { key, version: version + 1, record, sealedBytes: sealed.byteLength }
-    if (touchedAt !== undefined) this.#near.keep(stored, touchedAt)
-    return stored
+    return this.#asking(key, async (keep) => {
+      const touchedAt = this.#near.get(key)?.touchedAt
+      const outcome = await this.store.replace(key, sealed, version)
+      if (outcome !== 'replaced') {
+        this.#near.drop(key)
+        return outcome
+      }
+      const stored = { key, version: version + 1, record, sealedBytes: sealed.byteLength }
+      if (touchedAt !== undefined) keep(stored, touchedAt)
+      return stored
+    })
   }
 
   /** Ends one session. */
@@ -226,12 +228,24 @@ export class Sessions {
 
   /** For a session that came from the store: its idle timeout starts anew. `false`: it has ended in between. */
   async #touched(stored: StoredSession): Promise<boolean> {
-    const { read, settle } = this.#near.reading(stored.key)
-    try {
+    return this.#asking(stored.key, async (keep) => {
       const now = this.#parts.clock.now()
       const isThere = await this.store.touch(stored.key, this.#parts.config.idleTimeoutMs)
-      if (isThere && !read.overtaken) this.#near.keep(stored, now)
+      if (isThere) keep(stored, now)
       return isThere && !this.#near.hasEnded(stored.key)
+    })
+  }
+
+  /** Asks the store; `keep` puts the answer into memory, unless the session was changed or ended elsewhere meanwhile. */
+  async #asking<T>(
+    key: SessionKey,
+    ask: (keep: (stored: StoredSession, touchedAt: number) => void) => Promise<T>,
+  ): Promise<T> {
+    const { read, settle } = this.#near.reading(key)
+    try {
+      return await ask((stored, touchedAt) => {
+        if (!read.overtaken) this.#near.keep(stored, touchedAt)
+      })
     } finally {
       settle()
     }

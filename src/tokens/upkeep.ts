@@ -13,6 +13,9 @@ const firstPauseMs = 1000
 /** What can be done beside a request pauses ever longer, up to this, in ms. */
 const longestPauseMs = 60_000
 
+/** So many calls to the provider may be under way; the connections to it are more. */
+const mostAtOnce = 12
+
 interface Failure {
   readonly error: unknown
   readonly pauseMs: number
@@ -44,11 +47,17 @@ export class Upkeep {
     const pauseMs = due === 'refresh_now' ? firstPauseMs : failure?.pauseMs
     const pausing = failure !== undefined && isWithin(pauseMs ?? 0, failure.at, now)
     if (due === 'refresh_now') return pausing ? Promise.reject(failure.error) : this.#run(session, due)
-    if (!pausing)
+    // What nobody waits for must not stand in the way of sign-ins and of those who wait: the next request asks again.
+    if (!pausing && this.#underWay.size < mostAtOnce)
       this.#run(session, due).catch((error: unknown) =>
         this.#parts.log.warn('session.upkeep_failed', { session: session.key, due, reason: reason(error) }),
       )
     return session
+  }
+
+  /** Resolves when what is under way is over: a rotated refresh token that is not stored is lost. */
+  settled(): Promise<void> {
+    return this.#underWay.settled()
   }
 
   #run(session: StoredSession, due: Exclude<Due, 'nothing'>): Promise<StoredSession | undefined> {
