@@ -7,6 +7,9 @@ import { loadOrSay } from './load.ts'
 import type { CommandInput } from './main.ts'
 import { failingTests } from './embedded-tests.ts'
 
+/** How long the last lines of the log are waited for, in ms. */
+const lastLinesMs = 1000
+
 /** `gatehouse run`: serves until it is told to stop. */
 export async function run(input: CommandInput): Promise<number> {
   const config = loadOrSay(isWorker() ? { ...input, err: () => {} } : input)
@@ -19,6 +22,16 @@ export async function run(input: CommandInput): Promise<number> {
     }
   }
   const log = createLog(config.log.level)
+  try {
+    return await serve(config, log)
+  } finally {
+    // An exit would wait for the reader of the log, and one that has stalled never comes.
+    if (!(await log.flush(lastLinesMs))) process.kill(process.pid, 'SIGKILL')
+  }
+}
+
+/** Serves until it is told to stop; resolves to the exit code. */
+async function serve(config: GatewayConfig, log: Log): Promise<number> {
   reportTheUnexpected(log)
   const signals = stopSignals()
   const stop =

@@ -13,10 +13,20 @@ export interface Log {
   announce(message: string, fields?: LogFields): void
 }
 
-/** Lines of JSON, one each, on standard output. A broken pipe loses lines and nothing else. */
-export function createLog(level: 'debug' | 'info' | 'warn' | 'error'): Log {
-  const destination = pino.destination({ fd: 1, sync: true })
-  // EPIPE and a full disk: a gateway that cannot log still has to serve.
+/** So much may wait to be written, in bytes; what comes on top is dropped. */
+const mostWaiting = 1024 * 1024
+
+/** A log that writes. */
+export interface WritingLog extends Log {
+  /** Resolves when all lines are written, or with `false` after `limitMs`: whoever should read them does not. */
+  flush(limitMs: number): Promise<boolean>
+}
+
+/** Lines of JSON, one each, on standard output. Whatever becomes of their reader, the gateway serves: lines are lost instead. */
+export function createLog(level: 'debug' | 'info' | 'warn' | 'error'): WritingLog {
+  // Written synchronously, a pipe that is full would stop the whole process.
+  const destination = pino.destination({ fd: 1, sync: false, minLength: 1, maxLength: mostWaiting })
+  // EPIPE and a full disk.
   destination.on('error', () => {})
   const logger = pino(
     {
@@ -29,6 +39,15 @@ export function createLog(level: 'debug' | 'info' | 'warn' | 'error'): Log {
   )
   const always = logger.child({}, { level: 'info' })
   return {
+    flush: (limitMs) =>
+      new Promise((resolve) => {
+        const limit = setTimeout(() => resolve(false), limitMs)
+        // It also syncs, which a pipe refuses: that it answers at all says that everything is written.
+        destination.flush(() => {
+          clearTimeout(limit)
+          resolve(true)
+        })
+      }),
     announce: (message, fields) => always.info(fields ?? {}, message),
     debug: (message, fields) => logger.debug(fields ?? {}, message),
     info: (message, fields) => logger.info(fields ?? {}, message),

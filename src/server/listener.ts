@@ -1,4 +1,3 @@
-import { readFileSync, watch, type FSWatcher } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
@@ -6,6 +5,8 @@ import type { Duplex } from 'node:stream'
 import type { Address, LimitsConfig, ListenConfig } from '../config/model.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import type { Log } from '../observe/log.ts'
+import { readCertificate, renewCertificate } from './certificate.ts'
+import { isIgnoredUpgrade, upgradeOptions } from './upgrades.ts'
 
 export interface ListenerHandlers {
   request(req: IncomingMessage, res: ServerResponse): void
@@ -42,18 +43,22 @@ export async function listen(
     insecureHTTPParser: false,
     requireHostHeader: true,
     noDelay: true,
+    ...upgradeOptions,
   }
   const { tls } = config
   const server =
     tls === undefined
       ? createServer(options)
       : createTlsServer({ ...options, ...readCertificate(tls), minVersion: 'TLSv1.2' })
-  const watchers = tls === undefined ? [] : renewCertificate(server as TlsServer, tls, log)
+  const watcher = tls === undefined ? undefined : renewCertificate(server as TlsServer, tls, log)
   const upgraded = new Set<Duplex>()
+  const ending = new WeakSet<Socket>()
   let draining = false
   const request = (req: IncomingMessage, res: ServerResponse) => {
+    if (ending.has(req.socket)) return void res.destroy()
+    if (isIgnoredUpgrade(req)) ending.add(req.socket)
     // Not by a header: what stands on the response already is merged with what the upstream sends.
-    if (draining) res.shouldKeepAlive = false
+    if (draining || ending.has(req.socket)) res.shouldKeepAlive = false
     handlers.request(req, res)
   }
 
@@ -73,7 +78,7 @@ export async function listen(
     address: { host: config.host, port: (server.address() as AddressInfo).port },
     drain: async (drainTimeoutMs) => {
       draining = true
-      for (const watcher of watchers) watcher.close()
+      watcher?.close()
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       const close = () => {
         server.closeIdleConnections()
@@ -129,41 +134,4 @@ function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
         ? '408 Request Timeout'
         : '400 Bad Request'
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
-}
-
-function readCertificate({ certFile, keyFile }: { readonly certFile: string; readonly keyFile: string }): {
-  cert: Buffer
-  key: Buffer
-} {
-  const read = (file: string) => {
-    try {
-      return readFileSync(file)
-    } catch (cause) {
-      throw new OperatorError(`the certificate file ${file} cannot be read: ${reason(cause)}`, { cause })
-    }
-  }
-  return { cert: read(certFile), key: read(keyFile) }
-}
-
-/** Takes a renewed certificate without closing a connection; one that does not fit leaves the old one in place. */
-function renewCertificate(
-  server: TlsServer,
-  tls: { readonly certFile: string; readonly keyFile: string },
-  log: Log,
-): FSWatcher[] {
-  let timer: NodeJS.Timeout | undefined
-  const renew = () => {
-    try {
-      server.setSecureContext(readCertificate(tls))
-      log.info('listener.certificate_renewed', { file: tls.certFile })
-    } catch (error) {
-      log.error('listener.certificate_rejected', { file: tls.certFile, reason: reason(error) })
-    }
-  }
-  // Both files change; what is in between does not fit together.
-  const soon = () => {
-    clearTimeout(timer)
-    timer = setTimeout(renew, 500).unref()
-  }
-  return [tls.certFile, tls.keyFile].map((file) => watch(file, { persistent: false }, soon).on('error', () => {}))
 }

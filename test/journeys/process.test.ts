@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -222,6 +223,24 @@ test('a log that nobody reads any more does not end it', async (t) => {
 
   assert.equal(page.status, 200)
   assert.equal(await gateway.ended, 0)
+})
+
+test('a log whose reader has stalled keeps nobody waiting, not even the end', async (t) => {
+  const around = await prepareGateway(t)
+  const gateway = run(t, around)
+  await gateway.said('gatehouse is ready')
+  gateway.child.stdout?.pause()
+  const exited = once(gateway.child, 'exit')
+
+  // More lines than the pipe holds.
+  const refused = () => request(`${around.url}/%zz`).then(({ statusCode, body }) => body.dump().then(() => statusCode))
+  for (let round = 0; round < 60; round += 1) await Promise.all(Array.from({ length: 50 }, refused))
+  const page = await new Browser('jane').get(`${around.url}/`)
+  gateway.child.kill('SIGTERM')
+  await exited
+  gateway.child.stdout?.resume()
+
+  assert.equal(page.status, 200)
 })
 
 test('two workers serve one port and share their sessions; one that dies is replaced', async (t) => {
