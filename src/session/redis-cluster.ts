@@ -5,6 +5,9 @@ import { meetingTag, RedisConnection } from './redis-connection.ts'
 import { clusterOptions, nodeOptions, retryDelay } from './redis-options.ts'
 import { slotCount, slotOf, tagIn } from './redis-slots.ts'
 
+/** How long after a failed attempt the meeting place is tried again at most, in ms: until then nothing is served from memory. */
+const longestMeetingDelay = 500
+
 /** How often at most what went wrong makes us ask who has which slot, in ms. */
 const refreshPause = 250
 
@@ -13,20 +16,21 @@ const consequences = new Set(['Connection is closed.', 'Failed to refresh slots 
 /** The connections to the nodes of a Cluster. */
 export class ClusterConnection extends RedisConnection {
   declare readonly redis: Cluster
-  #anchors: readonly string[] = [meetingTag]
+  #anchors: ReadonlyMap<string, string> = new Map([['', meetingTag]])
+  readonly #takeoverListeners: (() => void)[] = []
   #refreshedAt = -Infinity
 
   constructor(config: RedisClusterConfig, address: string) {
     const cluster = new Cluster([...config.nodes], clusterOptions(config, 'commands'))
     super(cluster, { address, timeoutMs: config.timeoutMs })
     cluster.on('node error', (error: unknown) => this.failed(error))
-    cluster.on('refresh', () => (this.#anchors = anchorsOf(cluster)))
+    cluster.on('refresh', () => this.#refreshed(anchorsOf(cluster)))
     cluster.on('+node', (node: Redis) => {
       // To a node that we were redirected to, the first command makes a connection, and waits for it.
       if (cluster.status === 'ready') setImmediate(() => connectAhead(node))
       else connectAhead(node)
     })
-    cluster.on('-node', () => this.#refresh())
+    cluster.on('-node', () => this.refresh())
   }
 
   override get servers(): readonly Redis[] {
@@ -34,7 +38,11 @@ export class ClusterConnection extends RedisConnection {
   }
 
   override get anchors(): readonly string[] {
-    return this.#anchors
+    return [...this.#anchors.values()]
+  }
+
+  override onTakeover(listener: () => void): void {
+    this.#takeoverListeners.push(listener)
   }
 
   /** A node tells its own listeners at once, and those of the others over a bus that may lose it. */
@@ -55,7 +63,7 @@ export class ClusterConnection extends RedisConnection {
       // Redirections add up, so they have a time limit together.
       return await this.deadline()(super.answer(command))
     } catch (error) {
-      this.#refresh()
+      this.refresh()
       throw error
     }
   }
@@ -80,8 +88,15 @@ export class ClusterConnection extends RedisConnection {
     super.failed(error)
   }
 
+  #refreshed(anchors: ReadonlyMap<string, string>): void {
+    const isFirst = this.#anchors.has('')
+    const hasNew = [...anchors.keys()].some((owner) => !this.#anchors.has(owner))
+    this.#anchors = anchors
+    if (!isFirst && hasNew) for (const listener of this.#takeoverListeners) listener()
+  }
+
   /** Asks who has which slot. */
-  #refresh(): void {
+  refresh(): void {
     if (this.redis.status !== 'ready' || performance.now() - this.#refreshedAt < refreshPause) return
     this.#refreshedAt = performance.now()
     this.redis.refreshSlotsCache()
@@ -94,8 +109,9 @@ export function connectToMeeting(config: RedisClusterConfig, commands: ClusterCo
   const aim = () => void Object.assign(redis.options, commands.ownerOf(meetingTag))
   // ioredis asks this before each attempt, and then reads the options.
   redis.options.retryStrategy = (attempt) => {
+    commands.refresh()
     aim()
-    return retryDelay(attempt)
+    return Math.min(retryDelay(attempt), longestMeetingDelay)
   }
   commands.redis.on('ready', () => {
     if (redis.status !== 'wait') return
@@ -109,15 +125,12 @@ function connectAhead(node: Redis): void {
   if (node.status === 'wait' && node.options.readOnly !== true) node.connect().catch(() => {})
 }
 
-/** The meeting place, and a tag in the first slot of each other primary. */
-function anchorsOf({ slots }: Cluster): readonly string[] {
-  const seen = new Set([slots[slotOf(meetingTag)]?.[0]])
-  const anchors = [meetingTag]
+/** For each primary a tag in its first slot; for the one where the processes meet, which comes first, the tag of that place. */
+function anchorsOf({ slots }: Cluster): ReadonlyMap<string, string> {
+  const anchors = new Map([[slots[slotOf(meetingTag)]?.[0] ?? 'nobody', meetingTag]])
   for (let slot = 0; slot < slotCount; slot++) {
     const owner = slots[slot]?.[0]
-    if (owner === undefined || seen.has(owner)) continue
-    seen.add(owner)
-    anchors.push(tagIn(slot))
+    if (owner !== undefined && !anchors.has(owner)) anchors.set(owner, tagIn(slot))
   }
   return anchors
 }

@@ -53,6 +53,9 @@ export class RedisConnection {
     return [meetingTag]
   }
 
+  /** Calls back when another server has taken the place of one of several. (Of one alone, the connection ends.) */
+  onTakeover(_listener: () => void): void {}
+
   /** Whether what a script publishes is certain to reach every process that listens at the meeting place. */
   get publishesEverywhere(): boolean {
     return true

@@ -74,6 +74,8 @@ export class RedisNotices {
     })
     // Both have to lead to the same server, and after a failover only a new connection is certain to.
     commands.redis.on('close', () => subscriber.renew())
+    // Its last writes may not have been sent on to the other.
+    commands.onTakeover(() => this.#give({ kind: 'resumed' }))
   }
 
   listen(listener: (notice: StoreNotice) => void): void {

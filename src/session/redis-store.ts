@@ -2,6 +2,7 @@ import type { RedisStoreConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
 import type { Log } from '../observe/log.ts'
+import { RecentEndings } from './recent-endings.ts'
 import { reportAvailability } from './redis-connection.ts'
 import type { RedisConnection } from './redis-connection.ts'
 import { bySlot, hashOf, RedisKeys } from './redis-keys.ts'
@@ -41,6 +42,7 @@ class SessionsInRedis implements SessionStore {
   readonly #commands: RedisConnection
   readonly #subscriber: RedisConnection
   readonly #notices: RedisNotices
+  readonly #endings: RecentEndings
   readonly #keys: RedisKeys
   readonly #clock: Clock
 
@@ -51,6 +53,11 @@ class SessionsInRedis implements SessionStore {
     this.#keys = new RedisKeys(config.keyPrefix)
     this.#notices = new RedisNotices(commands, subscriber, this.#keys, log)
     this.#clock = clock
+    this.#endings = new RecentEndings((keys) => this.#endAgain(keys), log)
+    this.#notices.listen((notice) => {
+      if (notice.kind === 'ended') this.#endings.remember(notice.keys)
+      if (notice.kind === 'resumed') this.#endings.repeat()
+    })
     reportAvailability(this.#commands, log)
   }
 
@@ -150,6 +157,7 @@ class SessionsInRedis implements SessionStore {
   }
 
   async close(): Promise<void> {
+    this.#endings.forget()
     this.#notices.close()
     await Promise.all([this.#commands.close(), this.#subscriber.close()])
   }
@@ -198,8 +206,19 @@ class SessionsInRedis implements SessionStore {
     if (keys.length === 0) return { ended: [], confirmed: Promise.resolve() }
     const ending = [...bySlot(keys)].map(([tag, members]) => this.#endInSlot(tag, members, how))
     const ended = (await Promise.all(ending)).flat()
+    this.#endings.remember(keys)
     const { confirmed } = await this.#notices.tellEnded(keys)
     return { ended, confirmed }
+  }
+
+  /** What was told before needs no confirmation: the script that finds somebody tells the others. */
+  async #endAgain(keys: readonly SessionKey[]): Promise<void> {
+    for (const { members } of chunksOf(keys)) {
+      const ending = [...bySlot(members)].map(([tag, keys]) =>
+        this.#endInSlot(tag, keys, { tombstone_ttl: 0, leave: true }),
+      )
+      await this.#leaveSubs((await Promise.all(ending)).flat())
+    }
   }
 
   async #endInSlot(tag: SidTag, keys: readonly SessionKey[], { tombstone_ttl, leave }: Ending): Promise<Ended[]> {

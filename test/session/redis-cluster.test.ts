@@ -9,9 +9,11 @@ import { sidTag, subTag, tagOf } from '../../src/session/record.ts'
 import { issueCertificates } from '../support/certificates.ts'
 import { startCluster } from '../support/redis-cluster.ts'
 import type { ClusterSetup } from '../support/redis-cluster.ts'
-import { freePort } from '../support/redis.ts'
+import { cutOff, freePort, startRedis } from '../support/redis.ts'
+import type { RedisServer } from '../support/redis.ts'
 import { answers, assertUnavailable, hearing, open, refusedInTime, settings, sizeOf, tick } from './redis-stores.ts'
 import { created, keysOf, newSession, order, storeContract, times, until } from './store-contract.ts'
+import type { NewSession } from '../../src/session/store.ts'
 
 const iss = 'https://id.example.com/'
 const meeting = slotOf('{notices}')
@@ -120,6 +122,32 @@ test('when a primary of a Cluster dies, its replica is served from, by itself', 
   assert.deepEqual(one.log.warnings(), [])
 })
 
+test('what was ended stays ended when a failover in a Cluster loses the ending', async (t) => {
+  const setup = await startCluster(t, { replicas: 3 })
+  const { store, heard } = openAt(t, setup)
+  await store.ping()
+  await hearing(store)
+  // Not where notices are published: the connections to that node stay.
+  const at = setup.primaries.findIndex((primary) => primary !== setup.primaryOf(meeting))
+  const [primary, replica] = [setup.primaries[at], setup.replicas[at]] as [RedisServer, RedisServer]
+  const isThere = (session: NewSession) => setup.primaryOf(slotOf(tagOf(session.key))) === primary
+  const [ended, kept] = times(200, () => newSession(Date.now())).filter(isThere) as [NewSession, NewSession]
+  for (const session of [ended, kept]) assert.equal(await store.create(session), 'created')
+  await replicated(primary.port, `{${tagOf(ended.key)}}`)
+  heard.length = 0
+
+  await cutOff(primary)
+  assert.deepEqual(keysOf(await store.endOne(ended.key)), [ended.key])
+  await primary.kill()
+
+  await until(tick, async () => (await store.read(kept.key).catch(() => undefined)) !== undefined)
+  await until(tick, async () => (await store.read(ended.key)) === undefined)
+  assert.ok(heard.some(({ kind }) => kind === 'resumed'))
+  const promoted = new Redis(replica.port, '127.0.0.1')
+  t.after(() => promoted.disconnect())
+  assert.match(await promoted.info('commandstats'), /cmdstat_del:calls/)
+})
+
 test('processes meet at the node that has the slot, wherever it goes', async (t) => {
   const setup = await startCluster(t, { replicas: 3 })
   const [one, other] = [openAt(t, setup), openAt(t, setup)]
@@ -206,7 +234,6 @@ test('a Cluster may be away at start', async (t) => {
 })
 
 test('a server that is no Cluster is told of', async (t) => {
-  const { startRedis } = await import('../support/redis.ts')
   const server = await startRedis(t)
   const { store, log } = openAt(t, shared, { nodes: [{ host: '127.0.0.1', port: server.port }] })
   await until(tick, () => log.lines.length > 0)

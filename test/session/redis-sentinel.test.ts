@@ -8,7 +8,7 @@ import { sidTag } from '../../src/session/record.ts'
 import { issueCertificates } from '../support/certificates.ts'
 import { startSentinel } from '../support/redis-sentinel.ts'
 import type { SentinelSetup } from '../support/redis-sentinel.ts'
-import { freePort, tlsOf } from '../support/redis.ts'
+import { cutOff, freePort, tlsOf } from '../support/redis.ts'
 import { answers, assertUnavailable, hearing, open, settings, sizeOf, tick } from './redis-stores.ts'
 import { created, keysOf, newSession, order, storeContract, times, until } from './store-contract.ts'
 
@@ -48,6 +48,28 @@ test('when the primary dies, its replica is served from, by itself', async (t) =
     'the session store cannot be reached',
     'the session store answers',
   ])
+})
+
+test('what was ended stays ended when a failover loses the ending', async (t) => {
+  const setup = await startSentinel(t)
+  const [one, other] = [openAt(t, setup), openAt(t, setup)]
+  await hearing(one.store, other.store)
+  const [ended, kept] = [await created(one.store, Date.now()), await created(one.store, Date.now())]
+  await replicated(setup)
+  const [primary, replica] = setup.servers
+
+  await cutOff(primary)
+  assert.deepEqual(keysOf(await one.store.endOne(ended.key)), [ended.key])
+  await primary.kill()
+  // The process that has ended it dies too; who has heard of it is left.
+  await one.store.close()
+
+  const promoted = new Redis(replica.port, '127.0.0.1')
+  t.after(() => promoted.disconnect())
+  await until(tick, async () => /role:master/.test(await promoted.info('replication')))
+  assert.equal((await promoted.keys('*:s:*')).length, 2)
+  await until(tick, async () => (await other.store.read(kept.key).catch(() => undefined)) !== undefined)
+  await until(tick, async () => (await other.store.read(ended.key)) === undefined)
 })
 
 test('an ordered failover takes a moment, and both processes meet at the new primary', async (t) => {

@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
+import { Redis } from 'ioredis'
 
 /** A test context, or anything else that knows when it is over: `{ after }` of node:test stands for a whole file. */
 export interface Scope {
@@ -140,4 +141,12 @@ async function answers(port: number, tls: RedisTls | undefined): Promise<boolean
   } finally {
     socket.destroy()
   }
+}
+
+/** From now on its replicas hear nothing of it; those who are connected are served as before. */
+export async function cutOff({ port }: RedisServer): Promise<void> {
+  const admin = new Redis(port, '127.0.0.1')
+  await admin.config('SET', 'requirepass', 'which no replica knows')
+  await admin.call('CLIENT', 'KILL', 'TYPE', 'replica')
+  admin.disconnect()
 }
