@@ -4,6 +4,7 @@ const codes = {
   ERR_REQUEST_TARGET: { status: 400, text: 'The address of this page is malformed.' },
   ERR_METHOD_NOT_ALLOWED: { status: 405, text: 'This method is not available here.' },
   ERR_METHOD_UNKNOWN: { status: 501, text: 'This method is not supported.' },
+  ERR_REQUEST_TIMEOUT: { status: 408, text: 'The request did not arrive in time.' },
   ERR_PAYLOAD_TOO_LARGE: { status: 413, text: 'The request is too large.' },
   ERR_MEDIA_TYPE: { status: 415, text: 'The request is of a kind that is not accepted here.' },
   ERR_UNAUTHENTICATED: { status: 401, text: 'Please sign in.' },

@@ -3,8 +3,9 @@ import type { ErrorCode } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 
 /**
- * What is to become of a request. A value: nothing has been sent yet. `setCookies` are `Set-Cookie` values that go out with
- * whatever answer there is, for example to expire the cookie of a session that has ended.
+ * What is to become of a request. A value: nothing has been sent yet. `setCookies` are `Set-Cookie` values that expire what is left
+ * of a session that has ended. Only what is answered at once has them: by the time an upstream answers, the browser may have
+ * signed in again, and its new cookie has the same name.
  */
 export type Admission =
   | {
@@ -14,7 +15,6 @@ export type Admission =
       readonly identity: readonly string[]
       /** Absent on public paths without a session. */
       readonly session: SessionKey | undefined
-      readonly setCookies: readonly string[]
     }
   /** A page load that has to sign in first: the browser is sent to `location`. */
   | { readonly kind: 'sign_in'; readonly location: string; readonly setCookies: readonly string[] }

@@ -1,4 +1,5 @@
 import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import { longestReturnTo } from '../core/return-to.ts'
 import type { Log } from '../observe/log.ts'
 import { identityHeaders, type IdentityHeaders } from '../identity/claim-headers.ts'
 import { unmetRequirement } from '../rules/requirement.ts'
@@ -30,8 +31,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     if (route === undefined) return { kind: 'no_route' }
     const { upstream, rule, isLogout } = route
     if (isLogout) return { kind: 'sign_out', location: `${config.reservedPrefix}sign-out` }
-    if (rule.access === 'public')
-      return { kind: 'pass', upstream, identity: nothing, session: undefined, setCookies: nothing }
+    if (rule.access === 'public') return { kind: 'pass', upstream, identity: nothing, session: undefined }
     const identity = parts.identify(facts.cookie)
     return identity instanceof Promise
       ? identity.then((found) => decide(facts, upstream, rule, found))
@@ -40,22 +40,18 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
 
   function decide(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, identity: Identity): Admission {
     if (identity.kind === 'signed_in') return admitPerson(upstream, rule, identity.session)
-    if (rule.access === 'optional') {
-      // What is open to everybody, known or not, stays open when sessions cannot be looked up; the person is unknown then.
-      const setCookies =
-        identity.kind === 'anonymous' && identity.staleCookie
-          ? parts.cookie.forget(facts.cookie, upstream.logout.cookies)
-          : nothing
-      return { kind: 'pass', upstream, identity: nothing, session: undefined, setCookies }
-    }
+    // What is open to everybody, known or not, stays open when sessions cannot be looked up; the person is unknown then.
+    if (rule.access === 'optional') return { kind: 'pass', upstream, identity: nothing, session: undefined }
     if (identity.kind === 'unavailable') return identity
     const setCookies = identity.staleCookie ? parts.cookie.forget(facts.cookie, upstream.logout.cookies) : nothing
     const mayRedirect = rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage)
     const signIn = `${config.reservedPrefix}sign-in`
     if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies }
     // After signing in the page is asked for anew, with GET: what a form had posted is not kept.
-    const return_to = encodeURIComponent(facts.target.path + facts.target.query)
-    return { kind: 'sign_in', location: `${signIn}?return_to=${return_to}`, setCookies }
+    const return_to = facts.target.path + facts.target.query
+    // The sign-in would not go there anyway, and a Location this long may be more than a request head can hold.
+    if (return_to.length > longestReturnTo) return { kind: 'sign_in', location: signIn, setCookies }
+    return { kind: 'sign_in', location: `${signIn}?return_to=${encodeURIComponent(return_to)}`, setCookies }
   }
 
   function admitPerson(upstream: UpstreamConfig, rule: RuleConfig, session: StoredSession): Admission {
@@ -68,7 +64,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
         why: `the claim for the required header ${headers.missing} is missing`,
         setCookies: nothing,
       }
-    return { kind: 'pass', upstream, identity: headers.lines, session: session.key, setCookies: nothing }
+    return { kind: 'pass', upstream, identity: headers.lines, session: session.key }
   }
 
   return admit

@@ -5,7 +5,7 @@ import { GatewayError } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
 import type { RequestFacts } from '../gate/request-facts.ts'
 import { type PublicAnswer, refusal } from '../pages/refusal.ts'
-import { lingerOnClose } from './lingering-close.ts'
+import { closeWhenUnread, lingerOnClose } from './lingering-close.ts'
 import type { LiveStream } from './live-streams.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { hasBody, RequestBody } from './request-body.ts'
@@ -28,7 +28,6 @@ export interface ExchangeInput {
 }
 
 const busy: PublicAnswer = { status: 503, text: 'The application is busy. Please try again shortly.' }
-const tooSlow: PublicAnswer = { status: 408, text: 'The request did not arrive in time.' }
 
 /**
  * One request on its way to the upstream and the answer on its way back: bytes as they come, each side no faster than the
@@ -60,7 +59,7 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
           req,
           res,
           idleTimeoutMs: parts.bodyIdleTimeoutMs,
-          onStall: () => this.#refuse(tooSlow),
+          onStall: () => this.#refuse('ERR_REQUEST_TIMEOUT'),
           onPart: () => this.#timer?.refresh(),
         })
       : undefined
@@ -118,7 +117,6 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
     }
     const lines = responseHeaders(rawHeaders, {
       isGatewayCookie: parts.isGatewayCookie,
-      setCookies: pass.setCookies,
       signedIn: pass.session !== undefined,
       status,
     })
@@ -243,17 +241,14 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
   }
 
   #refuse(why: Parameters<typeof refusal>[0], requestId?: string): void {
-    const { req, res, pass, facts } = this.#input
+    const { req, res, facts } = this.#input
     if (this.#state !== 'waiting') {
       this.cut()
       return
     }
     this.#state = 'over'
-    const { status, headers, body } = refusal(why, { asPage: facts.isPage, setCookies: pass.setCookies, requestId })
-    if (this.#body && !req.complete) {
-      res.setHeader('Connection', 'close')
-      lingerOnClose(req)
-    }
+    const { status, headers, body } = refusal(why, { asPage: facts.isPage, requestId })
+    closeWhenUnread(req, res)
     res.writeHead(status, headers).end(body)
     this.#abandon()
   }

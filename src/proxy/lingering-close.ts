@@ -1,4 +1,5 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { hasBody } from './request-body.ts'
 
 const lingerMs = 2_000
 
@@ -14,4 +15,11 @@ export function lingerOnClose(req: IncomingMessage): void {
     setTimeout(() => socket.destroy(), lingerMs).unref()
   }
   req.resume()
+}
+
+/** Before an answer to a request whose content nobody reads to its end: the connection closes with it. */
+export function closeWhenUnread(req: IncomingMessage, res: ServerResponse): void {
+  if (req.complete || !hasBody(req)) return
+  res.setHeader('Connection', 'close')
+  lingerOnClose(req)
 }

@@ -18,6 +18,11 @@ export function hasBody(req: IncomingMessage): boolean {
   return contentLength !== undefined && Number(contentLength) !== 0
 }
 
+/** When somebody is going to listen, and not before: RFC 9110 §10.1.1. Not to HTTP/1.0, which knows no 1xx. */
+export function continueIfExpected(req: IncomingMessage, res: ServerResponse): void {
+  if (req.httpVersionMinor > 0 && /^100-continue$/i.test(req.headers.expect ?? '')) res.writeContinue()
+}
+
 /**
  * The content of a request on its way to the upstream. It stands between the request and undici, which would destroy the
  * request when the upstream answers early, and with it the chance to close the connection in an orderly way.
@@ -57,8 +62,7 @@ export class RequestBody extends Readable {
   #begin(): void {
     const { req, res, idleTimeoutMs, onStall } = this.#input
     this.#begun = true
-    // Only now is anybody listening: RFC 9110 §10.1.1. Not to HTTP/1.0, which knows no 1xx.
-    if (req.httpVersionMinor > 0 && /^100-continue$/i.test(req.headers.expect ?? '')) res.writeContinue()
+    continueIfExpected(req, res)
     if (idleTimeoutMs > 0)
       this.#timer = setTimeout(() => {
         if (this.awaitsClient) onStall()

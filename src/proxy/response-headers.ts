@@ -3,8 +3,6 @@ import { connectionOptions, isHopByHop, noConnectionOptions } from './hop-by-hop
 
 export interface ResponseHeadersInput {
   readonly isGatewayCookie: (name: string) => boolean
-  /** `Set-Cookie` values of the gateway. */
-  readonly setCookies: readonly string[]
   /** The answer is about somebody: no shared cache may keep it unless the upstream said so. */
   readonly signedIn: boolean
   /** A 204 has no content and says nothing about its length (RFC 9110 §8.6). */
@@ -18,7 +16,6 @@ export interface ResponseHeadersInput {
 export function responseHeaders(received: readonly (Buffer | string)[], input: ResponseHeadersInput): string[] {
   const listed = namedInConnection(received)
   const withoutLength = input.status === 204
-  const ownCacheControl = input.setCookies.length > 0
   const lines: string[] = []
   let cacheControl = false
 
@@ -32,17 +29,11 @@ export function responseHeaders(received: readonly (Buffer | string)[], input: R
 
     if (lowerCase === 'set-cookie' && input.isGatewayCookie(cookieName(value))) continue
     if (lowerCase === 'content-length' && withoutLength) continue
-    if (lowerCase === 'cache-control') {
-      if (ownCacheControl) continue
-      cacheControl = true
-    }
+    if (lowerCase === 'cache-control') cacheControl = true
     lines.push(name, value)
   }
 
-  // A cache that keeps our Set-Cookie hands one visitor's session to the next (CVE-2025-48947).
-  if (ownCacheControl) lines.push('Cache-Control', 'no-store')
-  else if (input.signedIn && !cacheControl) lines.push('Cache-Control', 'private')
-  for (const cookie of input.setCookies) lines.push('Set-Cookie', cookie)
+  if (input.signedIn && !cacheControl) lines.push('Cache-Control', 'private')
   return lines
 }
 

@@ -37,9 +37,9 @@ export function carryUpgrade(
 
   const res = responseOn(socket as Socket, req)
   // HTTP/1.0 cannot switch: RFC 9110 §7.8.
-  const protocols = req.httpVersionMinor === 0 ? '' : carried(req.headers.upgrade)
+  const protocols = req.httpVersionMinor === 0 ? '' : carriedProtocols(req.headers.upgrade)
   const onSwitch = (upstream: Duplex, rawHeaders: readonly (Buffer | string)[]): void => {
-    const answer = switching(rawHeaders, protocols, pass, parts)
+    const answer = switching(rawHeaders, protocols, parts)
     if (answer instanceof GatewayError) {
       parts.log.warn('upstream.failed', { upstream: pass.upstream.name, code: answer.code, reason: answer.message })
       upstream.destroy()
@@ -81,7 +81,7 @@ function isCrossSite(req: IncomingMessage, externalUrl: URL): boolean {
 const carriesRequests = /^(?:h2c?|https?|tls)(?:\/|$)/i
 
 /** The protocols that are passed on; a request that offers no other is answered as if it had not asked (RFC 9110 §7.8). */
-function carried(upgrade: string | undefined): string {
+export function carriedProtocols(upgrade: string | undefined): string {
   const protocols = (upgrade ?? '').split(',').map((protocol) => protocol.trim())
   return protocols.filter((protocol) => protocol !== '' && !carriesRequests.test(protocol)).join(', ')
 }
@@ -89,7 +89,6 @@ function carried(upgrade: string | undefined): string {
 function switching(
   rawHeaders: readonly (Buffer | string)[],
   protocols: string,
-  pass: Pass,
   parts: ProxyParts,
 ): string | GatewayError {
   const chosen = protocolIn(rawHeaders)
@@ -99,7 +98,6 @@ function switching(
   try {
     const lines = responseHeaders(rawHeaders, {
       isGatewayCookie: parts.isGatewayCookie,
-      setCookies: pass.setCookies,
       signedIn: false,
       status: 101,
     })

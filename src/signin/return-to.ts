@@ -1,12 +1,11 @@
-/** Longer targets would make the `state` parameter, which carries them, too long for some providers. */
-const longest = 2000
+import { longestReturnTo } from '../core/return-to.ts'
 
 /** Keeps a sign-in from ending on somebody else's site: RFC 9700 §4.11. Below the reserved prefix is no place to come back to either. */
 export function returnToOrHome(value: string | undefined, externalUrl: URL, reservedPrefix: string): string {
   if (
     value === undefined ||
     !value.startsWith('/') ||
-    value.length > longest ||
+    value.length > longestReturnTo ||
     !URL.canParse(value, externalUrl.origin)
   )
     return '/'

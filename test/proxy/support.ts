@@ -87,7 +87,6 @@ export async function startGateway(
     upstream,
     identity: ['X-Remote-User', 'jane'],
     session: jane,
-    setCookies: [],
     ...options.pass,
   }
 

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { RawClient } from '../proxy/support.ts'
+import { startWorld, type World } from '../support/world.ts'
+
+// As Java's HttpClient sends it.
+const offer = [
+  'Connection: Upgrade, HTTP2-Settings',
+  'Upgrade: h2c',
+  'HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAA',
+]
+
+const request = (line: string, fields: readonly string[] = [], content = '') =>
+  [`${line} HTTP/1.1`, 'Host: 127.0.0.1', ...offer, ...fields, `Content-Length: ${content.length}`, '', content].join(
+    '\r\n',
+  )
+
+const answerTo = (t: Parameters<typeof startWorld>[0], { url }: World, bytes: string) =>
+  new RawClient(t, Number(new URL(url).port)).send(bytes).untilClosed()
+
+test('a logout token that comes with an offer of h2c is obeyed', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const [session] = world.provider.sessions()
+  const form = `logout_token=${await world.provider.logoutToken({ sid: session?.sid ?? '', sub: 'jane' })}`
+  const type = 'Content-Type: application/x-www-form-urlencoded'
+
+  const answer = await answerTo(t, world, request('POST /.gatehouse/backchannel-logout', [type], form))
+
+  assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
+})
+
+test("the gateway's own URLs answer a request with an offer of h2c", async (t) => {
+  const world = await startWorld(t)
+
+  assert.match(await answerTo(t, world, request('GET /.gatehouse/session')), /^HTTP\/1\.1 401 Unauthorized\r\n/)
+})
+
+test('the application gets the content of a request with an offer of h2c, and not the offer', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+
+  const answer = await answerTo(t, world, request('POST /echo', [`Cookie: ${jane.cookieHeader}`], 'hello'))
+
+  assert.match(answer, /^HTTP\/1\.1 200 OK\r\n[^]*"bodyLength": ?5/)
+  assert.doesNotMatch(answer, /h2c|http2-settings/i)
+})
+
+test('what follows a request with an offer of h2c is not read as another request', async (t) => {
+  const world = await startWorld(t)
+  const client = new RawClient(t, Number(new URL(world.url).port))
+  const another = 'GET /static/about.txt HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'
+
+  client.send(`${request('GET /static/about.txt')}POST /echo HTTP/1.1\r\nContent-Length: ${another.length}\r\n\r\n`)
+  client.send(another)
+
+  const answer = await client.untilClosed()
+  assert.match(answer, /^HTTP\/1\.1 200 OK\r\n(?:.+\r\n)*?Connection: close\r\n/)
+  assert.equal(answer.split('HTTP/1.1').length - 1, 1)
+})
