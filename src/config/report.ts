@@ -28,7 +28,7 @@ export function namesOf(at: string): string[] {
     .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-export function parentOf(at: string): string {
+function parentOf(at: string): string {
   return at.slice(0, Math.max(0, at.lastIndexOf('/')))
 }
 

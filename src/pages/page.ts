@@ -26,7 +26,6 @@ export interface PageLink {
 export interface PageForm {
   readonly action: string
   readonly button: string
-  readonly fields?: Readonly<Record<string, string>> | undefined
   /** Other origins that answering the form may redirect to. */
   readonly goesOnTo?: readonly string[] | undefined
 }
@@ -111,13 +110,9 @@ function html({ title, text, link, form, requestId }: PageContent): string {
   return parts.join('\n')
 }
 
-function formHtml({ action, button, fields }: PageForm): string {
-  const inputs = Object.entries(fields ?? {}).map(
-    ([name, value]) => `<input type="hidden" name="${escape(name)}" value="${escape(value)}">`,
-  )
+function formHtml({ action, button }: PageForm): string {
   return [
     `<form method="post" action="${escape(action)}">`,
-    ...inputs,
     `<p><button type="submit">${escape(button)}</button></p>`,
     '</form>',
   ].join('\n')

@@ -13,17 +13,16 @@ export function signedOutPage({ signIn }: { readonly signIn: string }): Answer {
 export interface SignOutConfirmation {
   /** The sign-out URL, which takes the form. */
   readonly action: string
-  readonly fields?: Readonly<Record<string, string>> | undefined
   /** The origins that the browser is sent through next: the provider's. */
   readonly goesOnTo?: readonly string[] | undefined
 }
 
 /** Asks before signing out, because another site may have sent the browser here. */
-export function signOutConfirmationPage({ action, fields, goesOnTo }: SignOutConfirmation): Answer {
+export function signOutConfirmationPage({ action, goesOnTo }: SignOutConfirmation): Answer {
   return page(200, {
     title: 'Do you want to sign out?',
     text: 'Another site asked to sign you out. Nothing has happened yet.',
-    form: { action, button: 'Sign out', fields, goesOnTo },
+    form: { action, button: 'Sign out', goesOnTo },
   })
 }
 
