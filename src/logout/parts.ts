@@ -1,4 +1,3 @@
-import type { UpstreamConfig } from '../config/model.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
@@ -23,9 +22,11 @@ export interface SignOutRequest {
   /** `Sec-Fetch-Site`, `Sec-Fetch-Mode`, `Origin` and `Referer`, as far as they were sent. */
   readonly secFetchSite: string | undefined
   readonly secFetchMode: string | undefined
+  /** `Sec-Purpose`, `Purpose` and `X-Moz`: what browsers announce a load with that nobody has clicked for. */
+  readonly purpose: string | undefined
   readonly origin: string | undefined
   readonly referer: string | undefined
   readonly externalUrl: URL
-  /** The upstream of the host that was asked for: its own cookies go with the session. */
-  readonly upstream: UpstreamConfig | undefined
+  /** The names of the cookies that applications on this host keep: they go with the session. */
+  readonly applicationCookies: readonly string[]
 }

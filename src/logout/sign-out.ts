@@ -20,10 +20,10 @@ export type SignOut =
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: nothing has ended
  */
 export async function signOutWithBrowser(request: SignOutRequest, parts: LogoutParts): Promise<SignOut> {
-  if (!isFromThisSite(request) || isPartOfAPage(request)) return { kind: 'confirm' }
+  if (!isFromThisSite(request) || isNobodysClick(request)) return { kind: 'confirm' }
   const record = await endLocally(request, parts)
   const signedOut = new URL(`${parts.reservedPrefix}signed-out`, request.externalUrl).href
-  const setCookies = parts.cookie.forget(request.cookie, request.upstream?.logout.cookies ?? [])
+  const setCookies = parts.cookie.forget(request.cookie, request.applicationCookies)
   if (record === undefined) return { kind: 'redirect', location: signedOut, setCookies }
 
   // The browser need not wait for it.
@@ -55,7 +55,7 @@ export async function signOutWithoutBrowser(
   readonly setCookies: readonly string[]
 }> {
   const record = await endLocally(request, parts)
-  const setCookies = parts.cookie.forget(request.cookie, request.upstream?.logout.cookies ?? [])
+  const setCookies = parts.cookie.forget(request.cookie, request.applicationCookies)
   if (record === undefined) return { provider: 'no_session', setCookies }
   const [provider] = await Promise.all([endAtProvider(record, parts), revokeTokens(record, parts)])
   return { provider, setCookies }
@@ -89,9 +89,9 @@ export function isFromThisSite(request: SignOutRequest): boolean {
   return origin === undefined
 }
 
-/** An image in what people write to each other, a link that is fetched in advance: this site asks, and nobody has clicked. */
-function isPartOfAPage({ secFetchMode }: SignOutRequest): boolean {
-  return secFetchMode === 'no-cors'
+/** An image in what people write to each other, a link that is fetched or rendered in advance: this site asks, and nobody has clicked. */
+function isNobodysClick({ secFetchMode, purpose }: SignOutRequest): boolean {
+  return secFetchMode === 'no-cors' || /\bprefetch\b/i.test(purpose ?? '')
 }
 
 async function endLocally(request: SignOutRequest, parts: LogoutParts): Promise<SessionRecord | undefined> {

@@ -11,6 +11,7 @@ import { ownAnswerHeaders, page, type Answer } from '../pages/page.ts'
 import { refusal } from '../pages/refusal.ts'
 import { signedOutPage, signInErrorPage, signOutConfirmationPage } from '../pages/sign-pages.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
+import { closeWhenUnread } from '../proxy/lingering-close.ts'
 import { sessionKey } from '../session/record.ts'
 import { finishSignIn, SignInError } from '../signin/callback.ts'
 import type { OwnRequest, SignInParts } from '../signin/parts.ts'
@@ -36,19 +37,20 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
     genReqId: () => randomToken(6),
   })
   readForms(app)
+  app.addHook('onSend', async (request, reply) => closeWhenUnread(request.raw, reply.raw))
   app.setErrorHandler((error, request, reply) => send(reply, errorAnswer(error, request)))
   app.setNotFoundHandler((request, reply) => send(reply, notFound(request)))
 
   const at = (name: string) => `${config.reservedPrefix}${name}`
   const urls = createOwnUrls(config, parts)
-  const methods: Record<string, readonly string[]> = {
-    'sign-in': ['GET'],
-    callback: ['GET'],
-    'sign-out': ['GET', 'POST'],
-    'signed-out': ['GET'],
-    'backchannel-logout': ['POST'],
-    session: ['GET'],
-  }
+  const methods: ReadonlyMap<string, readonly string[]> = new Map([
+    ['sign-in', ['GET']],
+    ['callback', ['GET']],
+    ['sign-out', ['GET', 'POST']],
+    ['signed-out', ['GET']],
+    ['backchannel-logout', ['POST']],
+    ['session', ['GET']],
+  ])
   app.get(at('sign-in'), urls.signIn)
   app.get(at('callback'), urls.callback)
   app.route({ method: ['GET', 'POST'], url: at('sign-out'), handler: urls.signOut })
@@ -60,9 +62,10 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   return app
 
   function notFound(request: FastifyRequest): Answer {
-    const allowed = methods[request.url.slice(config.reservedPrefix.length).replace(/\?.*$/s, '')]
+    const allowed = methods.get(request.url.slice(config.reservedPrefix.length).replace(/\?.*$/s, ''))
     const asPage = factsOf(request).isPage
-    if (allowed === undefined) return refusal('ERR_NO_ROUTE', { asPage })
+    // With a method that is allowed it was the spelling of the path that led here.
+    if (allowed === undefined || allowed.includes(request.method)) return refusal('ERR_NO_ROUTE', { asPage })
     return refusal('ERR_METHOD_NOT_ALLOWED', { asPage, headers: { Allow: allowed.join(', ') } })
   }
 
@@ -81,16 +84,18 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
 
 function createOwnUrls(config: GatewayConfig, parts: AppParts) {
   const signInUrl = `${config.reservedPrefix}sign-in`
-  const upstreamOf = (host: string): UpstreamConfig | undefined =>
-    config.upstreams.find(({ hosts }) => hosts.includes(host)) ??
-    config.upstreams.find(({ hosts }) => hosts.length === 0)
+  /** Those that name the host come before those of any host. */
+  const upstreamsOf = (host: string): readonly UpstreamConfig[] => [
+    ...config.upstreams.filter(({ hosts }) => hosts.includes(host)),
+    ...config.upstreams.filter(({ hosts }) => hosts.length === 0),
+  ]
 
   function ownRequest(request: FastifyRequest): {
     readonly facts: RequestFacts
     readonly own: OwnRequest & SignOutRequest
   } {
     const facts = requestFacts(request.raw, parts.trusted)
-    const upstream = upstreamOf(facts.host)
+    const upstreams = upstreamsOf(facts.host)
     const { headers } = request
     const own = {
       method: request.method,
@@ -98,10 +103,11 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
       cookie: facts.cookie,
       secFetchSite: asText(headers['sec-fetch-site']),
       secFetchMode: asText(headers['sec-fetch-mode']),
+      purpose: [headers['sec-purpose'], headers['purpose'], headers['x-moz']].flat().join(', '),
       origin: headers.origin,
       referer: headers.referer,
-      externalUrl: upstream?.externalUrl ?? config.externalUrl,
-      upstream,
+      externalUrl: upstreams[0]?.externalUrl ?? config.externalUrl,
+      applicationCookies: [...new Set(upstreams.flatMap(({ logout }) => logout.cookies))],
     }
     return { facts, own }
   }

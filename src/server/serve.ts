@@ -12,12 +12,15 @@ import type { Log } from '../observe/log.ts'
 import { ownAnswerHeaders, type Answer } from '../pages/page.ts'
 import { refusal } from '../pages/refusal.ts'
 import { carry } from '../proxy/http.ts'
-import { lingerOnClose } from '../proxy/lingering-close.ts'
+import { closeWhenUnread, lingerOnClose } from '../proxy/lingering-close.ts'
 import type { Pass, ProxyParts } from '../proxy/parts.ts'
-import { hasBody } from '../proxy/request-body.ts'
+import { continueIfExpected, hasBody } from '../proxy/request-body.ts'
 import { carryUpgrade, refuseUpgrade } from '../proxy/upgrade.ts'
 import { framingFault } from './framing.ts'
 import type { ListenerHandlers } from './listener.ts'
+
+/** How long a form for one of the gateway's own URLs may take to arrive, at most. */
+const maxFormMs = 10_000
 
 export interface ServeParts {
   readonly admit: Admit
@@ -29,7 +32,10 @@ export interface ServeParts {
 }
 
 /** What becomes of each request: ours, the upstream's, or refused. */
-export function createHandlers(config: Pick<GatewayConfig, 'reservedPrefix'>, parts: ServeParts): ListenerHandlers {
+export function createHandlers(
+  config: Pick<GatewayConfig, 'reservedPrefix' | 'limits'>,
+  parts: ServeParts,
+): ListenerHandlers {
   const { log } = parts
 
   function request(req: IncomingMessage, res: ServerResponse): void {
@@ -37,6 +43,7 @@ export function createHandlers(config: Pick<GatewayConfig, 'reservedPrefix'>, pa
     if (facts === undefined) return
     if (isReserved(facts.target, config.reservedPrefix)) {
       req.url = facts.target.path + facts.target.query
+      if (hasBody(req)) expectForm(req, res)
       parts.own(req, res)
       return
     }
@@ -45,6 +52,19 @@ export function createHandlers(config: Pick<GatewayConfig, 'reservedPrefix'>, pa
       (admission) => answer(req, res, facts, admission),
       (error) => refuse(req, res, codeOf(error), reason(error)),
     )
+  }
+
+  /** The bound is on the whole of it: whoever sends a form byte by byte would keep a connection for good. */
+  function expectForm(req: IncomingMessage, res: ServerResponse): void {
+    continueIfExpected(req, res)
+    const timer = setTimeout(
+      () => {
+        if (!req.complete) refuse(req, res, 'ERR_REQUEST_TIMEOUT', 'the content did not arrive in time')
+      },
+      Math.min(config.limits.bodyIdleTimeoutMs, maxFormMs),
+    )
+    timer.unref()
+    req.once('close', () => clearTimeout(timer))
   }
 
   function upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -177,8 +197,8 @@ function redirect(
 
 function respond(req: IncomingMessage, res: ServerResponse, { status, headers, body }: Answer, close = false): void {
   // What was not admitted is not read to its end either.
-  const unread = !req.complete && hasBody(req)
-  if (close || unread) {
+  closeWhenUnread(req, res)
+  if (close) {
     res.setHeader('Connection', 'close')
     lingerOnClose(req)
   }

@@ -148,3 +148,45 @@ test('a return from the provider that nobody here began signs nobody out, and do
   assert.match(page.body, /You are still signed in/)
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
 })
+
+for (const announced of [{ 'sec-purpose': 'prefetch;prerender' }, { purpose: 'prefetch' }, { 'x-moz': 'prefetch' }]) {
+  test(`a link that is loaded in advance signs nobody out: ${JSON.stringify(announced)}`, async (t) => {
+    const world = await startWorld(t)
+    const jane = world.browser()
+    await jane.get(`${world.url}/echo`)
+
+    const headers = { ...fromThisSite.headers, ...announced }
+    const page = await jane.send(`${world.url}/.gatehouse/sign-out`, { headers })
+
+    assert.match(page.body, /Do you want to sign out\?/)
+    assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
+  })
+}
+
+test('the cookies of all applications on the host go with the session', async (t) => {
+  const world = await startWorld(t, {
+    upstreamSettings: `logout: { cookies: [OF_ALL, OF_ORDERS] }
+  reports:
+    url: http://127.0.0.1:1
+    path: /reports/
+    logout: { cookies: [OF_ALL, OF_REPORTS] }
+  here:
+    url: http://127.0.0.1:1
+    hosts: [127.0.0.1]
+    path: /here/
+    logout: { cookies: [OF_HERE] }
+  elsewhere:
+    url: http://127.0.0.1:1
+    hosts: [elsewhere.example.com]
+    logout: { cookies: [OF_ELSEWHERE] }`,
+  })
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  for (const name of ['OF_ALL', 'OF_ORDERS', 'OF_REPORTS', 'OF_HERE', 'OF_ELSEWHERE'])
+    jane.cookies.set(name, { value: '1', path: '/' })
+
+  await jane.get(`${world.url}/.gatehouse/sign-out`, fromThisSite)
+
+  const left = [...jane.cookies.keys()].filter((name) => name.startsWith('OF_'))
+  assert.deepEqual(left, ['OF_ELSEWHERE'])
+})

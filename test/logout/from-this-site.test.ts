@@ -9,10 +9,11 @@ const nothing: SignOutRequest = {
   cookie: undefined,
   secFetchSite: undefined,
   secFetchMode: undefined,
+  purpose: undefined,
   origin: undefined,
   referer: undefined,
   externalUrl: new URL('https://orders.example.com'),
-  upstream: undefined,
+  applicationCookies: [],
 }
 const ours = 'https://orders.example.com'
 

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { RawClient } from '../proxy/support.ts'
+import { startWorld } from '../support/world.ts'
+
+const settings = 'limits: { body_idle_timeout: 1s }'
+const head = (line: string, ...fields: string[]) =>
+  [`${line} HTTP/1.1`, 'Host: 127.0.0.1', ...fields, '', ''].join('\r\n')
+const form = 'Content-Type: application/x-www-form-urlencoded'
+
+for (const [what, request, sent] of [
+  ['not sent at all', head('POST /.gatehouse/backchannel-logout', form, 'Content-Length: 1000'), ''],
+  ['half sent', head('POST /.gatehouse/sign-out', form, 'Content-Length: 1000'), 'logout'],
+  ['half sent, in chunks', head('POST /.gatehouse/sign-out', form, 'Transfer-Encoding: chunked'), '2\r\nlo\r\n'],
+  ['for nothing that is there', head('POST /.gatehouse/elsewhere', form, 'Content-Length: 1000'), 'logout'],
+] as const) {
+  test(`a form that never arrives is answered with 408 and the connection closed: ${what}`, async (t) => {
+    const { url } = await startWorld(t, { settings })
+
+    const answer = await new RawClient(t, Number(new URL(url).port)).send(request + sent).untilClosed()
+
+    assert.match(answer, /^HTTP\/1\.1 408 Request Timeout\r\n(?:.+\r\n)*?Connection: close\r\n/)
+    assert.equal(answer.split('HTTP/1.1').length - 1, 1)
+  })
+}
+
+test('a form that arrives byte by byte is not waited for either', async (t) => {
+  const { url } = await startWorld(t, { settings })
+  const client = new RawClient(t, Number(new URL(url).port))
+  client.send(head('POST /.gatehouse/sign-out', form, 'Content-Length: 1000'))
+  const dripping = setInterval(() => client.send('a'), 100)
+  t.after(() => clearInterval(dripping))
+
+  assert.match(await client.untilClosed(), /^HTTP\/1\.1 408 /)
+})
+
+test('content that nobody reads closes the connection with the answer', async (t) => {
+  const { url } = await startWorld(t)
+
+  const answer = await new RawClient(t, Number(new URL(url).port))
+    .send(head('GET /.gatehouse/session', 'Content-Length: 1000'))
+    .untilClosed()
+
+  assert.match(answer, /^HTTP\/1\.1 401 Unauthorized\r\n(?:.+\r\n)*?Connection: close\r\n/)
+})
+
+test('whoever waits to be asked for a form is asked for it, and the connection goes on', async (t) => {
+  const { url } = await startWorld(t)
+  const client = new RawClient(t, Number(new URL(url).port))
+  client.send(head('POST /.gatehouse/backchannel-logout', form, 'Expect: 100-continue', 'Content-Length: 14'))
+
+  await client.until(/^HTTP\/1\.1 100 Continue\r\n\r\n/)
+  client.send('logout_token=x')
+  const answer = await client.until(/logout_token is invalid/)
+
+  assert.match(answer, /\r\nHTTP\/1\.1 400 Bad Request\r\n/)
+  assert.match(answer, /\r\nConnection: keep-alive\r\n/)
+})
