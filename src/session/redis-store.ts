@@ -211,14 +211,11 @@ class SessionsInRedis implements SessionStore {
     return { ended, confirmed }
   }
 
-  /** What was told before needs no confirmation: the script that finds somebody tells the others. */
+  /** They stay in their indexes: an order that is not yet carried out has to find whom to tell of. */
   async #endAgain(keys: readonly SessionKey[]): Promise<void> {
-    for (const { members } of chunksOf(keys)) {
-      const ending = [...bySlot(members)].map(([tag, keys]) =>
-        this.#endInSlot(tag, keys, { tombstone_ttl: 0, leave: true }),
-      )
-      await this.#leaveSubs((await Promise.all(ending)).flat())
-    }
+    const how: Ending = { tombstone_ttl: 0, leave: false }
+    for (const { members } of chunksOf(keys))
+      await Promise.all([...bySlot(members)].map(([tag, sessions]) => this.#endInSlot(tag, sessions, how)))
   }
 
   async #endInSlot(tag: SidTag, keys: readonly SessionKey[], { tombstone_ttl, leave }: Ending): Promise<Ended[]> {

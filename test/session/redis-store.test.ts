@@ -207,6 +207,29 @@ test('an order to end a sub that failed half-way ends the rest when it is sent a
   assert.equal(await store.endSub(subTag(iss, 'jane'), token), 'replayed')
 })
 
+test('thousands of sessions end in steps that keep nobody waiting', async (t) => {
+  const { store } = await openShared(t, { timeoutMs: 2_000 })
+  const other = await openAnother(t)
+  await hearing(store, other.store)
+  const sessions = [
+    ...(await Promise.all(times(1_500, () => created(store, Date.now(), { sub: 'jane' })))),
+    ...(await Promise.all(times(1_500, () => created(store, Date.now(), { sub: 'jane', sid: 'one' })))),
+  ]
+  const joe = await created(store, Date.now(), { sub: 'joe', sid: 'one' })
+
+  const seen = await commandsDuring(t, async () => {
+    const ended = await store.endSub(subTag(iss, 'jane'), order(Date.now()))
+    assert.deepEqual(keysOf(ended), sessions.map(({ key }) => key).toSorted())
+  })
+
+  const longest = Math.max(...seen.map((command) => command.length))
+  assert.ok(longest < 1_000, `a command has ${longest} parts`)
+  const dropped = new Set(other.notices.flatMap((notice) => (notice.kind === 'ended' ? notice.keys : [])))
+  for (const { key } of sessions) assert.ok(dropped.has(key))
+  assert.notEqual(await store.read(joe.key), undefined)
+  assert.deepEqual(keysOf(await store.endSid(sidTag(iss, 'one'), order(Date.now()))), [joe.key])
+})
+
 test('a session is refused or ended when its sub ends, by another process, while it is created', async (t) => {
   const [{ store }, { store: another }] = [await openShared(t), await openAnother(t)]
   const seen = new Set<string>()
@@ -401,6 +424,35 @@ test('a user of Redis who may not hear notices is told of, once, and hears nothi
   // What cannot be told is not done half.
   await assert.rejects(store.endOne(key), { code: 'ERR_STORE_UNAVAILABLE' })
   assert.notEqual(await store.read(key), undefined)
+})
+
+test('an ending that nobody could be told of is refused, and all are told when they can be', async (t) => {
+  const rights = ['resetkeys', '~gh:*', '&gh:*', '+@all']
+  const server = await startRedis(t, { args: ['--user', 'gatehouse', 'on', '>pass', ...rights] })
+  const direct = new Redis(server.port, '127.0.0.1')
+  t.after(() => direct.disconnect())
+  const given = { url: new URL(server.url), keyPrefix: 'gh:' }
+  const { store } = openUrl(t, { ...given, username: 'gatehouse', password: 'pass' })
+  const other = openUrl(t, given)
+  await hearing(store, other.store)
+  const session = await created(store, Date.now(), { sid: 'one' })
+  const token = order(Date.now())
+
+  // All but the place where the processes meet.
+  await direct.acl('SETUSER', 'gatehouse', 'resetkeys', `~gh:{${'?'.repeat(24)}}:*`)
+  await assert.rejects(store.endSid(tagOf(session.key), token), { code: 'ERR_STORE_UNAVAILABLE' })
+  assert.equal(await store.read(session.key), undefined)
+  other.notices.length = 0
+  await direct.acl('SETUSER', 'gatehouse', '~gh:*')
+
+  await until(tick, () => other.notices.some(({ kind }) => kind === 'resumed'))
+  other.notices.length = 0
+  assert.deepEqual(keysOf(await store.endSid(tagOf(session.key), token)), [])
+  assert.deepEqual(other.notices, [
+    { kind: 'ended', keys: [session.key] },
+    { kind: 'ended', keys: [session.key] },
+  ])
+  assert.equal(await store.endSid(tagOf(session.key), token), 'replayed')
 })
 
 test('a database that Redis does not have is not taken for the first one', async (t) => {

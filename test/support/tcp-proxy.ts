@@ -4,25 +4,29 @@ import type { Scope } from './redis.ts'
 
 export interface TcpProxy {
   readonly port: number
-  /** Nothing that the server sends arrives any more, on the connections that there are and on new ones. They stay open. */
-  freezeAnswers(): void
-  /** Nor does what clients send. */
-  freezeBoth(): void
+  /**
+   * Nothing arrives any more that the server, or the clients, or both of them send, on the connections that there are and on new
+   * ones. They stay open. With a port it is about the one connection only that the server knows by it.
+   */
+  freeze(what: 'answers' | 'requests' | 'both', port?: number): void
+  /** The ports by which the server knows the connections. */
+  ports(): readonly (number | undefined)[]
   /** All arrives that was held back. */
   thaw(): void
-  /** How many connections are open. */
-  connections(): number
 }
 
 /** A way to a server on this machine that can be made to fail as networks do: silently. */
 export async function startTcpProxy(scope: Scope, target: number): Promise<TcpProxy> {
-  const frozen = { answers: false, requests: false }
+  let frozen: { readonly what: 'answers' | 'requests' | 'both' | 'nothing'; readonly port?: number | undefined } = {
+    what: 'nothing',
+  }
   const pairs = new Set<{ readonly client: Socket; readonly server: Socket }>()
   const apply = () => {
     for (const { client, server } of pairs) {
-      if (frozen.answers) server.pause()
+      const what = frozen.port === undefined || frozen.port === server.localPort ? frozen.what : 'nothing'
+      if (what === 'answers' || what === 'both') server.pause()
       else server.resume()
-      if (frozen.requests) client.pause()
+      if (what === 'requests' || what === 'both') client.pause()
       else client.resume()
     }
   }
@@ -46,15 +50,14 @@ export async function startTcpProxy(scope: Scope, target: number): Promise<TcpPr
     for (const { client } of pairs) client.destroy()
     listener.close()
   })
-  const set = (answers: boolean, requests: boolean) => {
-    Object.assign(frozen, { answers, requests })
+  const set = (given: typeof frozen) => {
+    frozen = given
     apply()
   }
   return {
     port: (listener.address() as AddressInfo).port,
-    freezeAnswers: () => set(true, false),
-    freezeBoth: () => set(true, true),
-    thaw: () => set(false, false),
-    connections: () => pairs.size,
+    ports: () => [...pairs].map(({ server }) => server.localPort),
+    freeze: (what, port) => set({ what, port }),
+    thaw: () => set({ what: 'nothing' }),
   }
 }
