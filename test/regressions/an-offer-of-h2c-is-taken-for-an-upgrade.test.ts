@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { RawClient } from '../proxy/support.ts'
+import { httpUpstream, RawClient } from '../proxy/support.ts'
 import { startWorld, type World } from '../support/world.ts'
 
 // As Java's HttpClient sends it.
@@ -50,14 +50,29 @@ test('the application gets the content of a request with an offer of h2c, and no
 })
 
 test('what follows a request with an offer of h2c is not read as another request', async (t) => {
-  const world = await startWorld(t)
+  const asked: (string | undefined)[] = []
+  let answer = () => {}
+  let arrive = () => {}
+  const firstArrives = new Promise<void>((resolve) => (arrive = resolve))
+  const upstream = await httpUpstream(t, (req, res) => {
+    asked.push(req.url)
+    if (req.url !== '/first') return void res.end()
+    answer = () => void res.end('first')
+    arrive()
+  })
+  const world = await startWorld(t, {
+    upstream: new URL(`http://127.0.0.1:${upstream.port}`),
+    upstreamSettings: 'rules: [{ path: /*, access: public }]',
+  })
+  const content = 'GET /content HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'
   const client = new RawClient(t, Number(new URL(world.url).port))
-  const another = 'GET /static/about.txt HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'
 
-  client.send(`${request('GET /static/about.txt')}POST /echo HTTP/1.1\r\nContent-Length: ${another.length}\r\n\r\n`)
-  client.send(another)
+  client.send(`${request('GET /first')}POST /second HTTP/1.1\r\nHost: h\r\nContent-Length: ${content.length}\r\n\r\n`)
+  await firstArrives
+  client.send(content)
+  await fetch(`${world.url}/elsewhere`)
+  answer()
 
-  const answer = await client.untilClosed()
-  assert.match(answer, /^HTTP\/1\.1 200 OK\r\n(?:.+\r\n)*?Connection: close\r\n/)
-  assert.equal(answer.split('HTTP/1.1').length - 1, 1)
+  assert.match(await client.untilClosed(), /^HTTP\/1\.1 200 OK\r\n(?:.+\r\n)*?Connection: close\r\n[^]*\r\n\r\nfirst$/)
+  assert.deepEqual(asked, ['/first', '/elsewhere'])
 })
