@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { WebSocket, WebSocketServer } from 'ws'
 import { type Gateway, httpUpstream, jane, RawClient, rawUpstream, startGateway } from './support.ts'
+import { until } from '../support/until.ts'
 
 /** What a side of a WebSocket says when it is over: the code, and the reason. */
 const closing = (socket: WebSocket): Promise<string> =>
@@ -58,7 +59,7 @@ for (const [what, end, code] of [
       end(gateway)
 
       assert.deepEqual(await closed, [code, '1001'])
-      assert.equal(gateway.live.size, 0)
+      await until('nothing is open any more', () => gateway.live.size === 0)
     }
   })
 
