@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import { systemClock } from '../../src/core/clock.ts'
@@ -34,26 +34,28 @@ test('the other process is told at once', async (t) => {
   assert.equal(there.sessions.findInMemory(id), undefined)
 })
 
-for (const what of ['answers', 'requests', 'both'] as const)
-  for (const which of ['its notices', 'everything'] as const)
-    test(`a session is served no longer than ${bound} ms after its end when the ${what} of ${which} get lost`, async (t) => {
-      const proxy = await startTcpProxy(t, shared.port)
-      const [here, there] = [replica(t, shared.port), replica(t, proxy.port)]
-      const { id } = await signedInAt(here, there)
-      const port = which === 'everything' ? undefined : await portOfNotices(there.prefix, proxy)
+describe('a session is served no longer than the bound after its end', { concurrency: true }, () => {
+  for (const what of ['answers', 'requests', 'both'] as const)
+    for (const which of ['its notices', 'everything'] as const)
+      test(`when the ${what} of ${which} get lost`, async (t) => {
+        const proxy = await startTcpProxy(t, shared.port)
+        const [here, there] = [replica(t, shared.port), replica(t, proxy.port)]
+        const { id } = await signedInAt(here, there)
+        const port = which === 'everything' ? undefined : await portOfNotices(there.prefix, proxy)
 
-      proxy.freeze(what, port)
-      await here.sessions.endOne(id, 'person')
-      const endedAt = performance.now()
-      await until(tick, () => there.sessions.findInMemory(id) === undefined)
+        proxy.freeze(what, port)
+        await here.sessions.endOne(id, 'person')
+        const endedAt = performance.now()
+        await until(tick, () => there.sessions.findInMemory(id) === undefined)
 
-      assert.ok(performance.now() - endedAt < bound + slack, `${performance.now() - endedAt} ms`)
-      const asked = await there.sessions.find(id).catch(assertUnavailable)
-      assert.ok(asked === undefined || asked === true)
-      proxy.thaw()
-      await hearing(there.store)
-      assert.equal(await there.sessions.find(id), undefined)
-    })
+        assert.ok(performance.now() - endedAt < bound + slack, `${performance.now() - endedAt} ms`)
+        const asked = await there.sessions.find(id).catch(assertUnavailable)
+        assert.ok(asked === undefined || asked === true)
+        proxy.thaw()
+        await hearing(there.store)
+        assert.equal(await there.sessions.find(id), undefined)
+      })
+})
 
 test('a Redis that was emptied is noticed: nobody is signed in from memory any more', async (t) => {
   const [here, there] = [replica(t, shared.port), replica(t, shared.port)]
