@@ -73,6 +73,9 @@ test('what follows a request with an offer of h2c is not read as another request
   await fetch(`${world.url}/elsewhere`)
   answer()
 
-  assert.match(await client.untilClosed(), /^HTTP\/1\.1 200 OK\r\n(?:.+\r\n)*?Connection: close\r\n(?:.+\r\n)*\r\nfirst$/)
+  assert.match(
+    await client.untilClosed(),
+    /^HTTP\/1\.1 200 OK\r\n(?:.+\r\n)*?Connection: close\r\n(?:.+\r\n)*\r\nfirst$/,
+  )
   assert.deepEqual(asked, ['/first', '/elsewhere'])
 })
