@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
@@ -79,14 +79,28 @@ export async function startRedis(scope: Scope, options: RedisOptions = {}): Prom
   }
 }
 
-/** A port nobody listens on at the moment. */
+const given = new Set<number>()
+
+/**
+ * A port nobody listens on, and that is not given twice: below those that the system takes for connections and for port 0, by
+ * chance, because other processes look for one too.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
+  for (;;) {
+    const port = randomInt(15_000, 32_000)
+    if (given.has(port)) continue
+    given.add(port)
+    const server = createServer()
+    const listening = once(server.listen(port, '127.0.0.1'), 'listening')
+    const isFree = await listening.then(
+      () => true,
+      () => false,
+    )
+    if (!isFree) continue
+    server.close()
+    await once(server, 'close')
+    return port
+  }
 }
 
 function argumentsOf(port: number, dir: string, { password, tls, sentinel, args = [] }: RedisOptions): string[] {
