@@ -96,6 +96,18 @@ class SessionsInMemory implements MemoryStore {
     return this.#obey(tag, order, () => this.#bySub.members(tag))
   }
 
+  async *list(): AsyncIterable<readonly SessionKey[]> {
+    yield [...this.#sessions.keys()]
+  }
+
+  async listSid(tag: SidTag): Promise<readonly SessionKey[]> {
+    return this.#bySid.members(tag)
+  }
+
+  async listSub(tag: SubTag): Promise<readonly SessionKey[]> {
+    return this.#bySub.members(tag)
+  }
+
   async takeOnce(name: string, ttl: number): Promise<boolean> {
     return this.#once.setNew(name, true, ttl, this.#now())
   }
@@ -221,6 +233,10 @@ class ExpiringMap<K, V> {
     if (entry === undefined) return
     this.#entries.delete(key)
     this.#gone(key, entry.value)
+  }
+
+  keys(): Iterable<K> {
+    return this.#entries.keys()
   }
 
   sweep(now: number): void {

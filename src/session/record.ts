@@ -9,6 +9,8 @@ export interface SessionRecord {
   readonly sub: string
   /** The provider's session; absent when the provider sends none. */
   readonly sid?: string
+  /** Our own origin that they signed in at; absent in records of earlier versions. */
+  readonly origin?: string
   readonly created_at: number
   readonly absolute_expires_at: number
   readonly tokens: TokenSet

@@ -37,6 +37,11 @@ export class ClusterConnection extends RedisConnection {
     return this.redis.nodes('master').filter(({ status }) => status === 'ready')
   }
 
+  override primaries(): readonly Redis[] {
+    if (this.redis.status !== 'ready') throw this.unavailable(this.problem)
+    return this.redis.nodes('master')
+  }
+
   override get anchors(): readonly string[] {
     return [...this.#anchors.values()]
   }

@@ -48,6 +48,11 @@ export class RedisConnection {
     return this.redis instanceof Redis ? [this.redis] : []
   }
 
+  /** All servers that hold something of their own. @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when they are not known */
+  primaries(): readonly Redis[] {
+    return this.redis instanceof Redis ? [this.redis] : []
+  }
+
   /** Hash tags: one in each of these servers, that of the meeting place first. */
   get anchors(): readonly string[] {
     return [meetingTag]

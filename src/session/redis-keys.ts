@@ -33,6 +33,17 @@ export class RedisKeys {
     }
   }
 
+  /** A glob-style pattern for the places of all sessions. */
+  anySession(): string {
+    return `${this.#prefix.replace(/[\\*?[\]^-]/g, '\\$&')}{*}:s:*`
+  }
+
+  /** The session that lies at a place; `undefined` when the place is not for a session, or not one of ours. */
+  keyAt(place: string): SessionKey | undefined {
+    const [, tag, hash] = /^\{([\w-]{24})\}:s:([\w-]{43})$/.exec(place.slice(this.#prefix.length)) ?? []
+    return tag === undefined ? undefined : (`${tag}:${hash}` as SessionKey)
+  }
+
   sidIndex(tag: SidTag): string {
     return `${this.#prefix}{${tag}}:i`
   }

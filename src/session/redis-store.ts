@@ -13,6 +13,9 @@ import type { EndedSession, LogoutOrder, NewSession, SealedSession, SessionStore
 /** How many sessions are ended in one go. */
 const chunkSize = 200
 
+/** How many entries Redis looks at before others have their turn, when all of them are gone through. */
+const scanCount = 1_000
+
 /**
  * Sessions in Redis, shared by all processes. Connects in the background, and does not fail when Redis is away: then each method
  * rejects, until Redis is back. An ending resolves when every process that listens has dropped the sessions, or a quarter of
@@ -121,6 +124,29 @@ class SessionsInRedis implements SessionStore {
       how: { tombstone_ttl: atLeast1(order.tombstone_ttl), leave: true },
     })
     return outcome === 'replayed' ? outcome : outcome.map(endedSession)
+  }
+
+  async *list(): AsyncIterable<readonly SessionKey[]> {
+    const pattern = this.#keys.anySession()
+    for (const server of this.#commands.primaries()) {
+      let cursor = '0'
+      do {
+        const scanning = server.scan(cursor, 'MATCH', pattern, 'COUNT', scanCount)
+        const [next, places] = await this.#commands.answer(scanning)
+        yield places.flatMap((place) => this.#keys.keyAt(place) ?? [])
+        cursor = next
+      } while (cursor !== '0')
+    }
+  }
+
+  async listSid(tag: SidTag): Promise<readonly SessionKey[]> {
+    const listing = this.#commands.redis.zrange(this.#keys.sidIndex(tag), '0', '-1')
+    return (await this.#commands.answer(listing)).map((hash) => `${tag}:${hash}` as SessionKey)
+  }
+
+  async listSub(tag: SubTag): Promise<readonly SessionKey[]> {
+    const listing = this.#commands.redis.zrange(this.#keys.subIndex(tag), '0', '-1')
+    return (await this.#commands.answer(listing)) as SessionKey[]
   }
 
   async takeOnce(name: string, ttl: number): Promise<boolean> {

@@ -32,6 +32,18 @@ export interface SessionStore {
   /** The same for all sessions of one (iss, sub). */
   endSub(tag: SubTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'>
 
+  /**
+   * The sessions, some at a time, each at least once. For administration only, never on a serving path: it goes through
+   * everything that the store holds. Like the two lists below it may name sessions that have just expired.
+   */
+  list(): AsyncIterable<readonly SessionKey[]>
+
+  /** The sessions of one (iss, sid). */
+  listSid(tag: SidTag): Promise<readonly SessionKey[]>
+
+  /** The sessions of one (iss, sub). */
+  listSub(tag: SubTag): Promise<readonly SessionKey[]>
+
   /** `true` for the first caller with this name within `ttl` ms, `false` for all others: makes a thing happen once. */
   takeOnce(name: string, ttl: number): Promise<boolean>
 

@@ -89,7 +89,7 @@ async function createSession(
   request: OwnRequest,
   parts: SignInParts,
 ): Promise<Redirect> {
-  const id = await parts.sessions.create(record, attempt.begun_at)
+  const id = await parts.sessions.create({ ...record, origin: attempt.origin }, attempt.begun_at)
   if (id === undefined)
     throw new GatewayError('ERR_SIGN_IN_ENDED', 'a logout token for this session came before the callback')
   await endPrevious(request, parts)

@@ -9,7 +9,7 @@ import type { Log, LogFields } from '../../src/observe/log.ts'
 import { tagOf } from '../../src/session/record.ts'
 import { createRedisStore } from '../../src/session/redis-store.ts'
 import type { SessionStore, StoreNotice } from '../../src/session/store.ts'
-import { newSession, order, until } from './store-contract.ts'
+import { allKeys, newSession, order, until } from './store-contract.ts'
 
 export interface Line {
   readonly level: string
@@ -99,6 +99,9 @@ export async function refusedInTime(store: SessionStore, timeoutMs = settings.ti
     () => store.endOne(key),
     () => store.endSid(tagOf(key), order(Date.now())),
     () => store.endSub(session.subTag, order(Date.now())),
+    () => allKeys(store),
+    () => store.listSid(tagOf(key)),
+    () => store.listSub(session.subTag),
     () => store.takeOnce(randomToken(8), 1_000),
     () => store.acquireLease(key, 'owner', 1_000),
     () => store.renewLease(key, 'owner', 1_000),

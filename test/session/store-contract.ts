@@ -446,6 +446,38 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     }
   })
 
+  it('lists the sessions, all of them and by sid and sub, and none that has ended', async ({ store, now }) => {
+    assert.deepEqual(await allKeys(store), [])
+    const many = await Promise.all(
+      times(60, (n) => created(store, now(), { sid: n % 3 ? `sid ${n}` : 'shared', sub: `sub ${n % 4}` })),
+    )
+    await store.acquireLease((many[0] as NewSession).key, 'owner', 60_000)
+    const keysWhere = (holds: (n: number) => boolean) => many.flatMap(({ key }, n) => (holds(n) ? key : [])).toSorted()
+    assert.deepEqual(
+      await allKeys(store),
+      keysWhere(() => true),
+    )
+
+    await store.endOne((many[1] as NewSession).key)
+    await store.endSub(subTag(iss, 'sub 2'), order(now()))
+
+    const isLeft = (n: number) => n !== 1 && n % 4 !== 2
+    assert.deepEqual(await allKeys(store), keysWhere(isLeft))
+    const listed = async (keys: Promise<readonly SessionKey[]>) => (await keys).toSorted()
+    const shared = await listed(store.listSid(sidTag(iss, 'shared')))
+    const ofSub = await listed(store.listSub(subTag(iss, 'sub 1')))
+    assert.deepEqual(
+      shared,
+      keysWhere((n) => isLeft(n) && n % 3 === 0),
+    )
+    assert.deepEqual(
+      ofSub,
+      keysWhere((n) => isLeft(n) && n % 4 === 1),
+    )
+    assert.deepEqual(await store.listSub(subTag(iss, 'sub 2')), [])
+    assert.deepEqual(await store.listSid(sidTag(iss, 'nobody')), [])
+  })
+
   it('holds nothing any more when everything has expired', async ({ store, now, tick, size }) => {
     const begun = now()
     const short = { idle_timeout: 300, absolute_expires_at: begun + 300 }
@@ -507,6 +539,13 @@ export function order(at: number, ttls: Partial<LogoutOrder> = {}): LogoutOrder 
 
 export function keysOf(ended: Awaited<ReturnType<SessionStore['endSid']>>): SessionKey[] {
   return ended === 'replayed' ? assert.fail('replayed') : ended.map(({ key }) => key).toSorted()
+}
+
+/** What `list` names, once each. */
+export async function allKeys(store: SessionStore): Promise<SessionKey[]> {
+  const keys = new Set<SessionKey>()
+  for await (const some of store.list()) for (const key of some) keys.add(key)
+  return [...keys].toSorted()
 }
 
 export function times<T>(count: number, make: (n: number) => T): T[] {
