@@ -4,6 +4,7 @@ import { check } from './check.ts'
 import { demo } from './demo.ts'
 import { health } from './health.ts'
 import { run } from './run.ts'
+import { readSessionsArguments, sessions } from './sessions.ts'
 
 const usage = `gatehouse: an authentication gateway in front of applications that know nothing of OpenID Connect
 
@@ -11,6 +12,10 @@ const usage = `gatehouse: an authentication gateway in front of applications tha
   gatehouse check  --config FILE   say everything that is wrong with the file, and run its tests
   gatehouse health --config FILE   exit 0 when the gateway of this file answers on this machine
   gatehouse demo   --config FILE   serve, with a toy provider and a toy application beside it
+  gatehouse sessions list --config FILE [--sub SUB] [--sid SID] [--upstream NAME] [--json]
+  gatehouse sessions show --config FILE KEY
+  gatehouse sessions end  --config FILE KEY | [--sub SUB] [--sid SID] [--upstream NAME] | --all --yes
+                                   look at the sessions of running gateways, and end them, when they are in Redis
   gatehouse help | version
 
 FILE defaults to gateway.yaml.
@@ -24,7 +29,9 @@ export interface CommandInput {
   readonly err: (text: string) => void
 }
 
-const commands: Readonly<Record<string, (input: CommandInput) => Promise<number>>> = { run, check, health, demo }
+type Command = (input: CommandInput) => Promise<number>
+
+const commands: Readonly<Record<string, Command>> = { run, check, health, demo }
 
 /** Runs a command; resolves to the exit code: 0 well, 1 something is wrong with what was given, 2 the call itself is. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -38,7 +45,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     err(`gatehouse: ${call.fault}\n\n${usage}`)
     return 2
   }
-  const { name, file } = call
+  const { name, file, command } = call
   if (name === 'help') {
     out(usage)
     return 0
@@ -48,7 +55,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     return 0
   }
   try {
-    return await (commands[name] as (input: CommandInput) => Promise<number>)({ file, env: process.env, out, err })
+    return await (command ?? (commands[name] as Command))({ file, env: process.env, out, err })
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error
     err(`gatehouse: ${reason(error)}\n`)
@@ -59,9 +66,15 @@ export async function main(argv: readonly string[]): Promise<number> {
 /** As in package.json; a test holds the two together. */
 const version = '0.1.0'
 
-function readArguments(
-  argv: readonly string[],
-): { readonly name: string; readonly file: string } | { readonly fault: string } {
+/** `command` is absent when the name alone says what to do. */
+interface Call {
+  readonly name: string
+  readonly file: string
+  readonly command?: Command
+}
+
+function readArguments(argv: readonly string[]): Call | { readonly fault: string } {
+  if (argv[0] === 'sessions') return sessionsCall(argv.slice(1))
   try {
     const { values, positionals } = parseArgs({
       args: [...argv],
@@ -81,4 +94,11 @@ function readArguments(
   } catch (error) {
     return { fault: reason(error) }
   }
+}
+
+function sessionsCall(argv: readonly string[]): Call | { readonly fault: string } {
+  const read = readSessionsArguments(argv)
+  if ('fault' in read) return read
+  if ('help' in read) return { name: 'help', file: '' }
+  return { name: 'sessions', file: read.file, command: (input) => sessions(read.task, input) }
 }

@@ -22,10 +22,18 @@ export interface WritingLog extends Log {
   flush(limitMs: number): Promise<boolean>
 }
 
-/** Lines of JSON, one each, on standard output. Whatever becomes of their reader, the gateway serves: lines are lost instead. */
-export function createLog(level: 'debug' | 'info' | 'warn' | 'error'): WritingLog {
+/** Lines of JSON, one each, on standard output (or error). Whatever becomes of their reader, the gateway serves: lines are lost instead. */
+export function createLog(
+  level: 'debug' | 'info' | 'warn' | 'error',
+  stream: 'stdout' | 'stderr' = 'stdout',
+): WritingLog {
   // Written synchronously, a pipe that is full would stop the whole process.
-  const destination = pino.destination({ fd: 1, sync: false, minLength: 1, maxLength: mostWaiting })
+  const destination = pino.destination({
+    fd: stream === 'stdout' ? 1 : 2,
+    sync: false,
+    minLength: 1,
+    maxLength: mostWaiting,
+  })
   // EPIPE and a full disk.
   destination.on('error', () => {})
   const logger = pino(

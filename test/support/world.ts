@@ -25,6 +25,8 @@ export interface Replica {
   /** Its own address; all replicas share the one `external_url`. */
   readonly url: string
   readonly log: LogLine[]
+  /** Its configuration, for a command beside it; the secrets are those of `secrets`. */
+  readonly file: string
   stop(): Promise<void>
 }
 
@@ -63,7 +65,11 @@ export interface WorldOptions {
   readonly settings?: string
 }
 
-const secrets = { CLIENT_SECRET: 'correct horse battery staple', SESSION_KEY: Buffer.alloc(32, 7).toString('base64') }
+/** What the configuration files of all worlds name. */
+export const secrets = {
+  CLIENT_SECRET: 'correct horse battery staple',
+  SESSION_KEY: Buffer.alloc(32, 7).toString('base64'),
+}
 
 /** A provider, an application, and gateways between them: real sockets, real processes, one moving clock. */
 export async function startWorld(t: TestContext, options: WorldOptions = {}): Promise<World> {
@@ -84,13 +90,14 @@ export async function startWorld(t: TestContext, options: WorldOptions = {}): Pr
   const replicas: Replica[] = []
 
   const startReplica = async ({ port = 0 }: { readonly port?: number } = {}): Promise<Replica> => {
-    const config = configure(t, yamlOf({ url, port, redis, provider, upstream, options }))
+    const { config, file } = configure(t, yamlOf({ url, port, redis, provider, upstream, options }))
     const log: LogLine[] = []
     const gateway = await startGateway(config, { log: recordingLog(log), clock })
     let stopped: Promise<void> | undefined
     const replica = {
       gateway,
       log,
+      file,
       url: `http://127.0.0.1:${gateway.address.port}`,
       stop: () => (stopped ??= gateway.close()),
     }
@@ -177,7 +184,7 @@ function configure(t: TestContext, yaml: string) {
   writeFileSync(file, yaml)
   const loaded = loadConfig(file, secrets)
   if (!loaded.ok) throw new Error(`${formatDiagnostics(loaded.diagnostics)}\n${yaml}`)
-  return loaded.config
+  return { config: loaded.config, file }
 }
 
 function recordingLog(lines: LogLine[]): Log {

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { root, startCommand } from '../support/command.ts'
+import { openEventStream } from '../support/streams.ts'
+import { secrets, startWorld, type Replica, type World } from '../support/world.ts'
+
+const program = [process.execPath, '--import', 'tsx', join(root, 'src', 'main.ts')] as const
+
+/** `gatehouse sessions`, as a process beside the replicas. */
+async function gatehouseSessions(t: TestContext, world: World, ...args: readonly string[]) {
+  const { file } = world.replicas[0] as Replica
+  const command = startCommand(t, ['sessions', ...args, '--config', file], { program: [...program], env: secrets })
+  const exitCode = await command.ended
+  return { exitCode, out: command.out(), err: command.err() }
+}
+
+/** The session keys of a listing. */
+function keysIn(listing: string): string[] {
+  return [...listing.matchAll(/^(\S{24}:\S{43})  /gm)].map(([, key = '']) => key)
+}
+
+async function janeAndSamir(t: TestContext) {
+  const world = await startWorld(t, { store: 'redis', replicas: 2 })
+  const [first, second] = world.replicas as [Replica, Replica]
+  const [jane, samir] = [world.browser('jane'), world.browser('samir')]
+  for (const browser of [jane, samir]) {
+    await browser.get(`${first.url}/echo`)
+    assert.equal((await browser.fetch(`${second.url}/echo`)).status, 200)
+  }
+  const sidOf = (sub: string) => world.provider.sessions().find((session) => session.sub === sub)?.sid ?? ''
+  return { world, first, second, jane, samir, sidOf }
+}
+
+test('an administrator sees who is signed in, and nothing that is secret', async (t) => {
+  const { world, jane, sidOf } = await janeAndSamir(t)
+
+  const all = await gatehouseSessions(t, world, 'list')
+  const ofJane = await gatehouseSessions(t, world, 'list', '--sub', 'jane')
+  const asJson = await gatehouseSessions(t, world, 'list', '--sid', sidOf('samir'), '--upstream', 'orders', '--json')
+  const [key = ''] = keysIn(ofJane.out)
+  const shown = await gatehouseSessions(t, world, 'show', key)
+
+  for (const { exitCode, err } of [all, ofJane, asJson, shown]) assert.equal(exitCode, 0, err)
+  assert.equal(keysIn(all.out).length, 2)
+  assert.match(ofJane.out, new RegExp(`^${key}  jane  ${sidOf('jane')}  \\d{4}-\\S+Z  \\d{4}-\\S+Z\\n$`))
+  const { session, signed_in_at, expires_at, ...samir } = JSON.parse(asJson.out) as Record<string, unknown>
+  assert.deepEqual(samir, { sub: 'samir', sid: sidOf('samir'), origin: world.url })
+  assert.ok(keysIn(all.out).includes(String(session)))
+  assert.equal(Date.parse(String(expires_at)) > Date.parse(String(signed_in_at)), true)
+  assert.match(shown.out, /^refresh token +(yes|no)$/m)
+  assert.match(shown.out, /^claim names +.*\bemail\b.*\bsub\b/m)
+  const everything = [all, ofJane, asJson, shown].map(({ out }) => out).join()
+  assert.doesNotMatch(everything, /@|eyJ/)
+  assert.ok(!everything.includes(jane.cookies.get('gatehouse')?.value ?? ''))
+})
+
+test('whom an administrator ends is signed out on every replica at once, and at the provider; others are not', async (t) => {
+  const { world, first, second, jane, samir } = await janeAndSamir(t)
+  const stream = await openEventStream(t, `${second.url}/events`, jane.cookieHeader)
+  const ofSamir = await openEventStream(t, `${second.url}/events`, samir.cookieHeader)
+
+  const { exitCode, out, err } = await gatehouseSessions(t, world, 'end', '--sub', 'jane')
+
+  for (const { url } of [first, second]) assert.equal((await jane.fetch(`${url}/echo`)).status, 401)
+  await stream.ended
+  assert.equal(exitCode, 0, err)
+  assert.equal(out, `1 session ended\nat the provider ${world.provider.issuer}, 1 session: ended there too\n`)
+  const event = err.split('\n').find((line) => line.includes('session.ended')) ?? '{}'
+  const { audit, by, sub } = JSON.parse(event) as Record<string, unknown>
+  assert.deepEqual({ audit, by, sub }, { audit: true, by: 'administrator', sub: 'jane' })
+  assert.doesNotMatch(err, /not every process/)
+  assert.deepEqual(
+    world.provider.sessions().map(({ sub }) => sub),
+    ['samir'],
+  )
+  for (const { url } of [first, second]) assert.equal((await samir.fetch(`${url}/echo`)).status, 200)
+  const stillOpen = Symbol('still open')
+  const after = new Promise((resolve) => setImmediate(resolve, stillOpen))
+  assert.equal(await Promise.race([ofSamir.ended, after]), stillOpen)
+})
+
+test('an ending stands when the provider cannot be reached, and that is said', async (t) => {
+  const { world, first, jane, samir } = await janeAndSamir(t)
+  const [key = ''] = keysIn((await gatehouseSessions(t, world, 'list', '--sub', 'jane')).out)
+  await world.provider.down()
+
+  const one = await gatehouseSessions(t, world, 'end', key)
+  const again = await gatehouseSessions(t, world, 'end', key)
+  const nobody = await gatehouseSessions(t, world, 'end', '--sub', 'jane')
+  const all = await gatehouseSessions(t, world, 'end', '--all', '--yes')
+
+  assert.equal(one.exitCode, 0)
+  assert.match(one.out, /^1 session ended\nat the provider \S+, 1 session: it could not be reached/)
+  assert.equal(again.exitCode, 1)
+  assert.match(again.err, /^gatehouse: there is no session /m)
+  assert.deepEqual([nobody.exitCode, nobody.out], [0, '0 sessions ended\n'])
+  assert.match(all.out, /^1 session ended\n/)
+  for (const browser of [jane, samir]) assert.equal((await browser.fetch(`${first.url}/echo`)).status, 401)
+})
+
+test('a gateway that is another client of the same Redis keeps its sessions', async (t) => {
+  const { world, jane } = await janeAndSamir(t)
+  const other = await startWorld(t, { store: 'redis', redis: world.redis, client_id: 'invoices' })
+  const there = other.browser('jane')
+  await there.get(`${other.url}/echo`)
+
+  const { out } = await gatehouseSessions(t, world, 'end', '--all', '--yes')
+
+  assert.match(out, /^2 sessions ended\n/)
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
+  assert.equal((await there.fetch(`${other.url}/echo`)).status, 200)
+})
+
+test('what cannot be looked at is said: a memory store, a Redis that is away, a key and an upstream that are not there', async (t) => {
+  const inMemory = await startWorld(t)
+  const world = await startWorld(t, { store: 'redis' })
+
+  const memory = await gatehouseSessions(t, inMemory, 'list')
+  const wrongKey = await gatehouseSessions(t, world, 'show', `-${'x'.repeat(23)}:${'y'.repeat(43)}`)
+  const noKey = await gatehouseSessions(t, world, 'end', 'jane')
+  const noUpstream = await gatehouseSessions(t, world, 'end', '--upstream', 'invoices')
+  await world.redis?.kill()
+  const away = await gatehouseSessions(t, world, 'end', '--all', '--yes')
+
+  assert.deepEqual(
+    [memory, wrongKey, noKey, noUpstream, away].map(({ exitCode, out }) => [exitCode, out]),
+    Array(5).fill([1, '']),
+  )
+  assert.match(memory.err, /^gatehouse: the sessions of \S+ are in the memory of its gateway/m)
+  assert.match(wrongKey.err, /^gatehouse: there is no session -xxx/m)
+  assert.match(noKey.err, /^gatehouse: there is no session jane$/m)
+  assert.match(noUpstream.err, /^gatehouse: there is no upstream "invoices" in /m)
+  assert.match(away.err, /^gatehouse: the session store at \S+ is not available/m)
+})
