@@ -3,7 +3,8 @@ import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
 /**
  * Where sessions are remembered. A store knows hashes and sealed bytes, never a cookie's value, a claim or a token. Every
  * implementation passes the one contract in test/session/store-contract.ts. All methods reject with a `GatewayError`
- * `ERR_STORE_UNAVAILABLE` when the store cannot be reached or does not answer in time, and never wait longer than that.
+ * `ERR_STORE_UNAVAILABLE` when the store cannot be reached or does not answer in time, and never wait longer than that (the ending of
+ * hundreds of sessions: than that for each couple of hundred).
  */
 export interface SessionStore {
   /**
@@ -24,8 +25,8 @@ export interface SessionStore {
   endOne(key: SessionKey): Promise<readonly EndedSession[]>
 
   /**
-   * Ends all sessions of one (iss, sid) and leaves a tombstone, in one step with taking the Logout Token's `jti`: a token that
-   * was taken before changes nothing and is answered `replayed`.
+   * Ends all sessions of one (iss, sid) and leaves a tombstone. The Logout Token's `jti` is taken last, when all who listen have
+   * been told: a token that was taken before changes nothing and is answered `replayed`, one that failed half-way may come again.
    */
   endSid(tag: SidTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'>
 
