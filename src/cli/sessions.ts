@@ -83,7 +83,7 @@ function described(session: SessionSummary): string {
     ['signed in at', `${iso(session.created_at)}${origin === undefined ? '' : `, ${origin}`}`],
     ['expires at', `${iso(session.absolute_expires_at)}, or when it is idle for too long`],
     ['claims of', iso(session.userinfo_read_at)],
-    ['access token', access_token_expires_at === undefined ? 'until -' : `until ${iso(access_token_expires_at)}`],
+    ['access token', access_token_expires_at === undefined ? '-' : `until ${iso(access_token_expires_at)}`],
     ['refresh token', session.hasRefreshToken ? 'yes' : 'no'],
     ['claim names', session.claimNames.map(shown).join(', ')],
   ] as const

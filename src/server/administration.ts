@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { GatewayConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, OperatorError, reason } from '../core/errors.ts'
+import type { SessionKey } from '../core/names.ts'
 import { Keyring } from '../core/seal.ts'
 import { endAtProvider, revokeTokens } from '../logout/end-at-provider.ts'
 import { createAudit, type Audit } from '../observe/audit.ts'
@@ -11,7 +12,6 @@ import { audienceOf, sidTag, subTag, type SessionRecord, type StoredSession } fr
 import { createRedisStore } from '../session/redis-store.ts'
 import { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
-import type { SessionKey } from '../core/names.ts'
 
 /** Whom an administrator means. What is named together narrows; nothing at all means every session of this client. */
 export interface Selection {
@@ -72,12 +72,13 @@ export async function openAdministration(
   parts: { readonly log: Log; readonly clock: Clock },
 ): Promise<Administration> {
   const { log, clock } = parts
-  if (config.session.store.kind === 'memory')
+  const { store: where } = config.session
+  if (where.kind === 'memory')
     throw new OperatorError(
       `the sessions of ${config.file} are in the memory of its gateway, where no other process reaches them: session.store names no Redis`,
     )
   const audit = createAudit(log)
-  const store = createRedisStore(config.session.store, { log, clock })
+  const store = createRedisStore(where, { log, clock })
   const audience = audienceOf(config.provider)
   const keyring = new Keyring(config.session.keys)
   const sessions = new Sessions({ store, keyring, audience, config: config.session, clock, log, audit })
@@ -87,7 +88,6 @@ export async function openAdministration(
   }
   try {
     await store.ping()
-    await untilHearing(store, config.session.store.timeoutMs)
   } catch (error) {
     await close()
     throw forOperator(error)
@@ -109,6 +109,7 @@ export async function openAdministration(
       } catch (error) {
         throw forOperator(error)
       }
+      await untilHearing(store, where.timeoutMs)
       const { records, failure } = await endHere(keys, sessions)
       return { ended: records.length, atProvider: await endThere(records, { provider, audit }), failure }
     },
