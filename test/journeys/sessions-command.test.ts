@@ -99,6 +99,22 @@ test('an ending stands when the provider cannot be reached, and that is said', a
   for (const browser of [jane, samir]) assert.equal((await browser.fetch(`${first.url}/echo`)).status, 401)
 })
 
+test('everybody can be ended while the provider is away, and it is not asked for each', async (t) => {
+  const world = await startWorld(t, { store: 'redis' })
+  const browsers = Array.from({ length: 27 }, () => world.browser())
+  for (const browser of browsers) await browser.get(`${world.url}/echo`)
+  await world.provider.down()
+
+  const { exitCode, out } = await gatehouseSessions(t, world, 'end', '--all', '--yes')
+
+  assert.equal(exitCode, 0)
+  assert.match(
+    out,
+    /^27 sessions ended\n.*, 25 sessions: it could not be reached.*\n.*, 2 sessions: not asked any more\n$/,
+  )
+  for (const browser of browsers) assert.equal((await browser.fetch(`${world.url}/echo`)).status, 401)
+})
+
 test('a gateway that is another client of the same Redis keeps its sessions', async (t) => {
   const { world, jane } = await janeAndSamir(t)
   const other = await startWorld(t, { store: 'redis', redis: world.redis, client_id: 'invoices' })
