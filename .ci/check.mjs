@@ -12,3 +12,4 @@ for (const args of [
   const done = spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' })
   if (done.status !== 0) process.exit(1)
 }
+process.stdout.write('Formatting and types are good.\n')

@@ -58,7 +58,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     return await (command ?? (commands[name] as Command))({ file, env: process.env, out, err })
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error
-    err(`gatehouse: ${reason(error)}\n`)
+    err(`gatehouse: ${error.message}\n`)
     return 1
   }
 }
@@ -87,12 +87,13 @@ function readArguments(argv: readonly string[]): Call | { readonly fault: string
     })
     const [name = values.version === true ? 'version' : 'help', ...more] = positionals
     if (values.help === true) return { name: 'help', file: '' }
-    if (more.length > 0) return { fault: `"${more.join(' ')}" is too much` }
+    if (more.length > 0) return { fault: `"${more.join(' ')}" is too much; a file is named with --config FILE` }
     if (!Object.hasOwn(commands, name) && name !== 'help' && name !== 'version')
       return { fault: `there is no command "${name}"` }
     return { name, file: values.config }
   } catch (error) {
-    return { fault: reason(error) }
+    // The first sentence is about what was given; what follows is about how Node reads arguments.
+    return { fault: `${reason(error).replace(/\..*$/s, '')}; a file is named with --config FILE` }
   }
 }
 

@@ -44,7 +44,11 @@ async function serve(config: GatewayConfig, log: Log): Promise<number> {
 async function serveAlone(config: GatewayConfig, log: Log): Promise<() => Promise<void>> {
   const gateway = await startGateway(config, { log })
   if (isWorker()) announceReady()
-  else log.announce('gatehouse is ready', readiness(config, gateway.address.port))
+  else {
+    const { store, provider } = gateway.foundAtStart
+    const found = { store_answers: store, provider_found: provider }
+    log.announce('gatehouse is ready', { ...readiness(config, gateway.address.port), ...found })
+  }
   return () => gateway.close()
 }
 

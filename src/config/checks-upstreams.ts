@@ -77,6 +77,9 @@ function hosts({ upstreams }: GatewayConfig, report: Report): void {
   }
 }
 
+/** What people of other proxies may look for among the claims. */
+const tokens = ['access_token', 'id_token', 'refresh_token']
+
 function headers({ upstreams }: GatewayConfig, report: Report): void {
   for (const { name, headers } of upstreams) {
     const at = settingOf(name, 'headers')
@@ -89,6 +92,14 @@ function headers({ upstreams }: GatewayConfig, report: Report): void {
           below(below(at, header.name), 'encode'),
           'is latin1: it has no letters beyond those of western Europe, so not every name can be told',
           'use utf8, or percent when the upstream takes nothing but ASCII',
+        )
+      const claims = header.template.filter((part) => typeof part !== 'string').map(([claim]) => String(claim))
+      const token = claims.find((claim) => tokens.includes(claim))
+      if (token !== undefined)
+        report.warning(
+          below(at, header.name),
+          `takes ${token} for a claim, which no provider has: the header will be absent`,
+          'tokens stay in the gateway; claims are what the provider says of the person, such as sub or email',
         )
     }
   }

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import * as client from 'openid-client'
 import { isWithin, type Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
@@ -5,9 +6,12 @@ import { SingleFlight } from '../core/single-flight.ts'
 import { signingAlgorithms, type ProviderConfig, type SigningAlgorithm } from '../config/model.ts'
 import type { Log } from '../observe/log.ts'
 import type { Outbound } from './outbound.ts'
+import { gatewayErrorIn } from './provider-errors.ts'
 
 const renewAfterMs = 60 * 60 * 1000
 const retryFirstMs = 1000
+/** A provider that fails within this time, in ms, is asked again after it; visitors wait for that. */
+const quickMs = 150
 const retryMostMs = 30_000
 
 /** A provider as its metadata describes it: OpenID Connect Discovery 1.0 §3. */
@@ -35,6 +39,7 @@ export class Discovery {
   readonly #fetching = new SingleFlight<'metadata', DiscoveredProvider>()
   #known: DiscoveredProvider | undefined
   #failedAt = -Infinity
+  #pauseMs = retryFirstMs
   #failure: GatewayError | undefined
   #timer: NodeJS.Timeout | undefined
   #closed = false
@@ -56,10 +61,13 @@ export class Discovery {
   /** @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` while the provider has not been found */
   async provider(): Promise<DiscoveredProvider> {
     if (this.#known !== undefined) return this.#known
-    // A provider that is down is not asked by every visitor again.
-    if (this.#failure !== undefined && isWithin(retryFirstMs, this.#failedAt, this.#parts.clock.now()))
-      throw this.#failure
-    return this.#fetch()
+    // A provider that is down is not asked by every visitor again. One that refuses at once may be starting just now: a visitor
+    // waits a moment and asks, rather than be told of a failure that is over.
+    if (this.#failure !== undefined && isWithin(this.#pauseMs, this.#failedAt, this.#parts.clock.now())) {
+      if (this.#pauseMs === retryFirstMs) throw this.#failure
+      await wait(this.#pauseMs)
+    }
+    return this.#known ?? this.#fetch()
   }
 
   close(): void {
@@ -82,6 +90,7 @@ export class Discovery {
 
   #fetch(): Promise<DiscoveredProvider> {
     return this.#fetching.run('metadata', async () => {
+      const began = performance.now()
       try {
         const found = await discover(this.#config, this.#parts.outbound)
         if (this.#known === undefined || this.#failure !== undefined)
@@ -91,8 +100,15 @@ export class Discovery {
         return found
       } catch (cause) {
         this.#failedAt = this.#parts.clock.now()
+        this.#pauseMs = performance.now() - began < quickMs ? quickMs : retryFirstMs
+        const before = this.#failure?.message
         this.#failure = unavailable(this.#config.issuer, cause)
-        this.#parts.log.warn('provider.unavailable', { issuer: this.#config.issuer, reason: this.#failure.message })
+        if (this.#failure.message !== before)
+          this.#parts.log.warn('provider.unavailable', {
+            issuer: this.#config.issuer,
+            reason: this.#failure.message,
+            hint: 'check provider.issuer; it is tried again until it answers, and signing in gets 503 meanwhile',
+          })
         throw this.#failure
       }
     })
@@ -100,7 +116,9 @@ export class Discovery {
 }
 
 function unavailable(issuer: string, cause: unknown): GatewayError {
-  const why = cause instanceof GatewayError ? cause.message : reason(cause)
+  // openid-client wraps what our own fetch threw; ours says it all.
+  const ours = gatewayErrorIn(cause)
+  const why = ours === undefined ? reason(cause) : ours.message
   return new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the provider ${issuer} could not be discovered: ${why}`, {
     cause,
   })

@@ -58,7 +58,8 @@ function printable(text: string): string {
   return `"${text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 100)}"`
 }
 
-function gatewayErrorIn(error: unknown): GatewayError | undefined {
+/** The error of ours that a library has wrapped. */
+export function gatewayErrorIn(error: unknown): GatewayError | undefined {
   return causes(error).find((at) => at instanceof GatewayError)
 }
 

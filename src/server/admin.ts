@@ -36,7 +36,9 @@ export async function startAdmin(listen: Address, parts: AdminParts): Promise<Ad
     )
   })
   await new Promise<void>((resolve, fail) => {
-    server.once('error', (cause: NodeJS.ErrnoException) => fail(new OperatorError(bindFault(cause, listen), { cause })))
+    server.once('error', (cause: NodeJS.ErrnoException) =>
+      fail(new OperatorError(bindFault(cause, listen, 'admin.listen'), { cause })),
+    )
     server.listen({ host: listen.host, port: listen.port }, resolve)
   })
   return {

@@ -31,6 +31,8 @@ const startupGraceMs = 2000
 export interface Gateway {
   readonly address: Address
   readonly adminAddress: Address | undefined
+  /** Whether Redis and the provider answered by the time it served. */
+  readonly foundAtStart: { readonly store: boolean; readonly provider: boolean }
   /** Lets requests finish for as long as the configuration allows, then closes everything. */
   close(): Promise<void>
 }
@@ -104,8 +106,9 @@ export async function startGateway(
     tidyUp.push(() => Promise.resolve(watching.stop()))
     if (admin !== undefined) tidyUp.push(() => admin.close())
     provider.start()
-    await isThereSoon(store, provider, log)
+    const foundAtStart = await areThereSoon(store, provider, log)
     return {
+      foundAtStart,
       address: listener.address,
       adminAddress: admin?.address,
       close: () => {
@@ -120,10 +123,10 @@ export async function startGateway(
 }
 
 /** Who starts at the same time is waited for, a moment: the first visitors are not to see that. Who does not come is not. */
-async function isThereSoon(store: SessionStore, provider: OpenidProvider, log: Log): Promise<void> {
+async function areThereSoon(store: SessionStore, provider: OpenidProvider, log: Log): Promise<Gateway['foundAtStart']> {
   const end = Date.now() + startupGraceMs
   const isThere = (answers: () => Promise<boolean>) => untilTrue(answers, end)
-  const [storeIsThere] = await Promise.all([
+  const [storeIsThere, providerIsThere] = await Promise.all([
     isThere(() =>
       store.ping().then(
         () => true,
@@ -134,6 +137,7 @@ async function isThereSoon(store: SessionStore, provider: OpenidProvider, log: L
   ])
   if (!storeIsThere)
     log.warn('store.not_there_yet', { hint: 'pages behind the sign-in are answered with 503 until it is' })
+  return { store: storeIsThere, provider: providerIsThere }
 }
 
 async function untilTrue(holds: () => Promise<boolean>, end: number): Promise<boolean> {

@@ -101,7 +101,7 @@ export async function listen(
 function bind(server: Server, { host, port }: Address): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) =>
-      reject(new OperatorError(bindFault(cause, { host, port }), { cause })),
+      reject(new OperatorError(bindFault(cause, { host, port }, 'listen'), { cause })),
     )
     server.listen({ host, port }, () => {
       server.removeAllListeners('error')
@@ -111,13 +111,14 @@ function bind(server: Server, { host, port }: Address): Promise<void> {
 }
 
 /** Also for the administration address. */
-export function bindFault(cause: NodeJS.ErrnoException, { host, port }: Address): string {
+export function bindFault(cause: NodeJS.ErrnoException, { host, port }: Address, setting: string): string {
   const where = `${host}:${port}`
   if (cause.code === 'EADDRINUSE')
-    return `port ${port} of ${host} is taken: stop the other program, or choose another port`
+    return `port ${port} of ${host} is taken: stop the other program, or choose another port in ${setting}`
   if (cause.code === 'EACCES')
-    return `${where} may not be listened on: ports below 1024 need a privilege; choose a port above`
-  if (cause.code === 'EADDRNOTAVAIL' || cause.code === 'ENOTFOUND') return `${where} is not an address of this machine`
+    return `${where} may not be listened on: ports below 1024 need a privilege; choose a port above in ${setting}`
+  if (cause.code === 'EADDRNOTAVAIL' || cause.code === 'ENOTFOUND')
+    return `${where} is not an address of this machine; see ${setting}`
   return `${where} cannot be listened on: ${reason(cause)}`
 }
 

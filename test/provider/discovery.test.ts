@@ -137,9 +137,19 @@ test('visitors who come while the provider is down do not ask it each', async (t
   provider.answer(paths.discovery, (_req, res) => res.writeHead(500).end())
 
   await Promise.allSettled(Array.from({ length: 10 }, () => discovery.provider()))
-  await assert.rejects(discovery.provider(), { code: 'ERR_PROVIDER_UNAVAILABLE' })
+  await Promise.allSettled(Array.from({ length: 10 }, () => discovery.provider()))
 
-  assert.equal(provider.hits(paths.discovery), 1)
+  assert.equal(provider.hits(paths.discovery), 2)
+})
+
+test('a visitor who comes right after a failure that is over is served', async (t) => {
+  const provider = await startSigningProvider(t)
+  const discovery = discoveryOf(t, provider)
+  provider.answer(paths.discovery, (_req, res) => res.writeHead(500).end())
+  await assert.rejects(discovery.provider())
+  provider.answer(paths.discovery)
+
+  assert.equal((await discovery.provider()).algorithm, 'RS256')
 })
 
 test('the provider is looked for in the background until it is there', async (t) => {
