@@ -45,11 +45,12 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     assert.ok(other.heard.some(({ kind, hearsNotices }) => kind === 'resumed' && !hearsNotices))
     await one.store.endOne(session.key)
     assert.ok(other.notices.some((notice) => notice.kind === 'ended' && notice.keys.includes(session.key)))
-    assert.deepEqual(one.log.messages(), [
-      'the session store answers',
-      'the session store cannot be reached',
-      'the session store answers',
-    ])
+    // On a busy machine a failover may be seen in two steps; what is told alternates, and ends well.
+    const told = one.log.messages()
+    assert.ok(told.includes('the session store cannot be reached'))
+    for (const [index, message] of told.entries())
+      assert.equal(message, `the session store ${index % 2 === 0 ? 'answers' : 'cannot be reached'}`)
+    assert.equal(told.at(-1), 'the session store answers')
   })
 
   test('what was ended stays ended when a failover loses the ending', async (t) => {
