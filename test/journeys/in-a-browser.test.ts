@@ -298,7 +298,8 @@ async function signIn(page: Page, world: World, name: string): Promise<void> {
 }
 
 function choose(page: Page, name: string): Promise<void> {
-  return page.getByRole('button', { name }).click()
+  // With ten tabs at once it is the navigation behind the click that takes its time.
+  return page.getByRole('button', { name }).click({ timeout: 40_000 })
 }
 
 function isAtTheApplicationAs(page: Page, name: string): Promise<void> {

@@ -46,7 +46,7 @@ export async function startChromium(scope: Scope): Promise<Chromium> {
     person: async (scope) => {
       const context = await browser.newContext({ viewport: { width: 1100, height: 750 }, deviceScaleFactor: 1 })
       scope.after(() => context.close())
-      context.setDefaultTimeout(40_000)
+      context.setDefaultTimeout(10_000)
       return { context, complaints: await listenForComplaints(context), tab: () => context.newPage() }
     },
   }
