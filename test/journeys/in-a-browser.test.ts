@@ -67,17 +67,15 @@ test('a session that is ended at the provider is over in the open page within a 
 test('ten tabs that are opened at once all end where they wanted to go', async (t) => {
   const world = await startDemoWorld(t)
   const jane = await chromium.person(t)
-  const wanted = Array.from({ length: 10 }, (_, tab) => `${world.url}/${tab % 2 === 0 ? '' : 'admin/'}?tab=${tab}`)
+  // Pages without streams: a browser opens six connections to a host, and streams that stay open would take them from the others.
+  const wanted = Array.from({ length: 10 }, (_, tab) => `${world.url}/echo?tab=${tab}`)
 
   const ended = wanted.map(async (url) => {
     const page = await jane.tab()
     await page.goto(url)
     // Whoever is late comes to no question: another tab has signed in already.
-    const question = page.getByRole('heading', { name: 'Who are you today?' })
-    const application = page.getByRole('heading', { name: 'Jane Doe' })
-    await question.or(application).waitFor()
-    if (await question.isVisible()) await choose(page, 'Jane Doe')
-    await application.waitFor()
+    if (page.url() !== url) await choose(page, 'Jane Doe')
+    await page.waitForURL(url)
     return page.url()
   })
 
@@ -298,8 +296,7 @@ async function signIn(page: Page, world: World, name: string): Promise<void> {
 }
 
 function choose(page: Page, name: string): Promise<void> {
-  // With ten tabs at once it is the navigation behind the click that takes its time.
-  return page.getByRole('button', { name }).click({ timeout: 40_000 })
+  return page.getByRole('button', { name }).click()
 }
 
 function isAtTheApplicationAs(page: Page, name: string): Promise<void> {
