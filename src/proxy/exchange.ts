@@ -198,9 +198,16 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
     else this.#fail(new GatewayError('ERR_UPSTREAM_TIMEOUT', 'a pause longer than idle_timeout'))
   }
 
-  /** Breaks both sides off. The client must see that something is missing. */
+  /**
+   * Breaks both sides off. The client must see that something is missing; one that has seen nothing yet, because its session
+   * ended before the answer began, is told so.
+   */
   cut(): void {
     const { req, res } = this.#input
+    if (this.#state === 'waiting') {
+      this.#refuse('ERR_UNAUTHENTICATED')
+      return
+    }
     this.#state = 'over'
     // To HTTP/1.0 the end of the connection may be the end of the content: only a reset tells a broken answer from a whole one.
     if (res.headersSent && req.httpVersionMinor === 0 && !('encrypted' in req.socket)) req.socket.resetAndDestroy()

@@ -167,7 +167,7 @@ test('the end of a session cuts its download, and a client that does not read ca
   assert.equal(live.size, 0)
 })
 
-test('the end of a session cuts its upload', async (t) => {
+test('the end of a session cuts its upload off from the application, and says why', async (t) => {
   let closed: Promise<unknown> | undefined
   let arrived = (): void => {}
   const arrival = new Promise<void>((resolve) => (arrived = resolve))
@@ -182,7 +182,7 @@ test('the end of a session cuts its upload', async (t) => {
   live.closeAll([jane])
 
   await closed
-  assert.equal(await client.untilClosed(), '')
+  assert.match(await client.untilClosed(), /^HTTP\/1\.1 401 /)
   assert.equal(live.size, 0)
 })
 
