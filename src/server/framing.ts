@@ -24,6 +24,9 @@ export function framingFault(req: IncomingMessage): string | undefined {
   if (authority !== undefined && authority.toLowerCase() !== req.headers.host?.toLowerCase())
     return 'a Host that is not the one of the request target'
   if (codings + lengths > 1) return 'more than one of Content-Length and Transfer-Encoding'
+  // More bytes than a double can count are a different number to each reader.
+  if (lengths === 1 && !/^\d{1,15}$/.test(req.headers['content-length'] ?? ''))
+    return 'a Content-Length that is too long'
   if (codings === 1 && req.httpVersion === '1.0') return 'Transfer-Encoding in HTTP/1.0'
   if (codings === 1 && req.headers['transfer-encoding']?.toLowerCase() !== 'chunked')
     return 'a transfer coding other than chunked'

@@ -59,6 +59,8 @@ export interface WorldOptions {
   readonly session?: string
   /** YAML below `provider:`, indented by two. */
   readonly providerSettings?: string
+  /** Replaces the identity headers: YAML below `headers:`, indented by six. */
+  readonly headers?: string
   /** YAML of the one upstream, indented by four. */
   readonly upstreamSettings?: string
   /** YAML at the top level. */
@@ -161,11 +163,14 @@ upstreams:
   orders:
     url: ${upstream.origin}
     headers:
-      X-Remote-User: sub
+      ${
+        options.headers ??
+        `X-Remote-User: sub
       X-Name: "{given_name} {family_name}"
       X-Email: email
       X-Cost-Centre: fields.costCentre
-      X-Groups: { claim: fields.groups, join: ",", encode: percent }
+      X-Groups: { claim: fields.groups, join: ",", encode: percent }`
+      }
     ${
       options.upstreamSettings ??
       `rules:

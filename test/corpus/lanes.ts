@@ -1,0 +1,101 @@
+import { readFileSync } from 'node:fs'
+import type { TestContext } from 'node:test'
+import { startStrictUpstream, type StrictUpstream } from '../support/strict-upstream.ts'
+import { startWorld, type World, type WorldOptions } from '../support/world.ts'
+
+/** A gateway with an application of its own: what the application sees is of one case. */
+export interface Lane {
+  readonly world: World
+  readonly upstream: StrictUpstream
+  readonly port: number
+  /** `HOST:PORT` of the gateway. */
+  readonly host: string
+  /** The session cookie of somebody who is signed in. */
+  readonly cookie: string
+}
+
+/** Forwarded without a sign-in, with identity if there is one. */
+export const openPath = '/public/x'
+/** Forwarded after a sign-in only. */
+export const protectedPath = '/admin/secret'
+/** What only the gateway may say to the application. */
+export const identityNames = ['X-User-Sub', 'X-User-Name', 'X-User-Email', 'X-User-Groups']
+
+export const identityHeaders = `X-User-Sub: sub
+      X-User-Name: "{given_name} {family_name}"
+      X-User-Email: email
+      X-User-Groups: { claim: fields.groups, join: ",", encode: percent }`
+
+export async function startLane(t: TestContext, options: WorldOptions = {}): Promise<Lane> {
+  const upstream = await startStrictUpstream(t)
+  const world = await startWorld(t, {
+    upstream: upstream.url,
+    headers: identityHeaders,
+    upstreamSettings: 'rules: [{ path: /public/*, access: optional }]',
+    ...options,
+  })
+  const jane = world.browser()
+  const visit = await jane.get(`${world.url}${protectedPath}`)
+  if (visit.status !== 200) throw new Error(`nobody can sign in: ${visit.status} ${visit.body}`)
+  upstream.forget()
+  const { port, host } = new URL(world.url)
+  return { world, upstream, port: Number(port), host, cookie: jane.cookieHeader }
+}
+
+/** Runs each case by itself, several at once in lanes of their own, and says how many there were and how many passed. */
+export async function runCases<Case>(
+  t: TestContext,
+  cases: readonly Case[],
+  nameOf: (aCase: Case) => string,
+  run: (aCase: Case, lane: Lane, t: TestContext) => Promise<void>,
+  options: WorldOptions & { readonly lanes?: number } = {},
+): Promise<void> {
+  const { lanes = 4, ...worldOptions } = options
+  const free = await Promise.all(Array.from({ length: lanes }, () => startLane(t, worldOptions)))
+  const waiting: ((lane: Lane) => void)[] = []
+  const take = async () => free.pop() ?? (await new Promise<Lane>((resolve) => waiting.push(resolve)))
+  const giveBack = (lane: Lane) => {
+    const next = waiting.shift()
+    if (next === undefined) free.push(lane)
+    else next(lane)
+  }
+  let passed = 0
+  await Promise.all(
+    cases.map(async (aCase) => {
+      const lane = await take()
+      await t.test(nameOf(aCase), async (t) => {
+        lane.upstream.forget()
+        await run(aCase, lane, t)
+        passed += 1
+      })
+      giveBack(lane)
+    }),
+  )
+  t.diagnostic(`cases ${cases.length}, passed ${passed}`)
+}
+
+export function readCases<Corpus>(name: string): Corpus {
+  return JSON.parse(readFileSync(new URL(name, import.meta.url), 'utf8')) as Corpus
+}
+
+/** `{N times:TEXT}` written out; `#` in the text counts. */
+export function repeated(text: string): string {
+  return text.replaceAll(/\{(\d+) times:([^{}]+)\}/g, (_, count: string, part: string) =>
+    Array.from({ length: Number(count) }, (_, index) => part.replaceAll('#', String(index))).join(''),
+  )
+}
+
+/** Whether some application would take a header of this name for one of the identity headers. */
+export function isIdentityName(name: string): boolean {
+  return folded.has(fold(name))
+}
+
+/** As the most careless application reads a name: what is neither a letter nor a digit is all the same. */
+export function fold(name: string): string {
+  return name
+    .toLowerCase()
+    .replaceAll(/[^a-z\d]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+}
+
+const folded = new Set(identityNames.map(fold))

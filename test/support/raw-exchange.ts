@@ -1,0 +1,57 @@
+import { connect } from 'node:net'
+
+export interface RawAnswer {
+  /** All that came back, one character for each byte. */
+  readonly text: string
+  /** Of the answers in it, 1xx left out. */
+  readonly statuses: readonly number[]
+  /** `waiting`: nothing came, and the gateway kept the connection open. */
+  readonly end: 'closed' | 'quiet' | 'waiting'
+}
+
+export interface RawExchangeOptions {
+  /** Ends our side of the connection after the bytes. */
+  readonly halfClose?: boolean
+  /** After so long without an answer it waits for more; in ms. */
+  readonly waitMs?: number
+  /** After an answer nothing more is expected when so long nothing has come; in ms. */
+  readonly quietMs?: number
+}
+
+/** Sends bytes, one for each character, on a connection of their own, and takes whatever comes back. */
+export function exchangeRaw(port: number, bytes: string, options: RawExchangeOptions = {}): Promise<RawAnswer> {
+  const { halfClose = false, waitMs = 1500, quietMs = 100 } = options
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    let text = ''
+    let timer = setTimeout(() => finish('waiting'), waitMs)
+    const finish = (end: RawAnswer['end']) => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve({ text, statuses: statusesIn(text), end })
+    }
+    socket.on('error', () => {})
+    socket.on('close', () => finish('closed'))
+    socket.on('connect', () => {
+      socket.write(Buffer.from(bytes, 'latin1'))
+      if (halfClose) socket.end()
+    })
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1')
+      clearTimeout(timer)
+      timer = setTimeout(() => finish('quiet'), quietMs)
+    })
+  })
+}
+
+export function statusesIn(text: string): number[] {
+  return [...text.matchAll(/HTTP\/1\.[01] (\d{3})/g)]
+    .map(([, status]) => Number(status))
+    .filter((status) => status >= 200)
+}
+
+/** The value of a header of the first answer. */
+export function headerOf(text: string, name: string): string | undefined {
+  const head = text.slice(0, text.indexOf('\r\n\r\n'))
+  return new RegExp(`\\r\\n${name}: ([^\\r]*)`, 'i').exec(head)?.[1]
+}
