@@ -1,4 +1,4 @@
-// `npm run bench [-- --rounds N --seconds N]`: what the way through the gateway costs, beside other proxies.
+// `npm run bench [-- --only SCENARIO --contenders A,B --node PATH]`: what the way through the gateway costs, beside others.
 // `npm run bench:revocation [-- --rounds N]`: how long a logout token takes to end everything.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'

@@ -1,24 +1,29 @@
 import { fork, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { openSync } from 'node:fs'
+import { connect, type AddressInfo, type Server } from 'node:net'
+import type { Writable } from 'node:stream'
+import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 const children = new Set<ChildProcess>()
 process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')))
 
-/** In a child: listens on a free port and says which. */
-export function serving(server: Server): void {
-  server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
+function keep<Child extends ChildProcess>(child: Child): Child {
+  children.add(child)
+  child.once('exit', () => children.delete(child))
+  return child
 }
 
-/** Starts a file of this folder; the clock ticks 100 times a second in `/proc/PID/stat`. */
+/** In a child: listens on a free port and says which. */
+export function serving(server: Server): void {
+  server.listen(0, '127.0.0.1', 4096, () => process.send?.((server.address() as AddressInfo).port))
+}
+
+/** Starts a file of this folder. */
 export function start(file: string, args: readonly string[] = []): ChildProcess {
   const path = fileURLToPath(new URL(file, import.meta.url))
-  const child = fork(path, args, { execArgv: ['--import', 'tsx'], env: { ...process.env, NODE_ENV: 'production' } })
-  children.add(child)
-  return child
+  return keep(fork(path, args, { execArgv: ['--import', 'tsx'], env: { ...process.env, NODE_ENV: 'production' } }))
 }
 
 /** Starts a server of this folder; resolves when it listens. */
@@ -28,25 +33,76 @@ export async function startServer(file: string, args: readonly string[] = []): P
   return { pid: child.pid as number, url: `http://127.0.0.1:${port}` }
 }
 
+/** The gateway that was built. */
+export const builtGateway = fileURLToPath(new URL('../dist/main.js', import.meta.url))
+
 /** Starts the gateway that was built; resolves when it says that it is ready. */
 export async function startGateway(file: string, env: Readonly<Record<string, string>>): Promise<{ pid: number }> {
-  const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
-  const child = spawn(process.execPath, [main, 'run', '--config', file], {
-    env: { ...process.env, NODE_ENV: 'production', ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  children.add(child)
+  const child = keep(
+    spawn(process.execPath, [builtGateway, 'run', '--config', file], {
+      env: { ...process.env, NODE_ENV: 'production', ...env },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }),
+  )
   for await (const chunk of child.stdout.setEncoding('utf8') as AsyncIterable<string>)
     if (chunk.includes('gatehouse is ready')) break
   return { pid: child.pid as number }
 }
 
-const ticksPerSecond = 100
+export interface Program {
+  readonly command: string
+  readonly args: readonly string[]
+  /** The processors it may use, as taskset(1) has them: `0`, `0,1`. */
+  readonly cpus: string
+  readonly env?: Readonly<Record<string, string>>
+  /** Where its output goes, and what is shown when it does not start. */
+  readonly logFile: string
+  /** What reads its standard output instead. */
+  readonly stdout?: Writable
+}
 
-/** The processor time that a process with all its threads has used, in µs. */
-export function cpuMicros(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  // After the name, which may hold anything, utime and stime are the 12th and 13th field.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return ((Number(fields[11]) + Number(fields[12])) / ticksPerSecond) * 1e6
+export interface RunningProgram {
+  readonly pid: number
+  /** SIGTERM, and SIGKILL for what is still there after 5 s. */
+  stop(): Promise<void>
+}
+
+/** Starts a program on its own processors; its pid is that of the program itself, since taskset replaces itself by it. */
+export function startProgram({ command, args, cpus, env = {}, logFile, stdout }: Program): RunningProgram {
+  const log = openSync(logFile, 'a')
+  const child = keep(
+    spawn('taskset', ['-c', cpus, command, ...args], {
+      env: { ...process.env, NODE_ENV: 'production', ...env },
+      stdio: ['ignore', stdout ?? log, log],
+    }),
+  )
+  const stop = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const exited = once(child, 'exit')
+    child.kill('SIGTERM')
+    if ((await Promise.race([exited, wait(5_000, 'late', { ref: false })])) !== 'late') return
+    child.kill('SIGKILL')
+    await exited
+  }
+  return { pid: child.pid as number, stop }
+}
+
+/** Resolves when somebody accepts connections at this port of loopback; asks every 2 ms. */
+export async function untilListening(port: number, limitMs = 15_000): Promise<void> {
+  const startedAt = performance.now()
+  while (!(await accepts(port))) {
+    if (performance.now() - startedAt > limitMs) throw new Error(`nobody listens on port ${port} after ${limitMs} ms`)
+    await wait(2)
+  }
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    const over = (answer: boolean) => {
+      socket.destroy()
+      resolve(answer)
+    }
+    socket.once('connect', () => over(true)).once('error', () => over(false))
+  })
 }

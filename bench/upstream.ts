@@ -1,7 +1,121 @@
-// The application: 1 KiB for everybody, at once.
-import { createServer } from 'node:http'
+// The application behind every contender, as cheap as it can be, so that it is not what is measured: bytes on plain sockets.
+//
+//   GET /bytes/N          N bytes
+//   POST /upload          reads the body, of a known length, and answers 1 KiB
+//   GET /whoami           the request's head, as text
+//   GET /ws               a WebSocket, which says everything again
+//
+// A request with X-Bench-Person: person-N has to carry what that person is known by, or is answered with 417.
+import { createHash } from 'node:crypto'
+import { createServer, type Socket } from 'node:net'
+import { claimValues } from './people.ts'
 import { serving } from './process.ts'
+import { echoFrames } from './websocket-echo.ts'
 
-const body = Buffer.alloc(1024, 'x')
-const headers = { 'content-type': 'text/plain', 'content-length': body.length }
-serving(createServer({ keepAliveTimeout: 60_000 }, (_, res) => res.writeHead(200, headers).end(body)))
+function answer(status: string, body: Buffer): Buffer {
+  const head = `HTTP/1.1 ${status}\r\ncontent-type: text/plain\r\ncontent-length: ${body.length}\r\n\r\n`
+  return Buffer.concat([Buffer.from(head), body])
+}
+
+const bodies = new Map<string, Buffer>()
+function bytes(size: string): Buffer {
+  const known = bodies.get(size)
+  if (known) return known
+  const made = answer('200 OK', Buffer.alloc(Number(size), 'x'))
+  bodies.set(size, made)
+  return made
+}
+const received = answer('200 OK', Buffer.alloc(1024, 'x'))
+const noIdentity = answer('417 Expectation Failed', Buffer.from('The identity headers are not those of the person.\n'))
+const unknown = answer('404 Not Found', Buffer.alloc(0))
+
+const endOfHead = '\r\n\r\n'
+
+/** One client's connection: requests one after the other. */
+class Connection {
+  readonly #socket: Socket
+  #text = ''
+  /** What is still to come of a request's body, in bytes, and what is said then. */
+  #bodyLeft = 0
+  #afterBody: Buffer = received
+  /** The head that was looked into last: most requests on a connection are alike. */
+  #lastHead = ''
+  #lastAnswer: Buffer = unknown
+
+  constructor(socket: Socket) {
+    this.#socket = socket
+    socket.setNoDelay(true)
+    socket.on('error', () => socket.destroy())
+    socket.on('data', this.#onData)
+  }
+
+  readonly #onData = (chunk: Buffer) => {
+    if (this.#bodyLeft > 0) {
+      const taken = Math.min(this.#bodyLeft, chunk.length)
+      this.#bodyLeft -= taken
+      if (this.#bodyLeft > 0) return
+      this.#socket.write(this.#afterBody)
+      if (taken === chunk.length) return
+      chunk = chunk.subarray(taken)
+    }
+    this.#text += chunk.toString('latin1')
+    for (;;) {
+      const end = this.#text.indexOf(endOfHead)
+      if (end < 0) return
+      const head = this.#text.slice(0, end + endOfHead.length)
+      this.#text = this.#text.slice(head.length)
+      if (this.#onHead(head)) return
+    }
+  }
+
+  /** Answers a request, or says that what comes next on the connection is not a head. */
+  #onHead(head: string): boolean {
+    if (head.startsWith('GET /bytes/')) {
+      if (head !== this.#lastHead) {
+        this.#lastHead = head
+        this.#lastAnswer = isIdentified(head) ? bytes(/^GET \/bytes\/(\d+)/.exec(head)?.[1] ?? '0') : noIdentity
+      }
+      this.#socket.write(this.#lastAnswer)
+      return false
+    }
+    if (head.startsWith('POST /upload')) return this.#readBody(head)
+    if (/^upgrade: websocket/im.test(head)) return this.#upgrade(head)
+    if (head.startsWith('GET /whoami')) this.#socket.write(answer('200 OK', Buffer.from(head, 'latin1')))
+    else this.#socket.write(unknown)
+    return false
+  }
+
+  #readBody(head: string): boolean {
+    const length = Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? NaN)
+    if (Number.isNaN(length)) throw new Error(`an upload of unknown length:\n${head}`)
+    this.#afterBody = isIdentified(head) ? received : noIdentity
+    this.#bodyLeft = length - this.#text.length
+    this.#text = ''
+    if (this.#bodyLeft > 0) return true
+    this.#bodyLeft = 0
+    this.#socket.write(this.#afterBody)
+    return false
+  }
+
+  /** RFC 6455 §4.2.2 */
+  #upgrade(head: string): boolean {
+    const key = /^sec-websocket-key: *(\S+)/im.exec(head)?.[1] ?? ''
+    const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
+    const isWelcome = isIdentified(head)
+    if (!isWelcome) return this.#socket.write(noIdentity) && false
+    this.#socket.off('data', this.#onData)
+    this.#socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-accept: ${accept}\r\n\r\n`,
+    )
+    echoFrames(this.#socket, Buffer.from(this.#text, 'latin1'))
+    return true
+  }
+}
+
+/** Whether the head holds each value that the person it is about is known by, as the whole value of a header. */
+function isIdentified(head: string): boolean {
+  const person = /^x-bench-person: (.*)\r$/im.exec(head)?.[1]
+  return person === undefined || claimValues(person).every((value) => head.includes(`: ${value}\r\n`))
+}
+
+serving(createServer({ noDelay: true }, (socket) => void new Connection(socket)))

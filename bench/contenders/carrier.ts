@@ -1,0 +1,17 @@
+// A proxy without any sign-in, by one of the packages that were not chosen: `carrier.ts PACKAGE UPSTREAM PORT`.
+import fastifyProxy from '@fastify/http-proxy'
+import Fastify from 'fastify'
+import httpProxy from 'http-proxy'
+import { Agent, createServer } from 'node:http'
+
+const [, , name, target = '', port] = process.argv
+const host = '127.0.0.1'
+if (name === 'http-proxy') {
+  // Left alone it opens a connection for each request.
+  const proxy = httpProxy.createProxyServer({ target, agent: new Agent({ keepAlive: true }) })
+  createServer({ keepAliveTimeout: 60_000 }, (req, res) => proxy.web(req, res)).listen(Number(port), host)
+} else {
+  const app = Fastify({ logger: false, keepAliveTimeout: 60_000 })
+  await app.register(fastifyProxy, { upstream: target })
+  await app.listen({ host, port: Number(port) })
+}

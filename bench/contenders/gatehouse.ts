@@ -1,0 +1,78 @@
+import { spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { folderFor, type Bed } from '../bed.ts'
+import { claimNames } from '../people.ts'
+import { builtGateway, startProgram, untilListening } from '../process.ts'
+import type { Contender, Listening, Setting } from './contender.ts'
+
+/** Gatehouse as it was built: ten identity headers out of userinfo, and the access log on, where the gateway has one. */
+export function gatehouse(store: 'redis' | 'memory'): Contender {
+  const name = `gatehouse-${store}`
+  return {
+    name,
+    title: `Gatehouse, sessions in ${store === 'redis' ? 'Redis' : 'memory'}`,
+    signsIn: true,
+    can: new Set(['tls', 'websockets', ...(store === 'redis' ? (['workers'] as const) : [])]),
+    missing: () => undefined,
+    start: (bed, setting) => run(bed, setting, name, store),
+  }
+}
+
+async function run(bed: Bed, setting: Setting, name: string, store: 'redis' | 'memory'): Promise<Listening> {
+  const { port, cpus, node, nodeOptions } = setting
+  const origin = `${setting.tls ? 'https' : 'http'}://127.0.0.1:${port}`
+  const client_id = `${name}-${port}`
+  const env = { CLIENT_SECRET: 'correct horse battery staple', SESSION_KEY: Buffer.alloc(32, 1).toString('base64') }
+  bed.provider.register({
+    client_id,
+    client_secret: env.CLIENT_SECRET,
+    redirect_uri: `${origin}/.gatehouse/callback`,
+  })
+  const folder = folderFor(bed, client_id)
+  const file = join(folder, 'gateway.yaml')
+  writeFileSync(file, configuration(bed, setting, origin, client_id, store))
+  // Somebody reads what it writes, as everywhere.
+  const reader = spawn('wc', ['-l'], { stdio: ['pipe', 'ignore', 'inherit'] })
+  const program = startProgram({
+    command: node,
+    args: [...nodeOptions, builtGateway, 'run', '--config', file],
+    cpus,
+    env,
+    logFile: join(folder, 'errors'),
+    stdout: reader.stdin,
+  })
+  reader.stdin.destroy()
+  await untilListening(port)
+  return program
+}
+
+function configuration(bed: Bed, setting: Setting, origin: string, client_id: string, store: string): string {
+  const { port, tls, workers } = setting
+  const listen = tls
+    ? `{ address: "127.0.0.1:${port}", tls: { cert_file: ${tls.cert}, key_file: ${tls.key} } }`
+    : `127.0.0.1:${port}`
+  const headers = claimNames.map((claim) => `      X-${claim === 'sub' ? 'Remote-User' : headerName(claim)}: ${claim}`)
+  return `version: 1
+listen: ${listen}
+external_url: ${origin}
+workers: ${workers}
+provider:
+  issuer: ${bed.provider.issuer}
+  client_id: ${client_id}
+  client_secret: { env: CLIENT_SECRET }
+session:
+  keys: [{ env: SESSION_KEY }]
+  store: ${store === 'memory' ? store : `{ redis: { url: "redis://127.0.0.1:${bed.redisPort}", key_prefix: "${client_id}:" } }`}
+upstreams:
+  application:
+    url: http://${bed.upstream}
+    headers:
+${headers.join('\n')}
+`
+}
+
+/** `cost_centre` → `Cost-Centre` */
+function headerName(claim: string): string {
+  return claim.replaceAll('_', '-').replaceAll(/\b[a-z]/g, (letter) => letter.toUpperCase())
+}

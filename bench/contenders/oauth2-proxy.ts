@@ -1,0 +1,78 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { find, folderFor, type Bed } from '../bed.ts'
+import { claimNames } from '../people.ts'
+import { startProgram, untilListening } from '../process.ts'
+import type { Contender, Listening, Setting } from './contender.ts'
+
+const secret = 'correct-horse-battery-staple'
+
+/** oauth2-proxy with sessions in Redis: ten claims as headers, no request log. */
+export const oauth2Proxy: Contender = {
+  name: 'oauth2-proxy',
+  title: 'oauth2-proxy, sessions in Redis',
+  signsIn: true,
+  can: new Set(['websockets', 'workers']),
+  missing: () => (find('oauth2-proxy') ? undefined : 'there is no oauth2-proxy on the PATH'),
+  start: run,
+}
+
+async function run(bed: Bed, { port, cpus }: Setting): Promise<Listening> {
+  const folder = folderFor(bed, `oauth2-proxy-${port}`)
+  const redirect_uri = `http://127.0.0.1:${port}/oauth2/callback`
+  bed.provider.register({ client_id: 'oauth2-proxy', client_secret: secret, redirect_uri })
+  const [settings, providers] = [join(folder, 'oauth2-proxy.cfg'), join(folder, 'oauth2-proxy.yaml')]
+  writeFileSync(
+    settings,
+    `email_domains=["*"]
+cookie_secret="0123456789abcdef0123456789abcdef"
+cookie_secure=false
+cookie_refresh="30m"
+redirect_url="${redirect_uri}"
+session_store_type="redis"
+redis_connection_url="redis://127.0.0.1:${bed.redisPort}/1"
+skip_provider_button=true
+request_logging=false
+auth_logging=false
+`,
+  )
+  const headers = claimNames.map(
+    (claim) => `  - name: X-${claim.replaceAll('_', '-')}
+    values: [{ claimSource: { claim: ${claim === 'sub' ? 'user' : claim} } }]`,
+  )
+  writeFileSync(
+    providers,
+    `injectRequestHeaders:
+${headers.join('\n')}
+metricsServer: {}
+providers:
+  - id: bench
+    provider: oidc
+    clientID: oauth2-proxy
+    clientSecret: ${secret}
+    scope: "openid profile email offline_access"
+    code_challenge_method: S256
+    profileURL: "${bed.provider.issuer}/oauth/userinfo"
+    additionalClaims: [name, given_name, family_name, employee_number, department, cost_centre]
+    oidcConfig:
+      issuerURL: ${bed.provider.issuer}
+      emailClaim: email
+      groupsClaim: groups
+      audienceClaims: [aud]
+      insecureSkipNonce: false
+server:
+  bindAddress: 127.0.0.1:${port}
+upstreamConfig:
+  upstreams:
+    - { id: application, path: /, uri: "http://${bed.upstream}", passHostHeader: true, proxyWebSockets: true, timeout: 1h }
+`,
+  )
+  const program = startProgram({
+    command: find('oauth2-proxy') as string,
+    args: ['--config', settings, '--alpha-config', providers],
+    cpus,
+    logFile: join(folder, 'output.log'),
+  })
+  await untilListening(port)
+  return program
+}

@@ -1,0 +1,95 @@
+// Rounds in turn, so that what becomes of the machine meanwhile meets all alike.
+import type { Bed } from './bed.ts'
+import type { LoadOrder } from './load/order.ts'
+import type { Stand } from './stand.ts'
+import { busyMicros, cpuMicros, memoryBytes } from './usage.ts'
+
+/** What a round asks of each, beyond whom it asks. */
+export type Load = Pick<LoadOrder, 'bodyBytes' | 'uploadBytes' | 'connections' | 'rate'>
+
+export interface Round {
+  readonly requestsPerSecond: number
+  /** In ms. */
+  readonly p50: number
+  readonly p99: number
+  /** Processor time of the contender for a request, in µs. */
+  readonly cpu: number
+  /** Resident memory at the end, in bytes. */
+  readonly memory: number
+  /** How much of a processor others used meanwhile, who have nothing to do with the bench: 0 to 2. */
+  readonly foreign: number
+}
+
+/** So much of a processor may others use for a round to count as quiet. */
+const quiet = 0.06
+
+export interface Plan {
+  readonly rounds: number
+  readonly seconds: number
+  /** How long each is asked before the first round, in seconds. */
+  readonly warmUp: number
+}
+
+/** All rounds by stand; as many again as were disturbed, at most twice the number wanted. */
+export async function measureInTurn(
+  bed: Bed,
+  stands: readonly Stand[],
+  loadOf: (stand: Stand) => Load,
+  { rounds, seconds, warmUp }: Plan,
+): Promise<Map<Stand, readonly Round[]>> {
+  const measured = new Map<Stand, Round[]>(stands.map((stand) => [stand, []]))
+  for (const stand of stands) await measure(bed, stand, loadOf(stand), warmUp)
+  for (let round = 0; round < 2 * rounds; round += 1)
+    for (const [stand, results] of measured)
+      if (results.filter(isQuiet).length < rounds) results.push(await measure(bed, stand, loadOf(stand), seconds))
+  return measured
+}
+
+async function measure(bed: Bed, stand: Stand, load: Load, seconds: number): Promise<Round> {
+  const usage = () => ({
+    cpu: cpuMicros(stand.pid),
+    foreign: busyMicros(0) + busyMicros(1) - cpuMicros(process.pid),
+  })
+  let [before, after] = [usage(), usage()]
+  const { port, tls, visitors } = stand
+  const order: LoadOrder = { ...load, port, tls, visitors, ms: seconds * 1000 }
+  const around = { started: () => void (before = usage()), ended: () => void (after = usage()) }
+  const result = await bed.load(order, around).catch((error: unknown) => {
+    throw new Error(`${stand.title}: ${(error as Error).message}`, { cause: error })
+  })
+  return {
+    requestsPerSecond: result.requests / result.seconds,
+    p50: result.p50,
+    p99: result.p99,
+    cpu: (after.cpu - before.cpu) / result.requests,
+    memory: memoryBytes(stand.pid),
+    foreign: (after.foreign - before.foreign) / (result.seconds * 1e6),
+  }
+}
+
+export function isQuiet({ foreign }: Round): boolean {
+  return foreign <= quiet
+}
+
+/** Those that count: the quiet ones if there are three at least, or else all. */
+export function counting(rounds: readonly Round[]): readonly Round[] {
+  const undisturbed = rounds.filter(isQuiet)
+  return undisturbed.length >= Math.min(3, rounds.length) ? undisturbed : rounds
+}
+
+export interface Spread {
+  readonly median: number
+  readonly min: number
+  readonly max: number
+}
+
+export function spread(values: readonly number[]): Spread {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length / 2
+  const median = ((sorted[Math.ceil(middle) - 1] ?? NaN) + (sorted[Math.floor(middle)] ?? NaN)) / 2
+  return { median, min: sorted[0] ?? NaN, max: sorted.at(-1) ?? NaN }
+}
+
+export function medianOf(rounds: readonly Round[] | undefined, figure: keyof Round): number {
+  return spread(counting(rounds ?? []).map((round) => round[figure])).median
+}

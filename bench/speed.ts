@@ -1,0 +1,104 @@
+// What a signed-in request costs, beside other gateways and beside proxies without sign-in. `npm run bench`; how to read it:
+// docs/performance.md.
+import { execFileSync } from 'node:child_process'
+import { cpus } from 'node:os'
+import { parseArgs } from 'node:util'
+import { makeBed } from './bed.ts'
+import { caddy } from './contenders/caddy.ts'
+import { carrier } from './contenders/carriers.ts'
+import type { Contender } from './contenders/contender.ts'
+import { gatehouse } from './contenders/gatehouse.ts'
+import { modAuthOpenidc } from './contenders/mod-auth-openidc.ts'
+import { nginx } from './contenders/nginx.ts'
+import { oauth2Proxy } from './contenders/oauth2-proxy.ts'
+import { hotPath } from './scenarios/hot-path.ts'
+import type { Bench, Scenario } from './scenarios/scenario.ts'
+import { stand as startStand, type Stand } from './stand.ts'
+
+const everyContender: readonly Contender[] = [
+  gatehouse('redis'),
+  gatehouse('memory'),
+  nginx,
+  caddy,
+  modAuthOpenidc('redis'),
+  modAuthOpenidc('shm'),
+  oauth2Proxy,
+  carrier('@fastify/http-proxy'),
+  carrier('http-proxy'),
+]
+const everyScenario: readonly Scenario[] = [hotPath]
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', multiple: true, default: [] },
+    contenders: { type: 'string' },
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '3' },
+    'warm-up': { type: 'string', default: '3' },
+    node: { type: 'string', default: process.execPath },
+  },
+})
+const { node } = values
+const plan = { rounds: Number(values.rounds), seconds: Number(values.seconds), warmUp: Number(values['warm-up']) }
+const scenarios = chosen('scenario', everyScenario, values.only)
+const wanted = chosen('contender', everyContender, values.contenders?.split(',') ?? [])
+
+if (cpus().length < 2)
+  throw new Error('The bench needs two processors: one for the contender, and one for everything else.')
+// Everything that is started from here is on the second processor, unless it is told otherwise.
+execFileSync('taskset', ['-acp', '1', String(process.pid)])
+const contenders = new Map(wanted.filter((each) => each.missing() === undefined).map((each) => [each.name, each]))
+const bed = await makeBed()
+introduce()
+const facts = new Map<string, number>()
+for (const scenario of scenarios) await carryOut(scenario)
+await bed.close()
+process.exit()
+
+async function carryOut(scenario: Scenario): Promise<void> {
+  print(`\n## ${scenario.title}\n`)
+  const stands: Stand[] = []
+  const bench: Bench = {
+    bed,
+    plan,
+    contenders,
+    stand: async (contender, options) => {
+      const started = await startStand(bed, contender, { node, ...options })
+      stands.push(started)
+      return started
+    },
+    print,
+    facts,
+  }
+  await scenario.run(bench)
+  await Promise.all(stands.map((each) => each.stop()))
+}
+
+function introduce(): void {
+  const { model = 'unknown processor' } = cpus()[0] ?? {}
+  const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim()
+  print(
+    `${new Date().toISOString().slice(0, 10)}, Node.js ${version}, ${cpus().length} × ${model}; ${plan.rounds} rounds of ${plan.seconds} s ` +
+      `in turn: medians (smallest–largest). The contender has one processor for itself, clients and upstream have the other one.`,
+  )
+  for (const { title, missing } of wanted) {
+    const why = missing()
+    if (why !== undefined) print(`Left out: ${title}: ${why}.`)
+  }
+}
+
+/** Those that are named, or all. */
+function chosen<Named extends { readonly name: string }>(
+  what: string,
+  all: readonly Named[],
+  names: readonly string[],
+): readonly Named[] {
+  const known = all.map(({ name }) => name)
+  const stranger = names.find((name) => !known.includes(name))
+  if (stranger !== undefined) throw new Error(`There is no ${what} ${stranger}. There are: ${known.join(', ')}`)
+  return names.length === 0 ? all : all.filter(({ name }) => names.includes(name))
+}
+
+function print(text: string): void {
+  console.log(text)
+}

@@ -1,0 +1,70 @@
+// A contender that runs, with somebody signed in.
+import { Browser } from '../test/support/browser.ts'
+import { freePort } from '../test/support/redis.ts'
+import type { Bed } from './bed.ts'
+import type { Contender, Setting } from './contenders/contender.ts'
+import type { Visitor } from './load/order.ts'
+import { claimValues } from './people.ts'
+
+export interface Stand {
+  readonly contender: Contender
+  readonly title: string
+  readonly pid: number
+  readonly port: number
+  readonly tls: boolean
+  readonly visitors: readonly Visitor[]
+  stop(): Promise<void>
+}
+
+export interface StandOptions extends Partial<Omit<Setting, 'port'>> {
+  /** What it is called in the report, if that is not the contender. */
+  readonly title?: string
+  /** How many people sign in, one by default; 0: none, though the contender would let them. */
+  readonly people?: number
+}
+
+/** Starts a contender on the first processor and signs people in, through the real sign-in. */
+export async function stand(bed: Bed, contender: Contender, options: StandOptions = {}): Promise<Stand> {
+  const { title = contender.title, people = 1, ...given } = options
+  const port = await freePort()
+  const setting: Setting = {
+    port,
+    cpus: '0',
+    workers: 1,
+    tls: undefined,
+    node: process.execPath,
+    nodeOptions: [],
+    ...given,
+  }
+  const { pid, stop } = await contender.start(bed, setting)
+  const origin = `${setting.tls ? 'https' : 'http'}://127.0.0.1:${port}`
+  const visitors = contender.signsIn ? await signInMany(origin, people) : [{ cookie: '' }]
+  return { contender, title, pid, port, tls: setting.tls !== undefined, visitors, stop }
+}
+
+async function signInMany(origin: string, people: number): Promise<readonly Visitor[]> {
+  const visitors: Visitor[] = []
+  const next = async (): Promise<void> => {
+    while (visitors.length < people) {
+      const slot = visitors.push({ cookie: '' }) - 1
+      visitors[slot] = await signIn(origin)
+    }
+  }
+  await Promise.all([next(), next(), next(), next()])
+  return visitors
+}
+
+/**
+ * Signs the next person in, and looks whether the upstream is told who it is.
+ * @throws {Error} when it does not end at the upstream, or a claim is missing there
+ */
+export async function signIn(origin: string): Promise<Visitor & { readonly person: string }> {
+  const browser = new Browser('nobody')
+  const visit = await browser.get(`${origin}/whoami`)
+  const person = /: (person-\d+)\r$/m.exec(visit.body)?.[1]
+  if (visit.status !== 200 || person === undefined)
+    throw new Error(`signing in ended at ${visit.url} with ${visit.status}:\n${visit.body.slice(0, 2000)}`)
+  const missing = claimValues(person).filter((value) => !visit.body.includes(`: ${value}\r\n`))
+  if (missing.length > 0) throw new Error(`the upstream was not told ${missing.join(', ')}:\n${visit.body}`)
+  return { cookie: browser.cookieHeader, person }
+}

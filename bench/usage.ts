@@ -1,0 +1,66 @@
+// What processes use, read from /proc.
+import { readFileSync, readdirSync } from 'node:fs'
+
+/** The clock of /proc ticks 100 times a second on every Linux that matters here. */
+const microsPerTick = 10_000
+
+interface Stat {
+  readonly parent: number
+  /** Of the process itself, and of its children that are gone and were waited for. */
+  readonly ticks: number
+}
+
+/** A process and all below it. */
+function treeOf(root: number): number[] {
+  const childrenOf = new Map<number, number[]>()
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    const parent = statOf(Number(name))?.parent
+    if (parent !== undefined) childrenOf.set(parent, [...(childrenOf.get(parent) ?? []), Number(name)])
+  }
+  const tree = [root]
+  for (const pid of tree) tree.push(...(childrenOf.get(pid) ?? []))
+  return tree
+}
+
+function statOf(pid: number): Stat | undefined {
+  const stat = textOf(`/proc/${pid}/stat`)
+  if (stat === undefined) return undefined
+  // After the name, which may hold anything, the fields are plain: proc(5).
+  const fields = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .map(Number)
+  const [, parent = 0] = fields
+  const [utime = 0, stime = 0, cutime = 0, cstime = 0] = fields.slice(11, 15)
+  return { parent, ticks: utime + stime + cutime + cstime }
+}
+
+/** The processor time that a process, its threads and all processes below it have used, in µs. */
+export function cpuMicros(root: number): number {
+  return treeOf(root).reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0) * microsPerTick
+}
+
+/** The resident memory of a process and all below it, in bytes; what they share counts once (PSS). */
+export function memoryBytes(root: number): number {
+  return treeOf(root).reduce((sum, pid) => {
+    const kib = /^Pss: +(\d+)/m.exec(textOf(`/proc/${pid}/smaps_rollup`) ?? '')?.[1]
+    return sum + Number(kib ?? 0) * 1024
+  }, 0)
+}
+
+/** The time that a processor was busy with anything, in µs; what the hypervisor took is busy, too. */
+export function busyMicros(cpu: number): number {
+  const line = new RegExp(`^cpu${cpu} (.*)$`, 'm').exec(textOf('/proc/stat') ?? '')?.[1] ?? ''
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = line.split(' ').map(Number)
+  return (user + nice + system + irq + softirq + steal) * microsPerTick
+}
+
+function textOf(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    // Gone since it was listed.
+    return undefined
+  }
+}
