@@ -32,7 +32,11 @@ function failure(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayCo
 }
 
 function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayConfig): Admission | string {
-  const admit = createAdmit(config, { identify: () => whoIs(test, config), cookie: { forget: () => [] }, log: silent })
+  const admit = createAdmit(config, {
+    identify: () => whoIs(test, config),
+    cookie: { forget: () => [], isStrict: false },
+    log: silent,
+  })
   // As a browser asks for a page: that is what people have in mind when they write a test.
   const headers = { host: upstream.hosts[0] ?? upstream.externalUrl.host, accept: 'text/html' }
   try {

@@ -1,6 +1,6 @@
 import { type ClaimPath, type Claims, type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../core/claims.ts'
 import { parsePathPattern } from '../core/path-pattern.ts'
-import { parseHost, parseHttpUrl } from './addresses.ts'
+import { parseHost, parseHttpUrl, parseOrigin } from './addresses.ts'
 import { type Building, present, readDuration, readOrigin, readSize, standInUrl } from './building.ts'
 import { readAuthorities } from './certificates.ts'
 import type { EmbeddedTest, HeaderConfig, RequirementConfig, RuleConfig, UpstreamConfig } from './model.ts'
@@ -43,6 +43,7 @@ export function buildUpstream(
       readHeader(header, value, below(own('headers'), header), building),
     ),
     rules: present(written.rules).flatMap(([index, rule]) => readRule(rule, below(own('rules'), index), building)),
+    trustedOrigins: readOrigins(written.trusted_origins, own('trusted_origins'), report),
     logout: {
       paths: present(written.logout.paths).flatMap(([index, path]) =>
         report.parse(below(below(own('logout'), 'paths'), index), [], () => [parsePathPattern(path)]),
@@ -66,6 +67,17 @@ function readHosts(written: WrittenUpstream, externalUrl: URL, at: string, repor
       report.parse(below(at, index), [], () => [parseHost(host)]),
     )
   return written.external_url === undefined ? [] : [externalUrl.hostname]
+}
+
+function readOrigins(
+  written: WrittenUpstream['trusted_origins'],
+  at: string,
+  report: Report,
+): UpstreamConfig['trustedOrigins'] {
+  if (written === 'any') return 'any'
+  return present(written).flatMap(([index, origin]) =>
+    report.parse(below(at, index), [], () => [parseOrigin(origin, 'https://portal.example.com').origin]),
+  )
 }
 
 function parseUpstreamPath(text: string): string {

@@ -6,7 +6,7 @@ import type { WrittenConfig } from './written.ts'
 
 export type Check = (config: GatewayConfig, report: Report, written: WrittenConfig) => void
 
-export const upstreamChecks: readonly Check[] = [atAll, overlaps, andTheGateway, hosts, headers, rules]
+export const upstreamChecks: readonly Check[] = [atAll, overlaps, andTheGateway, hosts, headers, rules, trustedOrigins]
 
 /** Where a setting of an upstream stands. */
 export function settingOf(upstream: string, name: string): string {
@@ -148,4 +148,21 @@ function mayLieBelow(pattern: PathPattern, path: UpstreamConfig['path']): boolea
   return wanted.every(
     (name, index) => segments[index] === undefined || segments[index] === '*' || segments[index] === name,
   )
+}
+
+function trustedOrigins({ upstreams }: GatewayConfig, report: Report): void {
+  for (const { name, trustedOrigins, externalUrl } of upstreams) {
+    const at = settingOf(name, 'trusted_origins')
+    if (!report.isSound(at)) continue
+    if (trustedOrigins === 'any')
+      report.warning(
+        at,
+        'is any: each page below the same domain, whoever made it, can act in the name of who opens it',
+        'name the origins whose pages have to',
+      )
+    else
+      for (const [index, origin] of trustedOrigins.entries())
+        if (origin.startsWith('http:') && externalUrl.protocol === 'https:')
+          report.warning(below(at, index), 'is http: whoever is on the way can write that page anew')
+  }
 }

@@ -162,6 +162,8 @@ export interface UpstreamConfig {
   readonly hostHeader: 'client' | 'upstream'
   readonly headers: readonly HeaderConfig[]
   readonly rules: readonly RuleConfig[]
+  /** The origins, beside its own, whose pages may make requests in the person's name. */
+  readonly trustedOrigins: readonly string[] | 'any'
   readonly logout: { readonly paths: readonly PathPattern[]; readonly cookies: readonly string[] }
   readonly connectTimeoutMs: number
   /** How long the upstream may take until its answer begins. */

@@ -22,6 +22,13 @@ export type Admission =
   | { readonly kind: 'unauthorized'; readonly location: string; readonly setCookies: readonly string[] }
   /** Signed in, but the rule asks for more; `why` is for the log. */
   | { readonly kind: 'forbidden'; readonly why: string; readonly setCookies: readonly string[] }
+  /** Made by a page of another origin, and it would be done in the person's name; `why` is for the log. */
+  | { readonly kind: 'cross_site'; readonly why: string }
+  /**
+   * A page load that another site began: the browser has kept a `Strict` cookie back, and is to ask again of its own accord for
+   * the same `location`, with the cookie if there is one.
+   */
+  | { readonly kind: 'ask_again'; readonly location: string }
   | { readonly kind: 'no_route' }
   /** The application's own logout link: the browser is sent to `location`, the gateway's sign-out. */
   | { readonly kind: 'sign_out'; readonly location: string }

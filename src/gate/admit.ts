@@ -7,6 +7,7 @@ import { createRouteTable } from '../rules/route-table.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { StoredSession } from '../session/record.ts'
 import type { Admission } from './admission.ts'
+import { whyCrossSite } from './cross-site.ts'
 import type { Identity } from './identify.ts'
 import type { RequestFacts } from './request-facts.ts'
 
@@ -16,7 +17,7 @@ export type Admit = (facts: RequestFacts) => Admission | Promise<Admission>
 export interface AdmitParts {
   /** Who sends this `Cookie` header. */
   readonly identify: (cookieHeader: string | undefined) => Identity | Promise<Identity>
-  readonly cookie: Pick<SessionCookie, 'forget'>
+  readonly cookie: Pick<SessionCookie, 'forget' | 'isStrict'>
   readonly log: Log
 }
 
@@ -39,7 +40,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
   }
 
   function decide(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, identity: Identity): Admission {
-    if (identity.kind === 'signed_in') return admitPerson(upstream, rule, identity.session)
+    if (identity.kind === 'signed_in') return admitPerson(facts, upstream, rule, identity.session)
     // What is open to everybody, known or not, stays open when sessions cannot be looked up; the person is unknown then.
     if (rule.access === 'optional') return { kind: 'pass', upstream, identity: nothing, session: undefined }
     if (identity.kind === 'unavailable') return identity
@@ -51,10 +52,18 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     const return_to = facts.target.path + facts.target.query
     // The sign-in would not go there anyway, and a Location this long may be more than a request head can hold.
     if (return_to.length > longestReturnTo) return { kind: 'sign_in', location: signIn, setCookies }
+    if (parts.cookie.isStrict && isFromElsewhere(facts)) return { kind: 'ask_again', location: return_to }
     return { kind: 'sign_in', location: `${signIn}?return_to=${encodeURIComponent(return_to)}`, setCookies }
   }
 
-  function admitPerson(upstream: UpstreamConfig, rule: RuleConfig, session: StoredSession): Admission {
+  function admitPerson(
+    facts: RequestFacts,
+    upstream: UpstreamConfig,
+    rule: RuleConfig,
+    session: StoredSession,
+  ): Admission {
+    const crossSite = whyCrossSite(facts, upstream)
+    if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite }
     const unmet = unmetRequirement(rule, session.record.claims)
     if (unmet !== undefined) return { kind: 'forbidden', why: unmet, setCookies: nothing }
     const headers = headersOf(upstream, session)
@@ -68,6 +77,11 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
   }
 
   return admit
+}
+
+/** A link on another site; what the browser loads then is said to come from this one. */
+function isFromElsewhere({ method, isPage, secFetchSite }: RequestFacts): boolean {
+  return isPage && method === 'GET' && secFetchSite === 'cross-site'
 }
 
 /** The headers of a session are made once for each version of its record. */

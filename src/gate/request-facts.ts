@@ -10,6 +10,11 @@ export interface RequestFacts {
   readonly host: string
   /** A page load in a browser, which may be redirected; everything else gets 401. */
   readonly isPage: boolean
+  /** It asks for another protocol, which is a WebSocket nearly always. */
+  readonly isUpgrade: boolean
+  /** What the browser says of the page that makes the request: `Sec-Fetch-Site` and `Origin`, as far as they were sent. */
+  readonly secFetchSite: string | undefined
+  readonly origin: string | undefined
   /** The `Cookie` header; several lines joined by `; `. */
   readonly cookie: string | undefined
   readonly forwarded: ForwardedFacts
@@ -51,6 +56,9 @@ export function requestFacts(request: ReceivedRequest, trusted: TrustedProxies):
     target,
     host: hostName(forwarded.host),
     isPage: isPage(method, headers),
+    isUpgrade: headers['upgrade'] !== undefined,
+    secFetchSite: textOf(headers, 'sec-fetch-site'),
+    origin: textOf(headers, 'origin'),
     cookie: textOf(headers, 'cookie', '; '),
     forwarded,
   }

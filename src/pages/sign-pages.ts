@@ -1,6 +1,15 @@
 import { type ErrorCode, publicAnswer } from '../core/errors.ts'
 import { type Answer, page } from './page.ts'
 
+/**
+ * A page that goes on to `location` by itself. What it loads is asked for by a page of ours: a `Strict` cookie comes along, which
+ * does not travel with a link on another site or a redirect that began there.
+ */
+export function goOnPage(location: string, { title = 'One moment …' } = {}): Answer {
+  const answer = page(200, { title, text: 'This page goes on by itself.', link: { href: location, text: 'Go on' } })
+  return { ...answer, headers: { ...answer.headers, Refresh: `0; url=${location}` } }
+}
+
 /** After signing out. It links to the next sign-in and does not start it: whoever signed out wants to be signed out. */
 export function signedOutPage({ signIn }: { readonly signIn: string }): Answer {
   return page(200, {

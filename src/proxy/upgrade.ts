@@ -25,10 +25,6 @@ export function carryUpgrade(
 ): void {
   // From here on the socket is nobody else's, and an error without a listener ends the process.
   socket.on('error', () => {})
-  if (pass.session !== undefined && isCrossSite(req, pass.upstream.externalUrl)) {
-    refuseUpgrade(socket, refusal('ERR_CROSS_SITE', { asPage: false }))
-    return
-  }
   // Node hands the content over as if it were the other protocol already: the upstream would read a second request in it.
   if (hasBody(req)) {
     refuseUpgrade(socket, refusal('ERR_REQUEST_MALFORMED', { asPage: false }))
@@ -66,15 +62,6 @@ export function refuseUpgrade(socket: Duplex, { status, headers, body }: Answer)
   // The client has nothing more to say; until it closes, what it says is thrown away.
   socket.resume()
   setTimeout(() => socket.destroy(), 2_000).unref()
-}
-
-/**
- * Another site's page can open a WebSocket with this site's cookie, and no CORS asks first (RFC 6455 §10.2). Browsers always
- * send Origin with one; who sends none is no browser, and carries no cookie that somebody else made it send.
- */
-function isCrossSite(req: IncomingMessage, externalUrl: URL): boolean {
-  const { origin } = req.headers
-  return origin !== undefined && origin !== externalUrl.origin
 }
 
 // A tunnel of HTTP would carry requests past the gate (h2c smuggling), and so would TLS with HTTP inside.

@@ -9,7 +9,7 @@ import type { LogoutParts, SignOutRequest } from '../logout/parts.ts'
 import { comeBackSignedOut, isFromThisSite, signOutWithBrowser, signOutWithoutBrowser } from '../logout/sign-out.ts'
 import { ownAnswerHeaders, page, type Answer } from '../pages/page.ts'
 import { refusal } from '../pages/refusal.ts'
-import { signedOutPage, signInErrorPage, signOutConfirmationPage } from '../pages/sign-pages.ts'
+import { goOnPage, signedOutPage, signInErrorPage, signOutConfirmationPage } from '../pages/sign-pages.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import { closeWhenUnread } from '../proxy/lingering-close.ts'
 import { sessionKey } from '../session/record.ts'
@@ -130,16 +130,8 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     try {
       const { location, setCookies } = await finishSignIn(ownRequest(request).own, parts)
       if (!parts.cookie.isStrict) return redirect(reply, { location, setCookies })
-      // A Strict cookie does not travel along a redirect that began at another site; a page of ours begins anew.
-      const next = page(200, {
-        title: 'You are signed in.',
-        text: 'One moment …',
-        link: { href: location, text: 'Go on' },
-      })
-      return send(reply, {
-        ...next,
-        headers: { ...next.headers, Refresh: `0; url=${location}`, 'Set-Cookie': [...setCookies] },
-      })
+      const next = goOnPage(location, { title: 'You are signed in.' })
+      return send(reply, { ...next, headers: { ...next.headers, 'Set-Cookie': [...setCookies] } })
     } catch (error) {
       if (!(error instanceof SignInError)) throw error
       parts.log.warn('sign_in.failed', { code: error.code, reason: error.message, request: request.id })

@@ -11,6 +11,7 @@ import type { CanonicalTarget } from '../gate/request-target.ts'
 import type { Log } from '../observe/log.ts'
 import { ownAnswerHeaders, type Answer } from '../pages/page.ts'
 import { refusal } from '../pages/refusal.ts'
+import { goOnPage } from '../pages/sign-pages.ts'
 import { carry } from '../proxy/http.ts'
 import { closeWhenUnread, lingerOnClose } from '../proxy/lingering-close.ts'
 import type { Pass, ProxyParts } from '../proxy/parts.ts'
@@ -117,8 +118,11 @@ export function createHandlers(
       case 'sign_in':
       case 'sign_out':
         return redirect(req, res, admission)
+      case 'ask_again':
+        return respond(req, res, goOnPage(admission.location))
       case 'unauthorized':
       case 'forbidden':
+      case 'cross_site':
       case 'no_route':
       case 'unavailable': {
         const [code, why, options] = refusalOf(admission)
@@ -176,6 +180,10 @@ function refusalOf(
       ]
     case 'forbidden':
       return ['ERR_FORBIDDEN', admission.why, { setCookies: admission.setCookies }]
+    case 'cross_site':
+      return ['ERR_CROSS_SITE', admission.why, {}]
+    // Neither is for a WebSocket: it is no page load, and no logout link.
+    case 'ask_again':
     case 'no_route':
     case 'sign_out':
       return ['ERR_NO_ROUTE', 'no upstream serves this host and path', {}]

@@ -112,8 +112,8 @@ test('what Node’s server receives can be asked as it is', async (t) => {
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const arrived = once(server, 'request') as Promise<[IncomingMessage]>
-  const cookies = ['Cookie', 'a=1', 'Cookie', 'b=2']
-  send({ port, host: '127.0.0.1', path: '/a//b?c', headers: ['Host', 'H.example:1', ...cookies, 'Accept', html] }).end()
+  const twice = ['Cookie', 'a=1', 'Cookie', 'b=2', 'Origin', 'null', 'Origin', 'null']
+  send({ port, host: '127.0.0.1', path: '/a//b?c', headers: ['Host', 'H.example:1', ...twice, 'Accept', html] }).end()
 
   const facts = requestFacts((await arrived)[0], nobody)
 
@@ -122,6 +122,9 @@ test('what Node’s server receives can be asked as it is', async (t) => {
     target: { path: '/a/b', segments: ['a', 'b'], query: '?c' },
     host: 'h.example',
     isPage: true,
+    isUpgrade: false,
+    secFetchSite: undefined,
+    origin: 'null, null',
     cookie: 'a=1; b=2',
     forwarded: { clientAddress: '127.0.0.1', proto: 'http', host: 'H.example:1', forwardedFor: '127.0.0.1' },
   })

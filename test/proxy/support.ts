@@ -36,6 +36,7 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
       { ...header, name: 'X-Email' },
     ],
     rules: [],
+    trustedOrigins: [],
     logout: { paths: [], cookies: [] },
     connectTimeoutMs: 2_000,
     responseTimeoutMs: 10_000,
@@ -97,6 +98,9 @@ export async function startGateway(
       target: { path, segments: path.slice(1).split('/'), query: query.join('') },
       host: 'orders.example.com',
       isPage: options.isPage ?? false,
+      isUpgrade: req.headers.upgrade !== undefined,
+      secFetchSite: undefined,
+      origin: undefined,
       cookie: req.headers.cookie,
       forwarded: {
         clientAddress: '192.0.2.7',

@@ -16,6 +16,7 @@ export function upstream({
     hostHeader: 'client',
     headers: [],
     rules: [],
+    trustedOrigins: [],
     logout: { paths: logout, cookies: [] },
     connectTimeoutMs: 1000,
     responseTimeoutMs: 1000,

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, test, type TestContext } from 'node:test'
+import type { Page } from 'playwright-core'
+import { startChromium } from '../support/chromium.ts'
+import { startWorld, type World } from '../support/world.ts'
+
+const chromium = await startChromium({ after })
+
+/** A page of somebody else; resolves to its origin. On another port it is another origin of the same site, elsewhere another site. */
+async function startSite(t: TestContext, body: () => string, host = '127.0.0.1'): Promise<string> {
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/html' }).end(`<!doctype html><title>Elsewhere</title>${body()}`)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return `http://${host}:${(server.address() as AddressInfo).port}`
+}
+
+function form(world: World, button: string): string {
+  return `<form method="post" action="${world.url}/echo"><button>${button}</button></form>`
+}
+
+async function signedIn(t: TestContext, world: World): Promise<Page> {
+  const page = await (await chromium.person(t)).tab()
+  await page.goto(`${world.url}/`)
+  await page.getByRole('button', { name: 'Jane Doe' }).click()
+  await page.getByRole('heading', { name: 'Jane Doe' }).waitFor()
+  return page
+}
+
+/** Resolves to what became of a WebSocket that the page opens. */
+function openSocket(page: Page, url: string): Promise<unknown> {
+  return page.evaluate(`new Promise((resolve) => {
+    const socket = new WebSocket('${url}')
+    socket.onopen = () => resolve('open')
+    socket.onerror = () => resolve('refused')
+  })`)
+}
+
+test('a page of the same site, to which the browser gives the cookie, can act in nobody’s name', async (t) => {
+  const world = await startWorld(t)
+  const neighbour = await startSite(t, () => form(world, 'Win'))
+  const page = await signedIn(t, world)
+  const webSocketUrl = `${world.url.replace('http', 'ws')}/ws`
+  assert.equal(await openSocket(page, webSocketUrl), 'open')
+
+  await page.goto(neighbour)
+  await page.getByRole('button', { name: 'Win' }).click()
+
+  await page.getByText('This request came from another site and was not carried out.').waitFor()
+  await page.goto(neighbour)
+  assert.equal(await openSocket(page, webSocketUrl), 'refused')
+  const reasons = world.replicas.flatMap(({ log }) => log).map(({ fields }) => fields['reason'])
+  assert.deepEqual(
+    reasons.filter((reason) => String(reason).includes(neighbour)),
+    [`a page of ${neighbour} makes it, which is same-site`, `a page of ${neighbour} makes it`],
+  )
+})
+
+test('a page of the same site whose origin is trusted can', async (t) => {
+  const neighbour = await startSite(t, () => form(world, 'Order'))
+  const world: World = await startWorld(t, { upstreamSettings: `trusted_origins: ["${neighbour}"]` })
+  const page = await signedIn(t, world)
+
+  await page.goto(neighbour)
+  await page.getByRole('button', { name: 'Order' }).click()
+
+  await page.waitForURL(`${world.url}/echo`)
+  assert.match(await page.locator('body').innerText(), /"X-Remote-User",\s*"jane"/)
+})
+
+test('with a Strict cookie, a link on another site leads to the page, without a new session', async (t) => {
+  const world = await startWorld(t, { session: 'cookie: { same_site: strict }' })
+  const elsewhere = await startSite(t, () => `<a href="${world.url}/echo?page=2#end">Page two</a>`, 'localhost')
+  const page = await signedIn(t, world)
+  const sessionCookie = async () =>
+    (await page.context().cookies(world.url)).find(({ name }) => name === 'gatehouse')?.value
+  const before = await sessionCookie()
+
+  await page.goto(elsewhere)
+  await page.getByRole('link', { name: 'Page two' }).click()
+
+  await page.waitForURL(/\/echo\?page=2/)
+  await page.getByText('X-Remote-User').waitFor()
+  assert.equal(await sessionCookie(), before)
+})
