@@ -83,7 +83,7 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
     this.#setTimer(pass.upstream.responseTimeoutMs)
     this.#pool.dispatch(
       {
-        method: facts.method as Dispatcher.HttpMethod,
+        method: facts.method,
         path: this.#pool.path(facts.target.path, facts.target.query),
         headers: upstreamHeaders(req.rawHeaders, {
           reserved: this.#pool.reserved,
@@ -92,8 +92,8 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
           forwarded: facts.forwarded,
           identity: pass.identity,
         }),
-        body: this.#body ?? null,
-        upgrade: upgrade?.protocols ?? null,
+        body: this.#body,
+        upgrade: upgrade?.protocols,
       },
       this,
     )

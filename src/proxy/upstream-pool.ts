@@ -2,17 +2,32 @@ import { isIP } from 'node:net'
 import { buildConnector, type Dispatcher, Pool } from 'undici'
 import type { UpstreamConfig } from '../config/model.ts'
 import { reservedNames } from '../identity/reserved-names.ts'
+import { maxHeadBytes } from './answer-head.ts'
+import { PlainPool } from './plain-pool.ts'
+import type { RequestBody } from './request-body.ts'
+import type { ConnectionTarget, WrittenRequest } from './upstream-connection.ts'
 import { forgiving } from './upstream-socket.ts'
 
 /** So many requests may wait for a connection; the next one is turned away. */
 const maxWaiting = 4096
-const maxHeaderBytes = 64 * 1024
+
+export interface UpstreamRequest {
+  readonly method: string
+  readonly path: string
+  /** Name and value in turn. */
+  readonly headers: readonly string[]
+  readonly body: RequestBody | undefined
+  /** The protocols that the upstream may switch to. */
+  readonly upgrade: string | undefined
+}
 
 /** The connections to one upstream, and what is worked out once for all of its requests. */
 export class UpstreamPool {
   readonly upstream: UpstreamConfig
   readonly reserved: ReadonlySet<string>
+  /** For what is not plain: TLS, and requests to switch to another protocol. */
   readonly #pool: Pool
+  readonly #plain: PlainPool | undefined
   readonly #base: string
   readonly #servername: string
   #waiting = 0
@@ -32,9 +47,11 @@ export class UpstreamPool {
       bodyTimeout: 0,
       keepAliveTimeout: 4_000,
       keepAliveMaxTimeout: 60_000,
-      maxHeaderSize: maxHeaderBytes,
+      maxHeaderSize: maxHeadBytes,
       // No interceptor: "retry" would send a POST twice, "redirect" would follow what is meant for the browser.
     })
+    this.#plain =
+      upstream.url.protocol === 'http:' ? new PlainPool(plainTarget(upstream), upstream.maxConnections) : undefined
   }
 
   get isFull(): boolean {
@@ -47,10 +64,22 @@ export class UpstreamPool {
   }
 
   /** `handler` calls `started` when its turn has come or it has failed before. */
-  dispatch(options: Omit<Dispatcher.DispatchOptions, 'origin'>, handler: Dispatcher.DispatchHandler): void {
+  dispatch(request: UpstreamRequest, handler: Dispatcher.DispatchHandler): void {
     this.#waiting += 1
+    const { method, path, headers, body, upgrade } = request
+    if (this.#plain !== undefined && upgrade === undefined) {
+      this.#plain.dispatch(written(request), handler)
+      return
+    }
     // undici takes the name for SNI and for checking the certificate from the Host header, which is the client's.
-    const named: Dispatcher.DispatchOptions & { servername: string } = { ...options, servername: this.#servername }
+    const named: Dispatcher.DispatchOptions & { servername: string } = {
+      method: method as Dispatcher.HttpMethod,
+      path,
+      headers: headers as string[],
+      body: body ?? null,
+      upgrade: upgrade ?? null,
+      servername: this.#servername,
+    }
     this.#pool.dispatch(named, handler)
   }
 
@@ -59,13 +88,39 @@ export class UpstreamPool {
   }
 
   /** Lets running exchanges end; `destroy` does not. */
-  close(): Promise<void> {
-    return this.#pool.close()
+  async close(): Promise<void> {
+    await Promise.all([this.#pool.close(), this.#plain?.close()])
   }
 
-  destroy(): Promise<void> {
-    return this.#pool.destroy()
+  async destroy(): Promise<void> {
+    await Promise.all([this.#pool.destroy(), this.#plain?.destroy()])
   }
+}
+
+function plainTarget({ url, connectTimeoutMs }: UpstreamConfig): ConnectionTarget {
+  return { host: bareHost(url), port: url.port === '' ? 80 : Number(url.port), connectTimeoutMs }
+}
+
+/** `[::1]` → `::1` */
+function bareHost({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, '')
+}
+
+const expectsContent: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
+
+function written({ method, path, headers, body }: UpstreamRequest): WrittenRequest {
+  let head = `${method} ${path} HTTP/1.1\r\n`
+  let hasLength = false
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const name = headers[at] as string
+    if (name.length === 14 && name.toLowerCase() === 'content-length') hasLength = true
+    head += `${name}: ${headers[at + 1]}\r\n`
+  }
+  const isChunked = body !== undefined && !hasLength
+  if (isChunked) head += 'Transfer-Encoding: chunked\r\n'
+  // RFC 9110 §8.6: said even when there is none.
+  else if (!hasLength && expectsContent.has(method)) head += 'Content-Length: 0\r\n'
+  return { method, head: `${head}Connection: keep-alive\r\n\r\n`, body, isChunked }
 }
 
 function connector(upstream: UpstreamConfig): buildConnector.connector {
@@ -75,7 +130,7 @@ function connector(upstream: UpstreamConfig): buildConnector.connector {
     ...(upstream.ca === undefined ? {} : { ca: upstream.ca }),
   })
   const { hostname } = upstream.url
-  const isAddress = isIP(hostname.replace(/^\[|\]$/g, '')) !== 0
+  const isAddress = isIP(bareHost(upstream.url)) !== 0
   return (options, callback) => {
     // An IP address is no name for SNI (RFC 6066 §3); the certificate is then checked against the address.
     const { servername: _, ...others } = options

@@ -1,0 +1,112 @@
+/** So long may an answer's head be, in bytes. */
+export const maxHeadBytes = 64 * 1024
+
+/** The head of an answer that can be read in one way only. */
+export interface AnswerHead {
+  /** A final one: 200 to 599. */
+  readonly status: number
+  readonly statusMessage: string
+  /** Name and value in turn, in the order and case of the upstream; a character is a byte. */
+  readonly lines: readonly string[]
+  /** How many bytes of content follow, or that they come in chunks. */
+  readonly content: number | 'chunked'
+  /** How long the connection may be kept without a request, in ms; 0: not at all. */
+  readonly keepAliveMs: number
+}
+
+// Nothing but final answers of HTTP/1.1, fields with a token for a name, and no control character anywhere.
+const statusLine = /^HTTP\/1\.1 ([2-5]\d\d)(?: ([^\r\n]*))?$/
+const fieldName = /^[\w!#$%&'*+.^`|~-]+$/
+const control = /[^\t\x20-\x7e\x80-\xff]/
+const contentLength = /^\d{1,15}$/
+const keepAliveTimeout = /(?:^|[,\s])timeout\s*=\s*"?(\d{1,6})/i
+
+/** As long as a connection is kept when the upstream does not say for how long it keeps it. */
+const usualKeepAliveMs = 4_000
+const longestKeepAliveMs = 60_000
+/** So much earlier than the upstream we let go, or a request may meet a connection that is being closed. */
+const keepAliveMarginMs = 1_000
+
+/**
+ * Reads an answer's head, without the empty line at its end. `undefined`: it is none of the plain ones, and somebody else has to
+ * read it; it is not necessarily wrong. Plain is what RFC 9112 §4 to §6 asks a sender for, with the length of the content known
+ * from exactly one field.
+ */
+export function plainAnswerHead(text: string, method: string): AnswerHead | undefined {
+  const fields = text.split('\r\n')
+  const [, code, statusMessage = ''] = statusLine.exec(fields[0] as string) ?? []
+  if (code === undefined || control.test(statusMessage)) return undefined
+  const status = Number(code)
+  const lines: string[] = []
+  let length: string | undefined
+  let isChunked = false
+  let keepAliveMs = usualKeepAliveMs
+  let closes = false
+
+  for (let at = 1; at < fields.length; at++) {
+    const field = fields[at] as string
+    const colon = field.indexOf(':')
+    const name = field.slice(0, Math.max(colon, 0))
+    const value = withoutSpaceAround(field, colon + 1)
+    if (!fieldName.test(name) || control.test(value)) return undefined
+    lines.push(name, value)
+    // Only names of these lengths matter here; most are of none of them.
+    switch (name.length) {
+      case 10: {
+        const lowerCase = name.toLowerCase()
+        if (lowerCase === 'connection') closes ||= /(?:^|[,\s])close(?:[,\s]|$)/i.test(value)
+        else if (lowerCase === 'keep-alive') keepAliveMs = keptFor(value)
+        break
+      }
+      case 14:
+        if (name.toLowerCase() !== 'content-length') break
+        if (length !== undefined || !contentLength.test(value)) return undefined
+        length = value
+        break
+      case 17:
+        if (name.toLowerCase() !== 'transfer-encoding') break
+        if (isChunked || value.toLowerCase() !== 'chunked') return undefined
+        isChunked = true
+    }
+  }
+
+  if (isChunked && length !== undefined) return undefined
+  const hasNone = method === 'HEAD' || status === 204 || status === 304
+  if (hasNone && status === 204 && (isChunked || length !== undefined)) return undefined
+  const content = hasNone ? 0 : isChunked ? 'chunked' : length === undefined ? undefined : Number(length)
+  if (content === undefined) return undefined
+  return { status, statusMessage, lines, content, keepAliveMs: closes ? 0 : keepAliveMs }
+}
+
+const beginning = 'HTTP/1.1 '
+const controlButLineEnds = /[^\t\r\n\x20-\x7e\x80-\xff]/
+
+/** Whether what has arrived could be the beginning of a plain head. */
+export function mayBecomePlain(text: string): boolean {
+  const start = text.slice(0, beginning.length)
+  return (
+    text.length < maxHeadBytes &&
+    beginning.startsWith(start) &&
+    !controlButLineEnds.test(text) &&
+    !/(?:^|[^\r])\n/.test(text)
+  )
+}
+
+function keptFor(keepAlive: string): number {
+  const seconds = keepAliveTimeout.exec(keepAlive)?.[1]
+  if (seconds === undefined) return usualKeepAliveMs
+  return Math.min(Math.max(Number(seconds) * 1000 - keepAliveMarginMs, 0), longestKeepAliveMs)
+}
+
+/** Spaces and tabs only (RFC 9110 §5.6.3): `trim` takes a no-break space, too, which is a byte of somebody's text. */
+function withoutSpaceAround(text: string, from: number): string {
+  let start = from
+  let end = text.length
+  while (start < end && isSpace(text.charCodeAt(start))) start += 1
+  while (end > start && isSpace(text.charCodeAt(end - 1))) end -= 1
+  return text.slice(start, end)
+}
+
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x09
+}
