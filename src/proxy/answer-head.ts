@@ -15,7 +15,7 @@ export interface AnswerHead {
 }
 
 // Nothing but final answers of HTTP/1.1, fields with a token for a name, and no control character anywhere.
-const statusLine = /^HTTP\/1\.1 ([2-5]\d\d)(?: ([^\r\n]*))?$/
+const statusLine = /^HTTP\/1\.1 ([2-5]\d\d)(?: ([\t\x20-\x7e]*))?$/
 const fieldName = /^[\w!#$%&'*+.^`|~-]+$/
 const control = /[^\t\x20-\x7e\x80-\xff]/
 const contentLength = /^\d{1,15}$/
@@ -35,7 +35,7 @@ const keepAliveMarginMs = 1_000
 export function plainAnswerHead(text: string, method: string): AnswerHead | undefined {
   const fields = text.split('\r\n')
   const [, code, statusMessage = ''] = statusLine.exec(fields[0] as string) ?? []
-  if (code === undefined || control.test(statusMessage)) return undefined
+  if (code === undefined) return undefined
   const status = Number(code)
   const lines: string[] = []
   let length: string | undefined
