@@ -44,19 +44,21 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   const at = (name: string) => `${config.reservedPrefix}${name}`
   const urls = createOwnUrls(config, parts)
   const methods: ReadonlyMap<string, readonly string[]> = new Map([
-    ['sign-in', ['GET']],
+    ['sign-in', ['GET', 'HEAD']],
     ['callback', ['GET']],
     ['sign-out', ['GET', 'POST']],
-    ['signed-out', ['GET']],
+    ['signed-out', ['GET', 'HEAD']],
     ['backchannel-logout', ['POST']],
-    ['session', ['GET']],
+    ['session', ['GET', 'HEAD']],
   ])
-  app.get(at('sign-in'), urls.signIn)
+  // HEAD tells what GET would (RFC 9110 §9.3.2), where GET does nothing that lasts: a callback and a sign-out happen once.
+  const withHead = { exposeHeadRoute: true }
+  app.get(at('sign-in'), withHead, urls.signIn)
   app.get(at('callback'), urls.callback)
   app.route({ method: ['GET', 'POST'], url: at('sign-out'), handler: urls.signOut })
-  app.get(at('signed-out'), urls.signedOut)
+  app.get(at('signed-out'), withHead, urls.signedOut)
   app.post(at('backchannel-logout'), urls.backchannelLogout)
-  app.get(at('session'), urls.session)
+  app.get(at('session'), withHead, urls.session)
 
   await app.ready()
   return app

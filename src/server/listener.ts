@@ -122,9 +122,14 @@ export function bindFault(cause: NodeJS.ErrnoException, { host, port }: Address,
   return `${where} cannot be listened on: ${reason(cause)}`
 }
 
-/** What the parser refuses: RFC 9112 §2.2, RFC 6585 §5. */
+/** How long a client that was refused may go on sending, in ms: closed at once, the answer would be lost (RFC 9112 §9.6). */
+const lingerMs = 2_000
+const refused = new WeakSet<Duplex>()
+
+/** What the parser refuses: RFC 9112 §2.2, RFC 6585 §5. It refuses each chunk that follows, too. */
 function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
-  if (error.code === 'ECONNRESET' || !socket.writable || (socket as Socket).bytesWritten > 0) {
+  if (refused.has(socket)) return
+  if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) {
     socket.destroy()
     return
   }
@@ -134,5 +139,13 @@ function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
       : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? '408 Request Timeout'
         : '400 Bad Request'
+  refused.add(socket)
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+  setTimeout(() => socket.destroy(), lingerMs).unref()
+}
+
+/** An answer within another one would be taken for a part of it; what is wrong with a request that is still arriving is its answer. */
+function isAnswering(socket: Duplex & { readonly _httpMessage?: ServerResponse | null }): boolean {
+  const { _httpMessage: res } = socket
+  return res !== undefined && res !== null && (res.headersSent || res.req.complete)
 }

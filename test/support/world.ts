@@ -52,6 +52,8 @@ export interface WorldOptions {
   /** Another world's Redis, shared. */
   readonly redis?: RedisServer | undefined
   readonly client_id?: string
+  /** Another key than that of all worlds, in base64. */
+  readonly sessionKey?: string
   readonly providerStartsDown?: boolean
   /** Replaces the demo application. */
   readonly upstream?: URL
@@ -92,7 +94,7 @@ export async function startWorld(t: TestContext, options: WorldOptions = {}): Pr
   const replicas: Replica[] = []
 
   const startReplica = async ({ port = 0 }: { readonly port?: number } = {}): Promise<Replica> => {
-    const { config, file } = configure(t, yamlOf({ url, port, redis, provider, upstream, options }))
+    const { config, file } = configure(t, yamlOf({ url, port, redis, provider, upstream, options }), options)
     const log: LogLine[] = []
     const gateway = await startGateway(config, { log: recordingLog(log), clock })
     let stopped: Promise<void> | undefined
@@ -182,12 +184,12 @@ upstreams:
 `
 }
 
-function configure(t: TestContext, yaml: string) {
+function configure(t: TestContext, yaml: string, { sessionKey = secrets.SESSION_KEY }: WorldOptions) {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-world-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   const file = join(folder, 'gateway.yaml')
   writeFileSync(file, yaml)
-  const loaded = loadConfig(file, secrets)
+  const loaded = loadConfig(file, { ...secrets, SESSION_KEY: sessionKey })
   if (!loaded.ok) throw new Error(`${formatDiagnostics(loaded.diagnostics)}\n${yaml}`)
   return { config: loaded.config, file }
 }

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startWorld } from '../support/world.ts'
+
+test('HEAD tells of the gateway’s own URLs what GET would, and has no content', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+
+  for (const [browser, path, status] of [
+    [jane, 'session', 200],
+    [world.browser(), 'session', 401],
+    [jane, 'signed-out', 200],
+    [world.browser(), 'sign-in?return_to=%2Fecho', 303],
+  ] as const) {
+    const url = `${world.url}/.gatehouse/${path}`
+    const get = await browser.send(url)
+    const head = await browser.send(url, { method: 'HEAD' })
+
+    assert.equal(head.status, status, path)
+    assert.equal(head.body, '')
+    for (const name of ['content-type', 'content-length', 'cache-control', 'content-security-policy'])
+      assert.equal(head.headers[name], get.headers[name], `${name} of ${path}`)
+  }
+})
+
+test('HEAD neither finishes a sign-in nor signs out', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  const callback = await jane.until(`${world.url}/echo`, '/.gatehouse/callback')
+
+  assert.equal((await jane.send(callback, { method: 'HEAD' })).status, 405)
+  await jane.get(callback)
+  const signOut = await jane.send(`${world.url}/.gatehouse/sign-out`, {
+    method: 'HEAD',
+    headers: { 'sec-fetch-site': 'same-origin' },
+  })
+
+  assert.equal(signOut.status, 405)
+  assert.equal(signOut.headers['allow'], 'GET, POST')
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
+})
