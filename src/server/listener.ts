@@ -41,7 +41,8 @@ export async function listen(
     connectionsCheckingInterval: Math.min(limits.headersTimeoutMs / 2, 30_000),
     keepAliveTimeout: 75_000,
     insecureHTTPParser: false,
-    requireHostHeader: true,
+    // Ours to refuse: Node would go on reading what stands behind such a request.
+    requireHostHeader: false,
     noDelay: true,
     ...upgradeOptions,
   }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { GatewayConfig } from '../config/model.ts'
 import { GatewayError, reason, unreachable, type ErrorCode } from '../core/errors.ts'
@@ -38,8 +39,11 @@ export function createHandlers(
   parts: ServeParts,
 ): ListenerHandlers {
   const { log } = parts
+  /** Connections with a request that could not be framed: nobody knows where the next one begins (RFC 9112 §11.2). */
+  const unreadable = new WeakSet<Socket>()
 
   function request(req: IncomingMessage, res: ServerResponse): void {
+    if (unreadable.has(req.socket)) return void res.destroy()
     const facts = soundFacts(req, (code, why) => refuse(req, res, code, why))
     if (facts === undefined) return
     if (isReserved(facts.target, config.reservedPrefix)) {
@@ -138,8 +142,9 @@ export function createHandlers(
     const requestId = note(req, code, why)
     if (res.headersSent) return void res.destroy()
     const answer = refusal(code, { asPage: isPage(req.method ?? '', req.headers), requestId })
-    // After a request that cannot be framed nobody knows where the next one begins: RFC 9112 §11.2.
-    respond(req, res, answer, code === 'ERR_REQUEST_MALFORMED')
+    const isUnreadable = code === 'ERR_REQUEST_MALFORMED'
+    if (isUnreadable) unreadable.add(req.socket)
+    respond(req, res, answer, isUnreadable)
   }
 
   /** Writes to the log why a request is refused; answers the id by which a visitor's report leads there. */

@@ -14,5 +14,6 @@ export function returnToOrHome(value: string | undefined, externalUrl: URL, rese
   if (target.origin !== externalUrl.origin) return '/'
   // "/.//evil" keeps the origin, but its path alone would be another one.
   if (target.pathname.startsWith('//') || `${target.pathname}/`.toLowerCase().startsWith(reservedPrefix)) return '/'
-  return target.pathname + target.search
+  // Of a backslash in a query the parser makes nothing, but it is no character of a URI (RFC 3986 §2).
+  return target.pathname + target.search.replaceAll('\\', '%5C')
 }

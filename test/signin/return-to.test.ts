@@ -23,6 +23,10 @@ for (const target of [
     assert.equal(back(target), target === '/?' ? '/' : target)
   })
 
+test('a backslash in the query goes on encoded: it is no character of a Location', () => {
+  assert.equal(back('/search?path=C:\\temp'), '/search?path=C:%5Ctemp')
+})
+
 for (const target of [
   undefined,
   '',

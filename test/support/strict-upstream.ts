@@ -70,6 +70,20 @@ function answerTo({ method }: SeenRequest): string {
   return method === 'HEAD' ? head : head + body
 }
 
+/**
+ * What the strictest of receivers makes of the bytes of one connection: requests, until the first one that is malformed or ends
+ * early. Only what RFC 9112 tells a receiver to bear with is borne with.
+ */
+export function readStrictly(bytes: string): readonly SeenRequest[] {
+  const sound: Reading[] = []
+  const reader = new Reader(() => {}, { isReceiver: true })
+  for (const request of reader.read(Buffer.from(bytes, 'latin1'))) {
+    if (request.faults.length > 0) break
+    sound.push(request)
+  }
+  return sound
+}
+
 interface Reading extends SeenRequest {
   body: string
   trailers: readonly string[]
@@ -85,11 +99,14 @@ class Reader {
   #bytes = ''
   #current: Reading | undefined
   readonly #onRequest: (request: Reading) => void
+  /** Bears with what a receiver may bear with. */
+  readonly #isReceiver: boolean
   /** Where the next request begins cannot be said any more. */
   isLost = false
 
-  constructor(onRequest: (request: Reading) => void) {
+  constructor(onRequest: (request: Reading) => void, { isReceiver = false } = {}) {
     this.#onRequest = onRequest
+    this.#isReceiver = isReceiver
   }
 
   /** The requests that are whole with this chunk. */
@@ -113,6 +130,9 @@ class Reader {
   }
 
   #head(): Reading | undefined {
+    // Empty lines before a request, more than one space in its line: RFC 9112 §2.2, §3.
+    if (this.#isReceiver)
+      this.#bytes = this.#bytes.replace(/^[\r\n]+/, '').replace(/^(\S+) +(\S+) +(?=HTTP\/)/, '$1 $2 ')
     const end = this.#bytes.indexOf('\r\n\r\n')
     if (end < 0) {
       this.isLost = this.#bytes.length > mostHeadBytes

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { identityNames, isIdentityName, openPath, startLane } from '../corpus/lanes.ts'
+import { exchangeRaw } from '../support/raw-exchange.ts'
+import { fuzz } from './fuzzing.ts'
+
+/** No claim of anybody holds it. */
+const forged = 'mallory'
+const jane = 'jane'
+
+const separator = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom('-', '_') },
+  fc.constantFrom(
+    '.',
+    '~',
+    '|',
+    '!',
+    '#',
+    '$',
+    '%',
+    '&',
+    "'",
+    '*',
+    '+',
+    '^',
+    '`',
+    '--',
+    '__',
+    '-_',
+    '',
+    ' ',
+    '\t',
+    '/',
+    ':',
+  ),
+  fc.constantFrom('\u2010', '\u00ad', '\uff0d', '\u00a0', '\0', '\x7f'),
+)
+const letter = (character: string) =>
+  fc.oneof(
+    { weight: 6, arbitrary: fc.constantFrom(character.toLowerCase(), character.toUpperCase()) },
+    // As it looks in other alphabets, and with a long s and a dotless i, which are "S" and "I" in upper case.
+    fc.constantFrom(...lookalikes(character)),
+  )
+
+function lookalikes(character: string): readonly string[] {
+  const fullWidth = String.fromCharCode(character.toUpperCase().charCodeAt(0) + 0xfee0)
+  const hex = character.charCodeAt(0).toString(16)
+  return [
+    fullWidth,
+    `%${hex}`,
+    ...({ s: ['ſ', 'ѕ'], i: ['ı', 'İ'], e: ['е', 'é'], u: ['υ', 'ü'] }[character.toLowerCase()] ?? []),
+  ]
+}
+
+/** An identity header's name as somebody writes it who wants to be taken for the gateway. */
+const disguised = fc
+  .constantFrom(...identityNames)
+  .chain((name) =>
+    fc
+      .tuple(
+        fc.constantFrom('', '', '', '-', '_', ' ', 'HTTP_', 'HTTP-', '\t', '"', '\0', '\ufeff', 'Connection: '),
+        fc.tuple(...[...name].map((character) => (character === '-' ? separator : letter(character)))),
+        fc.constantFrom('', '', '', '-', '_', ' ', '\t', '*', '%00', '\0', ',', ';', '\u00a0'),
+      )
+      .map(([before, characters, after]) => before + characters.join('') + after),
+  )
+const spelt = fc.oneof(disguised, fc.constantFrom(...identityNames))
+const colon = fc.constantFrom(': ', ':', ' : ', ':\t', ':\0', ':\r\n ', ': ,', ': x\r\n\t', ':\x0b')
+const value = fc.constantFrom(
+  forged,
+  `${forged},${jane}`,
+  `${jane}, ${forged}`,
+  `"${forged}"`,
+  '',
+  ` ${forged} `,
+  `a\r${forged}`,
+  `a\n${forged}`,
+)
+const lineEnd = fc.oneof({ weight: 9, arbitrary: fc.constant('\r\n') }, fc.constantFrom('\n', '\r', '\r\r\n', '\n\r\n'))
+
+const line = fc.oneof(
+  { weight: 6, arbitrary: fc.tuple(spelt, colon, value, lineEnd).map((parts) => parts.join('')) },
+  { weight: 2, arbitrary: spelt.map((name) => `Connection: close, ${name}\r\n`) },
+  fc
+    .tuple(fc.constantFrom('Keep-Alive', 'Proxy-Connection', 'Trailer', 'Vary', 'Forwarded'), spelt)
+    .map((parts) => `${parts.join(': ')}\r\n`),
+  fc.tuple(spelt, lineEnd).map(([name, end]) => `X-Foo: a${end}${name}: ${forged}\r\n`),
+  fc.tuple(spelt).map(([name]) => `Cookie: ${name}=${forged}\r\n`),
+)
+const forgery = fc.record({
+  lines: fc.array(line, { minLength: 1, maxLength: 5 }),
+  /** Absent: a request without content. */
+  trailers: fc.option(fc.array(line, { maxLength: 2 }), { nil: undefined }),
+  signedIn: fc.boolean(),
+  cookieFirst: fc.boolean(),
+})
+
+test("what the application receives never holds a client's value under an identity header's name", async (t) => {
+  const { port, host, cookie, upstream } = await startLane(t)
+  let forwarded = 0
+
+  await fuzz(t, forgery, async ({ lines, trailers, signedIn, cookieFirst }) => {
+    const session = signedIn ? `Cookie: ${cookie}\r\n` : ''
+    const content = trailers === undefined ? '' : `5\r\nhello\r\n0\r\n${trailers.join('')}\r\n`
+    const head = [
+      `${trailers === undefined ? 'GET' : 'POST'} ${openPath} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n`,
+      ...(trailers === undefined ? [] : ['Transfer-Encoding: chunked\r\n']),
+      ...(cookieFirst ? [session, ...lines] : [...lines, session]),
+    ]
+    upstream.forget()
+    await exchangeRaw(port, Buffer.from(`${head.join('')}\r\n${content}`).toString('latin1'))
+
+    for (const { headers, trailers, faults, isWhole } of upstream.seen) {
+      assert.deepEqual(faults, [], 'an application could read it in another way')
+      for (const [name, text] of [...headers, ...trailers.map((text) => text.split(/:(.*)/s, 2) as [string, string])])
+        assert.ok(!(isIdentityName(name) && text.includes(forged)), `the application was told ${name}: ${text}`)
+      const subjects = headers.filter(([name]) => isIdentityName(name) && /sub/i.test(name)).map(([, text]) => text)
+      // A forged Cookie line beside it makes the session cookie one of several lines: it counts all the same.
+      assert.deepEqual(subjects, signedIn ? [jane] : [])
+      if (isWhole) forwarded += 1
+    }
+    assert.ok(upstream.seen.length <= 1, 'one request became several')
+  })
+  assert.ok(forwarded > 0, 'nothing was forwarded: nothing was shown')
+  t.diagnostic(`forwarded ${forwarded}`)
+})
