@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 
 /** `bytes` of chance, as base64url. 16 bytes are the 128 bits that RFC 6749 §10.10 asks of a value nobody may guess. */
 export function randomToken(bytes: number): string {
@@ -8,5 +8,5 @@ export function randomToken(bytes: number): string {
 /** SHA-256, as base64url. Several parts are hashed as a JSON array, so that no two lists of parts can collide. */
 export function sha256(...parts: readonly [string, ...string[]]): string {
   const input = parts.length === 1 ? parts[0] : JSON.stringify(parts)
-  return createHash('sha256').update(input).digest('base64url')
+  return hash('sha256', input, 'base64url')
 }

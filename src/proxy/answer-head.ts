@@ -48,23 +48,24 @@ export function plainAnswerHead(text: string, method: string): AnswerHead | unde
     const colon = field.indexOf(':')
     const name = field.slice(0, Math.max(colon, 0))
     const value = withoutSpaceAround(field, colon + 1)
-    if (!fieldName.test(name) || control.test(value)) return undefined
+    if (control.test(value)) return undefined
     lines.push(name, value)
-    // Only names of these lengths matter here; most are of none of them.
-    switch (name.length) {
-      case 10: {
-        const lowerCase = name.toLowerCase()
-        if (lowerCase === 'connection') closes ||= /(?:^|[,\s])close(?:[,\s]|$)/i.test(value)
-        else if (lowerCase === 'keep-alive') keepAliveMs = keptFor(value)
+    switch (meaningOf(name)) {
+      case 'none':
         break
-      }
-      case 14:
-        if (name.toLowerCase() !== 'content-length') break
+      case 'no name':
+        return undefined
+      case 'connection':
+        closes ||= /(?:^|[,\s])close(?:[,\s]|$)/i.test(value)
+        break
+      case 'keep-alive':
+        keepAliveMs = keptFor(value)
+        break
+      case 'content-length':
         if (length !== undefined || !contentLength.test(value)) return undefined
         length = value
         break
-      case 17:
-        if (name.toLowerCase() !== 'transfer-encoding') break
+      case 'transfer-encoding':
         if (isChunked || value.toLowerCase() !== 'chunked') return undefined
         isChunked = true
     }
@@ -90,6 +91,28 @@ export function mayBecomePlain(text: string): boolean {
     !controlButLineEnds.test(text) &&
     !/(?:^|[^\r])\n/.test(text)
   )
+}
+
+type Meaning = 'none' | 'no name' | 'connection' | 'keep-alive' | 'content-length' | 'transfer-encoding'
+
+const framing: ReadonlySet<string> = new Set<Meaning>([
+  'connection',
+  'keep-alive',
+  'content-length',
+  'transfer-encoding',
+])
+/** By the name as it was written; upstreams use few of them. */
+const meanings = new Map<string, Meaning>()
+const mostMeanings = 1024
+
+/** What a field says about the framing of the answer. */
+function meaningOf(name: string): Meaning {
+  const known = meanings.get(name)
+  if (known !== undefined) return known
+  const lowerCase = name.toLowerCase()
+  const meaning = framing.has(lowerCase) ? (lowerCase as Meaning) : fieldName.test(name) ? 'none' : 'no name'
+  if (meanings.size < mostMeanings) meanings.set(name, meaning)
+  return meaning
 }
 
 function keptFor(keepAlive: string): number {

@@ -48,6 +48,8 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
   #timer: NodeJS.Timeout | undefined
   #inQueue = true
   #drains = false
+  /** The first part of the answer, when it is short: until more arrives, or nothing more is to come. */
+  #first: string | undefined
   #flowing = false
 
   constructor(input: ExchangeInput) {
@@ -86,12 +88,12 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
         method: facts.method,
         path: this.#pool.path(facts.target.path, facts.target.query),
         headers: upstreamHeaders(req.rawHeaders, {
-          reserved: this.#pool.reserved,
+          fields: this.#pool.fields,
           isGatewayCookie: parts.isGatewayCookie,
           host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
           forwarded: facts.forwarded,
-          identity: pass.identity,
         }),
+        identity: pass.identity,
         body: this.#body,
         upgrade: upgrade?.protocols,
       },
@@ -108,7 +110,7 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, statusMessage?: string): void {
-    const { req, res, pass, facts, parts } = this.#input
+    const { req, res, pass, parts } = this.#input
     if (this.#state === 'over') return
     const rawHeaders = raw(controller.rawHeaders)
     if (status < 200) {
@@ -131,14 +133,18 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
     this.#isEventStream = isEventStream(lines)
     // Nobody's event stream ends with no session, but it has to end with the gateway.
     if (this.#isEventStream) this.#release ??= parts.live.open(undefined, this)
-    this.#setTimer(this.#isEventStream ? 0 : pass.upstream.idleTimeoutMs)
-    // What arrived together goes out together; a head without anything yet goes out by itself.
-    if (facts.method !== 'HEAD') process.nextTick(flushHead, this)
+    // Most answers have arrived as a whole by then.
+    process.nextTick(goOn, this)
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#state !== 'answering') return
+    if (!this.#flowing && this.#first === undefined && chunk.length <= shortBytes) {
+      this.#first = chunk.toString('latin1')
+      return
+    }
     const { res } = this.#input
+    this.#writeFirst()
     this.#flowing = true
     this.#timer?.refresh()
     if (res.write(chunk)) return
@@ -161,7 +167,9 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
       if (trailers.length > 0) res.addTrailers(trailers)
     }
     if (this.#body && !req.complete) lingerOnClose(req)
-    res.end()
+    // As text it goes out in one write together with the head; a character is a byte.
+    if (this.#first !== undefined) res.end(this.#first, 'latin1')
+    else res.end()
   }
 
   onResponseError(_: unknown, error: Error): void {
@@ -180,8 +188,21 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
     upgrade.onSwitch(socket, raw(controller.rawHeaders))
   }
 
-  flushHead(): void {
-    if (this.#state === 'answering' && !this.#flowing) this.#input.res.flushHeaders()
+  /** The answer is not complete yet. What arrived together goes out together; a head without anything yet goes out by itself. */
+  goOn(): void {
+    if (this.#state !== 'answering') return
+    const { res, pass, facts } = this.#input
+    this.#setTimer(this.#isEventStream ? 0 : pass.upstream.idleTimeoutMs)
+    if (this.#first !== undefined) this.#writeFirst()
+    else if (!this.#flowing && facts.method !== 'HEAD') res.flushHeaders()
+    this.#flowing = true
+  }
+
+  #writeFirst(): void {
+    const first = this.#first
+    this.#first = undefined
+    this.#flowing = true
+    if (first !== undefined) this.#input.res.write(first, 'latin1')
   }
 
   /** Nothing for as long as was allowed. */
@@ -290,6 +311,8 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
   }
 }
 
+/** A part of an answer that is no longer may be held for a moment. */
+const shortBytes = 8 * 1024
 const abandoned = new GatewayError('ERR_INTERNAL', 'the exchange is over')
 
 function ignore(): void {}
@@ -298,8 +321,8 @@ function quiet(exchange: Exchange): void {
   exchange.quiet()
 }
 
-function flushHead(exchange: Exchange): void {
-  exchange.flushHead()
+function goOn(exchange: Exchange): void {
+  exchange.goOn()
 }
 
 // undici's type also allows what its HTTP/2 client gives; over HTTP/1.1 it is a list of name and value in turn.

@@ -4,19 +4,47 @@ import { canonicalName } from '../identity/reserved-names.ts'
 import { connectionOptions, isHopByHop, noConnectionOptions } from './hop-by-hop.ts'
 
 export interface UpstreamHeadersInput {
-  /** The names that only the gateway may set, in canonical form. */
-  readonly reserved: ReadonlySet<string>
+  readonly fields: RequestFields
   readonly isGatewayCookie: (name: string) => boolean
   readonly host: string
   readonly forwarded: ForwardedFacts
-  /** Name and value in turn. */
-  readonly identity: readonly string[]
+}
+
+/** What becomes of a field of a request: `listed` in `Connection` or not, by its name. */
+type Fate = 'withheld' | 'cookie' | 'content-length' | 'passed'
+
+/** So many names are remembered; honest clients use a few dozen. */
+const mostNames = 1024
+
+/** What becomes of the fields of requests to one upstream. */
+export class RequestFields {
+  readonly #reserved: ReadonlySet<string>
+  readonly #fates = new Map<string, Fate>()
+
+  /** @param reserved the names that only the gateway may set, in canonical form */
+  constructor(reserved: ReadonlySet<string>) {
+    this.#reserved = reserved
+  }
+
+  /** The fate of a field, by its name as it was written. */
+  fateOf(name: string): Fate {
+    const known = this.#fates.get(name)
+    if (known !== undefined) return known
+    const fate = this.#decide(name.toLowerCase())
+    if (this.#fates.size < mostNames) this.#fates.set(name, fate)
+    return fate
+  }
+
+  #decide(lowerCase: string): Fate {
+    if (isWithheld(lowerCase) || this.#reserved.has(canonicalName(lowerCase))) return 'withheld'
+    return lowerCase === 'cookie' || lowerCase === 'content-length' ? lowerCase : 'passed'
+  }
 }
 
 /**
  * The header lines for the upstream, name and value in turn, from those that came in. First everything goes that the client
- * may not say: what `Connection` names, hop-by-hop fields, identity, forwarding. Only then is ours added, so that nothing the
- * client wrote can take it away (RFC 9110 §7.6.1, RFC 9700 §4.13). Lines of the same name stay apart and in order.
+ * may not say: what `Connection` names, hop-by-hop fields, identity, forwarding. Only then is ours added, and behind it the identity,
+ * so that nothing the client wrote can take it away (RFC 9110 §7.6.1, RFC 9700 §4.13). Lines of the same name stay apart and in order.
  */
 export function upstreamHeaders(received: readonly string[], input: UpstreamHeadersInput): string[] {
   const listed = namedInConnection(received)
@@ -26,14 +54,13 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
   for (let at = 0; at + 1 < received.length; at += 2) {
     const name = received[at] as string
     const value = received[at + 1] as string
-    const lowerCase = name.toLowerCase()
-    if (isWithheld(lowerCase) || input.reserved.has(canonicalName(lowerCase)) || listed.has(lowerCase)) continue
-
-    if (lowerCase === 'cookie') {
+    const fate = input.fields.fateOf(name)
+    if (fate === 'withheld' || (listed.size > 0 && listed.has(name.toLowerCase()))) continue
+    if (fate === 'passed') {
+      lines.push(name, value)
+    } else if (fate === 'cookie') {
       const cookies = withoutGatewayCookies(value, input.isGatewayCookie)
       if (cookies !== undefined) lines.push(name, cookies)
-    } else if (lowerCase !== 'content-length') {
-      lines.push(name, value)
     } else if (contentLength === undefined) {
       contentLength = value
       lines.push(name, value)
@@ -42,7 +69,6 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
 
   const { forwardedFor, proto, host } = input.forwarded
   lines.push('X-Forwarded-For', forwardedFor, 'X-Forwarded-Proto', proto, 'X-Forwarded-Host', host)
-  for (const nameOrValue of input.identity) lines.push(nameOrValue)
   return lines
 }
 

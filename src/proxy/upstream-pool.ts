@@ -1,11 +1,13 @@
 import { isIP } from 'node:net'
 import { buildConnector, type Dispatcher, Pool } from 'undici'
 import type { UpstreamConfig } from '../config/model.ts'
+import { GatewayError } from '../core/errors.ts'
 import { reservedNames } from '../identity/reserved-names.ts'
 import { maxHeadBytes } from './answer-head.ts'
 import { PlainPool } from './plain-pool.ts'
 import type { RequestBody } from './request-body.ts'
 import type { ConnectionTarget, WrittenRequest } from './upstream-connection.ts'
+import { RequestFields } from './upstream-headers.ts'
 import { forgiving } from './upstream-socket.ts'
 
 /** So many requests may wait for a connection; the next one is turned away. */
@@ -16,6 +18,8 @@ export interface UpstreamRequest {
   readonly path: string
   /** Name and value in turn. */
   readonly headers: readonly string[]
+  /** What follows them: about whom the request is. The same list for as long as that is the same. */
+  readonly identity: readonly string[]
   readonly body: RequestBody | undefined
   /** The protocols that the upstream may switch to. */
   readonly upgrade: string | undefined
@@ -25,6 +29,7 @@ export interface UpstreamRequest {
 export class UpstreamPool {
   readonly upstream: UpstreamConfig
   readonly reserved: ReadonlySet<string>
+  readonly fields: RequestFields
   /** For what is not plain: TLS, and requests to switch to another protocol. */
   readonly #pool: Pool
   readonly #plain: PlainPool | undefined
@@ -35,6 +40,7 @@ export class UpstreamPool {
   constructor(upstream: UpstreamConfig) {
     this.upstream = upstream
     this.reserved = reservedNames(upstream)
+    this.fields = new RequestFields(this.reserved)
     this.#base = upstream.url.pathname.replace(/\/$/, '')
     this.#servername = upstream.url.hostname
     this.#pool = new Pool(upstream.url.origin, {
@@ -66,7 +72,7 @@ export class UpstreamPool {
   /** `handler` calls `started` when its turn has come or it has failed before. */
   dispatch(request: UpstreamRequest, handler: Dispatcher.DispatchHandler): void {
     this.#waiting += 1
-    const { method, path, headers, body, upgrade } = request
+    const { method, path, headers, identity, body, upgrade } = request
     if (this.#plain !== undefined && upgrade === undefined) {
       this.#plain.dispatch(written(request), handler)
       return
@@ -75,7 +81,7 @@ export class UpstreamPool {
     const named: Dispatcher.DispatchOptions & { servername: string } = {
       method: method as Dispatcher.HttpMethod,
       path,
-      headers: headers as string[],
+      headers: [...headers, ...identity],
       body: body ?? null,
       upgrade: upgrade ?? null,
       servername: this.#servername,
@@ -108,19 +114,39 @@ function bareHost({ hostname }: URL): string {
 
 const expectsContent: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
 
-function written({ method, path, headers, body }: UpstreamRequest): WrittenRequest {
+function written({ method, path, headers, identity, body }: UpstreamRequest): WrittenRequest {
   let head = `${method} ${path} HTTP/1.1\r\n`
   let hasLength = false
   for (let at = 0; at + 1 < headers.length; at += 2) {
     const name = headers[at] as string
     if (name.length === 14 && name.toLowerCase() === 'content-length') hasLength = true
-    head += `${name}: ${headers[at + 1]}\r\n`
+    head += line(name, headers[at + 1] as string)
   }
   const isChunked = body !== undefined && !hasLength
   if (isChunked) head += 'Transfer-Encoding: chunked\r\n'
   // RFC 9110 §8.6: said even when there is none.
   else if (!hasLength && expectsContent.has(method)) head += 'Content-Length: 0\r\n'
-  return { method, head: `${head}Connection: keep-alive\r\n\r\n`, body, isChunked }
+  return { method, head: `${head}${identityText(identity)}Connection: keep-alive\r\n\r\n`, body, isChunked }
+}
+
+const identityTexts = new WeakMap<readonly string[], string>()
+
+/** Made once for a session, not for each of its requests. */
+function identityText(lines: readonly string[]): string {
+  let text = identityTexts.get(lines)
+  if (text !== undefined) return text
+  text = ''
+  for (let at = 0; at + 1 < lines.length; at += 2) text += line(lines[at] as string, lines[at + 1] as string)
+  identityTexts.set(lines, text)
+  return text
+}
+
+const control = /[^\t\x20-\x7e\x80-\xff]/
+
+/** The parser and the configuration let no control character through. Should one ever come: it must not become a line of its own. */
+function line(name: string, value: string): string {
+  if (control.test(value)) throw new GatewayError('ERR_REQUEST_MALFORMED', `a control character in "${name}"`)
+  return `${name}: ${value}\r\n`
 }
 
 function connector(upstream: UpstreamConfig): buildConnector.connector {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { upstreamHeaders } from '../../src/proxy/upstream-headers.ts'
+import { RequestFields, upstreamHeaders } from '../../src/proxy/upstream-headers.ts'
 import { isGatewayCookie, linesNamed } from './support.ts'
 
 const input = {
-  reserved: new Set(['x-remote-user', 'x-email']),
+  fields: new RequestFields(new Set(['x-remote-user', 'x-email'])),
   isGatewayCookie,
   host: 'orders.example.com',
   forwarded: {
@@ -13,10 +13,10 @@ const input = {
     host: 'orders.example.com',
     forwardedFor: '192.0.2.7',
   },
-  identity: ['X-Remote-User', 'jane'],
 } as const
 
-const sent = (...received: string[]): string[] => upstreamHeaders(received, input)
+/** With the identity behind them, as they go out. */
+const sent = (...received: string[]): string[] => [...upstreamHeaders(received, input), 'X-Remote-User', 'jane']
 
 for (const name of [
   'X-Remote-User',
