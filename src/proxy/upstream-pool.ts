@@ -69,14 +69,19 @@ export class UpstreamPool {
     return this.#base + path + query
   }
 
-  /** `handler` calls `started` when its turn has come or it has failed before. */
+  /**
+   * `handler` calls `started` when its turn has come or it has failed before.
+   * @throws {GatewayError} ERR_REQUEST_MALFORMED when there is a control character in a field; nothing has been sent then
+   */
   dispatch(request: UpstreamRequest, handler: Dispatcher.DispatchHandler): void {
-    this.#waiting += 1
     const { method, path, headers, identity, body, upgrade } = request
     if (this.#plain !== undefined && upgrade === undefined) {
-      this.#plain.dispatch(written(request), handler)
+      const text = written(request)
+      this.#waiting += 1
+      this.#plain.dispatch(text, handler)
       return
     }
+    this.#waiting += 1
     // undici takes the name for SNI and for checking the certificate from the Host header, which is the client's.
     const named: Dispatcher.DispatchOptions & { servername: string } = {
       method: method as Dispatcher.HttpMethod,
