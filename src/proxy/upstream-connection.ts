@@ -29,9 +29,11 @@ export interface ConnectionTarget {
   readonly connectTimeoutMs: number
 }
 
+/** So much is read at once, and so much when that was not enough; in bytes. */
 const readBufferBytes = 64 * 1024
-/** A part of an answer that is no longer is copied; for a longer one the connection gets another buffer. */
-const copiedBytes = 16 * 1024
+const largeReadBufferBytes = 256 * 1024
+/** A part of an answer that takes less of the buffer is copied; for a larger one the connection gets another buffer. */
+const copiedShare = 1 / 4
 const headEnd = Buffer.from('\r\n\r\n')
 const chunkedHead = Buffer.from('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
 const noHeaders = {}
@@ -52,6 +54,7 @@ export class UpstreamConnection {
   /** The beginning of a head whose end has not arrived. */
   #head: Buffer | undefined
   #buffer: Buffer | undefined
+  #wasFull = false
   #isGone = false
 
   constructor(target: ConnectionTarget, owner: ConnectionOwner) {
@@ -128,12 +131,14 @@ export class UpstreamConnection {
     })
   }
 
-  readonly #nextBuffer = (): Buffer => (this.#buffer ??= Buffer.allocUnsafeSlow(readBufferBytes))
+  readonly #nextBuffer = (): Buffer =>
+    (this.#buffer ??= Buffer.allocUnsafeSlow(this.#wasFull ? largeReadBufferBytes : readBufferBytes))
 
   /** What has arrived; the buffer is ours again when this returns. */
   readonly #read = (length: number, buffer: Uint8Array): boolean => {
     const turn = this.#turn
     const bytes = Buffer.from(buffer.buffer, buffer.byteOffset, length)
+    this.#wasFull = length === buffer.byteLength
     if (turn === undefined) this.#close()
     else if (turn.handedOver !== undefined) turn.handedOver.arrive(Buffer.from(bytes))
     else if (turn.head === undefined) this.#readHead(turn, bytes)
@@ -186,7 +191,7 @@ export class UpstreamConnection {
 
   /** Whoever gets a part may keep it, so it must not be in the buffer that is read into next. */
   #deliver(turn: Turn, part: Buffer): void {
-    if (part.length <= copiedBytes) part = Buffer.from(part)
+    if (part.length < part.buffer.byteLength * copiedShare) part = Buffer.from(part)
     else this.#buffer = undefined
     turn.tell(() => turn.handler.onResponseData?.(turn, part))
   }
