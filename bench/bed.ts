@@ -15,10 +15,10 @@ export interface Bed {
   readonly redisPort: number
   readonly provider: BenchProvider
   /**
-   * Lets the clients work. `started` and `ended` are called when all are connected and when the last answer has come.
+   * Lets the clients work. `started` is called, and waited for, when all are connected; `ended` when the last answer has come.
    * @throws {Error} at the first answer that is not what it should be
    */
-  load(order: LoadOrder, around?: { started(): void; ended(): void }): Promise<LoadResult>
+  load(order: LoadOrder, around?: { started(): unknown; ended(): unknown }): Promise<LoadResult>
   close(): Promise<void>
 }
 
@@ -46,7 +46,7 @@ export async function makeBed(): Promise<Bed> {
           around?.ended()
           return message.result
         }
-        around?.started()
+        await around?.started()
         clients.send('go')
       }
     },

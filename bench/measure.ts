@@ -1,11 +1,16 @@
 // Rounds in turn, so that what becomes of the machine meanwhile meets all alike.
 import type { Bed } from './bed.ts'
-import type { LoadOrder } from './load/order.ts'
+import type { LoadOrder, RequestsOrder, WebSocketsOrder } from './load/order.ts'
 import type { Stand } from './stand.ts'
 import { busyMicros, cpuMicros, memoryBytes } from './usage.ts'
 
 /** What a round asks of each, beyond whom it asks. */
-export type Load = Pick<LoadOrder, 'bodyBytes' | 'uploadBytes' | 'connections' | 'rate'>
+export type Load =
+  | Pick<RequestsOrder, 'kind' | 'bodyBytes' | 'uploadBytes' | 'connections' | 'rate'>
+  | Pick<WebSocketsOrder, 'kind' | 'areIdle' | 'connections'>
+
+/** The load that all others are variations of: 1 KiB, 32 connections. */
+export const usualLoad = { kind: 'requests', bodyBytes: 1024, connections: 32 } as const
 
 export interface Round {
   readonly requestsPerSecond: number
@@ -55,13 +60,13 @@ async function measure(bed: Bed, stand: Stand, load: Load, seconds: number): Pro
   const order: LoadOrder = { ...load, port, tls, visitors, ms: seconds * 1000 }
   const around = { started: () => void (before = usage()), ended: () => void (after = usage()) }
   const result = await bed.load(order, around).catch((error: unknown) => {
-    throw new Error(`${stand.title}: ${(error as Error).message}`, { cause: error })
+    throw new Error(`${stand.title}: ${(error as Error).message}`)
   })
   return {
-    requestsPerSecond: result.requests / result.seconds,
+    requestsPerSecond: result.count / result.seconds,
     p50: result.p50,
     p99: result.p99,
-    cpu: (after.cpu - before.cpu) / result.requests,
+    cpu: (after.cpu - before.cpu) / result.count,
     memory: memoryBytes(stand.pid),
     foreign: (after.foreign - before.foreign) / (result.seconds * 1e6),
   }

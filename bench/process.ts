@@ -87,11 +87,19 @@ export function startProgram({ command, args, cpus, env = {}, logFile, stdout }:
   return { pid: child.pid as number, stop }
 }
 
-/** Resolves when somebody accepts connections at this port of loopback; asks every 2 ms. */
-export async function untilListening(port: number, limitMs = 15_000): Promise<void> {
+/** Resolves when somebody accepts connections at this port of loopback. */
+export function untilListening(port: number): Promise<void> {
+  return until(() => accepts(port), `nobody listens on port ${port}`)
+}
+
+/**
+ * Resolves when something is the case; looks every 2 ms.
+ * @throws {Error} with `otherwise`, after 15 s
+ */
+export async function until(isTheCase: () => boolean | Promise<boolean>, otherwise: string): Promise<void> {
   const startedAt = performance.now()
-  while (!(await accepts(port))) {
-    if (performance.now() - startedAt > limitMs) throw new Error(`nobody listens on port ${port} after ${limitMs} ms`)
+  while (!(await isTheCase())) {
+    if (performance.now() - startedAt > 15_000) throw new Error(`${otherwise} after 15 s`)
     await wait(2)
   }
 }

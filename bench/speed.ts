@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
+import { reason } from '../src/core/errors.ts'
 import { makeBed } from './bed.ts'
 import { caddy } from './contenders/caddy.ts'
 import { carrier } from './contenders/carriers.ts'
@@ -11,9 +12,16 @@ import { gatehouse } from './contenders/gatehouse.ts'
 import { modAuthOpenidc } from './contenders/mod-auth-openidc.ts'
 import { nginx } from './contenders/nginx.ts'
 import { oauth2Proxy } from './contenders/oauth2-proxy.ts'
-import { hotPath } from './scenarios/hot-path.ts'
+import { hotPath, largeBody, manyConnections, manySessions, mediumBody, tls, uploads } from './scenarios/requests.ts'
+import { sameRate } from './scenarios/same-rate.ts'
 import type { Bench, Scenario } from './scenarios/scenario.ts'
+import { signIns } from './scenarios/sign-ins.ts'
+import { startUp } from './scenarios/start-up.ts'
+import { sustained } from './scenarios/sustained.ts'
+import { idleWebSockets, messages } from './scenarios/websockets.ts'
+import { workers } from './scenarios/workers.ts'
 import { stand as startStand, type Stand } from './stand.ts'
+import { targetsTable } from './targets.ts'
 
 const everyContender: readonly Contender[] = [
   gatehouse('redis'),
@@ -26,7 +34,9 @@ const everyContender: readonly Contender[] = [
   carrier('@fastify/http-proxy'),
   carrier('http-proxy'),
 ]
-const everyScenario: readonly Scenario[] = [hotPath]
+/** What the targets are about: this is measured unless something else is named. */
+const forTargets: readonly Scenario[] = [hotPath, sameRate, largeBody, signIns, workers, startUp, sustained]
+const further: readonly Scenario[] = [manyConnections, mediumBody, uploads, manySessions, tls, messages, idleWebSockets]
 
 const { values } = parseArgs({
   options: {
@@ -40,7 +50,8 @@ const { values } = parseArgs({
 })
 const { node } = values
 const plan = { rounds: Number(values.rounds), seconds: Number(values.seconds), warmUp: Number(values['warm-up']) }
-const scenarios = chosen('scenario', everyScenario, values.only)
+const named = values.only.flatMap((names) => names.split(','))
+const scenarios = named.length === 0 ? forTargets : chosen('scenario', [...forTargets, ...further], named)
 const wanted = chosen('contender', everyContender, values.contenders?.split(',') ?? [])
 
 if (cpus().length < 2)
@@ -52,6 +63,8 @@ const bed = await makeBed()
 introduce()
 const facts = new Map<string, number>()
 for (const scenario of scenarios) await carryOut(scenario)
+const reached = targetsTable(facts)
+if (reached !== undefined) print(`\n## Targets\n\n${reached}`)
 await bed.close()
 process.exit()
 
@@ -67,10 +80,14 @@ async function carryOut(scenario: Scenario): Promise<void> {
       stands.push(started)
       return started
     },
+    options: { node },
     print,
     facts,
   }
-  await scenario.run(bench)
+  await scenario.run(bench).catch((error: unknown) => {
+    console.error(`${scenario.name} failed: ${reason(error)}`)
+    process.exit(1)
+  })
   await Promise.all(stands.map((each) => each.stop()))
 }
 
@@ -94,9 +111,9 @@ function chosen<Named extends { readonly name: string }>(
   names: readonly string[],
 ): readonly Named[] {
   const known = all.map(({ name }) => name)
-  const stranger = names.find((name) => !known.includes(name))
-  if (stranger !== undefined) throw new Error(`There is no ${what} ${stranger}. There are: ${known.join(', ')}`)
-  return names.length === 0 ? all : all.filter(({ name }) => names.includes(name))
+  const stranger = names.find((name) => name !== 'all' && !known.includes(name))
+  if (stranger !== undefined) throw new Error(`There is no ${what} ${stranger}. There are: ${known.join(', ')}, all`)
+  return names.length === 0 || names.includes('all') ? all : all.filter(({ name }) => names.includes(name))
 }
 
 function print(text: string): void {

@@ -19,27 +19,24 @@ export interface Stand {
 export interface StandOptions extends Partial<Omit<Setting, 'port'>> {
   /** What it is called in the report, if that is not the contender. */
   readonly title?: string
-  /** How many people sign in, one by default; 0: none, though the contender would let them. */
+  /** How many people sign in, one by default. */
   readonly people?: number
 }
 
 /** Starts a contender on the first processor and signs people in, through the real sign-in. */
 export async function stand(bed: Bed, contender: Contender, options: StandOptions = {}): Promise<Stand> {
   const { title = contender.title, people = 1, ...given } = options
-  const port = await freePort()
-  const setting: Setting = {
-    port,
-    cpus: '0',
-    workers: 1,
-    tls: undefined,
-    node: process.execPath,
-    nodeOptions: [],
-    ...given,
-  }
+  const setting = settingOf(await freePort(), given)
+  const { port } = setting
   const { pid, stop } = await contender.start(bed, setting)
   const origin = `${setting.tls ? 'https' : 'http'}://127.0.0.1:${port}`
   const visitors = contender.signsIn ? await signInMany(origin, people) : [{ cookie: '' }]
   return { contender, title, pid, port, tls: setting.tls !== undefined, visitors, stop }
+}
+
+/** The usual setting, unless it is told otherwise: one worker on the first processor, no TLS, the Node.js that runs the bench. */
+export function settingOf(port: number, given: Partial<Setting>): Setting {
+  return { cpus: '0', workers: 1, tls: undefined, node: process.execPath, nodeOptions: [], ...given, port }
 }
 
 async function signInMany(origin: string, people: number): Promise<readonly Visitor[]> {

@@ -41,10 +41,15 @@ export function cpuMicros(root: number): number {
   return treeOf(root).reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0) * microsPerTick
 }
 
-/** The resident memory of a process and all below it, in bytes; what they share counts once (PSS). */
+/** The same for each of them alone, by pid. */
+export function cpuByProcess(root: number): Map<number, number> {
+  return new Map(treeOf(root).map((pid) => [pid, (statOf(pid)?.ticks ?? 0) * microsPerTick]))
+}
+
+/** The resident memory of a process and all below it, in bytes; what several of them share counts for each. */
 export function memoryBytes(root: number): number {
   return treeOf(root).reduce((sum, pid) => {
-    const kib = /^Pss: +(\d+)/m.exec(textOf(`/proc/${pid}/smaps_rollup`) ?? '')?.[1]
+    const kib = /^VmRSS:\s+(\d+)/m.exec(textOf(`/proc/${pid}/status`) ?? '')?.[1]
     return sum + Number(kib ?? 0) * 1024
   }, 0)
 }

@@ -9,7 +9,7 @@ export const caddy: Contender = {
   name: 'caddy',
   title: 'Caddy, no sign-in',
   signsIn: false,
-  can: new Set(['tls', 'websockets', 'workers']),
+  can: new Set(['tls', 'websockets']),
   missing: () => (find('caddy') ? undefined : 'caddy is not installed'),
   start: run,
 }

@@ -17,7 +17,7 @@ export interface Contender {
   start(bed: Bed, setting: Setting): Promise<Listening>
 }
 
-/** What only some contenders are set up for. */
+/** What only some contenders are set up for; workers are processes that share a port. */
 export type Ability = 'tls' | 'websockets' | 'workers'
 
 /** How a contender is started. */

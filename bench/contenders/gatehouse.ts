@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { folderFor, type Bed } from '../bed.ts'
 import { claimNames } from '../people.ts'
-import { builtGateway, startProgram, untilListening } from '../process.ts'
+import { builtGateway, startProgram, until } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
 
 /** Gatehouse as it was built: ten identity headers out of userinfo, and the access log on, where the gateway has one. */
@@ -32,8 +32,10 @@ async function run(bed: Bed, setting: Setting, name: string, store: 'redis' | 'm
   const folder = folderFor(bed, client_id)
   const file = join(folder, 'gateway.yaml')
   writeFileSync(file, configuration(bed, setting, origin, client_id, store))
-  // Somebody reads what it writes, as everywhere.
-  const reader = spawn('wc', ['-l'], { stdio: ['pipe', 'ignore', 'inherit'] })
+  // Somebody reads what it writes, as everywhere: up to when it is ready, and then as fast as it can be read.
+  const firstLines = join(folder, 'first-lines')
+  const reading = `sed -u '/gatehouse is ready/q' > ${firstLines}; exec wc -l > ${folder}/further-lines`
+  const reader = spawn('sh', ['-c', reading], { stdio: ['pipe', 'ignore', 'inherit'] })
   const program = startProgram({
     command: node,
     args: [...nodeOptions, builtGateway, 'run', '--config', file],
@@ -43,7 +45,11 @@ async function run(bed: Bed, setting: Setting, name: string, store: 'redis' | 'm
     stdout: reader.stdin,
   })
   reader.stdin.destroy()
-  await untilListening(port)
+  // With several workers the port is open before the last of them serves.
+  await until(
+    () => existsSync(firstLines) && readFileSync(firstLines, 'utf8').includes('gatehouse is ready'),
+    'Gatehouse is not ready',
+  )
   return program
 }
 

@@ -13,7 +13,7 @@ export function modAuthOpenidc(cache: 'redis' | 'shm'): Contender {
     name,
     title: `mod_auth_openidc, sessions in ${cache === 'redis' ? 'Redis' : 'shared memory'}`,
     signsIn: true,
-    can: new Set(['websockets', 'workers']),
+    can: new Set(['websockets']),
     missing: () => {
       if (find('apache2') === undefined) return 'apache2 is not installed'
       return existsSync(`${modules}/mod_auth_openidc.so`) ? undefined : 'libapache2-mod-auth-openidc is not installed'
@@ -70,11 +70,12 @@ Listen 127.0.0.1:${port}
 ${loaded.map(load).join('\n')}
 ${process.getuid?.() === 0 ? 'User nobody\nGroup nogroup' : ''}
 StartServers 2
-ServerLimit 5
-ThreadsPerChild 64
-MaxRequestWorkers 320
+ServerLimit 2
+ThreadLimit 192
+ThreadsPerChild 192
+MaxRequestWorkers 384
 MinSpareThreads 1
-MaxSpareThreads 320
+MaxSpareThreads 384
 MaxConnectionsPerChild 0
 KeepAlive On
 MaxKeepAliveRequests 0

@@ -12,7 +12,7 @@ export const oauth2Proxy: Contender = {
   name: 'oauth2-proxy',
   title: 'oauth2-proxy, sessions in Redis',
   signsIn: true,
-  can: new Set(['websockets', 'workers']),
+  can: new Set(['websockets']),
   missing: () => (find('oauth2-proxy') ? undefined : 'there is no oauth2-proxy on the PATH'),
   start: run,
 }

@@ -1,11 +1,26 @@
-import { connect as connectPlain, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import type { Socket } from 'node:net'
+import type { Asker } from './loads.ts'
+import type { RequestsOrder, Visitor } from './order.ts'
+
+/** What a browser on a page sends, or nearly. */
+export function requestOf({ port, bodyBytes, uploadBytes }: RequestsOrder, { cookie, person }: Visitor): Buffer {
+  const lines = [
+    uploadBytes === undefined ? `GET /bytes/${bodyBytes} HTTP/1.1` : 'POST /upload HTTP/1.1',
+    `host: 127.0.0.1:${port}`,
+    'user-agent: bench',
+    'accept: text/html',
+    ...(uploadBytes === undefined ? [] : [`content-length: ${uploadBytes}`, 'content-type: application/octet-stream']),
+    ...(cookie === '' ? [] : [`cookie: ${cookie}`]),
+    ...(person === undefined ? [] : [`x-bench-person: ${person}`]),
+  ]
+  return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), Buffer.alloc(uploadBytes ?? 0, 'x')])
+}
 
 /**
  * A client's connection that is kept: one request at a time, as bytes, and an answer that has to be a 200 of a known length.
  * It reads no more of HTTP than it needs, so that the clients cost less than what is measured.
  */
-export class Connection {
+export class Connection implements Asker {
   readonly #socket: Socket
   readonly #bodyBytes: number
   readonly #fail: (reason: string) => void
@@ -14,43 +29,17 @@ export class Connection {
   #head = ''
   #bodyLeft = 0
 
-  /** Resolves when it is connected. `fail` is called once for an answer that is none of ours, or when the connection ends. */
-  static open(
-    where: { readonly port: number; readonly tls: boolean; readonly bodyBytes: number },
-    fail: (reason: string) => void,
-  ): Promise<Connection> {
-    const at = { host: '127.0.0.1', port: where.port }
-    const socket = where.tls
-      ? connectTls({ ...at, rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] })
-      : connectPlain(at)
-    return new Promise((resolve, reject) => {
-      socket.once('error', reject)
-      socket.once(where.tls ? 'secureConnect' : 'connect', () => {
-        socket.off('error', reject)
-        resolve(new Connection(socket, where.bodyBytes, fail))
-      })
-    })
-  }
-
+  /** `fail` is called for an answer that is none of ours, or when the connection ends. */
   constructor(socket: Socket, bodyBytes: number, fail: (reason: string) => void) {
     this.#socket = socket
     this.#bodyBytes = bodyBytes
     this.#fail = fail
-    socket.setNoDelay(true)
     socket.on('data', (chunk) => this.#take(chunk))
-    socket.on('error', (error) => fail(error.message))
-    socket.on('end', () => fail('the connection was closed'))
   }
 
-  /** Sends a request; `answered` is called when its answer is complete. */
   ask(request: Buffer, answered: () => void): void {
     this.#answered = answered
     this.#socket.write(request)
-  }
-
-  close(): void {
-    this.#socket.removeAllListeners('end').on('data', () => {})
-    this.#socket.destroy()
   }
 
   #take(chunk: Buffer): void {

@@ -6,31 +6,45 @@ export interface Visitor {
   readonly person?: string
 }
 
-/** What the clients are to do. */
-export interface LoadOrder {
+interface Order {
+  /** On loopback. */
   readonly port: number
   readonly tls: boolean
-  /** Of an answer, in bytes. */
-  readonly bodyBytes: number
-  /** Of what is sent with POST, in bytes; absent: GET. */
-  readonly uploadBytes?: number
   /** Taken in turn. */
   readonly visitors: readonly Visitor[]
   readonly connections: number
   readonly ms: number
+}
+
+export interface RequestsOrder extends Order {
+  readonly kind: 'requests'
+  /** Of an answer, in bytes. */
+  readonly bodyBytes: number
+  /** Of what is sent with POST, in bytes; absent: GET. */
+  readonly uploadBytes?: number
   /** Requests per second, sent when it is time whether or not earlier ones were answered; absent: as fast as they are answered. */
   readonly rate?: number
 }
 
+/** WebSockets, on each of which a message is sent as soon as the last one has come back; or nothing, if they are idle. */
+export interface WebSocketsOrder extends Order {
+  readonly kind: 'websockets'
+  readonly areIdle: boolean
+}
+
+/** What the clients are to do. */
+export type LoadOrder = RequestsOrder | WebSocketsOrder
+
 export interface LoadResult {
-  readonly requests: number
+  /** Answers, or messages that have come back. */
+  readonly count: number
   readonly seconds: number
-  /** In ms, the p-th of 100 answers, in the order of how long they took; with a rate since the request should have been sent. */
+  /** In ms: half of the answers, and 99 of 100, took no longer; with a rate since the request should have been sent. */
   readonly p50: number
   readonly p99: number
 }
 
-/** Between the bench and its clients: connected, then told to go, then the result, or what went wrong. */
+/** From the clients: connected, and waiting to be told to go; then the result, or what went wrong. */
 export type LoadMessage =
   | { readonly kind: 'connected' }
   | { readonly kind: 'done'; readonly result: LoadResult }

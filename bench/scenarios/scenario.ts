@@ -1,5 +1,5 @@
 import type { Bed } from '../bed.ts'
-import type { Contender } from '../contenders/contender.ts'
+import type { Contender, Setting } from '../contenders/contender.ts'
 import type { Plan } from '../measure.ts'
 import type { Stand, StandOptions } from '../stand.ts'
 import type { Facts } from '../targets.ts'
@@ -22,6 +22,8 @@ export interface Bench {
   readonly contenders: ReadonlyMap<string, Contender>
   /** Starts one, with the Node.js that was asked for; it is stopped when the scenario is over. */
   stand(contender: Contender, options?: StandOptions): Promise<Stand>
+  /** What contenders are started with, when it is not by `stand`. */
+  readonly options: Pick<Setting, 'node'>
   print(text: string): void
   /** What was measured so far of what the targets are about. */
   readonly facts: Facts

@@ -1,0 +1,87 @@
+// How requests follow one another.
+import type { LoadResult } from './order.ts'
+
+/** A client that has one request or message under way at most. */
+export interface Asker {
+  /** `answered` is called when the answer is complete. */
+  ask(request: Buffer, answered: () => void): void
+}
+
+/** Each asks anew as soon as it is answered, for `ms` and until the last answer. */
+export async function asFastAsAnswered(
+  askers: readonly Asker[],
+  requests: readonly Buffer[],
+  ms: number,
+): Promise<LoadResult> {
+  const latencies: number[] = []
+  let next = 0
+  const startedAt = performance.now()
+  const keepAsking = (asker: Asker): Promise<void> =>
+    new Promise((resolve) => {
+      let askedAt = performance.now()
+      const ask = () => {
+        const request = requests[next] as Buffer
+        next = next + 1 === requests.length ? 0 : next + 1
+        asker.ask(request, onAnswer)
+      }
+      const onAnswer = () => {
+        const now = performance.now()
+        latencies.push(now - askedAt)
+        if (now - startedAt >= ms) return resolve()
+        askedAt = now
+        ask()
+      }
+      ask()
+    })
+  await Promise.all(askers.map(keepAsking))
+  return resultOf(latencies, startedAt)
+}
+
+/** So long it sleeps before it looks again for requests that are due, in ms. */
+const nap = 0.05
+
+/**
+ * `rate` requests per second at even distances, whatever becomes of those before; one that finds nobody free waits, and its wait
+ * counts. Timers are too coarse for it, and to look all the time would take the processor from the upstream.
+ */
+export async function atRate(
+  askers: readonly Asker[],
+  requests: readonly Buffer[],
+  ms: number,
+  rate: number,
+): Promise<LoadResult> {
+  const latencies: number[] = []
+  const idle = [...askers]
+  const total = Math.round((rate * ms) / 1000)
+  const startedAt = performance.now()
+  const sleeper = new Int32Array(new SharedArrayBuffer(4))
+  let sent = 0
+  await new Promise<void>((resolve) => {
+    const sendDue = () => {
+      const now = performance.now()
+      while (sent < total) {
+        const dueAt = startedAt + (sent / rate) * 1000
+        const asker = dueAt <= now ? idle.pop() : undefined
+        if (asker === undefined) break
+        const request = requests[sent % requests.length] as Buffer
+        sent += 1
+        asker.ask(request, () => {
+          latencies.push(performance.now() - dueAt)
+          idle.push(asker)
+        })
+      }
+      if (latencies.length === total) return resolve()
+      Atomics.wait(sleeper, 0, 0, nap)
+      setImmediate(sendDue)
+    }
+    sendDue()
+  })
+  return resultOf(latencies, startedAt)
+}
+
+function resultOf(latencies: number[], startedAt: number): LoadResult {
+  const seconds = (performance.now() - startedAt) / 1000
+  latencies.sort((a, b) => a - b)
+  const at = (part: number) => latencies[Math.ceil(latencies.length * part) - 1] ?? NaN
+  return { count: latencies.length, seconds, p50: at(0.5), p99: at(0.99) }
+}

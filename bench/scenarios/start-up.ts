@@ -1,0 +1,40 @@
+import { request } from 'undici'
+import { setTimeout as wait } from 'node:timers/promises'
+import { freePort } from '../../test/support/redis.ts'
+import { spread } from '../measure.ts'
+import { table, withSpread } from '../report.ts'
+import { settingOf } from '../stand.ts'
+import type { Scenario } from './scenario.ts'
+
+/** From the start of the process to its first answer to a request over HTTP, whichever it is. */
+export const startUp: Scenario = {
+  name: 'start-up',
+  title: 'From start to the first answer',
+  async run({ bed, contenders, plan, print, facts, options }) {
+    const rows: string[][] = []
+    for (const contender of contenders.values()) {
+      const times: number[] = []
+      // The first start reads from the disk, and does not count.
+      for (let round = -1; round < plan.rounds; round += 1) {
+        const setting = settingOf(await freePort(), options)
+        const startedAt = performance.now()
+        const starting = contender.start(bed, setting)
+        await untilAnswered(`http://127.0.0.1:${setting.port}/whoami`)
+        if (round >= 0) times.push(performance.now() - startedAt)
+        await (await starting).stop()
+      }
+      facts.set(`start ${contender.name}`, spread(times).median)
+      rows.push([contender.title, withSpread(times)])
+    }
+    print(table(['', 'ms'], rows))
+  },
+}
+
+/** Asks every 2 ms. */
+async function untilAnswered(url: string): Promise<void> {
+  for (;;) {
+    const answer = await request(url, { reset: true }).catch(() => undefined)
+    if (answer !== undefined) return answer.body.dump()
+    await wait(2)
+  }
+}

@@ -1,0 +1,55 @@
+import { execFileSync } from 'node:child_process'
+import { setTimeout as wait } from 'node:timers/promises'
+import { table } from '../report.ts'
+import { memoryBytes } from '../usage.ts'
+import { measureAll, standAll } from './requests.ts'
+import type { Scenario } from './scenario.ts'
+
+export const messages: Scenario = {
+  name: 'websocket-messages',
+  title: 'WebSocket messages of 32 bytes that come back, 32 connections; a request is a message and its echo',
+  run: async (bench) =>
+    void (await measureAll(bench, await standAll(bench, {}, 'websockets'), {
+      kind: 'websockets',
+      connections: 32,
+      areIdle: false,
+    })),
+}
+
+const wanted = 10_000
+/** Files that a process has open beside the two of each WebSocket. */
+const otherFiles = 300
+
+export const idleWebSockets: Scenario = {
+  name: 'websocket-memory',
+  title: 'Memory of idle WebSockets',
+  async run(bench) {
+    const limit = Number(execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' })) || Infinity
+    const connections = Math.min(wanted, Math.floor((limit - otherFiles) / 2))
+    if (connections < wanted)
+      bench.print(`A process may have ${limit} files open here, which leaves ${connections} of ${wanted} WebSockets.\n`)
+    const rows: string[][] = []
+    for (const stand of await standAll(bench, {}, 'websockets')) {
+      const { port, tls, visitors, pid, title } = stand
+      const before = memoryBytes(pid)
+      let open = NaN
+      const started = async () => {
+        // What was needed to open them is given back by then.
+        await wait(3_000)
+        open = memoryBytes(pid)
+      }
+      const order = { kind: 'websockets', areIdle: true, port, tls, visitors, connections, ms: 0 } as const
+      const failure = await bench.bed.load(order, { started, ended: () => {} }).then(
+        () => undefined,
+        (error: unknown) => (error as Error).message.split('\n')[0],
+      )
+      const figures = [mib(before), mib(open), ((open - before) / connections / 1024).toFixed(1)]
+      rows.push([title, ...(failure === undefined ? figures : [mib(before), '—', failure])])
+    }
+    bench.print(table(['', 'before, MB', `${connections} open, MB`, 'KiB each'], rows))
+  },
+}
+
+function mib(bytes: number): string {
+  return (bytes / 2 ** 20).toFixed(0)
+}
