@@ -80,13 +80,15 @@ export function plainAnswerHead(text: string, method: string): AnswerHead | unde
 }
 
 const beginning = 'HTTP/1.1 '
+/** A head that arrives in parts is read again with each. */
+const mostHeldBytes = 16 * 1024
 const controlButLineEnds = /[^\t\r\n\x20-\x7e\x80-\xff]/
 
 /** Whether what has arrived could be the beginning of a plain head. */
 export function mayBecomePlain(text: string): boolean {
   const start = text.slice(0, beginning.length)
   return (
-    text.length < maxHeadBytes &&
+    text.length < mostHeldBytes &&
     beginning.startsWith(start) &&
     !controlButLineEnds.test(text) &&
     !/(?:^|[^\r])\n/.test(text)
