@@ -5,7 +5,7 @@ import { createLog } from '../observe/log.ts'
 import { startGateway } from '../server/gateway.ts'
 import { loadOrSay } from './load.ts'
 import type { CommandInput } from './main.ts'
-import { stopSignals } from './run.ts'
+import { formatFor, stopSignals } from './run.ts'
 
 /** `gatehouse demo`: the gateway of a file, between a toy provider and a toy application at the addresses that the file names. */
 export async function demo(input: CommandInput): Promise<number> {
@@ -18,7 +18,9 @@ export async function demo(input: CommandInput): Promise<number> {
   const signals = stopSignals()
   const toys = await startDemo(toysOf(config))
   try {
-    const gateway = await startGateway(config, { log: createLog('warn') })
+    const gateway = await startGateway(config, {
+      log: createLog({ level: 'warn', format: formatFor('auto', process.stdout.isTTY, input.env) }),
+    })
     input.out(welcome(config))
     await signals.first
     await Promise.race([gateway.close(), signals.again])

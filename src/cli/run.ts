@@ -1,6 +1,6 @@
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig, LogConfig } from '../config/model.ts'
 import { OperatorError, reason } from '../core/errors.ts'
-import { createLog, type Log } from '../observe/log.ts'
+import { createLog, type Log, type WritingLog } from '../observe/log.ts'
 import { startGateway } from '../server/gateway.ts'
 import { announceReady, isWorker, startWorkers } from '../server/workers.ts'
 import { loadOrSay } from './load.ts'
@@ -21,7 +21,11 @@ export async function run(input: CommandInput): Promise<number> {
       return 1
     }
   }
-  const log = createLog(config.log.level)
+  const log = createLog({
+    level: config.log.level,
+    format: formatFor(config.log.format, process.stdout.isTTY, input.env),
+    isShared: config.workers > 1,
+  })
   try {
     return await serve(config, log)
   } finally {
@@ -31,7 +35,7 @@ export async function run(input: CommandInput): Promise<number> {
 }
 
 /** Serves until it is told to stop; resolves to the exit code. */
-async function serve(config: GatewayConfig, log: Log): Promise<number> {
+async function serve(config: GatewayConfig, log: WritingLog): Promise<number> {
   reportTheUnexpected(log)
   const signals = stopSignals()
   const stop =
@@ -41,8 +45,11 @@ async function serve(config: GatewayConfig, log: Log): Promise<number> {
   return Promise.race([stop().then(() => 0), signals.again.then(() => 1)])
 }
 
-async function serveAlone(config: GatewayConfig, log: Log): Promise<() => Promise<void>> {
-  const gateway = await startGateway(config, { log })
+async function serveAlone(config: GatewayConfig, log: WritingLog): Promise<() => Promise<void>> {
+  const gateway = await startGateway(config, {
+    log,
+    access: log.isWritten('info') && config.log.access ? log.add : undefined,
+  })
   if (isWorker()) announceReady()
   else {
     const { store, provider } = gateway.foundAtStart
@@ -76,6 +83,16 @@ function readiness(config: GatewayConfig, port: number) {
 
 /** So long after the first signal, in ms, a second one is still the first: npm and a terminal both pass it on. */
 const sameSignalMs = 1000
+
+/** What `log.format` means for a stream; `isTTY` is the stream's. Colours are off with NO_COLOR (no-color.org). */
+export function formatFor(
+  format: LogConfig['format'],
+  isTTY: boolean,
+  env: CommandInput['env'],
+): 'json' | 'pretty' | 'pretty_in_colour' {
+  if (format === 'json' || (format === 'auto' && !isTTY)) return 'json'
+  return isTTY && !env['NO_COLOR'] ? 'pretty_in_colour' : 'pretty'
+}
 
 export interface StopSignals {
   /** Somebody asks the process to stop. */

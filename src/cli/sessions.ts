@@ -25,7 +25,7 @@ export type SessionsTask =
 export async function sessions(task: SessionsTask, input: CommandInput): Promise<number> {
   const config = loadOrSay(input)
   if (config === undefined) return 1
-  const log = createLog(task.kind === 'end' ? 'info' : 'warn', 'stderr')
+  const log = createLog({ level: task.kind === 'end' ? 'info' : 'warn', stream: 'stderr' })
   try {
     const administration = await openAdministration(config, { log, clock: systemClock })
     try {

@@ -160,10 +160,13 @@ const reservedHeaders: ReadonlySet<string> = new Set([
   'keep-alive',
   'set-cookie',
   'te',
+  'traceparent',
+  'tracestate',
   'trailer',
   'transfer-encoding',
   'upgrade',
   'x-real-ip',
+  'x-request-id',
 ])
 
 /** `fields.groups` with `fields` as a short name is a path into the claim with the long name. */

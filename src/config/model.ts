@@ -22,10 +22,16 @@ export interface GatewayConfig {
   readonly upstreams: readonly UpstreamConfig[]
   readonly limits: LimitsConfig
   readonly shutdown: { readonly drainTimeoutMs: number }
-  readonly log: { readonly level: LogLevel }
+  readonly log: LogConfig
 }
 
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+export interface LogConfig {
+  readonly level: 'debug' | 'info' | 'warn' | 'error'
+  /** Whether each request has a line, of the level info. */
+  readonly access: boolean
+  /** `auto`: pretty on a terminal. */
+  readonly format: 'json' | 'pretty' | 'auto'
+}
 
 export interface Address {
   readonly host: string

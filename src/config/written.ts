@@ -1,5 +1,5 @@
 import type { Claims } from '../core/claims.ts'
-import type { ExpectedOutcome, HeaderEncoding, SigningAlgorithm } from './model.ts'
+import type { ExpectedOutcome, HeaderEncoding, LogConfig, SigningAlgorithm } from './model.ts'
 
 /** The file as it is written, after the schema: defaults are filled in; what was wrong has been reported and taken out. */
 export interface WrittenConfig {
@@ -19,7 +19,7 @@ export interface WrittenConfig {
     readonly body_idle_timeout: string
   }
   readonly shutdown: { readonly drain_timeout: string }
-  readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' }
+  readonly log: LogConfig
 }
 
 /** A list in which wrong entries leave a gap, so that the others keep their numbers. */

@@ -20,6 +20,7 @@ const codes = {
   ERR_LOGOUT_TOKEN_MISSING: { status: 400, text: 'logout_token is missing.' },
   ERR_LOGOUT_TOKEN_INVALID: { status: 400, text: 'logout_token is invalid.' },
   ERR_UPSTREAM_UNREACHABLE: { status: 502, text: 'The application cannot be reached.' },
+  ERR_UPSTREAM_BUSY: { status: 503, text: 'The application is busy. Please try again shortly.' },
   ERR_UPSTREAM_ANSWER: { status: 502, text: 'The application gave an answer that cannot be passed on.' },
   ERR_UPSTREAM_TIMEOUT: { status: 504, text: 'The application did not answer in time.' },
   ERR_INTERNAL: { status: 500, text: 'Something went wrong.' },

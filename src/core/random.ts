@@ -1,4 +1,4 @@
-import { hash, randomBytes } from 'node:crypto'
+import { hash, randomBytes, randomFillSync } from 'node:crypto'
 
 /** `bytes` of chance, as base64url. 16 bytes are the 128 bits that RFC 6749 §10.10 asks of a value nobody may guess. */
 export function randomToken(bytes: number): string {
@@ -9,4 +9,16 @@ export function randomToken(bytes: number): string {
 export function sha256(...parts: readonly [string, ...string[]]): string {
   const input = parts.length === 1 ? parts[0] : JSON.stringify(parts)
   return hash('sha256', input, 'base64url')
+}
+
+const pool = Buffer.alloc(12 * 512)
+let poolAt = pool.length
+
+/** 96 bits of chance, as 16 letters of base64url. As good as `randomToken`, and cheap enough for every request: chance is had in advance. */
+export function randomId(): string {
+  if (poolAt === pool.length) {
+    randomFillSync(pool)
+    poolAt = 0
+  }
+  return pool.toString('base64url', poolAt, (poolAt += 12))
 }

@@ -13,6 +13,11 @@ export class TrustedProxies {
   has(address: string): boolean {
     return this.#networks.has(address)
   }
+
+  /** Whether it is the other end of a connection, by its address as the socket has it. */
+  hasPeer(remoteAddress: string): boolean {
+    return this.#networks.has(ipAddress(remoteAddress) ?? 'unknown')
+  }
 }
 
 /** What the connection itself shows: nobody can make this up. */

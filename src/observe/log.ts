@@ -1,4 +1,6 @@
 import pino from 'pino'
+import { Lines } from './lines.ts'
+import { pretty } from './pretty.ts'
 
 /** What may stand beside an event: plain values only, so that nobody logs a whole request, token set or error by accident. */
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined | readonly string[]>>
@@ -13,29 +15,35 @@ export interface Log {
   announce(message: string, fields?: LogFields): void
 }
 
-/** So much may wait to be written, in bytes; what comes on top is dropped. */
-const mostWaiting = 1024 * 1024
+export interface LogOptions {
+  readonly level: 'debug' | 'info' | 'warn' | 'error'
+  /** Standard output when absent. */
+  readonly stream?: 'stdout' | 'stderr'
+  /** Lines of JSON when absent. */
+  readonly format?: 'json' | 'pretty' | 'pretty_in_colour'
+  /** Other processes write into the same stream. */
+  readonly isShared?: boolean
+}
 
 /** A log that writes. */
 export interface WritingLog extends Log {
+  /** Takes a line of JSON that is complete, its line break included, and may wait a moment to be written with others. */
+  readonly add: (line: string) => void
+  /** Whether lines of this level are written. */
+  isWritten(level: LogOptions['level']): boolean
+  /** How many lines were dropped because nobody read them. */
+  dropped(): number
   /** Resolves when all lines are written, or with `false` after `limitMs`: whoever should read them does not. */
   flush(limitMs: number): Promise<boolean>
 }
 
-/** Lines of JSON, one each, on standard output (or error). Whatever becomes of their reader, the gateway serves: lines are lost instead. */
-export function createLog(
-  level: 'debug' | 'info' | 'warn' | 'error',
-  stream: 'stdout' | 'stderr' = 'stdout',
-): WritingLog {
-  // Written synchronously, a pipe that is full would stop the whole process.
-  const destination = pino.destination({
-    fd: stream === 'stdout' ? 1 : 2,
-    sync: false,
-    minLength: 1,
-    maxLength: mostWaiting,
-  })
-  // EPIPE and a full disk.
-  destination.on('error', () => {})
+/** Lines, one each, on standard output (or error). Whatever becomes of their reader, the gateway serves: lines are lost instead. */
+export function createLog(options: LogOptions): WritingLog {
+  const { level, stream = 'stdout', format = 'json', isShared = false } = options
+  const shape = format === 'json' ? undefined : (line: string) => pretty(line, format === 'pretty_in_colour')
+  const lines = new Lines({ fd: stream === 'stdout' ? 1 : 2, isShared, shape }, (dropped) =>
+    always.warn({ lines: dropped }, 'log.dropped'),
+  )
   const logger = pino(
     {
       level,
@@ -43,19 +51,14 @@ export function createLog(
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    destination,
+    lines,
   )
   const always = logger.child({}, { level: 'info' })
   return {
-    flush: (limitMs) =>
-      new Promise((resolve) => {
-        const limit = setTimeout(() => resolve(false), limitMs)
-        // It also syncs, which a pipe refuses: that it answers at all says that everything is written.
-        destination.flush(() => {
-          clearTimeout(limit)
-          resolve(true)
-        })
-      }),
+    add: (line) => lines.add(line),
+    isWritten: (wanted) => logger.isLevelEnabled(wanted),
+    dropped: () => lines.dropped,
+    flush: (limitMs) => lines.flush(limitMs),
     announce: (message, fields) => always.info(fields ?? {}, message),
     debug: (message, fields) => logger.debug(fields ?? {}, message),
     info: (message, fields) => logger.info(fields ?? {}, message),

@@ -1,13 +1,6 @@
 import { type ErrorCode, publicAnswer } from '../core/errors.ts'
 import { type Answer, ownAnswerHeaders, page } from './page.ts'
 
-/** A refusal that no error code stands for. */
-export interface PublicAnswer {
-  readonly status: number
-  /** All that a visitor reads about it. */
-  readonly text: string
-}
-
 export interface RefusalOptions {
   /** A page load in a browser gets a page; everything else a problem document. */
   readonly asPage: boolean
@@ -40,8 +33,8 @@ const titles: Readonly<Record<number, string>> = {
 }
 
 /** The answer to a request that is not carried out: a page, or `application/problem+json` (RFC 9457). */
-export function refusal(why: ErrorCode | PublicAnswer, options: RefusalOptions): Answer {
-  const { status, text } = typeof why === 'string' ? publicAnswer(why) : why
+export function refusal(code: ErrorCode, options: RefusalOptions): Answer {
+  const { status, text } = publicAnswer(code)
   const title = titles[status] ?? 'Error'
   const { headers, body } = options.asPage
     ? page(status, {

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import { GatewayError } from '../core/errors.ts'
-import { randomToken } from '../core/random.ts'
+import { type ErrorCode, GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../gate/request-facts.ts'
-import { type PublicAnswer, refusal } from '../pages/refusal.ts'
+import type { RequestRecord } from '../observe/request-record.ts'
+import { refusal } from '../pages/refusal.ts'
 import { closeWhenUnread, lingerOnClose } from './lingering-close.ts'
-import type { LiveStream } from './live-streams.ts'
+import type { CutReason, LiveStream } from './live-streams.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { hasBody, RequestBody } from './request-body.ts'
 import { responseHeaders, responseTrailers } from './response-headers.ts'
@@ -22,12 +22,12 @@ export interface ExchangeInput {
   readonly res: ServerResponse
   readonly pass: Pass
   readonly facts: RequestFacts
+  /** It ends with the exchange; that of an upgrade that was switched does not. */
+  readonly record: RequestRecord
   readonly parts: ProxyParts
   /** The protocols the client would like to switch to, and what happens when the upstream does. */
   readonly upgrade?: { readonly protocols: string; readonly onSwitch: OnSwitch } | undefined
 }
-
-const busy: PublicAnswer = { status: 503, text: 'The application is busy. Please try again shortly.' }
 
 /**
  * One request on its way to the upstream and the answer on its way back: bytes as they come, each side no faster than the
@@ -76,10 +76,10 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
   }
 
   start(): void {
-    const { req, pass, facts, parts, upgrade } = this.#input
+    const { req, pass, facts, record, parts, upgrade } = this.#input
     if (this.#pool.isFull) {
-      parts.log.warn('upstream.busy', { upstream: pass.upstream.name })
-      this.#refuse(busy)
+      parts.log.warn('upstream.busy', { request: record.id, upstream: pass.upstream.name })
+      this.#refuse('ERR_UPSTREAM_BUSY')
       return
     }
     this.#setTimer(pass.upstream.responseTimeoutMs)
@@ -92,6 +92,7 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
           isGatewayCookie: parts.isGatewayCookie,
           host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
           forwarded: facts.forwarded,
+          requestId: record.id,
         }),
         identity: pass.identity,
         body: this.#body,
@@ -139,11 +140,12 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#state !== 'answering') return
+    const { res, record } = this.#input
+    record.bytes += chunk.length
     if (!this.#flowing && this.#first === undefined && chunk.length <= shortBytes) {
       this.#first = chunk.toString('latin1')
       return
     }
-    const { res } = this.#input
     this.#writeFirst()
     this.#flowing = true
     this.#timer?.refresh()
@@ -223,13 +225,14 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
    * Breaks both sides off. The client must see that something is missing; one that has seen nothing yet, because its session
    * ended before the answer began, is told so.
    */
-  cut(): void {
-    const { req, res } = this.#input
+  cut(why?: CutReason): void {
+    const { req, res, record } = this.#input
     if (this.#state === 'waiting') {
       this.#refuse('ERR_UNAUTHENTICATED')
       return
     }
     this.#state = 'over'
+    record.code ??= why
     // To HTTP/1.0 the end of the connection may be the end of the content: only a reset tells a broken answer from a whole one.
     if (res.headersSent && req.httpVersionMinor === 0 && !('encrypted' in req.socket)) req.socket.resetAndDestroy()
     else res.destroy()
@@ -253,29 +256,31 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
   }
 
   #fail(error: GatewayError): void {
-    const { pass, facts, parts } = this.#input
+    const { pass, facts, record, parts } = this.#input
     if (this.#state === 'over') return
-    const requestId = randomToken(9)
+    record.code = error.code
     parts.log.warn('upstream.failed', {
-      request: requestId,
+      request: record.id,
       upstream: pass.upstream.name,
       url: pass.upstream.url.origin,
       method: facts.method,
       code: error.code,
       reason: error.message,
     })
-    if (this.#state === 'waiting') this.#refuse(error.code, requestId)
+    if (this.#state === 'waiting') this.#refuse(error.code)
     else this.cut()
   }
 
-  #refuse(why: Parameters<typeof refusal>[0], requestId?: string): void {
-    const { req, res, facts } = this.#input
+  #refuse(code: ErrorCode): void {
+    const { req, res, facts, record } = this.#input
     if (this.#state !== 'waiting') {
       this.cut()
       return
     }
     this.#state = 'over'
-    const { status, headers, body } = refusal(why, { asPage: facts.isPage, requestId })
+    record.code = code
+    const { status, headers, body } = refusal(code, { asPage: facts.isPage, requestId: record.id })
+    record.bytes = Buffer.byteLength(body)
     closeWhenUnread(req, res)
     res.writeHead(status, headers).end(body)
     this.#abandon()
@@ -283,7 +288,9 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
 
   /** The response is finished, or the client is gone. */
   readonly #closed = (): void => {
-    this.#input.req.socket.off('close', this.#closed)
+    const { req, res, record } = this.#input
+    req.socket.off('close', this.#closed)
+    record.end(res.headersSent ? res.statusCode : undefined, isWhole(res))
     this.#state = 'over'
     this.#forget()
     this.#abandon()
@@ -328,6 +335,11 @@ function goOn(exchange: Exchange): void {
 // undici's type also allows what its HTTP/2 client gives; over HTTP/1.1 it is a list of name and value in turn.
 function raw(headers: Dispatcher.DispatchController['rawHeaders']): readonly (Buffer | string)[] {
   return Array.isArray(headers) ? headers : []
+}
+
+/** Whether all of a response has gone out. It has no socket any more then; with one, it was closed before that. */
+export function isWhole(res: ServerResponse): boolean {
+  return res.writableFinished && res.socket === null
 }
 
 function isEventStream(lines: readonly string[]): boolean {

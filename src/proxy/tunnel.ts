@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { SessionKey } from '../core/names.ts'
+import type { RequestRecord } from '../observe/request-record.ts'
 import type { CutReason, LiveStream } from './live-streams.ts'
 import type { ProxyParts } from './parts.ts'
 import { closeFrameToClient, closeFrameToServer, FrameTracker } from './websocket-frames.ts'
@@ -26,6 +27,8 @@ export interface TunnelInput {
   readonly head: Buffer
   readonly isWebSocket: boolean
   readonly session: SessionKey | undefined
+  /** It ends with the tunnel. */
+  readonly record: RequestRecord
   readonly parts: Pick<ProxyParts, 'live' | 'onActivity'>
 }
 
@@ -52,15 +55,21 @@ export class Tunnel implements LiveStream {
   }
 
   join(): void {
-    const { client, upstream, head, session, parts } = this.#input
+    const { client, upstream, head, session, record, parts } = this.#input
     const release = parts.live.open(session, this)
+    const writtenBefore = client.bytesWritten
+    const over = () => {
+      release()
+      record.bytes = client.bytesWritten - writtenBefore
+      record.end(101, true)
+    }
     // A tunnel may be silent for ever, so only TCP can tell a peer that vanished.
     client.setKeepAlive(true, keepAliveMs)
     client.setNoDelay(true)
     client.on('error', ignore)
     upstream.on('error', ignore)
     client.once('close', () => {
-      release()
+      over()
       if (!this.#closing) flushAndClose(upstream)
     })
     upstream.once('close', () => {
@@ -68,7 +77,7 @@ export class Tunnel implements LiveStream {
     })
     // The socket may be gone since the upstream was asked, and tells nobody twice.
     if (client.destroyed || upstream.destroyed) {
-      release()
+      over()
       this.#destroy()
       return
     }
@@ -84,7 +93,8 @@ export class Tunnel implements LiveStream {
   cut(why: CutReason): void {
     if (this.#closing) return
     this.#closing = true
-    const { client, upstream } = this.#input
+    const { client, upstream, record } = this.#input
+    record.code = why
     client.off('data', this.#fromClient).unpipe(upstream)
     upstream.off('data', this.#fromUpstream).unpipe(client)
     // What a peer still says is thrown away. Left unread, it would make the kernel reset the connection, and with it what we say.

@@ -1,10 +1,10 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { GatewayError } from '../core/errors.ts'
+import { type ErrorCode, GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../gate/request-facts.ts'
-import type { Answer } from '../pages/page.ts'
-import { refusal } from '../pages/refusal.ts'
+import type { RequestRecord } from '../observe/request-record.ts'
+import { refusal, type RefusalOptions } from '../pages/refusal.ts'
 import { Exchange } from './exchange.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { hasBody } from './request-body.ts'
@@ -21,39 +21,54 @@ export function carryUpgrade(
   head: Buffer,
   pass: Pass,
   facts: RequestFacts,
+  record: RequestRecord,
   parts: ProxyParts,
 ): void {
   // From here on the socket is nobody else's, and an error without a listener ends the process.
   socket.on('error', () => {})
   // Node hands the content over as if it were the other protocol already: the upstream would read a second request in it.
   if (hasBody(req)) {
-    refuseUpgrade(socket, refusal('ERR_REQUEST_MALFORMED', { asPage: false }))
+    refuseUpgrade(socket, record, 'ERR_REQUEST_MALFORMED')
     return
   }
 
-  const res = responseOn(socket as Socket, req)
+  const res = responseOn(socket as Socket, req, record)
   // HTTP/1.0 cannot switch: RFC 9110 §7.8.
   const protocols = req.httpVersionMinor === 0 ? '' : carriedProtocols(req.headers.upgrade)
   const onSwitch = (upstream: Duplex, rawHeaders: readonly (Buffer | string)[]): void => {
     const answer = switching(rawHeaders, protocols, parts)
     if (answer instanceof GatewayError) {
-      parts.log.warn('upstream.failed', { upstream: pass.upstream.name, code: answer.code, reason: answer.message })
+      parts.log.warn('upstream.failed', {
+        request: record.id,
+        upstream: pass.upstream.name,
+        code: answer.code,
+        reason: answer.message,
+      })
       upstream.destroy()
-      refuseUpgrade(socket, refusal(answer.code, { asPage: false }))
+      refuseUpgrade(socket, record, answer.code)
       return
     }
     res.detachSocket(socket as Socket)
     socket.write(answer, 'latin1')
     const isWebSocket = protocolIn(rawHeaders).toLowerCase() === 'websocket'
     const sides = { client: socket as Socket, upstream: upstream as Socket, head }
-    new Tunnel({ ...sides, isWebSocket, session: pass.session, parts }).join()
+    new Tunnel({ ...sides, isWebSocket, session: pass.session, record, parts }).join()
   }
   const upgrade = protocols === '' ? undefined : { protocols, onSwitch }
-  new Exchange({ req, res, pass, facts, parts, upgrade }).start()
+  new Exchange({ req, res, pass, facts, record, parts, upgrade }).start()
 }
 
 /** Refuses an upgrade on the bare socket. Never with a redirect: no WebSocket client follows one. */
-export function refuseUpgrade(socket: Duplex, { status, headers, body }: Answer): void {
+export function refuseUpgrade(
+  socket: Duplex,
+  record: RequestRecord,
+  code: ErrorCode,
+  options: Partial<RefusalOptions> = {},
+): void {
+  const { status, headers, body } = refusal(code, { asPage: false, requestId: record.id, ...options })
+  record.code = code
+  record.bytes = Buffer.byteLength(body)
+  record.end(status, true)
   socket.on('error', () => {})
   const lines = Object.entries(headers).flatMap(([name, value]) => [value].flat().map((each) => `${name}: ${each}\r\n`))
   const length = `Content-Length: ${Buffer.byteLength(body)}\r\n`
@@ -104,7 +119,7 @@ function protocolIn(rawHeaders: readonly (Buffer | string)[]): string {
 }
 
 /** A response on a socket that Node's server has let go of; the connection closes after it. */
-function responseOn(socket: Socket, req: IncomingMessage): ServerResponse {
+function responseOn(socket: Socket, req: IncomingMessage, record: RequestRecord): ServerResponse {
   const res = new ServerResponse(req)
   res.shouldKeepAlive = false
   res.assignSocket(socket)
@@ -115,6 +130,7 @@ function responseOn(socket: Socket, req: IncomingMessage): ServerResponse {
     if (res.socket === socket && !res.headersSent) socket.destroy()
   })
   res.once('finish', () => {
+    record.end(res.statusCode, true)
     socket.destroySoon()
     socket.resume()
   })

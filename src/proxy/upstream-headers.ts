@@ -8,6 +8,7 @@ export interface UpstreamHeadersInput {
   readonly isGatewayCookie: (name: string) => boolean
   readonly host: string
   readonly forwarded: ForwardedFacts
+  readonly requestId: string
 }
 
 /** What becomes of a field of a request: `listed` in `Connection` or not, by its name. */
@@ -69,6 +70,7 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
 
   const { forwardedFor, proto, host } = input.forwarded
   lines.push('X-Forwarded-For', forwardedFor, 'X-Forwarded-Proto', proto, 'X-Forwarded-Host', host)
+  lines.push('X-Request-Id', input.requestId)
   return lines
 }
 
@@ -86,8 +88,15 @@ function namedInConnection(received: readonly string[]): ReadonlySet<string> {
 // "-" could be an identity header in disguise, and goes.
 const plainName = /^[a-z0-9-]+$/
 
-/** "Host" is written anew; "Expect" is answered here; the rest would tell the upstream another address, scheme or path than ours. */
-const withheld: ReadonlySet<string> = new Set(['host', 'expect', 'forwarded', 'x-real-ip', 'x-rewrite-url'])
+/** "Host" and "X-Request-Id" are written anew; "Expect" is answered here; the rest would tell the upstream another address, scheme or path than ours. */
+const withheld: ReadonlySet<string> = new Set([
+  'host',
+  'expect',
+  'forwarded',
+  'x-real-ip',
+  'x-rewrite-url',
+  'x-request-id',
+])
 
 function isWithheld(lowerCase: string): boolean {
   return (

@@ -1,14 +1,15 @@
+import type { IncomingMessage } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { GatewayConfig, UpstreamConfig } from '../config/model.ts'
 import { GatewayError, reason, type ErrorCode } from '../core/errors.ts'
-import { randomToken } from '../core/random.ts'
 import { requestFacts, type RequestFacts } from '../gate/request-facts.ts'
 import type { TrustedProxies } from '../gate/forwarded.ts'
 import { receiveLogoutToken } from '../logout/backchannel.ts'
 import type { LogoutParts, SignOutRequest } from '../logout/parts.ts'
 import { comeBackSignedOut, isFromThisSite, signOutWithBrowser, signOutWithoutBrowser } from '../logout/sign-out.ts'
+import type { RequestRecord } from '../observe/request-record.ts'
 import { ownAnswerHeaders, page, type Answer } from '../pages/page.ts'
-import { refusal } from '../pages/refusal.ts'
+import { refusal, type RefusalOptions } from '../pages/refusal.ts'
 import { goOnPage, signedOutPage, signInErrorPage, signOutConfirmationPage } from '../pages/sign-pages.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import { closeWhenUnread } from '../proxy/lingering-close.ts'
@@ -24,6 +25,7 @@ export interface AppParts extends SignInParts, LogoutParts {
   readonly provider: OpenidProvider
   readonly sessions: SignInParts['sessions']
   readonly trusted: TrustedProxies
+  readonly recordOf: (req: IncomingMessage) => RequestRecord
 }
 
 /** The gateway's own URLs, all of them. The app never listens: requests are handed to `app.routing`. */
@@ -34,13 +36,18 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
     exposeHeadRoutes: false,
     trustProxy: false,
     // A visitor reads it out to an operator: unlike a number it means one request, whichever process answered it.
-    genReqId: () => randomToken(6),
+    genReqId: (req) => parts.recordOf(req).id,
   })
   readForms(app)
-  app.addHook('onSend', async (request, reply) => closeWhenUnread(request.raw, reply.raw))
+  app.addHook('onSend', async (request, reply, payload) => {
+    closeWhenUnread(request.raw, reply.raw)
+    if (typeof payload === 'string' && request.method !== 'HEAD')
+      parts.recordOf(request.raw).bytes = Buffer.byteLength(payload)
+  })
   app.setErrorHandler((error, request, reply) => send(reply, errorAnswer(error, request)))
   app.setNotFoundHandler((request, reply) => send(reply, notFound(request)))
 
+  const refused = createRefused(parts)
   const at = (name: string) => `${config.reservedPrefix}${name}`
   const urls = createOwnUrls(config, parts)
   const methods: ReadonlyMap<string, readonly string[]> = new Map([
@@ -67,8 +74,8 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
     const allowed = methods.get(request.url.slice(config.reservedPrefix.length).replace(/\?.*$/s, ''))
     const asPage = factsOf(request).isPage
     // With a method that is allowed it was the spelling of the path that led here.
-    if (allowed === undefined || allowed.includes(request.method)) return refusal('ERR_NO_ROUTE', { asPage })
-    return refusal('ERR_METHOD_NOT_ALLOWED', { asPage, headers: { Allow: allowed.join(', ') } })
+    if (allowed === undefined || allowed.includes(request.method)) return refused(request, 'ERR_NO_ROUTE', { asPage })
+    return refused(request, 'ERR_METHOD_NOT_ALLOWED', { asPage, headers: { Allow: allowed.join(', ') } })
   }
 
   function factsOf(request: FastifyRequest): RequestFacts {
@@ -80,12 +87,13 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
     const message = { url: request.url.replace(/\?.*$/s, ''), code, reason: reason(error), request: request.id }
     if (code === 'ERR_INTERNAL') parts.log.error('request.failed', message)
     else parts.log.warn('request.refused', message)
-    return refusal(code, { asPage: factsOf(request).isPage, requestId: request.id })
+    return refused(request, code, { asPage: factsOf(request).isPage })
   }
 }
 
 function createOwnUrls(config: GatewayConfig, parts: AppParts) {
   const signInUrl = `${config.reservedPrefix}sign-in`
+  const refused = createRefused(parts)
   /** Those that name the host come before those of any host. */
   const upstreamsOf = (host: string): readonly UpstreamConfig[] => [
     ...config.upstreams.filter(({ hosts }) => hosts.includes(host)),
@@ -118,12 +126,13 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     const { facts, own } = ownRequest(request)
     // A script cannot sign anybody in; it would leave an attempt behind that never comes back.
     if (!facts.isPage && isScript(request))
-      return send(reply, refusal('ERR_UNAUTHENTICATED', { asPage: false, signIn: signInUrl }))
+      return send(reply, refused(request, 'ERR_UNAUTHENTICATED', { signIn: signInUrl }))
     try {
       return redirect(reply, await startSignIn(own, parts))
     } catch (error) {
       if (!(error instanceof GatewayError) || !facts.isPage) throw error
       parts.log.warn('sign_in.not_started', { code: error.code, reason: error.message, request: request.id })
+      parts.recordOf(request.raw).code = error.code
       return send(reply, signInErrorPage(error.code, { startAgain: own.url, requestId: request.id }))
     }
   }
@@ -137,6 +146,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     } catch (error) {
       if (!(error instanceof SignInError)) throw error
       parts.log.warn('sign_in.failed', { code: error.code, reason: error.message, request: request.id })
+      parts.recordOf(request.raw).code = error.code
       const startAgain = `${signInUrl}?return_to=${encodeURIComponent(error.returnTo)}`
       return send(reply, signInErrorPage(error.code, { startAgain, requestId: request.id }))
     }
@@ -145,7 +155,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
   async function signOut(request: FastifyRequest, reply: FastifyReply) {
     const { facts, own } = ownRequest(request)
     if (request.method === 'POST' && !facts.isPage) {
-      if (!isFromThisSite(own)) return send(reply, refusal('ERR_CROSS_SITE', { asPage: false }))
+      if (!isFromThisSite(own)) return send(reply, refused(request, 'ERR_CROSS_SITE'))
       const { provider, setCookies } = await signOutWithoutBrowser(own, parts)
       return send(reply, json(200, { signed_out: true, provider }, setCookies))
     }
@@ -189,7 +199,8 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
       parts.audit.record('logout_token.refused', { code: error.code, reason: error.message })
-      if (error.status === 503) return send(reply, refusal(error.code, { asPage: false }))
+      if (error.status === 503) return send(reply, refused(request, error.code))
+      parts.recordOf(request.raw).code = error.code
       // §2.8: the members of an OAuth 2.0 error response.
       return send(reply, json(error.status, { error: 'invalid_request', error_description: error.publicText }, []))
     }
@@ -200,7 +211,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     const { own } = ownRequest(request)
     const id = parts.cookie.read(own.cookie)
     const found = id === undefined ? undefined : await parts.sessions.read(sessionKey(id))
-    if (found === undefined) return send(reply, refusal('ERR_UNAUTHENTICATED', { asPage: false, signIn: signInUrl }))
+    if (found === undefined) return send(reply, refused(request, 'ERR_UNAUTHENTICATED', { signIn: signInUrl }))
     const { sub, claims, created_at, absolute_expires_at } = found.record
     const { iss: _iss, sid: _sid, ...shown } = claims
     const times = {
@@ -211,6 +222,14 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
   }
 
   return { signIn, callback, signOut, signedOut, backchannelLogout, session }
+}
+
+/** A refusal that the record of the request knows of. */
+function createRefused({ recordOf }: Pick<AppParts, 'recordOf'>) {
+  return (request: FastifyRequest, code: ErrorCode, options: Partial<RefusalOptions> = {}): Answer => {
+    recordOf(request.raw).code = code
+    return refusal(code, { asPage: false, requestId: request.id, ...options })
+  }
 }
 
 /** Forms only, as text; anything else is read, bounded, and counts as an empty form. */

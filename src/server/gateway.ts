@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Address, GatewayConfig, StoreConfig } from '../config/model.ts'
 import { systemClock, type Clock } from '../core/clock.ts'
@@ -7,7 +8,9 @@ import { createAdmit } from '../gate/admit.ts'
 import { TrustedProxies } from '../gate/forwarded.ts'
 import { identify } from '../gate/identify.ts'
 import { createAudit } from '../observe/audit.ts'
+import { createAccessLog } from '../observe/access-log.ts'
 import type { Log } from '../observe/log.ts'
+import type { RequestRecord } from '../observe/request-record.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
 import { LiveStreams } from '../proxy/live-streams.ts'
 import { UpstreamPools } from '../proxy/upstream-pool.ts'
@@ -37,14 +40,18 @@ export interface Gateway {
   close(): Promise<void>
 }
 
+export interface GatewayParts {
+  readonly log: Log
+  /** Takes the lines of the access log, one for each request. Absent: there is none. */
+  readonly access?: ((line: string) => void) | undefined
+  readonly clock?: Clock
+}
+
 /**
  * Builds a gateway out of its configuration and starts it. Neither the provider nor Redis has to be there yet.
  * @throws {OperatorError} when an address cannot be listened on or a certificate cannot be read
  */
-export async function startGateway(
-  config: GatewayConfig,
-  parts: { readonly log: Log; readonly clock?: Clock },
-): Promise<Gateway> {
+export async function startGateway(config: GatewayConfig, parts: GatewayParts): Promise<Gateway> {
   const { log, clock = systemClock } = parts
   const audit = createAudit(log)
   const keyring = new Keyring(config.session.keys)
@@ -67,8 +74,12 @@ export async function startGateway(
   const live = new LiveStreams()
   sessions.onEnded((keys) => live.closeAll(keys))
 
-  const own = { provider, sessions, cookie, keyring, clock, log, audit, trusted, reservedPrefix: config.reservedPrefix }
-  const app = await createApp(config, own)
+  const records = new WeakMap<IncomingMessage, RequestRecord>()
+  const app = await createApp(config, {
+    ...{ provider, sessions, cookie, keyring, clock, log, audit, trusted },
+    reservedPrefix: config.reservedPrefix,
+    recordOf: (req) => records.get(req) as RequestRecord,
+  })
   const handlers = createHandlers(config, {
     admit: createAdmit(config, { identify: (header) => identify(header, { cookie, sessions, upkeep }), cookie, log }),
     trusted,
@@ -81,7 +92,11 @@ export async function startGateway(
       onActivity: (key) => void sessions.find(key).catch(() => {}),
     },
     log,
-    own: (req, res) => app.routing(req, res),
+    sink: parts.access === undefined ? { ended: () => {} } : createAccessLog(parts.access),
+    own: (req, res, record) => {
+      records.set(req, record)
+      app.routing(req, res)
+    },
   })
 
   let draining = false

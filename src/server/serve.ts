@@ -3,16 +3,18 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { GatewayConfig } from '../config/model.ts'
 import { GatewayError, reason, unreachable, type ErrorCode } from '../core/errors.ts'
-import { randomToken } from '../core/random.ts'
 import type { Admission } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import type { TrustedProxies } from '../gate/forwarded.ts'
 import { isPage, requestFacts, type RequestFacts } from '../gate/request-facts.ts'
+import { requestId } from '../gate/request-id.ts'
 import type { CanonicalTarget } from '../gate/request-target.ts'
 import type { Log } from '../observe/log.ts'
+import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
 import { ownAnswerHeaders, type Answer } from '../pages/page.ts'
-import { refusal } from '../pages/refusal.ts'
+import { refusal, type RefusalOptions } from '../pages/refusal.ts'
 import { goOnPage } from '../pages/sign-pages.ts'
+import { isWhole } from '../proxy/exchange.ts'
 import { carry } from '../proxy/http.ts'
 import { closeWhenUnread, lingerOnClose } from '../proxy/lingering-close.ts'
 import type { Pass, ProxyParts } from '../proxy/parts.ts'
@@ -29,8 +31,10 @@ export interface ServeParts {
   readonly trusted: TrustedProxies
   readonly proxy: ProxyParts
   readonly log: Log
+  /** Is told of every request when it is over. */
+  readonly sink: RequestSink
   /** The gateway's own URLs. */
-  readonly own: (req: IncomingMessage, res: ServerResponse) => void
+  readonly own: (req: IncomingMessage, res: ServerResponse, record: RequestRecord) => void
 }
 
 /** What becomes of each request: ours, the upstream's, or refused. */
@@ -44,27 +48,29 @@ export function createHandlers(
 
   function request(req: IncomingMessage, res: ServerResponse): void {
     if (unreadable.has(req.socket)) return void res.destroy()
-    const facts = soundFacts(req, (code, why) => refuse(req, res, code, why))
+    const record = begin(req)
+    const facts = soundFacts(req, record, (code, why) => refuse(req, res, record, code, why))
     if (facts === undefined) return
     if (isReserved(facts.target, config.reservedPrefix)) {
       req.url = facts.target.path + facts.target.query
-      if (hasBody(req)) expectForm(req, res)
-      parts.own(req, res)
+      endWith(req, res, record)
+      if (hasBody(req)) expectForm(req, res, record)
+      parts.own(req, res, record)
       return
     }
     decide(
       facts,
-      (admission) => answer(req, res, facts, admission),
-      (error) => refuse(req, res, codeOf(error), reason(error)),
+      (admission) => answer(req, res, facts, record, admission),
+      (error) => refuse(req, res, record, codeOf(error), reason(error)),
     )
   }
 
   /** The bound is on the whole of it: whoever sends a form byte by byte would keep a connection for good. */
-  function expectForm(req: IncomingMessage, res: ServerResponse): void {
+  function expectForm(req: IncomingMessage, res: ServerResponse, record: RequestRecord): void {
     continueIfExpected(req, res)
     const timer = setTimeout(
       () => {
-        if (!req.complete) refuse(req, res, 'ERR_REQUEST_TIMEOUT', 'the content did not arrive in time')
+        if (!req.complete) refuse(req, res, record, 'ERR_REQUEST_TIMEOUT', 'the content did not arrive in time')
       },
       Math.min(config.limits.bodyIdleTimeoutMs, maxFormMs),
     )
@@ -73,17 +79,22 @@ export function createHandlers(
   }
 
   function upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const stop = (code: ErrorCode, why: string, options = {}) => {
-      const requestId = note(req, code, why)
-      refuseUpgrade(socket, refusal(code, { asPage: false, requestId, ...options }))
+    const record = begin(req)
+    const stop = (code: ErrorCode, why: string, options: Partial<RefusalOptions> = {}) => {
+      note(req, record, code, why)
+      refuseUpgrade(socket, record, code, options)
     }
-    const facts = soundFacts(req, stop)
+    const facts = soundFacts(req, record, stop)
     if (facts === undefined) return
     if (isReserved(facts.target, config.reservedPrefix)) return stop('ERR_NO_ROUTE', 'nothing of ours can be upgraded')
     decide(
       facts,
       (admission) => {
-        if (admission.kind === 'pass') return carryUpgrade(req, socket, head, admission, facts, parts.proxy)
+        if (admission.kind === 'pass') {
+          record.upstream = admission.upstream.name
+          record.session = admission.session
+          return carryUpgrade(req, socket, head, admission, facts, record, parts.proxy)
+        }
         const [code, why, options] = refusalOf(admission)
         return stop(code, why, options)
       },
@@ -91,15 +102,32 @@ export function createHandlers(
     )
   }
 
+  function begin(req: IncomingMessage): RequestRecord {
+    const id = requestId(req.headers, req.socket.remoteAddress, parts.trusted)
+    return new RequestRecord(req.method ?? '', id, parts.sink)
+  }
+
   /** The facts of a request that can be read in one way only; otherwise it is refused. */
-  function soundFacts(req: IncomingMessage, stop: (code: ErrorCode, why: string) => void): RequestFacts | undefined {
+  function soundFacts(
+    req: IncomingMessage,
+    record: RequestRecord,
+    stop: (code: ErrorCode, why: string) => void,
+  ): RequestFacts | undefined {
+    // What can be said of it whatever its facts are.
+    record.client = req.socket.remoteAddress ?? 'unknown'
+    record.host = req.headers.host ?? ''
+    record.path = pathOf(req.url ?? '')
     const fault = framingFault(req)
     if (fault !== undefined) return void stop('ERR_REQUEST_MALFORMED', fault)
     // Neither is for a gateway to pass on: RFC 9110 §9.3.6, §9.3.8.
     if (req.method === 'TRACE' || req.method === 'CONNECT')
       return void stop('ERR_METHOD_UNKNOWN', `the method ${req.method}`)
     try {
-      return requestFacts(req, parts.trusted)
+      const facts = requestFacts(req, parts.trusted)
+      record.client = facts.forwarded.clientAddress
+      record.host = facts.host
+      record.path = facts.target.path
+      return facts
     } catch (error) {
       return void stop(codeOf(error), reason(error))
     }
@@ -115,45 +143,59 @@ export function createHandlers(
     }
   }
 
-  function answer(req: IncomingMessage, res: ServerResponse, facts: RequestFacts, admission: Admission): void {
+  function answer(
+    req: IncomingMessage,
+    res: ServerResponse,
+    facts: RequestFacts,
+    record: RequestRecord,
+    admission: Admission,
+  ): void {
     switch (admission.kind) {
       case 'pass':
-        return res.destroyed ? undefined : carry(req, res, admission, facts, parts.proxy)
+        record.upstream = admission.upstream.name
+        record.session = admission.session
+        return res.destroyed ? record.end(undefined, false) : carry(req, res, admission, facts, record, parts.proxy)
       case 'sign_in':
       case 'sign_out':
-        return redirect(req, res, admission)
+        return redirect(req, res, record, admission)
       case 'ask_again':
-        return respond(req, res, goOnPage(admission.location))
+        return respond(req, res, record, goOnPage(admission.location))
       case 'unauthorized':
       case 'forbidden':
       case 'cross_site':
       case 'no_route':
       case 'unavailable': {
         const [code, why, options] = refusalOf(admission)
-        const requestId = code === 'ERR_UNAUTHENTICATED' ? undefined : note(req, code, why)
-        return respond(req, res, refusal(code, { asPage: facts.isPage, requestId, ...options }))
+        if (code !== 'ERR_UNAUTHENTICATED') note(req, record, code, why)
+        record.code = code
+        return respond(req, res, record, refusal(code, { asPage: facts.isPage, requestId: record.id, ...options }))
       }
       default:
         return unreachable(admission)
     }
   }
 
-  function refuse(req: IncomingMessage, res: ServerResponse, code: ErrorCode, why: string): void {
-    const requestId = note(req, code, why)
+  function refuse(
+    req: IncomingMessage,
+    res: ServerResponse,
+    record: RequestRecord,
+    code: ErrorCode,
+    why: string,
+  ): void {
+    note(req, record, code, why)
+    record.code = code
     if (res.headersSent) return void res.destroy()
-    const answer = refusal(code, { asPage: isPage(req.method ?? '', req.headers), requestId })
+    const answer = refusal(code, { asPage: isPage(req.method ?? '', req.headers), requestId: record.id })
     const isUnreadable = code === 'ERR_REQUEST_MALFORMED'
     if (isUnreadable) unreadable.add(req.socket)
-    respond(req, res, answer, isUnreadable)
+    respond(req, res, record, answer, isUnreadable)
   }
 
-  /** Writes to the log why a request is refused; answers the id by which a visitor's report leads there. */
-  function note(req: IncomingMessage, code: ErrorCode, why: string): string {
-    const request = randomToken(9)
-    const fields = { request, code, reason: why, method: req.method, peer: req.socket.remoteAddress }
+  /** Writes to the log why a request is refused. */
+  function note(req: IncomingMessage, record: RequestRecord, code: ErrorCode, why: string): void {
+    const fields = { request: record.id, code, reason: why, method: req.method, peer: req.socket.remoteAddress }
     if (code === 'ERR_INTERNAL') log.error('request.failed', fields)
     else log.warn('request.refused', fields)
-    return request
   }
 
   return { request, upgrade, endEndless: () => parts.proxy.live.closeEndless() }
@@ -202,21 +244,49 @@ function refusalOf(
 function redirect(
   req: IncomingMessage,
   res: ServerResponse,
+  record: RequestRecord,
   to: { readonly location: string; readonly setCookies?: readonly string[] },
 ): void {
   const cookies = to.setCookies !== undefined && to.setCookies.length > 0 ? { 'Set-Cookie': [...to.setCookies] } : {}
-  respond(req, res, { status: 303, headers: { ...ownAnswerHeaders, ...cookies, Location: to.location }, body: '' })
+  const headers = { ...ownAnswerHeaders, ...cookies, Location: to.location }
+  respond(req, res, record, { status: 303, headers, body: '' })
 }
 
-function respond(req: IncomingMessage, res: ServerResponse, { status, headers, body }: Answer, close = false): void {
+function respond(
+  req: IncomingMessage,
+  res: ServerResponse,
+  record: RequestRecord,
+  { status, headers, body }: Answer,
+  close = false,
+): void {
+  endWith(req, res, record)
   // What was not admitted is not read to its end either.
   closeWhenUnread(req, res)
   if (close) {
     res.setHeader('Connection', 'close')
     lingerOnClose(req)
   }
-  res.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) })
+  const length = Buffer.byteLength(body)
+  res.writeHead(status, { ...headers, 'Content-Length': length })
   res.end(req.method === 'HEAD' ? undefined : body)
+  if (req.method !== 'HEAD') record.bytes = length
+}
+
+/** Ends the record of a request with its response, or with the connection. */
+function endWith(req: IncomingMessage, res: ServerResponse, record: RequestRecord): void {
+  const closed = () => {
+    req.socket.off('close', closed)
+    record.end(res.headersSent ? res.statusCode : undefined, isWhole(res))
+  }
+  if (res.destroyed) return closed()
+  res.once('close', closed)
+  // Behind another request on the same connection the response has no socket yet, and does not hear it close.
+  if (res.socket === null) req.socket.once('close', closed)
+}
+
+/** Of a request target that may be malformed. */
+function pathOf(target: string): string {
+  return target.startsWith('/') ? target.replace(/[?#].*$/s, '') : ''
 }
 
 function codeOf(error: unknown): ErrorCode {

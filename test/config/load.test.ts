@@ -91,7 +91,7 @@ test('the smallest file has everything else by default', () => {
     ],
     limits: { headerBytes: 32_768, headersTimeoutMs: 30_000, bodyIdleTimeoutMs: 60_000 },
     shutdown: { drainTimeoutMs: 15_000 },
-    log: { level: 'info' },
+    log: { level: 'info', access: true, format: 'auto' },
   })
   const { keys, ...times } = session
   assert.deepEqual(
@@ -167,7 +167,7 @@ test('every setting of a full file arrives', () => {
   })
   assert.deepEqual(full.limits, { headerBytes: 16_384, headersTimeoutMs: 10_000, bodyIdleTimeoutMs: 30_000 })
   assert.deepEqual(full.shutdown, { drainTimeoutMs: 30_000 })
-  assert.deepEqual(full.log, { level: 'warn' })
+  assert.deepEqual(full.log, { level: 'warn', access: false, format: 'pretty' })
 })
 
 test('an upstream of a full file: headers, rules, logout and tests, with short names of claims made long', () => {

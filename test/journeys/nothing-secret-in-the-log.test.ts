@@ -23,7 +23,7 @@ function secretPart(browser: Browser): string {
 
 /** Where a secret stands in the log, in whole or by a part that is long enough to be found by. */
 function spilt(world: World, secrets: ReadonlyMap<string, string>): string[] {
-  const lines = world.replicas.flatMap(({ log }) => log).map((line) => JSON.stringify(line))
+  const lines = world.replicas.flatMap(({ log, access }) => [...log, ...access]).map((line) => JSON.stringify(line))
   return [...secrets].flatMap(([name, secret]) =>
     lines
       .filter((line) => line.includes(secret) || line.includes(secret.slice(0, 20)) || line.includes(secret.slice(-20)))

@@ -70,7 +70,7 @@ test('a 401 has a challenge that opens no password dialogue', () => {
 
 test('a 503 says when to try again', () => {
   assert.equal(refusal('ERR_STORE_UNAVAILABLE', { asPage: true }).headers['Retry-After'], '5')
-  assert.equal(refusal({ status: 503, text: 'Busy.' }, { asPage: false }).headers['Retry-After'], '5')
+  assert.equal(refusal('ERR_UPSTREAM_BUSY', { asPage: false }).headers['Retry-After'], '5')
   assert.equal(signInErrorPage('ERR_PROVIDER_UNAVAILABLE', { startAgain: '/' }).headers['Retry-After'], '5')
 })
 

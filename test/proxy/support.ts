@@ -12,6 +12,7 @@ import type { UpstreamConfig } from '../../src/config/model.ts'
 import type { SessionKey } from '../../src/core/names.ts'
 import type { RequestFacts } from '../../src/gate/request-facts.ts'
 import type { Log, LogFields } from '../../src/observe/log.ts'
+import { RequestRecord } from '../../src/observe/request-record.ts'
 import { carry } from '../../src/proxy/http.ts'
 import { LiveStreams } from '../../src/proxy/live-streams.ts'
 import type { Pass, ProxyParts } from '../../src/proxy/parts.ts'
@@ -60,6 +61,8 @@ export interface Gateway {
   readonly origin: string
   readonly live: LiveStreams
   readonly logged: { message: string; fields: LogFields }[]
+  /** Those that are over. */
+  readonly records: RequestRecord[]
   readonly server: Server
 }
 
@@ -73,6 +76,9 @@ export async function startGateway(
   const logged: Gateway['logged'] = []
   const write = (message: string, fields: LogFields = {}): void => void logged.push({ message, fields })
   const log: Log = { debug: write, info: write, warn: write, error: write, announce: write }
+  const records: RequestRecord[] = []
+  const sink = { ended: (record: RequestRecord) => void records.push(record) }
+  const recordOf = (req: IncomingMessage) => new RequestRecord(req.method ?? '', `id-${records.length}`, sink)
   const live = new LiveStreams()
   const pools = new UpstreamPools([upstream])
   const parts: ProxyParts = {
@@ -112,12 +118,12 @@ export async function startGateway(
   }
 
   const server = createServer({ requireHostHeader: false })
-  server.on('request', (req, res) => carry(req, res, pass, facts(req), parts))
-  server.on('checkContinue', (req, res) => carry(req, res, pass, facts(req), parts))
-  server.on('upgrade', (req, socket, head) => carryUpgrade(req, socket, head, pass, facts(req), parts))
+  server.on('request', (req, res) => carry(req, res, pass, facts(req), recordOf(req), parts))
+  server.on('checkContinue', (req, res) => carry(req, res, pass, facts(req), recordOf(req), parts))
+  server.on('upgrade', (req, socket, head) => carryUpgrade(req, socket, head, pass, facts(req), recordOf(req), parts))
   const port = await listen(t, server)
   t.after(() => pools.destroy())
-  return { port, origin: `http://127.0.0.1:${port}`, live, logged, server }
+  return { port, origin: `http://127.0.0.1:${port}`, live, logged, records, server }
 }
 
 async function listen(t: TestContext, server: Server | NetServer): Promise<number> {

@@ -13,6 +13,7 @@ const input = {
     host: 'orders.example.com',
     forwardedFor: '192.0.2.7',
   },
+  requestId: 'r-1',
 } as const
 
 /** With the identity behind them, as they go out. */
@@ -72,6 +73,8 @@ test('what Connection names ends here, wherever the line stands, and so do the h
     'X-Forwarded-For', '192.0.2.7',
     'X-Forwarded-Proto', 'https',
     'X-Forwarded-Host', 'orders.example.com',
+    'X-Request-Id',
+    'r-1',
     'X-Remote-User', 'jane',
   ]) // prettier-ignore
 })

@@ -25,6 +25,8 @@ export interface Replica {
   /** Its own address; all replicas share the one `external_url`. */
   readonly url: string
   readonly log: LogLine[]
+  /** The lines of its access log. */
+  readonly access: Readonly<Record<string, unknown>>[]
   /** Its configuration, for a command beside it; the secrets are those of `secrets`. */
   readonly file: string
   stop(): Promise<void>
@@ -96,11 +98,18 @@ export async function startWorld(t: TestContext, options: WorldOptions = {}): Pr
   const startReplica = async ({ port = 0 }: { readonly port?: number } = {}): Promise<Replica> => {
     const { config, file } = configure(t, yamlOf({ url, port, redis, provider, upstream, options }), options)
     const log: LogLine[] = []
-    const gateway = await startGateway(config, { log: recordingLog(log), clock })
+    const access: Readonly<Record<string, unknown>>[] = []
+    const parts = {
+      log: recordingLog(log),
+      access: (line: string) => void access.push(JSON.parse(line) as Readonly<Record<string, unknown>>),
+      clock,
+    }
+    const gateway = await startGateway(config, parts)
     let stopped: Promise<void> | undefined
     const replica = {
       gateway,
       log,
+      access,
       file,
       url: `http://127.0.0.1:${gateway.address.port}`,
       stop: () => (stopped ??= gateway.close()),

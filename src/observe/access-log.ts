@@ -1,0 +1,45 @@
+import type { RequestRecord, RequestSink } from './request-record.ts'
+
+/** A line of JSON for each request. Built by hand: it is written for every single one, and most of it is known to need no escape. */
+export function createAccessLog(write: (line: string) => void): RequestSink {
+  let lastMs = 0
+  let lastTime = ''
+  const time = (): string => {
+    const now = Date.now()
+    if (now !== lastMs) {
+      lastMs = now
+      lastTime = new Date(now).toISOString()
+    }
+    return lastTime
+  }
+  return { ended: (record) => write(accessLine(record, time())) }
+}
+
+/** `time` is ISO 8601. */
+export function accessLine(record: RequestRecord, time: string): string {
+  const { upstream, session, code, traceId } = record
+  const us = Math.round(record.durationMs * 1000)
+  let line =
+    `{"level":"info","time":"${time}","msg":"request.ended","request":"${record.id}","method":"${record.method}",` +
+    `"host":"${escaped(record.host)}","path":"${escaped(record.path)}","status":${record.status},"bytes":${record.bytes},` +
+    `"ms":${Math.floor(us / 1000)}.${String(1000 + (us % 1000)).slice(1)},"client":"${record.client}"`
+  if (upstream !== undefined) line += `,"upstream":"${upstream}"`
+  if (session !== undefined) line += `,"session":"${session}"`
+  if (code !== undefined) line += `,"code":"${code}"`
+  if (record.aborted) line += ',"aborted":true'
+  if (traceId !== undefined) line += `,"trace":"${traceId}"`
+  return `${line}}\n`
+}
+
+/** Longer ones are cut, in characters: a line is not to grow beyond what carriers of logs take. */
+const longestText = 1024
+// Path parameters can hold the application's session (";jsessionid=…").
+const needsCare = /[^ !#-:<-[\]-~]/
+
+function escaped(text: string): string {
+  if (text.length <= longestText && !needsCare.test(text)) return text
+  const shown = text.replaceAll(/;[^/]*/g, ';…')
+  const cut = shown.length > longestText ? `${shown.slice(0, longestText)}…` : shown
+  // Beyond ASCII nothing is written as it came: a terminal would obey some of it.
+  return cut.replaceAll(/[^ !#-[\]-~]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}

@@ -1,0 +1,54 @@
+import type { SessionKey } from '../core/names.ts'
+
+/** Where requests go when they are over. */
+export interface RequestSink {
+  ended(record: RequestRecord): void
+}
+
+/**
+ * What is known of a request, filled in on its way by those who learn it, for those who look at it afterwards. Nothing in it is
+ * ever decided by.
+ */
+export class RequestRecord {
+  /** By what it is found in the logs of everybody on its way. */
+  readonly id: string
+  readonly method: string
+  /** Of the monotonic clock, in ms. */
+  readonly startedAt = performance.now()
+  host = ''
+  /** Without the query, which can hold codes and tokens. */
+  path = ''
+  /** The client's address, as far as it is believed. */
+  client = ''
+  upstream: string | undefined
+  session: SessionKey | undefined
+  /** Why it was refused, or broken off by the gateway: an error's code, or why a stream was cut. */
+  code: string | undefined
+  /** Of the answer's content, or through a tunnel to the client. */
+  bytes = 0
+  /** Of the W3C Trace Context that it belongs to. */
+  traceId: string | undefined
+  /** What the client was answered; 499 when it was gone before any answer began. */
+  status = 0
+  /** The client did not get the whole answer. */
+  aborted = false
+  durationMs = 0
+  readonly #sink: RequestSink
+  #isOver = false
+
+  constructor(method: string, id: string, sink: RequestSink) {
+    this.method = method
+    this.id = id
+    this.#sink = sink
+  }
+
+  /** The request is over. `status` is absent when no answer began. What is said later counts for nothing. */
+  end(status: number | undefined, isWhole: boolean): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.status = status ?? 499
+    this.aborted = !isWhole
+    this.durationMs = performance.now() - this.startedAt
+    this.#sink.ended(this)
+  }
+}

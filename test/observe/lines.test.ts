@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { test, type TestContext } from 'node:test'
+
+/** A process that writes a log; the program's text can use `log`, `access(number)` and `wait(ms)`. */
+function writing(t: TestContext, program: string, stdout: 'pipe' | number = 'pipe') {
+  const log = new URL('../../src/observe/log.ts', import.meta.url).href
+  const source = `
+    import { createLog } from '${log}'
+    import { setTimeout as wait } from 'node:timers/promises'
+    const log = createLog({ level: 'info', isShared: process.argv.includes('shared') })
+    const access = (n) => log.add(JSON.stringify({ msg: 'request.ended', n, padding: 'x'.repeat(300) }) + '\\n')
+    ${program}`
+  const args = ['--import', 'tsx', '--input-type=module', '-e', source]
+  const child = spawn(process.execPath, stdout === 'pipe' ? args : [...args, 'shared'], {
+    stdio: ['pipe', stdout, 'pipe'],
+  })
+  t.after(() => child.kill('SIGKILL'))
+  return child
+}
+
+async function linesOf(stream: NodeJS.ReadableStream): Promise<Record<string, unknown>[]> {
+  let text = ''
+  for await (const chunk of stream) text += String(chunk)
+  return parse(text)
+}
+
+function parse(text: string): Record<string, unknown>[] {
+  assert.ok(text.endsWith('\n'))
+  return text
+    .slice(0, -1)
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+}
+
+test('lines of requests and other lines come out in the order in which they were written, and all of them', async (t) => {
+  const child = writing(
+    t,
+    `for (let n = 0; n < 5000; n += 1) {
+       access(n)
+       if (n % 1000 === 0) log.warn('in.between', { n })
+       if (n % 700 === 0) await wait(12)
+     }
+     await log.flush(5000)`,
+  )
+
+  const lines = await linesOf(child.stdout as NodeJS.ReadableStream)
+
+  assert.deepEqual(
+    lines.map(({ msg, n }) => (msg === 'in.between' ? `w${String(n)}` : n)),
+    Array.from({ length: 5000 }, (_, n) => (n % 1000 === 0 ? [n, `w${n}`] : [n])).flat(),
+  )
+})
+
+test('a line of a request is there soon, without any other', async (t) => {
+  const child = writing(t, `access(1); process.stdin.resume()`)
+
+  const [chunk] = await once(child.stdout as NodeJS.ReadableStream, 'data')
+
+  assert.equal(parse(String(chunk))[0]?.['n'], 1)
+})
+
+test('nobody reads: lines are dropped and counted, nothing waits; the reader is told when it is back', async (t) => {
+  const child = writing(
+    t,
+    `for (let n = 0; n < 20000; n += 1) {
+       access(n)
+       if (n % 100 === 0) await wait(0)
+     }
+     process.stderr.write('written')
+     await log.flush(60_000)
+     log.warn('the.end', { dropped: log.dropped() })
+     await log.flush(60_000)`,
+  )
+  const stdout = child.stdout as NodeJS.ReadableStream
+  await once(child.stderr as NodeJS.ReadableStream, 'data')
+  const lines = await linesOf(stdout)
+
+  const requests = lines.filter(({ msg }) => msg === 'request.ended').length
+  const told = lines.filter(({ msg }) => msg === 'log.dropped').reduce((sum, { lines }) => sum + Number(lines), 0)
+  assert.equal(requests + told, 20_000)
+  assert.ok(told > 10_000)
+  assert.equal(lines.find(({ msg }) => msg === 'the.end')?.['dropped'], told)
+})
+
+test('processes that share a pipe do not tear lines of one another apart', async (t) => {
+  const sink = spawn('cat', { stdio: ['pipe', 'pipe', 'inherit'] })
+  t.after(() => sink.kill('SIGKILL'))
+  const pipe = (sink.stdin as unknown as { _handle: { fd: number } })._handle.fd
+  const program = `for (let n = 0; n < 2500; n += 1) access(n)
+    process.stderr.write('written')
+    await log.flush(60_000)`
+  const children = [writing(t, program, pipe), writing(t, program, pipe)]
+  // Both wait for room in the pipe before anybody reads.
+  await Promise.all(children.map((child) => once(child.stderr as NodeJS.ReadableStream, 'data')))
+  const read = linesOf(sink.stdout)
+  await Promise.all(children.map((child) => once(child, 'exit')))
+  sink.stdin.end()
+
+  assert.equal((await read).length, 5000)
+})
