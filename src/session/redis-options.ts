@@ -1,4 +1,4 @@
-import type { ClusterOptions, RedisOptions } from 'ioredis'
+import { Redis, type ClusterOptions, type RedisOptions } from 'ioredis'
 import type {
   Address,
   RedisClusterConfig,
@@ -8,6 +8,21 @@ import type {
   RedisTlsConfig,
 } from '../config/model.ts'
 import { scripts } from './redis-scripts.ts'
+
+// ioredis listens for the first error of a connection. TLS that is given up in its handshake may have a second one, and an error
+// that nobody listens for ends the process. The connections that it makes for itself, to Sentinels, are of this class too.
+const streams = new WeakMap<Redis, Redis['stream']>()
+Object.defineProperty(Redis.prototype, 'stream', {
+  get(this: Redis) {
+    return streams.get(this)
+  },
+  set(this: Redis, stream: Redis['stream']) {
+    streams.set(
+      this,
+      stream.on('error', () => {}),
+    )
+  },
+})
 
 export const disconnectTimeout = 100
 const connectTimeout = 2_000
