@@ -120,7 +120,7 @@ export function stopSignals(): StopSignals {
 }
 
 /** A fault in one request must not take the others along; it is a bug all the same, and has to be seen. */
-export function reportTheUnexpected(log: Log): void {
+function reportTheUnexpected(log: Log): void {
   process.on('unhandledRejection', (error) =>
     log.error('process.unhandled_rejection', { reason: reason(error), stack: stackOf(error) }),
   )

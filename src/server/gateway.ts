@@ -163,7 +163,7 @@ async function untilTrue(holds: () => Promise<boolean>, end: number): Promise<bo
   return true
 }
 
-export function createStore(config: StoreConfig, parts: { readonly log: Log; readonly clock: Clock }): SessionStore {
+function createStore(config: StoreConfig, parts: { readonly log: Log; readonly clock: Clock }): SessionStore {
   return config.kind === 'memory'
     ? createMemoryStore({ maxSessions: config.maxSessions, clock: parts.clock })
     : createRedisStore(config, parts)

@@ -45,7 +45,7 @@ export class RecentEndings {
         await this.#end(keys)
       } catch (error) {
         this.#isDue = true
-        this.#log.debug('endings could not be repeated yet', { reason: reason(error) })
+        this.#log.debug('store.endings_not_repeated', { reason: reason(error) })
       }
       await new Promise<void>((resolve) => void setTimeout(resolve, pause).unref())
     }

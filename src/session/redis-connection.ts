@@ -177,19 +177,29 @@ export class RedisConnection {
   }
 }
 
-/** One line when the store goes, one when it comes back, none for each attempt. */
+/** How long a connection has to last, in ms, before an outage is over: a failover may take more than one. */
+const settlingTime = 1_000
+
+/** One line when the store goes, one when it is back to stay, none for each attempt. */
 export function reportAvailability(connection: RedisConnection, log: Log): void {
   const { redis, address: store } = connection
   let available: boolean | undefined
+  let settling: NodeJS.Timeout | undefined
+  redis.once('ready', () => void warnOfEviction(connection, log))
+  const back = () => {
+    available = true
+    log.info('store.available', { store })
+  }
   const gone = () => {
+    clearTimeout(settling)
     if (available === false || connection.closed) return
     available = false
-    log.warn('the session store cannot be reached', { store, reason: connection.problem })
+    log.warn('store.unavailable', { store, reason: connection.problem })
   }
   redis.on('ready', () => {
-    if (available === undefined) void warnOfEviction(connection, log)
-    if (available !== true) log.info('the session store answers', { store })
-    available = true
+    clearTimeout(settling)
+    if (available === undefined) back()
+    else if (!available) settling = setTimeout(back, settlingTime).unref()
   })
   redis.on('close', gone)
   redis.on('end', gone)
@@ -203,8 +213,9 @@ async function warnOfEviction({ servers, address }: RedisConnection, log: Log): 
     .map((memory) => /^maxmemory_policy:(\S+)/m.exec(memory)?.[1])
   const policy = policies.find((policy) => policy !== undefined && policy !== 'noeviction')
   if (policy === undefined) return
-  log.warn('Redis may evict sessions and logouts when it is full: set its maxmemory-policy to noeviction', {
+  log.warn('store.may_evict', {
     store: address,
     maxmemory_policy: policy,
+    hint: 'when Redis is full it forgets sessions and logouts: set its maxmemory-policy to noeviction',
   })
 }

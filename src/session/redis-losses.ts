@@ -20,8 +20,9 @@ export class RedisLosses {
     const known = this.#epochs.get(anchor)
     this.#epochs.set(anchor, epoch)
     if (known === undefined || known === epoch) return false
-    this.#log.error('Redis has lost what it held: sessions are gone, and nobody is signed in from memory', {
+    this.#log.error('store.has_lost_sessions', {
       store: this.#commands.address,
+      hint: 'Redis was emptied, or restarted with less than it held; nobody is signed in from memory',
     })
     return true
   }
@@ -43,9 +44,10 @@ export class RedisLosses {
     if (Number.isNaN(count)) return false
     this.#evicted.set(server, count)
     if (before === undefined || count <= before) return false
-    this.#log.error('Redis evicts what it was to keep: sessions and logouts are lost', {
+    this.#log.error('store.evicts', {
       store: this.#commands.address,
       evicted_keys: count,
+      hint: 'sessions and logouts are lost: give Redis more memory, and the maxmemory-policy noeviction',
     })
     return true
   }

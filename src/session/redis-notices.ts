@@ -141,7 +141,7 @@ export class RedisNotices {
     if (confirmations.confirmed < confirmations.told) {
       const late = setTimeout(() => {
         const { confirmed, told } = confirmations
-        this.#log.warn('not every process confirmed in time that it dropped ended sessions', { confirmed, told })
+        this.#log.warn('store.endings_not_confirmed', { confirmed, told })
         confirmations.enough()
       }, confirmationTimeout)
       await enough
@@ -171,9 +171,10 @@ export class RedisNotices {
 
   #refused(error: unknown): void {
     if (!this.#subscriptionRefused)
-      this.#log.error('notices of other processes cannot be heard, so nothing is served from memory', {
+      this.#log.error('store.notices_refused', {
         store: this.#subscriber.address,
         reason: reason(error),
+        hint: 'what other processes end cannot be heard, so nothing is served from memory',
       })
     this.#subscriptionRefused = true
     setTimeout(() => {
@@ -255,10 +256,7 @@ export class RedisNotices {
         listener(notice)
       } catch (error) {
         taken = false
-        this.#log.error('a notice of another process could not be acted on', {
-          kind: notice.kind,
-          reason: reason(error),
-        })
+        this.#log.error('store.notice_failed', { kind: notice.kind, reason: reason(error) })
       }
     return taken
   }

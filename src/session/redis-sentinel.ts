@@ -8,6 +8,7 @@ const pingInterval = 5_000
 
 /** A connection to the primary that the Sentinels name: left as soon as one of them says that another took its place. */
 export class SentinelConnection extends RedisConnection {
+  declare readonly redis: Redis
   readonly #watches: readonly Redis[]
   readonly #pinging: NodeJS.Timeout
 
@@ -19,12 +20,19 @@ export class SentinelConnection extends RedisConnection {
       watch.on('error', () => {})
       watch.on('ready', () => watch.subscribe('+switch-master').catch(() => {}))
       watch.on('message', (_channel: string, text: string) => {
-        if (text.split(' ')[0] === config.name) this.renew()
+        const [name, , , host, port] = text.split(' ')
+        if (name === config.name && !this.#leadsTo(host, Number(port))) this.renew()
       })
       return watch
     })
     this.#pinging = setInterval(() => this.#watches.forEach((watch) => void watch.ping().catch(() => {})), pingInterval)
     this.#pinging.unref()
+  }
+
+  /** Sentinels name the new primary to those who ask before they announce it: whoever has found it stays there. */
+  #leadsTo(host: string | undefined, port: number): boolean {
+    const { stream } = this.redis
+    return this.redis.status === 'ready' && stream.remoteAddress === host && stream.remotePort === port
   }
 
   override async close(): Promise<void> {

@@ -11,7 +11,17 @@ import { startCluster } from '../support/redis-cluster.ts'
 import type { ClusterSetup } from '../support/redis-cluster.ts'
 import { cutOff, freePort, startRedis } from '../support/redis.ts'
 import type { RedisServer } from '../support/redis.ts'
-import { answers, assertUnavailable, hearing, open, refusedInTime, settings, sizeOf, tick } from './redis-stores.ts'
+import {
+  answers,
+  assertUnavailable,
+  beats,
+  hearing,
+  open,
+  refusedInTime,
+  settings,
+  sizeOf,
+  tick,
+} from './redis-stores.ts'
 import { created, keysOf, newSession, order, storeContract, times, until } from './store-contract.ts'
 import type { NewSession } from '../../src/session/store.ts'
 
@@ -213,7 +223,7 @@ test('a part of a Cluster that was emptied makes every process forget what it kn
   await one.store.ping()
   await hearing(one.store, other.store)
   for (const admin of admins) {
-    await beats(admin)
+    await beats(admin, 2)
     one.heard.length = other.heard.length = 0
 
     await admin.flushall()
@@ -278,11 +288,4 @@ async function replicated(port: number, key: string): Promise<void> {
   await direct.set(key, '1')
   assert.equal(await direct.wait(1, 5_000), 1)
   direct.disconnect()
-}
-
-/** Resolves when two processes have asked a node for its epoch. */
-async function beats(admin: Redis): Promise<void> {
-  const calls = async () => Number(/cmdstat_persist:calls=(\d+)/.exec(await admin.info('commandstats'))?.[1] ?? 0)
-  const before = await calls()
-  await until(tick, async () => (await calls()) >= before + 2)
 }

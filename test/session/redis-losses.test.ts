@@ -10,7 +10,7 @@ import { Sessions } from '../../src/session/sessions.ts'
 import { startRedis } from '../support/redis.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import type { TcpProxy } from '../support/tcp-proxy.ts'
-import { assertUnavailable, hearing, open, settings, tick } from './redis-stores.ts'
+import { assertUnavailable, beats, hearing, open, settings, tick } from './redis-stores.ts'
 import { until } from './store-contract.ts'
 
 /** For so long, in ms, an ended session may be served by a process that cannot be told. The documentation says so. */
@@ -71,7 +71,7 @@ test('a Redis that was emptied is noticed: nobody is signed in from memory any m
   // Both have the same new epoch, so that is all.
   await hearing(here.store, there.store)
   here.notices.length = there.notices.length = 0
-  await someBeats(3)
+  await beats(admin, 6)
   assert.deepEqual([...here.notices, ...there.notices], [])
 })
 
@@ -87,7 +87,7 @@ test('evicted sessions are not served from memory, and what happens is told', as
 
   for (let n = 0; n < 400; n++) await direct.set(`filler ${n}`, filler)
 
-  await until(tick, () => here.log.lines.some(({ message }) => message.startsWith('Redis evicts')))
+  await until(tick, () => here.log.lines.some(({ message }) => message === 'store.evicts'))
   assert.ok(here.notices.some(({ kind }) => kind === 'resumed'))
 })
 
@@ -153,11 +153,4 @@ async function portOfNotices(prefix: string, proxy: TcpProxy): Promise<number> {
     .filter((line) => line.includes('name=gatehouse-notices') && /\bsub=[1-9]/.test(line))
     .map((line) => Number(/\baddr=127\.0\.0\.1:(\d+)/.exec(line)?.[1]))
   return ports.find((port) => proxy.ports().includes(port)) ?? assert.fail('it does not listen')
-}
-
-/** Resolves when so many more beats of each of two replicas have been answered. */
-async function someBeats(count: number): Promise<void> {
-  const calls = async () => Number(/cmdstat_persist:calls=(\d+)/.exec(await admin.info('commandstats'))?.[1] ?? 0)
-  const before = await calls()
-  await until(tick, async () => (await calls()) >= before + 2 * count)
 }

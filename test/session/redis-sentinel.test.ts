@@ -8,8 +8,8 @@ import { sidTag } from '../../src/session/record.ts'
 import { issueCertificates } from '../support/certificates.ts'
 import { startSentinel } from '../support/redis-sentinel.ts'
 import type { SentinelSetup } from '../support/redis-sentinel.ts'
-import { cutOff, freePort, tlsOf } from '../support/redis.ts'
-import { answers, assertUnavailable, hearing, open, settings, sizeOf, tick } from './redis-stores.ts'
+import { cutOff, freePort, startRedis, tlsOf } from '../support/redis.ts'
+import { answers, assertUnavailable, beats, hearing, open, settings, sizeOf, tick } from './redis-stores.ts'
 import { created, keysOf, newSession, order, storeContract, times, until } from './store-contract.ts'
 
 const iss = 'https://id.example.com/'
@@ -45,13 +45,32 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     assert.ok(other.heard.some(({ kind, hearsNotices }) => kind === 'resumed' && !hearsNotices))
     await one.store.endOne(session.key)
     assert.ok(other.notices.some((notice) => notice.kind === 'ended' && notice.keys.includes(session.key)))
-    // On a busy machine a failover may be seen in two steps; what is told alternates, and ends well.
-    const told = one.log.messages()
-    assert.ok(told.includes('the session store cannot be reached'))
-    for (const [index, message] of told.entries())
-      assert.equal(message, `the session store ${index % 2 === 0 ? 'answers' : 'cannot be reached'}`)
-    assert.equal(told.at(-1), 'the session store answers')
-    assert.ok(told.length <= 5, told.join('; '))
+    await until(tick, () => one.log.messages().length >= 3)
+    assert.deepEqual(one.log.messages(), ['store.available', 'store.unavailable', 'store.available'])
+  })
+
+  test('a process that has found the new primary stays there when it is announced', async (t) => {
+    const setup = await startSentinel(t)
+    const [primary] = setup.servers
+    const direct = new Redis(primary.port, '127.0.0.1')
+    t.after(() => direct.disconnect())
+    // A Sentinel announces nothing that one could choose; a Redis in its place lets everybody.
+    const announcing = await startRedis(t)
+    const publisher = new Redis(announcing.port, '127.0.0.1')
+    t.after(() => publisher.disconnect())
+    const { store } = openAt(t, setup, { sentinels: [setup.sentinel.port, announcing.port].map(local) })
+    await hearing(store)
+    const announce = (port: number) =>
+      publisher.publish('+switch-master', `${setup.name} 127.0.0.1 1 127.0.0.1 ${port}`)
+    const connection = async () => /id=(\d+) .*name=gatehouse-commands/.exec(String(await direct.client('LIST')))?.[1]
+    const before = await connection()
+
+    await until(tick, async () => (await announce(primary.port)) === 1)
+    await beats(direct, 2)
+    assert.equal(await connection(), before)
+
+    await announce(setup.servers[1].port)
+    await until(tick, async () => (await connection()) !== before)
   })
 
   test('what was ended stays ended when a failover loses the ending', async (t) => {
@@ -95,10 +114,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     const { key } = await created(one.store, Date.now())
     await one.store.endOne(key)
     assert.ok(other.notices.some((notice) => notice.kind === 'ended' && notice.keys.includes(key)))
-    assert.equal(
-      one.log.warnings().includes('not every process confirmed in time that it dropped ended sessions'),
-      false,
-    )
+    assert.equal(one.log.warnings().includes('store.endings_not_confirmed'), false)
   })
 
   test('passwords, a database and certificates are used with the Sentinel and with Redis', async (t) => {
@@ -136,7 +152,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     const frozen = await startSentinel(t)
     frozen.sentinel.freeze()
     const sentinels = [await freePort(), frozen.sentinel.port, shared.sentinel.port].map(local)
-    const { store } = openAt(t, shared, { sentinels })
+    const { store } = openAt(t, shared, { sentinels, timeoutMs: 400 })
 
     await until(tick, () => answers(store))
     await created(store, Date.now())
@@ -188,6 +204,8 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
 function openAt(t: TestContext, { sentinel, name }: SentinelSetup, given: Partial<RedisSentinelConfig> = {}) {
   return open(t, {
     ...settings,
+    // Several failovers at once keep a machine busy.
+    timeoutMs: 2_000,
     kind: 'redis_sentinel',
     sentinels: [local(sentinel.port)],
     name,

@@ -65,6 +65,13 @@ export async function hearing(...stores: SessionStore[]): Promise<void> {
   for (const store of stores) await until(tick, () => store.hearsNotices())
 }
 
+/** Resolves when so many more beats, of whichever process, have been answered by a Redis. */
+export async function beats(redis: Redis, count: number): Promise<void> {
+  const calls = async () => Number(/cmdstat_persist:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0)
+  const before = await calls()
+  await until(tick, async () => (await calls()) >= before + count)
+}
+
 /** How many entries a Redis holds, apart from its epoch, which never expires. */
 export async function sizeOf(redis: Redis): Promise<number> {
   const keys = await redis.keys('*')
