@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { RequestFacts } from '../gate/request-facts.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
-import { Exchange } from './exchange.ts'
+import { Exchange, type ExchangeInput } from './exchange.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 
 /**
@@ -16,11 +16,19 @@ export function carry(
   record: RequestRecord,
   parts: ProxyParts,
 ): void {
-  // A request behind one whose answer closes the connection (RFC 9112 §9.6): it could be carried out, but never answered.
+  const input = { req, res, pass, facts, record, parts }
+  // Chunks that came together with the head are parsed after it: what is malformed in them is not even begun with upstream.
+  if (req.headers['transfer-encoding'] === undefined) begin(input)
+  else process.nextTick(begin, input)
+}
+
+function begin(input: ExchangeInput): void {
+  const { req, res, record } = input
+  // Refused meanwhile, or behind a request whose answer closes the connection (RFC 9112 §9.6): it could never be answered.
   if (req.socket.writableEnded) {
     res.destroy()
     record.end(undefined, false)
     return
   }
-  new Exchange({ req, res, pass, facts, record, parts }).start()
+  new Exchange(input).start()
 }

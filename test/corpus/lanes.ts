@@ -51,7 +51,8 @@ export async function runCases<Case>(
   options: WorldOptions & { readonly lanes?: number } = {},
 ): Promise<void> {
   const { lanes = 4, ...worldOptions } = options
-  const free = await Promise.all(Array.from({ length: lanes }, () => startLane(t, worldOptions)))
+  const free: Lane[] = []
+  while (free.length < lanes) free.push(await startLane(t, worldOptions))
   const waiting: ((lane: Lane) => void)[] = []
   const take = async () => free.pop() ?? (await new Promise<Lane>((resolve) => waiting.push(resolve)))
   const giveBack = (lane: Lane) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { canonicalTarget } from '../../src/gate/request-target.ts'
-import { openPath, startLane } from '../corpus/lanes.ts'
+import { openPath, startLane, type Lane } from '../corpus/lanes.ts'
 import { exchangeRaw } from '../support/raw-exchange.ts'
 import { readStrictly, type SeenRequest } from '../support/strict-upstream.ts'
 import { fuzz } from './fuzzing.ts'
@@ -160,7 +160,8 @@ const mutated = fc
   .map(([text, changes]) => changes.reduce((bytes, apply) => apply(bytes), text))
 
 test('a request is refused, or reaches the application as exactly one request', async (t) => {
-  const gateways = await Promise.all(Array.from({ length: lanes }, () => startLane(t)))
+  const gateways: Lane[] = []
+  while (gateways.length < lanes) gateways.push(await startLane(t))
   const counts = { forwarded: 0, refused: 0 }
 
   await fuzz(t, fc.array(mutated, { minLength: lanes, maxLength: lanes }), async (requests) => {

@@ -1,6 +1,4 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
@@ -11,7 +9,7 @@ import type { Log, LogFields } from '../../src/observe/log.ts'
 import { startGateway, type Gateway } from '../../src/server/gateway.ts'
 import { Browser } from './browser.ts'
 import { startProvider, type TestProvider } from './provider.ts'
-import { startRedis, type RedisServer } from './redis.ts'
+import { freePort, startRedis, type RedisServer } from './redis.ts'
 
 export interface LogLine {
   readonly level: string
@@ -215,12 +213,4 @@ function recordingLog(lines: LogLine[]): Log {
     error: write('error'),
     announce: write('info'),
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
