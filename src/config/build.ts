@@ -6,7 +6,8 @@ import { buildSession } from './build-session.ts'
 import { buildUpstream } from './build-upstream.ts'
 import { type Building, present, readDuration, readOrigin, readSize, standInUrl } from './building.ts'
 import { checkTls } from './certificates.ts'
-import type { Address, GatewayConfig, LimitsConfig, ListenConfig } from './model.ts'
+import type { Address, ClientLimitsConfig, GatewayConfig, LimitsConfig, ListenConfig } from './model.ts'
+import { parseRate } from './quantities.ts'
 import { below, type Report } from './report.ts'
 import type { WrittenConfig } from './written.ts'
 
@@ -64,7 +65,23 @@ function readReservedPrefix(text: string, report: Report): string {
 function buildLimits(written: WrittenConfig['limits'], report: Report): LimitsConfig {
   return {
     headerBytes: readSize(written.header_size, '/limits/header_size', '4kb', '1mb', report),
+    headerCount: written.header_count,
     headersTimeoutMs: readDuration(written.headers_timeout, '/limits/headers_timeout', '1s', '10m', report),
     bodyIdleTimeoutMs: readDuration(written.body_idle_timeout, '/limits/body_idle_timeout', '1s', '1h', report),
+    bodyBytesPerSecond: readSize(written.body_rate, '/limits/body_rate', '0b', '1mb', report),
+    connections: written.connections,
+    perClient: buildClientLimits(written.per_client, report),
+  }
+}
+
+function buildClientLimits(written: WrittenConfig['limits']['per_client'], report: Report): ClientLimitsConfig {
+  const rate = (setting: 'sign_ins' | 'callbacks' | 'refused_logout_tokens') =>
+    report.parse(`/limits/per_client/${setting}`, parseRate('1/s'), () => parseRate(written[setting]))
+  return {
+    connections: written.connections,
+    signIns: rate('sign_ins'),
+    callbacks: rate('callbacks'),
+    callbacksAtOnce: written.callbacks_at_once,
+    refusedLogoutTokens: rate('refused_logout_tokens'),
   }
 }

@@ -20,6 +20,7 @@ const checks: readonly Check[] = [
   sessionTimes,
   sessionKeys,
   redis,
+  limits,
   ...upstreamChecks,
 ]
 
@@ -172,4 +173,10 @@ function serversOf(store: RedisStoreConfig): [setting: string, hosts: readonly s
     case 'redis_cluster':
       return ['cluster', store.nodes.map(({ host }) => host)]
   }
+}
+
+function limits({ limits }: GatewayConfig, report: Report): void {
+  const at = '/limits/per_client/connections'
+  if (limits.perClient.connections > limits.connections && report.wasWritten(at))
+    report.warning(at, `does not apply: limits.connections is ${limits.connections}`)
 }

@@ -1,5 +1,6 @@
 import type { ClaimPath, Claims, ClaimTemplate } from '../core/claims.ts'
 import type { PathPattern } from '../core/path-pattern.ts'
+import type { Rate } from './quantities.ts'
 
 /** A checked configuration. Names in camelCase are ours; wire values keep the spelling of their specification. */
 export interface GatewayConfig {
@@ -53,8 +54,29 @@ export interface LimitsConfig {
   readonly headerBytes: number
   /** How long a client may take to send its header lines. */
   readonly headersTimeoutMs: number
+  /** How many header lines a request may have. */
+  readonly headerCount: number
   /** How long a client may pause while it sends a body. */
   readonly bodyIdleTimeoutMs: number
+  /** How much of a body a client has to send, on average over `bodyIdleTimeoutMs`; 0: any. */
+  readonly bodyBytesPerSecond: number
+  /** How many connections each process has open to clients. */
+  readonly connections: number
+  readonly perClient: ClientLimitsConfig
+}
+
+/** What one client address may do, an IPv6 network of /64 counting as one. Each process counts for itself. */
+export interface ClientLimitsConfig {
+  /** Connections that are open; does not hold for trusted proxies. */
+  readonly connections: number
+  /** Sign-ins that are begun. */
+  readonly signIns: Rate
+  /** Browsers that come back from the provider. */
+  readonly callbacks: Rate
+  /** Those of them that are being worked on, for which the provider is asked. */
+  readonly callbacksAtOnce: number
+  /** Logout tokens that turn out to be none. */
+  readonly refusedLogoutTokens: Rate
 }
 
 /** The JWS algorithms an ID Token or Logout Token may be signed with. `none` and HMAC are not among them, ever. */

@@ -21,6 +21,22 @@ export function parseSize(text: string): number {
   return Number(amount) * bytes[unit as keyof typeof bytes]
 }
 
+/** So much within a time, and then as much again. */
+export interface Rate {
+  readonly count: number
+  readonly perMs: number
+}
+
+/**
+ * `600/m` is 600 in 60,000 ms.
+ * @throws {SyntaxError} names what is wrong
+ */
+export function parseRate(text: string): Rate {
+  const [, count, unit] = /^([1-9]\d{0,8})\/(s|m|h)$/.exec(text) ?? []
+  if (unit === undefined) throw new SyntaxError('must be a rate such as 600/m: a whole number per s, m or h')
+  return { count: Number(count), perMs: milliseconds[unit as keyof typeof milliseconds] }
+}
+
 /** What a quantity may be; both ends are allowed. */
 export interface Range {
   readonly from: string

@@ -15,8 +15,18 @@ export interface WrittenConfig {
   readonly upstreams?: Readonly<Record<string, WrittenUpstream>>
   readonly limits: {
     readonly header_size: string
+    readonly header_count: number
     readonly headers_timeout: string
     readonly body_idle_timeout: string
+    readonly body_rate: string
+    readonly connections: number
+    readonly per_client: {
+      readonly connections: number
+      readonly sign_ins: string
+      readonly callbacks: string
+      readonly callbacks_at_once: number
+      readonly refused_logout_tokens: string
+    }
   }
   readonly shutdown: { readonly drain_timeout: string }
   readonly log: LogConfig

@@ -38,3 +38,17 @@ export function ipAddress(text: string): string | undefined {
   const { address } = new SocketAddress({ address: zone < 0 ? text : text.slice(0, zone), family: 'ipv6' })
   return mapped.exec(address)?.[1] ?? address
 }
+
+/**
+ * Who counts as one client: an IPv4 address, or the /64 network of an IPv6 address, of which a single machine may have each one.
+ * Takes what `ipAddress` gives; anything else is a client of its own.
+ */
+export function clientOf(address: string): string {
+  if (!address.includes(':')) return address
+  const [front = '', back] = address.split('::', 2)
+  const groups = front === '' ? [] : front.split(':')
+  if (back === undefined) return `${groups.slice(0, 4).join(':')}::/64`
+  const behind = back === '' ? [] : back.split(':')
+  const filled = [...groups, ...Array<string>(8 - groups.length - behind.length).fill('0'), ...behind]
+  return `${filled.slice(0, 4).join(':')}::/64`
+}

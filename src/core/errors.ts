@@ -7,6 +7,8 @@ const codes = {
   ERR_REQUEST_TIMEOUT: { status: 408, text: 'The request did not arrive in time.' },
   ERR_PAYLOAD_TOO_LARGE: { status: 413, text: 'The request is too large.' },
   ERR_MEDIA_TYPE: { status: 415, text: 'The request is of a kind that is not accepted here.' },
+  ERR_HEADERS_TOO_LARGE: { status: 431, text: 'The request has too many header lines.' },
+  ERR_TOO_MANY_REQUESTS: { status: 429, text: 'Too many requests came from your network. Please try again shortly.' },
   ERR_UNAUTHENTICATED: { status: 401, text: 'Please sign in.' },
   ERR_FORBIDDEN: { status: 403, text: 'You are signed in, but this is not open to you.' },
   ERR_CROSS_SITE: { status: 403, text: 'This request came from another site and was not carried out.' },

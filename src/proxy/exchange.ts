@@ -61,6 +61,7 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
           req,
           res,
           idleTimeoutMs: parts.bodyIdleTimeoutMs,
+          bytesPerSecond: parts.bodyBytesPerSecond,
           onStall: () => this.#refuse('ERR_REQUEST_TIMEOUT'),
           onPart: () => this.#timer?.refresh(),
         })

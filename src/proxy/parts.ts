@@ -14,6 +14,8 @@ export interface ProxyParts {
   readonly isGatewayCookie: (name: string) => boolean
   /** How long a client may pause while it sends a body. */
   readonly bodyIdleTimeoutMs: number
+  /** How much of it has to arrive, on average over that time; 0: any. */
+  readonly bodyBytesPerSecond: number
   /** The person's side of a tunnel has sent something: the session is in use. */
   readonly onActivity: (session: SessionKey) => void
 }

@@ -5,7 +5,9 @@ export interface RequestBodyInput {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   readonly idleTimeoutMs: number
-  /** The client has sent nothing for `idleTimeoutMs`, although it was asked to. */
+  /** How much has to arrive, on average over `idleTimeoutMs`; 0: any. */
+  readonly bytesPerSecond: number
+  /** The client has sent nothing for `idleTimeoutMs`, or too little, although it was asked to. */
   readonly onStall: () => void
   /** A part has arrived. */
   readonly onPart: () => void
@@ -31,10 +33,15 @@ export class RequestBody extends Readable {
   readonly #input: RequestBodyInput
   #timer: NodeJS.Timeout | undefined
   #begun = false
+  /** What has to arrive until the time begins anew. A byte now and then would keep a connection to the upstream for good. */
+  readonly #portion: number
+  #due: number
 
   constructor(input: RequestBodyInput) {
     super({ highWaterMark: 64 * 1024 })
     this.#input = input
+    this.#portion = (input.bytesPerSecond * input.idleTimeoutMs) / 1000
+    this.#due = this.#portion
     // undici destroys it with the reason of a failure that it also reports, and not always while it listens.
     this.on('error', () => {})
   }
@@ -72,7 +79,11 @@ export class RequestBody extends Readable {
 
   readonly #part = (chunk: Buffer): void => {
     this.#input.onPart()
-    this.#timer?.refresh()
+    this.#due -= chunk.length
+    if (this.#due <= 0) {
+      this.#due = this.#portion
+      this.#timer?.refresh()
+    }
     if (!this.push(chunk)) this.#input.req.pause()
   }
 

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { GatewayConfig, UpstreamConfig } from '../config/model.ts'
+import { clientOf } from '../core/addresses.ts'
 import { GatewayError, reason, type ErrorCode } from '../core/errors.ts'
 import { requestFacts, type RequestFacts } from '../gate/request-facts.ts'
 import type { TrustedProxies } from '../gate/forwarded.ts'
@@ -17,6 +18,8 @@ import { sessionKey } from '../session/record.ts'
 import { finishSignIn, SignInError } from '../signin/callback.ts'
 import type { OwnRequest, SignInParts } from '../signin/parts.ts'
 import { startSignIn } from '../signin/start.ts'
+import { OwnUrlLimits, TooManyRequests } from './own-url-limits.ts'
+import type { TurnedAway } from './turned-away.ts'
 
 /** No form that is sent to the gateway's own URLs is larger, in bytes. */
 const maxFormBytes = 16 * 1024
@@ -26,6 +29,7 @@ export interface AppParts extends SignInParts, LogoutParts {
   readonly sessions: SignInParts['sessions']
   readonly trusted: TrustedProxies
   readonly recordOf: (req: IncomingMessage) => RequestRecord
+  readonly turnedAway: TurnedAway
 }
 
 /** The gateway's own URLs, all of them. The app never listens: requests are handed to `app.routing`. */
@@ -84,6 +88,10 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
 
   function errorAnswer(error: unknown, request: FastifyRequest): Answer {
     const code = codeOf(error)
+    if (error instanceof TooManyRequests) {
+      const headers = { 'Retry-After': String(error.retryAfterSeconds) }
+      return refused(request, code, { asPage: factsOf(request).isPage, headers })
+    }
     const message = { url: request.url.replace(/\?.*$/s, ''), code, reason: reason(error), request: request.id }
     if (code === 'ERR_INTERNAL') parts.log.error('request.failed', message)
     else parts.log.warn('request.refused', message)
@@ -94,6 +102,7 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
 function createOwnUrls(config: GatewayConfig, parts: AppParts) {
   const signInUrl = `${config.reservedPrefix}sign-in`
   const refused = createRefused(parts)
+  const limits = new OwnUrlLimits(config.limits.perClient, parts)
   /** Those that name the host come before those of any host. */
   const upstreamsOf = (host: string): readonly UpstreamConfig[] => [
     ...config.upstreams.filter(({ hosts }) => hosts.includes(host)),
@@ -124,6 +133,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
 
   async function signIn(request: FastifyRequest, reply: FastifyReply) {
     const { facts, own } = ownRequest(request)
+    limits.beginSignIn(clientOf(facts.forwarded.clientAddress))
     // A script cannot sign anybody in; it would leave an attempt behind that never comes back.
     if (!facts.isPage && isScript(request))
       return send(reply, refused(request, 'ERR_UNAUTHENTICATED', { signIn: signInUrl }))
@@ -138,8 +148,10 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
   }
 
   async function callback(request: FastifyRequest, reply: FastifyReply) {
+    const { facts, own } = ownRequest(request)
     try {
-      const { location, setCookies } = await finishSignIn(ownRequest(request).own, parts)
+      const client = clientOf(facts.forwarded.clientAddress)
+      const { location, setCookies } = await limits.finishSignIn(client, () => finishSignIn(own, parts))
       if (!parts.cookie.isStrict) return redirect(reply, { location, setCookies })
       const next = goOnPage(location, { title: 'You are signed in.' })
       return send(reply, { ...next, headers: { ...next.headers, 'Set-Cookie': [...setCookies] } })
@@ -193,11 +205,13 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
   }
 
   async function backchannelLogout(request: FastifyRequest, reply: FastifyReply) {
+    const form = new URLSearchParams(typeof request.body === 'string' ? request.body : '')
+    const client = clientOf(ownRequest(request).facts.forwarded.clientAddress)
     try {
-      await receiveLogoutToken(new URLSearchParams(typeof request.body === 'string' ? request.body : ''), parts)
+      await limits.receiveLogoutToken(client, () => receiveLogoutToken(form, parts))
       return await send(reply, { status: 200, headers: ownAnswerHeaders, body: '' })
     } catch (error) {
-      if (!(error instanceof GatewayError)) throw error
+      if (!(error instanceof GatewayError) || error instanceof TooManyRequests) throw error
       parts.audit.record('logout_token.refused', { code: error.code, reason: error.message })
       if (error.status === 503) return send(reply, refused(request, error.code))
       parts.recordOf(request.raw).code = error.code

@@ -25,6 +25,7 @@ import { startAdmin } from './admin.ts'
 import { createApp } from './app.ts'
 import { listen } from './listener.ts'
 import { createHandlers } from './serve.ts'
+import { TurnedAway } from './turned-away.ts'
 import { watchLiveSessions } from './watch-live-sessions.ts'
 
 /** How long a start waits for Redis and the provider, in ms, before it goes on without them. */
@@ -75,8 +76,9 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   sessions.onEnded((keys) => live.closeAll(keys))
 
   const records = new WeakMap<IncomingMessage, RequestRecord>()
+  const turnedAway = new TurnedAway(log, clock)
   const app = await createApp(config, {
-    ...{ provider, sessions, cookie, keyring, clock, log, audit, trusted },
+    ...{ provider, sessions, cookie, keyring, clock, log, audit, trusted, turnedAway },
     reservedPrefix: config.reservedPrefix,
     recordOf: (req) => records.get(req) as RequestRecord,
   })
@@ -89,6 +91,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
       log,
       isGatewayCookie: cookie.isOurs,
       bodyIdleTimeoutMs: config.limits.bodyIdleTimeoutMs,
+      bodyBytesPerSecond: config.limits.bodyBytesPerSecond,
       onActivity: (key) => void sessions.find(key).catch(() => {}),
     },
     log,
@@ -104,7 +107,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     Promise.race([upkeep.settled(), wait(config.provider.timeoutMs * 2, undefined, { ref: false })])
   const tidyUp = [upkeepEnds, () => app.close(), () => provider.close(), () => pools.destroy(), () => store.close()]
   try {
-    const listener = await listen(config.listen, config.limits, handlers, log)
+    const listener = await listen(config.listen, config.limits, handlers, { trusted, turnedAway, log })
     tidyUp.unshift(() => listener.drain(config.shutdown.drainTimeoutMs))
     const admin =
       config.admin === undefined

@@ -6,6 +6,7 @@ import type { Address, LimitsConfig, ListenConfig } from '../config/model.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import type { Log } from '../observe/log.ts'
 import { readCertificate, renewCertificate } from './certificate.ts'
+import { limitConnections, type ConnectionLimitsParts } from './connection-limits.ts'
 import { isIgnoredUpgrade, upgradeOptions } from './upgrades.ts'
 
 export interface ListenerHandlers {
@@ -31,8 +32,9 @@ export async function listen(
   config: ListenConfig,
   limits: LimitsConfig,
   handlers: ListenerHandlers,
-  log: Log,
+  parts: ConnectionLimitsParts & { readonly log: Log },
 ): Promise<Listener> {
+  const { log } = parts
   const options = {
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headersTimeoutMs,
@@ -50,8 +52,16 @@ export async function listen(
   const server =
     tls === undefined
       ? createServer(options)
-      : createTlsServer({ ...options, ...readCertificate(tls), minVersion: 'TLSv1.2' })
+      : createTlsServer({
+          ...options,
+          ...readCertificate(tls),
+          minVersion: 'TLSv1.2',
+          handshakeTimeout: limits.headersTimeoutMs,
+        })
   const watcher = tls === undefined ? undefined : renewCertificate(server as TlsServer, tls, log)
+  // Node would leave out what is beyond its limit. Ours is looked at with the request, and refuses it.
+  server.maxHeadersCount = 0
+  limitConnections(server, limits, parts)
   const upgraded = new Set<Duplex>()
   const ending = new WeakSet<Socket>()
   let draining = false

@@ -117,6 +117,8 @@ export function createHandlers(
     record.client = req.socket.remoteAddress ?? 'unknown'
     record.host = req.headers.host ?? ''
     record.path = pathOf(req.url ?? '')
+    if (req.rawHeaders.length > 2 * config.limits.headerCount)
+      return void stop('ERR_HEADERS_TOO_LARGE', 'more header lines than limits.header_count')
     const fault = framingFault(req)
     if (fault !== undefined) return void stop('ERR_REQUEST_MALFORMED', fault)
     // Neither is for a gateway to pass on: RFC 9110 §9.3.6, §9.3.8.

@@ -89,7 +89,21 @@ test('the smallest file has everything else by default', () => {
         tests: [],
       },
     ],
-    limits: { headerBytes: 32_768, headersTimeoutMs: 30_000, bodyIdleTimeoutMs: 60_000 },
+    limits: {
+      headerBytes: 32_768,
+      headerCount: 100,
+      headersTimeoutMs: 30_000,
+      bodyIdleTimeoutMs: 60_000,
+      bodyBytesPerSecond: 128,
+      connections: 10_000,
+      perClient: {
+        connections: 2_000,
+        signIns: { count: 3_000, perMs: 60_000 },
+        callbacks: { count: 1_200, perMs: 60_000 },
+        callbacksAtOnce: 100,
+        refusedLogoutTokens: { count: 600, perMs: 60_000 },
+      },
+    },
     shutdown: { drainTimeoutMs: 15_000 },
     log: { level: 'info', access: true, format: 'auto' },
   })
@@ -165,7 +179,21 @@ test('every setting of a full file arrives', () => {
     pollUserinfoMs: 60_000,
     cookie: { name: '__Host-orders', secure: true, sameSite: 'strict' },
   })
-  assert.deepEqual(full.limits, { headerBytes: 16_384, headersTimeoutMs: 10_000, bodyIdleTimeoutMs: 30_000 })
+  assert.deepEqual(full.limits, {
+    headerBytes: 16_384,
+    headerCount: 50,
+    headersTimeoutMs: 10_000,
+    bodyIdleTimeoutMs: 30_000,
+    bodyBytesPerSecond: 1024,
+    connections: 500,
+    perClient: {
+      connections: 50,
+      signIns: { count: 10, perMs: 1_000 },
+      callbacks: { count: 100, perMs: 60_000 },
+      callbacksAtOnce: 5,
+      refusedLogoutTokens: { count: 60, perMs: 3_600_000 },
+    },
+  })
   assert.deepEqual(full.shutdown, { drainTimeoutMs: 30_000 })
   assert.deepEqual(full.log, { level: 'warn', access: false, format: 'pretty' })
 })

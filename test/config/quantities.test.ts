@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseDuration, parseSize, parseWithin } from '../../src/config/quantities.ts'
+import { parseDuration, parseRate, parseSize, parseWithin } from '../../src/config/quantities.ts'
 
 for (const [text, milliseconds] of [
   ['0s', 0],
@@ -41,3 +41,17 @@ test('both ends of a range belong to it', () => {
   assert.throws(() => parseWithin('999ms', range, parseDuration), { message: 'must be at least 1s' })
   assert.throws(() => parseWithin('61s', range, parseDuration), { message: 'must be at most 1m' })
 })
+
+for (const [text, count, perMs] of [
+  ['600/m', 600, 60_000],
+  ['20/s', 20, 1_000],
+  ['1/h', 1, 3_600_000],
+] as const) {
+  test(`the rate ${text}`, () => assert.deepEqual(parseRate(text), { count, perMs }))
+}
+
+for (const text of ['', '600', '/m', '0/m', '-1/s', '1.5/s', '1 / s', '1/d', '1/min', '600/m\n', '9999999999/s']) {
+  test(`${JSON.stringify(text)} is no rate`, () => {
+    assert.throws(() => parseRate(text), { name: 'SyntaxError', message: /^must be a rate such as 600\/m/ })
+  })
+}

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { AddressSet, ipAddress } from '../../src/core/addresses.ts'
+import { AddressSet, clientOf, ipAddress } from '../../src/core/addresses.ts'
 
 for (const [text, address] of [
   ['192.0.2.1', '192.0.2.1'],
@@ -42,3 +42,19 @@ test('it answers the same after many questions', () => {
   for (let round = 0; round < 2; round++)
     for (let index = 0; index < 3000; index++) assert.equal(set.has(address(index)), index % 256 < 128)
 })
+
+for (const [address, client] of [
+  ['192.0.2.1', '192.0.2.1'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+  ['2001:db8:1:2::6', '2001:db8:1:2::/64'],
+  ['2001:db8::6', '2001:db8:0:0::/64'],
+  ['2001:db8::', '2001:db8:0:0::/64'],
+  ['::1', '0:0:0:0::/64'],
+  ['::', '0:0:0:0::/64'],
+  ['1:2:3:4:5:6:7::', '1:2:3:4::/64'],
+  ['1::3:4:5:6:7:8', '1:0:3:4::/64'],
+  ['unknown', 'unknown'],
+] as const)
+  test(`${address} is counted as ${client}`, () => {
+    assert.equal(clientOf(address), client)
+  })

@@ -54,6 +54,7 @@ export interface GatewayOptions {
   readonly pass?: Partial<Pass>
   readonly isPage?: boolean
   readonly bodyIdleTimeoutMs?: number
+  readonly bodyBytesPerSecond?: number
 }
 
 export interface Gateway {
@@ -88,6 +89,7 @@ export async function startGateway(
     isGatewayCookie,
     onActivity: () => {},
     bodyIdleTimeoutMs: options.bodyIdleTimeoutMs ?? 10_000,
+    bodyBytesPerSecond: options.bodyBytesPerSecond ?? 0,
   }
   const pass: Pass = {
     kind: 'pass',

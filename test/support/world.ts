@@ -54,6 +54,8 @@ export interface WorldOptions {
   readonly client_id?: string
   /** Another key than that of all worlds, in base64. */
   readonly sessionKey?: string
+  /** What stands at `listen` for an address. */
+  readonly listen?: (address: string) => string
   readonly providerStartsDown?: boolean
   /** Replaces the demo application. */
   readonly upstream?: URL
@@ -154,7 +156,7 @@ interface YamlParts {
 
 function yamlOf({ url, port, redis, provider, upstream, options }: YamlParts): string {
   return `version: 1
-listen: 127.0.0.1:${port}
+listen: ${options.listen?.(`127.0.0.1:${port}`) ?? `127.0.0.1:${port}`}
 external_url: ${url}
 shutdown: { drain_timeout: 500ms }
 ${options.settings ?? ''}

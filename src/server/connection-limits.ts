@@ -1,0 +1,47 @@
+import type { Server as HttpServer } from 'node:http'
+import type { Server as HttpsServer } from 'node:https'
+import type { LimitsConfig } from '../config/model.ts'
+import { clientOf, ipAddress } from '../core/addresses.ts'
+import { ClientCount } from './client-budget.ts'
+import type { TurnedAway } from './turned-away.ts'
+
+export interface ConnectionLimitsParts {
+  readonly trusted: { has(address: string): boolean }
+  readonly turnedAway: TurnedAway
+}
+
+/** So often connections that wait for a next request are closed to make room, at most, in ms. */
+const makeRoomEveryMs = 1000
+
+/**
+ * Keeps the number of open connections within bounds, altogether and for each client. What is too much is closed before a byte
+ * of it is read, and before TLS.
+ */
+export function limitConnections(
+  server: HttpServer | HttpsServer,
+  limits: LimitsConfig,
+  { trusted, turnedAway }: ConnectionLimitsParts,
+): void {
+  const perClient = new ClientCount(limits.perClient.connections)
+  let madeRoomAt = -Infinity
+
+  server.maxConnections = limits.connections
+  server.on('drop', (dropped) => {
+    turnedAway.note('limits.connections', dropped?.remoteAddress ?? 'unknown')
+    if (performance.now() - madeRoomAt < makeRoomEveryMs) return
+    madeRoomAt = performance.now()
+    // Those who only keep a connection for later make room for those who ask now.
+    server.closeIdleConnections()
+  })
+  server.prependListener('connection', (socket) => {
+    const address = ipAddress(socket.remoteAddress ?? '') ?? 'unknown'
+    if (trusted.has(address)) return
+    const client = clientOf(address)
+    if (!perClient.begin(client)) {
+      turnedAway.note('limits.per_client.connections', client)
+      socket.destroy()
+      return
+    }
+    socket.once('close', () => perClient.end(client))
+  })
+}

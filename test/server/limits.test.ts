@@ -1,0 +1,341 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, request, type IncomingMessage } from 'node:http'
+import { connect as connectTcp, type AddressInfo, type Socket } from 'node:net'
+import { test, type TestContext } from 'node:test'
+import { connect as connectTls } from 'node:tls'
+import { RawClient } from '../proxy/support.ts'
+import { issueCertificates } from '../support/certificates.ts'
+import { until } from '../support/until.ts'
+import { startWorld, type World } from '../support/world.ts'
+
+interface Asked {
+  readonly status: number
+  readonly retryAfter: string | undefined
+  readonly body: string
+}
+
+interface Question {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  /** Any address of 127.0.0.0/8. */
+  readonly from?: string
+}
+
+/** One request on a connection of its own. */
+async function ask(url: string, { method = 'GET', headers = {}, body, from = '127.0.0.1' }: Question = {}) {
+  const sent = request(url, { method, headers, agent: false, localAddress: from })
+  sent.end(body)
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  let text = ''
+  for await (const chunk of answer) text += String(chunk)
+  return { status: answer.statusCode ?? 0, retryAfter: answer.headers['retry-after'], body: text } satisfies Asked
+}
+
+const page = { accept: 'text/html' }
+const form = { 'content-type': 'application/x-www-form-urlencoded' }
+
+function turnedAway(world: World) {
+  const lines = world.replicas.flatMap(({ log }) => log)
+  return lines.filter(({ message }) => message === 'limit.reached').map(({ fields }) => fields)
+}
+
+function logoutToken(logout_token: string, question: Question = {}): Question {
+  return {
+    method: 'POST',
+    headers: { ...form, ...question.headers },
+    body: `logout_token=${logout_token}`,
+    ...question,
+  }
+}
+
+test('a client that begins too many sign-ins is asked to wait, and nobody else is', async (t) => {
+  const world = await startWorld(t, { settings: 'limits: { per_client: { sign_ins: 3/m } }' })
+  const signIn = (from?: string) =>
+    ask(`${world.url}/.gatehouse/sign-in`, { headers: page, ...(from === undefined ? {} : { from }) })
+
+  for (let times = 0; times < 3; times += 1) assert.equal((await signIn()).status, 303)
+  const refused = await signIn()
+
+  assert.deepEqual([refused.status, refused.retryAfter], [429, '20'])
+  assert.match(refused.body, /Too many requests came from your network/)
+  assert.equal((await signIn('127.0.0.2')).status, 303)
+  world.moveClock(20_000)
+  assert.equal((await signIn()).status, 303)
+  const [line] = turnedAway(world)
+  assert.deepEqual(
+    [line?.['limit'], line?.['client'], line?.['turned_away']],
+    ['limits.per_client.sign_ins', '127.0.0.1', 1],
+  )
+})
+
+test('a flood that is turned away does not become one of the log', async (t) => {
+  const world = await startWorld(t, { settings: 'limits: { per_client: { sign_ins: 1/h } }' })
+
+  for (let times = 0; times < 50; times += 1) await ask(`${world.url}/.gatehouse/sign-in`)
+  assert.equal(turnedAway(world).length, 1)
+  world.moveClock(10_000)
+  await ask(`${world.url}/.gatehouse/sign-in`)
+
+  assert.deepEqual(
+    turnedAway(world).map(({ turned_away }) => turned_away),
+    [1, 49],
+  )
+  assert.ok(world.replicas[0]?.log.every(({ message }) => message !== 'request.refused'))
+})
+
+test('behind a trusted proxy each client counts for itself, an IPv6 network as one; a stranger’s word about it counts nothing', async (t) => {
+  const settings = 'trusted_proxies: [127.0.0.1]\nlimits: { per_client: { sign_ins: 1/h } }'
+  const world = await startWorld(t, { settings })
+  const signIn = async (forwardedFor: string, from = '127.0.0.1') =>
+    (await ask(`${world.url}/.gatehouse/sign-in`, { headers: { 'x-forwarded-for': forwardedFor }, from })).status
+
+  assert.deepEqual([await signIn('192.0.2.1'), await signIn('192.0.2.2'), await signIn('192.0.2.1')], [303, 303, 429])
+  assert.deepEqual([await signIn('2001:db8::1'), await signIn('2001:db8::ffff:2')], [303, 429])
+  assert.equal(await signIn('2001:db8:0:1::1'), 303)
+  assert.deepEqual([await signIn('192.0.2.7', '127.0.0.9'), await signIn('192.0.2.8', '127.0.0.9')], [303, 429])
+})
+
+test('callbacks are counted before the provider is asked', async (t) => {
+  const world = await startWorld(t, { settings: 'limits: { per_client: { callbacks: 2/m } }' })
+  const jane = world.browser()
+  const callback = await jane.until(`${world.url}/echo`, '/.gatehouse/callback')
+  for (let times = 0; times < 2; times += 1) await ask(`${world.url}/.gatehouse/callback?state=made-up`)
+
+  const refused = await jane.send(callback)
+
+  assert.equal(refused.status, 429)
+  assert.equal(refused.headers['retry-after'], '30')
+  assert.equal(world.provider.hits('/oauth/token'), 0)
+  world.moveClock(30_000)
+  assert.equal((await jane.get(callback)).status, 200, 'the attempt was not used up')
+})
+
+test('while the provider is slow a client has no more than so many callbacks waiting', async (t) => {
+  const world = await startWorld(t, { settings: 'limits: { per_client: { callbacks_at_once: 2 } }' })
+  const callbacks: string[] = []
+  const tabs = [world.browser(), world.browser('samir'), world.browser('zoe')]
+  for (const tab of tabs) callbacks.push(await tab.until(`${world.url}/echo`, '/.gatehouse/callback'))
+  const held: (() => void)[] = []
+  world.provider.fault('/oauth/token', (_req, _res, pass) => void held.push(pass))
+
+  const waiting = tabs.slice(0, 2).map((tab, at) => tab.send(callbacks[at] ?? ''))
+  await until('both wait', () => held.length === 2)
+  const refused = await tabs[2]?.send(callbacks[2] ?? '')
+  for (const pass of held) pass()
+
+  assert.equal(refused?.status, 429)
+  assert.deepEqual(
+    (await Promise.all(waiting)).map(({ status }) => status),
+    [303, 303],
+  )
+  const third = tabs[2]?.send(callbacks[2] ?? '')
+  await until('the third waits', () => held.length === 3)
+  held[2]?.()
+  assert.equal((await third)?.status, 303)
+})
+
+test('strangers who send what is no logout token are turned away, and the provider never is', async (t) => {
+  const world = await startWorld(t, { settings: 'limits: { per_client: { refused_logout_tokens: 5/m } }' })
+  const receiver = `${world.url}/.gatehouse/backchannel-logout`
+  const [jane, zoe] = [world.browser(), world.browser('zoe')]
+  for (const person of [jane, zoe]) await person.get(`${world.url}/echo`)
+  const [sidOfJane, sidOfZoe] = world.provider.sessions().map(({ sid }) => sid ?? '')
+  const stranger = '127.0.0.66'
+
+  for (let times = 0; times < 5; times += 1)
+    assert.equal((await ask(receiver, logoutToken('garbage', { from: stranger }))).status, 400)
+  const refused = await ask(receiver, logoutToken('garbage', { from: stranger }))
+  assert.deepEqual([refused.status, refused.retryAfter], [429, '12'])
+
+  const ofJane = await world.provider.logoutToken({ sid: sidOfJane ?? '', sub: 'jane' })
+  assert.equal((await ask(receiver, logoutToken(ofJane))).status, 200)
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
+
+  // A stranger at the very address of the provider, as it looks behind a proxy that is not trusted.
+  for (let times = 0; times < 20; times += 1) await ask(receiver, logoutToken('garbage'))
+  const ofZoe = await world.provider.logoutToken({ sid: sidOfZoe ?? '', sub: 'zoe' })
+  assert.equal((await ask(receiver, logoutToken(ofZoe))).status, 200)
+  assert.equal((await zoe.fetch(`${world.url}/echo`)).status, 401)
+})
+
+test('a provider whose tokens cannot be looked at just now is not counted as a stranger', async (t) => {
+  const world = await startWorld(t, {
+    settings: 'limits: { per_client: { refused_logout_tokens: 2/h } }',
+    providerStartsDown: true,
+  })
+  const receiver = `${world.url}/.gatehouse/backchannel-logout`
+
+  for (let times = 0; times < 5; times += 1)
+    assert.equal((await ask(receiver, logoutToken('eyJhbGciOiJSUzI1NiJ9.e30.AAAA'))).status, 503)
+})
+
+test('a flood of tokens with keys that nobody knows costs the provider a handful of questions', async (t) => {
+  const world = await startWorld(t)
+  const { sid = '' } = (await world.browser().get(`${world.url}/echo`), world.provider.sessions()[0]) ?? {}
+  const good = await world.provider.logoutToken({ sid, sub: 'jane' })
+  const [, payload, signature] = good.split('.')
+  const before = world.provider.hits('/oauth/jwks')
+
+  const statuses = await Promise.all(
+    Array.from({ length: 200 }, (_, number) => {
+      const head = Buffer.from(JSON.stringify({ alg: 'RS256', typ: 'logout+jwt', kid: `made-up-${number}` }))
+      return ask(
+        `${world.url}/.gatehouse/backchannel-logout`,
+        logoutToken(`${head.toString('base64url')}.${payload}.${signature}`),
+      ).then(({ status }) => status)
+    }),
+  )
+
+  assert.deepEqual([...new Set(statuses)], [400])
+  assert.ok(
+    world.provider.hits('/oauth/jwks') - before <= 5,
+    `${world.provider.hits('/oauth/jwks') - before} questions`,
+  )
+  assert.equal((await ask(`${world.url}/.gatehouse/backchannel-logout`, logoutToken(good))).status, 200)
+})
+
+test('more header lines than header_count are answered with 431, and none is left out silently', async (t) => {
+  const world = await startWorld(t, {
+    settings: 'limits: { header_count: 50 }',
+    upstreamSettings: 'rules: [{ path: /*, access: public }]',
+  })
+  const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, number) => [`h${number}`, '1']))
+  const linesAt = async (count: number) => ask(`${world.url}/echo`, { headers: many(count) })
+
+  const fits = await linesAt(40)
+  assert.equal(fits.status, 200)
+  assert.match(fits.body, /"h39"/)
+  assert.equal((await linesAt(60)).status, 431)
+  // Node leaves out what comes after the 2000th line; a Host or a length may be among that.
+  const raw = `GET /echo HTTP/1.1\r\nHost: 127.0.0.1\r\n${'a:\r\n'.repeat(2100)}Host: elsewhere.example\r\n\r\n`
+  const answer = await new RawClient(t, Number(new URL(world.url).port)).send(raw).until(/\r\n\r\n/)
+  assert.match(answer, /^HTTP\/1\.1 431 /)
+})
+
+test('a body that trickles in is not waited for, and its connection to the application is free again', async (t) => {
+  let gone = 0
+  const upstream = createServer((req) => void req.resume().on('close', () => (gone += 1)))
+  const world = await startWorld(t, {
+    settings: 'limits: { body_idle_timeout: 1s, body_rate: 100b }',
+    upstream: await listening(t, upstream),
+    upstreamSettings: 'rules: [{ path: /*, access: public }]\n    max_connections: 1',
+  })
+  const client = new RawClient(t, Number(new URL(world.url).port))
+  client.send('POST /upload HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n')
+  const trickle = setInterval(() => client.send('x'), 50)
+  t.after(() => clearInterval(trickle))
+
+  assert.match(await client.until(/\r\n\r\n/), /^HTTP\/1\.1 408 /)
+  await until('the application is free', () => gone === 1)
+})
+
+test('a body that is slow but moves is waited for, however long it takes', async (t) => {
+  const world = await startWorld(t, { settings: 'limits: { body_idle_timeout: 1s, body_rate: 100b }' })
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const sent = request(`${world.url}/echo`, {
+    method: 'POST',
+    headers: { cookie: jane.cookieHeader, 'content-length': '3000' },
+  })
+  const answered = once(sent, 'response') as Promise<[IncomingMessage]>
+
+  for (let part = 0; part < 30; part += 1) {
+    sent.write('x'.repeat(100))
+    await new Promise((resolve) => setTimeout(resolve, 60))
+  }
+  sent.end()
+
+  assert.equal((await answered)[0].statusCode, 200)
+})
+
+test('a slow application is nothing to the others, and who waits for it is told', async (t) => {
+  const slow = await listening(
+    t,
+    createServer(() => {}),
+  )
+  const world = await startWorld(t, {
+    upstreamSettings: `rules: [{ path: /*, access: public }]
+  slow:
+    url: ${slow.origin}
+    path: /slow/
+    max_connections: 2
+    response_timeout: 500ms
+    rules: [{ path: /*, access: public }]`,
+  })
+
+  const waiting = Array.from({ length: 20 }, () => ask(`${world.url}/slow/page`))
+  const quick = await Promise.all(Array.from({ length: 20 }, () => ask(`${world.url}/static/about.txt`)))
+
+  assert.deepEqual([...new Set(quick.map(({ status }) => status))], [200])
+  assert.deepEqual([...new Set((await Promise.all(waiting)).map(({ status }) => status))], [504])
+})
+
+test('a client has no more connections open than it may; others and trusted proxies are not held to that', async (t) => {
+  const settings = 'trusted_proxies: [127.0.0.7]\nlimits: { per_client: { connections: 5 } }'
+  const world = await startWorld(t, { settings })
+  const port = Number(new URL(world.url).port)
+
+  const stranger = await Promise.all(Array.from({ length: 8 }, () => fate(t, port, '127.0.0.66')))
+  assert.equal(stranger.filter((outcome) => outcome === 'closed').length, 3)
+  assert.equal((await ask(`${world.url}/static/about.txt`)).status, 200)
+  const proxy = await Promise.all(Array.from({ length: 8 }, () => fate(t, port, '127.0.0.7')))
+  assert.ok(proxy.every((outcome) => outcome === 'served'))
+  assert.equal(turnedAway(world)[0]?.['limit'], 'limits.per_client.connections')
+})
+
+test('a connection that is closed counts no more', async (t) => {
+  const world = await startWorld(t, { settings: 'limits: { per_client: { connections: 2 } }' })
+
+  for (let times = 0; times < 10; times += 1)
+    assert.equal((await ask(`${world.url}/static/about.txt`, { from: '127.0.0.66' })).status, 200)
+})
+
+test('when all connections are taken, those that only wait make room', async (t) => {
+  const world = await startWorld(t, { settings: 'limits: { connections: 20 }' })
+  const port = Number(new URL(world.url).port)
+  const idle = await Promise.all(Array.from({ length: 20 }, () => fate(t, port, '127.0.0.1')))
+  assert.deepEqual([...new Set(idle)], ['served'])
+
+  await until('somebody new is served', async () => (await fate(t, port, '127.0.0.2')) === 'served')
+
+  assert.equal(turnedAway(world)[0]?.['limit'], 'limits.connections')
+})
+
+test('a TLS handshake that never ends is ended', async (t) => {
+  const { server } = issueCertificates(t)
+  const world = await startWorld(t, {
+    listen: (address) => `{ address: "${address}", tls: { cert_file: ${server.cert}, key_file: ${server.key} } }`,
+    settings: 'limits: { headers_timeout: 1s }',
+  })
+  const port = Number(new URL(world.url).port)
+  const silent = connectTcp(port, '127.0.0.1')
+  t.after(() => silent.destroy())
+
+  const talking = connectTls({ port, host: '127.0.0.1', ca: undefined, rejectUnauthorized: false })
+  await once(talking, 'secureConnect')
+  talking.destroy()
+  await once(silent.resume(), 'close')
+})
+
+async function listening(t: TestContext, server: ReturnType<typeof createServer>): Promise<URL> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+}
+
+/** Opens a connection, asks for a page, and leaves it open: what became of it. */
+function fate(t: TestContext, port: number, from: string): Promise<'served' | 'closed'> {
+  const socket: Socket = connectTcp({ port, host: '127.0.0.1', localAddress: from })
+  t.after(() => socket.destroy())
+  socket.on('error', () => {})
+  socket.write('GET /static/about.txt HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n')
+  return new Promise((resolve) => {
+    socket.once('data', () => resolve('served'))
+    socket.once('close', () => resolve('closed'))
+  })
+}
