@@ -1,4 +1,5 @@
 // `npm run bench [-- --only SCENARIO --contenders A,B --node PATH]`: what the way through the gateway costs, beside others.
+// `npm run bench:flood [-- --seconds N --rate N --only WORDS]`: what the signed-in notice of a flood.
 // `npm run bench:revocation [-- --rounds N]`: how long a logout token takes to end everything.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { request, type IncomingMessage } from 'node:http'
+import { test } from 'node:test'
+import { RawClient } from '../proxy/support.ts'
+import { startWorld, type World } from '../support/world.ts'
+
+async function statusOf(url: string, options: Parameters<typeof request>[1] = {}, body?: string): Promise<number> {
+  const sent = request(url, { agent: false, ...options })
+  sent.end(body)
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  answer.resume()
+  await once(answer, 'close')
+  return answer.statusCode ?? 0
+}
+
+const form = { 'content-type': 'application/x-www-form-urlencoded' }
+
+for (const [what, ask, answers] of [
+  ['sign-ins', ({ url }) => statusOf(`${url}/.gatehouse/sign-in`), [303, 429]],
+  ['callbacks', ({ url }) => statusOf(`${url}/.gatehouse/callback?state=x&code=y`), [400, 429]],
+  [
+    'logout tokens',
+    ({ url }) =>
+      statusOf(`${url}/.gatehouse/backchannel-logout`, { method: 'POST', headers: form }, 'logout_token=x.y.z'),
+    [400, 429],
+  ],
+  ['cookies', ({ url }) => statusOf(`${url}/echo`, { headers: { cookie: `gatehouse=${'A'.repeat(64)}` } }), [401]],
+] satisfies readonly (readonly [string, (world: World) => Promise<number>, number[]])[])
+  test(`whoever is signed in goes on being served while strangers send ${what} from the same address`, async (t) => {
+    const rates = 'sign_ins: 20/m, callbacks: 20/m, refused_logout_tokens: 20/m'
+    const world = await startWorld(t, { store: 'redis', settings: `limits: { per_client: { ${rates} } }` })
+    const jane = world.browser()
+    await jane.get(`${world.url}/echo`)
+    let isOver = false
+    const seen = new Set<number>()
+    const stranger = async () => {
+      while (!isOver) seen.add(await ask(world))
+    }
+
+    const flood = Promise.all(Array.from({ length: 20 }, stranger))
+    const statuses: number[] = []
+    while (statuses.length < 100) statuses.push((await jane.fetch(`${world.url}/echo`)).status)
+    isOver = true
+    await flood
+
+    assert.deepEqual([...new Set(statuses)], [200])
+    assert.deepEqual([...seen].sort(), answers)
+  })
+
+test('whoever is signed in goes on being served while strangers send heads and forms that never end', async (t) => {
+  const world = await startWorld(t, { settings: 'limits: { headers_timeout: 1s, body_idle_timeout: 1s }' })
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const port = Number(new URL(world.url).port)
+  const post = 'POST /.gatehouse/backchannel-logout HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\nlogout'
+
+  const slow = Array.from({ length: 300 }, (_, number) =>
+    new RawClient(t, port).send(number % 2 === 0 ? 'GET / HTTP/1.1\r\nHost: h\r\nX-Slow' : post),
+  )
+  const ended = Promise.all(slow.map((client) => client.untilClosed()))
+  const statuses: number[] = []
+  while (statuses.length < 50) statuses.push((await jane.fetch(`${world.url}/echo`)).status)
+
+  assert.deepEqual([...new Set(statuses)], [200])
+  for (const answer of await ended) assert.match(answer, /^HTTP\/1\.1 408 /)
+})
