@@ -1,4 +1,5 @@
 // Rounds in turn, so that what becomes of the machine meanwhile meets all alike.
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Bed } from './bed.ts'
 import type { LoadOrder, RequestsOrder, WebSocketsOrder } from './load/order.ts'
 import type { Stand } from './stand.ts'
@@ -19,6 +20,8 @@ export interface Round {
   readonly p99: number
   /** Processor time of the contender for a request, in µs. */
   readonly cpu: number
+  /** Processor time of everything else in the bench for a request, in µs: clients and upstream, and Redis. */
+  readonly support: number
   /** Resident memory at the end, in bytes. */
   readonly memory: number
   /** How much of a processor others used meanwhile, who have nothing to do with the bench: 0 to 2. */
@@ -33,27 +36,49 @@ export interface Plan {
   readonly seconds: number
   /** How long each is asked before the first round, in seconds. */
   readonly warmUp: number
+  /** How long a round waits at most for others on the machine to be quiet, in seconds. */
+  readonly patience: number
 }
 
-/** All rounds by stand; as many again as were disturbed, at most twice the number wanted. */
+/**
+ * The rounds of each that count. Rounds that others disturbed are measured again, each once; when there are more than wanted, those
+ * with the least disturbance count, whatever they gave.
+ */
 export async function measureInTurn(
   bed: Bed,
   stands: readonly Stand[],
-  loadOf: (stand: Stand) => Load,
-  { rounds, seconds, warmUp }: Plan,
+  load: Load,
+  { rounds, seconds, warmUp, patience }: Plan,
 ): Promise<Map<Stand, readonly Round[]>> {
   const measured = new Map<Stand, Round[]>(stands.map((stand) => [stand, []]))
-  for (const stand of stands) await measure(bed, stand, loadOf(stand), warmUp)
+  for (const stand of stands) await measure(bed, stand, load, warmUp)
   for (let round = 0; round < 2 * rounds; round += 1)
-    for (const [stand, results] of measured)
-      if (results.filter(isQuiet).length < rounds) results.push(await measure(bed, stand, loadOf(stand), seconds))
-  return measured
+    for (const [stand, results] of measured) {
+      if (results.filter(isQuiet).length === rounds) continue
+      await untilQuiet(patience)
+      results.push(await measure(bed, stand, load, seconds))
+    }
+  const leastDisturbed = (results: readonly Round[]) =>
+    [...results].sort((a, b) => a.foreign - b.foreign).slice(0, rounds)
+  return new Map([...measured].map(([stand, results]) => [stand, leastDisturbed(results)]))
+}
+
+/** Resolves when others on the machine are quiet, or after so many seconds all the same. */
+async function untilQuiet(seconds: number): Promise<void> {
+  const foreign = () => busyMicros(0) + busyMicros(1) - cpuMicros(process.pid)
+  const giveUpAt = performance.now() + seconds * 1000
+  while (performance.now() < giveUpAt) {
+    const [before, ms] = [foreign(), 250]
+    await wait(ms)
+    if (foreign() - before <= quiet * ms * 1000) return
+  }
 }
 
 async function measure(bed: Bed, stand: Stand, load: Load, seconds: number): Promise<Round> {
   const usage = () => ({
     cpu: cpuMicros(stand.pid),
-    foreign: busyMicros(0) + busyMicros(1) - cpuMicros(process.pid),
+    bench: cpuMicros(process.pid),
+    busy: busyMicros(0) + busyMicros(1),
   })
   let [before, after] = [usage(), usage()]
   const { port, tls, visitors } = stand
@@ -62,24 +87,20 @@ async function measure(bed: Bed, stand: Stand, load: Load, seconds: number): Pro
   const result = await bed.load(order, around).catch((error: unknown) => {
     throw new Error(`${stand.title}: ${(error as Error).message}`)
   })
+  const used = (what: keyof typeof after) => after[what] - before[what]
   return {
     requestsPerSecond: result.count / result.seconds,
     p50: result.p50,
     p99: result.p99,
-    cpu: (after.cpu - before.cpu) / result.count,
+    cpu: used('cpu') / result.count,
+    support: (used('bench') - used('cpu')) / result.count,
     memory: memoryBytes(stand.pid),
-    foreign: (after.foreign - before.foreign) / (result.seconds * 1e6),
+    foreign: (used('busy') - used('bench')) / (result.seconds * 1e6),
   }
 }
 
 export function isQuiet({ foreign }: Round): boolean {
   return foreign <= quiet
-}
-
-/** Those that count: the quiet ones if there are three at least, or else all. */
-export function counting(rounds: readonly Round[]): readonly Round[] {
-  const undisturbed = rounds.filter(isQuiet)
-  return undisturbed.length >= Math.min(3, rounds.length) ? undisturbed : rounds
 }
 
 export interface Spread {
@@ -96,5 +117,5 @@ export function spread(values: readonly number[]): Spread {
 }
 
 export function medianOf(rounds: readonly Round[] | undefined, figure: keyof Round): number {
-  return spread(counting(rounds ?? []).map((round) => round[figure])).median
+  return spread((rounds ?? []).map((round) => round[figure])).median
 }

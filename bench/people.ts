@@ -14,30 +14,37 @@ export const claimNames = [
 
 export type ClaimName = (typeof claimNames)[number]
 
-/** What userinfo says about `person-N`. */
-export function claimsOf(sub: string): Readonly<Record<ClaimName, string | readonly string[]>> {
-  const number = sub.slice('person-'.length)
+export function subOf(person: number): string {
+  return `person-${person}`
+}
+
+export function personOf(sub: string): number {
+  return Number(sub.slice('person-'.length))
+}
+
+/** What userinfo says about a person, who is a number. */
+export function claimsOf(person: number): Readonly<Record<ClaimName, string | readonly string[]>> {
   return {
-    sub,
-    name: `Jane Q. Doe ${number}`,
-    given_name: `Jane ${number}`,
-    family_name: `Doe ${number}`,
-    preferred_username: `jane.doe.${number}`,
-    email: `jane.doe.${number}@example.com`,
-    employee_number: `E-${number}-4711`,
-    department: `Department ${number}`,
-    cost_centre: `CC-${number}`,
-    groups: ['staff', 'finance', `team-${number}`],
+    sub: subOf(person),
+    name: `Jane Q. Doe ${person}`,
+    given_name: `Jane ${person}`,
+    family_name: `Doe ${person}`,
+    preferred_username: `jane.doe.${person}`,
+    email: `jane.doe.${person}@example.com`,
+    employee_number: `E-${person}-4711`,
+    department: `Department ${person}`,
+    cost_centre: `CC-${person}`,
+    groups: ['staff', 'finance', `team-${person}`],
   }
 }
 
-const rendered = new Map<string, readonly string[]>()
+const rendered = new Map<number, readonly string[]>()
 
 /** The same as header values, lists joined by commas. */
-export function claimValues(sub: string): readonly string[] {
-  const known = rendered.get(sub)
+export function claimValues(person: number): readonly string[] {
+  const known = rendered.get(person)
   if (known) return known
-  const values = Object.values(claimsOf(sub)).map(String)
-  rendered.set(sub, values)
+  const values = Object.values(claimsOf(person)).map(String)
+  rendered.set(person, values)
   return values
 }

@@ -5,7 +5,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import type { Adapter, AdapterPayload, KoaContextWithOIDC } from 'oidc-provider'
-import { claimNames, claimsOf } from './people.ts'
+import { claimNames, claimsOf, personOf, subOf } from './people.ts'
 
 export interface BenchClient {
   readonly client_id: string
@@ -38,7 +38,7 @@ export async function startProvider(): Promise<BenchProvider> {
     interactions: { url: (_ctx, { uid }) => `/oauth/as/${uid}` },
     findAccount: (_ctx, sub) => ({
       accountId: sub,
-      claims: (use) => (use === 'userinfo' ? { ...claimsOf(sub), sub } : { sub }),
+      claims: (use) => (use === 'userinfo' ? { ...claimsOf(personOf(sub)), sub } : { sub }),
     }),
     loadExistingGrant: async ({ oidc }: KoaContextWithOIDC) => {
       const grant = new provider.Grant({
@@ -74,7 +74,7 @@ export async function startProvider(): Promise<BenchProvider> {
   server.on('request', (req, res) => {
     if (!req.url?.startsWith('/oauth/as/')) return void answer(req, res)
     people += 1
-    const login = { accountId: `person-${people}` }
+    const login = { accountId: subOf(people) }
     const finished = provider.interactionFinished(req, res, { login }, { mergeWithLastSubmission: false })
     finished.catch((error: unknown) => res.writeHead(500).end(String(error)))
   })

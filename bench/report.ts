@@ -1,5 +1,5 @@
 // Tables in Markdown.
-import { counting, isQuiet, spread, type Round } from './measure.ts'
+import { isQuiet, medianOf, spread, type Round } from './measure.ts'
 import type { Stand } from './stand.ts'
 
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -15,25 +15,22 @@ export function withSpread(values: readonly number[], digits = 0): string {
 
 /** What rounds gave: requests per second, latency, processor time, memory, and how often the first one's cost each costs. */
 export function roundsTable(measured: ReadonlyMap<Stand, readonly Round[]>): string {
-  const cpu = (rounds: readonly Round[]) => spread(counting(rounds).map((round) => round.cpu)).median
-  const [first = []] = measured.values()
-  const rows = [...measured].map(([stand, all]) => {
-    const rounds = counting(all)
-    const of = (figure: keyof Round, digits = 0) =>
-      withSpread(
-        rounds.map((round) => round[figure]),
-        digits,
-      )
-    const memory = spread(rounds.map((round) => round.memory)).median / 2 ** 20
+  const [first] = measured.values()
+  const rows = [...measured].map(([stand, rounds]) => {
+    const of = (figure: keyof Round, digits = 0) => {
+      const values = rounds.map((round) => round[figure])
+      return withSpread(values, digits)
+    }
     return [
       stand.title,
       of('requestsPerSecond'),
       of('p50', 2),
       of('p99', 2),
       of('cpu', 1),
-      memory.toFixed(0),
-      (cpu(all) / cpu(first)).toFixed(2),
-      `${all.filter(isQuiet).length}/${all.length}`,
+      medianOf(rounds, 'support').toFixed(1),
+      (medianOf(rounds, 'memory') / 2 ** 20).toFixed(0),
+      (medianOf(rounds, 'cpu') / medianOf(first, 'cpu')).toFixed(2),
+      `${rounds.filter(isQuiet).length} of ${rounds.length}`,
     ]
   })
   const head = [
@@ -42,8 +39,9 @@ export function roundsTable(measured: ReadonlyMap<Stand, readonly Round[]>): str
     'p50 ms',
     'p99 ms',
     'CPU µs/request',
+    'other side’s',
     'memory MB',
-    'CPU, of the first',
+    'CPU, times the first',
     'quiet rounds',
   ]
   return table(head, rows)

@@ -45,11 +45,17 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '3' },
     'warm-up': { type: 'string', default: '3' },
+    patience: { type: 'string', default: '2' },
     node: { type: 'string', default: process.execPath },
   },
 })
 const { node } = values
-const plan = { rounds: Number(values.rounds), seconds: Number(values.seconds), warmUp: Number(values['warm-up']) }
+const plan = {
+  rounds: Number(values.rounds),
+  seconds: Number(values.seconds),
+  warmUp: Number(values['warm-up']),
+  patience: Number(values.patience),
+}
 const named = values.only.flatMap((names) => names.split(','))
 const scenarios = named.length === 0 ? forTargets : chosen('scenario', [...forTargets, ...further], named)
 const wanted = chosen('contender', everyContender, values.contenders?.split(',') ?? [])

@@ -1,4 +1,5 @@
 // A contender that runs, with somebody signed in.
+import { request } from 'undici'
 import { Browser } from '../test/support/browser.ts'
 import { freePort } from '../test/support/redis.ts'
 import type { Bed } from './bed.ts'
@@ -31,6 +32,8 @@ export async function stand(bed: Bed, contender: Contender, options: StandOption
   const { pid, stop } = await contender.start(bed, setting)
   const origin = `${setting.tls ? 'https' : 'http'}://127.0.0.1:${port}`
   const visitors = contender.signsIn ? await signInMany(origin, people) : [{ cookie: '' }]
+  const [visitor] = visitors
+  if (visitor?.person !== undefined) await proveCheck(origin, visitor.cookie, visitor.person)
   return { contender, title, pid, port, tls: setting.tls !== undefined, visitors, stop }
 }
 
@@ -51,15 +54,22 @@ async function signInMany(origin: string, people: number): Promise<readonly Visi
   return visitors
 }
 
+/** @throws {Error} when a request that is said to be of somebody else is served: nothing that is measured would be checked */
+async function proveCheck(origin: string, cookie: string, person: number): Promise<void> {
+  const answer = await request(`${origin}/bytes/1`, { headers: { cookie, 'x-bench-person': String(person + 1) } })
+  await answer.body.dump()
+  if (answer.statusCode !== 417) throw new Error(`${origin}: identity headers are not checked: ${answer.statusCode}`)
+}
+
 /**
  * Signs the next person in, and looks whether the upstream is told who it is.
  * @throws {Error} when it does not end at the upstream, or a claim is missing there
  */
-export async function signIn(origin: string): Promise<Visitor & { readonly person: string }> {
+export async function signIn(origin: string): Promise<Visitor> {
   const browser = new Browser('nobody')
   const visit = await browser.get(`${origin}/whoami`)
-  const person = /: (person-\d+)\r$/m.exec(visit.body)?.[1]
-  if (visit.status !== 200 || person === undefined)
+  const person = Number(/: person-(\d+)\r$/m.exec(visit.body)?.[1])
+  if (visit.status !== 200 || Number.isNaN(person))
     throw new Error(`signing in ended at ${visit.url} with ${visit.status}:\n${visit.body.slice(0, 2000)}`)
   const missing = claimValues(person).filter((value) => !visit.body.includes(`: ${value}\r\n`))
   if (missing.length > 0) throw new Error(`the upstream was not told ${missing.join(', ')}:\n${visit.body}`)

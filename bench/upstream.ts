@@ -5,7 +5,7 @@
 //   GET /whoami           the request's head, as text
 //   GET /ws               a WebSocket, which says everything again
 //
-// A request with X-Bench-Person: person-N has to carry what that person is known by, or is answered with 417.
+// A request with X-Bench-Person: N has to carry what that person is known by, or is answered with 417.
 import { createHash } from 'node:crypto'
 import { createServer, type Socket } from 'node:net'
 import { claimValues } from './people.ts'
@@ -114,8 +114,8 @@ class Connection {
 
 /** Whether the head holds each value that the person it is about is known by, as the whole value of a header. */
 function isIdentified(head: string): boolean {
-  const person = /^x-bench-person: (.*)\r$/im.exec(head)?.[1]
-  return person === undefined || claimValues(person).every((value) => head.includes(`: ${value}\r\n`))
+  const person = /^x-bench-person: (\d+)\r$/im.exec(head)?.[1]
+  return person === undefined || claimValues(Number(person)).every((value) => head.includes(`: ${value}\r\n`))
 }
 
 serving(createServer({ noDelay: true }, (socket) => void new Connection(socket)))

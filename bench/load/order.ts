@@ -2,8 +2,8 @@
 export interface Visitor {
   /** The `Cookie` header; empty where nobody signs in. */
   readonly cookie: string
-  /** `person-N`, whose identity headers the upstream has to see; absent where nobody signs in. */
-  readonly person?: string
+  /** Whose identity headers the upstream has to see; absent where nobody signs in. */
+  readonly person?: number
 }
 
 interface Order {

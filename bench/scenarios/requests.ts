@@ -103,7 +103,7 @@ export async function measureAll(
   stands: readonly Stand[],
   load: Load,
 ): Promise<Map<Stand, readonly Round[]>> {
-  const measured = await measureInTurn(bed, stands, () => load, plan)
+  const measured = await measureInTurn(bed, stands, load, plan)
   print(`${roundsTable(measured)}\n`)
   return measured
 }

@@ -18,12 +18,12 @@ export const sameRate: Scenario = {
     // Who cannot carry so much would show a queue that grows.
     const able = stands.filter(({ contender }) => (facts.get(`rate ${contender.name}`) ?? Infinity) > rate)
     print(`${rate} requests per second, at even distances; a latency is counted from when the request was due.\n`)
-    const measured = await measureInTurn(bed, able, () => ({ ...usualLoad, rate }), plan)
+    const measured = await measureInTurn(bed, able, { ...usualLoad, rate }, plan)
     print(`${roundsTable(measured)}\n`)
     for (const [{ contender }, rounds] of measured) facts.set(`p99 ${contender.name}`, medianOf(rounds, 'p99'))
 
     async function mostOf(stand: (typeof stands)[number]): Promise<number> {
-      const found = await measureInTurn(bed, [stand], () => usualLoad, { ...plan, rounds: 1 })
+      const found = await measureInTurn(bed, [stand], usualLoad, { ...plan, rounds: 1 })
       return medianOf(found.get(stand), 'requestsPerSecond')
     }
   },

@@ -58,7 +58,7 @@ export const workers: Scenario = {
 async function measurePair({ bed, plan }: Bench, one: Stand, two: Stand) {
   const load = { ...usualLoad, connections: 64 }
   const before = cpuByProcess(two.pid)
-  const measured = await measureInTurn(bed, [one, two], () => load, plan)
+  const measured = await measureInTurn(bed, [one, two], load, plan)
   const used = [...cpuByProcess(two.pid)].map(([pid, cpu]) => cpu - (before.get(pid) ?? 0))
   const all = used.reduce((sum, cpu) => sum + cpu, 0)
   return { measured, largestShare: Math.max(...used) / all }

@@ -1,0 +1,94 @@
+// What V8's sampling profiler writes, which is what a .cpuprofile file holds.
+import { once } from 'node:events'
+import WebSocket from 'ws'
+
+export interface CpuProfile {
+  readonly nodes: readonly ProfileNode[]
+  /** Which node each sample is of, and how long after the one before it was taken, in µs. */
+  readonly samples: readonly number[]
+  readonly timeDeltas: readonly number[]
+}
+
+interface ProfileNode {
+  readonly id: number
+  readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number }
+}
+
+/** A Node.js process that was started with `--inspect=127.0.0.1:PORT`, asked over the Chrome DevTools Protocol. */
+export class Profiler {
+  readonly #socket: WebSocket
+  #lastId = 0
+
+  static async connect(port: number): Promise<Profiler> {
+    const answer = await fetch(`http://127.0.0.1:${port}/json/list`)
+    const [target] = (await answer.json()) as { readonly webSocketDebuggerUrl: string }[]
+    const socket = new WebSocket(target?.webSocketDebuggerUrl ?? '', { maxPayload: 2 ** 30 })
+    await once(socket, 'open')
+    return new Profiler(socket)
+  }
+
+  constructor(socket: WebSocket) {
+    this.#socket = socket
+  }
+
+  /** @param interval between two samples, in µs */
+  async start(interval: number): Promise<void> {
+    await this.#ask('Profiler.enable')
+    await this.#ask('Profiler.setSamplingInterval', { interval })
+    await this.#ask('Profiler.start')
+  }
+
+  async stop(): Promise<CpuProfile> {
+    const { profile } = (await this.#ask('Profiler.stop')) as { readonly profile: CpuProfile }
+    this.#socket.close()
+    return profile
+  }
+
+  #ask(method: string, params: object = {}): Promise<unknown> {
+    const id = (this.#lastId += 1)
+    return new Promise((resolve, reject) => {
+      const onMessage = (data: WebSocket.RawData) => {
+        const answer = JSON.parse(String(data)) as { id?: number; result?: unknown; error?: { message: string } }
+        if (answer.id !== id) return
+        this.#socket.off('message', onMessage)
+        if (answer.error) reject(new Error(`${method}: ${answer.error.message}`))
+        else resolve(answer.result)
+      }
+      this.#socket.on('message', onMessage).send(JSON.stringify({ id, method, params }))
+    })
+  }
+}
+
+export interface SelfTime {
+  readonly functionName: string
+  /** `proxy/http.js:12`, from the last folder on; empty for what is inside of Node.js. */
+  readonly place: string
+  /** In µs, without what it called. */
+  readonly micros: number
+}
+
+/** The functions of a profile, those first that themselves took longest; time in which nothing ran is not in it. */
+export function selfTimes({ nodes, samples, timeDeltas }: CpuProfile): readonly SelfTime[] {
+  const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]))
+  const byFunction = new Map<string, SelfTime>()
+  samples.forEach((id, index) => {
+    const frame = frames.get(id)
+    if (frame === undefined || frame.functionName === '(idle)') return
+    const { functionName, url, lineNumber } = frame
+    const place = url === '' ? '' : `${placeOf(url)}:${lineNumber + 1}`
+    const key = `${functionName} ${place}`
+    const before = byFunction.get(key)?.micros ?? 0
+    // A sample stands for the time until the next one.
+    byFunction.set(key, {
+      functionName: functionName || '(anonymous)',
+      place,
+      micros: before + (timeDeltas[index + 1] ?? 0),
+    })
+  })
+  return [...byFunction.values()].sort((a, b) => b.micros - a.micros)
+}
+
+function placeOf(url: string): string {
+  if (url.startsWith('node:')) return url
+  return url.replace(/^.*\/node_modules\//, '').replace(/^.*\/dist\//, 'dist/')
+}

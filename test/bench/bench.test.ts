@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { test } from 'node:test'
+import { selfTimes } from '../../bench/cpu-profile.ts'
+import type { LoadMessage, LoadOrder } from '../../bench/load/order.ts'
+import { claimValues } from '../../bench/people.ts'
+import { start, startServer } from '../../bench/process.ts'
+import { targetsTable } from '../../bench/targets.ts'
+
+test('a request that lacks one of the person’s claims, or has somebody else’s, is not counted as served', async (t) => {
+  const upstream = await startServer('upstream.ts')
+  t.after(() => process.kill(upstream.pid))
+  const statusWith = async (claims: readonly string[]) => {
+    const identity = Object.fromEntries(claims.map((value, index) => [`x-claim-${index}`, value]))
+    const answer = await fetch(`${upstream.url}/bytes/1024`, { headers: { ...identity, 'x-bench-person': '7' } })
+    await answer.arrayBuffer()
+    return answer.status
+  }
+  const claims = claimValues(7)
+  assert.equal(claims.length, 10)
+  assert.equal(await statusWith(claims), 200)
+
+  assert.equal(await statusWith(claims.slice(1)), 417)
+  assert.equal(await statusWith([...claims.slice(1), claimValues(8)[0] as string]), 417)
+})
+
+test('an answer that is no 200 ends the measurement, and says what came instead', async (t) => {
+  const upstream = await startServer('upstream.ts')
+  t.after(() => process.kill(upstream.pid))
+  const clients = start('load/clients.ts')
+  t.after(() => clients.kill())
+  const carryOut = async (person: number | undefined): Promise<LoadMessage> => {
+    const visitor = person === undefined ? { cookie: '' } : { cookie: '', person }
+    const where = { port: Number(new URL(upstream.url).port), tls: false }
+    const order = { ...where, kind: 'requests', bodyBytes: 1024, visitors: [visitor], connections: 2, ms: 50 } as const
+    clients.send(order satisfies LoadOrder)
+    await once(clients, 'message')
+    clients.send('go')
+    const [message] = (await once(clients, 'message')) as [LoadMessage]
+    return message
+  }
+  const served = await carryOut(undefined)
+  assert.ok(served.kind === 'done' && served.result.count > 10, JSON.stringify(served))
+
+  const refused = await carryOut(7)
+  assert.equal(refused.kind, 'failed')
+  assert.match(refused.kind === 'failed' ? refused.reason : '', /417 Expectation Failed/)
+})
+
+test('a target is reached, missed, or not mentioned when nothing was measured', () => {
+  const facts = new Map([
+    ['cpu gatehouse-redis', 50],
+    ['cpu nginx', 12.5],
+    ['cpu caddy', 60],
+    ['sign-in gatehouse-redis', 0.9],
+  ])
+  const report = targetsTable(facts) ?? ''
+  assert.match(report, /times nginx plain \| 0\.25 \| at least 0\.2 \| at least 0\.4 \| target reached/)
+  assert.match(report, /times Caddy plain \| 1\.20 \| at least 1\.3 \| at least 2\.6 \| NOT reached/)
+  assert.match(report, /a sign-in, ms of CPU \| 0\.90 \| .* \| aim reached/)
+  assert.doesNotMatch(report, /mod_auth_openidc|NaN|undefined/)
+  assert.equal(targetsTable(new Map()), undefined)
+})
+
+test('a profile names the functions by the time they took themselves, wherever they were called from', () => {
+  const frame = (functionName: string, url: string, lineNumber: number) => ({ functionName, url, lineNumber })
+  const nodes = [
+    { id: 1, callFrame: frame('(idle)', '', -1) },
+    { id: 2, callFrame: frame('carry', 'file:///x/dist/proxy/http.js', 9) },
+    { id: 3, callFrame: frame('carry', 'file:///x/dist/proxy/http.js', 9) },
+    { id: 4, callFrame: frame('emit', 'node:events', 470) },
+  ]
+  const samples = [2, 1, 3, 4]
+  assert.deepEqual(selfTimes({ nodes, samples, timeDeltas: [0, 100, 1000, 50, 30] }), [
+    { functionName: 'carry', place: 'dist/proxy/http.js:10', micros: 150 },
+    { functionName: 'emit', place: 'node:events:471', micros: 30 },
+  ])
+})
