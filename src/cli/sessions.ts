@@ -126,7 +126,7 @@ export function readSessionsArguments(
   argv: readonly string[],
 ): { readonly task: SessionsTask; readonly file: string } | { readonly fault: string } | { readonly help: true } {
   // A key may begin with a dash, and is no option for that.
-  const isDashedKey = (arg: string) => /^-[\w-]{23}:[\w-]{43}$/.test(arg)
+  const isDashedKey = (arg: string) => /^-[\w-]{23}:[\w-]{32}$/.test(arg)
   try {
     const { values, positionals } = parseArgs({
       args: argv.filter((arg) => !isDashedKey(arg)),

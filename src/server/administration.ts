@@ -167,7 +167,7 @@ function originOf(name: string | undefined, { upstreams, file }: GatewayConfig):
 }
 
 function isSessionKey(text: string): text is SessionKey {
-  return /^[\w-]{24}:[\w-]{43}$/.test(text)
+  return /^[\w-]{24}:[\w-]{32}$/.test(text)
 }
 
 async function endHere(

@@ -29,6 +29,8 @@ export interface StoredSession {
 }
 
 const tagLength = 24
+/** 192 bits. Tag and hash together stay below 64 bytes: Redis keeps an index with longer members in seven times the memory. */
+const hashLength = 32
 
 /**
  * Whom the sessions of a gateway are made for: its provider, and itself as that provider's client. Gateways that share a store
@@ -63,7 +65,7 @@ export function sessionIdFromCookie(value: string | undefined): SessionId | unde
 
 /** Where a session lies. The id cannot be found from it. */
 export function sessionKey(id: SessionId): SessionKey {
-  return `${id.slice(0, tagLength)}:${sha256(id)}` as SessionKey
+  return `${id.slice(0, tagLength)}:${sha256(id).slice(0, hashLength)}` as SessionKey
 }
 
 export function tagOf(key: SessionKey): SidTag {

@@ -40,7 +40,7 @@ export class RedisKeys {
 
   /** The session that lies at a place; `undefined` when the place is not for a session, or not one of ours. */
   keyAt(place: string): SessionKey | undefined {
-    const [, tag, hash] = /^\{([\w-]{24})\}:s:([\w-]{43})$/.exec(place.slice(this.#prefix.length)) ?? []
+    const [, tag, hash] = /^\{([\w-]{24})\}:s:([\w-]{32})$/.exec(place.slice(this.#prefix.length)) ?? []
     return tag === undefined ? undefined : (`${tag}:${hash}` as SessionKey)
   }
 

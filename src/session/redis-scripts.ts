@@ -8,7 +8,10 @@ const now = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`
 
-/** Members of an index are scored by their absolute expiry, and the index lives as long as the longest of them. */
+/**
+ * Members of an index are scored by their absolute expiry, and the index lives as long as the longest of them: what has expired
+ * for being idle may still be in the memory of a process whose clock is behind, which has to hear of a logout.
+ */
 const index = `
 local function prune(index)
   redis.call('ZREMRANGEBYSCORE', index, '-inf', now)

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { main } from '../../src/cli/main.ts'
 import { readSessionsArguments } from '../../src/cli/sessions.ts'
 
-const key = `-${'x'.repeat(23)}:${'y'.repeat(43)}`
+const key = `-${'x'.repeat(23)}:${'y'.repeat(32)}`
 
 for (const [argv, fault] of [
   [[], /wants list, show or end/],

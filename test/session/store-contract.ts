@@ -487,6 +487,8 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
       ),
     )
     await Promise.all(sessions.map(({ key }) => store.acquireLease(key, 'owner', 200)))
+    await Promise.all(sessions.map(({ key }) => store.renewLease(key, 'owner', 250)))
+    await Promise.all(sessions.map(({ key }) => store.replace(key, Buffer.from('rotated'), 1)))
     await store.takeOnce('a thing', 200)
     await store.touch((sessions[0] as NewSession).key, 60_000)
     const ttls = { jti_ttl: 200, tombstone_ttl: 250 }
