@@ -34,8 +34,8 @@ export interface DemoProvider {
   sessions(): readonly DemoSession[]
   /** Ends a session as an administrator does: its tokens stop working, then a logout token is delivered. */
   endSession(sid: string): Promise<LogoutDelivery>
-  /** A logout token that is delivered to nobody. */
-  logoutToken(about: { readonly sub: string; readonly sid: string }): Promise<string>
+  /** A logout token that is delivered to nobody; without a `sid` it is about all sessions of the person. */
+  logoutToken(about: { readonly sub: string; readonly sid?: string }): Promise<string>
   /** Ends a session as its expiry does: its tokens stop working, and nobody is told. False: there was none. */
   expireSession(sid: string): boolean
   close(): Promise<void>
@@ -194,11 +194,11 @@ class RunningProvider {
   }
 
   /** OIDC Back-Channel Logout 1.0 §2.4; `iss`, `aud`, `iat`, `exp` and `typ` are set where it is signed. */
-  async logoutToken(sub: string, sid: string): Promise<string> {
+  async logoutToken(sub: string, sid?: string): Promise<string> {
     const client = await this.#client()
     const token = new this.#oidc.IdToken({}, { client })
     token.set('sub', sub)
-    token.set('sid', sid)
+    if (sid !== undefined) token.set('sid', sid)
     token.set('jti', randomToken(16))
     token.set('events', { 'http://schemas.openid.net/event/backchannel-logout': {} })
     return token.issue({ use: 'logout' })

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { randomInt } from 'node:crypto'
+import { randomInt, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
@@ -163,4 +163,38 @@ export async function cutOff({ port }: RedisServer): Promise<void> {
   await admin.config('SET', 'requirepass', 'which no replica knows')
   await admin.call('CLIENT', 'KILL', 'TYPE', 'replica')
   admin.disconnect()
+}
+
+/** Every command that a Redis gets while `work` is done, those of scripts too: its name, in small letters, and its arguments. */
+export async function commandsDuring({ port }: RedisServer, work: () => Promise<void>): Promise<string[][]> {
+  const redis = new Redis(port, '127.0.0.1')
+  const monitor = await redis.monitor()
+  try {
+    const seen: string[][] = []
+    const last = randomUUID()
+    const isSeen = new Promise<void>((resolve) => {
+      monitor.on('monitor', (_time: string, [name = '', ...args]: string[]) => {
+        if (args.includes(last)) resolve()
+        else seen.push([name.toLowerCase(), ...args])
+      })
+    })
+    await work()
+    await redis.echo(last)
+    await isSeen
+    return seen
+  } finally {
+    monitor.disconnect()
+    redis.disconnect()
+  }
+}
+
+/** How often a Redis got which command since it was started, those of scripts too, by its name in small letters. */
+export async function commandsSinceStart({ port }: RedisServer): Promise<ReadonlyMap<string, number>> {
+  const redis = new Redis(port, '127.0.0.1')
+  try {
+    const lines = (await redis.info('commandstats')).matchAll(/^cmdstat_(\S+?):calls=(\d+)/gm)
+    return new Map([...lines].map(([, name = '', calls]) => [name, Number(calls)]))
+  } finally {
+    redis.disconnect()
+  }
 }
