@@ -1,0 +1,123 @@
+// Signs people in without browser and provider: what is stored is stored by the gateway's own code, as a callback does it. Told
+// what to do by the process above.
+import { randomInt } from 'node:crypto'
+import { systemClock } from '../src/core/clock.ts'
+import type { SessionKey } from '../src/core/names.ts'
+import { randomToken } from '../src/core/random.ts'
+import { Keyring } from '../src/core/seal.ts'
+import type { Audit } from '../src/observe/audit.ts'
+import type { Log } from '../src/observe/log.ts'
+import { audienceOf, sessionKey } from '../src/session/record.ts'
+import { createRedisStore } from '../src/session/redis-store.ts'
+import { claimsOfSession } from '../src/session/session-claims.ts'
+import { Sessions } from '../src/session/sessions.ts'
+import { claimsOf, subOf } from './people.ts'
+
+/** Where sessions are stored, and for which gateway. */
+export interface FillPlace {
+  readonly redis: string
+  readonly issuer: string
+  readonly client_id: string
+  readonly sessionKey: string
+}
+
+/** Creates sessions, or ends some of those that were created before. */
+export type FillOrder =
+  | { readonly kind: 'fill'; readonly place: FillPlace; readonly count: number; readonly sample: number }
+  | { readonly kind: 'end'; readonly place: FillPlace }
+
+/** A session that was created, as its browser and its provider know it. */
+export interface Filled {
+  readonly id: string
+  readonly sub: string
+  readonly sid: string
+}
+
+/** How many sessions are created at a time, and ended: an ending is confirmed by every process, which must not lag behind. */
+const atOnce = { fill: 256, end: 16 }
+const absoluteTimeoutMs = 12 * 60 * 60_000
+
+/** Of so many sessions one is remembered, to be ended. */
+const endEvery = 10
+
+const log: Log = { debug() {}, info() {}, announce() {}, warn: console.error, error: console.error }
+const audit: Audit = { record() {} }
+const remembered = new Map<string, SessionKey[]>()
+
+/** The first `sample` of the `count` that are created. */
+async function fill(place: FillPlace, count: number, sample: number): Promise<Filled[]> {
+  const filled: Filled[] = []
+  const keys: SessionKey[] = []
+  await withSessions(place, async (sessions) => {
+    await manyTimes(count, atOnce.fill, async (n) => {
+      const { sub, sid, ...record } = newRecord(place.issuer)
+      const id = await sessions.create({ ...record, sub, sid }, Date.now())
+      if (id === undefined) throw new Error('a session was refused')
+      if (n < sample) filled.push({ id, sub, sid })
+      else if (n % endEvery === 0) keys.push(sessionKey(id))
+    })
+  })
+  remembered.set(place.redis, keys)
+  return filled
+}
+
+/** Ends what was remembered; answers how many they were. */
+async function end(place: FillPlace): Promise<number> {
+  const keys = remembered.get(place.redis) ?? []
+  let ended = 0
+  await withSessions(place, async (sessions) => {
+    await manyTimes(keys.length, atOnce.end, async (n) => {
+      const { length } = await sessions.endOne(keys[n] as SessionKey, 'administrator')
+      ended += length
+    })
+  })
+  return ended
+}
+
+async function withSessions(place: FillPlace, work: (sessions: Sessions) => Promise<void>): Promise<void> {
+  const url = new URL(place.redis)
+  const settings = { username: undefined, password: undefined, tls: undefined, keyPrefix: 'gatehouse:' }
+  const store = createRedisStore({ kind: 'redis', url, ...settings, timeoutMs: 10_000 }, { log, clock: systemClock })
+  try {
+    await store.ping()
+    const keyring = new Keyring([Buffer.from(place.sessionKey, 'base64')])
+    const config = { idleTimeoutMs: 30 * 60_000, absoluteTimeoutMs }
+    await work(new Sessions({ store, keyring, audience: audienceOf(place), config, clock: systemClock, log, audit }))
+  } finally {
+    await store.close()
+  }
+}
+
+async function manyTimes(count: number, atOnce: number, work: (n: number) => Promise<void>): Promise<void> {
+  let next = 0
+  const worker = async () => {
+    while (next < count) await work(next++)
+  }
+  await Promise.all(Array.from({ length: Math.min(atOnce, count) }, worker))
+}
+
+/** Somebody nobody else is, with tokens as long as those of a provider whose access and refresh tokens are JWTs, and ten claims. */
+function newRecord(iss: string) {
+  const person = randomInt(1e12)
+  const [sub, sid, now] = [subOf(person), randomToken(16), Date.now()]
+  const tokens = {
+    access_token: randomToken(900),
+    refresh_token: randomToken(500),
+    id_token: randomToken(750),
+    obtained_at: now,
+    access_token_expires_at: now + absoluteTimeoutMs,
+  }
+  const claims = claimsOfSession(claimsOf(person), { iss, sub, sid })
+  return { iss, sub, sid, origin: 'https://orders.example.com', tokens, claims, userinfo_read_at: now }
+}
+
+process.on('message', (order: FillOrder) => {
+  const done = order.kind === 'fill' ? fill(order.place, order.count, order.sample) : end(order.place)
+  done.then(
+    (result) => process.send?.(result),
+    (error: unknown) => {
+      console.error(error)
+      process.exit(1)
+    },
+  )
+})

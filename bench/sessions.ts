@@ -1,0 +1,324 @@
+// What sessions cost when there are many: memory in Redis, a sign-in, a request, a logout, and what is left when all are over.
+// `npm run bench:sessions`; how to read it: bench/README.md.
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpus, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { Redis } from 'ioredis'
+import { Client } from 'undici'
+import { demoPeople } from '../src/demo/people.ts'
+import { startDemoProvider, type DemoProvider } from '../src/demo/provider.ts'
+import { Browser } from '../test/support/browser.ts'
+import { freePort, startRedis } from '../test/support/redis.ts'
+import type { Filled, FillOrder, FillPlace } from './fill.ts'
+import { start, startGateway, startServer } from './process.ts'
+import { letExpire, memoryOf, microsOf, residentMemoryOf, sealedBytesIn } from './redis-figures.ts'
+import { table } from './report.ts'
+import { cpuMicros } from './usage.ts'
+
+/** A gateway, and a Redis that holds so many sessions. */
+interface Crowd {
+  readonly count: number
+  readonly url: string
+  /** Of the gateway. */
+  readonly pid: number
+  readonly place: FillPlace
+  readonly redis: Redis
+  readonly provider: DemoProvider
+  readonly client: Client
+  /** Some of the sessions, none of which the gateway has seen yet. */
+  readonly unseen: Filled[]
+  readonly timings: Record<Step, Timing>
+  readonly figures: Partial<Record<Figure, number>>
+}
+
+type Step = 'sign_in' | 'callback' | 'cold' | 'warm' | 'logout'
+
+/** What was done again and again: each time in ms, the processor time of all together in µs. */
+interface Timing {
+  readonly latencies: number[]
+  gateway: number
+  redis: number
+}
+
+type Figure =
+  | 'record bytes'
+  | 'bytes'
+  | 'resident bytes'
+  | 'keys'
+  | 'ended'
+  | 'expired'
+  | 'bytes of an expired one'
+  | 'keys of an expired one'
+  | 'keys left'
+
+const { values } = parseArgs({
+  options: {
+    sizes: { type: 'string', default: '1000,100000,1000000' },
+    rounds: { type: 'string', default: '10' },
+    each: { type: 'string', default: '50' },
+    fillers: { type: 'string', default: '2' },
+  },
+})
+const sizes = values.sizes.split(',').map(Number)
+const rounds = Number(values.rounds)
+const each = Number(values.each)
+if ((rounds + 1) * each > Math.min(...sizes))
+  throw new RangeError('each step takes a session that was not seen yet: take fewer --rounds, or --each')
+
+const over: (() => unknown)[] = []
+const scope = { after: (tidy: () => unknown) => void over.push(tidy) }
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'))
+scope.after(() => rmSync(folder, { recursive: true, force: true }))
+const page = '/bytes/1024'
+const upstream = await startServer('upstream.ts')
+const fillers = Array.from({ length: Number(values.fillers) }, () => start('fill.ts'))
+// Enough that nobody has many sessions, and few enough that the page on which one is chosen is short.
+const people = Array.from({ length: 50 }, (_, n) => ({ ...demoPeople[0], sub: `person-${n}` })) as typeof demoPeople
+
+const crowds: Crowd[] = []
+for (const count of sizes) crowds.push(await gather(count))
+for (const crowd of crowds) await measure(crowd, noTimings())
+for (let round = 0; round < rounds; round += 1)
+  for (const at of crowds.keys()) {
+    // In turn, each as often the first as any other.
+    const crowd = crowds[(at + round) % crowds.length] as Crowd
+    await measure(crowd, crowd.timings)
+  }
+for (const crowd of crowds) await disperse(crowd)
+report()
+for (const tidy of over.reverse()) await tidy()
+process.exit()
+
+function noTimings(): Record<Step, Timing> {
+  const none = () => ({ latencies: [], gateway: 0, redis: 0 })
+  return { sign_in: none(), callback: none(), cold: none(), warm: none(), logout: none() }
+}
+
+/** Starts a gateway with all that it needs, and stores so many sessions. */
+async function gather(count: number): Promise<Crowd> {
+  const server = await startRedis(scope)
+  const [port, providerPort] = [await freePort(), await freePort()]
+  const url = `http://127.0.0.1:${port}`
+  const env = { CLIENT_SECRET: 'correct horse battery staple', SESSION_KEY: Buffer.alloc(32, 1).toString('base64') }
+  const provider = await startDemoProvider({
+    host: '127.0.0.1',
+    port: providerPort,
+    issuer: new URL(`http://127.0.0.1:${providerPort}`),
+    client_id: 'bench',
+    client_secret: env.CLIENT_SECRET,
+    redirect_uris: [`${url}/.gatehouse/callback`],
+    post_logout_redirect_uris: [`${url}/.gatehouse/signed-out`],
+    backchannel_logout_uri: `${url}/.gatehouse/backchannel-logout`,
+    people,
+  })
+  const file = join(folder, `${count}.yaml`)
+  writeFileSync(
+    file,
+    `version: 1
+listen: 127.0.0.1:${port}
+external_url: ${url}
+log: { level: warn }
+provider: { issuer: "${provider.issuer}", client_id: bench, client_secret: { env: CLIENT_SECRET } }
+session:
+  keys: [{ env: SESSION_KEY }]
+  store: { redis: { url: "${server.url}" } }
+upstreams:
+  application:
+    url: ${upstream.url}
+    headers: { X-Remote-User: sub, X-Email: email }
+`,
+  )
+  const { pid } = await startGateway(file, env)
+  const crowd: Crowd = {
+    count,
+    url,
+    pid,
+    place: { redis: server.url, issuer: provider.issuer, client_id: 'bench', sessionKey: env.SESSION_KEY },
+    redis: new Redis(server.port, '127.0.0.1'),
+    provider,
+    client: new Client(url),
+    unseen: [],
+    timings: noTimings(),
+    figures: {},
+  }
+  scope.after(async () => {
+    await crowd.client.destroy()
+    crowd.redis.disconnect()
+    process.kill(pid, 'SIGTERM')
+    await provider.close()
+  })
+  await fill(crowd)
+  return crowd
+}
+
+async function fill({ count, place, redis, figures, unseen, ...crowd }: Crowd): Promise<void> {
+  // At first a few, who leave again: scripts are loaded and buffers are there before memory is read.
+  const first = (await order<Filled[]>({ kind: 'fill', place, count: 20, sample: 20 })).flat()
+  for (const session of first) await postLogoutToken(crowd, await crowd.provider.logoutToken(session))
+
+  const before = { bytes: await memoryOf(redis), resident: await residentMemoryOf(redis), keys: await redis.dbsize() }
+  const startedAt = performance.now()
+  const share = { count: Math.ceil(count / fillers.length), sample: Math.ceil(((rounds + 1) * each) / fillers.length) }
+  unseen.push(...(await order<Filled[]>({ kind: 'fill', place, ...share })).flat())
+  console.error(`${thousands(count)} sessions stored in ${((performance.now() - startedAt) / 1000).toFixed(0)} s`)
+  const stored = share.count * fillers.length
+  figures['bytes'] = ((await memoryOf(redis)) - before.bytes) / stored
+  figures['resident bytes'] = ((await residentMemoryOf(redis)) - before.resident) / stored
+  figures['keys'] = ((await redis.dbsize()) - before.keys) / stored
+  figures['record bytes'] = await sealedBytesIn(redis)
+}
+
+/** Gives the same order to all who fill. */
+async function order<T>(order: FillOrder): Promise<T[]> {
+  return Promise.all(
+    fillers.map(async (filler) => {
+      filler.send(order)
+      const [result] = (await once(filler, 'message')) as [T]
+      return result
+    }),
+  )
+}
+
+/** Each step a couple of times, with sessions that the gateway has not seen yet. */
+async function measure(crowd: Crowd, timings: Record<Step, Timing>): Promise<void> {
+  const chosen = crowd.unseen.splice(0, each)
+  const timed = async (step: Step, work: (latencies: number[]) => Promise<void>) => {
+    const [gateway, redis] = [cpuMicros(crowd.pid), await microsOf(crowd.redis)]
+    await work(timings[step].latencies)
+    timings[step].gateway += cpuMicros(crowd.pid) - gateway
+    timings[step].redis += (await microsOf(crowd.redis)) - redis
+  }
+
+  await timed('sign_in', async (latencies) => {
+    for (const { sub } of people.slice(0, each)) latencies.push(await signIn(crowd, sub, timings.callback.latencies))
+  })
+  for (const step of ['cold', 'warm'] as const)
+    await timed(step, async (latencies) => {
+      for (const { id } of chosen) latencies.push(await ask(crowd, id, 200))
+    })
+  const tokens = await Promise.all(chosen.map((session) => crowd.provider.logoutToken(session)))
+  await timed('logout', async (latencies) => {
+    for (const token of tokens) latencies.push(await postLogoutToken(crowd, token))
+  })
+  for (const { id } of chosen) await ask(crowd, id, 401)
+}
+
+/** From the first request of a browser to the page behind the sign-in, in ms. */
+async function signIn({ url, provider }: Crowd, person: string, callbacks: number[]): Promise<number> {
+  const browser = new Browser(person)
+  const startedAt = performance.now()
+  const callback = await browser.until(url + page, '/.gatehouse/callback')
+  const calledAt = performance.now()
+  await browser.send(callback)
+  callbacks.push(performance.now() - calledAt)
+  const visit = await browser.send(url + page)
+  const ms = performance.now() - startedAt
+  if (visit.status !== 200) throw new Error(`signing in ended at ${visit.url} with ${visit.status}`)
+  // The provider forgets it and tells nobody, so that it has as little to remember at the end as in the beginning.
+  for (const { sid } of provider.sessions()) provider.expireSession(sid)
+  return ms
+}
+
+/** One request of a session, in ms. */
+async function ask({ client }: Crowd, id: string, expected: number): Promise<number> {
+  const startedAt = performance.now()
+  const answer = await client.request({ method: 'GET', path: page, headers: { cookie: `gatehouse=${id}` } })
+  await answer.body.dump()
+  const ms = performance.now() - startedAt
+  if (answer.statusCode !== expected) throw new Error(`a request got ${answer.statusCode}, and not ${expected}`)
+  return ms
+}
+
+/** A back-channel logout until its 200, in ms. */
+async function postLogoutToken({ client }: Pick<Crowd, 'client'>, logout_token: string): Promise<number> {
+  const startedAt = performance.now()
+  const answer = await client.request({
+    method: 'POST',
+    path: '/.gatehouse/backchannel-logout',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ logout_token }).toString(),
+  })
+  await answer.body.dump()
+  const ms = performance.now() - startedAt
+  if (answer.statusCode !== 200) throw new Error(`a logout token was answered with ${answer.statusCode}`)
+  return ms
+}
+
+/** Ends a tenth, lets the others expire, and counts what is left. */
+async function disperse({ count, place, redis, figures }: Crowd): Promise<void> {
+  figures['ended'] = (await order<number>({ kind: 'end', place })).reduce((sum, ended) => sum + ended, 0)
+
+  figures['expired'] = await letExpire(redis, '*:s:*')
+  // What sign-ins and logouts leave for some minutes, whatever becomes of the session.
+  for (const pattern of ['*:t', '*:j:*', '*:o:*']) await letExpire(redis, pattern)
+  const before = { bytes: await memoryOf(redis), keys: await redis.dbsize() }
+  await letExpire(redis, '*')
+  const left = (figures['keys left'] = await redis.dbsize())
+  figures['bytes of an expired one'] = (before.bytes - (await memoryOf(redis))) / figures['expired']
+  figures['keys of an expired one'] = (before.keys - left) / figures['expired']
+  console.error(
+    `${thousands(count)} sessions: left are ${left <= 20 ? (await redis.keys('*')).join(', ') : `${left} keys`}`,
+  )
+}
+
+function report(): void {
+  const { model = 'unknown processor' } = cpus()[0] ?? {}
+  console.log(
+    `${new Date().toISOString().slice(0, 10)}, Node.js ${process.version}, ${cpus().length} × ${model}, ` +
+      `each step ${rounds * each} times, in ${rounds} rounds\n`,
+  )
+  const rows = [
+    figureRow('of a session in Redis: its sealed record, bytes', 'record bytes'),
+    figureRow('… all of it, bytes', 'bytes', 0),
+    figureRow('… all of it, as resident memory, bytes', 'resident bytes', 0),
+    figureRow('… keys', 'keys', 2),
+    ...stepRows('a sign-in', 'sign_in'),
+    ...latencyRows('… of it the callback', 'callback'),
+    ...stepRows('a request, its session read from Redis', 'cold'),
+    ...stepRows('a request, its session in memory', 'warm'),
+    ...stepRows('a Logout Token until the 200', 'logout'),
+    figureRow('sessions ended at last, one by one', 'ended'),
+    figureRow('sessions that then expired for being idle', 'expired'),
+    figureRow('… what is left of one until its absolute timeout, bytes', 'bytes of an expired one', 0),
+    figureRow('… keys', 'keys of an expired one', 2),
+    figureRow('keys left when all has expired', 'keys left'),
+  ]
+  console.log(table(['', ...crowds.map(({ count }) => `${thousands(count)} sessions`)], rows))
+}
+
+function stepRows(what: string, step: Step): string[][] {
+  const perTime = (whose: 'gateway' | 'redis') => (crowd: Crowd) =>
+    crowd.timings[step][whose] / crowd.timings[step].latencies.length
+  return [
+    ...latencyRows(what, step),
+    besideFirst('… CPU µs of the gateway', 0, perTime('gateway')),
+    besideFirst('… CPU µs of Redis', 0, perTime('redis')),
+  ]
+}
+
+function latencyRows(what: string, step: Step): string[][] {
+  return [0.5, 0.99].map((part, n) =>
+    besideFirst(`${n === 0 ? what : '…'} p${part * 100} ms`, 2, ({ timings }) => {
+      const sorted = timings[step].latencies.toSorted((a, b) => a - b)
+      return sorted[Math.ceil(sorted.length * part) - 1] ?? NaN
+    }),
+  )
+}
+
+/** With digits: beside how many times the first it is. Without: a count. */
+function figureRow(what: string, figure: Figure, digits?: number): string[] {
+  const of = ({ figures }: Crowd) => figures[figure] ?? NaN
+  return digits === undefined ? [what, ...crowds.map((crowd) => thousands(of(crowd)))] : besideFirst(what, digits, of)
+}
+
+/** Numbers, each beside how many times the first it is. */
+function besideFirst(what: string, digits: number, of: (crowd: Crowd) => number): string[] {
+  const [first, ...others] = crowds.map(of) as [number, ...number[]]
+  return [what, first.toFixed(digits), ...others.map((n) => `${n.toFixed(digits)} (× ${(n / first).toFixed(2)})`)]
+}
+
+function thousands(count: number): string {
+  return count.toLocaleString('en-US')
+}
