@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { formatDiagnostics } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import type { Clock } from '../../src/core/clock.ts'
 import { startDemoUpstream } from '../../src/demo/upstream.ts'
 import type { Log, LogFields } from '../../src/observe/log.ts'
 import { startGateway, type Gateway } from '../../src/server/gateway.ts'
@@ -96,25 +97,8 @@ export async function startWorld(t: TestContext, options: WorldOptions = {}): Pr
   const replicas: Replica[] = []
 
   const startReplica = async ({ port = 0 }: { readonly port?: number } = {}): Promise<Replica> => {
-    const { config, file } = configure(t, yamlOf({ url, port, redis, provider, upstream, options }), options)
-    const log: LogLine[] = []
-    const access: Readonly<Record<string, unknown>>[] = []
-    const parts = {
-      log: recordingLog(log),
-      access: (line: string) => void access.push(JSON.parse(line) as Readonly<Record<string, unknown>>),
-      clock,
-    }
-    const gateway = await startGateway(config, parts)
-    let stopped: Promise<void> | undefined
-    const replica = {
-      gateway,
-      log,
-      access,
-      file,
-      url: `http://127.0.0.1:${gateway.address.port}`,
-      stop: () => (stopped ??= gateway.close()),
-    }
-    t.after(() => replica.stop())
+    const yaml = yamlOf({ url, port, redis, provider, upstream, options })
+    const replica = await runReplica(t, yaml, clock, options)
     replicas.push(replica)
     return replica
   }
@@ -137,6 +121,34 @@ export async function startWorld(t: TestContext, options: WorldOptions = {}): Pr
         body: typeof form === 'string' ? form : new URLSearchParams(form).toString(),
       }),
   }
+}
+
+/** A gateway out of the text of its configuration, which names the secrets of `secrets`. */
+export async function runReplica(
+  t: TestContext,
+  yaml: string,
+  clock: Clock,
+  options: Pick<WorldOptions, 'sessionKey'> = {},
+): Promise<Replica> {
+  const { config, file } = configure(t, yaml, options)
+  const log: LogLine[] = []
+  const access: Readonly<Record<string, unknown>>[] = []
+  const gateway = await startGateway(config, {
+    log: recordingLog(log),
+    access: (line: string) => void access.push(JSON.parse(line) as Readonly<Record<string, unknown>>),
+    clock,
+  })
+  let stopped: Promise<void> | undefined
+  const replica = {
+    gateway,
+    log,
+    access,
+    file,
+    url: `http://127.0.0.1:${gateway.address.port}`,
+    stop: () => (stopped ??= gateway.close()),
+  }
+  t.after(() => replica.stop())
+  return replica
 }
 
 async function startUpstream(t: TestContext): Promise<URL> {
@@ -193,7 +205,11 @@ upstreams:
 `
 }
 
-function configure(t: TestContext, yaml: string, { sessionKey = secrets.SESSION_KEY }: WorldOptions) {
+function configure(
+  t: TestContext,
+  yaml: string,
+  { sessionKey = secrets.SESSION_KEY }: Pick<WorldOptions, 'sessionKey'>,
+) {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-world-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   const file = join(folder, 'gateway.yaml')

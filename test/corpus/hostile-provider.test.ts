@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Browser } from '../support/browser.ts'
+import { play, type Behaviour } from './hostile-scenarios.ts'
+import { startHostileWorld, type HostileWorld } from './hostile-world.ts'
+import { readCases } from './lanes.ts'
+
+const { cases } = readCases<{ readonly cases: readonly Behaviour[] }>('hostile-provider.json')
+
+const groups: Readonly<Record<string, RegExp>> = {
+  'ID Tokens and claims': /^(?:idt|claim)-/,
+  'token and userinfo endpoints': /^(?:tok|ui)-/,
+  'metadata and keys': /^(?:disc|jwks)-/,
+  'callbacks and what the browser keeps': /^(?:cb|cookie|fixation|deeplink|no-leak)/,
+  'logout tokens': /^bcl-/,
+  'refreshes and signing out': /^(?:ref|rpl)-/,
+}
+
+for (const [group, ids] of Object.entries(groups))
+  test(`a provider that misbehaves: ${group}`, { concurrency: 4 }, async (t) => {
+    const rows = cases.filter(({ id }) => ids.test(id))
+    let passed = 0
+    await Promise.all(
+      rows.map((row) =>
+        t.test(`${row.id}: ${row.what}`, async (t) => {
+          const world = await startHostileWorld(t, { bends: row.provider, settings: row.settings })
+          const alice = world.browser()
+          await play({ row, world, alice })
+          await judgeTraces(row, world, alice)
+          passed += 1
+        }),
+      ),
+    )
+    t.diagnostic(`cases ${rows.length}, passed ${passed}`)
+  })
+
+test('each case of the provider that misbehaves is in one group', () => {
+  for (const { id } of cases) assert.equal(Object.values(groups).filter((ids) => ids.test(id)).length, 1, id)
+})
+
+/** What it left behind: at the application, at the attacker, at the provider; and whether the gateway is there still. */
+async function judgeTraces({ id, expect }: Behaviour, world: HostileWorld, alice: Browser): Promise<void> {
+  const { provider, seen } = world
+  for (const name of expect.upstreamLacks ?? []) assert.ok(!seen.some(({ headers }) => name in headers), name)
+  const { headersLack } = expect
+  if (headersLack !== undefined)
+    assert.ok(!seen.some(({ values }) => values.some((value) => value.includes(headersLack))), headersLack)
+  if (expect.evilIsAlone) assert.equal(provider.hits('evil'), 0, 'the attacker was asked')
+  if (expect.reuse === 0) assert.equal(provider.hits('refresh_reuse'), 0, 'a spent refresh token was sent')
+  if (!id.startsWith('disc-')) assert.deepEqual(provider.violations, [])
+  if (expect.sidStill) await isFoundBySid(world, alice)
+
+  provider.bends = {}
+  const stranger = world.browser()
+  assert.notEqual((await world.visit(stranger)).status, 500)
+  assert.equal(await world.isSignedIn(stranger), false)
+}
+
+async function isFoundBySid(world: HostileWorld, alice: Browser): Promise<void> {
+  assert.equal(await world.isSignedIn(alice), true)
+  const token = world.provider.logoutToken({ del: ['sub'] })
+  assert.equal((await world.postLogoutToken(`logout_token=${encodeURIComponent(token)}`)).status, 200)
+  assert.equal(await world.isSignedIn(alice), false)
+}

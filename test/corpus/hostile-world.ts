@@ -1,0 +1,137 @@
+import { createServer, type IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { TestContext } from 'node:test'
+import { Browser, type Visit } from '../support/browser.ts'
+import { freePort } from '../support/redis.ts'
+import { runReplica, secrets } from '../support/world.ts'
+import { startHostileProvider, type Bends, type HostileProvider } from './hostile-provider.ts'
+
+/** What has arrived at the application. */
+interface Seen {
+  readonly headers: IncomingHttpHeaders
+  readonly values: readonly string[]
+}
+
+/** A gateway between a hostile provider and an application. */
+export interface HostileWorld {
+  readonly provider: HostileProvider
+  readonly url: string
+  readonly seen: readonly Seen[]
+  moveClock(ms: number): void
+  /** A browser, with the cookies of another one if there is one. */
+  browser(like?: Browser): Browser
+  /** The page behind the sign-in, without following anything. */
+  visit(browser: Browser): Promise<Visit>
+  isSignedIn(browser: Browser): Promise<boolean>
+  /** Goes to the provider; answers the callback that the browser is sent to. */
+  start(browser: Browser, path?: string): Promise<string>
+  /** A whole sign-in; answers what the callback did. */
+  signIn(browser: Browser, path?: string): Promise<Visit>
+  signOut(browser: Browser): Promise<Visit>
+  postLogoutToken(form: string, options?: { readonly type?: string; readonly cookie?: string }): Promise<Response>
+}
+
+export const application = '/app'
+const marker = 'this is the application'
+const own = (name: string) => `/.gatehouse/${name}`
+
+export interface HostileWorldOptions {
+  /** How the provider is bent from the start. */
+  readonly bends?: Bends | undefined
+  /** YAML below `provider:`. */
+  readonly settings?: string | undefined
+}
+
+export async function startHostileWorld(
+  t: TestContext,
+  { bends = {}, settings: providerSettings = '' }: HostileWorldOptions = {},
+): Promise<HostileWorld> {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const provider = await startHostileProvider(t, { client_id: 'gw-client', client_secret: secrets.CLIENT_SECRET })
+  provider.bends = bends
+  if (bends.rotateKeys === 'weak') provider.published = ['a', 'ec', 'weak']
+  const upstream = await startRecordingUpstream(t)
+  let moved = 0
+  const launch = () =>
+    runReplica(t, configuration({ url, port, provider, upstream: upstream.url, providerSettings }), {
+      now: () => Date.now() + moved,
+    })
+  await launch()
+
+  const visit = (browser: Browser) => browser.send(url + application)
+  const start = (browser: Browser, path = application) => browser.until(url + path, own('callback'))
+  return {
+    provider,
+    url,
+    seen: upstream.seen,
+    moveClock: (ms) => void (moved += ms),
+    browser: (like) => {
+      const browser = new Browser('alice')
+      for (const [name, cookie] of like?.cookies ?? []) browser.cookies.set(name, cookie)
+      return browser
+    },
+    visit,
+    isSignedIn: async (browser) => {
+      const { status, body } = await visit(browser)
+      return status === 200 && body === marker
+    },
+    start,
+    signIn: async (browser, path) =>
+      browser.send(await start(browser, path), { headers: { 'sec-fetch-site': 'cross-site' } }),
+    signOut: (browser) => browser.send(url + own('sign-out'), { headers: { 'sec-fetch-site': 'same-origin' } }),
+    postLogoutToken: (body, { type = 'application/x-www-form-urlencoded', cookie } = {}) =>
+      fetch(url + own('backchannel-logout'), {
+        method: 'POST',
+        headers: { 'content-type': type, ...(cookie === undefined ? {} : { cookie }) },
+        body,
+      }),
+  }
+}
+
+async function startRecordingUpstream(t: TestContext): Promise<{ readonly url: string; readonly seen: Seen[] }> {
+  const seen: Seen[] = []
+  const server = createServer(({ headers, rawHeaders }, res) => {
+    seen.push({ headers, values: rawHeaders.filter((_, index) => index % 2 === 1) })
+    res.end(marker)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen }
+}
+
+interface Parts {
+  readonly url: string
+  readonly port: number
+  readonly provider: HostileProvider
+  readonly upstream: string
+  readonly providerSettings: string
+}
+
+function configuration({ url, port, provider, upstream, providerSettings }: Parts): string {
+  return `version: 1
+listen: 127.0.0.1:${port}
+external_url: ${url}
+shutdown: { drain_timeout: 500ms }
+provider:
+  issuer: ${provider.issuer}
+  client_id: ${provider.client_id}
+  client_secret: { env: CLIENT_SECRET }
+  timeout: 5s
+  ${providerSettings}
+session:
+  keys: [{ env: SESSION_KEY }]
+  store: memory
+upstreams:
+  orders:
+    url: ${upstream}
+    headers:
+      X-User-Sub: sub
+      X-User-Name: name
+      X-User-Email: email
+      X-User-Groups: groups
+`
+}
