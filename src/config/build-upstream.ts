@@ -44,6 +44,7 @@ export function buildUpstream(
     ),
     rules: present(written.rules).flatMap(([index, rule]) => readRule(rule, below(own('rules'), index), building)),
     trustedOrigins: readOrigins(written.trusted_origins, own('trusted_origins'), report),
+    cache: written.cache,
     logout: {
       paths: present(written.logout.paths).flatMap(([index, path]) =>
         report.parse(below(below(own('logout'), 'paths'), index), [], () => [parsePathPattern(path)]),

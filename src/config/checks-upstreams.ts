@@ -6,7 +6,16 @@ import type { WrittenConfig } from './written.ts'
 
 export type Check = (config: GatewayConfig, report: Report, written: WrittenConfig) => void
 
-export const upstreamChecks: readonly Check[] = [atAll, overlaps, andTheGateway, hosts, headers, rules, trustedOrigins]
+export const upstreamChecks: readonly Check[] = [
+  atAll,
+  overlaps,
+  andTheGateway,
+  hosts,
+  headers,
+  rules,
+  trustedOrigins,
+  cache,
+]
 
 /** Where a setting of an upstream stands. */
 export function settingOf(upstream: string, name: string): string {
@@ -165,4 +174,14 @@ function trustedOrigins({ upstreams }: GatewayConfig, report: Report): void {
         if (origin.startsWith('http:') && externalUrl.protocol === 'https:')
           report.warning(below(at, index), 'is http: whoever is on the way can write that page anew')
   }
+}
+
+function cache({ upstreams }: GatewayConfig, report: Report): void {
+  for (const { name, cache } of upstreams)
+    if (cache === 'upstream')
+      report.warning(
+        settingOf(name, 'cache'),
+        'is upstream: a page of one person that the application takes for anybody’s can be kept by a cache for another',
+        'private lets browsers keep what the application says, and nobody else',
+      )
 }

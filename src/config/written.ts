@@ -94,6 +94,7 @@ export interface WrittenUpstream {
   readonly host_header: 'client' | 'upstream'
   readonly headers: Readonly<Record<string, string | WrittenHeader>>
   readonly rules: WrittenList<WrittenRule>
+  readonly cache: 'private' | 'no_store' | 'upstream'
   readonly trusted_origins: 'any' | WrittenList<string>
   readonly logout: { readonly paths: WrittenList<string>; readonly cookies: WrittenList<string> }
   readonly connect_timeout: string

@@ -3,6 +3,12 @@ import type { ErrorCode } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 
 /**
+ * What caches may make of an answer: `anybody`, what the upstream says, for everybody gets the same; `varies`, who is signed in
+ * gets another one. All others are about a person: see `cache` of an upstream.
+ */
+export type Caching = 'anybody' | 'varies' | UpstreamConfig['cache']
+
+/**
  * What is to become of a request. A value: nothing has been sent yet. `setCookies` are `Set-Cookie` values that expire what is left
  * of a session that has ended. Only what is answered at once has them: by the time an upstream answers, the browser may have
  * signed in again, and its new cookie has the same name.
@@ -15,6 +21,7 @@ export type Admission =
       readonly identity: readonly string[]
       /** Absent on public paths without a session. */
       readonly session: SessionKey | undefined
+      readonly caching: Caching
     }
   /** A page load that has to sign in first: the browser is sent to `location`. */
   | { readonly kind: 'sign_in'; readonly location: string; readonly setCookies: readonly string[] }

@@ -32,7 +32,8 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     if (route === undefined) return { kind: 'no_route' }
     const { upstream, rule, isLogout } = route
     if (isLogout) return { kind: 'sign_out', location: `${config.reservedPrefix}sign-out` }
-    if (rule.access === 'public') return { kind: 'pass', upstream, identity: nothing, session: undefined }
+    if (rule.access === 'public')
+      return { kind: 'pass', upstream, identity: nothing, session: undefined, caching: 'anybody' }
     const identity = parts.identify(facts.cookie)
     return identity instanceof Promise
       ? identity.then((found) => decide(facts, upstream, rule, found))
@@ -42,7 +43,8 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
   function decide(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, identity: Identity): Admission {
     if (identity.kind === 'signed_in') return admitPerson(facts, upstream, rule, identity.session)
     // What is open to everybody, known or not, stays open when sessions cannot be looked up; the person is unknown then.
-    if (rule.access === 'optional') return { kind: 'pass', upstream, identity: nothing, session: undefined }
+    if (rule.access === 'optional')
+      return { kind: 'pass', upstream, identity: nothing, session: undefined, caching: 'varies' }
     if (identity.kind === 'unavailable') return identity
     const setCookies = identity.staleCookie ? parts.cookie.forget(facts.cookie, upstream.logout.cookies) : nothing
     const mayRedirect = rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage)
@@ -73,7 +75,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
         why: `the claim for the required header ${headers.missing} is missing`,
         setCookies: nothing,
       }
-    return { kind: 'pass', upstream, identity: headers.lines, session: session.key }
+    return { kind: 'pass', upstream, identity: headers.lines, session: session.key, caching: upstream.cache }
   }
 
   return admit

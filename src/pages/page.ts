@@ -68,11 +68,12 @@ export function page(status: number, content: PageContent): Answer {
   }
 }
 
-/** Stand on each answer that the gateway gives itself: it is about one visitor and one moment. */
+/** Stand on each answer that the gateway gives itself: it is about one visitor and one moment, and no part of another site's page. */
 export const ownAnswerHeaders = {
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
   'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Resource-Policy': 'same-origin',
 } as const
 
 function contentSecurityPolicy(form: PageForm | undefined): string {

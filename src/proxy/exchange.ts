@@ -121,7 +121,7 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
     }
     const lines = responseHeaders(rawHeaders, {
       isGatewayCookie: parts.isGatewayCookie,
-      signedIn: pass.session !== undefined,
+      caching: pass.caching,
       status,
     })
     // An answer that comes before the request is complete is passed on at once; the connection is not used again.

@@ -1,10 +1,10 @@
 import { GatewayError } from '../core/errors.ts'
+import type { Caching } from '../gate/admission.ts'
 import { connectionOptions, isHopByHop, noConnectionOptions } from './hop-by-hop.ts'
 
 export interface ResponseHeadersInput {
   readonly isGatewayCookie: (name: string) => boolean
-  /** The answer is about somebody: no shared cache may keep it unless the upstream said so. */
-  readonly signedIn: boolean
+  readonly caching: Caching
   /** A 204 has no content and says nothing about its length (RFC 9110 §8.6). */
   readonly status: number
 }
@@ -16,8 +16,10 @@ export interface ResponseHeadersInput {
 export function responseHeaders(received: readonly (Buffer | string)[], input: ResponseHeadersInput): string[] {
   const listed = namedInConnection(received)
   const withoutLength = input.status === 204
+  const { caching } = input
   const lines: string[] = []
-  let cacheControl = false
+  let cacheControl: string | undefined
+  let varies = false
 
   for (let at = 0; at + 1 < received.length; at += 2) {
     const name = text(received[at])
@@ -29,12 +31,51 @@ export function responseHeaders(received: readonly (Buffer | string)[], input: R
 
     if (lowerCase === 'set-cookie' && input.isGatewayCookie(cookieName(value))) continue
     if (lowerCase === 'content-length' && withoutLength) continue
-    if (lowerCase === 'cache-control') cacheControl = true
+    if (lowerCase === 'vary') varies ||= /\*|\bcookie\b/i.test(value)
+    if (caching !== 'anybody' && caching !== 'varies') {
+      if (lowerCase === 'cache-control') {
+        cacheControl = cacheControl === undefined ? value : `${cacheControl}, ${value}`
+        continue
+      }
+      if (caching !== 'upstream' && isForSharedCaches(lowerCase)) continue
+      if (caching === 'no_store' && (lowerCase === 'expires' || lowerCase === 'pragma')) continue
+    }
     lines.push(name, value)
   }
 
-  if (input.signedIn && !cacheControl) lines.push('Cache-Control', 'private')
+  if (caching === 'anybody') return lines
+  if (caching !== 'varies') lines.push('Cache-Control', cacheControlFor(caching, cacheControl))
+  // Who asks makes the difference, and the cookie says who it is: RFC 9110 §12.5.5.
+  if (!varies && (caching === 'varies' || caching === 'private')) lines.push('Vary', 'Cookie')
   return lines
+}
+
+/** Fields by which caches before the gateway are told apart from browsers: RFC 9213, and what came before it. */
+function isForSharedCaches(lowerCase: string): boolean {
+  return lowerCase === 'surrogate-control' || lowerCase === 'x-accel-expires' || lowerCase.endsWith('cdn-cache-control')
+}
+
+function cacheControlFor(caching: 'private' | 'no_store' | 'upstream', said: string | undefined): string {
+  if (caching === 'no_store') return 'no-store'
+  if (said === undefined) return 'private'
+  return caching === 'upstream' ? said : keptPrivate(said)
+}
+
+/** Applications say the same few things again and again. */
+const mostKnown = 256
+const known = new Map<string, string>()
+
+function keptPrivate(said: string): string {
+  const before = known.get(said)
+  if (before !== undefined) return before
+  const directives = said.match(/[^\s,="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^\s,]*))?/g) ?? []
+  const names = directives.map((directive) => directive.toLowerCase())
+  // Where no cache keeps it, or browsers alone, there is nothing to change.
+  const isPrivate = names.includes('no-store') || names.includes('private')
+  const kept = directives.filter((_, at) => !/^(?:public$|s-maxage\b|private=)/.test(names[at] ?? ''))
+  const told = (isPrivate ? kept : [...kept, 'private']).join(', ')
+  if (known.size < mostKnown) known.set(said, told)
+  return told
 }
 
 /** A trailer section may come after everything has been decided, so it may say nothing that matters by then (RFC 9110 §6.5.1). */

@@ -100,7 +100,7 @@ function switching(
   try {
     const lines = responseHeaders(rawHeaders, {
       isGatewayCookie: parts.isGatewayCookie,
-      signedIn: false,
+      caching: 'anybody',
       status: 101,
     })
     let text = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${chosen}\r\n`

@@ -80,6 +80,7 @@ test('the smallest file has everything else by default', () => {
         ],
         rules: [],
         trustedOrigins: [],
+        cache: 'private',
         logout: { paths: [], cookies: [] },
         connectTimeoutMs: 5_000,
         responseTimeoutMs: 60_000,
@@ -247,11 +248,12 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       ],
     },
   ])
+  assert.equal(orders.cache, 'no_store')
   assert.deepEqual(orders.trustedOrigins, ['https://portal.example.com', 'https://wiki.example.com'])
   assert.deepEqual(orders.logout, { paths: [parsePathPattern('/logout')], cookies: ['JSESSIONID'] })
   assert.deepEqual(orders.tests, [
     {
-      place: 'full.yaml:65:9',
+      place: 'full.yaml:66:9',
       as: { sub: 'u1', [fields]: { groups: ['admins'] } },
       method: 'GET',
       path: '/admin/',
@@ -259,7 +261,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       headers: { 'X-Remote-User': 'u1', 'X-Cost-Centre': null },
     },
     {
-      place: 'full.yaml:66:9',
+      place: 'full.yaml:67:9',
       as: undefined,
       method: 'POST',
       path: '/api/orders',

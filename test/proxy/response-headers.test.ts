@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Caching } from '../../src/gate/admission.ts'
 import { responseHeaders, responseTrailers } from '../../src/proxy/response-headers.ts'
 import { isGatewayCookie, linesNamed } from './support.ts'
 
-const input = { isGatewayCookie, signedIn: false, status: 200 }
+const input = { isGatewayCookie, caching: 'anybody', status: 200 } as const
 const bytes = (...texts: string[]): Buffer[] => texts.map((text) => Buffer.from(text, 'latin1'))
 
 test('hop-by-hop fields and what Connection names end here', () => {
@@ -29,13 +30,69 @@ for (const line of [
   })
 }
 
-test('an answer about somebody is private unless the upstream says otherwise', () => {
-  const of = (...received: string[]) =>
-    linesNamed(responseHeaders(bytes(...received), { ...input, signedIn: true }), 'Cache-Control')
+const fields = ['Cache-Control', 'Vary', 'Expires', 'CDN-Cache-Control', 'Surrogate-Control', 'X-Accel-Expires']
 
-  assert.deepEqual(of('ETag', '"1"'), ['private'])
-  assert.deepEqual(of('cache-control', 'public, max-age=60'), ['public, max-age=60'])
-  assert.equal(responseHeaders(bytes('ETag', '"1"'), input).includes('private'), false)
+function cachingOf(caching: Caching, ...received: string[]): Record<string, string[]> {
+  const lines = responseHeaders(bytes(...received), { ...input, caching })
+  const entries = fields.map((name) => [name, linesNamed(lines, name)] as const)
+  return Object.fromEntries(entries.filter(([, values]) => values.length > 0))
+}
+
+for (const [said, told] of [
+  [[], ['private']],
+  [['public, max-age=60'], ['max-age=60, private']],
+  [['max-age=60'], ['max-age=60, private']],
+  [['Public'], ['private']],
+  [['s-maxage=600, max-age=60, must-revalidate'], ['max-age=60, must-revalidate, private']],
+  [['public', 'max-age=60'], ['max-age=60, private']],
+  [['max-age=60', 'private'], ['max-age=60, private']],
+  [['public, private'], ['private']],
+  [['no-cache="private, no-store"'], ['no-cache="private, no-store", private']],
+  [['private="Set-Cookie", max-age=60'], ['max-age=60, private']],
+  [['no-store'], ['no-store']],
+  [['No-Store, max-age=0'], ['No-Store, max-age=0']],
+  [['private, max-age=0'], ['private, max-age=0']],
+  [['s-maxage="1", , ;'], [';, private']],
+] as const)
+  test(`no cache that people share keeps an answer about somebody: ${said.join(' and ') || 'nothing said'}`, () => {
+    const lines = said.flatMap((value) => ['cache-control', value])
+
+    assert.deepEqual(cachingOf('private', ...lines)['Cache-Control'], told)
+    // Said once more, it is remembered.
+    assert.deepEqual(cachingOf('private', ...lines)['Cache-Control'], told)
+  })
+
+const forCaches = [
+  ...['Cache-Control', 'public, max-age=60', 'CDN-Cache-Control', 'max-age=60', 'Cloudflare-CDN-Cache-Control', 'max-age=1'],
+  ...['Surrogate-Control', 'max-age=60', 'X-Accel-Expires', '60', 'Expires', 'Thu, 01 Jan 2099 00:00:00 GMT'],
+] // prettier-ignore
+
+test('what is said to caches before the gateway goes no further when it is about somebody', () => {
+  assert.deepEqual(cachingOf('private', ...forCaches), {
+    'Cache-Control': ['max-age=60, private'],
+    Vary: ['Cookie'],
+    Expires: ['Thu, 01 Jan 2099 00:00:00 GMT'],
+  })
+  assert.deepEqual(cachingOf('no_store', ...forCaches), { 'Cache-Control': ['no-store'] })
+})
+
+test('what anybody gets is cached as the application says', () => {
+  const { Vary: _, ...told } = cachingOf('varies', ...forCaches)
+
+  assert.deepEqual(cachingOf('anybody', ...forCaches), told)
+  assert.deepEqual(cachingOf('upstream', ...forCaches), told)
+  assert.deepEqual(told['Cache-Control'], ['public, max-age=60'])
+  assert.deepEqual(cachingOf('upstream'), { 'Cache-Control': ['private'] })
+  assert.deepEqual(cachingOf('anybody'), {})
+})
+
+test('where who asks makes the difference, caches are told so, once', () => {
+  for (const caching of ['private', 'varies'] as const) {
+    assert.deepEqual(cachingOf(caching)['Vary'], ['Cookie'])
+    assert.deepEqual(cachingOf(caching, 'vary', 'Accept-Encoding')['Vary'], ['Accept-Encoding', 'Cookie'])
+    assert.deepEqual(cachingOf(caching, 'Vary', 'accept, COOKIE')['Vary'], ['accept, COOKIE'])
+    assert.deepEqual(cachingOf(caching, 'Vary', '*')['Vary'], ['*'])
+  }
 })
 
 test('a value with CR, LF or NUL is never passed on', () => {

@@ -38,6 +38,7 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
     ],
     rules: [],
     trustedOrigins: [],
+    cache: 'private',
     logout: { paths: [], cookies: [] },
     connectTimeoutMs: 2_000,
     responseTimeoutMs: 10_000,
@@ -96,6 +97,7 @@ export async function startGateway(
     upstream,
     identity: ['X-Remote-User', 'jane'],
     session: jane,
+    caching: 'private',
     ...options.pass,
   }
 

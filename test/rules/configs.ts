@@ -17,6 +17,7 @@ export function upstream({
     headers: [],
     rules: [],
     trustedOrigins: [],
+    cache: 'private',
     logout: { paths: logout, cookies: [] },
     connectTimeoutMs: 1000,
     responseTimeoutMs: 1000,
