@@ -19,6 +19,8 @@ export interface Bed {
    * @throws {Error} at the first answer that is not what it should be
    */
   load(order: LoadOrder, around?: { started(): unknown; ended(): unknown }): Promise<LoadResult>
+  /** How many requests were served on this port so far. */
+  served(port: number): number
   close(): Promise<void>
 }
 
@@ -32,6 +34,7 @@ export async function makeBed(): Promise<Bed> {
   const provider = await startProvider()
   scope.after(() => provider.close())
   const clients = start('load/clients.ts')
+  const served = new Map<number, number>()
   return {
     folder,
     upstream: url.slice('http://'.length),
@@ -44,12 +47,14 @@ export async function makeBed(): Promise<Bed> {
         if (message.kind === 'failed') throw new Error(message.reason)
         if (message.kind === 'done') {
           around?.ended()
+          if (order.kind === 'requests') served.set(order.port, (served.get(order.port) ?? 0) + message.result.count)
           return message.result
         }
         await around?.started()
         clients.send('go')
       }
     },
+    served: (port) => served.get(port) ?? 0,
     close: async () => {
       for (const tidy of over.reverse()) await tidy()
     },

@@ -64,7 +64,7 @@ export async function measureInTurn(
 }
 
 /** Resolves when others on the machine are quiet, or after so many seconds all the same. */
-async function untilQuiet(seconds: number): Promise<void> {
+export async function untilQuiet(seconds: number): Promise<void> {
   const foreign = () => busyMicros(0) + busyMicros(1) - cpuMicros(process.pid)
   const giveUpAt = performance.now() + seconds * 1000
   while (performance.now() < giveUpAt) {

@@ -90,11 +90,13 @@ async function carryOut(scenario: Scenario): Promise<void> {
     print,
     facts,
   }
-  await scenario.run(bench).catch((error: unknown) => {
+  try {
+    await scenario.run(bench)
+    await Promise.all(stands.map((each) => each.stop()))
+  } catch (error) {
     console.error(`${scenario.name} failed: ${reason(error)}`)
     process.exit(1)
-  })
-  await Promise.all(stands.map((each) => each.stop()))
+  }
 }
 
 function introduce(): void {

@@ -14,6 +14,10 @@ export interface Stand {
   readonly port: number
   readonly tls: boolean
   readonly visitors: readonly Visitor[]
+  /**
+   * Stops it.
+   * @throws {Error} when it was to write a line for each request, and did not
+   */
   stop(): Promise<void>
 }
 
@@ -29,12 +33,20 @@ export async function stand(bed: Bed, contender: Contender, options: StandOption
   const { title = contender.title, people = 1, ...given } = options
   const setting = settingOf(await freePort(), given)
   const { port } = setting
-  const { pid, stop } = await contender.start(bed, setting)
+  const running = await contender.start(bed, setting)
   const origin = `${setting.tls ? 'https' : 'http'}://127.0.0.1:${port}`
   const visitors = contender.signsIn ? await signInMany(origin, people) : [{ cookie: '' }]
   const [visitor] = visitors
   if (visitor?.person !== undefined) await proveCheck(origin, visitor.cookie, visitor.person)
-  return { contender, title, pid, port, tls: setting.tls !== undefined, visitors, stop }
+  let stopping: Promise<void> | undefined
+  const end = async () => {
+    await running.stop()
+    const [lines, requests] = [running.linesWritten?.(), bed.served(port)]
+    if (lines !== undefined && lines < requests)
+      throw new Error(`${title}: ${lines} lines in the access log for ${requests} requests`)
+  }
+  const stop = () => (stopping ??= end())
+  return { contender, title, pid: running.pid, port, tls: setting.tls !== undefined, visitors, stop }
 }
 
 /** The usual setting, unless it is told otherwise: one worker on the first processor, no TLS, the Node.js that runs the bench. */

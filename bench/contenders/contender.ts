@@ -35,6 +35,6 @@ export interface Setting {
 }
 
 export interface Listening extends RunningProgram {
-  /** What it says of itself that belongs in a report. */
-  readonly note?: string
+  /** Once it has stopped: how many lines it wrote since it was ready; absent: it keeps no access log. */
+  linesWritten?(): number
 }

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { folderFor, type Bed } from '../bed.ts'
@@ -6,7 +7,7 @@ import { claimNames } from '../people.ts'
 import { builtGateway, startProgram, until } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
 
-/** Gatehouse as it was built: ten identity headers out of userinfo, and the access log on, where the gateway has one. */
+/** Gatehouse as it was built: ten identity headers out of userinfo, and the access log on. */
 export function gatehouse(store: 'redis' | 'memory'): Contender {
   const name = `gatehouse-${store}`
   return {
@@ -50,7 +51,15 @@ async function run(bed: Bed, setting: Setting, name: string, store: 'redis' | 'm
     () => existsSync(firstLines) && readFileSync(firstLines, 'utf8').includes('gatehouse is ready'),
     'Gatehouse is not ready',
   )
-  return program
+  const readToTheEnd = once(reader, 'exit')
+  return {
+    ...program,
+    stop: async () => {
+      await program.stop()
+      await readToTheEnd
+    },
+    linesWritten: () => Number(readFileSync(join(folder, 'further-lines'), 'utf8')),
+  }
 }
 
 function configuration(bed: Bed, setting: Setting, origin: string, client_id: string, store: string): string {
@@ -63,6 +72,9 @@ function configuration(bed: Bed, setting: Setting, origin: string, client_id: st
 listen: ${listen}
 external_url: ${origin}
 workers: ${workers}
+# Everybody comes from one address here.
+limits: { connections: 100000, per_client: { connections: 100000, sign_ins: 1000000/m, callbacks: 1000000/m } }
+log: { access: true }
 provider:
   issuer: ${bed.provider.issuer}
   client_id: ${client_id}

@@ -1,4 +1,4 @@
-import { spread } from '../measure.ts'
+import { spread, untilQuiet } from '../measure.ts'
 import { table, withSpread } from '../report.ts'
 import { signIn, type Stand } from '../stand.ts'
 import { cpuMicros } from '../usage.ts'
@@ -6,7 +6,7 @@ import { standAll } from './requests.ts'
 import type { Scenario } from './scenario.ts'
 
 const atOnce = 8
-const inARound = 150
+const inARound = 200
 
 /** Whole sign-ins: the page that needs one, the provider and back, code and userinfo, and the page. */
 export const signIns: Scenario = {
@@ -15,9 +15,12 @@ export const signIns: Scenario = {
   async run(bench) {
     const stands = (await standAll(bench)).filter(({ contender }) => contender.signsIn)
     const measured = new Map<Stand, SignInRound[]>(stands.map((stand) => [stand, []]))
-    for (const stand of stands) await signInMany(stand)
+    for (const stand of stands) await signInMany(stand, 4 * inARound)
     for (let round = 0; round < bench.plan.rounds; round += 1)
-      for (const [stand, rounds] of measured) rounds.push(await signInMany(stand))
+      for (const [stand, rounds] of measured) {
+        await untilQuiet(bench.plan.patience)
+        rounds.push(await signInMany(stand, inARound))
+      }
     const rows = [...measured].map(([{ title, contender }, rounds]) => {
       const of = (figure: keyof SignInRound) => rounds.map((round) => round[figure])
       bench.facts.set(`sign-in ${contender.name}`, spread(of('cpu')).median)
@@ -34,10 +37,10 @@ interface SignInRound {
   readonly cpu: number
 }
 
-async function signInMany({ port, pid }: Stand): Promise<SignInRound> {
+async function signInMany({ port, pid }: Stand, count: number): Promise<SignInRound> {
   const startedAt = performance.now()
   const before = cpuMicros(pid)
-  let left = inARound
+  let left = count
   const person = async (): Promise<void> => {
     while (left > 0) {
       left -= 1
@@ -46,5 +49,5 @@ async function signInMany({ port, pid }: Stand): Promise<SignInRound> {
   }
   await Promise.all(Array.from({ length: atOnce }, person))
   const seconds = (performance.now() - startedAt) / 1000
-  return { perSecond: inARound / seconds, cpu: (cpuMicros(pid) - before) / 1000 / inARound }
+  return { perSecond: count / seconds, cpu: (cpuMicros(pid) - before) / 1000 / count }
 }

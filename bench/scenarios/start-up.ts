@@ -1,7 +1,7 @@
 import { request } from 'undici'
 import { setTimeout as wait } from 'node:timers/promises'
 import { freePort } from '../../test/support/redis.ts'
-import { spread } from '../measure.ts'
+import { spread, untilQuiet } from '../measure.ts'
 import { table, withSpread } from '../report.ts'
 import { settingOf } from '../stand.ts'
 import type { Scenario } from './scenario.ts'
@@ -16,6 +16,7 @@ export const startUp: Scenario = {
       const times: number[] = []
       // The first start reads from the disk, and does not count.
       for (let round = -1; round < plan.rounds; round += 1) {
+        await untilQuiet(plan.patience)
         const setting = settingOf(await freePort(), options)
         const startedAt = performance.now()
         const starting = contender.start(bed, setting)
