@@ -1,27 +1,69 @@
+import type { Diagnostic } from '../config/diagnostics.ts'
+import { loadConfig, type LoadResult } from '../config/load.ts'
+import type { GatewayConfig } from '../config/model.ts'
+import { type Call, type CommandInput, configOption, readOptions, unexpected } from './command.ts'
 import { failingTests } from './embedded-tests.ts'
-import { loadOrSay } from './load.ts'
-import type { CommandInput } from './main.ts'
+import { registrationOf, registrationText } from './registration.ts'
+import { countOf, gitHubCommand, shownDiagnostics } from './show-diagnostics.ts'
+
+const formats = ['text', 'json', 'github'] as const
+export type CheckFormat = (typeof formats)[number]
+
+/** What stands behind `gatehouse check`. */
+export function readCheckCall(argv: readonly string[]): Call {
+  const read = readOptions(argv, { ...configOption, format: { type: 'string', default: 'text' } } as const)
+  if (!read.ok) return read
+  const { config: file, format: wanted } = read.values
+  const format = formats.find((known) => known === wanted)
+  const fault = format === undefined ? `--format is one of ${formats.join(', ')}` : unexpected(read.positionals)
+  if (fault !== undefined) return { fault }
+  return { carryOut: (terminal) => check({ ...terminal, file }, format) }
+}
 
 /** `gatehouse check`: everything that is wrong with the file, then its own tests; and what the provider has to know of us. */
-export async function check(input: CommandInput): Promise<number> {
-  const config = loadOrSay(input)
-  if (config === undefined) return 1
+export async function check(input: CommandInput, format: CheckFormat = 'text'): Promise<number> {
+  const checked = checkedFile(input)
+  say[format](checked, input)
+  return checked.config === undefined ? 1 : 0
+}
+
+interface Checked {
+  readonly file: string
+  /** All that there is to say, tests that fail included. */
+  readonly diagnostics: readonly Diagnostic[]
+  readonly sources: LoadResult['sources']
+  /** How many tests stand in the file; 0 when it has errors, for they are not run then. */
+  readonly tests: number
+  /** Absent when something is wrong with it. */
+  readonly config: GatewayConfig | undefined
+}
+
+function checkedFile({ file, env }: CommandInput): Checked {
+  const loaded = loadConfig(file, env)
+  const { sources } = loaded
+  if (!loaded.ok) return { file, diagnostics: loaded.diagnostics, sources, tests: 0, config: undefined }
+  const { config, warnings } = loaded
   const failures = failingTests(config)
-  if (failures.length > 0) {
-    input.err(`${failures.join('\n')}\n`)
-    return 1
-  }
   const tests = config.upstreams.reduce((count, upstream) => count + upstream.tests.length, 0)
-  input.out(
-    `${input.file} is good${tests > 0 ? `; its ${tests} tests pass` : ''}.\n\nTo be registered at ${config.provider.issuer} for the client ${config.provider.client_id}:\n`,
-  )
-  for (const origin of new Set(
-    [config.externalUrl, ...config.upstreams.map(({ externalUrl }) => externalUrl)].map((url) => url.origin),
-  ))
-    input.out(
-      `  redirect URI               ${origin}${config.reservedPrefix}callback\n` +
-        `  post-logout redirect URI   ${origin}${config.reservedPrefix}signed-out\n`,
+  const diagnostics = [...warnings, ...failures]
+  return { file, diagnostics, sources, tests, config: failures.length > 0 ? undefined : config }
+}
+
+const say: Readonly<Record<CheckFormat, (checked: Checked, input: CommandInput) => void>> = {
+  text({ file, diagnostics, sources, tests, config }, { out, err, paintOut, paintErr }) {
+    err(shownDiagnostics(diagnostics, sources, paintErr))
+    if (config === undefined) return err(`\n${file} is not good: ${countOf(diagnostics)}\n`)
+    const passed = tests === 0 ? '' : `; its ${tests === 1 ? 'test passes' : `${tests} tests pass`}`
+    const good = `${file} is good${passed}.`
+    out(`${paintOut?.('green', good) ?? good}\n\n${registrationText(config)}`)
+  },
+  json({ file, diagnostics, tests, config }, { out }) {
+    const register = config === undefined ? {} : { register: registrationOf(config) }
+    out(
+      `${JSON.stringify({ version: 1, file, good: config !== undefined, tests, diagnostics, ...register }, null, 2)}\n`,
     )
-  input.out(`  back-channel logout URI    ${config.externalUrl.origin}${config.reservedPrefix}backchannel-logout\n`)
-  return 0
+  },
+  github({ diagnostics }, { out }) {
+    for (const diagnostic of diagnostics) out(`${gitHubCommand(diagnostic)}\n`)
+  },
 }

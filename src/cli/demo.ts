@@ -3,8 +3,8 @@ import { OperatorError, reason } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
 import { createLog } from '../observe/log.ts'
 import { startGateway } from '../server/gateway.ts'
+import type { CommandInput } from './command.ts'
 import { loadOrSay } from './load.ts'
-import type { CommandInput } from './main.ts'
 import { formatFor, stopSignals } from './run.ts'
 
 /** `gatehouse demo`: the gateway of a file, between a toy provider and a toy application at the addresses that the file names. */

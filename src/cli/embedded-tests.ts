@@ -1,3 +1,4 @@
+import type { Diagnostic } from '../config/diagnostics.ts'
 import type { EmbeddedTest, GatewayConfig, UpstreamConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
@@ -6,27 +7,33 @@ import { createAdmit } from '../gate/admit.ts'
 import { TrustedProxies } from '../gate/forwarded.ts'
 import type { Identity } from '../gate/identify.ts'
 import { requestFacts } from '../gate/request-facts.ts'
+import { headerPairs } from './header-text.ts'
 
-/** Runs the tests that stand in the file through the very decision that serves requests; answers what fails, a text each. */
-export function failingTests(config: GatewayConfig): string[] {
-  return config.upstreams.flatMap((upstream) => upstream.tests.flatMap((test) => failure(test, upstream, config) ?? []))
+/** Runs the tests that stand in the file through the very decision that serves requests; answers what fails. */
+export function failingTests(config: GatewayConfig): Diagnostic[] {
+  return config.upstreams.flatMap((upstream) =>
+    upstream.tests.flatMap((test) => {
+      const why = failure(test, upstream, config)
+      if (why === undefined) return []
+      const message = `${test.method} ${test.path}: ${why}`
+      return [{ severity: 'error' as const, ...test.place, path: test.setting, message }]
+    }),
+  )
 }
 
 function failure(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayConfig): string | undefined {
   const admission = admissionOf(test, upstream, config)
-  const what = `${test.place}  test of ${upstream.name}: ${test.method} ${test.path}`
-  if (typeof admission === 'string') return `${what}: ${admission}`
+  if (typeof admission === 'string') return admission
   const outcome: string = admission.kind
   if (outcome !== test.expect) {
     const why = admission.kind === 'forbidden' ? ` (${admission.why})` : ''
-    return `${what}: expected ${test.expect}, but the outcome is ${outcome}${why}`
+    return `expected ${test.expect}, but the outcome is ${outcome}${why}`
   }
   if (admission.kind !== 'pass') return undefined
-  const headers = headersOf(admission.identity)
+  const headers = new Map(headerPairs(admission.identity).map(([name, text]) => [name.toLowerCase(), text]))
   for (const [name, expected] of Object.entries(test.headers)) {
     const value = headers.get(name.toLowerCase()) ?? null
-    if (value !== expected)
-      return `${what}: expected the header ${name} to be ${shown(expected)}, but it is ${shown(value)}`
+    if (value !== expected) return `expected the header ${name} to be ${shown(expected)}, but it is ${shown(value)}`
   }
   return undefined
 }
@@ -61,13 +68,6 @@ function whoIs({ as }: EmbeddedTest, { provider }: GatewayConfig): Identity {
     userinfo_read_at: 0,
   }
   return { kind: 'signed_in', session: { key: 'test' as SessionKey, version: 1, record, sealedBytes: 0 } }
-}
-
-function headersOf(lines: readonly string[]): Map<string, string> {
-  const headers = new Map<string, string>()
-  for (let index = 0; index < lines.length; index += 2)
-    headers.set((lines[index] as string).toLowerCase(), lines[index + 1] as string)
-  return headers
 }
 
 function shown(value: string | null): string {

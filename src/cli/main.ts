@@ -1,37 +1,29 @@
 import { parseArgs } from 'node:util'
-import { OperatorError, reason } from '../core/errors.ts'
-import { check } from './check.ts'
+import { didYouMean } from '../config/did-you-mean.ts'
+import { schemaText } from '../config/schema.ts'
+import { OperatorError } from '../core/errors.ts'
+import { readCheckCall } from './check.ts'
+import { aboutFile, type Call, type CommandReader, readOptions, unexpected } from './command.ts'
 import { demo } from './demo.ts'
 import { health } from './health.ts'
+import { help, overview } from './help.ts'
+import { paintFor } from './paint.ts'
 import { run } from './run.ts'
-import { readSessionsArguments, sessions } from './sessions.ts'
+import { readSessionsCall } from './sessions.ts'
 
-const usage = `gatehouse: an authentication gateway in front of applications that know nothing of OpenID Connect
+/** As in package.json; a test holds the two together. */
+const version = '0.1.0'
 
-  gatehouse run    --config FILE   serve, in the foreground, until SIGTERM or SIGINT
-  gatehouse check  --config FILE   say everything that is wrong with the file, and run its tests
-  gatehouse health --config FILE   exit 0 when the gateway of this file answers on this machine
-  gatehouse demo   --config FILE   serve, with a toy provider and a toy application beside it
-  gatehouse sessions list --config FILE [--sub SUB] [--sid SID] [--upstream NAME] [--json]
-  gatehouse sessions show --config FILE KEY
-  gatehouse sessions end  --config FILE KEY | [--sub SUB] [--sid SID] [--upstream NAME] | --all --yes
-                                   look at the sessions of running gateways, and end them, when they are in Redis
-  gatehouse help | version
-
-FILE defaults to gateway.yaml.
-`
-
-/** What a command is given. */
-export interface CommandInput {
-  readonly file: string
-  readonly env: Readonly<Record<string, string | undefined>>
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
+const commands: Readonly<Record<string, CommandReader>> = {
+  run: aboutFile(run),
+  check: readCheckCall,
+  sessions: readSessionsCall,
+  health: aboutFile(health),
+  schema: printing(schemaText),
+  demo: aboutFile(demo),
+  help: readHelpCall,
+  version: printing(() => `${version}\n`),
 }
-
-type Command = (input: CommandInput) => Promise<number>
-
-const commands: Readonly<Record<string, Command>> = { run, check, health, demo }
 
 /** Runs a command; resolves to the exit code: 0 well, 1 something is wrong with what was given, 2 the call itself is. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -40,22 +32,23 @@ export async function main(argv: readonly string[]): Promise<number> {
   // A log that nobody reads any more must not end the gateway.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
-  const call = readArguments(argv)
+  const { name, rest } = commandOf(argv)
+  const call = callOf(name, rest)
   if ('fault' in call) {
-    err(`gatehouse: ${call.fault}\n\n${usage}`)
+    err(`gatehouse: ${call.fault}\n\n${help[name] ?? overview}`)
     return 2
   }
-  const { name, file, command } = call
-  if (name === 'help') {
-    out(usage)
+  if ('help' in call) {
+    out(help[name] ?? overview)
     return 0
   }
-  if (name === 'version') {
-    out(`${version}\n`)
-    return 0
+  const { env } = process
+  const paints = {
+    paintOut: paintFor(process.stdout.isTTY, env),
+    paintErr: paintFor(process.stderr.isTTY, env),
   }
   try {
-    return await (command ?? (commands[name] as Command))({ file, env: process.env, out, err })
+    return await call.carryOut({ env, out, err, ...paints })
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error
     err(`gatehouse: ${error.message}\n`)
@@ -63,43 +56,38 @@ export async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** As in package.json; a test holds the two together. */
-const version = '0.1.0'
-
-/** `command` is absent when the name alone says what to do. */
-interface Call {
-  readonly name: string
-  readonly file: string
-  readonly command?: Command
+/** The command is the first argument that is no option; a file may have been named before it. */
+function commandOf(argv: readonly string[]): { readonly name: string; readonly rest: readonly string[] } {
+  const options = { config: { type: 'string', short: 'c' } } as const
+  const { tokens } = parseArgs({ args: [...argv], strict: false, tokens: true, options })
+  const first = tokens.find(({ kind }) => kind === 'positional')
+  if (first === undefined) return { name: argv.includes('--version') ? 'version' : 'help', rest: [] }
+  return { name: argv[first.index] as string, rest: argv.toSpliced(first.index, 1) }
 }
 
-function readArguments(argv: readonly string[]): Call | { readonly fault: string } {
-  if (argv[0] === 'sessions') return sessionsCall(argv.slice(1))
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...argv],
-      allowPositionals: true,
-      options: {
-        config: { type: 'string', short: 'c', default: 'gateway.yaml' },
-        help: { type: 'boolean', short: 'h' },
-        version: { type: 'boolean' },
-      },
-    })
-    const [name = values.version === true ? 'version' : 'help', ...more] = positionals
-    if (values.help === true) return { name: 'help', file: '' }
-    if (more.length > 0) return { fault: `"${more.join(' ')}" is too much; a file is named with --config FILE` }
-    if (!Object.hasOwn(commands, name) && name !== 'help' && name !== 'version')
-      return { fault: `there is no command "${name}"` }
-    return { name, file: values.config }
-  } catch (error) {
-    // The first sentence is about what was given; what follows is about how Node reads arguments.
-    return { fault: `${reason(error).replace(/\..*$/s, '')}; a file is named with --config FILE` }
+function callOf(name: string, rest: readonly string[]): Call {
+  const read = Object.hasOwn(commands, name) ? commands[name] : undefined
+  return read === undefined ? { fault: noCommand(name) } : read(rest)
+}
+
+function noCommand(name: string): string {
+  const meant = didYouMean(name, Object.keys(commands))
+  return `there is no command "${name}"${meant === undefined ? '' : `; did you mean "${meant}"?`}`
+}
+
+function printing(text: () => string): CommandReader {
+  return (argv) => {
+    const read = readOptions(argv, {})
+    if (!read.ok) return read
+    const fault = unexpected(read.positionals)
+    return fault === undefined ? { carryOut: async ({ out }) => (out(text()), 0) } : { fault }
   }
 }
 
-function sessionsCall(argv: readonly string[]): Call | { readonly fault: string } {
-  const read = readSessionsArguments(argv)
-  if ('fault' in read) return read
-  if ('help' in read) return { name: 'help', file: '' }
-  return { name: 'sessions', file: read.file, command: (input) => sessions(read.task, input) }
+function readHelpCall([about, ...more]: readonly string[]): Call {
+  const fault = unexpected(more)
+  if (fault !== undefined) return { fault }
+  if (about !== undefined && !about.startsWith('-') && !Object.hasOwn(commands, about))
+    return { fault: noCommand(about) }
+  return { carryOut: async ({ out }) => (out(help[about ?? ''] ?? overview), 0) }
 }

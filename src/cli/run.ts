@@ -3,21 +3,23 @@ import { OperatorError, reason } from '../core/errors.ts'
 import { createLog, type Log, type WritingLog } from '../observe/log.ts'
 import { startGateway } from '../server/gateway.ts'
 import { announceReady, isWorker, startWorkers } from '../server/workers.ts'
-import { loadOrSay } from './load.ts'
-import type { CommandInput } from './main.ts'
+import { loadAndSay } from './load.ts'
+import type { CommandInput } from './command.ts'
 import { failingTests } from './embedded-tests.ts'
+import { shownDiagnostics } from './show-diagnostics.ts'
 
 /** How long the last lines of the log are waited for, in ms. */
 const lastLinesMs = 1000
 
 /** `gatehouse run`: serves until it is told to stop. */
 export async function run(input: CommandInput): Promise<number> {
-  const config = loadOrSay(isWorker() ? { ...input, err: () => {} } : input)
-  if (config === undefined) return 1
+  const loaded = loadAndSay(isWorker() ? { ...input, err: () => {} } : input)
+  if (!loaded.ok) return 1
+  const { config } = loaded
   if (!isWorker()) {
     const failures = failingTests(config)
     if (failures.length > 0) {
-      input.err(`${failures.join('\n')}\n`)
+      input.err(shownDiagnostics(failures, loaded.sources, input.paintErr))
       return 1
     }
   }

@@ -1,6 +1,5 @@
-import { parseArgs } from 'node:util'
 import { systemClock } from '../core/clock.ts'
-import { OperatorError, reason } from '../core/errors.ts'
+import { OperatorError } from '../core/errors.ts'
 import { createLog } from '../observe/log.ts'
 import {
   openAdministration,
@@ -10,7 +9,7 @@ import {
   type SessionSummary,
 } from '../server/administration.ts'
 import { loadOrSay } from './load.ts'
-import type { CommandInput } from './main.ts'
+import { type Call, type CommandInput, configOption, readOptions } from './command.ts'
 
 /** How long the audit events are waited for, in ms. */
 const lastLinesMs = 1000
@@ -122,35 +121,38 @@ function shown(text: string): string {
 }
 
 /** What stands behind `gatehouse sessions`. */
+export function readSessionsCall(argv: readonly string[]): Call {
+  const read = readSessionsArguments(argv)
+  if (!('task' in read)) return read
+  return { carryOut: (terminal) => sessions(read.task, { ...terminal, file: read.file }) }
+}
+
 export function readSessionsArguments(
   argv: readonly string[],
 ): { readonly task: SessionsTask; readonly file: string } | { readonly fault: string } | { readonly help: true } {
   // A key may begin with a dash, and is no option for that.
   const isDashedKey = (arg: string) => /^-[\w-]{23}:[\w-]{32}$/.test(arg)
-  try {
-    const { values, positionals } = parseArgs({
-      args: argv.filter((arg) => !isDashedKey(arg)),
-      allowPositionals: true,
-      options: {
-        config: { type: 'string', short: 'c', default: 'gateway.yaml' },
-        help: { type: 'boolean', short: 'h' },
-        sub: { type: 'string' },
-        sid: { type: 'string' },
-        upstream: { type: 'string' },
-        json: { type: 'boolean' },
-        all: { type: 'boolean' },
-        yes: { type: 'boolean' },
-      },
-    })
-    if (values.help === true) return { help: true }
-    const [name, ...rest] = positionals
-    const keys = [...rest, ...argv.filter(isDashedKey)]
-    const task = taskOf(name, keys, values)
-    return typeof task === 'string' ? { fault: task } : { task, file: values.config }
-  } catch (error) {
-    return { fault: reason(error) }
-  }
+  const read = readOptions(
+    argv.filter((arg) => !isDashedKey(arg)),
+    sessionsOptions,
+  )
+  if (!read.ok) return read
+  const { values, positionals } = read
+  const [name, ...rest] = positionals
+  const keys = [...rest, ...argv.filter(isDashedKey)]
+  const task = taskOf(name, keys, values)
+  return typeof task === 'string' ? { fault: task } : { task, file: values.config }
 }
+
+const sessionsOptions = {
+  ...configOption,
+  sub: { type: 'string' },
+  sid: { type: 'string' },
+  upstream: { type: 'string' },
+  json: { type: 'boolean' },
+  all: { type: 'boolean' },
+  yes: { type: 'boolean' },
+} as const
 
 interface Options {
   readonly sub?: string | undefined

@@ -245,10 +245,10 @@ function readTest(
   if (method === undefined || written.expect === undefined) return []
   if (Object.keys(written.headers).length > 0 && written.expect !== 'pass')
     report.error(below(at, 'headers'), `cannot be seen with expect: ${written.expect}, for the upstream is not asked`)
-  const { file, line, column } = report.keyPlace(at)
   return [
     {
-      place: `${file}:${line}:${column}`,
+      place: report.keyPlace(at),
+      setting: report.pathText(at),
       as: written.as && longNamed(written.as, claims),
       method: method.toUpperCase(),
       path: written[method] ?? '/',

@@ -1,10 +1,8 @@
+import { type Place, placeText } from './sources.ts'
+
 /** What is wrong, or unwise, in a configuration: where, what, and what to do about it. */
-export interface Diagnostic {
+export interface Diagnostic extends Place {
   readonly severity: 'error' | 'warning'
-  readonly file: string
-  /** From 1; 0 when it is about the file as a whole. */
-  readonly line: number
-  readonly column: number
   /** The setting, as `upstreams.orders.rules[0].path`; empty when it is about the file as a whole. */
   readonly path: string
   readonly message: string
@@ -13,9 +11,8 @@ export interface Diagnostic {
 
 /** `gateway.yaml:12:5  error  upstreams.orders.url: is missing`, and the hint on a line of its own. */
 export function formatDiagnostic(diagnostic: Diagnostic): string {
-  const { severity, file, line, column, path, message, hint } = diagnostic
-  const place = line === 0 ? file : `${file}:${line}:${column}`
-  const text = `${place}  ${severity}  ${path === '' ? '' : `${path}: `}${message}`
+  const { severity, path, message, hint } = diagnostic
+  const text = `${placeText(diagnostic)}  ${severity}  ${path === '' ? '' : `${path}: `}${message}`
   return hint === undefined ? text : `${text}\n    ${hint}`
 }
 

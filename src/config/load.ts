@@ -7,20 +7,22 @@ import { readYaml } from './read-yaml.ts'
 import { Report } from './report.ts'
 import { validate } from './schema.ts'
 import type { Environment } from './secrets.ts'
+import type { Sources } from './sources.ts'
 
-/** A configuration that can be run, or everything that is wrong with it, warnings included. */
-export type LoadResult =
+/** A configuration that can be run, or everything that is wrong with it, warnings included; and the text that it was read from. */
+export type LoadResult = (
   | { readonly ok: true; readonly config: GatewayConfig; readonly warnings: readonly Diagnostic[] }
   | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] }
+) & { readonly sources: Sources }
 
 /** Reads a configuration with all that it refers to: included files, secrets, certificates. Whatever is in it, this does not throw. */
 export function loadConfig(file: string, env: Environment): LoadResult {
   const report = new Report(file)
   const config = read(file, env, report)
-  const { diagnostics } = report
+  const { diagnostics, sources } = report
   return config === undefined || report.hasErrors
-    ? { ok: false, diagnostics }
-    : { ok: true, config, warnings: diagnostics }
+    ? { ok: false, diagnostics, sources }
+    : { ok: true, config, warnings: diagnostics, sources }
 }
 
 function read(file: string, env: Environment, report: Report): GatewayConfig | undefined {

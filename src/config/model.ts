@@ -1,6 +1,7 @@
 import type { ClaimPath, Claims, ClaimTemplate } from '../core/claims.ts'
 import type { PathPattern } from '../core/path-pattern.ts'
 import type { Rate } from './quantities.ts'
+import type { Place } from './sources.ts'
 
 /** A checked configuration. Names in camelCase are ours; wire values keep the spelling of their specification. */
 export interface GatewayConfig {
@@ -243,8 +244,10 @@ export type ExpectedOutcome = 'pass' | 'sign_in' | 'unauthorized' | 'forbidden' 
 
 /** A test that stands beside the rules: as whom, what, and what is to come of it. */
 export interface EmbeddedTest {
-  /** The place in the file, `FILE:LINE:COLUMN`. */
-  readonly place: string
+  /** Where it stands. */
+  readonly place: Place
+  /** What it is called in the file: `upstreams.orders.tests[0]`. */
+  readonly setting: string
   /** Absent: nobody is signed in. */
   readonly as: Claims | undefined
   readonly method: string

@@ -14,7 +14,8 @@ import {
   type YAMLSeq,
 } from 'yaml'
 import { readBounded } from './files.ts'
-import { below, type Place, type Report } from './report.ts'
+import { below, type Report } from './report.ts'
+import type { Place } from './sources.ts'
 import { reportSyntax } from './yaml-syntax.ts'
 
 const maxFileBytes = 1024 * 1024
@@ -35,6 +36,7 @@ export function readYaml(file: string, root: string, report: Report): unknown {
   const text = decodeUtf8(content.bytes)
   if (text === undefined) return refuse('is not text in UTF-8', 'save it as UTF-8')
 
+  report.sources.add(file, text)
   const lines = new LineCounter()
   // Duplicate keys are sought below: the parser's own search takes quadratic time.
   const document = parseDocument(text, {

@@ -1,10 +1,5 @@
 import type { Diagnostic } from './diagnostics.ts'
-
-export interface Place {
-  readonly file: string
-  readonly line: number
-  readonly column: number
-}
+import { type Place, Sources } from './sources.ts'
 
 /** Where a setting was written. */
 export interface Entry {
@@ -34,6 +29,8 @@ function parentOf(at: string): string {
 
 /** Collects what is to be said about a configuration, and knows where each of its settings stands. */
 export class Report {
+  /** What has been read. */
+  readonly sources = new Sources()
   readonly #file: string
   readonly #entries = new Map<string, Entry>()
   readonly #diagnostics: Diagnostic[] = []

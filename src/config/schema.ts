@@ -7,11 +7,16 @@ import type { WrittenConfig } from './written.ts'
 // Seen from src/config as from dist/config: the folder lies beside both.
 const schemaFile = new URL('../../schemas/gateway.schema.json', import.meta.url)
 
+/** The schema as it is delivered: JSON Schema, draft-07. */
+export function schemaText(): string {
+  return readFileSync(schemaFile, 'utf8')
+}
+
 let compiled: { readonly schema: AnySchemaObject; readonly validate: ValidateFunction } | undefined
 
 function gatewaySchema() {
   if (compiled) return compiled
-  const schema = JSON.parse(readFileSync(schemaFile, 'utf8')) as AnySchemaObject
+  const schema = JSON.parse(schemaText()) as AnySchemaObject
   const ajv = new Ajv({ allErrors: true, verbose: true, useDefaults: true, allowUnionTypes: true, strictTypes: false })
   // The same words that editors show: the YAML and JSON language servers read them too.
   ajv.addVocabulary(['errorMessage'])

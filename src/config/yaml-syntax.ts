@@ -1,5 +1,6 @@
 import { type Document, visit, type YAMLError } from 'yaml'
-import type { Place, Report } from './report.ts'
+import type { Report } from './report.ts'
+import type { Place } from './sources.ts'
 
 const maxSyntaxErrors = 5
 

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { check } from '../../src/cli/check.ts'
+import { check, type CheckFormat } from '../../src/cli/check.ts'
+import { inColours } from '../../src/cli/paint.ts'
+import { shownDiagnostics } from '../../src/cli/show-diagnostics.ts'
+import type { Diagnostic } from '../../src/config/diagnostics.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { environment, secretTexts } from '../config/environment.ts'
+import { folderWith, recordingTerminal } from '../support/command-line.ts'
 
 const settings = `version: 1
 external_url: https://orders.example.com
@@ -17,6 +22,7 @@ upstreams:
     url: http://127.0.0.1:3000
     headers:
       X-Remote-User: sub
+      X-Name: name
       X-Groups: { claim: fields.groups, join: "," }
       X-Room: { claim: fields.room, required: false }
     rules:
@@ -25,19 +31,17 @@ upstreams:
       - { path: /admin/*, require: { claim: fields.groups, any_of: [admins] } }
 `
 
-async function checked(t: TestContext, tests: readonly string[]) {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-check-'))
-  t.after(() => rmSync(folder, { recursive: true }))
-  const file = join(folder, 'gateway.yaml')
-  writeFileSync(file, `${settings}    tests:\n${tests.map((line) => `      - ${line}\n`).join('')}`)
-  const said = { out: '', err: '' }
-  const exitCode = await check({
-    file,
-    env: { CLIENT_SECRET: 'correct horse battery' },
-    out: (text) => void (said.out += text),
-    err: (text) => void (said.err += text),
-  })
-  return { exitCode, ...said }
+const env = { CLIENT_SECRET: 'correct horse battery' }
+
+async function checkedFile(t: TestContext, yaml: string, format?: CheckFormat) {
+  const file = join(folderWith(t, { 'gateway.yaml': yaml }), 'gateway.yaml')
+  const { terminal, said } = recordingTerminal(env)
+  const exitCode = await check({ ...terminal, file }, format)
+  return { exitCode, file, ...said }
+}
+
+function checked(t: TestContext, tests: readonly string[], format?: CheckFormat) {
+  return checkedFile(t, `${settings}    tests:\n${tests.map((line) => `      - ${line}\n`).join('')}`, format)
 }
 
 test('tests that stand in the file and hold are counted', async (t) => {
@@ -51,6 +55,18 @@ test('tests that stand in the file and hold are counted', async (t) => {
 
   assert.equal(exitCode, 0)
   assert.match(out, /its 5 tests pass/)
+})
+
+test('a name beyond ASCII is compared as the text it is, not as its bytes', async (t) => {
+  const latin1 = settings.replace('    rules:', '      X-City: { claim: city, encode: latin1 }\n    rules:')
+  const { exitCode, err } = await checkedFile(
+    t,
+    `${latin1}    tests:
+      - { as: { name: José 世界, city: Zürich }, get: /, expect: pass, headers: { X-Name: José 世界, X-City: Zürich } }
+`,
+  )
+
+  assert.equal(exitCode, 0, err)
 })
 
 test('what has to be registered at the provider is said', async (t) => {
@@ -72,17 +88,176 @@ for (const [line, message] of [
   ],
   ['{ get: /static/..%2fadmin, expect: pass }', 'request target refused'],
 ] as const) {
-  test(`a test that fails is said, with its place: ${line}`, async (t) => {
+  test(`a test that fails is said, with its place and its line: ${line}`, async (t) => {
     const { exitCode, err } = await checked(t, [line])
 
     assert.equal(exitCode, 1)
-    assert.match(err, /gateway\.yaml:\d+:\d+ {2}test of orders: GET /)
-    assert.match(
-      err,
-      typeof message === 'string' ? new RegExp(message.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')) : message,
-    )
+    assert.match(err, /gateway\.yaml:21:9 {2}error {2}upstreams\.orders\.tests\[0\]: GET /)
+    assert.ok(err.includes(`    21 |       - ${line}\n       |         ^\n`), err)
+    if (typeof message === 'string') assert.ok(err.includes(message), err)
+    else assert.match(err, message)
   })
 }
+
+test('all mistakes are said at once, each with its line, a caret below the place, and what to do', async (t) => {
+  const { exitCode, file, out, err } = await checkedFile(
+    t,
+    settings.replace('issuer: https:', 'issuer: http:').replace('headers:', 'headrs:'),
+  )
+
+  assert.equal(exitCode, 1)
+  assert.equal(out, '')
+  assert.equal(
+    err,
+    `${file}:4:11  error  provider.issuer: must be https; plain http is possible with a provider on this machine only (localhost, 127.0.0.1)
+     4 |   issuer: http://id.example.com
+       |           ^
+${file}:11:5  error  upstreams.orders.headrs: is not a setting
+    11 |     headrs:
+       |     ^
+    did you mean "headers"?
+
+${file} is not good: 2 errors
+`,
+  )
+})
+
+test('a long line is shown in part, with the caret where it belongs', async (t) => {
+  const paths = Array.from({ length: 60 }, (_, n) => `{ path: /p${n} }`)
+  const { err } = await checkedFile(
+    t,
+    `${settings.slice(0, settings.indexOf('    rules:'))}    rules: [${paths.join(', ')}, { pth: / }]\n`,
+  )
+
+  const [quoted = '', caret = ''] = err.split('\n').slice(1)
+  assert.ok(quoted.length < 170, quoted)
+  assert.match(quoted.slice(caret.indexOf('^')), /^pth: \/ \}\]/)
+})
+
+test('JSON says all of it in one document, and nothing on standard error', async (t) => {
+  const { exitCode, out, err, file } = await checked(t, ['{ get: /orders, expect: pass }'], 'json')
+
+  assert.equal(exitCode, 1)
+  assert.equal(err, '')
+  const document = JSON.parse(out) as { diagnostics: Diagnostic[] }
+  assert.deepEqual(document, {
+    version: 1,
+    file,
+    good: false,
+    tests: 1,
+    diagnostics: [
+      {
+        severity: 'error',
+        file,
+        line: 21,
+        column: 9,
+        path: 'upstreams.orders.tests[0]',
+        message: 'GET /orders: expected pass, but the outcome is sign_in',
+      },
+    ],
+  })
+})
+
+test('JSON of a good file says what has to be registered', async (t) => {
+  const { exitCode, out } = await checked(t, ['{ get: /orders, expect: sign_in }'], 'json')
+
+  assert.equal(exitCode, 0)
+  const { good, register } = JSON.parse(out) as { good: boolean; register: unknown }
+  assert.equal(good, true)
+  assert.deepEqual(register, {
+    issuer: 'https://id.example.com',
+    client_id: 'orders',
+    redirect_uris: ['https://orders.example.com/.gatehouse/callback'],
+    post_logout_redirect_uris: ['https://orders.example.com/.gatehouse/signed-out'],
+    backchannel_logout_uri: 'https://orders.example.com/.gatehouse/backchannel-logout',
+  })
+})
+
+test('for GitHub each diagnostic is a workflow command of one line, with what its runner would misread escaped', async (t) => {
+  const { exitCode, out, err, file } = await checkedFile(
+    t,
+    settings.replace('headers:', 'headrs:').replace('orders.example.com', 'orders.example.com/100%,a:b'),
+    'github',
+  )
+
+  assert.equal(exitCode, 1)
+  assert.equal(err, '')
+  assert.equal(
+    out,
+    `::error file=${file},line=2,col=15,title=external_url::must end behind the host and port, without the path "/100%25,a:b"
+::error file=${file},line=11,col=5,title=upstreams.orders.headrs::is not a setting%0Adid you mean "headers"?
+`,
+  )
+})
+
+test('for GitHub a file that is not there is named without a line', async () => {
+  const { terminal, said } = recordingTerminal()
+
+  assert.equal(await check({ ...terminal, file: 'a,b:c.yaml' }, 'github'), 1)
+
+  assert.equal(said.out, '::error file=a%2Cb%3Ac.yaml,title=gatehouse::does not exist\n')
+})
+
+test('a secret that was written into the file is not shown with its line', async (t) => {
+  for (const line of [
+    'client_secret: hunter2hunter2',
+    'client_secert: hunter2hunter2',
+    'clientSecret: "hunter2hunter2"',
+    'client_secret: { value: hunter2hunter2 }',
+    'client_secret: [hunter2hunter2]',
+    'ca_file: { password: hunter2hunter2 }',
+    'issuer: https://admin:hunter2hunter2@id.example.com',
+    'client_secret: "hunter2hunter2',
+  ]) {
+    const { exitCode, err } = await checkedFile(
+      t,
+      settings
+        .replace('client_secret: { env: CLIENT_SECRET }', line)
+        .replace(
+          '\n  issuer: https://id.example.com',
+          line.startsWith('issuer') ? '' : '\n  issuer: https://id.example.com',
+        ),
+    )
+    assert.equal(exitCode, 1)
+    assert.match(err, /\n +\d+ \| {3}\w+: /, `${line}: its line is shown`)
+    assert.doesNotMatch(err, /hunter2/, line)
+  }
+  const keys = `${settings}session:\n  keys:\n    - hunter2hunter2\n  store: { redis: { url: "redis://:hunter2hunter2@redis", password: hunter2hunter2 } }\n`
+  const { err } = await checkedFile(t, keys)
+  assert.match(err, /session\.keys\[0\]/)
+  assert.doesNotMatch(err, /hunter2/)
+})
+
+test('where a secret is to be found is shown', async (t) => {
+  const { err } = await checkedFile(t, settings.replace('env: CLIENT_SECRET', 'env: NOT_SET'))
+
+  assert.match(err, / \| {3}client_secret: \{ env: NOT_SET \}/)
+})
+
+test('no line that is shown of the golden cases has a secret in it, or more than one line', () => {
+  const cases = new URL('../config/cases/', import.meta.url).pathname
+  const before = process.cwd()
+  process.chdir(cases)
+  try {
+    for (const file of readdirSync('.').filter((name) => name.endsWith('.yaml'))) {
+      const loaded = loadConfig(file, environment)
+      const text = shownDiagnostics(loaded.ok ? loaded.warnings : loaded.diagnostics, loaded.sources)
+      for (const secret of secretTexts) assert.ok(!text.includes(secret), `${file} shows a secret`)
+      assert.doesNotMatch(text, /[\0-\x09\x0b-\x1f\x7f\u202e]/, `${file} shows what a terminal would obey`)
+    }
+  } finally {
+    process.chdir(before)
+  }
+})
+
+test('a terminal gets colours', async (t) => {
+  const file = join(folderWith(t, { 'gateway.yaml': settings.replace('headers:', 'headrs:') }), 'gateway.yaml')
+  const { terminal, said } = recordingTerminal(env)
+
+  await check({ ...terminal, file, paintErr: inColours })
+
+  assert.match(said.err, /\u001b\[31merror\u001b\[0m/)
+})
 
 test('the version that is printed is the package’s', () => {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }

@@ -253,7 +253,8 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
   assert.deepEqual(orders.logout, { paths: [parsePathPattern('/logout')], cookies: ['JSESSIONID'] })
   assert.deepEqual(orders.tests, [
     {
-      place: 'full.yaml:66:9',
+      place: { file: 'full.yaml', line: 66, column: 9 },
+      setting: 'upstreams.orders.tests[0]',
       as: { sub: 'u1', [fields]: { groups: ['admins'] } },
       method: 'GET',
       path: '/admin/',
@@ -261,7 +262,8 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       headers: { 'X-Remote-User': 'u1', 'X-Cost-Centre': null },
     },
     {
-      place: 'full.yaml:67:9',
+      place: { file: 'full.yaml', line: 67, column: 9 },
+      setting: 'upstreams.orders.tests[1]',
       as: undefined,
       method: 'POST',
       path: '/api/orders',
