@@ -164,7 +164,7 @@ test('a command that there is not is answered with the usage and exit code 2', a
   for (const args of [['serve'], ['run', 'now'], ['run', '--port', '1']]) {
     const command = startCommand(t, args)
     assert.equal(await command.ended, 2)
-    assert.match(command.err(), /gatehouse run +--config FILE/)
+    assert.match(command.err(), /gatehouse run +\[?--config FILE/)
   }
 })
 
