@@ -11,6 +11,7 @@ import { requestId } from '../gate/request-id.ts'
 import type { CanonicalTarget } from '../gate/request-target.ts'
 import type { Log } from '../observe/log.ts'
 import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
+import { parseTraceParent } from '../observe/trace-context.ts'
 import { ownAnswerHeaders, type Answer } from '../pages/page.ts'
 import { refusal, type RefusalOptions } from '../pages/refusal.ts'
 import { goOnPage } from '../pages/sign-pages.ts'
@@ -104,7 +105,10 @@ export function createHandlers(
 
   function begin(req: IncomingMessage): RequestRecord {
     const id = requestId(req.headers, req.socket.remoteAddress, parts.trusted)
-    return new RequestRecord(req.method ?? '', id, parts.sink)
+    const record = new RequestRecord(req.method ?? '', id, parts.sink)
+    const { traceparent } = req.headers
+    if (traceparent !== undefined) record.traceId = parseTraceParent(traceparent)?.traceId
+    return record
   }
 
   /** The facts of a request that can be read in one way only; otherwise it is refused. */

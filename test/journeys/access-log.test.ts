@@ -102,6 +102,25 @@ for (const [given, isTaken] of [
     assert.equal((await lineOf(first(world), '/x'))['request'], body)
   })
 
+test('a trace context goes on to the application as it came, and the line says which trace it is', async (t) => {
+  const world = await startWorld(t)
+  const headers = {
+    traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+    tracestate: 'congo=t61rcWkgMzE,rojo=00f067aa0ba902b7',
+  }
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const replica = first(world)
+  replica.access.length = 0
+
+  const { body } = await jane.send(`${world.url}/echo`, { headers })
+
+  const received = Object.fromEntries((JSON.parse(body) as { headers: [string, string][] }).headers)
+  assert.equal(received['traceparent'], headers.traceparent)
+  assert.equal(received['tracestate'], headers.tracestate)
+  assert.equal((await lineOf(replica, '/echo'))['trace'], '0af7651916cd43dd8448eb211c80319c')
+})
+
 test('what is refused has its code, and the id that the visitor is shown', async (t) => {
   const world = await startWorld(t)
   const replica = first(world)
