@@ -187,8 +187,10 @@ function readRule(written: WrittenRule, at: string, building: UpstreamBuilding):
     )
   const { path } = written
   if (path === undefined) return []
+  const { file, line } = report.keyPlace(at)
   return report.parse(below(at, 'path'), [], () => [
     {
+      place: `${file}:${line}`,
       path: parsePathPattern(path),
       methods: written.methods && present(written.methods).map(([, method]) => method),
       access: written.access,

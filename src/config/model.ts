@@ -222,6 +222,8 @@ export interface HeaderConfig {
 }
 
 export interface RuleConfig {
+  /** Where it stands, `FILE:LINE`; absent for what applies where no rule matches. */
+  readonly place?: string
   readonly path: PathPattern
   /** Absent: any method. */
   readonly methods: readonly string[] | undefined

@@ -1,6 +1,7 @@
-import type { UpstreamConfig } from '../config/model.ts'
+import type { RuleConfig, UpstreamConfig } from '../config/model.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
+import type { StoredSession } from '../session/record.ts'
 
 /**
  * What caches may make of an answer: `anybody`, what the upstream says, for everybody gets the same; `varies`, who is signed in
@@ -28,9 +29,9 @@ export type Admission =
   /** Not a page load, and nobody is signed in. `location` is where a front end may send the person. */
   | { readonly kind: 'unauthorized'; readonly location: string; readonly setCookies: readonly string[] }
   /** Signed in, but the rule asks for more; `why` is for the log. */
-  | { readonly kind: 'forbidden'; readonly why: string; readonly setCookies: readonly string[] }
+  | ({ readonly kind: 'forbidden'; readonly why: string; readonly setCookies: readonly string[] } & Denial)
   /** Made by a page of another origin, and it would be done in the person's name; `why` is for the log. */
-  | { readonly kind: 'cross_site'; readonly why: string }
+  | ({ readonly kind: 'cross_site'; readonly why: string } & Denial)
   /**
    * A page load that another site began: the browser has kept a `Strict` cookie back, and is to ask again of its own accord for
    * the same `location`, with the cookie if there is one.
@@ -41,3 +42,10 @@ export type Admission =
   | { readonly kind: 'sign_out'; readonly location: string }
   /** It cannot be decided right now; fail closed, and say when to try again. */
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
+
+/** Who was refused what, and by which rule. */
+export interface Denial {
+  readonly upstream: UpstreamConfig
+  readonly rule: RuleConfig
+  readonly session: StoredSession
+}

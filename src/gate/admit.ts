@@ -6,7 +6,7 @@ import { unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable } from '../rules/route-table.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { StoredSession } from '../session/record.ts'
-import type { Admission } from './admission.ts'
+import type { Admission, Denial } from './admission.ts'
 import { whyCrossSite } from './cross-site.ts'
 import type { Identity } from './identify.ts'
 import type { RequestFacts } from './request-facts.ts'
@@ -65,20 +65,20 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     session: StoredSession,
   ): Admission {
     const crossSite = whyCrossSite(facts, upstream)
-    if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite }
+    if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, upstream, rule, session }
     const unmet = unmetRequirement(rule, session.record.claims)
-    if (unmet !== undefined) return { kind: 'forbidden', why: unmet, setCookies: nothing }
+    if (unmet !== undefined) return forbidden(unmet, { upstream, rule, session })
     const headers = headersOf(upstream, session)
     if ('missing' in headers)
-      return {
-        kind: 'forbidden',
-        why: `the claim for the required header ${headers.missing} is missing`,
-        setCookies: nothing,
-      }
+      return forbidden(`the claim for the required header ${headers.missing} is missing`, { upstream, rule, session })
     return { kind: 'pass', upstream, identity: headers.lines, session: session.key, caching: upstream.cache }
   }
 
   return admit
+}
+
+function forbidden(why: string, denial: Denial): Admission {
+  return { kind: 'forbidden', why, setCookies: nothing, ...denial }
 }
 
 /** A link on another site; what the browser loads then is said to come from this one. */

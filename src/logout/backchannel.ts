@@ -1,4 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
+import type { Cause } from '../observe/audit.ts'
 import type { LogoutParts } from './parts.ts'
 
 /**
@@ -7,7 +8,7 @@ import type { LogoutParts } from './parts.ts'
  * @throws {GatewayError} `ERR_LOGOUT_TOKEN_MISSING`, `ERR_LOGOUT_TOKEN_INVALID` (both 400), or `ERR_STORE_UNAVAILABLE` and
  * `ERR_PROVIDER_UNAVAILABLE` (503): nothing was ended, the provider is to try again
  */
-export async function receiveLogoutToken(form: URLSearchParams, parts: LogoutParts): Promise<void> {
+export async function receiveLogoutToken(form: URLSearchParams, cause: Cause, parts: LogoutParts): Promise<void> {
   const [logout_token, ...more] = form.getAll('logout_token')
   if (logout_token === undefined || logout_token === '')
     throw new GatewayError('ERR_LOGOUT_TOKEN_MISSING', 'the form has no logout_token')
@@ -18,8 +19,8 @@ export async function receiveLogoutToken(form: URLSearchParams, parts: LogoutPar
   // With a sid it is about that session alone, even when sub is there too: sub would end all of the person's devices.
   const ended =
     sid !== undefined
-      ? await parts.sessions.endSid(sid, { iss, jti, exp }, 'provider')
-      : await parts.sessions.endSub(sub ?? '', { iss, jti, exp }, 'provider')
-  if (ended === 'replayed') parts.audit.record('logout_token.replayed', { iss, sid, sub })
-  else parts.audit.record('logout_token.obeyed', { iss, sid, sub, ended: ended.length })
+      ? await parts.sessions.endSid(sid, { iss, jti, exp }, 'provider', cause)
+      : await parts.sessions.endSub(sub ?? '', { iss, jti, exp }, 'provider', cause)
+  if (ended === 'replayed') parts.audit.record('logout_token.replayed', { iss, sub, sid, jti }, cause)
+  else parts.audit.record('logout_token.obeyed', { iss, sub, sid, jti, ended: ended.length }, cause)
 }

@@ -1,5 +1,5 @@
 import { reason } from '../core/errors.ts'
-import type { AuditEvent } from '../observe/audit.ts'
+import type { Cause } from '../observe/audit.ts'
 import type { SessionRecord } from '../session/record.ts'
 import type { LogoutParts } from './parts.ts'
 
@@ -9,30 +9,39 @@ type Parts = Pick<LogoutParts, 'provider' | 'audit'>
  * Ends the provider's session without a browser, by `POST` with `id_token_hint`. The local session has ended before; a provider
  * that cannot be reached changes nothing about that and is recorded.
  */
-export function endAtProvider(record: SessionRecord, parts: Parts): Promise<'ended' | 'unsupported' | 'unreachable'> {
-  return recorded('provider.end_session', record, parts, parts.provider.endSession(record.tokens.id_token))
+export function endAtProvider(
+  record: SessionRecord,
+  parts: Parts,
+  cause?: Cause,
+): Promise<'ended' | 'unsupported' | 'unreachable'> {
+  const work = parts.provider.endSession(record.tokens.id_token)
+  return recorded('provider.end_session', { record, parts, cause, work })
 }
 
 /** Revokes the refresh token where the provider can (RFC 7009), so that nothing of the session is left. */
-export async function revokeTokens(record: SessionRecord, parts: Parts): Promise<void> {
+export async function revokeTokens(record: SessionRecord, parts: Parts, cause?: Cause): Promise<void> {
   const { refresh_token } = record.tokens
-  if (refresh_token !== undefined)
-    await recorded('provider.revocation', record, parts, parts.provider.revoke(refresh_token))
+  if (refresh_token === undefined) return
+  await recorded('provider.revocation', { record, parts, cause, work: parts.provider.revoke(refresh_token) })
 }
 
 async function recorded<T extends string>(
-  event: AuditEvent,
-  record: SessionRecord,
-  parts: Parts,
-  work: Promise<T>,
+  event: 'provider.end_session' | 'provider.revocation',
+  about: {
+    readonly record: SessionRecord
+    readonly parts: Parts
+    readonly cause: Cause | undefined
+    readonly work: Promise<T>
+  },
 ): Promise<T | 'unreachable'> {
+  const { record, parts, cause, work } = about
   const { iss, sub, sid } = record
   try {
     const outcome = await work
-    parts.audit.record(event, { iss, sub, sid, outcome })
+    parts.audit.record(event, { iss, sub, sid, outcome }, cause)
     return outcome
   } catch (error) {
-    parts.audit.record(event, { iss, sub, sid, outcome: 'unreachable', reason: reason(error) })
+    parts.audit.record(event, { iss, sub, sid, outcome: 'unreachable', reason: reason(error) }, cause)
     return 'unreachable'
   }
 }

@@ -1,4 +1,4 @@
-import type { Audit } from '../observe/audit.ts'
+import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { SessionCookie } from '../session/cookie.ts'
@@ -29,4 +29,5 @@ export interface SignOutRequest {
   readonly externalUrl: URL
   /** The names of the cookies that applications on this host keep: they go with the session. */
   readonly applicationCookies: readonly string[]
+  readonly cause: Cause
 }

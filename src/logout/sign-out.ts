@@ -27,7 +27,7 @@ export async function signOutWithBrowser(request: SignOutRequest, parts: LogoutP
   if (record === undefined) return { kind: 'redirect', location: signedOut, setCookies }
 
   // The browser need not wait for it.
-  void revokeTokens(record, parts)
+  void revokeTokens(record, parts, request.cause)
   const state = randomToken(16)
   const url = await parts.provider
     .endSessionUrl({ id_token_hint: record.tokens.id_token, post_logout_redirect_uri: signedOut, state })
@@ -57,7 +57,10 @@ export async function signOutWithoutBrowser(
   const record = await endLocally(request, parts)
   const setCookies = parts.cookie.forget(request.cookie, request.applicationCookies)
   if (record === undefined) return { provider: 'no_session', setCookies }
-  const [provider] = await Promise.all([endAtProvider(record, parts), revokeTokens(record, parts)])
+  const [provider] = await Promise.all([
+    endAtProvider(record, parts, request.cause),
+    revokeTokens(record, parts, request.cause),
+  ])
   return { provider, setCookies }
 }
 
@@ -97,7 +100,7 @@ function isNobodysClick({ secFetchMode, purpose }: SignOutRequest): boolean {
 async function endLocally(request: SignOutRequest, parts: LogoutParts): Promise<SessionRecord | undefined> {
   const id = parts.cookie.read(request.cookie)
   if (id === undefined) return undefined
-  const [ended] = await parts.sessions.endOne(sessionKey(id), 'person')
+  const [ended] = await parts.sessions.endOne(sessionKey(id), 'person', request.cause)
   return ended?.record
 }
 

@@ -33,12 +33,17 @@ export function accessLine(record: RequestRecord, time: string): string {
 
 /** Longer ones are cut, in characters: a line is not to grow beyond what carriers of logs take. */
 const longestText = 1024
-// Path parameters can hold the application's session (";jsessionid=…").
+/** Also where a path's parameters begin. */
 const needsCare = /[^ !#-:<-[\]-~]/
+
+/** Of a path's parameters only that there are some: they can hold the application's session (`;jsessionid=…`). */
+export function withoutParameters(path: string): string {
+  return path.replaceAll(/;[^/]*/g, ';…')
+}
 
 function escaped(text: string): string {
   if (text.length <= longestText && !needsCare.test(text)) return text
-  const shown = text.replaceAll(/;[^/]*/g, ';…')
+  const shown = withoutParameters(text)
   const cut = shown.length > longestText ? `${shown.slice(0, longestText)}…` : shown
   // Beyond ASCII nothing is written as it came: a terminal would obey some of it.
   return cut.replaceAll(/[^ !#-[\]-~]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)

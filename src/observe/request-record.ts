@@ -1,4 +1,5 @@
 import type { SessionKey } from '../core/names.ts'
+import type { Cause } from './audit.ts'
 
 /** Where requests go when they are over. */
 export interface RequestSink {
@@ -40,6 +41,11 @@ export class RequestRecord {
     this.method = method
     this.id = id
     this.#sink = sink
+  }
+
+  /** For audit events about what was done for it. */
+  get cause(): Cause {
+    return { request: this.id, client: this.client }
   }
 
   /** The request is over. `status` is absent when no answer began. What is said later counts for nothing. */

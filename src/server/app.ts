@@ -126,6 +126,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
       origin: headers.origin,
       referer: headers.referer,
       externalUrl: upstreams[0]?.externalUrl ?? config.externalUrl,
+      cause: parts.recordOf(request.raw).cause,
       applicationCookies: [...new Set(upstreams.flatMap(({ logout }) => logout.cookies))],
     }
     return { facts, own }
@@ -205,14 +206,15 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
   }
 
   async function backchannelLogout(request: FastifyRequest, reply: FastifyReply) {
+    const { cause } = parts.recordOf(request.raw)
     const form = new URLSearchParams(typeof request.body === 'string' ? request.body : '')
-    const client = clientOf(ownRequest(request).facts.forwarded.clientAddress)
+    const client = clientOf(cause.client)
     try {
-      await limits.receiveLogoutToken(client, () => receiveLogoutToken(form, parts))
+      await limits.receiveLogoutToken(client, () => receiveLogoutToken(form, cause, parts))
       return await send(reply, { status: 200, headers: ownAnswerHeaders, body: '' })
     } catch (error) {
       if (!(error instanceof GatewayError) || error instanceof TooManyRequests) throw error
-      parts.audit.record('logout_token.refused', { code: error.code, reason: error.message })
+      parts.audit.record('logout_token.refused', { code: error.code, reason: error.message }, cause)
       if (error.status === 503) return send(reply, refused(request, error.code))
       parts.recordOf(request.raw).code = error.code
       // §2.8: the members of an OAuth 2.0 error response.

@@ -95,6 +95,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
       onActivity: (key) => void sessions.find(key).catch(() => {}),
     },
     log,
+    audit,
     sink: parts.access === undefined ? { ended: () => {} } : createAccessLog(parts.access),
     own: (req, res, record) => {
       records.set(req, record)

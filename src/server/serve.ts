@@ -3,12 +3,14 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { GatewayConfig } from '../config/model.ts'
 import { GatewayError, reason, unreachable, type ErrorCode } from '../core/errors.ts'
-import type { Admission } from '../gate/admission.ts'
+import type { Admission, Denial } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import type { TrustedProxies } from '../gate/forwarded.ts'
 import { isPage, requestFacts, type RequestFacts } from '../gate/request-facts.ts'
 import { requestId } from '../gate/request-id.ts'
 import type { CanonicalTarget } from '../gate/request-target.ts'
+import type { Audit } from '../observe/audit.ts'
+import { withoutParameters } from '../observe/access-log.ts'
 import type { Log } from '../observe/log.ts'
 import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
 import { parseTraceParent } from '../observe/trace-context.ts'
@@ -32,6 +34,7 @@ export interface ServeParts {
   readonly trusted: TrustedProxies
   readonly proxy: ProxyParts
   readonly log: Log
+  readonly audit: Audit
   /** Is told of every request when it is over. */
   readonly sink: RequestSink
   /** The gateway's own URLs. */
@@ -97,6 +100,7 @@ export function createHandlers(
           return carryUpgrade(req, socket, head, admission, facts, record, parts.proxy)
         }
         const [code, why, options] = refusalOf(admission)
+        if ('rule' in admission) denied(record, code, admission)
         return stop(code, why, options)
       },
       (error) => stop(codeOf(error), reason(error)),
@@ -172,6 +176,7 @@ export function createHandlers(
       case 'no_route':
       case 'unavailable': {
         const [code, why, options] = refusalOf(admission)
+        if ('rule' in admission) denied(record, code, admission)
         if (code !== 'ERR_UNAUTHENTICATED') note(req, record, code, why)
         record.code = code
         return respond(req, res, record, refusal(code, { asPage: facts.isPage, requestId: record.id, ...options }))
@@ -197,9 +202,28 @@ export function createHandlers(
     respond(req, res, record, answer, isUnreadable)
   }
 
+  /** Somebody who is known may not do this: that is for auditors. */
+  function denied(record: RequestRecord, code: ErrorCode, denial: Denial & { readonly why: string }): void {
+    const { upstream, rule, session, why } = denial
+    const { iss, sub, sid } = session.record
+    record.upstream = upstream.name
+    record.session = session.key
+    parts.audit.record(
+      'access.denied',
+      {
+        ...{ session: session.key, iss, sub, sid, code, reason: why },
+        ...{ upstream: upstream.name, rule: rule.place ?? 'default' },
+        ...{ method: record.method, path: withoutParameters(record.path) },
+      },
+      record.cause,
+    )
+  }
+
   /** Writes to the log why a request is refused. */
   function note(req: IncomingMessage, record: RequestRecord, code: ErrorCode, why: string): void {
-    const fields = { request: record.id, code, reason: why, method: req.method, peer: req.socket.remoteAddress }
+    const { id, upstream, session } = record
+    const peer = req.socket.remoteAddress
+    const fields = { request: id, code, reason: why, method: req.method, upstream, session, peer }
     if (code === 'ERR_INTERNAL') log.error('request.failed', fields)
     else log.warn('request.refused', fields)
   }

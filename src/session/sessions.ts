@@ -4,7 +4,7 @@ import type { SessionId, SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { SessionConfig } from '../config/model.ts'
-import type { Audit } from '../observe/audit.ts'
+import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { NearCache, type NearSession } from './near-cache.ts'
 import { newSessionId, sessionKey, sidTag, subTag, type SessionRecord, type StoredSession } from './record.ts'
@@ -112,11 +112,12 @@ export class Sessions {
 
   /**
    * A new session under a new id, always. `undefined` when a Logout Token for it has arrived since `begun_at`, the time the
-   * browser was sent to the provider.
+   * browser was sent to the provider. `cause` is for the audit event, here and below.
    */
   async create(
     record: Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>,
     begun_at: number,
+    cause?: Cause,
   ): Promise<SessionId | undefined> {
     const { idleTimeoutMs, absoluteTimeoutMs } = this.#parts.config
     const created_at = this.#parts.clock.now()
@@ -138,7 +139,8 @@ export class Sessions {
       return outcome
     })
     if (created === 'ended') return undefined
-    this.#parts.audit.record('session.created', { session: key, iss: record.iss, sub: record.sub, sid: record.sid })
+    const { iss, sub, sid } = record
+    this.#parts.audit.record('session.created', { session: key, iss, sub, sid }, cause)
     return id
   }
 
@@ -160,20 +162,20 @@ export class Sessions {
   }
 
   /** Ends one session. */
-  async endOne(key: SessionKey, by: EndedBy): Promise<readonly Ended[]> {
-    return this.#ended(await this.store.endOne(key), by)
+  async endOne(key: SessionKey, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
+    return this.#ended(await this.store.endOne(key), by, cause)
   }
 
   /** Ends all sessions of one (iss, sid), and no others. `replayed`: this order was carried out before. */
-  async endSid(sid: string, order: EndOrder, by: EndedBy): Promise<readonly Ended[] | 'replayed'> {
+  async endSid(sid: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
     const ended = await this.store.endSid(sidTag(this.#parts.audience, sid), this.#logoutOrder(order))
-    return ended === 'replayed' ? ended : this.#ended(ended, by)
+    return ended === 'replayed' ? ended : this.#ended(ended, by, cause)
   }
 
   /** Ends all sessions of one (iss, sub). `replayed`: this order was carried out before. */
-  async endSub(sub: string, order: EndOrder, by: EndedBy): Promise<readonly Ended[] | 'replayed'> {
+  async endSub(sub: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
     const ended = await this.store.endSub(subTag(this.#parts.audience, sub), this.#logoutOrder(order))
-    return ended === 'replayed' ? ended : this.#ended(ended, by)
+    return ended === 'replayed' ? ended : this.#ended(ended, by, cause)
   }
 
   #place(key: SessionKey) {
@@ -191,19 +193,17 @@ export class Sessions {
     }
   }
 
-  #ended(sessions: readonly EndedSession[], by: EndedBy): readonly Ended[] {
+  #ended(sessions: readonly EndedSession[], by: EndedBy, cause: Cause | undefined): readonly Ended[] {
     const ended = sessions.map(({ key, sealed }) => ({
       key,
       record: openRecord(this.#parts.keyring, this.#place(key), sealed),
     }))
     for (const { key, record } of ended)
-      this.#parts.audit.record('session.ended', {
-        by,
-        session: key,
-        iss: record?.iss,
-        sub: record?.sub,
-        sid: record?.sid,
-      })
+      this.#parts.audit.record(
+        'session.ended',
+        { by, session: key, iss: record?.iss, sub: record?.sub, sid: record?.sid },
+        cause,
+      )
     this.#hasEnded(ended.map(({ key }) => key))
     return ended
   }

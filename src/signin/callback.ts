@@ -40,7 +40,7 @@ export async function finishSignIn(request: OwnRequest, parts: SignInParts): Pro
     return await createSession(record, attempt, return_to, request, parts)
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    parts.audit.record('sign_in.failed', { code: error.code, reason: error.message })
+    parts.audit.record('sign_in.failed', { code: error.code, reason: error.message }, request.cause)
     throw new SignInError(error, return_to)
   }
 }
@@ -89,7 +89,7 @@ async function createSession(
   request: OwnRequest,
   parts: SignInParts,
 ): Promise<Redirect> {
-  const id = await parts.sessions.create({ ...record, origin: attempt.origin }, attempt.begun_at)
+  const id = await parts.sessions.create({ ...record, origin: attempt.origin }, attempt.begun_at, request.cause)
   if (id === undefined)
     throw new GatewayError('ERR_SIGN_IN_ENDED', 'a logout token for this session came before the callback')
   await endPrevious(request, parts)
@@ -100,7 +100,7 @@ async function createSession(
 async function endPrevious(request: OwnRequest, parts: SignInParts): Promise<void> {
   const previous = parts.cookie.read(request.cookie)
   if (previous === undefined) return
-  await parts.sessions.endOne(sessionKey(previous), 'new_sign_in').catch((error: unknown) => {
+  await parts.sessions.endOne(sessionKey(previous), 'new_sign_in', request.cause).catch((error: unknown) => {
     parts.log.warn('session.previous_not_ended', { reason: reason(error) })
   })
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts'
 import type { Keyring } from '../core/seal.ts'
-import type { Audit } from '../observe/audit.ts'
+import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { SessionCookie } from '../session/cookie.ts'
@@ -24,6 +24,7 @@ export interface OwnRequest {
   readonly cookie: string | undefined
   /** The origin that browsers know this gateway by, for the host that was asked for; from the configuration, never from `Host`. */
   readonly externalUrl: URL
+  readonly cause: Cause
 }
 
 /** Where the browser goes next, and what it is to remember. */

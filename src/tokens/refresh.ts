@@ -59,7 +59,9 @@ async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promi
   const stored = await storeTokens(current, refreshed.tokens, parts)
   parts.audit.record('session.refreshed', {
     session: current.key,
+    iss: current.record.iss,
     sub: current.record.sub,
+    sid: current.record.sid,
     still_there: stored !== undefined,
   })
   return stored === undefined ? undefined : withFreshClaims(stored, parts)

@@ -229,17 +229,19 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
     none_of: undefined,
   }
   assert.deepEqual(orders.rules, [
-    { ...signedIn, path: parsePathPattern('/static/*'), access: 'public' },
-    { ...signedIn, path: parsePathPattern('/api/*'), unauthenticated: '401' },
-    { ...signedIn, path: parsePathPattern('/news/*'), access: 'optional' },
+    { ...signedIn, place: 'full.yaml:51', path: parsePathPattern('/static/*'), access: 'public' },
+    { ...signedIn, place: 'full.yaml:52', path: parsePathPattern('/api/*'), unauthenticated: '401' },
+    { ...signedIn, place: 'full.yaml:53', path: parsePathPattern('/news/*'), access: 'optional' },
     {
       ...signedIn,
+      place: 'full.yaml:54',
       path: parsePathPattern('/admin/*'),
       methods: ['GET', 'POST'],
       require: [{ ...groups, any_of: ['admins'] }],
     },
     {
       ...signedIn,
+      place: 'full.yaml:55',
       path: parsePathPattern('/reports/*/print'),
       unauthenticated: 'redirect',
       require: [

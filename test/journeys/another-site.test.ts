@@ -17,7 +17,10 @@ async function signedIn(world: World): Promise<Browser> {
 
 function refusals(world: World): unknown[] {
   const lines = world.replicas.flatMap(({ log }) => log)
-  return lines.filter(({ fields }) => fields['code'] === 'ERR_CROSS_SITE').map(({ fields }) => fields['reason'])
+  const refused = lines.filter(
+    ({ message, fields }) => message === 'request.refused' && fields['code'] === 'ERR_CROSS_SITE',
+  )
+  return refused.map(({ fields }) => fields['reason'])
 }
 
 test('a form of another site is not carried out in the name of who is signed in', async (t) => {

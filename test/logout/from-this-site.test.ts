@@ -14,6 +14,7 @@ const nothing: SignOutRequest = {
   referer: undefined,
   externalUrl: new URL('https://orders.example.com'),
   applicationCookies: [],
+  cause: { request: 'r-1', client: '192.0.2.7' },
 }
 const ours = 'https://orders.example.com'
 

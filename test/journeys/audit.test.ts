@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { Ajv } from 'ajv'
+import { auditVersion } from '../../src/observe/audit.ts'
+import { until } from '../support/until.ts'
+import { startWorld, type World } from '../support/world.ts'
+
+const schema = JSON.parse(readFileSync(new URL('../../schemas/audit-event.schema.json', import.meta.url), 'utf8')) as {
+  readonly oneOf: readonly { readonly $ref: string }[]
+  readonly definitions: Record<string, object>
+}
+const ajv = new Ajv({ allErrors: true, strict: true })
+const names = schema.oneOf.map(({ $ref }) => $ref.replace('#/definitions/', ''))
+const validators = new Map(
+  names.map((name) => [name, ajv.compile({ ...schema, oneOf: undefined, $id: name, $ref: `#/definitions/${name}` })]),
+)
+
+type Event = Readonly<Record<string, unknown>>
+
+/** The audit events of all replicas, as they are written. */
+function events(world: World): Event[] {
+  const lines = world.replicas.flatMap(({ log }) => log).filter(({ fields }) => fields['audit'] === true)
+  return lines.map(({ level, message, fields }) => {
+    const line = { level, time: '2026-01-02T03:04:05.678Z', msg: message, ...fields }
+    return JSON.parse(JSON.stringify(line)) as Event
+  })
+}
+
+const named = (world: World, name: string) => events(world).filter(({ msg }) => msg === name)
+
+test('every audit event of a whole journey is as the schema says, and the schema has no other', async (t) => {
+  const world = await startWorld(t, { store: 'redis' })
+  world.provider.bend('/oauth/token', (body) => void (body['expires_in'] = 10))
+  const zoe = world.browser('zoe')
+
+  await zoe.send(`${world.url}/.gatehouse/callback?code=x&state=y`)
+  await zoe.get(`${world.url}/echo`)
+  await zoe.send(`${world.url}/admin/;x=1?secret=1`)
+  world.moveClock(11_000)
+  await zoe.fetch(`${world.url}/echo`)
+  const [session] = world.provider.sessions()
+  const logout_token = await world.provider.logoutToken({ sid: session?.sid ?? '', sub: 'zoe' })
+  for (let times = 0; times < 2; times += 1) await world.postLogoutToken({ logout_token })
+  await world.postLogoutToken({ logout_token: 'none' })
+  await zoe.get(`${world.url}/echo`)
+  await zoe.fetch(`${world.url}/.gatehouse/sign-out`, { method: 'POST', headers: { origin: world.url } })
+
+  await until('all events', () => new Set(events(world).map(({ msg }) => msg)).size === names.length)
+  assert.deepEqual([...new Set(events(world).map(({ msg }) => String(msg)))].toSorted(), names.toSorted())
+  for (const event of events(world)) {
+    const validate = validators.get(String(event['msg']))
+    assert.ok(validate?.(event), `${JSON.stringify(event)}: ${ajv.errorsText(validate?.errors)}`)
+    assert.equal(event['audit_version'], auditVersion)
+  }
+})
+
+test('who was refused, and by which line of the file, is on record', async (t) => {
+  const world = await startWorld(t)
+  const zoe = world.browser('zoe')
+  await zoe.get(`${world.url}/echo`)
+
+  const { body } = await zoe.send(`${world.url}/admin/reports;jsessionid=SECRET?token=SECRET`)
+
+  const [denied, ...more] = named(world, 'access.denied')
+  const [created] = named(world, 'session.created')
+  assert.equal(more.length, 0)
+  const { request, rule, ...rest } = denied ?? {}
+  assert.ok(body.includes(String(request)), 'the page shows the id of the request')
+  const [, file = '', line = ''] = /^(.+):(\d+)$/.exec(String(rule)) ?? []
+  assert.match(readFileSync(file, 'utf8').split('\n')[Number(line) - 1] ?? '', /path: \/admin\/\*/)
+  assert.deepEqual(rest, {
+    level: 'info',
+    time: '2026-01-02T03:04:05.678Z',
+    msg: 'access.denied',
+    audit: true,
+    audit_version: 1,
+    session: created?.['session'],
+    iss: world.provider.issuer,
+    sub: 'zoe',
+    sid: created?.['sid'],
+    code: 'ERR_FORBIDDEN',
+    reason: 'fields.groups: holds none of admins',
+    upstream: 'orders',
+    method: 'GET',
+    path: '/admin/reports;…',
+    client: '127.0.0.1',
+  })
+})
+
+test('a session and its end name the requests that they came from', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const [session] = world.provider.sessions()
+  await world.provider.endSession(session?.sid ?? '')
+
+  const [replica] = world.replicas
+  const lineOf = (path: string) => replica?.access.find((line) => line['path'] === path)
+  await until('all lines', () => lineOf('/.gatehouse/backchannel-logout') !== undefined)
+  const [created, ended, obeyed] = ['session.created', 'session.ended', 'logout_token.obeyed'].map(
+    (name) => named(world, name)[0],
+  )
+  assert.equal(created?.['request'], lineOf('/.gatehouse/callback')?.['request'])
+  assert.equal(ended?.['request'], lineOf('/.gatehouse/backchannel-logout')?.['request'])
+  assert.equal(obeyed?.['request'], ended?.['request'])
+  assert.equal(ended?.['session'], created?.['session'])
+})
