@@ -1,11 +1,14 @@
+import { loadConfig } from '../config/load.ts'
 import type { GatewayConfig, LogConfig } from '../config/model.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import { createLog, type Log, type WritingLog } from '../observe/log.ts'
 import { startGateway } from '../server/gateway.ts'
-import { announceReady, isWorker, startWorkers } from '../server/workers.ts'
+import { reloadable } from '../server/reloadable.ts'
+import { announceReady, isWorker, onReloadOrder, startWorkers } from '../server/workers.ts'
 import { loadAndSay } from './load.ts'
 import type { CommandInput } from './command.ts'
 import { failingTests } from './embedded-tests.ts'
+import { reloadOnChange } from './reload.ts'
 import { shownDiagnostics } from './show-diagnostics.ts'
 
 /** How long the last lines of the log are waited for, in ms. */
@@ -29,7 +32,7 @@ export async function run(input: CommandInput): Promise<number> {
     isShared: config.workers > 1,
   })
   try {
-    return await serve(config, log)
+    return await serve(config, input, log)
   } finally {
     // An exit would wait for the reader of the log, and one that has stalled never comes.
     if (!(await log.flush(lastLinesMs))) process.kill(process.pid, 'SIGKILL')
@@ -37,23 +40,32 @@ export async function run(input: CommandInput): Promise<number> {
 }
 
 /** Serves until it is told to stop; resolves to the exit code. */
-async function serve(config: GatewayConfig, log: WritingLog): Promise<number> {
+async function serve(config: GatewayConfig, input: CommandInput, log: WritingLog): Promise<number> {
   reportTheUnexpected(log)
   const signals = stopSignals()
   const stop =
-    config.workers > 1 && !isWorker() ? await serveWithWorkers(config, log, signals) : await serveAlone(config, log)
+    config.workers > 1 && !isWorker()
+      ? await serveWithWorkers(config, input, log, signals)
+      : await serveAlone(config, input, log)
   await signals.first
   if (!isWorker()) log.announce('gatehouse is stopping')
   return Promise.race([stop().then(() => 0), signals.again.then(() => 1)])
 }
 
-async function serveAlone(config: GatewayConfig, log: WritingLog): Promise<() => Promise<void>> {
+async function serveAlone(config: GatewayConfig, input: CommandInput, log: WritingLog): Promise<() => Promise<void>> {
   const gateway = await startGateway(config, {
     log,
     access: log.isWritten('info') && config.log.access ? log.add : undefined,
   })
-  if (isWorker()) announceReady()
-  else {
+  if (isWorker()) {
+    onReloadOrder(() => {
+      const loaded = loadConfig(input.file, input.env)
+      // Whatever is wrong with it has been said by the process above.
+      if (loaded.ok) void gateway.reload(loaded.config)
+    })
+    announceReady()
+  } else {
+    reloadOnChange(input, { log, apply: (next) => gateway.reload(next) })
     const { store, provider } = gateway.foundAtStart
     const found = { store_answers: store, provider_found: provider }
     log.announce('gatehouse is ready', { ...readiness(config, gateway.address.port), ...found })
@@ -61,11 +73,26 @@ async function serveAlone(config: GatewayConfig, log: WritingLog): Promise<() =>
   return () => gateway.close()
 }
 
-async function serveWithWorkers(config: GatewayConfig, log: Log, signals: StopSignals): Promise<() => Promise<void>> {
+async function serveWithWorkers(
+  config: GatewayConfig,
+  input: CommandInput,
+  log: Log,
+  signals: StopSignals,
+): Promise<() => Promise<void>> {
   const { drainTimeoutMs } = config.shutdown
   const parts = { log, drainTimeoutMs, stopped: signals.first }
   const workers = await startWorkers(config.workers, parts).catch((cause: unknown) => {
     throw new OperatorError(reason(cause), { cause })
+  })
+  let running = config
+  reloadOnChange(input, {
+    log,
+    apply: async (next) => {
+      const { config: wanted, needRestart } = reloadable(running, next)
+      running = wanted
+      workers.reload()
+      return needRestart
+    },
   })
   if (!signals.wereHeard())
     log.announce('gatehouse is ready', { ...readiness(config, config.listen.port), workers: config.workers })

@@ -23,6 +23,7 @@ function filesOf(pattern: string, file: string, at: string, report: Report): str
     report.error(at, 'has a "*" in the name of a folder; it may only stand in the name of the file')
     return []
   }
+  report.looksAt(name.includes('*') ? folder : path)
   if (!name.includes('*')) {
     if (existsSync(path)) return [path]
     report.error(at, `${path} does not exist`)

@@ -13,16 +13,20 @@ import type { Sources } from './sources.ts'
 export type LoadResult = (
   | { readonly ok: true; readonly config: GatewayConfig; readonly warnings: readonly Diagnostic[] }
   | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] }
-) & { readonly sources: Sources }
+) & {
+  readonly sources: Sources
+  /** The files and folders that the configuration is made of: while none of them changes, nor does it. */
+  readonly files: readonly string[]
+}
 
 /** Reads a configuration with all that it refers to: included files, secrets, certificates. Whatever is in it, this does not throw. */
 export function loadConfig(file: string, env: Environment): LoadResult {
   const report = new Report(file)
   const config = read(file, env, report)
-  const { diagnostics, sources } = report
+  const { diagnostics, sources, files } = report
   return config === undefined || report.hasErrors
-    ? { ok: false, diagnostics, sources }
-    : { ok: true, config, warnings: diagnostics, sources }
+    ? { ok: false, diagnostics, sources, files }
+    : { ok: true, config, warnings: diagnostics, sources, files }
 }
 
 function read(file: string, env: Environment, report: Report): GatewayConfig | undefined {

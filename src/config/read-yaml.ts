@@ -31,6 +31,7 @@ export function readYaml(file: string, root: string, report: Report): unknown {
     report.errorAtPlace({ file, line, column }, root, message, hint)
     return undefined
   }
+  report.looksAt(file)
   const content = readBounded(file, maxFileBytes)
   if ('why' in content) return refuse(content.why)
   const text = decodeUtf8(content.bytes)

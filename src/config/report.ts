@@ -35,6 +35,7 @@ export class Report {
   readonly #entries = new Map<string, Entry>()
   readonly #diagnostics: Diagnostic[] = []
   readonly #broken = new Set<string>()
+  readonly #files = new Set<string>()
 
   constructor(file: string) {
     this.#file = file
@@ -42,6 +43,15 @@ export class Report {
 
   get hasErrors(): boolean {
     return this.#diagnostics.some(({ severity }) => severity === 'error')
+  }
+
+  /** The files and folders that were looked at, whether they are there or not. */
+  get files(): readonly string[] {
+    return [...this.#files]
+  }
+
+  looksAt(file: string): void {
+    this.#files.add(file)
   }
 
   /** In the order of the file; included files come after the one that includes them. */

@@ -51,6 +51,7 @@ export function readNamedFile(
   limit: number,
 ): { readonly file: string; readonly bytes: Buffer } | undefined {
   const file = namedFile(written, at, report)
+  report.looksAt(file)
   const content = readBounded(file, limit)
   if ('bytes' in content) return { file, bytes: content.bytes }
   report.error(at, `${file} ${content.why}`)

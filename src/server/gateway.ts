@@ -1,32 +1,19 @@
-import type { IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Address, GatewayConfig, StoreConfig } from '../config/model.ts'
 import { systemClock, type Clock } from '../core/clock.ts'
-import { reason } from '../core/errors.ts'
-import { Keyring } from '../core/seal.ts'
-import { createAdmit } from '../gate/admit.ts'
-import { TrustedProxies } from '../gate/forwarded.ts'
-import { identify } from '../gate/identify.ts'
-import { createAudit } from '../observe/audit.ts'
 import { createAccessLog } from '../observe/access-log.ts'
+import { createAudit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
-import type { RequestRecord } from '../observe/request-record.ts'
-import { OpenidProvider } from '../provider/openid-provider.ts'
+import type { OpenidProvider } from '../provider/openid-provider.ts'
 import { LiveStreams } from '../proxy/live-streams.ts'
-import { UpstreamPools } from '../proxy/upstream-pool.ts'
-import { SessionCookie } from '../session/cookie.ts'
 import { createMemoryStore } from '../session/memory-store.ts'
-import { audienceOf } from '../session/record.ts'
 import { createRedisStore } from '../session/redis-store.ts'
-import { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
-import { Upkeep } from '../tokens/upkeep.ts'
 import { startAdmin } from './admin.ts'
-import { createApp } from './app.ts'
 import { listen } from './listener.ts'
-import { createHandlers } from './serve.ts'
+import { reloadable } from './reloadable.ts'
+import { createServing, inTurn, type LastingParts, type Serving } from './serving.ts'
 import { TurnedAway } from './turned-away.ts'
-import { watchLiveSessions } from './watch-live-sessions.ts'
 
 /** How long a start waits for Redis and the provider, in ms, before it goes on without them. */
 const startupGraceMs = 2000
@@ -37,6 +24,11 @@ export interface Gateway {
   readonly adminAddress: Address | undefined
   /** Whether Redis and the provider answered by the time it served. */
   readonly foundAtStart: { readonly store: boolean; readonly provider: boolean }
+  /**
+   * Serves by another configuration from the next request on. What is under way goes on by the one it began with; sessions,
+   * connections and streams stay. Resolves to the settings that take effect at the next start only, because they differ.
+   */
+  reload(config: GatewayConfig): Promise<readonly string[]>
   /** Lets requests finish for as long as the configuration allows, then closes everything. */
   close(): Promise<void>
 }
@@ -54,82 +46,63 @@ export interface GatewayParts {
  */
 export async function startGateway(config: GatewayConfig, parts: GatewayParts): Promise<Gateway> {
   const { log, clock = systemClock } = parts
-  const audit = createAudit(log)
-  const keyring = new Keyring(config.session.keys)
-  const cookie = new SessionCookie(config.session.cookie)
-  const trusted = new TrustedProxies(config.trustedProxies)
-
   const store = createStore(config.session.store, { log, clock })
-  const sessions = new Sessions({
-    store,
-    keyring,
-    audience: audienceOf(config.provider),
-    config: config.session,
-    clock,
-    log,
-    audit,
-  })
-  const provider = new OpenidProvider(config.provider, { clock, log })
-  const upkeep = new Upkeep(config.session, { sessions, provider, clock, log, audit })
-  const pools = new UpstreamPools(config.upstreams)
   const live = new LiveStreams()
-  sessions.onEnded((keys) => live.closeAll(keys))
-
-  const records = new WeakMap<IncomingMessage, RequestRecord>()
   const turnedAway = new TurnedAway(log, clock)
-  const app = await createApp(config, {
-    ...{ provider, sessions, cookie, keyring, clock, log, audit, trusted, turnedAway },
-    reservedPrefix: config.reservedPrefix,
-    recordOf: (req) => records.get(req) as RequestRecord,
-  })
-  const handlers = createHandlers(config, {
-    admit: createAdmit(config, { identify: (header) => identify(header, { cookie, sessions, upkeep }), cookie, log }),
-    trusted,
-    proxy: {
-      pools,
-      live,
-      log,
-      isGatewayCookie: cookie.isOurs,
-      bodyIdleTimeoutMs: config.limits.bodyIdleTimeoutMs,
-      bodyBytesPerSecond: config.limits.bodyBytesPerSecond,
-      onActivity: (key) => void sessions.find(key).catch(() => {}),
-    },
-    log,
-    audit,
+  const lasting: LastingParts = {
+    ...{ store, live, turnedAway, log, clock },
+    audit: createAudit(log),
     sink: parts.access === undefined ? { ended: () => {} } : createAccessLog(parts.access),
-    own: (req, res, record) => {
-      records.set(req, record)
-      app.routing(req, res)
-    },
-  })
+    onActivity: (key) => void serving.sessions.find(key).catch(() => {}),
+  }
+  let running = config
+  let serving = await createServing(config, lasting)
+  const retired = new Set<Serving>()
 
   let draining = false
-  const upkeepEnds = () =>
-    Promise.race([upkeep.settled(), wait(config.provider.timeoutMs * 2, undefined, { ref: false })])
-  const tidyUp = [upkeepEnds, () => app.close(), () => provider.close(), () => pools.destroy(), () => store.close()]
+  const endAll = async () => void (await Promise.all([serving, ...retired].map((each) => each.end())))
+  const tidyUp = [endAll, () => store.close()]
   try {
-    const listener = await listen(config.listen, config.limits, handlers, { trusted, turnedAway, log })
-    tidyUp.unshift(() => listener.drain(config.shutdown.drainTimeoutMs))
+    const listener = await listen(
+      config.listen,
+      config.limits,
+      {
+        request: (req, res) => serving.handlers.request(req, res),
+        upgrade: (req, socket, head) => serving.handlers.upgrade(req, socket, head),
+        endEndless: () => serving.handlers.endEndless(),
+      },
+      { trusted: { has: (address) => serving.trusted.has(address) }, turnedAway, log },
+    )
+    tidyUp.unshift(() => listener.drain(running.shutdown.drainTimeoutMs))
     const admin =
       config.admin === undefined
         ? undefined
         : await startAdmin(config.admin, {
             storeAnswers: () => store.ping(),
-            providerIsKnown: () => provider.isKnown,
+            providerIsKnown: () => serving.provider.isKnown,
             isDraining: () => draining,
           })
-    const watching = watchLiveSessions({ live, sessions, clock, log })
-    store.onNotice(({ kind }) => {
-      if (kind === 'resumed') watching.look()
-    })
-    tidyUp.push(() => Promise.resolve(watching.stop()))
     if (admin !== undefined) tidyUp.push(() => admin.close())
-    provider.start()
-    const foundAtStart = await areThereSoon(store, provider, log)
+    const foundAtStart = await areThereSoon(store, serving.provider, log)
     return {
       foundAtStart,
       address: listener.address,
       adminAddress: admin?.address,
+      reload: async (next) => {
+        const { config: wanted, needRestart } = reloadable(running, next)
+        const successor = await createServing(wanted, lasting)
+        // Whoever signs in at this moment is not to wait for another discovery.
+        await untilTrue(() => Promise.resolve(successor.provider.isKnown), Date.now() + startupGraceMs)
+        if (draining) {
+          await successor.end()
+          return []
+        }
+        const predecessor = serving
+        ;[running, serving] = [wanted, successor]
+        retired.add(predecessor)
+        void predecessor.retire().finally(() => retired.delete(predecessor))
+        return needRestart
+      },
       close: () => {
         draining = true
         return inTurn(tidyUp, log)
@@ -171,10 +144,4 @@ function createStore(config: StoreConfig, parts: { readonly log: Log; readonly c
   return config.kind === 'memory'
     ? createMemoryStore({ maxSessions: config.maxSessions, clock: parts.clock })
     : createRedisStore(config, parts)
-}
-
-/** What fails does not keep the rest from being closed. */
-async function inTurn(steps: readonly (() => Promise<unknown>)[], log: Log): Promise<void> {
-  for (const step of steps)
-    await step().catch((error: unknown) => log.warn('shutdown.step_failed', { reason: reason(error) }))
 }

@@ -41,14 +41,15 @@ export interface ServeParts {
   readonly own: (req: IncomingMessage, res: ServerResponse, record: RequestRecord) => void
 }
 
+/** Connections with a request that could not be framed: nobody knows where the next one begins (RFC 9112 §11.2). */
+const unreadable = new WeakSet<Socket>()
+
 /** What becomes of each request: ours, the upstream's, or refused. */
 export function createHandlers(
   config: Pick<GatewayConfig, 'reservedPrefix' | 'limits'>,
   parts: ServeParts,
 ): ListenerHandlers {
   const { log } = parts
-  /** Connections with a request that could not be framed: nobody knows where the next one begins (RFC 9112 §11.2). */
-  const unreadable = new WeakSet<Socket>()
 
   function request(req: IncomingMessage, res: ServerResponse): void {
     if (unreadable.has(req.socket)) return void res.destroy()

@@ -10,6 +10,8 @@ const hangsMs = 5_000
 
 /** Several processes behind one port. Sessions are in Redis, so workers are to one another what replicas are. */
 export interface Workers {
+  /** Has each of them read the configuration again. */
+  reload(): void
   /** Stops all of them, each draining; resolves when the last one is gone. */
   stop(): Promise<void>
 }
@@ -23,6 +25,14 @@ export interface WorkersParts {
 
 export function isWorker(): boolean {
   return cluster.isWorker
+}
+
+/** In a worker: calls back when the configuration is to be read again. SIGHUP is the business of the process above. */
+export function onReloadOrder(reload: () => void): void {
+  process.on('SIGHUP', () => {})
+  process.on('message', (message) => {
+    if (message === 'reload') reload()
+  })
 }
 
 /** In a worker: says that it serves. */
@@ -78,7 +88,10 @@ export async function startWorkers(count: number, parts: WorkersParts): Promise<
     await stop()
     if (!wasToStop) throw error
   }
-  return { stop }
+  const reload = () => {
+    for (const worker of Object.values(cluster.workers ?? {})) if (worker?.isConnected()) worker.send('reload')
+  }
+  return { reload, stop }
 }
 
 async function stopWorker(worker: Worker, limitMs: number): Promise<void> {

@@ -128,7 +128,9 @@ class SessionsInMemory implements MemoryStore {
   }
 
   // There is no other process to hear of.
-  onNotice(): void {}
+  onNotice(): () => void {
+    return () => {}
+  }
 
   hearsNotices(): boolean {
     return true

@@ -48,7 +48,7 @@ export class RedisNotices {
   readonly #subscriber: RedisConnection
   readonly #losses: RedisLosses
   readonly #log: Log
-  readonly #listeners: ((notice: StoreNotice) => void)[] = []
+  readonly #listeners = new Set<(notice: StoreNotice) => void>()
   readonly #awaited = new Map<string, Confirmations>()
   #beating: NodeJS.Timeout | undefined
   #subscription: Subscription | undefined
@@ -78,8 +78,9 @@ export class RedisNotices {
     commands.onTakeover(() => this.#give({ kind: 'resumed' }))
   }
 
-  listen(listener: (notice: StoreNotice) => void): void {
-    this.#listeners.push(listener)
+  listen(listener: (notice: StoreNotice) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
   }
 
   hears(): boolean {

@@ -167,8 +167,8 @@ class SessionsInRedis implements SessionStore {
     await this.#commands.run('releaseLease', [this.#keys.session(key).lease], [owner])
   }
 
-  onNotice(listener: (notice: StoreNotice) => void): void {
-    this.#notices.listen(listener)
+  onNotice(listener: (notice: StoreNotice) => void): () => void {
+    return this.#notices.listen(listener)
   }
 
   hearsNotices(): boolean {

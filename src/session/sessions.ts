@@ -50,16 +50,23 @@ export class Sessions {
   readonly #near = new NearCache()
   readonly #endListeners: ((keys: readonly SessionKey[]) => void)[] = []
   readonly #touchEveryMs: number
+  readonly #stopListening: () => void
 
   constructor(parts: SessionsParts) {
     this.#parts = parts
     this.store = parts.store
     this.#touchEveryMs = parts.config.idleTimeoutMs / touchesPerIdleTimeout
-    this.store.onNotice((notice) => {
+    this.#stopListening = this.store.onNotice((notice) => {
       if (notice.kind === 'resumed') this.#near.clear()
       else if (notice.kind === 'changed') this.#near.drop(notice.key)
       else this.#hasEnded(notice.keys)
     })
+  }
+
+  /** Hears of nothing any more, so nobody may be served by it afterwards. */
+  close(): void {
+    this.#stopListening()
+    this.#near.clear()
   }
 
   /** Calls back, in this process, for every session that was ended, by whichever replica. */

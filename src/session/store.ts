@@ -57,8 +57,8 @@ export interface SessionStore {
   /** Gives the lease back if `owner` still holds it. */
   releaseLease(key: SessionKey, owner: string): Promise<void>
 
-  /** Calls back for what other processes ended or changed (and may for what this one did). */
-  onNotice(listener: (notice: StoreNotice) => void): void
+  /** Calls back for what other processes ended or changed (and may for what this one did), until the answer is called. */
+  onNotice(listener: (notice: StoreNotice) => void): () => void
 
   /**
    * Whether notices of other processes are certain to arrive: while it is `false`, nothing may be served from memory. When

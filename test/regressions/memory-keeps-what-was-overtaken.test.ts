@@ -35,7 +35,10 @@ function replica(overtaking: { by?: (store: SessionStore) => Promise<StoreNotice
     replace: overtaken((...args: Parameters<SessionStore['replace']>) => store.replace(...args)),
     read: (...args: Parameters<SessionStore['read']>) => store.read(...args),
     touch: (...args: Parameters<SessionStore['touch']>) => store.touch(...args),
-    onNotice: (listener: typeof tell) => void (tell = listener),
+    onNotice: (listener: typeof tell) => {
+      tell = listener
+      return () => {}
+    },
     hearsNotices: () => true,
   }) as SessionStore
   const sessions = new Sessions({

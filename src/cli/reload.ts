@@ -1,0 +1,54 @@
+import { type Diagnostic, formatDiagnostic } from '../config/diagnostics.ts'
+import { loadConfig } from '../config/load.ts'
+import type { GatewayConfig } from '../config/model.ts'
+import { reason } from '../core/errors.ts'
+import type { Log } from '../observe/log.ts'
+import { failingTests } from './embedded-tests.ts'
+import type { CommandInput } from './command.ts'
+import { watchFiles } from './watch-files.ts'
+
+export interface ReloadParts {
+  readonly log: Log
+  /** Makes the gateway serve by it; resolves to the settings that need a start. */
+  readonly apply: (config: GatewayConfig) => Promise<readonly string[]>
+}
+
+/**
+ * Reads the configuration again when one of its files changes, and at SIGHUP. A configuration with anything wrong in it changes
+ * nothing; what is wrong stands in the log. On a terminal SIGHUP says that the terminal is gone, and ends the process as ever.
+ */
+export function reloadOnChange({ file, env }: Pick<CommandInput, 'file' | 'env'>, parts: ReloadParts): void {
+  const { log, apply } = parts
+  let queue = Promise.resolve()
+  const reload = (why: string) => void (queue = queue.then(() => reloadOnce(why)))
+  const watch = watchFiles(() => reload('a file changed'))
+  watch.watch(loadConfig(file, env).files)
+  if (!process.stdout.isTTY) process.on('SIGHUP', () => reload('SIGHUP'))
+
+  async function reloadOnce(why: string): Promise<void> {
+    const loaded = loadConfig(file, env)
+    watch.watch(loaded.files)
+    const faults = (loaded.ok ? failingTests(loaded.config) : loaded.diagnostics.filter(isError)).map(formatDiagnostic)
+    if (!loaded.ok || faults.length > 0) {
+      log.error('config.rejected', {
+        why,
+        faults,
+        hint: 'the gateway serves as before; mend the file, and it is read again',
+      })
+      return
+    }
+    try {
+      const needRestart = await apply(loaded.config)
+      const warnings = loaded.warnings.map(formatDiagnostic)
+      log.info('config.reloaded', { why, ...(warnings.length > 0 ? { warnings } : {}) })
+      if (needRestart.length > 0)
+        log.warn('config.needs_restart', { settings: needRestart, hint: 'these are as they were until the next start' })
+    } catch (error) {
+      log.error('config.rejected', { why, faults: [reason(error)] })
+    }
+  }
+}
+
+function isError({ severity }: Diagnostic): boolean {
+  return severity === 'error'
+}

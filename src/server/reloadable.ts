@@ -1,0 +1,35 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { GatewayConfig } from '../config/model.ts'
+
+/** A part of the configuration that the process is built on: it takes effect at the next start. */
+interface Foundation {
+  /** Where it stands in the file. */
+  readonly setting: string
+  readonly of: (config: GatewayConfig) => unknown
+}
+
+const foundations: readonly Foundation[] = [
+  { setting: 'listen', of: ({ listen }) => listen },
+  { setting: 'admin', of: ({ admin }) => admin },
+  { setting: 'workers', of: ({ workers }) => workers },
+  { setting: 'session.store', of: ({ session }) => session.store },
+  { setting: 'log', of: ({ log }) => log },
+  { setting: 'limits.header_size', of: ({ limits }) => limits.headerBytes },
+  { setting: 'limits.header_count', of: ({ limits }) => limits.headerCount },
+  { setting: 'limits.headers_timeout', of: ({ limits }) => limits.headersTimeoutMs },
+  { setting: 'limits.connections', of: ({ limits }) => limits.connections },
+  { setting: 'limits.per_client.connections', of: ({ limits }) => limits.perClient.connections },
+]
+
+/** What of `next` a gateway that runs by `running` can take, and the settings that have to wait for a start. */
+export function reloadable(
+  running: GatewayConfig,
+  next: GatewayConfig,
+): { readonly config: GatewayConfig; readonly needRestart: readonly string[] } {
+  const needRestart = foundations
+    .filter(({ of }) => !isDeepStrictEqual(of(running), of(next)))
+    .map(({ setting }) => setting)
+  const { listen, admin, workers, log } = running
+  const session = { ...next.session, store: running.session.store }
+  return { config: { ...next, listen, admin, workers, log, session }, needRestart }
+}

@@ -1,0 +1,132 @@
+import type { IncomingMessage } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { GatewayConfig } from '../config/model.ts'
+import type { Clock } from '../core/clock.ts'
+import { reason } from '../core/errors.ts'
+import type { SessionKey } from '../core/names.ts'
+import { Keyring } from '../core/seal.ts'
+import { createAdmit } from '../gate/admit.ts'
+import { TrustedProxies } from '../gate/forwarded.ts'
+import { identify } from '../gate/identify.ts'
+import type { Audit } from '../observe/audit.ts'
+import type { Log } from '../observe/log.ts'
+import type { RequestRecord, RequestSink } from '../observe/request-record.ts'
+import { OpenidProvider } from '../provider/openid-provider.ts'
+import type { LiveStreams } from '../proxy/live-streams.ts'
+import { UpstreamPools } from '../proxy/upstream-pool.ts'
+import { SessionCookie } from '../session/cookie.ts'
+import { audienceOf } from '../session/record.ts'
+import { Sessions } from '../session/sessions.ts'
+import type { SessionStore } from '../session/store.ts'
+import { Upkeep } from '../tokens/upkeep.ts'
+import { createApp } from './app.ts'
+import type { ListenerHandlers } from './listener.ts'
+import { createHandlers } from './serve.ts'
+import type { TurnedAway } from './turned-away.ts'
+import { watchLiveSessions } from './watch-live-sessions.ts'
+
+/** What outlasts a configuration. */
+export interface LastingParts {
+  readonly store: SessionStore
+  readonly live: LiveStreams
+  readonly turnedAway: TurnedAway
+  readonly log: Log
+  readonly clock: Clock
+  readonly audit: Audit
+  readonly sink: RequestSink
+  /** The person's side of a tunnel has sent something: the session is in use. */
+  readonly onActivity: (session: SessionKey) => void
+}
+
+/** Everything that serves by one configuration. A reload puts another one in its place, as a whole. */
+export interface Serving {
+  readonly handlers: ListenerHandlers
+  readonly sessions: Sessions
+  readonly provider: OpenidProvider
+  readonly trusted: TrustedProxies
+  /** Another one has taken its place: what is under way may finish, then all is let go. */
+  retire(): Promise<void>
+  /** The gateway stops, and has no requests any more. */
+  end(): Promise<void>
+}
+
+export async function createServing(config: GatewayConfig, lasting: LastingParts): Promise<Serving> {
+  const { store, live, turnedAway, log, clock, audit } = lasting
+  const keyring = new Keyring(config.session.keys)
+  const cookie = new SessionCookie(config.session.cookie)
+  const trusted = new TrustedProxies(config.trustedProxies)
+  const sessions = new Sessions({
+    ...{ store, keyring, clock, log, audit },
+    audience: audienceOf(config.provider),
+    config: config.session,
+  })
+  sessions.onEnded((keys) => live.closeAll(keys))
+  const provider = new OpenidProvider(config.provider, { clock, log })
+  const upkeep = new Upkeep(config.session, { sessions, provider, clock, log, audit })
+  const pools = new UpstreamPools(config.upstreams)
+  const watching = watchLiveSessions({ live, sessions, clock, log })
+  const stopListening = store.onNotice(({ kind }) => {
+    if (kind === 'resumed') watching.look()
+  })
+
+  const records = new WeakMap<IncomingMessage, RequestRecord>()
+  const app = await createApp(config, {
+    ...{ provider, sessions, cookie, keyring, clock, log, audit, trusted, turnedAway },
+    reservedPrefix: config.reservedPrefix,
+    recordOf: (req) => records.get(req) as RequestRecord,
+  })
+  const handlers = createHandlers(config, {
+    admit: createAdmit(config, { identify: (header) => identify(header, { cookie, sessions, upkeep }), cookie, log }),
+    trusted,
+    proxy: {
+      ...{ pools, live, log },
+      isGatewayCookie: cookie.isOurs,
+      bodyIdleTimeoutMs: config.limits.bodyIdleTimeoutMs,
+      bodyBytesPerSecond: config.limits.bodyBytesPerSecond,
+      onActivity: lasting.onActivity,
+    },
+    log,
+    audit,
+    sink: lasting.sink,
+    own: (req, res, record) => {
+      records.set(req, record)
+      app.routing(req, res)
+    },
+  })
+  provider.start()
+
+  /** As long as a call to the provider and its repetition may take: a sign-in that comes back, a refresh. */
+  const callsEnd = () => wait(config.provider.timeoutMs * 2, undefined, { ref: false })
+  const stopWatching = () => {
+    watching.stop()
+    stopListening()
+  }
+  let lettingGo: Promise<void> | undefined
+  const letGo = () => {
+    sessions.close()
+    return (lettingGo ??= inTurn([() => app.close(), () => provider.close()], log))
+  }
+  return {
+    ...{ handlers, sessions, provider, trusted },
+    retire: async () => {
+      stopWatching()
+      await callsEnd()
+      await upkeep.settled()
+      await letGo()
+      // Running exchanges, however long they last, have their connections until they end.
+      await pools.close()
+    },
+    end: async () => {
+      stopWatching()
+      await Promise.race([upkeep.settled(), callsEnd()])
+      await letGo()
+      await inTurn([() => pools.destroy()], log)
+    },
+  }
+}
+
+/** What fails does not keep the rest from being closed. */
+export async function inTurn(steps: readonly (() => Promise<unknown>)[], log: Log): Promise<void> {
+  for (const step of steps)
+    await step().catch((error: unknown) => log.warn('shutdown.step_failed', { reason: reason(error) }))
+}

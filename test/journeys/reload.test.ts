@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { request } from 'undici'
+import { Browser } from '../support/browser.ts'
+import { startCommand, type Command } from '../support/command.ts'
+import { prepareGateway, type Surroundings } from '../support/gateway-process.ts'
+import { startRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
+
+const run = (t: TestContext, { file, env }: Surroundings): Command =>
+  startCommand(t, ['run', '--config', file], { env })
+
+function change({ file }: Surroundings, from: string, to: string): void {
+  const text = readFileSync(file, 'utf8')
+  assert.ok(text.includes(from))
+  writeFileSync(file, text.replace(from, to))
+}
+
+const statusOf = async (url: string): Promise<number> => (await request(url)).statusCode
+
+test('a changed file is served by; who is signed in stays so, and what is under way goes on', async (t) => {
+  const around = await prepareGateway(t)
+  const gateway = run(t, around)
+  await gateway.said('gatehouse is ready')
+  const jane = new Browser('jane')
+  await jane.get(`${around.url}/`)
+  const slow = jane.fetch(`${around.url}/slow`)
+  await until('the upstream has the request', () => around.upstream.waiting() === 1)
+
+  change(around, 'X-Remote-User: sub', 'X-Remote-User: "user:{sub}"')
+  await gateway.said('config.reloaded')
+
+  assert.equal((await jane.get(`${around.url}/`)).body, 'for user:jane')
+  around.upstream.release()
+  assert.equal((await slow).body, 'at last')
+  assert.equal(around.provider.sessions().length, 1, 'she has signed in once')
+})
+
+test('a file with a mistake changes nothing and is told of with its places; mended, it is taken', async (t) => {
+  const around = await prepareGateway(t)
+  const gateway = run(t, around)
+  await gateway.said('gatehouse is ready')
+
+  change(around, 'rules: [{ path: /static/*, access: public }]', 'rules: [{ path: /open/*, acces: public }]')
+  const rejected = await gateway.said('config.rejected')
+
+  assert.match(
+    String(rejected['faults']),
+    /gateway\.yaml:\d+:\d+ {2}error {2}upstreams\.orders\.rules\[0\].*did you mean/s,
+  )
+  assert.deepEqual(await Promise.all(['/static/a', '/open/a'].map((path) => statusOf(around.url + path))), [200, 401])
+
+  change(around, 'acces: public', 'access: public')
+  await gateway.said('config.reloaded')
+
+  assert.deepEqual(await Promise.all(['/static/a', '/open/a'].map((path) => statusOf(around.url + path))), [401, 200])
+})
+
+test('a file whose own tests fail is not taken', async (t) => {
+  const around = await prepareGateway(t)
+  const gateway = run(t, around)
+  await gateway.said('gatehouse is ready')
+
+  change(around, 'access: public }]', 'access: public }]\n    tests: [{ get: /secret, expect: pass }]')
+
+  assert.match(String((await gateway.said('config.rejected'))['faults']), /tests\[0\]: GET \/secret: expected pass/)
+})
+
+test('SIGHUP has the file read again, and what needs a start is named', async (t) => {
+  const around = await prepareGateway(t)
+  const gateway = run(t, around)
+  await gateway.said('gatehouse is ready')
+
+  change(around, 'version: 1', 'version: 1\nlimits: { header_size: 20kb }\nlog: { level: debug }')
+  gateway.child.kill('SIGHUP')
+
+  assert.equal((await gateway.said('config.reloaded'))['why'], 'SIGHUP')
+  assert.deepEqual((await gateway.said('config.needs_restart'))['settings'], ['log', 'limits.header_size'])
+  gateway.child.kill('SIGTERM')
+  assert.equal(await gateway.ended, 0)
+})
+
+test('a secret that is replaced behind a link, as Kubernetes does it, is taken', async (t) => {
+  const around = await prepareGateway(t)
+  for (const [version, secret] of [
+    ['v1', around.env['CLIENT_SECRET']],
+    ['v2', 'not what the provider knows'],
+  ] as const) {
+    mkdirSync(join(around.folder, version))
+    writeFileSync(join(around.folder, version, 'secret'), String(secret))
+  }
+  symlinkSync('v1', join(around.folder, 'current'))
+  change(around, '{ env: CLIENT_SECRET }', '{ file: current/secret }')
+  const gateway = run(t, around)
+  await gateway.said('gatehouse is ready')
+  assert.equal((await new Browser('jane').get(`${around.url}/`)).status, 200)
+
+  symlinkSync('v2', join(around.folder, 'next'))
+  renameSync(join(around.folder, 'next'), join(around.folder, 'current'))
+  await gateway.said('config.reloaded')
+
+  assert.notEqual((await new Browser('joe').get(`${around.url}/`)).status, 200)
+})
+
+test('all workers follow', async (t) => {
+  const redis = await startRedis(t)
+  const around = await prepareGateway(t, {
+    settings: 'workers: 2',
+    store: `{ redis: { url: "redis://127.0.0.1:${redis.port}" } }`,
+  })
+  const gateway = run(t, around)
+  await gateway.said('gatehouse is ready')
+
+  change(around, '/static/*', '/open/*')
+  await gateway.said('config.reloaded')
+
+  // Each connection may meet another worker.
+  await until('no worker serves by the old one', async () => {
+    const answers = await Promise.all(Array.from({ length: 8 }, () => statusOf(`${around.url}/open/a`)))
+    return answers.every((status) => status === 200)
+  })
+})
