@@ -7,6 +7,10 @@ export interface Registration {
   readonly redirect_uris: readonly string[]
   readonly post_logout_redirect_uris: readonly string[]
   readonly backchannel_logout_uri: string
+  readonly initiate_login_uri: string
+  /** With `provider.frontchannel_logout`. */
+  readonly frontchannel_logout_uri?: string
+  readonly frontchannel_logout_session_required?: true
 }
 
 export function registrationOf({ provider, externalUrl, reservedPrefix, upstreams }: GatewayConfig): Registration {
@@ -14,22 +18,30 @@ export function registrationOf({ provider, externalUrl, reservedPrefix, upstream
     ...new Set([externalUrl, ...upstreams.map((upstream) => upstream.externalUrl)].map((url) => url.origin)),
   ]
   const at = (name: string) => origins.map((origin) => `${origin}${reservedPrefix}${name}`)
+  const first = (name: string) => `${externalUrl.origin}${reservedPrefix}${name}`
   return {
     issuer: provider.issuer,
     client_id: provider.client_id,
     redirect_uris: at('callback'),
     post_logout_redirect_uris: at('signed-out'),
-    backchannel_logout_uri: `${externalUrl.origin}${reservedPrefix}backchannel-logout`,
+    backchannel_logout_uri: first('backchannel-logout'),
+    initiate_login_uri: first('initiate-login'),
+    ...(provider.frontchannelLogout
+      ? { frontchannel_logout_uri: first('frontchannel-logout'), frontchannel_logout_session_required: true }
+      : {}),
   }
 }
 
 /** The same, ready to paste. */
 export function registrationText(config: GatewayConfig): string {
-  const { issuer, client_id, redirect_uris, post_logout_redirect_uris, backchannel_logout_uri } = registrationOf(config)
+  const registration = registrationOf(config)
+  const { issuer, client_id, redirect_uris, post_logout_redirect_uris, frontchannel_logout_uri } = registration
   const lines = [
     ...redirect_uris.map((uri) => `  redirect URI               ${uri}`),
     ...post_logout_redirect_uris.map((uri) => `  post-logout redirect URI   ${uri}`),
-    `  back-channel logout URI    ${backchannel_logout_uri}`,
+    `  back-channel logout URI    ${registration.backchannel_logout_uri}`,
+    ...(frontchannel_logout_uri === undefined ? [] : [`  front-channel logout URI   ${frontchannel_logout_uri}`]),
+    `  login initiation URI       ${registration.initiate_login_uri}`,
   ]
   return `To be registered at ${issuer} for the client ${client_id}:\n${lines.join('\n')}\n`
 }

@@ -15,6 +15,8 @@ export function buildProvider(written: WrittenProvider | undefined, at: string, 
     client_secret:
       (written.client_secret && readSecret(written.client_secret, below(at, 'client_secret'), env, report)) ?? '',
     token_endpoint_auth_method: written.token_endpoint_auth_method,
+    response_mode: written.response_mode,
+    frontchannelLogout: written.frontchannel_logout,
     scopes: present(written.scopes).map(([, scope]) => scope),
     authorizationParams: readAuthorizationParams(written, below(at, 'authorization_params'), report),
     claims: written.claims,
@@ -30,6 +32,8 @@ const standIn: ProviderConfig = {
   client_id: '',
   client_secret: '',
   token_endpoint_auth_method: 'client_secret_basic',
+  response_mode: 'query',
+  frontchannelLogout: false,
   scopes: [],
   authorizationParams: {},
   claims: {},
@@ -78,5 +82,6 @@ function readAuthorizationParams(written: WrittenProvider, at: string, report: R
 const insteadOf: Readonly<Record<string, string>> = {
   client_id: 'write it as provider.client_id',
   scope: 'write them as provider.scopes',
+  response_mode: 'write it as provider.response_mode',
   redirect_uri: 'it follows from external_url and reserved_prefix',
 }

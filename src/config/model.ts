@@ -100,6 +100,10 @@ export interface ProviderConfig {
   readonly client_id: string
   readonly client_secret: string
   readonly token_endpoint_auth_method: 'client_secret_basic' | 'client_secret_post'
+  /** How the authorization response comes: OAuth 2.0 Multiple Response Type Encoding Practices §2.1, OAuth 2.0 Form Post Response Mode. */
+  readonly response_mode: 'query' | 'form_post'
+  /** Whether sessions also end by OpenID Connect Front-Channel Logout 1.0. */
+  readonly frontchannelLogout: boolean
   readonly scopes: readonly string[]
   /** Parameters added to each authorization request, for example `prompt` or `acr_values`. */
   readonly authorizationParams: Readonly<Record<string, string>>

@@ -6,7 +6,7 @@ import type { Sessions } from '../session/sessions.ts'
 
 export interface LogoutParts {
   readonly provider: Pick<OpenidProvider, 'verifyLogoutToken' | 'endSessionUrl' | 'endSession' | 'revoke' | 'config'>
-  readonly sessions: Pick<Sessions, 'read' | 'endOne' | 'endSid' | 'endSub'>
+  readonly sessions: Pick<Sessions, 'read' | 'endOne' | 'endSid' | 'endPresentSid' | 'endSub'>
   readonly cookie: SessionCookie
   readonly log: Log
   readonly audit: Audit

@@ -51,6 +51,9 @@ export interface AuditEvents {
   'logout_token.obeyed': Person & { readonly jti: string; readonly ended: number }
   'logout_token.replayed': Person & { readonly jti: string }
   'logout_token.refused': Fault
+  /** `ended`: how many sessions; there are none without one. */
+  'frontchannel_logout.obeyed': Pick<Person, 'iss' | 'sid'> & { readonly ended: number }
+  'frontchannel_logout.refused': Fault
   'provider.end_session': Person & Outcome
   'provider.revocation': Person & Outcome
 }

@@ -13,6 +13,8 @@ export interface PageContent {
   readonly text: string
   readonly link?: PageLink | undefined
   readonly form?: PageForm | undefined
+  /** The origins whose pages may show it in a frame; otherwise none may. */
+  readonly framedBy?: readonly string[] | undefined
   /** By what an operator finds the request in the log. */
   readonly requestId?: string | undefined
 }
@@ -58,7 +60,7 @@ export function page(status: number, content: PageContent): Answer {
     status,
     headers: {
       'Content-Type': 'text/html; charset=utf-8',
-      'Content-Security-Policy': contentSecurityPolicy(content.form),
+      'Content-Security-Policy': contentSecurityPolicy(content),
       ...ownAnswerHeaders,
       // "no-referrer" would send the form with "Origin: null" (Fetch, "append a request Origin header"), and the sign-out
       // URL has to see that the form came from here.
@@ -76,14 +78,14 @@ export const ownAnswerHeaders = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 } as const
 
-function contentSecurityPolicy(form: PageForm | undefined): string {
+function contentSecurityPolicy({ form, framedBy = [] }: PageContent): string {
   // Browsers hold the redirects that answer a form against form-action too, and sign-out goes on to the provider.
   const formAction = form ? ["'self'", ...(form.goesOnTo ?? [])].join(' ') : "'none'"
   return [
     "default-src 'none'",
     `style-src '${styleHash}'`,
     `form-action ${formAction}`,
-    "frame-ancestors 'none'",
+    `frame-ancestors ${framedBy.length > 0 ? framedBy.join(' ') : "'none'"}`,
     "base-uri 'none'",
   ].join('; ')
 }

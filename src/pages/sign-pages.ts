@@ -19,6 +19,11 @@ export function signedOutPage({ signIn }: { readonly signIn: string }): Answer {
   })
 }
 
+/** What the provider's page has in a frame when a session has ended; hardly anybody sees it. */
+export function sessionOverPage({ framedBy }: { readonly framedBy: readonly string[] }): Answer {
+  return page(200, { title: 'You are signed out.', text: 'Your session here has ended.', framedBy })
+}
+
 export interface SignOutConfirmation {
   /** The sign-out URL, which takes the form. */
   readonly action: string

@@ -21,6 +21,8 @@ export interface AuthorizationRequest {
   readonly state: string
   readonly nonce: string
   readonly code_verifier: string
+  /** Whom the provider may expect: OpenID Connect Core §3.1.2.1. */
+  readonly login_hint?: string | undefined
 }
 
 export interface SignedIn {
@@ -73,6 +75,11 @@ export class OpenidProvider {
     return this.#discovery.known?.end_session_endpoint?.origin
   }
 
+  /** Whose pages may show our front-channel logout in a frame: the issuer's, and those of the endpoint that people sign out at. */
+  get frameOrigins(): readonly string[] {
+    return [...new Set([new URL(this.config.issuer).origin, ...[this.endSessionOrigin ?? []].flat()])]
+  }
+
   async close(): Promise<void> {
     this.#discovery.close()
     await this.#outbound.close()
@@ -83,7 +90,10 @@ export class OpenidProvider {
     const { configuration } = await this.#discovery.provider()
     return client.buildAuthorizationUrl(configuration, {
       ...this.config.authorizationParams,
+      ...(request.login_hint === undefined ? {} : { login_hint: request.login_hint }),
       response_type: 'code',
+      // "query" is what a code comes by unless something else is asked for.
+      ...(this.config.response_mode === 'query' ? {} : { response_mode: this.config.response_mode }),
       scope: this.config.scopes.join(' '),
       redirect_uri: request.redirect_uri,
       state: request.state,

@@ -5,18 +5,27 @@ import { clientOf } from '../core/addresses.ts'
 import { GatewayError, reason, type ErrorCode } from '../core/errors.ts'
 import { requestFacts, type RequestFacts } from '../gate/request-facts.ts'
 import type { TrustedProxies } from '../gate/forwarded.ts'
+import { endByFrontChannel } from '../logout/frontchannel.ts'
 import { receiveLogoutToken } from '../logout/backchannel.ts'
 import type { LogoutParts, SignOutRequest } from '../logout/parts.ts'
 import { comeBackSignedOut, isFromThisSite, signOutWithBrowser, signOutWithoutBrowser } from '../logout/sign-out.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import { ownAnswerHeaders, page, type Answer } from '../pages/page.ts'
 import { refusal, type RefusalOptions } from '../pages/refusal.ts'
-import { goOnPage, signedOutPage, signInErrorPage, signOutConfirmationPage } from '../pages/sign-pages.ts'
+import {
+  goOnPage,
+  sessionOverPage,
+  signedOutPage,
+  signInErrorPage,
+  signOutConfirmationPage,
+} from '../pages/sign-pages.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import { closeWhenUnread } from '../proxy/lingering-close.ts'
 import { sessionKey } from '../session/record.ts'
 import { finishSignIn, SignInError } from '../signin/callback.ts'
 import type { OwnRequest, SignInParts } from '../signin/parts.ts'
+import { takeFormPost } from '../signin/authorization-response.ts'
+import { initiateByGet, initiateSignIn } from '../signin/initiate.ts'
 import { startSignIn } from '../signin/start.ts'
 import { OwnUrlLimits, TooManyRequests } from './own-url-limits.ts'
 import type { TurnedAway } from './turned-away.ts'
@@ -54,21 +63,28 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   const refused = createRefused(parts)
   const at = (name: string) => `${config.reservedPrefix}${name}`
   const urls = createOwnUrls(config, parts)
+  const isFormPost = config.provider.response_mode === 'form_post'
   const methods: ReadonlyMap<string, readonly string[]> = new Map([
     ['sign-in', ['GET', 'HEAD']],
-    ['callback', ['GET']],
+    ['initiate-login', ['GET', 'HEAD', 'POST']],
+    ['callback', isFormPost ? ['GET', 'POST'] : ['GET']],
     ['sign-out', ['GET', 'POST']],
     ['signed-out', ['GET', 'HEAD']],
     ['backchannel-logout', ['POST']],
+    ...(config.provider.frontchannelLogout ? ([['frontchannel-logout', ['GET']]] as const) : []),
     ['session', ['GET', 'HEAD']],
   ])
   // HEAD tells what GET would (RFC 9110 §9.3.2), where GET does nothing that lasts: a callback and a sign-out happen once.
   const withHead = { exposeHeadRoute: true }
   app.get(at('sign-in'), withHead, urls.signIn)
+  app.get(at('initiate-login'), withHead, urls.initiateLogin)
+  app.post(at('initiate-login'), urls.initiateLoginByGet)
   app.get(at('callback'), urls.callback)
+  if (isFormPost) app.post(at('callback'), urls.formPost)
   app.route({ method: ['GET', 'POST'], url: at('sign-out'), handler: urls.signOut })
   app.get(at('signed-out'), withHead, urls.signedOut)
   app.post(at('backchannel-logout'), urls.backchannelLogout)
+  if (config.provider.frontchannelLogout) app.get(at('frontchannel-logout'), urls.frontchannelLogout)
   app.get(at('session'), withHead, urls.session)
 
   await app.ready()
@@ -132,27 +148,39 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     return { facts, own }
   }
 
-  async function signIn(request: FastifyRequest, reply: FastifyReply) {
+  const signIn = (request: FastifyRequest, reply: FastifyReply) => begin(startSignIn, request, reply)
+  const initiateLogin = (request: FastifyRequest, reply: FastifyReply) => begin(initiateSignIn, request, reply)
+
+  async function begin(start: typeof startSignIn, request: FastifyRequest, reply: FastifyReply) {
     const { facts, own } = ownRequest(request)
     limits.beginSignIn(clientOf(facts.forwarded.clientAddress))
     // A script cannot sign anybody in; it would leave an attempt behind that never comes back.
     if (!facts.isPage && isScript(request))
       return send(reply, refused(request, 'ERR_UNAUTHENTICATED', { signIn: signInUrl }))
     try {
-      return redirect(reply, await startSignIn(own, parts))
+      return redirect(reply, await start(own, parts))
     } catch (error) {
       if (!(error instanceof GatewayError) || !facts.isPage) throw error
       parts.log.warn('sign_in.not_started', { code: error.code, reason: error.message, request: request.id })
       parts.recordOf(request.raw).code = error.code
-      return send(reply, signInErrorPage(error.code, { startAgain: own.url, requestId: request.id }))
+      const startAgain = error.code === 'ERR_SIGN_IN_ISSUER' ? signInUrl : own.url
+      return send(reply, signInErrorPage(error.code, { startAgain, requestId: request.id }))
     }
+  }
+
+  async function initiateLoginByGet(request: FastifyRequest, reply: FastifyReply) {
+    return redirect(reply, initiateByGet(formOf(request), config.reservedPrefix))
+  }
+
+  async function formPost(request: FastifyRequest, reply: FastifyReply) {
+    return redirect(reply, takeFormPost(formOf(request).toString(), parts))
   }
 
   async function callback(request: FastifyRequest, reply: FastifyReply) {
     const { facts, own } = ownRequest(request)
     try {
       const client = clientOf(facts.forwarded.clientAddress)
-      const { location, setCookies } = await limits.finishSignIn(client, () => finishSignIn(own, parts))
+      const { location, setCookies } = await limits.comeFromProvider(client, () => finishSignIn(own, parts))
       if (!parts.cookie.isStrict) return redirect(reply, { location, setCookies })
       const next = goOnPage(location, { title: 'You are signed in.' })
       return send(reply, { ...next, headers: { ...next.headers, 'Set-Cookie': [...setCookies] } })
@@ -207,7 +235,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
 
   async function backchannelLogout(request: FastifyRequest, reply: FastifyReply) {
     const { cause } = parts.recordOf(request.raw)
-    const form = new URLSearchParams(typeof request.body === 'string' ? request.body : '')
+    const form = formOf(request)
     const client = clientOf(cause.client)
     try {
       await limits.receiveLogoutToken(client, () => receiveLogoutToken(form, cause, parts))
@@ -219,6 +247,20 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
       parts.recordOf(request.raw).code = error.code
       // §2.8: the members of an OAuth 2.0 error response.
       return send(reply, json(error.status, { error: 'invalid_request', error_description: error.publicText }, []))
+    }
+  }
+
+  async function frontchannelLogout(request: FastifyRequest, reply: FastifyReply) {
+    const { cause } = parts.recordOf(request.raw)
+    const { own } = ownRequest(request)
+    const asked = new URL(own.url, own.externalUrl).searchParams
+    try {
+      await limits.comeFromProvider(clientOf(cause.client), () => endByFrontChannel(asked, cause, parts))
+      return await send(reply, sessionOverPage({ framedBy: parts.provider.frameOrigins }))
+    } catch (error) {
+      if (error instanceof GatewayError && error.code === 'ERR_LOGOUT_REQUEST')
+        parts.audit.record('frontchannel_logout.refused', { code: error.code, reason: error.message }, cause)
+      throw error
     }
   }
 
@@ -237,7 +279,18 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     return send(reply, json(200, { sub, ...times, claims: shown }, []))
   }
 
-  return { signIn, callback, signOut, signedOut, backchannelLogout, session }
+  return {
+    signIn,
+    initiateLogin,
+    initiateLoginByGet,
+    callback,
+    formPost,
+    frontchannelLogout,
+    signOut,
+    signedOut,
+    backchannelLogout,
+    session,
+  }
 }
 
 /** A refusal that the record of the request knows of. */
@@ -263,6 +316,11 @@ function codeOf(error: unknown): ErrorCode {
   if (status === 413) return 'ERR_PAYLOAD_TOO_LARGE'
   if (status === 415) return 'ERR_MEDIA_TYPE'
   return typeof status === 'number' && status < 500 ? 'ERR_REQUEST_MALFORMED' : 'ERR_INTERNAL'
+}
+
+/** The fields of a form; anything else counts as an empty one. */
+function formOf({ body }: FastifyRequest): URLSearchParams {
+  return new URLSearchParams(typeof body === 'string' ? body : '')
 }
 
 function isScript({ headers }: FastifyRequest): boolean {

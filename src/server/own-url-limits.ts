@@ -44,8 +44,8 @@ export class OwnUrlLimits {
     this.#check('sign_ins', client, this.#signIns.take(client))
   }
 
-  /** @throws {TooManyRequests} or what `work` throws */
-  async finishSignIn<T>(client: string, work: () => Promise<T>): Promise<T> {
+  /** For what a browser brings from the provider: callbacks and front-channel logouts. @throws {TooManyRequests} or what `work` throws */
+  async comeFromProvider<T>(client: string, work: () => Promise<T>): Promise<T> {
     this.#check('callbacks', client, this.#callbacks.take(client))
     this.#check('callbacks_at_once', client, this.#callbacksAtOnce.begin(client) ? 0 : 1000)
     try {

@@ -12,7 +12,8 @@ import { openRecord, sealRecord } from './sealed-record.ts'
 import type { EndedSession, LogoutOrder, SessionStore } from './store.ts'
 
 /** Who or what ended a session; the word that stands in the audit event. */
-export type EndedBy = 'provider' | 'person' | 'administrator' | 'new_sign_in' | 'invalid_grant' | 'userinfo_401'
+export type EndedBy =
+  'provider' | 'provider_frame' | 'person' | 'administrator' | 'new_sign_in' | 'invalid_grant' | 'userinfo_401'
 
 /** How many times within an idle timeout activity is written to the store. */
 const touchesPerIdleTimeout = 10
@@ -177,6 +178,15 @@ export class Sessions {
   async endSid(sid: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
     const ended = await this.store.endSid(sidTag(this.#parts.audience, sid), this.#logoutOrder(order))
     return ended === 'replayed' ? ended : this.#ended(ended, by, cause)
+  }
+
+  /**
+   * Ends the sessions of one (iss, sid) that are there now, for an order that is not signed: a sign-in that is under way goes on,
+   * and nothing is left behind in the store.
+   */
+  async endPresentSid(sid: string, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
+    const keys = await this.store.listSid(sidTag(this.#parts.audience, sid))
+    return (await Promise.all(keys.map((key) => this.endOne(key, by, cause)))).flat()
   }
 
   /** Ends all sessions of one (iss, sub). `replayed`: this order was carried out before. */

@@ -3,6 +3,7 @@ import type { SignedIn } from '../provider/openid-provider.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
 import { claimsOfSession } from '../session/session-claims.ts'
 import { signInLifetimeMs } from '../session/sessions.ts'
+import { authorizationResponse } from './authorization-response.ts'
 import { attemptFromState, forgetAttempts, isBoundTo, isExpired, type Attempt } from './attempt.ts'
 import { onlyValue, redirectUri, type OwnRequest, type Redirect, type SignInParts } from './parts.ts'
 import { returnToOrHome } from './return-to.ts'
@@ -25,7 +26,7 @@ export class SignInError extends GatewayError {
  */
 export async function finishSignIn(request: OwnRequest, parts: SignInParts): Promise<Redirect> {
   const callback = new URL(redirectUri(request.externalUrl, parts.reservedPrefix))
-  callback.search = new URL(request.url, request.externalUrl).search
+  callback.search = authorizationResponse(new URL(request.url, request.externalUrl), parts)
   const attempt = attemptFromState(onlyValue(callback.searchParams, 'state'), parts.keyring)
   const return_to = returnToOrHome(attempt?.return_to, request.externalUrl, parts.reservedPrefix)
   try {

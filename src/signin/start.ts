@@ -7,10 +7,19 @@ import { returnToOrHome } from './return-to.ts'
  * `GET sign-in?return_to=…`: sends the browser to the provider. Who is signed in already goes where they wanted to.
  * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` while the provider has not been found, `ERR_STORE_UNAVAILABLE`
  */
-export async function startSignIn(request: OwnRequest, parts: SignInParts): Promise<Redirect> {
+export function startSignIn(request: OwnRequest, parts: SignInParts): Promise<Redirect> {
+  const wanted = onlyValue(new URL(request.url, request.externalUrl).searchParams, 'return_to')
+  return goToProvider({ return_to: wanted }, request, parts)
+}
+
+/** @throws {GatewayError} as {@link startSignIn} does */
+export async function goToProvider(
+  wish: { readonly return_to: string | undefined; readonly login_hint?: string | undefined },
+  request: OwnRequest,
+  parts: SignInParts,
+): Promise<Redirect> {
   const { externalUrl, cookie } = request
-  const wanted = onlyValue(new URL(request.url, externalUrl).searchParams, 'return_to')
-  const return_to = returnToOrHome(wanted, externalUrl, parts.reservedPrefix)
+  const return_to = returnToOrHome(wish.return_to, externalUrl, parts.reservedPrefix)
   if (await isSignedIn(request, parts)) return { location: return_to, setCookies: [] }
 
   // Without the store nobody could come back: better said here than after the provider has been bothered.
@@ -21,6 +30,7 @@ export async function startSignIn(request: OwnRequest, parts: SignInParts): Prom
     state: attemptToState(attempt, parts.keyring),
     nonce: attempt.nonce,
     code_verifier: attempt.code_verifier,
+    login_hint: wish.login_hint,
   })
   return { location: location.href, setCookies: rememberAttempt(attempt, secret, cookie, parts.cookie) }
 }

@@ -170,6 +170,7 @@ test('JSON of a good file says what has to be registered', async (t) => {
     redirect_uris: ['https://orders.example.com/.gatehouse/callback'],
     post_logout_redirect_uris: ['https://orders.example.com/.gatehouse/signed-out'],
     backchannel_logout_uri: 'https://orders.example.com/.gatehouse/backchannel-logout',
+    initiate_login_uri: 'https://orders.example.com/.gatehouse/initiate-login',
   })
 })
 

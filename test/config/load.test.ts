@@ -58,6 +58,8 @@ test('the smallest file has everything else by default', () => {
       client_id: 'orders',
       client_secret: 'a client secret of the tests',
       token_endpoint_auth_method: 'client_secret_basic',
+      response_mode: 'query',
+      frontchannelLogout: false,
       scopes: ['openid', 'profile', 'email', 'offline_access'],
       authorizationParams: {},
       claims: {},
@@ -152,6 +154,8 @@ test('every setting of a full file arrives', () => {
     client_id: 'orders',
     client_secret: 'the client secret of the tests',
     token_endpoint_auth_method: 'client_secret_post',
+    response_mode: 'form_post',
+    frontchannelLogout: true,
     scopes: ['openid', 'profile', 'email', 'offline_access'],
     authorizationParams: { acr_values: 'mfa' },
     claims: { fields },
@@ -229,19 +233,19 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
     none_of: undefined,
   }
   assert.deepEqual(orders.rules, [
-    { ...signedIn, place: 'full.yaml:51', path: parsePathPattern('/static/*'), access: 'public' },
-    { ...signedIn, place: 'full.yaml:52', path: parsePathPattern('/api/*'), unauthenticated: '401' },
-    { ...signedIn, place: 'full.yaml:53', path: parsePathPattern('/news/*'), access: 'optional' },
+    { ...signedIn, place: 'full.yaml:53', path: parsePathPattern('/static/*'), access: 'public' },
+    { ...signedIn, place: 'full.yaml:54', path: parsePathPattern('/api/*'), unauthenticated: '401' },
+    { ...signedIn, place: 'full.yaml:55', path: parsePathPattern('/news/*'), access: 'optional' },
     {
       ...signedIn,
-      place: 'full.yaml:54',
+      place: 'full.yaml:56',
       path: parsePathPattern('/admin/*'),
       methods: ['GET', 'POST'],
       require: [{ ...groups, any_of: ['admins'] }],
     },
     {
       ...signedIn,
-      place: 'full.yaml:55',
+      place: 'full.yaml:57',
       path: parsePathPattern('/reports/*/print'),
       unauthenticated: 'redirect',
       require: [
@@ -255,7 +259,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
   assert.deepEqual(orders.logout, { paths: [parsePathPattern('/logout')], cookies: ['JSESSIONID'] })
   assert.deepEqual(orders.tests, [
     {
-      place: { file: 'full.yaml', line: 66, column: 9 },
+      place: { file: 'full.yaml', line: 68, column: 9 },
       setting: 'upstreams.orders.tests[0]',
       as: { sub: 'u1', [fields]: { groups: ['admins'] } },
       method: 'GET',
@@ -264,7 +268,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       headers: { 'X-Remote-User': 'u1', 'X-Cost-Centre': null },
     },
     {
-      place: { file: 'full.yaml', line: 67, column: 9 },
+      place: { file: 'full.yaml', line: 69, column: 9 },
       setting: 'upstreams.orders.tests[1]',
       as: undefined,
       method: 'POST',

@@ -34,6 +34,8 @@ export interface Bends {
     readonly error_description?: string
     /** The parameter that loses its last character. */
     readonly cut?: string
+    /** By redirect, whatever was asked for. */
+    readonly asQuery?: boolean
   }
   readonly token?: AnswerBend & { readonly big?: number }
   readonly idToken?: TokenBend
@@ -98,6 +100,9 @@ export class HostileProvider {
   /** What the client must not have done. */
   readonly violations: string[] = []
   lastToken: Json = {}
+  /** The last authorization request, and the last request to the token endpoint. */
+  asked: Readonly<Record<string, string>> = {}
+  lastTokenRequest: { readonly form: URLSearchParams; readonly authorization: string } | undefined
   oldNonce = 'old-nonce'
   readonly #hits = new Map<string, number>()
   readonly #codes = new Map<string, Grant>()
@@ -178,6 +183,11 @@ export class HostileProvider {
     if (path === '/token') return this.#token(req, new URLSearchParams(body), res)
     if (path === '/userinfo') return this.#userinfo(req, url, res)
     if (path === '/revoke') return this.#answer(res, {}, this.bends.revoke)
+    // A page of the provider's with a frame.
+    if (path === '/frame') {
+      const src = (url.searchParams.get('src') ?? '').replaceAll('&', '&amp;')
+      return void res.writeHead(200, { 'content-type': 'text/html' }).end(`<iframe src="${src}"></iframe>`)
+    }
     if (path === '/end_session') return void res.writeHead(200, { 'content-type': 'text/html' }).end('signed out')
     res.writeHead(404).end()
   }
@@ -247,6 +257,7 @@ export class HostileProvider {
 
   #authorize(asked: URLSearchParams, res: ServerResponse): void {
     const values = Object.fromEntries(asked)
+    this.asked = values
     this.#complainAboutRequest(asked, values)
     const { state = '', nonce, code_challenge, redirect_uri = '' } = values
     const code = random()
@@ -266,8 +277,13 @@ export class HostileProvider {
       .filter(([name]) => !bend.del?.includes(name))
       .map(([name, value]) => [name, String(this.#filled(bend.set?.[name] ?? value))] as const)
       .map(([name, value]) => [name, name === bend.cut ? value.slice(0, -1) : value] as const)
+    const all = [...sent, ...(bend.add ?? [])]
+    if (values['response_mode'] === 'form_post' && !bend.asQuery) {
+      res.writeHead(200, { 'content-type': 'text/html' }).end(selfPostingForm(redirect_uri, all))
+      return
+    }
     const back = new URL(redirect_uri)
-    for (const [name, value] of [...sent, ...(bend.add ?? [])]) back.searchParams.append(name, value)
+    for (const [name, value] of all) back.searchParams.append(name, value)
     res.writeHead(302, { location: back.href }).end()
   }
 
@@ -288,6 +304,7 @@ export class HostileProvider {
     const isRefresh = form.get('grant_type') === 'refresh_token'
     this.#hit(isRefresh ? 'token_refresh' : 'token_code')
     const bend = isRefresh ? this.bends.refreshToken : this.bends.token
+    this.lastTokenRequest = { form, authorization: req.headers.authorization ?? '' }
     if (!this.#isOurClient(req, form)) return this.#answer(res, {}, { status: 401, body: '{"error":"invalid_client"}' })
     if (bend !== undefined && isFault(bend)) return this.#answer(res, {}, bend)
     const grant = isRefresh ? this.#redeemRefreshToken(form) : this.#redeemCode(form)
@@ -382,6 +399,24 @@ export class HostileProvider {
   #hit(what: string): void {
     this.#hits.set(what, this.hits(what) + 1)
   }
+}
+
+/** OAuth 2.0 Form Post Response Mode §2. */
+function selfPostingForm(action: string, fields: readonly (readonly [string, string])[]): string {
+  const text = (value: string) => value.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
+  const inputs = fields.map(([name, value]) => `<input type="hidden" name="${text(name)}" value="${text(value)}">`)
+  return `<!doctype html><body onload="document.forms[0].submit()"><form method="post" action="${text(action)}">${inputs.join('')}</form>`
+}
+
+/** The action and the fields of a form that a provider sent, as a browser posts them. */
+export function readForm(page: string): { readonly action: string; readonly body: string } {
+  const plain = (value = '') => value.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&amp;', '&')
+  const action = plain(/<form[^>]* action="([^"]*)"/.exec(page)?.[1])
+  const fields = [...page.matchAll(/name="([^"]*)" value="([^"]*)"/g)].map(([, name, value]) => [
+    plain(name),
+    plain(value),
+  ])
+  return { action, body: new URLSearchParams(fields as [string, string][]).toString() }
 }
 
 /** Whether it takes the place of the answer: nothing is redeemed then. */

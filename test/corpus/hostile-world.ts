@@ -4,7 +4,7 @@ import type { TestContext } from 'node:test'
 import { Browser, type Visit } from '../support/browser.ts'
 import { freePort } from '../support/redis.ts'
 import { runReplica, secrets } from '../support/world.ts'
-import { startHostileProvider, type Bends, type HostileProvider } from './hostile-provider.ts'
+import { readForm, startHostileProvider, type Bends, type HostileProvider } from './hostile-provider.ts'
 
 /** What has arrived at the application. */
 interface Seen {
@@ -40,14 +40,16 @@ export interface HostileWorldOptions {
   readonly bends?: Bends | undefined
   /** YAML below `provider:`. */
   readonly settings?: string | undefined
+  /** Where browsers find the gateway: with `localhost`, the provider's pages are another site's. */
+  readonly host?: 'localhost' | '127.0.0.1'
 }
 
 export async function startHostileWorld(
   t: TestContext,
-  { bends = {}, settings: providerSettings = '' }: HostileWorldOptions = {},
+  { bends = {}, settings: providerSettings = '', host = '127.0.0.1' }: HostileWorldOptions = {},
 ): Promise<HostileWorld> {
   const port = await freePort()
-  const url = `http://127.0.0.1:${port}`
+  const url = `http://${host}:${port}`
   const provider = await startHostileProvider(t, { client_id: 'gw-client', client_secret: secrets.CLIENT_SECRET })
   provider.bends = bends
   if (bends.rotateKeys === 'weak') provider.published = ['a', 'ec', 'weak']
@@ -77,8 +79,10 @@ export async function startHostileWorld(
       return status === 200 && body === marker
     },
     start,
-    signIn: async (browser, path) =>
-      browser.send(await start(browser, path), { headers: { 'sec-fetch-site': 'cross-site' } }),
+    signIn: async (browser, path = application) => {
+      const atProvider = await untilAnsweredBy(provider.issuer, browser, url + path)
+      return comeBack(browser, atProvider)
+    },
     signOut: (browser) => browser.send(url + own('sign-out'), { headers: { 'sec-fetch-site': 'same-origin' } }),
     postLogoutToken: (body, { type = 'application/x-www-form-urlencoded', cookie } = {}) =>
       fetch(url + own('backchannel-logout'), {
@@ -87,6 +91,29 @@ export async function startHostileWorld(
         body,
       }),
   }
+}
+
+/** Follows redirects until this origin has answered. */
+async function untilAnsweredBy(origin: string, browser: Browser, url: string): Promise<Visit> {
+  let visit = await browser.send(url)
+  for (let hops = 0; hops < 5 && new URL(visit.url).origin !== origin; hops += 1) {
+    const { location } = visit.headers
+    if (typeof location !== 'string') throw new Error(`never came to ${origin}: ${visit.status} at ${visit.url}`)
+    visit = await browser.send(new URL(location, visit.url).href)
+  }
+  return visit
+}
+
+/** What the callback answered, by redirect or by a form that the provider's page has the browser post. */
+async function comeBack(browser: Browser, { headers, body: page }: Visit): Promise<Visit> {
+  const crossSite = { 'sec-fetch-site': 'cross-site' }
+  if (typeof headers['location'] === 'string') return browser.send(headers['location'], { headers: crossSite })
+  const { action, body } = readForm(page)
+  // No Lax cookie comes along with what another site's page has the browser post.
+  const type = { 'content-type': 'application/x-www-form-urlencoded' }
+  const posted = await new Browser('alice').send(action, { method: 'POST', headers: { ...crossSite, ...type }, body })
+  if (posted.status !== 303) return posted
+  return browser.send(new URL(String(posted.headers['location']), action).href, { headers: crossSite })
 }
 
 async function startRecordingUpstream(t: TestContext): Promise<{ readonly url: string; readonly seen: Seen[] }> {

@@ -52,10 +52,12 @@ test('a return-to never leaves the origin, as a browser resolves it', async (t) 
   const agent = new Agent({ keepAlive: true })
   t.after(() => agent.destroy())
 
-  await fuzz(t, fc.tuple(target, spelling), async ([wanted, spell]) => {
+  const { issuer } = world.provider
+  const ways = ['sign-in?return_to=', `initiate-login?iss=${encodeURIComponent(issuer)}&target_link_uri=`]
+  await fuzz(t, fc.tuple(target, spelling, fc.constantFrom(...ways)), async ([wanted, spell, way]) => {
     // A lone surrogate stands in no URL: it arrives as U+FFFD.
     const text = Buffer.from(wanted.replaceAll('{host}', host)).toString('utf8')
-    const asked = `/.gatehouse/sign-in?return_to=${spell(text)}`
+    const asked = `/.gatehouse/${way}${spell(text)}`
     const location = await locationOf(`${world.url}${asked}`, cookie, agent)
 
     const landed = new URL(location, `${world.url}${asked}`)

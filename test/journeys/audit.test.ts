@@ -30,7 +30,7 @@ function events(world: World): Event[] {
 const named = (world: World, name: string) => events(world).filter(({ msg }) => msg === name)
 
 test('every audit event of a whole journey is as the schema says, and the schema has no other', async (t) => {
-  const world = await startWorld(t, { store: 'redis' })
+  const world = await startWorld(t, { store: 'redis', providerSettings: 'frontchannel_logout: true' })
   world.provider.bend('/oauth/token', (body) => void (body['expires_in'] = 10))
   const zoe = world.browser('zoe')
 
@@ -45,6 +45,12 @@ test('every audit event of a whole journey is as the schema says, and the schema
   await world.postLogoutToken({ logout_token: 'none' })
   await zoe.get(`${world.url}/echo`)
   await zoe.fetch(`${world.url}/.gatehouse/sign-out`, { method: 'POST', headers: { origin: world.url } })
+  await zoe.get(`${world.url}/echo`)
+  const [{ sid = '' } = {}] = world.provider.sessions()
+  for (const asked of [{ iss: world.provider.issuer, sid }, { sid }])
+    await zoe.send(
+      `${world.url}/.gatehouse/frontchannel-logout?${new URLSearchParams(asked as Record<string, string>)}`,
+    )
 
   await until('all events', () => new Set(events(world).map(({ msg }) => msg)).size === names.length)
   assert.deepEqual([...new Set(events(world).map(({ msg }) => String(msg)))].toSorted(), names.toSorted())

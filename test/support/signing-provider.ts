@@ -143,6 +143,8 @@ export async function startSigningProvider(
       client_id,
       client_secret: 'correct horse battery staple',
       token_endpoint_auth_method: 'client_secret_basic',
+      response_mode: 'query',
+      frontchannelLogout: false,
       scopes: ['openid', 'offline_access'],
       authorizationParams: {},
       claims: {},

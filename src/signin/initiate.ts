@@ -1,0 +1,46 @@
+import { GatewayError } from '../core/errors.ts'
+import { onlyValue, type OwnRequest, type Redirect, type SignInParts } from './parts.ts'
+import { goToProvider } from './start.ts'
+
+/** A longer hint, in characters, is no hint. */
+const longestLoginHint = 1_000
+
+/**
+ * `GET initiate-login`: another party, such as a portal, wants the person to be signed in here (OpenID Connect Core §4). It names
+ * the issuer, and may name whom the provider is to expect and where to go then, which has to be on this origin.
+ * @throws {GatewayError} `ERR_SIGN_IN_ISSUER` when `iss` is none of ours, otherwise as `startSignIn` does
+ */
+export async function initiateSignIn(request: OwnRequest, parts: SignInParts): Promise<Redirect> {
+  const asked = new URL(request.url, request.externalUrl).searchParams
+  const iss = onlyValue(asked, 'iss')
+  if (iss !== parts.provider.config.issuer)
+    throw new GatewayError('ERR_SIGN_IN_ISSUER', iss === undefined ? '"iss" is missing' : '"iss" is another issuer')
+  const login_hint = onlyValue(asked, 'login_hint')
+  const isHint = login_hint !== undefined && login_hint !== '' && login_hint.length <= longestLoginHint
+  const wish = {
+    return_to: pathOnOrigin(onlyValue(asked, 'target_link_uri'), request.externalUrl),
+    login_hint: isHint ? login_hint : undefined,
+  }
+  return goToProvider(wish, request, parts)
+}
+
+/**
+ * `POST initiate-login` (§4 wants both): goes on with GET, because the browser sends no `Lax` cookie along with what a page of
+ * another site has it post, and who is signed in already has to be known.
+ */
+export function initiateByGet(form: URLSearchParams, reservedPrefix: string): Redirect {
+  const asked = new URLSearchParams()
+  for (const name of ['iss', 'login_hint', 'target_link_uri'])
+    for (const value of form.getAll(name)) asked.append(name, value)
+  return { location: `${reservedPrefix}initiate-login?${asked.toString()}`, setCookies: [] }
+}
+
+/** The path of a URL on this origin, or of one that is a path already; what leads elsewhere is `undefined`. */
+function pathOnOrigin(target: string | undefined, externalUrl: URL): string | undefined {
+  if (target === undefined || !/^https?:\/\//i.test(target)) return target
+  if (!URL.canParse(target)) return undefined
+  const { origin, username, password, pathname, search } = new URL(target)
+  // What stands before "@" is not shown to anybody who looks at a link.
+  if (origin !== externalUrl.origin || username !== '' || password !== '') return undefined
+  return pathname + search
+}

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { TokenBend } from '../corpus/hostile-tokens.ts'
+import { startHostileWorld } from '../corpus/hostile-world.ts'
+
+// oidcc-client-back-channel-logout-rp-basic: the logout token comes while the browser is at the end-session endpoint. A second
+// person is signed in with the same provider's session, so that it shows whether the token was obeyed.
+const modules: readonly (readonly [name: string, token: TokenBend, isObeyed: boolean])[] = [
+  ['', {}, true],
+  ['-alg-none', { sign: 'none' }, false],
+  ['-no-event', { del: ['events'] }, false],
+  ['-with-nonce', { set: { nonce: 'a-nonce' } }, false],
+  ['-wrong-alg', { sign: 'hs256-secret' }, false],
+  ['-wrong-aud', { set: { aud: 'another-client' } }, false],
+  ['-wrong-event', { set: { events: { 'http://schemas.openid.net/event/another': {} } } }, false],
+  ['-wrong-iss', { set: { iss: 'https://other.example/' } }, false],
+]
+
+for (const [name, token, isObeyed] of modules)
+  test(`oidcc-client-test-rp-backchannel-rpinitlogout${name}`, async (t) => {
+    const world = await startHostileWorld(t)
+    const [alice, sameSession] = [world.browser(), world.browser()]
+    await world.signIn(alice)
+    await world.signIn(sameSession)
+    const { headers } = await world.signOut(alice)
+
+    const answer = await world.postLogoutToken(`logout_token=${encodeURIComponent(world.provider.logoutToken(token))}`)
+
+    assert.equal(answer.status, isObeyed ? 200 : 400)
+    assert.match(answer.headers.get('cache-control') ?? '', /no-store/)
+    assert.equal(await world.isSignedIn(sameSession), !isObeyed)
+    const back = new URL(String(headers['location'])).searchParams
+    const { status } = await alice.send(`${back.get('post_logout_redirect_uri')}?state=${back.get('state')}`)
+    assert.equal(status, 200)
+    assert.equal(await world.isSignedIn(alice), false)
+  })
