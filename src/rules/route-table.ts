@@ -1,6 +1,6 @@
 import type { RuleConfig, UpstreamConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
-import { matchesPath, parsePathPattern } from '../core/path-pattern.ts'
+import { matchesPath, parsePathPattern, type PathPattern } from '../core/path-pattern.ts'
 
 /** Which upstream a request is for, and the rule it has to meet. */
 export interface Route {
@@ -37,8 +37,15 @@ const signedIn: RuleConfig = {
 interface Place {
   readonly upstream: UpstreamConfig
   readonly prefix: readonly string[]
-  readonly routes: readonly Route[]
+  readonly routes: readonly RuledRoute[]
   readonly otherwise: Route
+  readonly logoutLinks: readonly PathPattern[]
+}
+
+interface RuledRoute extends Route {
+  /** In the loose form of a rule that asks for something; as it is written of one that opens. */
+  readonly path: PathPattern
+  readonly isLoose: boolean
 }
 
 export function createRouteTable(upstreams: readonly UpstreamConfig[]): RouteTable {
@@ -70,17 +77,46 @@ function placeOf(upstream: UpstreamConfig): Place {
   return {
     upstream,
     prefix: upstream.path.split('/').filter((segment) => segment !== ''),
-    routes: upstream.rules.map((rule) => ({ upstream, rule, isLogout: false })),
+    routes: upstream.rules.map((rule) => {
+      const isLoose = rule.access === 'signed_in'
+      return { upstream, rule, isLogout: false, isLoose, path: isLoose ? loosePattern(rule.path) : rule.path }
+    }),
     otherwise: { upstream, rule: signedIn, isLogout: false },
+    logoutLinks: upstream.logout.paths.map(loosePattern),
   }
+}
+
+function loosePattern(pattern: PathPattern): PathPattern {
+  return { ...pattern, segments: pattern.below ? pattern.segments.map(lowerCase) : loose(pattern.segments) }
+}
+
+/**
+ * A path for an upstream that knows no difference between `/Admin/` and `/admin`, as many do. What protects a path has to protect
+ * it in whichever way it is written; what opens one opens it as it is written.
+ */
+function loose(segments: readonly string[]): readonly string[] {
+  const last = segments.length - 1
+  const kept = last > 0 && segments[last] === '' ? segments.slice(0, last) : segments
+  return kept.some(hasUpperCase) ? kept.map(lowerCase) : kept
+}
+
+function hasUpperCase(segment: string): boolean {
+  return /[A-Z\x80-\uffff]/.test(segment)
+}
+
+function lowerCase(segment: string): string {
+  return segment.toLowerCase()
 }
 
 function match(candidates: readonly Place[], method: string, segments: readonly string[]): Route | undefined {
   const place = candidates.find(({ prefix }) => startsWith(segments, prefix))
   if (place === undefined) return undefined
+  const loosely = loose(segments)
   const route =
-    place.routes.find(({ rule }) => matchesMethod(rule, method) && matchesPath(rule.path, segments)) ?? place.otherwise
-  return isLogoutLink(place.upstream, method, segments) ? { ...route, isLogout: true } : route
+    place.routes.find(
+      ({ rule, path, isLoose }) => matchesMethod(rule, method) && matchesPath(path, isLoose ? loosely : segments),
+    ) ?? place.otherwise
+  return isLogoutLink(place, method, loosely) ? { ...route, isLogout: true } : route
 }
 
 function startsWith(segments: readonly string[], prefix: readonly string[]): boolean {
@@ -93,9 +129,9 @@ function matchesMethod({ methods }: RuleConfig, method: string): boolean {
   return methods === undefined || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
 }
 
-function isLogoutLink({ logout }: UpstreamConfig, method: string, segments: readonly string[]): boolean {
+function isLogoutLink({ logoutLinks }: Place, method: string, segments: readonly string[]): boolean {
   if (method !== 'GET' && method !== 'POST') return false
-  return logout.paths.some((pattern) => matchesPath(pattern, segments))
+  return logoutLinks.some((pattern) => matchesPath(pattern, segments))
 }
 
 /** Two rules without requirements that open to the same people, in the same way, are one. */

@@ -63,11 +63,32 @@ test('the first rule that fits the path and the method applies, and a sign-in is
     ['GET', '/staticX'],
     ['GET', '/Static/a'],
     ['GET', '//edit'],
-    ['GET', '/orders/edit/'],
   ] as const) {
     const found = ruleOf(method, path)
     assert.deepEqual([found?.access, found?.unauthenticated, found?.require], ['signed_in', 'auto', []], path)
   }
+})
+
+test('a rule that asks for something holds in any case, and with or without a slash at the end; one that opens does not', () => {
+  const rules = [
+    rule('/Admin/*', { any_of: ['admins'] }),
+    rule('/reports', { any_of: ['readers'] }),
+    rule('/files/', { any_of: ['keepers'] }),
+    rule('/open', { access: 'public' }),
+    rule('/Maybe/*', { access: 'optional' }),
+  ]
+  const table = createRouteTable([upstream({ rules, logout: [parsePathPattern('/log/Out')] })])
+  const ask = (path: string) => {
+    const found = table.route('x', 'GET', canonicalTarget(path))
+    return found?.isLogout ? 'logout' : found?.rule.path.text
+  }
+
+  for (const path of ['/admin', '/ADMIN/', '/aDmIn/x', '/%41dmin']) assert.equal(ask(path), '/Admin/*', path)
+  for (const path of ['/reports', '/reports/', '/Reports', '/REPORTS/']) assert.equal(ask(path), '/reports', path)
+  for (const path of ['/files', '/files/', '/FILES']) assert.equal(ask(path), '/files/', path)
+  for (const path of ['/log/out', '/LOG/OUT', '/log/out/']) assert.equal(ask(path), 'logout', path)
+  assert.deepEqual([ask('/open'), ask('/Maybe/x')], ['/open', '/Maybe/*'])
+  for (const path of ['/Open', '/open/', '/maybe/x', '/reports/x', '/filesx', '/']) assert.equal(ask(path), '/*', path)
 })
 
 test('the application’s own logout link is known by GET and POST, with parameters too', () => {

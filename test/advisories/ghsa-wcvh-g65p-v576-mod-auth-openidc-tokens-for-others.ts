@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { cookiesOf, page, startBed } from './support.ts'
+
+test('GHSA-wcvh-g65p-v576 (mod_auth_openidc): a token that the provider made for somebody else is good here', async (t) => {
+  for (const idToken of [
+    { aud: 'another' },
+    { aud: [] },
+    { aud: undefined },
+    { iss: 'https://evil.example' },
+    { azp: 'another', aud: ['app', 'another'] },
+  ]) {
+    const bed = await startBed(t)
+    bed.provider.bend({ idToken })
+    const start = await bed.ask('/.gatehouse/sign-in', page)
+    const back = bed.provider.authorize(start.header('location')[0] ?? '')
+
+    const answer = await bed.ask(back.pathname + back.search, { ...page, cookie: cookiesOf(start) })
+
+    assert.ok(answer.status >= 400, JSON.stringify(idToken))
+    assert.ok(!answer.header('set-cookie').some((line) => line.startsWith('gatehouse=')))
+  }
+})
