@@ -28,7 +28,7 @@ export async function makeBed(): Promise<Bed> {
   const over: (() => unknown)[] = []
   const scope = { after: (tidy: () => unknown) => void over.push(tidy) }
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'))
-  scope.after(() => rmSync(folder, { recursive: true, force: true }))
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
   const { url } = await startServer('upstream.ts')
   const redis = await startRedis(scope)
   const provider = await startProvider()

@@ -7,7 +7,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 const children = new Set<ChildProcess>()
-process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')))
+// Not SIGKILL: httpd's children would outlive it.
+process.on('exit', () => children.forEach((child) => child.kill('SIGTERM')))
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 
 function keep<Child extends ChildProcess>(child: Child): Child {
   children.add(child)
