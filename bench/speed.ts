@@ -60,8 +60,7 @@ const named = values.only.flatMap((names) => names.split(','))
 const scenarios = named.length === 0 ? forTargets : chosen('scenario', [...forTargets, ...further], named)
 const wanted = chosen('contender', everyContender, values.contenders?.split(',') ?? [])
 
-if (cpus().length < 2)
-  throw new Error('The bench needs two processors: one for the contender, and one for everything else.')
+if (cpus().length < 2) fail('The bench needs two processors: one for the contender, and one for everything else.')
 // Everything that is started from here is on the second processor, unless it is told otherwise.
 execFileSync('taskset', ['-acp', '1', String(process.pid)])
 const contenders = new Map(wanted.filter((each) => each.missing() === undefined).map((each) => [each.name, each]))
@@ -99,8 +98,7 @@ async function carryOut(scenario: Scenario): Promise<void> {
       if (lost > 0.2) throw new Error(`${title} did not write its access log`)
     }
   } catch (error) {
-    console.error(`${scenario.name} failed: ${reason(error)}`)
-    process.exit(1)
+    fail(`${scenario.name} failed: ${reason(error)}`)
   }
 }
 
@@ -125,8 +123,13 @@ function chosen<Named extends { readonly name: string }>(
 ): readonly Named[] {
   const known = all.map(({ name }) => name)
   const stranger = names.find((name) => name !== 'all' && !known.includes(name))
-  if (stranger !== undefined) throw new Error(`There is no ${what} ${stranger}. There are: ${known.join(', ')}, all`)
+  if (stranger !== undefined) fail(`There is no ${what} ${stranger}. There are: ${known.join(', ')}, all`)
   return names.length === 0 || names.includes('all') ? all : all.filter(({ name }) => names.includes(name))
+}
+
+function fail(why: string): never {
+  console.error(why)
+  process.exit(1)
 }
 
 function print(text: string): void {
