@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { parsePathPattern } from '../core/path-pattern.ts'
 import { parseAddress, parseSubnet } from './addresses.ts'
+import { buildPages } from './build-pages.ts'
 import { buildProvider } from './build-provider.ts'
 import { buildSession } from './build-session.ts'
 import { buildUpstream } from './build-upstream.ts'
@@ -35,6 +36,7 @@ export function buildConfig(file: string, written: WrittenConfig, building: Buil
     upstreams: Object.entries(written.upstreams ?? {}).map(([name, upstream]) =>
       buildUpstream(name, upstream, below('/upstreams', name), inherited),
     ),
+    pages: buildPages(written.pages, '/pages', report),
     limits: buildLimits(written.limits, report),
     shutdown: {
       drainTimeoutMs: readDuration(written.shutdown.drain_timeout, '/shutdown/drain_timeout', '0s', '1h', report),

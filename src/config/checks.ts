@@ -1,4 +1,5 @@
 import { isEveryAddress, isLoopback } from './addresses.ts'
+import { pageColours } from './checks-pages.ts'
 import { type Check, settingOf, upstreamChecks } from './checks-upstreams.ts'
 import type { Address, GatewayConfig, RedisStoreConfig } from './model.ts'
 import { below, type Report } from './report.ts'
@@ -22,6 +23,7 @@ const checks: readonly Check[] = [
   redis,
   limits,
   ...upstreamChecks,
+  pageColours,
 ]
 
 function addresses({ listen, admin }: GatewayConfig, report: Report): void {

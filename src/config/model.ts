@@ -1,4 +1,5 @@
 import type { ClaimPath, Claims, ClaimTemplate } from '../core/claims.ts'
+import type { PageName, PageTemplate } from '../core/page-template.ts'
 import type { PathPattern } from '../core/path-pattern.ts'
 import type { Rate } from './quantities.ts'
 import type { Place } from './sources.ts'
@@ -22,6 +23,7 @@ export interface GatewayConfig {
   readonly provider: ProviderConfig
   readonly session: SessionConfig
   readonly upstreams: readonly UpstreamConfig[]
+  readonly pages: PagesConfig
   readonly limits: LimitsConfig
   readonly shutdown: { readonly drainTimeoutMs: number }
   readonly log: LogConfig
@@ -180,6 +182,43 @@ export interface RedisClusterConfig extends RedisSettings {
   readonly kind: 'redis_cluster'
   /** Those that are asked for all the others. */
   readonly nodes: readonly Address[]
+}
+
+/** The languages that the gateway's own pages are written in, as BCP 47 names them. */
+export const languages = ['en', 'de', 'fr', 'ja'] as const
+export type Language = (typeof languages)[number]
+
+/** What a visitor sees of the gateway itself. */
+export interface PagesConfig {
+  /** Of the organisation or application; absent: pages have no name on them. */
+  readonly name: string | undefined
+  /** A `data:` URI. */
+  readonly logo: string | undefined
+  /** For whoever asks for none of the languages there are. */
+  readonly language: Language
+  readonly colours: { readonly light: ColoursConfig; readonly dark: ColoursConfig }
+  readonly support: SupportConfig | undefined
+  /** Pages that are the operator's own. */
+  readonly templates: Readonly<Partial<Record<PageName, PageTemplate>>>
+}
+
+/** Each as `#rrggbb`. */
+export interface ColoursConfig {
+  readonly background: string
+  /** Of the part of the page that is written on. */
+  readonly surface: string
+  readonly text: string
+  /** Of links and buttons. */
+  readonly accent: string
+  /** Of the text on a button. */
+  readonly onAccent: string
+}
+
+/** Whom a visitor can turn to. */
+export interface SupportConfig {
+  readonly text: string
+  /** `https:`, `http:` or `mailto:`; absent: the text stands for itself. */
+  readonly url: string | undefined
 }
 
 export interface UpstreamConfig {

@@ -93,6 +93,10 @@ export class Report {
     this.#say('warning', this.#placeOf(at, 'value'), at, message, hint)
   }
 
+  warningAtPlace(place: Place, at: string, message: string, hint?: string): void {
+    this.#say('warning', place, at, message, hint)
+  }
+
   /** For what is wrong with the text of a file, whichever setting it is about. */
   errorAtPlace(place: Place, at: string, message: string, hint?: string): void {
     this.#broken.add(at)

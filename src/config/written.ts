@@ -1,5 +1,5 @@
 import type { Claims } from '../core/claims.ts'
-import type { ExpectedOutcome, HeaderEncoding, LogConfig, SigningAlgorithm } from './model.ts'
+import type { ExpectedOutcome, HeaderEncoding, Language, LogConfig, SigningAlgorithm } from './model.ts'
 
 /** The file as it is written, after the schema: defaults are filled in; what was wrong has been reported and taken out. */
 export interface WrittenConfig {
@@ -13,6 +13,7 @@ export interface WrittenConfig {
   readonly session: WrittenSession
   readonly include?: WrittenList<string>
   readonly upstreams?: Readonly<Record<string, WrittenUpstream>>
+  readonly pages: WrittenPages
   readonly limits: {
     readonly header_size: string
     readonly header_count: number
@@ -86,6 +87,28 @@ export interface WrittenRedis {
   readonly key_file?: string
   readonly key_prefix: string
   readonly timeout: string
+}
+
+export interface WrittenPages {
+  readonly name?: string
+  readonly logo?: string
+  readonly language: Language
+  readonly colours: { readonly light: WrittenColours; readonly dark: WrittenColours }
+  readonly support?: WrittenSupport
+  readonly templates?: string
+}
+
+export interface WrittenColours {
+  readonly background: string
+  readonly surface: string
+  readonly text: string
+  readonly accent: string
+}
+
+export interface WrittenSupport {
+  readonly text?: string
+  readonly url?: string
+  readonly mail?: string
 }
 
 export interface WrittenUpstream {

@@ -1,5 +1,5 @@
 import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
-import { longestReturnTo } from '../core/return-to.ts'
+import { longestReturnTo, signInUrl } from '../core/return-to.ts'
 import type { Log } from '../observe/log.ts'
 import { identityHeaders, type IdentityHeaders } from '../identity/claim-headers.ts'
 import { unmetRequirement } from '../rules/requirement.ts'
@@ -48,14 +48,14 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     if (identity.kind === 'unavailable') return identity
     const setCookies = identity.staleCookie ? parts.cookie.forget(facts.cookie, upstream.logout.cookies) : nothing
     const mayRedirect = rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage)
-    const signIn = `${config.reservedPrefix}sign-in`
+    const signIn = signInUrl(config.reservedPrefix, undefined)
     if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies }
     // After signing in the page is asked for anew, with GET: what a form had posted is not kept.
     const return_to = facts.target.path + facts.target.query
     // The sign-in would not go there anyway, and a Location this long may be more than a request head can hold.
     if (return_to.length > longestReturnTo) return { kind: 'sign_in', location: signIn, setCookies }
     if (parts.cookie.isStrict && isFromElsewhere(facts)) return { kind: 'ask_again', location: return_to }
-    return { kind: 'sign_in', location: `${signIn}?return_to=${encodeURIComponent(return_to)}`, setCookies }
+    return { kind: 'sign_in', location: signInUrl(config.reservedPrefix, return_to), setCookies }
   }
 
   function admitPerson(

@@ -1,6 +1,7 @@
 import { expireCookie, readCookie, setCookie } from '../core/cookies.ts'
 import { reason } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
+import { signInUrl } from '../core/return-to.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
 import { endAtProvider, revokeTokens } from './end-at-provider.ts'
 import type { LogoutParts, SignOutRequest } from './parts.ts'
@@ -23,8 +24,10 @@ export async function signOutWithBrowser(request: SignOutRequest, parts: LogoutP
   if (!isFromThisSite(request) || isNobodysClick(request)) return { kind: 'confirm' }
   const record = await endLocally(request, parts)
   const signedOut = new URL(`${parts.reservedPrefix}signed-out`, request.externalUrl).href
+  const other = wantsOtherAccount(request)
+  const landing = other === undefined ? signedOut : signInAsOther(other, parts)
   const setCookies = parts.cookie.forget(request.cookie, request.applicationCookies)
-  if (record === undefined) return { kind: 'redirect', location: signedOut, setCookies }
+  if (record === undefined) return { kind: 'redirect', location: landing, setCookies }
 
   // The browser need not wait for it.
   void revokeTokens(record, parts, request.cause)
@@ -35,11 +38,40 @@ export async function signOutWithBrowser(request: SignOutRequest, parts: LogoutP
       parts.log.warn('sign_out.provider_unavailable', { reason: reason(error) })
       return undefined
     })
-  if (url === undefined) return { kind: 'redirect', location: signedOut, setCookies }
+  if (url === undefined) return { kind: 'redirect', location: landing, setCookies }
   return {
     kind: 'redirect',
     location: url.href,
-    setCookies: [...setCookies, setCookie(stateCookie(parts), state, returnSeconds)],
+    setCookies: [...setCookies, setCookie(stateCookie(parts), rememberedState(state, other), returnSeconds)],
+  }
+}
+
+/** That somebody else is to sign in next, and what they want to see then. */
+interface OtherAccount {
+  readonly returnTo: string | undefined
+}
+
+/** `sign-out?then=sign-in&return_to=…`. */
+function wantsOtherAccount(request: SignOutRequest): OtherAccount | undefined {
+  const { searchParams } = new URL(request.url, request.externalUrl)
+  return searchParams.get('then') === 'sign-in' ? { returnTo: searchParams.get('return_to') ?? undefined } : undefined
+}
+
+/** Whoever has signed out at the provider may be asked there; whoever has not would be taken again without being asked. */
+function signInAsOther({ returnTo }: OtherAccount, { reservedPrefix }: Pick<LogoutParts, 'reservedPrefix'>): string {
+  return signInUrl(reservedPrefix, returnTo, 'login')
+}
+
+function rememberedState(state: string, other: OtherAccount | undefined): string {
+  return other === undefined ? state : `${state}.${Buffer.from(other.returnTo ?? '').toString('base64url')}`
+}
+
+/** Cookies come from the browser: of where to go on, nothing is taken but what the sign-in checks anyway. */
+function readRememberedState(value: string): { readonly state: string; readonly other: OtherAccount | undefined } {
+  const [state = '', returnTo] = value.split('.')
+  return {
+    state,
+    other: returnTo === undefined ? undefined : { returnTo: Buffer.from(returnTo, 'base64url').toString() },
   }
 }
 
@@ -64,20 +96,29 @@ export async function signOutWithoutBrowser(
   return { provider, setCookies }
 }
 
-/** What `GET signed-out` has to say: whether the browser comes from a sign-out of ours, and whether somebody is signed in still. */
-export async function comeBackSignedOut(
-  request: SignOutRequest,
-  parts: LogoutParts,
-): Promise<{ readonly stillSignedIn: boolean; readonly stateIsOurs: boolean; readonly setCookies: readonly string[] }> {
+/** What `GET signed-out` has to say. */
+export interface CameBack {
+  /** Whether the browser comes from a sign-out of ours. */
+  readonly stateIsOurs: boolean
+  readonly stillSignedIn: boolean
+  /** Where somebody else signs in, when it was for that. */
+  readonly signIn: string | undefined
+  readonly setCookies: readonly string[]
+}
+
+export async function comeBackSignedOut(request: SignOutRequest, parts: LogoutParts): Promise<CameBack> {
   const cookie = stateCookie(parts)
-  const expected = readCookie(request.cookie, cookie.name)
+  const remembered = readCookie(request.cookie, cookie.name)
+  const { state: expected, other } = readRememberedState(remembered ?? '')
   const [state, ...more] = new URL(request.url, request.externalUrl).searchParams.getAll('state')
   const id = parts.cookie.read(request.cookie)
   const session = id === undefined ? undefined : await parts.sessions.read(sessionKey(id)).catch(() => undefined)
+  const stateIsOurs = remembered !== undefined && state === expected && more.length === 0
   return {
+    stateIsOurs,
     stillSignedIn: session !== undefined,
-    stateIsOurs: expected !== undefined && state === expected && more.length === 0,
-    setCookies: expected === undefined ? [] : [expireCookie(cookie)],
+    signIn: stateIsOurs && other !== undefined ? signInAsOther(other, parts) : undefined,
+    setCookies: remembered === undefined ? [] : [expireCookie(cookie)],
   }
 }
 

@@ -23,6 +23,8 @@ export interface AuthorizationRequest {
   readonly code_verifier: string
   /** Whom the provider may expect: OpenID Connect Core §3.1.2.1. */
   readonly login_hint?: string | undefined
+  /** The person is to be asked who they are, also when the provider knows. */
+  readonly prompt?: 'login' | undefined
 }
 
 export interface SignedIn {
@@ -91,6 +93,7 @@ export class OpenidProvider {
     return client.buildAuthorizationUrl(configuration, {
       ...this.config.authorizationParams,
       ...(request.login_hint === undefined ? {} : { login_hint: request.login_hint }),
+      ...(request.prompt === undefined ? {} : { prompt: request.prompt }),
       response_type: 'code',
       // "query" is what a code comes by unless something else is asked for.
       ...(this.config.response_mode === 'query' ? {} : { response_mode: this.config.response_mode }),

@@ -4,7 +4,6 @@ import type { Dispatcher } from 'undici'
 import { type ErrorCode, GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../gate/request-facts.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
-import { refusal } from '../pages/refusal.ts'
 import { closeWhenUnread, lingerOnClose } from './lingering-close.ts'
 import type { CutReason, LiveStream } from './live-streams.ts'
 import type { Pass, ProxyParts } from './parts.ts'
@@ -273,14 +272,19 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
   }
 
   #refuse(code: ErrorCode): void {
-    const { req, res, facts, record } = this.#input
+    const { req, res, facts, record, parts } = this.#input
     if (this.#state !== 'waiting') {
       this.cut()
       return
     }
     this.#state = 'over'
     record.code = code
-    const { status, headers, body } = refusal(code, { asPage: facts.isPage, requestId: record.id })
+    const { status, headers, body } = parts.pages.refusal(code, {
+      asPage: facts.isPage,
+      requestId: record.id,
+      acceptLanguage: req.headers['accept-language'],
+      returnTo: facts.target.path + facts.target.query,
+    })
     record.bytes = Buffer.byteLength(body)
     closeWhenUnread(req, res)
     res.writeHead(status, headers).end(body)

@@ -1,6 +1,7 @@
 import type { SessionKey } from '../core/names.ts'
 import type { Admission } from '../gate/admission.ts'
 import type { Log } from '../observe/log.ts'
+import type { Pages } from '../pages/pages.ts'
 import type { LiveStreams } from './live-streams.ts'
 import type { UpstreamPools } from './upstream-pool.ts'
 
@@ -10,6 +11,7 @@ export interface ProxyParts {
   readonly pools: UpstreamPools
   readonly live: LiveStreams
   readonly log: Log
+  readonly pages: Pages
   /** The session cookie, and those of sign-in attempts: no upstream sees or sets them. */
   readonly isGatewayCookie: (name: string) => boolean
   /** How long a client may pause while it sends a body. */

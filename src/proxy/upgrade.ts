@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import { type ErrorCode, GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../gate/request-facts.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
-import { refusal, type RefusalOptions } from '../pages/refusal.ts'
+import { problem, type ProblemOptions } from '../pages/problem.ts'
 import { Exchange } from './exchange.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { hasBody } from './request-body.ts'
@@ -63,9 +63,9 @@ export function refuseUpgrade(
   socket: Duplex,
   record: RequestRecord,
   code: ErrorCode,
-  options: Partial<RefusalOptions> = {},
+  options: Partial<ProblemOptions> = {},
 ): void {
-  const { status, headers, body } = refusal(code, { asPage: false, requestId: record.id, ...options })
+  const { status, headers, body } = problem(code, { requestId: record.id, ...options })
   record.code = code
   record.bytes = Buffer.byteLength(body)
   record.end(status, true)

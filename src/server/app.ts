@@ -3,6 +3,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { GatewayConfig, UpstreamConfig } from '../config/model.ts'
 import { clientOf } from '../core/addresses.ts'
 import { GatewayError, reason, type ErrorCode } from '../core/errors.ts'
+import { signInUrl } from '../core/return-to.ts'
 import { requestFacts, type RequestFacts } from '../gate/request-facts.ts'
 import type { TrustedProxies } from '../gate/forwarded.ts'
 import { endByFrontChannel } from '../logout/frontchannel.ts'
@@ -10,15 +11,8 @@ import { receiveLogoutToken } from '../logout/backchannel.ts'
 import type { LogoutParts, SignOutRequest } from '../logout/parts.ts'
 import { comeBackSignedOut, isFromThisSite, signOutWithBrowser, signOutWithoutBrowser } from '../logout/sign-out.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
-import { ownAnswerHeaders, page, type Answer } from '../pages/page.ts'
-import { refusal, type RefusalOptions } from '../pages/refusal.ts'
-import {
-  goOnPage,
-  sessionOverPage,
-  signedOutPage,
-  signInErrorPage,
-  signOutConfirmationPage,
-} from '../pages/sign-pages.ts'
+import { ownAnswerHeaders, type Answer } from '../pages/page.ts'
+import type { Pages, RefusalOptions, Visit } from '../pages/pages.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import { closeWhenUnread } from '../proxy/lingering-close.ts'
 import { sessionKey } from '../session/record.ts'
@@ -37,6 +31,7 @@ export interface AppParts extends SignInParts, LogoutParts {
   readonly provider: OpenidProvider
   readonly sessions: SignInParts['sessions']
   readonly trusted: TrustedProxies
+  readonly pages: Pages
   readonly recordOf: (req: IncomingMessage) => RequestRecord
   readonly turnedAway: TurnedAway
 }
@@ -116,7 +111,6 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
 }
 
 function createOwnUrls(config: GatewayConfig, parts: AppParts) {
-  const signInUrl = `${config.reservedPrefix}sign-in`
   const refused = createRefused(parts)
   const limits = new OwnUrlLimits(config.limits.perClient, parts)
   /** Those that name the host come before those of any host. */
@@ -156,15 +150,17 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     limits.beginSignIn(clientOf(facts.forwarded.clientAddress))
     // A script cannot sign anybody in; it would leave an attempt behind that never comes back.
     if (!facts.isPage && isScript(request))
-      return send(reply, refused(request, 'ERR_UNAUTHENTICATED', { signIn: signInUrl }))
+      return send(
+        reply,
+        refused(request, 'ERR_UNAUTHENTICATED', { signIn: signInUrl(config.reservedPrefix, undefined) }),
+      )
     try {
       return redirect(reply, await start(own, parts))
     } catch (error) {
       if (!(error instanceof GatewayError) || !facts.isPage) throw error
       parts.log.warn('sign_in.not_started', { code: error.code, reason: error.message, request: request.id })
-      parts.recordOf(request.raw).code = error.code
-      const startAgain = error.code === 'ERR_SIGN_IN_ISSUER' ? signInUrl : own.url
-      return send(reply, signInErrorPage(error.code, { startAgain, requestId: request.id }))
+      const returnTo = new URL(own.url, own.externalUrl).searchParams.get('return_to') ?? undefined
+      return send(reply, refused(request, error.code, { asPage: true, returnTo }))
     }
   }
 
@@ -182,14 +178,15 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
       const client = clientOf(facts.forwarded.clientAddress)
       const { location, setCookies } = await limits.comeFromProvider(client, () => finishSignIn(own, parts))
       if (!parts.cookie.isStrict) return redirect(reply, { location, setCookies })
-      const next = goOnPage(location, { title: 'You are signed in.' })
+      const next = parts.pages.goOn(location, visit(request), { signedIn: true })
       return send(reply, { ...next, headers: { ...next.headers, 'Set-Cookie': [...setCookies] } })
     } catch (error) {
       if (!(error instanceof SignInError)) throw error
       parts.log.warn('sign_in.failed', { code: error.code, reason: error.message, request: request.id })
-      parts.recordOf(request.raw).code = error.code
-      const startAgain = `${signInUrl}?return_to=${encodeURIComponent(error.returnTo)}`
-      return send(reply, signInErrorPage(error.code, { startAgain, requestId: request.id }))
+      const { code, returnTo } = error
+      // A callback is good for once.
+      const retry = signInUrl(config.reservedPrefix, returnTo)
+      return send(reply, refused(request, code, { asPage: true, returnTo, retry }))
     }
   }
 
@@ -202,31 +199,19 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     }
     const outcome = await signOutWithBrowser(own, parts)
     if (outcome.kind === 'redirect') return redirect(reply, outcome)
-    const goesOnTo = parts.provider.endSessionOrigin
-    return send(
-      reply,
-      signOutConfirmationPage({
-        action: `${config.reservedPrefix}sign-out`,
-        goesOnTo: goesOnTo === undefined ? [] : [goesOnTo],
-      }),
-    )
+    return send(reply, askToSignOut('asked_elsewhere', request))
+  }
+
+  function askToSignOut(why: Parameters<Pages['signOut']>[0], request: FastifyRequest): Answer {
+    return parts.pages.signOut(why, [parts.provider.endSessionOrigin ?? []].flat(), visit(request))
   }
 
   async function signedOut(request: FastifyRequest, reply: FastifyReply) {
-    const { stillSignedIn, stateIsOurs, setCookies } = await comeBackSignedOut(ownRequest(request).own, parts)
+    const { stillSignedIn, stateIsOurs, signIn, setCookies } = await comeBackSignedOut(ownRequest(request).own, parts)
     if (!stateIsOurs) parts.log.debug('sign_out.unknown_state', {})
+    if (signIn !== undefined && !stillSignedIn) return redirect(reply, { location: signIn, setCookies })
     // A return that nobody here began changes nothing, and must not tell anybody that they are signed out when they are not.
-    const answer = stillSignedIn
-      ? page(200, {
-          title: 'You are still signed in.',
-          text: 'This page was opened without signing out here first.',
-          form: {
-            action: `${config.reservedPrefix}sign-out`,
-            button: 'Sign out',
-            goesOnTo: [parts.provider.endSessionOrigin ?? []].flat(),
-          },
-        })
-      : signedOutPage({ signIn: signInUrl })
+    const answer = stillSignedIn ? askToSignOut('still_signed_in', request) : parts.pages.signedOut(visit(request))
     return send(
       reply,
       setCookies.length === 0 ? answer : { ...answer, headers: { ...answer.headers, 'Set-Cookie': [...setCookies] } },
@@ -256,7 +241,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     const asked = new URL(own.url, own.externalUrl).searchParams
     try {
       await limits.comeFromProvider(clientOf(cause.client), () => endByFrontChannel(asked, cause, parts))
-      return await send(reply, sessionOverPage({ framedBy: parts.provider.frameOrigins }))
+      return await send(reply, parts.pages.sessionOver(parts.provider.frameOrigins, visit(request)))
     } catch (error) {
       if (error instanceof GatewayError && error.code === 'ERR_LOGOUT_REQUEST')
         parts.audit.record('frontchannel_logout.refused', { code: error.code, reason: error.message }, cause)
@@ -269,7 +254,11 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     const { own } = ownRequest(request)
     const id = parts.cookie.read(own.cookie)
     const found = id === undefined ? undefined : await parts.sessions.read(sessionKey(id))
-    if (found === undefined) return send(reply, refused(request, 'ERR_UNAUTHENTICATED', { signIn: signInUrl }))
+    if (found === undefined)
+      return send(
+        reply,
+        refused(request, 'ERR_UNAUTHENTICATED', { signIn: signInUrl(config.reservedPrefix, undefined) }),
+      )
     const { sub, claims, created_at, absolute_expires_at } = found.record
     const { iss: _iss, sid: _sid, ...shown } = claims
     const times = {
@@ -294,11 +283,15 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
 }
 
 /** A refusal that the record of the request knows of. */
-function createRefused({ recordOf }: Pick<AppParts, 'recordOf'>) {
+function createRefused({ pages, recordOf }: Pick<AppParts, 'pages' | 'recordOf'>) {
   return (request: FastifyRequest, code: ErrorCode, options: Partial<RefusalOptions> = {}): Answer => {
     recordOf(request.raw).code = code
-    return refusal(code, { asPage: false, requestId: request.id, ...options })
+    return pages.refusal(code, { asPage: false, ...visit(request), ...options })
   }
+}
+
+function visit(request: FastifyRequest): Visit {
+  return { requestId: request.id, acceptLanguage: request.headers['accept-language'] }
 }
 
 /** Forms only, as text; anything else is read, bounded, and counts as an empty form. */

@@ -15,8 +15,8 @@ import type { Log } from '../observe/log.ts'
 import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
 import { parseTraceParent } from '../observe/trace-context.ts'
 import { ownAnswerHeaders, type Answer } from '../pages/page.ts'
-import { refusal, type RefusalOptions } from '../pages/refusal.ts'
-import { goOnPage } from '../pages/sign-pages.ts'
+import type { Pages, Visit } from '../pages/pages.ts'
+import type { ProblemOptions } from '../pages/problem.ts'
 import { isWhole } from '../proxy/exchange.ts'
 import { carry } from '../proxy/http.ts'
 import { closeWhenUnread, lingerOnClose } from '../proxy/lingering-close.ts'
@@ -35,6 +35,7 @@ export interface ServeParts {
   readonly proxy: ProxyParts
   readonly log: Log
   readonly audit: Audit
+  readonly pages: Pages
   /** Is told of every request when it is over. */
   readonly sink: RequestSink
   /** The gateway's own URLs. */
@@ -49,7 +50,7 @@ export function createHandlers(
   config: Pick<GatewayConfig, 'reservedPrefix' | 'limits'>,
   parts: ServeParts,
 ): ListenerHandlers {
-  const { log } = parts
+  const { log, pages } = parts
 
   function request(req: IncomingMessage, res: ServerResponse): void {
     if (unreadable.has(req.socket)) return void res.destroy()
@@ -85,7 +86,7 @@ export function createHandlers(
 
   function upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     const record = begin(req)
-    const stop = (code: ErrorCode, why: string, options: Partial<RefusalOptions> = {}) => {
+    const stop = (code: ErrorCode, why: string, options: Partial<ProblemOptions> = {}) => {
       note(req, record, code, why)
       refuseUpgrade(socket, record, code, options)
     }
@@ -170,7 +171,7 @@ export function createHandlers(
       case 'sign_out':
         return redirect(req, res, record, admission)
       case 'ask_again':
-        return respond(req, res, record, goOnPage(admission.location))
+        return respond(req, res, record, pages.goOn(admission.location, visit(req, record)))
       case 'unauthorized':
       case 'forbidden':
       case 'cross_site':
@@ -180,7 +181,9 @@ export function createHandlers(
         if ('rule' in admission) denied(record, code, admission)
         if (code !== 'ERR_UNAUTHENTICATED') note(req, record, code, why)
         record.code = code
-        return respond(req, res, record, refusal(code, { asPage: facts.isPage, requestId: record.id, ...options }))
+        const returnTo = facts.target.path + facts.target.query
+        const shown = { asPage: facts.isPage, returnTo, ...visit(req, record), ...options }
+        return respond(req, res, record, pages.refusal(code, shown))
       }
       default:
         return unreachable(admission)
@@ -197,7 +200,8 @@ export function createHandlers(
     note(req, record, code, why)
     record.code = code
     if (res.headersSent) return void res.destroy()
-    const answer = refusal(code, { asPage: isPage(req.method ?? '', req.headers), requestId: record.id })
+    const asPage = isPage(req.method ?? '', req.headers)
+    const answer = pages.refusal(code, { asPage, ...visit(req, record) })
     const isUnreadable = code === 'ERR_REQUEST_MALFORMED'
     if (isUnreadable) unreadable.add(req.socket)
     respond(req, res, record, answer, isUnreadable)
@@ -301,6 +305,10 @@ function respond(
   res.writeHead(status, { ...headers, 'Content-Length': length })
   res.end(req.method === 'HEAD' ? undefined : body)
   if (req.method !== 'HEAD') record.bytes = length
+}
+
+function visit(req: IncomingMessage, { id: requestId }: RequestRecord): Visit {
+  return { requestId, acceptLanguage: req.headers['accept-language'] }
 }
 
 /** Ends the record of a request with its response, or with the connection. */

@@ -11,6 +11,7 @@ import { identify } from '../gate/identify.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { RequestRecord, RequestSink } from '../observe/request-record.ts'
+import { Pages } from '../pages/pages.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
 import { UpstreamPools } from '../proxy/upstream-pool.ts'
@@ -63,6 +64,7 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
   sessions.onEnded((keys) => live.closeAll(keys))
   const provider = new OpenidProvider(config.provider, { clock, log })
   const upkeep = new Upkeep(config.session, { sessions, provider, clock, log, audit })
+  const pages = new Pages(config.pages, config.reservedPrefix)
   const pools = new UpstreamPools(config.upstreams)
   const watching = watchLiveSessions({ live, sessions, clock, log })
   const stopListening = store.onNotice(({ kind }) => {
@@ -71,7 +73,7 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
 
   const records = new WeakMap<IncomingMessage, RequestRecord>()
   const app = await createApp(config, {
-    ...{ provider, sessions, cookie, keyring, clock, log, audit, trusted, turnedAway },
+    ...{ provider, sessions, cookie, keyring, clock, log, audit, trusted, turnedAway, pages },
     reservedPrefix: config.reservedPrefix,
     recordOf: (req) => records.get(req) as RequestRecord,
   })
@@ -79,7 +81,7 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
     admit: createAdmit(config, { identify: (header) => identify(header, { cookie, sessions, upkeep }), cookie, log }),
     trusted,
     proxy: {
-      ...{ pools, live, log },
+      ...{ pools, live, log, pages },
       isGatewayCookie: cookie.isOurs,
       bodyIdleTimeoutMs: config.limits.bodyIdleTimeoutMs,
       bodyBytesPerSecond: config.limits.bodyBytesPerSecond,
@@ -87,6 +89,7 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
     },
     log,
     audit,
+    pages,
     sink: lasting.sink,
     own: (req, res, record) => {
       records.set(req, record)

@@ -1,20 +1,22 @@
+import type { AuthorizationRequest } from '../provider/openid-provider.ts'
 import { sessionKey } from '../session/record.ts'
 import { attemptToState, beginAttempt, rememberAttempt } from './attempt.ts'
 import { onlyValue, redirectUri, type OwnRequest, type Redirect, type SignInParts } from './parts.ts'
 import { returnToOrHome } from './return-to.ts'
 
 /**
- * `GET sign-in?return_to=…`: sends the browser to the provider. Who is signed in already goes where they wanted to.
+ * `GET sign-in?return_to=…&prompt=login`: sends the browser to the provider. Who is signed in already goes where they wanted to.
  * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` while the provider has not been found, `ERR_STORE_UNAVAILABLE`
  */
 export function startSignIn(request: OwnRequest, parts: SignInParts): Promise<Redirect> {
-  const wanted = onlyValue(new URL(request.url, request.externalUrl).searchParams, 'return_to')
-  return goToProvider({ return_to: wanted }, request, parts)
+  const asked = new URL(request.url, request.externalUrl).searchParams
+  const prompt = onlyValue(asked, 'prompt') === 'login' ? 'login' : undefined
+  return goToProvider({ return_to: onlyValue(asked, 'return_to'), prompt }, request, parts)
 }
 
 /** @throws {GatewayError} as {@link startSignIn} does */
 export async function goToProvider(
-  wish: { readonly return_to: string | undefined; readonly login_hint?: string | undefined },
+  wish: { readonly return_to: string | undefined } & Pick<AuthorizationRequest, 'login_hint' | 'prompt'>,
   request: OwnRequest,
   parts: SignInParts,
 ): Promise<Redirect> {
@@ -31,6 +33,7 @@ export async function goToProvider(
     nonce: attempt.nonce,
     code_verifier: attempt.code_verifier,
     login_hint: wish.login_hint,
+    prompt: wish.prompt,
   })
   return { location: location.href, setCookies: rememberAttempt(attempt, secret, cookie, parts.cookie) }
 }

@@ -35,6 +35,7 @@ function withFiles(text: string): string {
     .replace('/run/secrets/session_key', `${cases}secrets/session_key`)
     .replaceAll(/\/run\/secrets\/\w+/g, `${cases}secrets/client_secret`)
     .replaceAll('/run/tls/tls.', `${cases}tls/gateway.`)
+    .replaceAll('/etc/gatehouse/', `${cases}pages/`)
 }
 
 for (const [number, block] of blocks.entries()) {

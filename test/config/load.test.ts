@@ -9,6 +9,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import type { GatewayConfig } from '../../src/config/model.ts'
 import { parseClaimPath } from '../../src/core/claims.ts'
 import { parsePathPattern } from '../../src/core/path-pattern.ts'
+import { plainPages } from '../support/pages.ts'
 import { environment } from './environment.ts'
 
 chdir(new URL('cases/', import.meta.url).pathname)
@@ -92,6 +93,7 @@ test('the smallest file has everything else by default', () => {
         tests: [],
       },
     ],
+    pages: plainPages,
     limits: {
       headerBytes: 32_768,
       headerCount: 100,
@@ -184,6 +186,19 @@ test('every setting of a full file arrives', () => {
     pollUserinfoMs: 60_000,
     cookie: { name: '__Host-orders', secure: true, sameSite: 'strict' },
   })
+  const { logo, templates, ...pages } = full.pages
+  assert.deepEqual(pages, {
+    name: 'Example Ltd',
+    language: 'de',
+    colours: {
+      light: { background: '#f2f4f7', surface: '#ffffff', text: '#1d2330', accent: '#8a1538', onAccent: '#ffffff' },
+      dark: { background: '#14171e', surface: '#111111', text: '#e4e7ee', accent: '#ffaacc', onAccent: '#000000' },
+    },
+    support: { text: 'Service desk', url: 'mailto:help@example.com' },
+  })
+  assert.equal(logo, `data:image/png;base64,${readFileSync('pages/logo.png', 'base64')}`)
+  assert.deepEqual(Object.keys(templates), ['forbidden', 'sign-out'])
+  assert.deepEqual(templates.forbidden?.styles, ['\nbody { font-family: serif }\n'])
   assert.deepEqual(full.limits, {
     headerBytes: 16_384,
     headerCount: 50,

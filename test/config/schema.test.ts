@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Ajv } from 'ajv'
 import { loadConfig } from '../../src/config/load.ts'
-import { signingAlgorithms } from '../../src/config/model.ts'
+import { languages, signingAlgorithms } from '../../src/config/model.ts'
 
 type Part = Readonly<Record<string, unknown>>
 
@@ -88,6 +88,12 @@ test('the algorithms of the schema are those of the model', () => {
   const properties = schema.definitions['provider']?.['properties'] as Record<string, Part>
 
   assert.deepEqual(properties['id_token_signed_response_alg']?.['enum'], signingAlgorithms)
+})
+
+test('the languages of the schema are those of the model', () => {
+  const properties = schema.definitions['pages']?.['properties'] as Record<string, Part>
+
+  assert.deepEqual(properties['language']?.['enum'], languages)
 })
 
 test('the defaults that code knows are those of the schema', () => {

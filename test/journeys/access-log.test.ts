@@ -128,7 +128,7 @@ test('what is refused has its code, and the id that the visitor is shown', async
   await zoe.get(`${world.url}/echo`)
   await lineOf(replica, '/.gatehouse/callback')
   replica.access.length = 0
-  const shown = (body: string) => /Request ([\w-]+)</.exec(body)?.[1] ?? /"request_id":"([\w-]+)"/.exec(body)?.[1]
+  const shown = (body: string) => /Request ID ([\w-]+)</.exec(body)?.[1] ?? /"request_id":"([\w-]+)"/.exec(body)?.[1]
 
   for (const [path, status, code, headers] of [
     ['/admin/', 403, 'ERR_FORBIDDEN', {}],

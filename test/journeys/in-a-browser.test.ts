@@ -29,7 +29,7 @@ test('a person signs in, sees what the application is told, signs out, and signs
   assert.equal(page.url().replace(/\?state=.*/, ''), `${world.url}/.gatehouse/signed-out`)
   assert.deepEqual(world.provider.sessions(), [])
 
-  await page.getByRole('link', { name: 'Sign in again' }).click()
+  await page.getByRole('link', { name: 'Sign in' }).click()
   await page.getByRole('heading', { name: 'Who are you today?' }).waitFor()
 })
 
@@ -155,7 +155,7 @@ test('a sign-in while the provider is down is a page that says so, and its link 
   await world.provider.up()
   // A provider that is down is not asked again at once.
   world.moveClock(1000)
-  await page.getByRole('link', { name: 'Start again' }).click()
+  await page.getByRole('link', { name: 'Try again' }).click()
   await choose(page, 'Jane Doe')
   await isAtTheApplicationAs(page, 'Jane Doe')
   assert.equal(page.url(), `${world.url}/admin/?month=may`)
@@ -230,7 +230,7 @@ test('nothing on the way in and out makes the browser complain', async (t) => {
   await page.getByRole('link', { name: 'Leave' }).click()
   await page.getByRole('button', { name: 'Sign out' }).click()
   await isSignedOut(page)
-  await page.getByRole('link', { name: 'Sign in again' }).click()
+  await page.getByRole('link', { name: 'Sign in' }).click()
   await choose(page, 'Samir Haddad')
   await isAtTheApplicationAs(page, 'Samir Haddad')
   await page.goto(`${world.url}/.gatehouse/signed-out`)

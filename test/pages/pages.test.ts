@@ -1,28 +1,67 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
-import { page } from '../../src/pages/page.ts'
-import { refusal } from '../../src/pages/refusal.ts'
-import { signedOutPage, signInErrorPage, signOutConfirmationPage } from '../../src/pages/sign-pages.ts'
+import { languages, type Language } from '../../src/config/model.ts'
+import { pageNames, parsePageTemplate, placeholdersOf, type PageName } from '../../src/core/page-template.ts'
+import type { Answer } from '../../src/pages/page.ts'
+import type { Pages, RefusalOptions } from '../../src/pages/pages.ts'
+import { problem } from '../../src/pages/problem.ts'
+import { pagesWith } from '../support/pages.ts'
+
+const visit = { requestId: 'r-1', acceptLanguage: undefined }
+const asPage: RefusalOptions = { ...visit, asPage: true }
 
 const hostile = `"><script>alert('x')</script>&`
 const escaped = '&quot;&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;'
 
-test('whatever stands on a page is escaped', () => {
-  const { body } = page(200, {
-    title: hostile,
-    text: hostile,
-    link: { href: hostile, text: hostile },
-    form: { action: hostile, button: hostile },
-    requestId: hostile,
-  })
+/** Each of the pages, as a visitor of this language gets it. */
+function eachPage(pages: Pages, acceptLanguage?: string): Readonly<Record<PageName, Answer>> {
+  const options = { ...asPage, acceptLanguage, returnTo: '/orders?month=may' }
+  return {
+    'bad-request': pages.refusal('ERR_REQUEST_MALFORMED', options),
+    'sign-in-required': pages.refusal('ERR_UNAUTHENTICATED', options),
+    forbidden: pages.refusal('ERR_FORBIDDEN', options),
+    'not-found': pages.refusal('ERR_NO_ROUTE', options),
+    'too-many-requests': pages.refusal('ERR_TOO_MANY_REQUESTS', options),
+    unavailable: pages.refusal('ERR_STORE_UNAVAILABLE', options),
+    'sign-in-failed': pages.refusal('ERR_SIGN_IN_REFUSED', options),
+    'sign-out': pages.signOut('asked_elsewhere', ['https://id.example.com'], options),
+    'signed-out': pages.signedOut(options),
+  }
+}
 
+test('whatever stands on a page is escaped: what the operator wrote, and what the visitor sent', () => {
+  const pages = pagesWith({ name: hostile, logo: hostile, support: { text: hostile, url: hostile } })
+
+  for (const { body } of Object.values(eachPage(pages))) {
+    assert.equal(body.includes('<script'), false)
+    assert.ok(body.split(escaped).length > 4)
+  }
+  const { body } = pages.refusal('ERR_FORBIDDEN', { ...asPage, requestId: hostile, returnTo: hostile })
   assert.equal(body.includes('<script'), false)
-  assert.equal(body.split(escaped).length - 1, 8)
+  assert.match(body, /return_to=%22%3E%3Cscript%3E/)
+})
+
+test('what is put into a template is escaped', () => {
+  const template = (page: PageName) =>
+    parsePageTemplate(
+      placeholdersOf(page)
+        .map((name) => `<p title="{{${name}}}">{{ ${name} }}</p>`)
+        .join(''),
+      placeholdersOf(page),
+    ).template
+  const templates = Object.fromEntries(pageNames.map((page) => [page, template(page)]))
+  const pages = pagesWith({ name: hostile, logo: hostile, support: { text: hostile, url: hostile }, templates })
+
+  for (const { body } of Object.values(eachPage(pages))) {
+    assert.equal(body.includes('<script'), false)
+    assert.equal(body.split(escaped).length - 1, 8)
+    assert.doesNotMatch(body, /[{}]/)
+  }
 })
 
 test('a page allows its own style and nothing else', () => {
-  const { headers, body } = page(200, { title: 'A', text: 'b' })
+  const { headers, body } = pagesWith().refusal('ERR_FORBIDDEN', asPage)
 
   const style = /<style>([^]*)<\/style>/.exec(body)?.[1] ?? ''
   const hash = createHash('sha256').update(style).digest('base64')
@@ -32,9 +71,32 @@ test('a page allows its own style and nothing else', () => {
   )
 })
 
-for (const asPage of [true, false]) {
-  test(`a refusal ${asPage ? 'as a page' : 'as a problem document'} is not stored and says nothing to other sites`, () => {
-    const { status, headers } = refusal('ERR_FORBIDDEN', { asPage })
+test('a page with a logo allows images that it brings along, and no others', () => {
+  const { headers } = pagesWith({ logo: 'data:image/png;base64,AA==' }).signedOut(visit)
+
+  assert.match(String(headers['Content-Security-Policy']), /; img-src data:; /)
+})
+
+test('a page of a template allows the styles of the template, as browsers read them', () => {
+  const source = '<style>\r\nh1 { color: red }\r\n</style><h1>{{title}}</h1><style>p{}</style>'
+  const { template } = parsePageTemplate(source, placeholdersOf('forbidden'))
+
+  const { headers, body } = pagesWith({ templates: { forbidden: template } }).refusal('ERR_FORBIDDEN', asPage)
+
+  const hashes = ['\nh1 { color: red }\n', 'p{}'].map((style) => createHash('sha256').update(style).digest('base64'))
+  assert.equal(
+    body,
+    '<style>\nh1 { color: red }\n</style><h1>You are signed in, but this is not open to you.</h1><style>p{}</style>',
+  )
+  assert.match(
+    String(headers['Content-Security-Policy']),
+    new RegExp(`; style-src ${hashes.map((hash) => `'sha256-${hash.replaceAll('+', '\\+')}'`).join(' ')};`),
+  )
+})
+
+for (const page of [true, false]) {
+  test(`a refusal ${page ? 'as a page' : 'as a problem document'} is not stored and says nothing to other sites`, () => {
+    const { status, headers } = pagesWith().refusal('ERR_FORBIDDEN', { ...visit, asPage: page })
 
     assert.equal(status, 403)
     assert.equal(headers['Cache-Control'], 'no-store')
@@ -43,12 +105,10 @@ for (const asPage of [true, false]) {
   })
 }
 
-test('a refusal is a problem document for whoever is not a page load', () => {
-  const { headers, body } = refusal('ERR_UNAUTHENTICATED', {
-    asPage: false,
-    signIn: 'https://app.example.com/.gatehouse/sign-in',
-    requestId: 'r-1',
-  })
+test('a refusal is a problem document for whoever is not a page load, in English', () => {
+  const signIn = 'https://app.example.com/.gatehouse/sign-in'
+  const options = { requestId: 'r-1', acceptLanguage: 'de', asPage: false, signIn }
+  const { headers, body } = pagesWith().refusal('ERR_UNAUTHENTICATED', options)
 
   assert.equal(headers['Content-Type'], 'application/problem+json')
   assert.deepEqual(JSON.parse(body), {
@@ -56,56 +116,145 @@ test('a refusal is a problem document for whoever is not a page load', () => {
     title: 'Unauthorized',
     status: 401,
     detail: 'Please sign in.',
-    sign_in: 'https://app.example.com/.gatehouse/sign-in',
+    sign_in: signIn,
     request_id: 'r-1',
   })
 })
 
 test('a 401 has a challenge that opens no password dialogue', () => {
-  for (const asPage of [true, false]) {
-    const challenge = refusal('ERR_UNAUTHENTICATED', { asPage }).headers['WWW-Authenticate']
-    assert.match(String(challenge), /^Gatehouse realm="/)
+  for (const page of [true, false]) {
+    const { headers } = pagesWith().refusal('ERR_UNAUTHENTICATED', { ...visit, asPage: page })
+    assert.match(String(headers['WWW-Authenticate']), /^Gatehouse realm="/)
   }
 })
 
 test('a 503 says when to try again', () => {
-  assert.equal(refusal('ERR_STORE_UNAVAILABLE', { asPage: true }).headers['Retry-After'], '5')
-  assert.equal(refusal('ERR_UPSTREAM_BUSY', { asPage: false }).headers['Retry-After'], '5')
-  assert.equal(signInErrorPage('ERR_PROVIDER_UNAVAILABLE', { startAgain: '/' }).headers['Retry-After'], '5')
+  assert.equal(pagesWith().refusal('ERR_STORE_UNAVAILABLE', asPage).headers['Retry-After'], '5')
+  assert.equal(problem('ERR_UPSTREAM_BUSY', { requestId: 'r' }).headers['Retry-After'], '5')
 })
 
 test('several cookies go out with a refusal', () => {
-  const { headers } = refusal('ERR_NO_ROUTE', { asPage: true, setCookies: ['a=1', 'b=2'], headers: { Allow: 'GET' } })
+  const { headers } = pagesWith().refusal('ERR_NO_ROUTE', {
+    ...asPage,
+    setCookies: ['a=1', 'b=2'],
+    headers: { Allow: 'GET' },
+  })
 
   assert.deepEqual(headers['Set-Cookie'], ['a=1', 'b=2'])
   assert.equal(headers['Allow'], 'GET')
 })
 
 test('the page after signing out starts no new sign-in by itself', () => {
-  const { status, headers, body } = signedOutPage({ signIn: '/.gatehouse/sign-in?return_to=%2F' })
+  const { status, headers, body } = pagesWith().signedOut(visit)
 
   assert.equal(status, 200)
-  assert.match(body, /<a href="\/\.gatehouse\/sign-in\?return_to=%2F">/)
+  assert.match(body, /<a class="first" href="\/\.gatehouse\/sign-in">/)
   assert.doesNotMatch(body, /http-equiv|<script|<img|<iframe/)
   assert.equal(headers['Location'], undefined)
   assert.equal(headers['Refresh'], undefined)
 })
 
 test('the sign-out form may be answered with a redirect to the provider, and is sent with its origin', () => {
-  const { headers, body } = signOutConfirmationPage({
-    action: '/.gatehouse/sign-out',
-    goesOnTo: ['https://id.example.com'],
-  })
+  const { headers, body } = pagesWith().signOut('asked_elsewhere', ['https://id.example.com'], visit)
 
   assert.match(body, /<form method="post" action="\/\.gatehouse\/sign-out">/)
   assert.match(String(headers['Content-Security-Policy']), /form-action 'self' https:\/\/id\.example\.com;/)
   assert.equal(headers['Referrer-Policy'], 'same-origin')
 })
 
-test('a failed sign-in says what may be told and offers to start again', () => {
-  const { status, body } = signInErrorPage('ERR_SIGN_IN_EXPIRED', { startAgain: '/.gatehouse/sign-in' })
+test('a failed sign-in says what may be told, and offers to try again and to be somebody else', () => {
+  const { status, body } = pagesWith().refusal('ERR_SIGN_IN_EXPIRED', { ...asPage, returnTo: '/a?b=c' })
 
   assert.equal(status, 400)
   assert.match(body, /Your sign-in could not be completed/)
-  assert.match(body, /<a href="\/\.gatehouse\/sign-in">Start again<\/a>/)
+  assert.match(body, /href="\/\.gatehouse\/sign-in\?return_to=%2Fa%3Fb%3Dc">Try again</)
+  assert.match(body, /href="\/\.gatehouse\/sign-in\?prompt=login&amp;return_to=%2Fa%3Fb%3Dc">Sign in with another acc/)
+})
+
+test('whoever may not see a page can sign out and come back as somebody else', () => {
+  const { body } = pagesWith().refusal('ERR_FORBIDDEN', { ...asPage, returnTo: '/admin/?a=b' })
+
+  assert.match(
+    body,
+    /href="\/\.gatehouse\/sign-out\?then=sign-in&amp;return_to=%2Fadmin%2F%3Fa%3Db">Sign in with another/,
+  )
+})
+
+test('a target that is too long for a sign-in is left out of the links', () => {
+  const { body } = pagesWith().refusal('ERR_FORBIDDEN', { ...asPage, returnTo: `/${'a'.repeat(2000)}` })
+
+  assert.match(body, /href="\/\.gatehouse\/sign-out\?then=sign-in">/)
+})
+
+for (const [asked, language] of [
+  [undefined, 'en'],
+  ['de-CH, fr;q=0.9', 'de'],
+  ['fr-CA', 'fr'],
+  ['ja', 'ja'],
+] as const)
+  test(`to "${asked}" all pages speak ${language}, and say so`, () => {
+    const answers = eachPage(pagesWith(), asked)
+
+    for (const { headers, body } of Object.values(answers)) {
+      assert.equal(headers['Content-Language'], language)
+      assert.equal(headers['Vary'], 'Accept-Language')
+      assert.match(body, new RegExp(`<html lang="${language}" dir="ltr">`))
+    }
+  })
+
+test('who asks for none of the languages there are gets the one that is configured', () => {
+  const { headers } = pagesWith({ language: 'fr' }).signedOut({ ...visit, acceptLanguage: 'nl, *;q=0.1' })
+
+  assert.equal(headers['Content-Language'], 'fr')
+})
+
+test('no page says the same in two languages', () => {
+  const shown = (language: Language) =>
+    Object.values(eachPage(pagesWith(), language)).flatMap(({ body }) =>
+      [...body.matchAll(/<(h1|p|a)\b[^>]*>([^<]+)</g)].map(([, , text]) => text),
+    )
+  const [english = [], ...others] = languages.map(shown)
+
+  for (const other of others) {
+    assert.equal(other.length, english.length)
+    assert.deepEqual(
+      other.filter((text) => english.includes(text)),
+      [],
+    )
+  }
+})
+
+test('each page has the request id, and each refusal its status beside it', () => {
+  for (const { status, body } of Object.values(eachPage(pagesWith())))
+    assert.match(body, status === 200 ? />Request ID r-1</ : new RegExp(`>${status} · Request ID r-1<`))
+})
+
+test('the name, the logo and the support stand on every page', () => {
+  const logo = 'data:image/png;base64,AA=='
+  const support = { text: 'Service desk', url: 'mailto:help@example.com' }
+  for (const { body } of Object.values(eachPage(pagesWith({ name: 'Example Ltd', logo, support })))) {
+    assert.match(body, / – Example Ltd<\/title>/)
+    assert.match(body, /<img src="data:image\/png;base64,AA==" alt="Example Ltd">/)
+    assert.match(body, /Need help\? <a href="mailto:help@example\.com\?subject=r-1">Service desk<\/a>/)
+  }
+  const { body } = pagesWith({ name: 'Example Ltd', support: { text: 'Call 4711', url: undefined } }).signedOut(visit)
+  assert.match(body, /<p class="name">Example Ltd<\/p>/)
+  assert.match(body, /<p>Need help\? Call 4711<\/p>/)
+})
+
+test('a template has its values in the language of the visitor, and only its own page looks like it', () => {
+  const source =
+    '<html lang="{{lang}}"><h1>{{title}}</h1><a href="{{other_account_url}}">{{other_account_label}}</a> {{status}} {{request_id}}'
+  const { template, faults } = parsePageTemplate(source, placeholdersOf('forbidden'))
+  assert.deepEqual(faults, [])
+  const pages = pagesWith({ templates: { forbidden: template } })
+
+  const { forbidden, 'not-found': notFound } = eachPage(pages, 'de')
+
+  assert.equal(
+    forbidden.body,
+    '<html lang="de"><h1>Sie sind angemeldet, haben hier aber keinen Zugang.</h1>' +
+      '<a href="/.gatehouse/sign-out?then=sign-in&amp;return_to=%2Forders%3Fmonth%3Dmay">Mit einem anderen Konto anmelden</a> 403 r-1',
+  )
+  assert.match(notFound.body, /<main>/)
 })

@@ -18,6 +18,7 @@ import { LiveStreams } from '../../src/proxy/live-streams.ts'
 import type { Pass, ProxyParts } from '../../src/proxy/parts.ts'
 import { carryUpgrade } from '../../src/proxy/upgrade.ts'
 import { UpstreamPools } from '../../src/proxy/upstream-pool.ts'
+import { pagesWith } from '../support/pages.ts'
 
 export const jane = 'tag:jane' as SessionKey
 export const cookieName = '__Host-gatehouse'
@@ -87,6 +88,7 @@ export async function startGateway(
     pools,
     live,
     log,
+    pages: pagesWith(),
     isGatewayCookie,
     onActivity: () => {},
     bodyIdleTimeoutMs: options.bodyIdleTimeoutMs ?? 10_000,

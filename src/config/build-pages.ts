@@ -1,0 +1,163 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  pageActions,
+  pageNames,
+  parsePageTemplate,
+  placeholdersOf,
+  withPlainLineBreaks,
+  type ConfiguredPlaceholder,
+  type PageName,
+  type PageTemplate,
+  type TemplateFault,
+} from '../core/page-template.ts'
+import { longColour, readableOn } from './colours.ts'
+import { didYouMean } from './did-you-mean.ts'
+import { inPlainWords, readBounded } from './files.ts'
+import { readLogo } from './logo.ts'
+import type { ColoursConfig, PagesConfig, SupportConfig } from './model.ts'
+import { below, type Report } from './report.ts'
+import { namedFile } from './secrets.ts'
+import type { Place } from './sources.ts'
+import type { WrittenColours, WrittenPages, WrittenSupport } from './written.ts'
+
+const maxTemplateBytes = 64 * 1024
+
+export function buildPages(written: WrittenPages, at: string, report: Report): PagesConfig {
+  const pages = {
+    name: written.name,
+    logo: readLogo(written.logo, below(at, 'logo'), report),
+    language: written.language,
+    colours: { light: buildColours(written.colours.light), dark: buildColours(written.colours.dark) },
+    support: buildSupport(written.support, below(at, 'support'), report),
+  }
+  return { ...pages, templates: readTemplates(written.templates, below(at, 'templates'), unset(written), report) }
+}
+
+function buildColours(written: WrittenColours): ColoursConfig {
+  const [background, surface, text, accent] = [written.background, written.surface, written.text, written.accent].map(
+    longColour,
+  ) as [string, string, string, string]
+  return { background, surface, text, accent, onAccent: readableOn(accent) }
+}
+
+function buildSupport(written: WrittenSupport | undefined, at: string, report: Report): SupportConfig | undefined {
+  if (written === undefined) return undefined
+  const { text, url, mail } = written
+  if (mail !== undefined) return { text: text ?? mail, url: `mailto:${mail}` }
+  if (url === undefined) return { text: text ?? '', url: undefined }
+  const target = report.parse(below(at, 'url'), undefined, () => parseSupportUrl(url))
+  return { text: text ?? target?.host ?? '', url: target?.href }
+}
+
+function parseSupportUrl(text: string): URL {
+  if (!/^https?:\/\/[^\s\\/]+[^\s\\]*$/i.test(text) || !URL.canParse(text))
+    throw new SyntaxError('must be an http or https URL such as https://help.example.com/sign-in')
+  const url = new URL(text)
+  if (url.username !== '' || url.password !== '') throw new SyntaxError('must not have a user name or password in it')
+  return url
+}
+
+/** Placeholders that will have no value, with the setting that would give them one. */
+function unset({ name, logo, support }: WrittenPages): ReadonlyMap<string, string> {
+  const settings: Readonly<Record<ConfiguredPlaceholder, readonly [setting: string, value: unknown]>> = {
+    name: ['pages.name', name],
+    logo_url: ['pages.logo', logo],
+    support_label: ['pages.support', support],
+    support_text: ['pages.support', support],
+    support_url: ['pages.support.url or mail', support?.url ?? support?.mail],
+  }
+  return new Map(
+    Object.entries(settings).flatMap(([placeholder, [setting, value]]) =>
+      value === undefined ? [[placeholder, setting]] : [],
+    ),
+  )
+}
+
+function readTemplates(
+  written: string | undefined,
+  at: string,
+  unset: ReadonlyMap<string, string>,
+  report: Report,
+): PagesConfig['templates'] {
+  if (written === undefined) return {}
+  const folder = namedFile(written, at, report)
+  report.looksAt(folder)
+  const files = namesIn(folder, at, report).filter((file) => file.endsWith('.html') && !file.startsWith('.'))
+  const templates: Partial<Record<PageName, PageTemplate>> = {}
+  for (const file of files) {
+    const name = pageNames.find((page) => `${page}.html` === file)
+    const path = join(folder, file)
+    if (name === undefined) reportUnknownPage(path, file, at, report)
+    else {
+      const template = readTemplate(path, name, at, unset, report)
+      if (template !== undefined) templates[name] = template
+    }
+  }
+  if (files.length === 0 && report.isSound(at))
+    report.error(at, `${folder} has no template in it`, `such as ${pageNames.slice(0, 3).join('.html, ')}.html`)
+  return templates
+}
+
+function namesIn(folder: string, at: string, report: Report): readonly string[] {
+  try {
+    return readdirSync(folder).toSorted()
+  } catch (error) {
+    const isFile = error instanceof Error && 'code' in error && error.code === 'ENOTDIR'
+    report.error(at, `the folder ${folder} ${isFile ? 'is a file' : inPlainWords(error)}`)
+    return []
+  }
+}
+
+function reportUnknownPage(path: string, file: string, at: string, report: Report): void {
+  const meant = didYouMean(file.replace(/\.html$/, ''), pageNames)
+  report.errorAtPlace(
+    { file: path, line: 0, column: 0 },
+    at,
+    'is named like none of the pages',
+    meant === undefined ? `the pages are ${pageNames.join(', ')}` : `did you mean "${meant}.html"?`,
+  )
+}
+
+function readTemplate(
+  file: string,
+  page: PageName,
+  at: string,
+  unset: ReadonlyMap<string, string>,
+  report: Report,
+): PageTemplate | undefined {
+  const whole: Place = { file, line: 0, column: 0 }
+  report.looksAt(file)
+  const content = readBounded(file, maxTemplateBytes)
+  if ('why' in content) return void report.errorAtPlace(whole, at, content.why)
+  const text = content.bytes.toString('utf8')
+  if (text.includes('\ufffd') || text.includes('\0')) return void report.errorAtPlace(whole, at, 'is not text in UTF-8')
+
+  report.sources.add(file, text)
+  const { template, faults, warnings } = parsePageTemplate(text, placeholdersOf(page))
+  const placeOf = ({ offset }: TemplateFault) => placeIn(file, withPlainLineBreaks(text), offset)
+  for (const fault of faults) report.errorAtPlace(placeOf(fault), at, fault.message, hintFor(fault, page))
+  for (const warning of warnings) report.warningAtPlace(placeOf(warning), at, warning.message, warning.hint)
+  const used = new Set(template.parts.flatMap((part) => (typeof part === 'string' ? [] : [part.placeholder])))
+  for (const placeholder of used) {
+    const setting = unset.get(placeholder)
+    if (setting !== undefined) report.errorAtPlace(whole, at, `uses {{${placeholder}}}, but ${setting} is not set`)
+  }
+  for (const action of pageActions[page])
+    if (!used.has(`${action}_url`))
+      report.warningAtPlace(whole, at, `has no {{${action}_url}}: whoever sees this page cannot go on from it`)
+  if (!used.has('request_id') && page !== 'signed-out' && page !== 'sign-out')
+    report.warningAtPlace(whole, at, 'has no {{request_id}}, by which a report is found in the log')
+  return template
+}
+
+function hintFor({ unknown, hint }: TemplateFault, page: PageName): string | undefined {
+  if (unknown === undefined) return hint
+  const meant = didYouMean(unknown, placeholdersOf(page))
+  return meant === undefined ? `known here: ${placeholdersOf(page).join(', ')}` : `did you mean {{${meant}}}?`
+}
+
+function placeIn(file: string, text: string, offset: number): Place {
+  const before = text.slice(0, offset).split('\n')
+  return { file, line: before.length, column: (before.at(-1) ?? '').length + 1 }
+}

@@ -1,0 +1,150 @@
+import { elementsOf, type MarkupElement } from './markup.ts'
+
+/** What a page can offer to do next. */
+export type PageAction = 'home' | 'sign_in' | 'other_account' | 'retry' | 'sign_out'
+
+/** The pages that a template can take the place of, and what each of them offers. */
+export const pageActions = {
+  'bad-request': ['home'],
+  'sign-in-required': ['sign_in'],
+  forbidden: ['other_account'],
+  'not-found': ['home'],
+  'too-many-requests': ['retry'],
+  unavailable: ['retry'],
+  'sign-in-failed': ['retry', 'other_account'],
+  'sign-out': ['sign_out'],
+  'signed-out': ['sign_in'],
+} as const satisfies Readonly<Record<string, readonly PageAction[]>>
+
+export type PageName = keyof typeof pageActions
+
+export const pageNames = Object.keys(pageActions) as readonly PageName[]
+
+/** What each page has a value for. */
+const everywhere = ['lang', 'dir', 'title', 'text', 'status', 'request_id', 'request_label'] as const
+
+/** What has a value when the configuration gives it one. */
+const configured = ['name', 'logo_url', 'support_label', 'support_text', 'support_url'] as const
+
+export type ConfiguredPlaceholder = (typeof configured)[number]
+
+export type Placeholder =
+  (typeof everywhere)[number] | ConfiguredPlaceholder | `${PageAction}_url` | `${PageAction}_label`
+
+/** What may stand between `{{` and `}}` in the template of a page. */
+export function placeholdersOf(page: PageName): readonly Placeholder[] {
+  const actions = pageActions[page].flatMap((action) => [`${action}_url`, `${action}_label`] as const)
+  return [...everywhere, ...configured, ...actions]
+}
+
+/** A page in the making: literal HTML, and in turn the values that are escaped and put between it. */
+export interface PageTemplate {
+  readonly parts: readonly (string | { readonly placeholder: Placeholder })[]
+  /** The contents of its `<style>` elements, as a browser reads them: a Content Security Policy names their hashes. */
+  readonly styles: readonly string[]
+}
+
+/** What is wrong with a template, and at which character of it (from 0), with line breaks as `\n`. */
+export interface TemplateFault {
+  readonly offset: number
+  readonly message: string
+  readonly hint?: string
+  /** The placeholder that is not known. */
+  readonly unknown?: string
+}
+
+export interface ParsedPageTemplate {
+  /** Not to be used when there are faults. */
+  readonly template: PageTemplate
+  readonly faults: readonly TemplateFault[]
+  /** What no browser will do with it. */
+  readonly warnings: readonly TemplateFault[]
+}
+
+/** Reads `<h1>{{title}}</h1>`: HTML with values in it, which may stand in text and in quoted attributes, for there escaping holds. */
+export function parsePageTemplate(source: string, known: readonly string[]): ParsedPageTemplate {
+  const html = withPlainLineBreaks(source)
+  const { styles, closedTo, warnings } = readMarkup(html)
+  const parts: (string | { readonly placeholder: Placeholder })[] = []
+  const faults: TemplateFault[] = []
+  let at = 0
+  for (const { index, 0: whole, 1: inBraces } of html.matchAll(/\{\{(?:([^{}\n]*)\}\})?/g)) {
+    const fault = faultOf(inBraces?.trim(), known) ?? closedTo(index)
+    if (fault !== undefined) faults.push({ offset: index, ...fault })
+    parts.push(html.slice(at, index), { placeholder: (inBraces?.trim() ?? '') as Placeholder })
+    at = index + whole.length
+  }
+  return { template: { parts: [...parts, html.slice(at)], styles }, faults, warnings }
+}
+
+/** As a browser reads them (HTML §13.2.3.5): the hash of a style is that of what it has read. */
+export function withPlainLineBreaks(html: string): string {
+  return html.replaceAll(/\r\n?/g, '\n')
+}
+
+type Fault = Omit<TemplateFault, 'offset'>
+
+function faultOf(name: string | undefined, known: readonly string[]): Fault | undefined {
+  if (name === undefined)
+    return { message: '"{{" begins no placeholder', hint: 'a placeholder is {{name}}, on one line' }
+  if (known.includes(name)) return undefined
+  return { message: `{{${name}}} is not known on this page`, unknown: name }
+}
+
+interface Span {
+  readonly from: number
+  readonly to: number
+}
+
+/** What a browser will not do with a template, what stands in its styles, and where no value can stand. */
+function readMarkup(html: string): {
+  readonly styles: readonly string[]
+  readonly closedTo: (offset: number) => Fault | undefined
+  readonly warnings: readonly TemplateFault[]
+} {
+  const elements = [...elementsOf(html)]
+  const closed = elements.flatMap(({ name, from, to, content }) => [
+    { from, to, fault: inTag },
+    ...(content === undefined ? [] : [{ ...content, fault: inRawText(name) }]),
+  ])
+  const open = elements.flatMap(({ attributes }) =>
+    attributes.filter(({ name }) => !/^(?:on.*|style|srcdoc)$/.test(name)).map(({ value }) => value),
+  )
+  const isIn = (offset: number) => (span: Span) => span.from <= offset && offset < span.to
+  return {
+    styles: elements.flatMap(({ name, content }) =>
+      name === 'style' && content !== undefined ? [html.slice(content.from, content.to)] : [],
+    ),
+    warnings: elements.flatMap((element) => warningsOf(element, html)),
+    closedTo: (offset) => (open.some(isIn(offset)) ? undefined : closed.find(isIn(offset))?.fault),
+  }
+}
+
+function warningsOf({ name, from, attributes }: MarkupElement, html: string): TemplateFault[] {
+  const warning = neverLoaded[name]
+  return [
+    ...(warning === undefined ? [] : [{ offset: from, ...warning }]),
+    ...attributes.flatMap((attribute) => {
+      if (attribute.name === 'style') return [{ offset: attribute.from, ...noStyleAttribute }]
+      const isSource = attribute.name === 'src' || attribute.name === 'srcset'
+      const isBrought = /^.(?:data:|\{\{ *logo_url *\}\})/.test(html.slice(attribute.value.from, attribute.value.to))
+      return isSource && !isBrought ? [{ offset: attribute.from, ...noSource }] : []
+    }),
+  ]
+}
+
+const neverLoaded: Readonly<Record<string, Fault>> = {
+  script: { message: '<script> is never run: a page has no scripts' },
+  link: { message: '<link> is never loaded: a page loads nothing', hint: 'put styles into <style>' },
+  iframe: { message: '<iframe> is never loaded: a page loads nothing' },
+}
+const noStyleAttribute: Fault = { message: 'a style attribute has no effect', hint: 'put styles into <style>' }
+const noSource: Fault = { message: 'is never loaded: a page loads nothing', hint: 'write src="data:…"' }
+const inTag: Fault = {
+  message: 'a value cannot stand here',
+  hint: 'put it into text, or into an attribute with quotes',
+}
+
+function inRawText(element: string): Fault {
+  return { message: `a value cannot stand within <${element}>` }
+}

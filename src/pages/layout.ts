@@ -1,0 +1,75 @@
+import type { Language } from '../config/model.ts'
+import { escape } from './page.ts'
+
+/** What stands on a built-in page. Everything is escaped, so any text may be given. */
+export interface PageContent {
+  readonly language: Language
+  readonly dir: 'ltr' | 'rtl'
+  readonly style: string
+  readonly name: string | undefined
+  /** A `data:` URI. */
+  readonly logo: string | undefined
+  readonly title: string
+  readonly text: string
+  /** What to do next; the first one is the one that most people want. */
+  readonly links: readonly PageLink[]
+  /** What the links do is done with POST, by buttons. */
+  readonly isForm: boolean
+  readonly support: { readonly label: string; readonly text: string; readonly url: string | undefined } | undefined
+  /** In small print. */
+  readonly note: string
+}
+
+export interface PageLink {
+  readonly href: string
+  readonly text: string
+}
+
+/** The one layout of all built-in pages. */
+export function layout(content: PageContent): string {
+  const { language, dir, style, name, title, text, links, isForm, note } = content
+  return [
+    '<!doctype html>',
+    `<html lang="${language}" dir="${dir}">`,
+    '<head>',
+    '<meta charset="utf-8">',
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
+    '<meta name="robots" content="noindex">',
+    `<title>${escape(name === undefined ? title : `${title} – ${name}`)}</title>`,
+    `<style>${style}</style>`,
+    '</head>',
+    '<body>',
+    '<main>',
+    ...brand(content),
+    `<h1>${escape(title)}</h1>`,
+    `<p>${escape(text)}</p>`,
+    ...links.map((link, index) =>
+      isForm ? formHtml(link) : `<p>${linkHtml(link, index === 0 ? 'first' : undefined)}</p>`,
+    ),
+    ...support(content),
+    `<p class="note">${escape(note)}</p>`,
+    '</main>',
+    '</body>',
+    '</html>',
+    '',
+  ].join('\n')
+}
+
+function brand({ logo, name }: PageContent): string[] {
+  if (logo !== undefined) return [`<img src="${escape(logo)}" alt="${escape(name ?? '')}">`]
+  return name === undefined ? [] : [`<p class="name">${escape(name)}</p>`]
+}
+
+function support({ support }: PageContent): string[] {
+  if (support === undefined) return []
+  const { label, text, url } = support
+  return [`<p>${escape(label)} ${url === undefined ? escape(text) : linkHtml({ href: url, text })}</p>`]
+}
+
+function linkHtml({ href, text }: PageLink, className?: string): string {
+  return `<a${className === undefined ? '' : ` class="${className}"`} href="${escape(href)}">${escape(text)}</a>`
+}
+
+function formHtml({ href, text }: PageLink): string {
+  return `<form method="post" action="${escape(href)}"><p><button type="submit">${escape(text)}</button></p></form>`
+}

@@ -1,0 +1,148 @@
+import type { Language, PagesConfig } from '../config/model.ts'
+import { type ErrorCode, publicAnswer } from '../core/errors.ts'
+import type { PageAction, PageName } from '../core/page-template.ts'
+import { otherAccountUrl, signInUrl } from '../core/return-to.ts'
+import { chooseLanguage } from './language.ts'
+import { Look, type Spoken } from './look.ts'
+import { messages, type Heading, type Messages } from './messages.ts'
+import type { Answer } from './page.ts'
+import { problem, refusalHeaders, type ProblemOptions } from './problem.ts'
+
+/** What a page has to know of the request that it answers. */
+export interface Visit {
+  /** By what an operator finds the request in the log. */
+  readonly requestId: string
+  readonly acceptLanguage: string | undefined
+}
+
+export interface RefusalOptions extends ProblemOptions, Visit {
+  /** A page load in a browser gets a page; everything else a problem document. */
+  readonly asPage: boolean
+  /** The path and query that the person wanted to see: signing in leads back there. */
+  readonly returnTo?: string | undefined
+  /** Where to try again. Absent: the URL that was asked for. */
+  readonly retry?: string | undefined
+}
+
+/** Which page an error is told on. */
+const pageOf: Readonly<Record<ErrorCode, Exclude<PageName, 'signed-out' | 'sign-out'>>> = {
+  ERR_REQUEST_MALFORMED: 'bad-request',
+  ERR_REQUEST_TARGET: 'bad-request',
+  ERR_METHOD_NOT_ALLOWED: 'bad-request',
+  ERR_METHOD_UNKNOWN: 'bad-request',
+  ERR_REQUEST_TIMEOUT: 'bad-request',
+  ERR_PAYLOAD_TOO_LARGE: 'bad-request',
+  ERR_MEDIA_TYPE: 'bad-request',
+  ERR_HEADERS_TOO_LARGE: 'bad-request',
+  ERR_TOO_MANY_REQUESTS: 'too-many-requests',
+  ERR_UNAUTHENTICATED: 'sign-in-required',
+  ERR_FORBIDDEN: 'forbidden',
+  ERR_CROSS_SITE: 'bad-request',
+  ERR_NO_ROUTE: 'not-found',
+  ERR_SIGN_IN_EXPIRED: 'sign-in-failed',
+  ERR_SIGN_IN_ISSUER: 'sign-in-failed',
+  ERR_SIGN_IN_REFUSED: 'sign-in-failed',
+  ERR_SIGN_IN_ENDED: 'sign-in-failed',
+  ERR_SIGN_IN_ANSWER: 'sign-in-failed',
+  ERR_PROVIDER_UNAVAILABLE: 'unavailable',
+  ERR_STORE_UNAVAILABLE: 'unavailable',
+  ERR_LOGOUT_REQUEST: 'bad-request',
+  ERR_LOGOUT_TOKEN_MISSING: 'bad-request',
+  ERR_LOGOUT_TOKEN_INVALID: 'bad-request',
+  ERR_UPSTREAM_UNREACHABLE: 'unavailable',
+  ERR_UPSTREAM_BUSY: 'unavailable',
+  ERR_UPSTREAM_ANSWER: 'unavailable',
+  ERR_UPSTREAM_TIMEOUT: 'unavailable',
+  ERR_INTERNAL: 'unavailable',
+}
+
+/** All that a visitor sees of one gateway, in the visitor's language. */
+export class Pages {
+  readonly #language: Language
+  readonly #reservedPrefix: string
+  readonly #look: Look
+
+  constructor(config: PagesConfig, reservedPrefix: string) {
+    this.#language = config.language
+    this.#reservedPrefix = reservedPrefix
+    this.#look = new Look(config)
+  }
+
+  /** The answer to a request that is not carried out: a page, or a problem document. */
+  refusal(code: ErrorCode, options: RefusalOptions): Answer {
+    if (!options.asPage) return problem(code, options)
+    const { status } = publicAnswer(code)
+    const answer = this.#refusalPage(code, status, options)
+    return { ...answer, headers: { ...answer.headers, ...refusalHeaders(status, options) } }
+  }
+
+  /** After signing out. It links to the next sign-in and does not start it: whoever signed out wants to be signed out. */
+  signedOut(visit: Visit): Answer {
+    const spoken = this.#spoken(visit, ({ signedOut }) => signedOut)
+    return this.#look.page({ ...spoken, page: 'signed-out', urls: this.#urls() })
+  }
+
+  /**
+   * A button that signs out. `asked_elsewhere`: another site may have sent the browser here; `still_signed_in`: the browser came
+   * as if it had signed out. From the button it is sent on through the origins `goesOnTo`, which are the provider's.
+   */
+  signOut(why: 'asked_elsewhere' | 'still_signed_in', goesOnTo: readonly string[], visit: Visit): Answer {
+    const spoken = this.#spoken(visit, ({ confirmSignOut, stillSignedIn }) =>
+      why === 'asked_elsewhere' ? confirmSignOut : stillSignedIn,
+    )
+    return this.#look.page({ ...spoken, page: 'sign-out', urls: this.#urls(), goesOnTo })
+  }
+
+  /**
+   * A page that goes on to `location` by itself. What it loads is asked for by a page of ours: a `Strict` cookie comes along,
+   * which does not travel with a link on another site or a redirect that began there.
+   */
+  goOn(location: string, visit: Visit, { signedIn = false } = {}): Answer {
+    const spoken = this.#spoken(visit, ({ goOn, signedIn: title }) => (signedIn ? { ...goOn, title } : goOn))
+    const answer = this.#look.builtIn(spoken, [{ href: location, text: spoken.said.goOn.link }])
+    return { ...answer, headers: { ...answer.headers, Refresh: `0; url=${location}` } }
+  }
+
+  /** What a page of the provider has in a frame when a session has ended; hardly anybody sees it. */
+  sessionOver(framedBy: readonly string[], visit: Visit): Answer {
+    return this.#look.builtIn(
+      this.#spoken(visit, ({ sessionOver }) => sessionOver),
+      [],
+      { framedBy },
+    )
+  }
+
+  #refusalPage(code: ErrorCode, status: number, options: RefusalOptions): Answer {
+    const page = pageOf[code]
+    if (page !== 'sign-in-failed') {
+      const say = ({ errors, advice }: Messages) => ({ title: errors[code], text: advice[page] })
+      return this.#look.page({ ...this.#spoken(options, say, status), page, urls: this.#urls(options) })
+    }
+    const say = ({ signInFailed, errors }: Messages) => ({ title: signInFailed, text: errors[code] })
+    const urls = {
+      ...this.#urls(options),
+      retry: signInUrl(this.#reservedPrefix, options.returnTo),
+      // Nobody is signed in here; at the provider somebody may be, who would be taken again without being asked.
+      other_account: signInUrl(this.#reservedPrefix, options.returnTo, 'login'),
+    }
+    return this.#look.page({ ...this.#spoken(options, say, status), page, urls })
+  }
+
+  #spoken({ acceptLanguage, requestId }: Visit, say: (said: Messages) => Heading, status = 200): Spoken {
+    const language = chooseLanguage(acceptLanguage, this.#language)
+    const said = messages[language]
+    return { language, said, status, requestId, ...say(said) }
+  }
+
+  #urls({ returnTo, retry }: Pick<RefusalOptions, 'returnTo' | 'retry'> = {}): Readonly<Record<PageAction, string>> {
+    const prefix = this.#reservedPrefix
+    return {
+      home: '/',
+      sign_in: signInUrl(prefix, returnTo),
+      other_account: otherAccountUrl(prefix, returnTo),
+      // The empty reference is the URL that was asked for (RFC 3986 §4.4).
+      retry: retry ?? '',
+      sign_out: `${prefix}sign-out`,
+    }
+  }
+}

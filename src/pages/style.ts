@@ -1,0 +1,26 @@
+import type { ColoursConfig, PagesConfig } from '../config/model.ts'
+
+/**
+ * The style of the built-in pages. Lengths are in rem, so that they follow the size of text that a person has chosen; nothing
+ * moves; what is focused is outlined in the colour of the text, whose contrast is checked.
+ */
+export function styleOf({ light, dark }: PagesConfig['colours']): string {
+  return `
+:root { color-scheme: light dark; ${variables(light)} }
+@media (prefers-color-scheme: dark) { :root { ${variables(dark)} } }
+body { font: 1.0625rem/1.6 system-ui, sans-serif; margin: 0; padding: 12vh max(1rem, 4vw) 3rem; color: var(--text); background: var(--background) }
+main { box-sizing: border-box; max-width: 32rem; margin: 0 auto; padding: 2rem clamp(1rem, 6vw, 2.5rem) 1.25rem; background: var(--surface); border: 1px solid rgb(128 128 128 / .35); border-radius: .75rem; overflow-wrap: anywhere }
+img { display: block; max-width: 100%; height: auto; max-height: 4rem; margin: 0 0 1.5rem }
+h1 { font-size: 1.5rem; font-weight: 600; line-height: 1.3; margin: 0 0 .75rem }
+p { margin: 0 0 1.25rem }
+a { color: var(--accent); display: inline-block; padding: .125rem 0 }
+button, .first { font: inherit; color: var(--on-accent); background: var(--accent); border: 1px solid transparent; border-radius: .375rem; padding: .5rem 1.25rem; text-decoration: none; cursor: pointer }
+a:focus-visible, button:focus-visible { outline: 3px solid var(--text); outline-offset: 2px }
+.name { font-weight: 600 }
+.note { font-size: .875rem }
+`
+}
+
+function variables({ background, surface, text, accent, onAccent }: ColoursConfig): string {
+  return `--background: ${background}; --surface: ${surface}; --text: ${text}; --accent: ${accent}; --on-accent: ${onAccent}`
+}

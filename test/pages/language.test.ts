@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { chooseLanguage } from '../../src/pages/language.ts'
+
+for (const [asked, chosen, why] of [
+  [undefined, 'en', 'nothing is asked for'],
+  ['', 'en', 'nothing is asked for'],
+  ['de', 'de', 'it is there'],
+  ['DE-at', 'de', 'case makes no difference, and a region is left away'],
+  ['zh-Hant-TW, ja', 'ja', 'the first one is not there, whatever is left away'],
+  ['fr;q=0.5, de;q=0.9, ja;q=0.1', 'de', 'the weight decides'],
+  ['fr;q=0.5,de;q=0.5', 'fr', 'of the same weight the first one counts'],
+  ['nl, fr;q=0.001', 'fr', 'a little is more than nothing'],
+  ['de;q=0, fr;q=0.1', 'fr', 'weight 0 is what the person does not want'],
+  ['de;q=0, de-AT', 'en', 'what is not wanted is not found by leaving away either'],
+  ['*, fr;q=0.5', 'fr', '"*" does not say which one (RFC 4647 §3.4)'],
+  ['*', 'en', '"*" alone is the default'],
+  ['de-x-fr', 'de', 'a single letter goes with what stands behind it'],
+  ['x-de, fr', 'fr', 'a private tag has no language in it'],
+  ['i-default', 'en', 'nor has this one'],
+  ['de;q=2, fr', 'fr', 'a weight is 1 at most'],
+  ['de;q=0.1234, fr', 'fr', 'and has three digits at most'],
+  ['de;level=1, fr', 'fr', 'there are no other parameters'],
+  ['de ; Q=0.8 , ja ;q=0.9', 'ja', 'space may stand there, and Q be large'],
+  ['e n, "de", d€, ,;,;q=1, fr', 'fr', 'what is malformed does not count'],
+] as const)
+  test(`${JSON.stringify(asked)} is ${chosen}: ${why}`, () => {
+    assert.equal(chooseLanguage(asked, 'en'), chosen)
+  })
+
+test('a header as long as can be is read at once', () => {
+  const asked = `${'de-a-b-c-d-e-f;q=0.1,'.repeat(1500)}fr`
+  const began = performance.now()
+
+  assert.equal(chooseLanguage(asked, 'en'), 'fr')
+  assert.ok(performance.now() - began < 200)
+})
