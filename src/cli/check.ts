@@ -2,7 +2,7 @@ import type { Diagnostic } from '../config/diagnostics.ts'
 import { loadConfig, type LoadResult } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import { type Call, type CommandInput, configOption, readOptions, unexpected } from './command.ts'
-import { failingTests } from './embedded-tests.ts'
+import { failingTests } from '../explain/embedded-tests.ts'
 import { registrationOf, registrationText } from './registration.ts'
 import { countOf, gitHubCommand, shownDiagnostics } from './show-diagnostics.ts'
 

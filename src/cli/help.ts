@@ -3,6 +3,7 @@ export const overview = `gatehouse: an authentication gateway in front of applic
 
   gatehouse run      --config FILE   serve, in the foreground, until SIGTERM or SIGINT
   gatehouse check    --config FILE   say everything that is wrong with the file, and run its tests
+  gatehouse explain  METHOD URL      say, step by step, what becomes of a request; or what the log knows of one
   gatehouse sessions list|show|end   look at the sessions of running gateways, and end them, when they are in Redis
   gatehouse health   --config FILE   exit 0 when the gateway of this file answers on this machine
   gatehouse schema                   print the JSON Schema of the file, for editors
@@ -34,6 +35,22 @@ what has to be registered at the provider. Starts nothing, and asks nobody.
   --format github   workflow commands of GitHub Actions, which show each diagnostic beside its line
 
 Exit codes: 0 the file is good, warnings or not; 1 it has errors, or one of its tests fails; 2 the call is wrong.
+`,
+  explain: `gatehouse explain [--config FILE] [--as CLAIMS.json | --anonymous] [-H 'Name: value' ...] [--peer ADDRESS] [METHOD] URL
+gatehouse explain --log FILE|- REQUEST_ID
+
+Takes the decision that the gateway would take, with the code that serves requests, and says each step: host, path, upstream, rule
+and its line in the file, session, claims, headers that are removed and set. Starts nothing, and asks nobody.
+
+  --as FILE         who is signed in: a JSON file with their claims; - is standard input. Without it: nobody
+  --header, -H      a header of the request; without any, it is a page that a browser loads
+  --peer ADDRESS    where the connection comes from, for what trusted_proxies are believed
+  --format json     the same for programs
+
+With --log, finds what the log says of a request, by the id that stands on the page of its refusal, and says what to do.
+
+Exit codes: 0 it is explained, whatever the decision is; 1 the file is not good, or the log knows nothing of the request;
+2 the call is wrong.
 `,
   sessions: `gatehouse sessions list --config FILE [--sub SUB] [--sid SID] [--upstream NAME] [--json]
 gatehouse sessions show --config FILE KEY

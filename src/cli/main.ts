@@ -5,6 +5,7 @@ import { OperatorError } from '../core/errors.ts'
 import { readCheckCall } from './check.ts'
 import { aboutFile, type Call, type CommandReader, readOptions, unexpected } from './command.ts'
 import { demo } from './demo.ts'
+import { readExplainCall } from './explain.ts'
 import { health } from './health.ts'
 import { help, overview } from './help.ts'
 import { paintFor } from './paint.ts'
@@ -17,6 +18,7 @@ const version = '0.1.0'
 const commands: Readonly<Record<string, CommandReader>> = {
   run: aboutFile(run),
   check: readCheckCall,
+  explain: readExplainCall,
   sessions: readSessionsCall,
   health: aboutFile(health),
   schema: printing(schemaText),

@@ -3,7 +3,7 @@ import { loadConfig } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
 import type { Log } from '../observe/log.ts'
-import { failingTests } from './embedded-tests.ts'
+import { failingTests } from '../explain/embedded-tests.ts'
 import type { CommandInput } from './command.ts'
 import { watchFiles } from './watch-files.ts'
 

@@ -7,7 +7,7 @@ import { reloadable } from '../server/reloadable.ts'
 import { announceReady, isWorker, onReloadOrder, startWorkers } from '../server/workers.ts'
 import { loadAndSay } from './load.ts'
 import type { CommandInput } from './command.ts'
-import { failingTests } from './embedded-tests.ts'
+import { failingTests } from '../explain/embedded-tests.ts'
 import { reloadOnChange } from './reload.ts'
 import { shownDiagnostics } from './show-diagnostics.ts'
 

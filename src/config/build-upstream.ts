@@ -1,8 +1,9 @@
-import { type ClaimPath, type Claims, type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../core/claims.ts'
+import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../core/claims.ts'
 import { parsePathPattern } from '../core/path-pattern.ts'
 import { parseHost, parseHttpUrl, parseOrigin } from './addresses.ts'
 import { type Building, present, readDuration, readOrigin, readSize, standInUrl } from './building.ts'
 import { readAuthorities } from './certificates.ts'
+import { withLongName, withLongNames } from './claim-names.ts'
 import type { EmbeddedTest, HeaderConfig, RequirementConfig, RuleConfig, UpstreamConfig } from './model.ts'
 import { below, type Report } from './report.ts'
 import type {
@@ -34,6 +35,7 @@ export function buildUpstream(
     readDuration(written[setting], own(setting), from, to, report)
   return {
     name,
+    place: report.keyPlace(at),
     hosts: readHosts(written, externalUrl, own('hosts'), report),
     path: report.parse(own('path'), '/', () => parseUpstreamPath(written.path)),
     url: readUrl(written.url, own('url'), report),
@@ -170,12 +172,6 @@ const reservedHeaders: ReadonlySet<string> = new Set([
   'x-request-id',
 ])
 
-/** `fields.groups` with `fields` as a short name is a path into the claim with the long name. */
-function withLongName(path: ClaimPath, claims: Readonly<Record<string, string>>): ClaimPath {
-  const [first, ...others] = path
-  return typeof first === 'string' && Object.hasOwn(claims, first) ? [claims[first] ?? first, ...others] : path
-}
-
 function readRule(written: WrittenRule, at: string, building: UpstreamBuilding): RuleConfig[] {
   const { report, claims } = building
   const require = readRequirements(written.require, below(at, 'require'), claims, report)
@@ -187,10 +183,10 @@ function readRule(written: WrittenRule, at: string, building: UpstreamBuilding):
     )
   const { path } = written
   if (path === undefined) return []
-  const { file, line } = report.keyPlace(at)
   return report.parse(below(at, 'path'), [], () => [
     {
-      place: `${file}:${line}`,
+      place: report.keyPlace(at),
+      setting: report.pathText(at),
       path: parsePathPattern(path),
       methods: written.methods && present(written.methods).map(([, method]) => method),
       access: written.access,
@@ -251,17 +247,11 @@ function readTest(
     {
       place: report.keyPlace(at),
       setting: report.pathText(at),
-      as: written.as && longNamed(written.as, claims),
+      as: written.as && withLongNames(written.as, claims),
       method: method.toUpperCase(),
       path: written[method] ?? '/',
       expect: written.expect,
       headers: written.headers,
     },
   ]
-}
-
-function longNamed(as: Claims, claims: Readonly<Record<string, string>>): Claims {
-  return Object.fromEntries(
-    Object.entries(as).map(([name, value]) => [Object.hasOwn(claims, name) ? (claims[name] ?? name) : name, value]),
-  )
 }

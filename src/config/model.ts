@@ -223,6 +223,8 @@ export interface SupportConfig {
 
 export interface UpstreamConfig {
   readonly name: string
+  /** Where it stands. */
+  readonly place?: Place
   /** Host names in lower case, without port; empty: any host. */
   readonly hosts: readonly string[]
   /** The upstream serves this path and all below it; starts and ends in `/`. The longest one wins. */
@@ -265,8 +267,9 @@ export interface HeaderConfig {
 }
 
 export interface RuleConfig {
-  /** Where it stands, `FILE:LINE`; absent for what applies where no rule matches. */
-  readonly place?: string
+  /** Where it stands, and what it is called there: `upstreams.orders.rules[0]`. Absent for what applies where no rule matches. */
+  readonly place?: Place
+  readonly setting?: string
   readonly path: PathPattern
   /** Absent: any method. */
   readonly methods: readonly string[] | undefined

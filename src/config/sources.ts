@@ -1,3 +1,5 @@
+import { printable } from '../core/printable.ts'
+
 /** A place in a file: line and column from 1; line 0 stands for the file as a whole. */
 export interface Place {
   readonly file: string
@@ -8,6 +10,11 @@ export interface Place {
 /** `gateway.yaml:12:5` */
 export function placeText({ file, line, column }: Place): string {
   return line === 0 ? file : `${file}:${line}:${column}`
+}
+
+/** `gateway.yaml:12` */
+export function lineText({ file, line }: Place): string {
+  return `${file}:${line}`
 }
 
 /** A line of a file for a person to look at, and how many characters stand before the one that is meant. */
@@ -37,13 +44,8 @@ export class Sources {
     const found = this.#lines.get(file)?.[line - 1]
     if (found === undefined || found.trim() === '') return undefined
     const at = Math.min(column - 1, found.length)
-    return clipped(withoutSecrets(printable(found), at, about), at)
+    return clipped(withoutSecrets(printable(found.replaceAll('\t', ' ')), at, about), at)
   }
-}
-
-/** One column for each character, and nothing that a terminal would obey. */
-function printable(line: string): string {
-  return line.replaceAll('\t', ' ').replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '\ufffd')
 }
 
 function clipped(line: string, at: number): Quote {

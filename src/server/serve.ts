@@ -2,13 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { GatewayConfig } from '../config/model.ts'
+import { lineText } from '../config/sources.ts'
 import { GatewayError, reason, unreachable, type ErrorCode } from '../core/errors.ts'
 import type { Admission, Denial } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import type { TrustedProxies } from '../gate/forwarded.ts'
-import { isPage, requestFacts, type RequestFacts } from '../gate/request-facts.ts'
+import { isPage, type RequestFacts } from '../gate/request-facts.ts'
 import { requestId } from '../gate/request-id.ts'
-import type { CanonicalTarget } from '../gate/request-target.ts'
+import { refusalOf } from '../gate/refused.ts'
+import { isReserved, soundFacts } from '../gate/sound-request.ts'
 import type { Audit } from '../observe/audit.ts'
 import { withoutParameters } from '../observe/access-log.ts'
 import type { Log } from '../observe/log.ts'
@@ -20,10 +22,9 @@ import type { ProblemOptions } from '../pages/problem.ts'
 import { isWhole } from '../proxy/exchange.ts'
 import { carry } from '../proxy/http.ts'
 import { closeWhenUnread, lingerOnClose } from '../proxy/lingering-close.ts'
-import type { Pass, ProxyParts } from '../proxy/parts.ts'
+import type { ProxyParts } from '../proxy/parts.ts'
 import { continueIfExpected, hasBody } from '../proxy/request-body.ts'
 import { carryUpgrade, refuseUpgrade } from '../proxy/upgrade.ts'
-import { framingFault } from './framing.ts'
 import type { ListenerHandlers } from './listener.ts'
 
 /** How long a form for one of the gateway's own URLs may take to arrive, at most. */
@@ -55,7 +56,7 @@ export function createHandlers(
   function request(req: IncomingMessage, res: ServerResponse): void {
     if (unreadable.has(req.socket)) return void res.destroy()
     const record = begin(req)
-    const facts = soundFacts(req, record, (code, why) => refuse(req, res, record, code, why))
+    const facts = factsOf(req, record, (code, why) => refuse(req, res, record, code, why))
     if (facts === undefined) return
     if (isReserved(facts.target, config.reservedPrefix)) {
       req.url = facts.target.path + facts.target.query
@@ -90,7 +91,7 @@ export function createHandlers(
       note(req, record, code, why)
       refuseUpgrade(socket, record, code, options)
     }
-    const facts = soundFacts(req, record, stop)
+    const facts = factsOf(req, record, stop)
     if (facts === undefined) return
     if (isReserved(facts.target, config.reservedPrefix)) return stop('ERR_NO_ROUTE', 'nothing of ours can be upgraded')
     decide(
@@ -117,8 +118,8 @@ export function createHandlers(
     return record
   }
 
-  /** The facts of a request that can be read in one way only; otherwise it is refused. */
-  function soundFacts(
+  /** The facts of a sound request; any other is refused. */
+  function factsOf(
     req: IncomingMessage,
     record: RequestRecord,
     stop: (code: ErrorCode, why: string) => void,
@@ -127,15 +128,8 @@ export function createHandlers(
     record.client = req.socket.remoteAddress ?? 'unknown'
     record.host = req.headers.host ?? ''
     record.path = pathOf(req.url ?? '')
-    if (req.rawHeaders.length > 2 * config.limits.headerCount)
-      return void stop('ERR_HEADERS_TOO_LARGE', 'more header lines than limits.header_count')
-    const fault = framingFault(req)
-    if (fault !== undefined) return void stop('ERR_REQUEST_MALFORMED', fault)
-    // Neither is for a gateway to pass on: RFC 9110 §9.3.6, §9.3.8.
-    if (req.method === 'TRACE' || req.method === 'CONNECT')
-      return void stop('ERR_METHOD_UNKNOWN', `the method ${req.method}`)
     try {
-      const facts = requestFacts(req, parts.trusted)
+      const facts = soundFacts(req, config, parts.trusted)
       record.client = facts.forwarded.clientAddress
       record.host = facts.host
       record.path = facts.target.path
@@ -217,7 +211,7 @@ export function createHandlers(
       'access.denied',
       {
         ...{ session: session.key, iss, sub, sid, code, reason: why },
-        ...{ upstream: upstream.name, rule: rule.place ?? 'default' },
+        ...{ upstream: upstream.name, rule: rule.place === undefined ? 'default' : lineText(rule.place) },
         ...{ method: record.method, path: withoutParameters(record.path) },
       },
       record.cause,
@@ -234,46 +228,6 @@ export function createHandlers(
   }
 
   return { request, upgrade, endEndless: () => parts.proxy.live.closeEndless() }
-}
-
-/** Below the prefix nothing reaches an upstream, in whatever way the path may be read, and in whatever case. */
-export function isReserved(target: CanonicalTarget, reservedPrefix: string): boolean {
-  const reserved = reservedPrefix.split('/').filter((segment) => segment !== '')
-  const isBelow = (segments: readonly string[]) =>
-    reserved.every((segment, index) => segments[index]?.toLowerCase() === segment.toLowerCase())
-  return isBelow(target.segments) || (target.otherReadings?.some(isBelow) ?? false)
-}
-
-function refusalOf(
-  admission: Exclude<Admission, Pass>,
-): readonly [
-  code: ErrorCode,
-  why: string,
-  options: { readonly signIn?: string; readonly setCookies?: readonly string[] },
-] {
-  switch (admission.kind) {
-    // A WebSocket cannot follow a redirect to a page.
-    case 'sign_in':
-    case 'unauthorized':
-      return [
-        'ERR_UNAUTHENTICATED',
-        'nobody is signed in',
-        { signIn: admission.location, setCookies: admission.setCookies },
-      ]
-    case 'forbidden':
-      return ['ERR_FORBIDDEN', admission.why, { setCookies: admission.setCookies }]
-    case 'cross_site':
-      return ['ERR_CROSS_SITE', admission.why, {}]
-    // Neither is for a WebSocket: it is no page load, and no logout link.
-    case 'ask_again':
-    case 'no_route':
-    case 'sign_out':
-      return ['ERR_NO_ROUTE', 'no upstream serves this host and path', {}]
-    case 'unavailable':
-      return [admission.code, admission.why, {}]
-    default:
-      return unreachable(admission)
-  }
 }
 
 function redirect(

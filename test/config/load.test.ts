@@ -72,6 +72,7 @@ test('the smallest file has everything else by default', () => {
     upstreams: [
       {
         name: 'orders',
+        place: { file: 'smallest.yaml', line: 8, column: 3 },
         hosts: [],
         path: '/',
         url: new URL('http://127.0.0.1:3000'),
@@ -247,28 +248,35 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
     all_of: undefined,
     none_of: undefined,
   }
-  assert.deepEqual(orders.rules, [
-    { ...signedIn, place: 'full.yaml:53', path: parsePathPattern('/static/*'), access: 'public' },
-    { ...signedIn, place: 'full.yaml:54', path: parsePathPattern('/api/*'), unauthenticated: '401' },
-    { ...signedIn, place: 'full.yaml:55', path: parsePathPattern('/news/*'), access: 'optional' },
-    {
-      ...signedIn,
-      place: 'full.yaml:56',
-      path: parsePathPattern('/admin/*'),
-      methods: ['GET', 'POST'],
-      require: [{ ...groups, any_of: ['admins'] }],
-    },
-    {
-      ...signedIn,
-      place: 'full.yaml:57',
-      path: parsePathPattern('/reports/*/print'),
-      unauthenticated: 'redirect',
-      require: [
-        { ...groups, all_of: ['staff', 'printing'] },
-        { ...groups, none_of: ['guests'] },
-      ],
-    },
-  ])
+  const written = orders.rules.map(({ place, setting, ...rule }) => ({ place, setting, rule }))
+  const lines = readFileSync('full.yaml', 'utf8').split('\n')
+  for (const [index, { place, setting, rule }] of written.entries()) {
+    assert.equal(setting, `upstreams.orders.rules[${index}]`)
+    assert.ok(lines[(place?.line ?? 0) - 1]?.includes(rule.path.text), setting)
+  }
+  assert.deepEqual(
+    written.map(({ rule }) => rule),
+    [
+      { ...signedIn, path: parsePathPattern('/static/*'), access: 'public' },
+      { ...signedIn, path: parsePathPattern('/api/*'), unauthenticated: '401' },
+      { ...signedIn, path: parsePathPattern('/news/*'), access: 'optional' },
+      {
+        ...signedIn,
+        path: parsePathPattern('/admin/*'),
+        methods: ['GET', 'POST'],
+        require: [{ ...groups, any_of: ['admins'] }],
+      },
+      {
+        ...signedIn,
+        path: parsePathPattern('/reports/*/print'),
+        unauthenticated: 'redirect',
+        require: [
+          { ...groups, all_of: ['staff', 'printing'] },
+          { ...groups, none_of: ['guests'] },
+        ],
+      },
+    ],
+  )
   assert.equal(orders.cache, 'no_store')
   assert.deepEqual(orders.trustedOrigins, ['https://portal.example.com', 'https://wiki.example.com'])
   assert.deepEqual(orders.logout, { paths: [parsePathPattern('/logout')], cookies: ['JSESSIONID'] })

@@ -26,6 +26,8 @@ export interface SurroundingsOptions {
   readonly providerStartsDown?: boolean
   /** YAML at the top level. */
   readonly settings?: string
+  /** The rules of the application, in YAML on one line. */
+  readonly rules?: string
 }
 
 /** An application that answers at once, and below `/slow` when it is told to. */
@@ -73,7 +75,7 @@ upstreams:
   orders:
     url: ${upstream.url}
     headers: { X-Remote-User: sub }
-    rules: [{ path: /static/*, access: public }]
+    rules: ${options.rules ?? '[{ path: /static/*, access: public }]'}
 `,
   )
   return { url, adminUrl: `http://127.0.0.1:${adminPort}`, provider, upstream, file, folder, env }

@@ -1,13 +1,12 @@
 import type { Diagnostic } from '../config/diagnostics.ts'
 import type { EmbeddedTest, GatewayConfig, UpstreamConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
-import type { SessionKey } from '../core/names.ts'
 import type { Admission } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
 import { TrustedProxies } from '../gate/forwarded.ts'
-import type { Identity } from '../gate/identify.ts'
 import { requestFacts } from '../gate/request-facts.ts'
 import { headerPairs } from './header-text.ts'
+import { personWith } from './person.ts'
 
 /** Runs the tests that stand in the file through the very decision that serves requests; answers what fails. */
 export function failingTests(config: GatewayConfig): Diagnostic[] {
@@ -40,7 +39,7 @@ function failure(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayCo
 
 function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayConfig): Admission | string {
   const admit = createAdmit(config, {
-    identify: () => whoIs(test, config),
+    identify: () => personWith(test.as, config),
     cookie: { forget: () => [], isStrict: false },
     log: silent,
   })
@@ -53,21 +52,6 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
   } catch (error) {
     return reason(error)
   }
-}
-
-function whoIs({ as }: EmbeddedTest, { provider }: GatewayConfig): Identity {
-  if (as === undefined) return { kind: 'anonymous', staleCookie: false }
-  const sub = String(as['sub'] ?? 'test')
-  const record = {
-    iss: provider.issuer,
-    sub,
-    created_at: 0,
-    absolute_expires_at: Infinity,
-    tokens: { access_token: '', obtained_at: 0, id_token: '' },
-    claims: { iss: provider.issuer, ...as, sub },
-    userinfo_read_at: 0,
-  }
-  return { kind: 'signed_in', session: { key: 'test' as SessionKey, version: 1, record, sealedBytes: 0 } }
 }
 
 function shown(value: string | null): string {

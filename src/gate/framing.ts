@@ -1,4 +1,14 @@
-import type { IncomingMessage } from 'node:http'
+/** What is needed of a request; Node's `IncomingMessage` is one. */
+export interface FramedRequest {
+  readonly httpVersion: string
+  readonly rawHeaders: readonly string[]
+  readonly headers: {
+    readonly host?: string | undefined
+    readonly 'content-length'?: string | undefined
+    readonly 'transfer-encoding'?: string | undefined
+  }
+  readonly url?: string | undefined
+}
 
 const absoluteForm = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i
 
@@ -6,7 +16,7 @@ const absoluteForm = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i
  * Why a request must not be served at all: its framing or its authority could be read in two ways, by us and by an upstream
  * (RFC 9112 §3.2, §6.1, §11.2). Node's parser lets these pass. `undefined`: the request is sound.
  */
-export function framingFault(req: IncomingMessage): string | undefined {
+export function framingFault(req: FramedRequest): string | undefined {
   if (req.httpVersion !== '1.1' && req.httpVersion !== '1.0') return `HTTP version ${req.httpVersion}`
   let hosts = 0
   let codings = 0

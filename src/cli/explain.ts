@@ -1,0 +1,256 @@
+import { createReadStream, readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import type { GatewayConfig } from '../config/model.ts'
+import { placeText, type Place, type Sources } from '../config/sources.ts'
+import type { Claims } from '../core/claims.ts'
+import { OperatorError, reason } from '../core/errors.ts'
+import { printable } from '../core/printable.ts'
+import { adviceOn } from '../explain/advice.ts'
+import { type Decision, explain, type Explanation } from '../explain/decision.ts'
+import { LogStory, type Story } from '../explain/log-story.ts'
+import { personWith } from '../explain/person.ts'
+import type { SuppliedRequest } from '../explain/request.ts'
+import type { UpstreamRequest } from '../explain/upstream-request.ts'
+import { type Call, type CommandInput, configOption, readOptions, type Terminal, unexpected } from './command.ts'
+import { loadAndSay } from './load.ts'
+import { type Paint, plainly } from './paint.ts'
+
+/** What `gatehouse explain` is asked about. */
+export type ExplainTask =
+  | {
+      readonly kind: 'request'
+      /** A file with claims, `-` for standard input; absent: nobody is signed in. */
+      readonly as: string | undefined
+      readonly method: string
+      readonly url: string
+      /** `Name: value`, as they were given. */
+      readonly headers: readonly string[]
+      readonly peer: string | undefined
+    }
+  | { readonly kind: 'log'; readonly log: string; readonly request: string }
+
+const options = {
+  ...configOption,
+  as: { type: 'string' },
+  anonymous: { type: 'boolean' },
+  header: { type: 'string', short: 'H', multiple: true },
+  peer: { type: 'string' },
+  log: { type: 'string' },
+  format: { type: 'string', default: 'text' },
+} as const
+
+/** What stands behind `gatehouse explain`. */
+export function readExplainCall(argv: readonly string[]): Call {
+  const read = readOptions(argv, options)
+  if (!read.ok) return read
+  const { values, positionals } = read
+  if (values.format !== 'text' && values.format !== 'json') return { fault: '--format is one of text, json' }
+  const asJson = values.format === 'json'
+  const task =
+    values.log === undefined ? requestTask(positionals, values) : logTask(positionals, { ...values, log: values.log })
+  if (typeof task === 'string') return { fault: task }
+  if (task.kind === 'log') return { carryOut: (terminal) => explainLog(task, asJson, terminal) }
+  return { carryOut: (terminal) => explainRequest(task, asJson, { ...terminal, file: values.config }) }
+}
+
+interface Values {
+  readonly as?: string | undefined
+  readonly anonymous?: boolean | undefined
+  readonly header?: readonly string[] | undefined
+  readonly peer?: string | undefined
+}
+
+/** The task, or what is wrong with the call. */
+function requestTask(
+  positionals: readonly string[],
+  { as, anonymous, header = [], peer }: Values,
+): ExplainTask | string {
+  const [first, second, ...more] = positionals
+  const tooMuch = unexpected(more)
+  if (tooMuch !== undefined) return tooMuch
+  if (first === undefined) return 'explain wants a method and a URL, or --log FILE and the id of a request'
+  if (as !== undefined && anonymous === true) return '--as and --anonymous contradict each other'
+  const [method, url] = second === undefined ? ['GET', first] : [first, second]
+  if (!/^[!#$%&'*+.^`|~\w-]+$/.test(method)) return `"${method}" is not a method`
+  if (!/^(https?:\/\/[^/?#\s]+|\/)/i.test(url)) return `"${url}" is neither a URL nor a path`
+  const malformed = header.find((line) => !/^[!#$%&'*+.^`|~\w-]+:/.test(line))
+  if (malformed !== undefined) return `"${malformed}" is not a header: write 'Name: value'`
+  return { kind: 'request', as, method, url, headers: header, peer }
+}
+
+function logTask(positionals: readonly string[], values: Values & { readonly log: string }): ExplainTask | string {
+  const [request, ...more] = positionals
+  if (request === undefined) return '--log wants the id of a request, as it stands on the page and in the log'
+  if (values.as !== undefined || values.anonymous === true || values.header !== undefined || values.peer !== undefined)
+    return 'with --log there is nothing but the id of a request'
+  return unexpected(more) ?? { kind: 'log', log: values.log, request }
+}
+
+/** `gatehouse explain METHOD URL`: the decision that the gateway would take, step by step. */
+export async function explainRequest(
+  task: Extract<ExplainTask, { kind: 'request' }>,
+  asJson: boolean,
+  input: CommandInput,
+): Promise<number> {
+  const loaded = loadAndSay(asJson ? { ...input, err: () => {} } : input)
+  if (!loaded.ok) {
+    if (asJson) input.err(`gatehouse: ${input.file} is not good; see gatehouse check\n`)
+    return 1
+  }
+  const { config, sources } = loaded
+  const claims = task.as === undefined ? undefined : readClaims(task.as)
+  const request = suppliedRequest(task, config)
+  const explanation = explain(request, personWith(claims, config), config)
+  const as = claims === undefined ? 'nobody' : String(claims['sub'] ?? 'somebody (the claims have no sub)')
+  if (asJson) input.out(`${JSON.stringify({ version: 1, request, as, ...explanation }, null, 2)}\n`)
+  else input.out(explainedText(explanation, { request, as, sources, paint: input.paintOut ?? plainly }))
+  return 0
+}
+
+function readClaims(file: string): Claims {
+  const told = file === '-' ? 'standard input' : file
+  let text: string
+  try {
+    text = readFileSync(file === '-' ? 0 : file, 'utf8')
+  } catch (error) {
+    throw new OperatorError(`${told} cannot be read: ${reason(error)}`, { cause: error })
+  }
+  let claims: unknown
+  try {
+    claims = JSON.parse(text)
+  } catch {
+    // What the parser says quotes the claims.
+    throw new OperatorError(`${told} is not JSON`)
+  }
+  if (typeof claims !== 'object' || claims === null || Array.isArray(claims))
+    throw new OperatorError(`${told} is not a map of claims, such as { "sub": "u1", "groups": ["admins"] }`)
+  return claims as Claims
+}
+
+/** A path alone is asked of the gateway's own `external_url`; what is not said is said as a browser does that loads a page. */
+function suppliedRequest(
+  { method, url, headers, peer }: Extract<ExplainTask, { kind: 'request' }>,
+  config: GatewayConfig,
+): SuppliedRequest {
+  const [, host = config.externalUrl.host, rest = url] = /^https?:\/\/([^/?#]+)([^]*)$/i.exec(url) ?? []
+  const target = rest.replace(/#.*$/s, '')
+  const given = headers.map((line): [string, string] => {
+    const colon = line.indexOf(':')
+    return [line.slice(0, colon), line.slice(colon + 1).trim()]
+  })
+  const says = (name: string) => given.some(([known]) => known.toLowerCase() === name)
+  const accept = says('accept') || says('sec-fetch-mode') ? [] : ['Accept', 'text/html']
+  const rawHeaders = [...(says('host') ? [] : ['Host', host]), ...accept, ...given.flat()]
+  return { method: method.toUpperCase(), target: target.startsWith('/') ? target : `/${target}`, rawHeaders, peer }
+}
+
+interface Shown {
+  readonly request: SuppliedRequest
+  readonly as: string
+  readonly sources: Sources
+  readonly paint: Paint
+}
+
+function explainedText({ steps, decision, upstream }: Explanation, { request, as, sources, paint }: Shown): string {
+  const host = request.rawHeaders[request.rawHeaders.findIndex((name) => name.toLowerCase() === 'host') + 1]
+  const lines = [`${paint('bold', printable(`${request.method} ${host}${request.target}`))}, as ${printable(as)}`, '']
+  const told = (name: string, text: string) => lines.push(`  ${paint('grey', name.padEnd(11))} ${printable(text)}`)
+  if (steps.length === 0) lines.pop()
+  for (const { name, text, place } of steps) {
+    told(name, text)
+    if (place !== undefined && name === 'rule') lines.push(...quoted(place, sources, paint))
+  }
+  lines.push('', ...decisionLines(decision, paint))
+  if (upstream !== undefined) lines.push(...upstreamLines(upstream, paint))
+  return `${lines.join('\n')}\n`
+}
+
+function quoted(place: Place, sources: Sources, paint: Paint): string[] {
+  const quote = sources.quote(place)
+  const indent = ' '.repeat(14)
+  return [
+    `${indent}${paint('cyan', placeText(place))}`,
+    ...(quote ? [`${indent}${paint('grey', quote.text.trim())}`] : []),
+  ]
+}
+
+const outcomes: Readonly<Record<Decision['outcome'], string>> = {
+  pass: 'passed on to the application',
+  sign_in: 'sent to the sign-in',
+  unauthorized: 'refused: nobody is signed in',
+  forbidden: 'refused: forbidden',
+  cross_site: 'refused: made by a page of another site',
+  ask_again: 'the browser asks again, with its Strict cookie',
+  no_route: 'refused: no upstream',
+  sign_out: 'sent to the gateway’s sign-out',
+  unavailable: 'cannot be decided now',
+  refused: 'refused',
+  own_url: 'answered by the gateway itself',
+}
+
+function decisionLines({ outcome, status, code, location, why }: Decision, paint: Paint): string[] {
+  const isGood = status === undefined || status < 400
+  const head = paint(isGood ? 'green' : 'red', `${status === undefined ? '' : `${status} `}${outcomes[outcome]}`)
+  const advice = code === undefined ? undefined : adviceOn(code)
+  return [
+    head + (location === undefined ? '' : `: ${printable(location)}`),
+    ...(why === undefined ? [] : [`  because   ${printable(why)}`]),
+    ...(code === undefined ? [] : [`  code      ${code}`]),
+    ...(advice === undefined ? [] : [`  to do     ${advice.todo}`]),
+  ]
+}
+
+function upstreamLines(
+  { name, url, identity, identityBytes, absent, removed, others }: UpstreamRequest,
+  paint: Paint,
+): string[] {
+  const list = (title: string, headers: readonly (readonly [string, string])[]) =>
+    headers.length === 0
+      ? []
+      : ['', `  ${title}`, ...headers.map(([header, text]) => `    ${paint('cyan', `${header}:`)} ${printable(text)}`)]
+  return [
+    `  ${name} is asked for ${printable(url)}`,
+    ...list(`told about the person (${identityBytes} bytes)`, identity),
+    ...list('not told', absent),
+    ...list('removed from what the client sent', removed),
+    ...list('passed on', others),
+  ]
+}
+
+/** `gatehouse explain --log FILE ID`: what the log knows of a request. */
+export async function explainLog(
+  { log, request }: Extract<ExplainTask, { kind: 'log' }>,
+  asJson: boolean,
+  { out, err, paintOut = plainly }: Terminal,
+): Promise<number> {
+  const gathered = new LogStory(request)
+  try {
+    const input = log === '-' ? process.stdin : createReadStream(log)
+    for await (const line of createInterface({ input, crlfDelay: Infinity })) gathered.add(line)
+  } catch (error) {
+    throw new OperatorError(`${log} cannot be read: ${reason(error)}`, { cause: error })
+  }
+  const story = gathered.story()
+  if (story === undefined) {
+    err(
+      `gatehouse: nothing in ${log === '-' ? 'standard input' : log} is about the request ${request}: is it the log of that time, ` +
+        `of every replica, as JSON (log.format)?\n`,
+    )
+    return 1
+  }
+  out(asJson ? `${JSON.stringify({ version: 1, ...story }, null, 2)}\n` : storyText(story, paintOut))
+  return 0
+}
+
+function storyText({ request, told, code, rule, advice }: Story, paint: Paint): string {
+  const lines = [
+    paint('bold', `request ${printable(request)}`),
+    '',
+    ...told.map((text) => `  ${printable(text)}`),
+    ...(code === undefined ? [] : ['', `  code      ${printable(code)}`]),
+    ...(advice === undefined ? [] : [`  means     ${advice.means}`]),
+    ...(rule === undefined ? [] : [`  rule      ${printable(rule)}`]),
+    ...(advice === undefined ? [] : [`  to do     ${advice.todo}`]),
+  ]
+  return `${lines.join('\n')}\n`
+}

@@ -1,0 +1,168 @@
+import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { Place } from '../config/sources.ts'
+import { type ErrorCode, GatewayError, publicAnswer, unreachable } from '../core/errors.ts'
+import type { Admission } from '../gate/admission.ts'
+import { createAdmit } from '../gate/admit.ts'
+import { whyCrossSite } from '../gate/cross-site.ts'
+import { TrustedProxies } from '../gate/forwarded.ts'
+import type { Identity } from '../gate/identify.ts'
+import { refusalOf } from '../gate/refused.ts'
+import type { RequestFacts } from '../gate/request-facts.ts'
+import { isReserved, soundFacts } from '../gate/sound-request.ts'
+import type { Log } from '../observe/log.ts'
+import { unmetRequirement } from '../rules/requirement.ts'
+import { createRouteTable, type Route } from '../rules/route-table.ts'
+import { SessionCookie } from '../session/cookie.ts'
+import { arrived, type SuppliedRequest } from './request.ts'
+import { upstreamRequest, type UpstreamRequest } from './upstream-request.ts'
+import { hostsText, requirementText, ruleText } from './words.ts'
+
+/** One step on the way to a decision, for a person. */
+export interface Step {
+  readonly name: 'request' | 'host' | 'path' | 'upstream' | 'rule' | 'session' | 'cross-site' | 'claims'
+  readonly text: string
+  /** The setting that decides here. */
+  readonly place?: Place
+}
+
+/** What is to become of a request. */
+export interface Decision {
+  readonly outcome: Admission['kind'] | 'refused' | 'own_url'
+  /** What the client is answered; absent when the answer is the application's, or that of the gateway's own URL. */
+  readonly status?: number
+  readonly code?: ErrorCode
+  readonly location?: string
+  readonly why?: string
+}
+
+export interface Explanation {
+  readonly steps: readonly Step[]
+  readonly decision: Decision
+  /** When it is passed on. */
+  readonly upstream?: UpstreamRequest
+}
+
+/**
+ * What a gateway of this configuration makes of a request, step by step. The decision is that of the code that serves requests;
+ * each step is told by the function that takes it there.
+ */
+export function explain(request: SuppliedRequest, who: Identity, config: GatewayConfig): Explanation {
+  const req = arrived(request, config.listen.tls !== undefined)
+  const steps: Step[] = []
+  try {
+    const facts = soundFacts(req, config, new TrustedProxies(config.trustedProxies))
+    steps.push(...aboutRequest(facts, request))
+    if (isReserved(facts.target, config.reservedPrefix)) {
+      const why = `what lies below ${config.reservedPrefix} belongs to the gateway itself`
+      return { steps, decision: { outcome: 'own_url', why } }
+    }
+    const route = createRouteTable(config.upstreams).route(facts.host, facts.method, facts.target)
+    steps.push(...aboutRoute(route))
+    const { log, dropped } = droppedHeaders()
+    const cookie = new SessionCookie(config.session.cookie)
+    const admission = createAdmit(config, { identify: () => who, cookie, log })(facts)
+    if (admission instanceof Promise) throw new TypeError('a decision about somebody who is known takes no time')
+    if (route !== undefined && !route.isLogout) steps.push(...aboutPerson(route, who, facts))
+    const decision = decided(admission, facts)
+    if (admission.kind !== 'pass') return { steps, decision }
+    return { steps, decision, upstream: upstreamRequest(request, facts, admission, dropped, cookie) }
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    const { code, status, message: why } = error
+    return { steps, decision: { outcome: 'refused', status, code, why } }
+  }
+}
+
+/** A log that keeps what is said of headers that were left out. */
+function droppedHeaders(): { readonly log: Log; readonly dropped: string[] } {
+  const dropped: string[] = []
+  const silent = () => {}
+  const log: Log = {
+    debug: silent,
+    info: silent,
+    error: silent,
+    announce: silent,
+    warn: (_message, fields) => void dropped.push(...((fields?.['headers'] as readonly string[] | undefined) ?? [])),
+  }
+  return { log, dropped }
+}
+
+function aboutRequest(facts: RequestFacts, { target, peer }: SuppliedRequest): Step[] {
+  const { isUpgrade, isPage, forwarded, host } = facts
+  const kind = isUpgrade
+    ? 'asks for another protocol (Upgrade): no page, and never redirected'
+    : isPage
+      ? 'a page load: the browser may be redirected'
+      : 'no page load: 401 instead of a redirect to the sign-in'
+  const client = peer === undefined ? '' : `; from ${forwarded.clientAddress}, by ${forwarded.proto}`
+  const { path, query, otherReadings = [] } = facts.target
+  const sent = target.startsWith('/') ? target : target.replace(/^[a-z]+:\/\/[^/?]*/i, '')
+  const written = sent === path + query ? '' : `, sent as ${sent}`
+  const others = otherReadings.map((segments) => `/${segments.join('/')}`)
+  const readings = others.length === 0 ? '' : `; could also be read as ${others.join(', ')}`
+  return [
+    { name: 'request', text: `${kind}${client}` },
+    { name: 'host', text: host },
+    { name: 'path', text: `${path}${written}${readings}` },
+  ]
+}
+
+function aboutRoute(route: Route | undefined): Step[] {
+  if (route === undefined) return [{ name: 'upstream', text: 'none serves this host and path' }]
+  const { upstream, rule, isLogout } = route
+  const found: Step = { name: 'upstream', text: `${upstream.name}: ${hostsText(upstream)}`, ...placeOf(upstream) }
+  if (isLogout) return [found, { name: 'rule', text: 'the application’s own logout link (logout.paths)' }]
+  return [found, { name: 'rule', text: ruleText(rule), ...placeOf(rule) }]
+}
+
+function placeOf({ place }: UpstreamConfig | RuleConfig): { readonly place?: Place } {
+  return place === undefined ? {} : { place }
+}
+
+function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFacts): Step[] {
+  if (rule.access === 'public') return [{ name: 'session', text: 'not looked at' }]
+  const isNeeded = rule.access === 'optional' ? 'used when there is one' : 'needed'
+  if (who.kind !== 'signed_in') return [{ name: 'session', text: `${isNeeded}; there is none` }]
+  const { claims, sub } = who.session.record
+  const crossSite = whyCrossSite(facts, upstream)
+  return [
+    { name: 'session', text: `${isNeeded}; there is one, of ${sub}` },
+    { name: 'cross-site', text: crossSite ?? whyNotCrossSite(facts) },
+    ...rule.require.map((requirement): Step => {
+      const unmet = unmetRequirement({ require: [requirement] }, claims)
+      return { name: 'claims', text: unmet === undefined ? `${requirementText(requirement)}: met` : unmet }
+    }),
+  ]
+}
+
+function whyNotCrossSite({ method, isUpgrade, secFetchSite, origin }: RequestFacts): string {
+  if (!isUpgrade && ['GET', 'HEAD', 'OPTIONS'].includes(method))
+    return `${method} changes nothing: whose page asks does not matter`
+  if (secFetchSite === undefined && origin === undefined)
+    return 'neither Sec-Fetch-Site nor Origin was sent: it is no page of another site that asks'
+  return 'the page that asks is this site’s own, or trusted'
+}
+
+function decided(admission: Admission, facts: RequestFacts): Decision {
+  const { kind: outcome } = admission
+  if (outcome === 'pass') return { outcome }
+  const [code, why] = refusalOf(admission)
+  const refused = { outcome, status: publicAnswer(code).status, code, why }
+  if (facts.isUpgrade) return refused
+  switch (outcome) {
+    case 'sign_in':
+    case 'sign_out':
+      return { outcome, status: 303, location: admission.location }
+    case 'ask_again':
+      return { outcome, status: 200, location: admission.location }
+    case 'unauthorized':
+      return { ...refused, location: admission.location }
+    case 'forbidden':
+    case 'cross_site':
+    case 'no_route':
+    case 'unavailable':
+      return refused
+    default:
+      return unreachable(admission)
+  }
+}

@@ -1,0 +1,121 @@
+import { type Advice, adviceOn } from './advice.ts'
+
+/** A line of the log, parsed. */
+export type LogLine = Readonly<Record<string, unknown>>
+
+/** What the log knows of one request. */
+export interface Story {
+  readonly request: string
+  /** In the order of the log. */
+  readonly lines: readonly LogLine[]
+  /** What happened, a sentence each. */
+  readonly told: readonly string[]
+  readonly code?: string
+  /** Where the rule stands that refused it. */
+  readonly rule?: string
+  readonly advice?: Advice
+}
+
+/** Gathers the lines about one request, and about the end of the session that it was made with. */
+export class LogStory {
+  readonly #request: string
+  readonly #lines: LogLine[] = []
+  readonly #endings = new Map<unknown, LogLine>()
+
+  constructor(request: string) {
+    this.#request = request
+  }
+
+  /** Takes a line as it stands in the log; what a container runtime writes before it does not matter. */
+  add(text: string): void {
+    const mayBeOf = text.includes(this.#request)
+    const mayBeEnding = text.includes('"session.ended"')
+    if (!mayBeOf && !mayBeEnding) return
+    const line = parsed(text)
+    if (line === undefined) return
+    if (line['request'] === this.#request) this.#lines.push(line)
+    else if (line['msg'] === 'session.ended') this.#endings.set(line['session'], line)
+  }
+
+  /** `undefined` when nothing in the log is about it. */
+  story(): Story | undefined {
+    if (this.#lines.length === 0) return undefined
+    const code = this.#field('code')
+    const rule = this.#field('rule')
+    const advice = code === undefined ? undefined : adviceOn(code)
+    const ending = this.#endings.get(this.#field('session'))
+    // An audit event and the line beside it say the same.
+    const once = this.#lines.filter(({ msg }, at) => at === this.#lines.findIndex((line) => line['msg'] === msg))
+    const told = [...once.map(sentence), ...(code === 'session_ended' && ending ? [endingSentence(ending)] : [])]
+    return {
+      request: this.#request,
+      lines: this.#lines,
+      told,
+      ...(code !== undefined && { code }),
+      ...(rule !== undefined && { rule }),
+      ...(advice !== undefined && { advice }),
+    }
+  }
+
+  #field(name: string): string | undefined {
+    const found = this.#lines.find((line) => line[name] !== undefined)?.[name]
+    return found === undefined ? undefined : String(found)
+  }
+}
+
+function parsed(text: string): LogLine | undefined {
+  const start = text.indexOf('{')
+  if (start < 0) return undefined
+  try {
+    const line: unknown = JSON.parse(text.slice(start))
+    return typeof line === 'object' && line !== null ? (line as LogLine) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function sentence(line: LogLine): string {
+  const text = (name: string) => String(line[name] ?? 'unknown')
+  const when = text('time')
+  const of = line['upstream'] === undefined ? '' : ` of ${text('upstream')}`
+  switch (line['msg']) {
+    case 'request.refused':
+    case 'request.failed': {
+      const session = line['session'] === undefined ? '' : `, for the session ${text('session')}`
+      return `${when}  refused with ${text('code')}${session}: ${text('reason')}`
+    }
+    case 'access.denied':
+      return `${when}  ${text('method')} ${text('path')} was denied to ${text('sub')} ${byRule(line)}${of}`
+    case 'upstream.failed':
+      return `${when}  the application${of} failed at ${text('url')} with ${text('code')}: ${text('reason')}`
+    case 'upstream.busy':
+      return `${when}  the application${of} had too many requests waiting`
+    case 'sign_in.failed':
+    case 'sign_in.not_started':
+      return `${when}  the sign-in failed with ${text('code')}: ${text('reason')}`
+    case 'request.ended':
+      return `${when}  ${endOf(line)}`
+    default:
+      return `${when}  ${text('msg')}${line['reason'] === undefined ? '' : `: ${text('reason')}`}`
+  }
+}
+
+function byRule({ rule }: LogLine): string {
+  return rule === 'default' ? 'where no rule matches' : `by the rule at ${String(rule)}`
+}
+
+function endOf(line: LogLine): string {
+  const text = (name: string) => String(line[name] ?? 'unknown')
+  const what = `${text('method')} ${text('host')}${text('path')}`
+  const who = `${line['session'] === undefined ? 'without a session' : `with the session ${text('session')}`}, from ${text('client')}`
+  const isOurs = line['upstream'] === undefined || text('code').startsWith('ERR_')
+  const by = isOurs ? 'by the gateway' : `by ${text('upstream')}`
+  const time = `after ${text('ms')} ms`
+  if (line['status'] === 499) return `${what}, ${who}: the client was gone ${time}, before any answer began`
+  const whole = line['aborted'] === true ? `, but the client did not get all of it` : ''
+  return `${what}, ${who}: answered with ${text('status')} ${by} ${time}${whole}`
+}
+
+function endingSentence(line: LogLine): string {
+  return `${String(line['time'])}  the session was ended (by: ${String(line['by'])})`
+}

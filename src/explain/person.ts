@@ -1,0 +1,21 @@
+import type { GatewayConfig } from '../config/model.ts'
+import { withLongNames } from '../config/claim-names.ts'
+import type { Claims } from '../core/claims.ts'
+import type { SessionKey } from '../core/names.ts'
+import type { Identity } from '../gate/identify.ts'
+
+/** Somebody who is signed in with these claims, which may stand under the short names of the configuration; or nobody. */
+export function personWith(claims: Claims | undefined, { provider }: Pick<GatewayConfig, 'provider'>): Identity {
+  if (claims === undefined) return { kind: 'anonymous', staleCookie: false }
+  const sub = String(claims['sub'] ?? 'somebody')
+  const record = {
+    iss: provider.issuer,
+    sub,
+    created_at: 0,
+    absolute_expires_at: Infinity,
+    tokens: { access_token: '', obtained_at: 0, id_token: '' },
+    claims: { iss: provider.issuer, ...withLongNames(claims, provider.claims), sub },
+    userinfo_read_at: 0,
+  }
+  return { kind: 'signed_in', session: { key: 'explained' as SessionKey, version: 1, record, sealedBytes: 0 } }
+}

@@ -1,0 +1,35 @@
+import { type ErrorCode, unreachable } from '../core/errors.ts'
+import type { Admission } from './admission.ts'
+
+/** The error that stands for an admission that does not pass, why, and what its answer has beside it. */
+export function refusalOf(
+  admission: Exclude<Admission, { kind: 'pass' }>,
+): readonly [
+  code: ErrorCode,
+  why: string,
+  options: { readonly signIn?: string; readonly setCookies?: readonly string[] },
+] {
+  switch (admission.kind) {
+    // A WebSocket cannot follow a redirect to a page.
+    case 'sign_in':
+    case 'unauthorized':
+      return [
+        'ERR_UNAUTHENTICATED',
+        'nobody is signed in',
+        { signIn: admission.location, setCookies: admission.setCookies },
+      ]
+    case 'forbidden':
+      return ['ERR_FORBIDDEN', admission.why, { setCookies: admission.setCookies }]
+    case 'cross_site':
+      return ['ERR_CROSS_SITE', admission.why, {}]
+    // Neither is for a WebSocket: it is no page load, and no logout link.
+    case 'ask_again':
+    case 'no_route':
+    case 'sign_out':
+      return ['ERR_NO_ROUTE', 'no upstream serves this host and path', {}]
+    case 'unavailable':
+      return [admission.code, admission.why, {}]
+    default:
+      return unreachable(admission)
+  }
+}

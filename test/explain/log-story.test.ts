@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { adviceOn } from '../../src/explain/advice.ts'
+import { LogStory } from '../../src/explain/log-story.ts'
+
+function storyOf(request: string, lines: readonly object[], prefix = '') {
+  const story = new LogStory(request)
+  for (const line of lines) story.add(`${prefix}${JSON.stringify(line)}`)
+  return story.story()
+}
+
+const ended = {
+  level: 'info',
+  time: '2026-01-02T03:04:05.679Z',
+  msg: 'request.ended',
+  request: 'one',
+  method: 'GET',
+  host: 'orders.example.com',
+  path: '/feed',
+  status: 200,
+  bytes: 7,
+  ms: 12.5,
+  client: '192.0.2.7',
+  upstream: 'orders',
+  session: 'k',
+}
+
+test('an answer of the application is told, and there is nothing to do', () => {
+  const story = storyOf('one', [ended])
+
+  assert.deepEqual(story?.told, [
+    '2026-01-02T03:04:05.679Z  GET orders.example.com/feed, with the session k, from 192.0.2.7: answered with 200 by orders after 12.5 ms',
+  ])
+  assert.equal(story?.advice, undefined)
+})
+
+test('a stream that ended with its session is told with what ended the session', () => {
+  const ending = {
+    time: '2026-01-02T03:04:05.600Z',
+    msg: 'session.ended',
+    audit: true,
+    by: 'logout_token',
+    session: 'k',
+  }
+  const other = { ...ending, session: 'other', by: 'administrator' }
+
+  const story = storyOf('one', [ending, other, { ...ended, code: 'session_ended', aborted: true }])
+
+  assert.match(
+    story?.told[0] ?? '',
+    /answered with 200 by orders after 12\.5 ms, but the client did not get all of it$/,
+  )
+  assert.match(story?.told[1] ?? '', /the session was ended \(by: logout_token\)/)
+  assert.match(story?.advice?.means ?? '', /the session ended while/)
+})
+
+test('a client that went away is told as that', () => {
+  assert.match(storyOf('one', [{ ...ended, status: 499 }])?.told[0] ?? '', /the client was gone after 12\.5 ms/)
+})
+
+for (const [msg, fields, told] of [
+  [
+    'upstream.failed',
+    { upstream: 'orders', url: 'http://127.0.0.1:3000', code: 'ERR_UPSTREAM_UNREACHABLE', reason: 'refused' },
+    /the application of orders failed at http:\/\/127\.0\.0\.1:3000 with ERR_UPSTREAM_UNREACHABLE: refused/,
+  ],
+  [
+    'sign_in.failed',
+    { code: 'ERR_SIGN_IN_EXPIRED', reason: 'no attempt' },
+    /the sign-in failed with ERR_SIGN_IN_EXPIRED: no attempt/,
+  ],
+  ['something.new', { reason: 'why' }, /something\.new: why/],
+] as const)
+  test(`a line is told in words: ${msg}`, () => {
+    const story = storyOf('one', [{ time: 't', msg, request: 'one', ...fields }])
+
+    assert.match(story?.told[0] ?? '', told)
+    if ('code' in fields) assert.equal(story?.advice, adviceOn(fields.code))
+  })
+
+test('what a container runtime writes before a line does not matter, and lines of others neither', () => {
+  const lines = [{ ...ended, request: 'onetwo' }, { ...ended, path: '/one', request: 'two' }, ended]
+
+  const story = storyOf('one', lines, '[gatehouse-7d4-x] 2026-01-02T03:04:05Z stdout F ')
+
+  assert.equal(story?.lines.length, 1)
+})
+
+test('what is no JSON is passed over, and nothing found is nothing told', () => {
+  const story = new LogStory('one')
+  for (const line of ['', '{', 'one', '{"one":', '[1]', 'null', '{"request":"two"}']) story.add(line)
+
+  assert.equal(story.story(), undefined)
+})
+
+test('a code that there is not has no advice', () => {
+  assert.equal(adviceOn('constructor'), undefined)
+})
