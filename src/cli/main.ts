@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { didYouMean } from '../config/did-you-mean.ts'
 import { schemaText } from '../config/schema.ts'
 import { OperatorError } from '../core/errors.ts'
+import { version } from '../core/version.ts'
 import { readCheckCall } from './check.ts'
 import { aboutFile, type Call, type CommandReader, readOptions, unexpected } from './command.ts'
 import { demo } from './demo.ts'
@@ -11,9 +12,6 @@ import { help, overview } from './help.ts'
 import { paintFor } from './paint.ts'
 import { run } from './run.ts'
 import { readSessionsCall } from './sessions.ts'
-
-/** As in package.json; a test holds the two together. */
-const version = '0.1.0'
 
 const commands: Readonly<Record<string, CommandReader>> = {
   run: aboutFile(run),

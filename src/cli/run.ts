@@ -4,6 +4,7 @@ import { OperatorError, reason } from '../core/errors.ts'
 import { createLog, type Log, type WritingLog } from '../observe/log.ts'
 import { startGateway } from '../server/gateway.ts'
 import { reloadable } from '../server/reloadable.ts'
+import { metricsOfAllWorkers } from '../server/worker-metrics.ts'
 import { announceReady, isWorker, onReloadOrder, startWorkers } from '../server/workers.ts'
 import { loadAndSay } from './load.ts'
 import type { CommandInput } from './command.ts'
@@ -55,7 +56,9 @@ async function serve(config: GatewayConfig, input: CommandInput, log: WritingLog
 async function serveAlone(config: GatewayConfig, input: CommandInput, log: WritingLog): Promise<() => Promise<void>> {
   const gateway = await startGateway(config, {
     log,
-    access: log.isWritten('info') && config.log.access ? log.add : undefined,
+    access: config.log.access && log.isWritten('info') ? log.add : undefined,
+    droppedLines: () => log.dropped(),
+    ...(isWorker() ? { metricsOfAll: metricsOfAllWorkers } : {}),
   })
   if (isWorker()) {
     onReloadOrder(() => {

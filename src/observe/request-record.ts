@@ -1,9 +1,27 @@
 import type { SessionKey } from '../core/names.ts'
 import type { Cause } from './audit.ts'
 
-/** Where requests go when they are over. */
+/** Who looks at requests. */
 export interface RequestSink {
+  began?(record: RequestRecord): void
+  /** It has turned out to be a stream, which has no end of its own. */
+  lasts?(record: RequestRecord): void
   ended(record: RequestRecord): void
+}
+
+/** Several that look at the same requests, as one. */
+export function combinedSink(sinks: readonly RequestSink[]): RequestSink {
+  return {
+    began: (record) => {
+      for (const sink of sinks) sink.began?.(record)
+    },
+    lasts: (record) => {
+      for (const sink of sinks) sink.lasts?.(record)
+    },
+    ended: (record) => {
+      for (const sink of sinks) sink.ended(record)
+    },
+  }
 }
 
 /**
@@ -34,6 +52,7 @@ export class RequestRecord {
   /** The client did not get the whole answer. */
   aborted = false
   durationMs = 0
+  stream: 'event_stream' | 'tunnel' | undefined
   readonly #sink: RequestSink
   #isOver = false
 
@@ -41,11 +60,19 @@ export class RequestRecord {
     this.method = method
     this.id = id
     this.#sink = sink
+    sink.began?.(this)
   }
 
   /** For audit events about what was done for it. */
   get cause(): Cause {
     return { request: this.id, client: this.client }
+  }
+
+  /** Its answer is a stream, or it has become one. */
+  lastsAs(stream: 'event_stream' | 'tunnel'): void {
+    if (this.#isOver || this.stream !== undefined) return
+    this.stream = stream
+    this.#sink.lasts?.(this)
   }
 
   /** The request is over. `status` is absent when no answer began. What is said later counts for nothing. */

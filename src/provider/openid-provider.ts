@@ -5,10 +5,12 @@ import { GatewayError, reason } from '../core/errors.ts'
 import type { TokenSet } from '../core/token-set.ts'
 import type { ProviderConfig } from '../config/model.ts'
 import type { Log } from '../observe/log.ts'
+import type { Metrics } from '../observe/metrics.ts'
 import { Discovery, type DiscoveredProvider } from './discovery.ts'
 import { verifyIdToken, type IdToken } from './id-token.ts'
 import { KeySet } from './key-set.ts'
 import { verifyLogoutToken, type LogoutToken } from './logout-token.ts'
+import { measuredOutbound } from './measured-outbound.ts'
 import { createOutbound, type Outbound } from './outbound.ts'
 import { answerError, isInvalidGrant, isUnauthorized } from './provider-errors.ts'
 import type { TokenExpectations } from './signed-token.ts'
@@ -50,10 +52,12 @@ export class OpenidProvider {
   readonly #discovery: Discovery
   readonly #keys: KeySet
 
-  constructor(config: ProviderConfig, parts: { readonly clock: Clock; readonly log: Log }) {
+  constructor(config: ProviderConfig, parts: { readonly clock: Clock; readonly log: Log; readonly metrics?: Metrics }) {
     this.config = config
     this.#clock = parts.clock
-    this.#outbound = createOutbound(config)
+    const outbound = createOutbound(config)
+    this.#outbound =
+      parts.metrics === undefined ? outbound : measuredOutbound(outbound, parts.metrics, (url) => this.#endpointOf(url))
     this.#discovery = new Discovery(config, { ...parts, outbound: this.#outbound })
     this.#keys = new KeySet({
       ...parts,
@@ -85,6 +89,17 @@ export class OpenidProvider {
   async close(): Promise<void> {
     this.#discovery.close()
     await this.#outbound.close()
+  }
+
+  /** The name of an endpoint, for metrics. */
+  #endpointOf(url: string): string {
+    const found = this.#discovery.known?.configuration.serverMetadata()
+    if (found === undefined || url.includes('/.well-known/')) return 'discovery'
+    if (url === found.token_endpoint) return 'token'
+    if (url === found.userinfo_endpoint) return 'userinfo'
+    if (url === found.jwks_uri) return 'jwks'
+    if (url === found.end_session_endpoint) return 'end_session'
+    return url === found.revocation_endpoint ? 'revocation' : 'other'
   }
 
   /** Where the browser is sent to sign in: OpenID Connect Core §3.1.2.1, with PKCE S256 whatever the metadata says (RFC 9700 §2.1.1). */

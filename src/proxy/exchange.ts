@@ -111,7 +111,7 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, statusMessage?: string): void {
-    const { req, res, pass, parts } = this.#input
+    const { req, res, pass, record, parts } = this.#input
     if (this.#state === 'over') return
     const rawHeaders = raw(controller.rawHeaders)
     if (status < 200) {
@@ -133,7 +133,10 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
     this.#state = 'answering'
     this.#isEventStream = isEventStream(lines)
     // Nobody's event stream ends with no session, but it has to end with the gateway.
-    if (this.#isEventStream) this.#release ??= parts.live.open(undefined, this)
+    if (this.#isEventStream) {
+      this.#release ??= parts.live.open(undefined, this)
+      record.lastsAs('event_stream')
+    }
     // Most answers have arrived as a whole by then.
     process.nextTick(goOn, this)
   }

@@ -60,6 +60,11 @@ export class UpstreamPool {
       upstream.url.protocol === 'http:' ? new PlainPool(plainTarget(upstream), upstream.maxConnections) : undefined
   }
 
+  /** How many requests wait for a connection. */
+  get waiting(): number {
+    return this.#waiting
+  }
+
   get isFull(): boolean {
     return this.#waiting >= maxWaiting
   }
@@ -186,6 +191,11 @@ export class UpstreamPools {
     const pool = this.#pools.get(upstream)
     if (!pool) throw new RangeError(`upstream "${upstream.name}" has no connections here`)
     return pool
+  }
+
+  /** How many requests wait for a connection, by the upstream's name. */
+  waiting(): readonly (readonly [upstream: string, waiting: number])[] {
+    return [...this.#pools].map(([{ name }, pool]) => [name, pool.waiting] as const)
   }
 
   /** Lets running exchanges end, and takes no new ones. */

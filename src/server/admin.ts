@@ -2,6 +2,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Address } from '../config/model.ts'
 import { OperatorError, reason } from '../core/errors.ts'
+import { exposition, expositionType } from '../observe/exposition.ts'
+import type { Family } from '../observe/metrics.ts'
 import { bindFault } from './listener.ts'
 
 export interface AdminParts {
@@ -9,6 +11,8 @@ export interface AdminParts {
   readonly storeAnswers: () => Promise<void>
   readonly providerIsKnown: () => boolean
   readonly isDraining: () => boolean
+  /** Of all workers. Rejects when they do not answer. */
+  readonly metrics: () => Promise<readonly Family[]>
 }
 
 export interface Admin {
@@ -18,19 +22,22 @@ export interface Admin {
 
 /**
  * `GET /live`: the process answers. `GET /ready`: it may get requests: it is not shutting down, and the session store answers.
- * A provider that is away does not make it unready: whoever is signed in is still served.
+ * A provider that is away does not make it unready: whoever is signed in is still served. `GET /metrics`: for Prometheus.
  * @throws {OperatorError} when the address cannot be listened on
  */
 export async function startAdmin(listen: Address, parts: AdminParts): Promise<Admin> {
   const server = createServer((req, res) => {
-    const answer = (status: number, body: unknown) => {
-      res
-        .writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
-        .end(`${JSON.stringify(body)}\n`)
-    }
+    const send = (status: number, type: string, body: string) =>
+      void res.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(body)
+    const answer = (status: number, body: unknown) => send(status, 'application/json', `${JSON.stringify(body)}\n`)
     if (req.method !== 'GET' && req.method !== 'HEAD') return answer(405, { status: 'method not allowed' })
     if (req.url === '/live') return answer(200, { status: 'live' })
-    if (req.url !== '/ready') return answer(404, { status: 'not found', there: ['/live', '/ready'] })
+    if (req.url === '/metrics')
+      return void parts.metrics().then(
+        (families) => send(200, expositionType, exposition(families)),
+        (error: unknown) => answer(503, { status: 'not available', reason: reason(error) }),
+      )
+    if (req.url !== '/ready') return answer(404, { status: 'not found', there: ['/live', '/ready', '/metrics'] })
     return void readiness(parts).then(({ ready, ...details }) =>
       answer(ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', ...details }),
     )

@@ -1,15 +1,23 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Address, GatewayConfig, StoreConfig } from '../config/model.ts'
 import { systemClock, type Clock } from '../core/clock.ts'
+import { version } from '../core/version.ts'
 import { createAccessLog } from '../observe/access-log.ts'
 import { createAudit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
+import { countedAudit, countedLog } from '../observe/event-metrics.ts'
+import { type Family, Metrics } from '../observe/metrics.ts'
+import { addProcessMetrics } from '../observe/process-metrics.ts'
+import { createRequestMetrics } from '../observe/request-metrics.ts'
+import { combinedSink } from '../observe/request-record.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import { LiveStreams } from '../proxy/live-streams.ts'
+import { measuredStore } from '../session/measured-store.ts'
 import { createMemoryStore } from '../session/memory-store.ts'
 import { createRedisStore } from '../session/redis-store.ts'
 import type { SessionStore } from '../session/store.ts'
 import { startAdmin } from './admin.ts'
+import { addGatewayMetrics } from './gateway-metrics.ts'
 import { listen } from './listener.ts'
 import { reloadable } from './reloadable.ts'
 import { createServing, inTurn, type LastingParts, type Serving } from './serving.ts'
@@ -37,6 +45,10 @@ export interface GatewayParts {
   readonly log: Log
   /** Takes the lines of the access log, one for each request. Absent: there is none. */
   readonly access?: ((line: string) => void) | undefined
+  /** How many lines of the log were dropped. */
+  readonly droppedLines?: () => number
+  /** Makes of what counts in this process what counts in all that serve. Absent: there is no other. */
+  readonly metricsOfAll?: (own: () => Promise<readonly Family[]>) => () => Promise<readonly Family[]>
   readonly clock?: Clock
 }
 
@@ -45,23 +57,27 @@ export interface GatewayParts {
  * @throws {OperatorError} when an address cannot be listened on or a certificate cannot be read
  */
 export async function startGateway(config: GatewayConfig, parts: GatewayParts): Promise<Gateway> {
-  const { log, clock = systemClock } = parts
-  const store = createStore(config.session.store, { log, clock })
+  const { clock = systemClock, droppedLines = () => 0, metricsOfAll = (own) => own } = parts
+  const metrics = new Metrics()
+  const log = countedLog(parts.log, metrics)
+  const store = measuredStore(createStore(config.session.store, { log, clock }), metrics)
   const live = new LiveStreams()
   const turnedAway = new TurnedAway(log, clock)
   const lasting: LastingParts = {
-    ...{ store, live, turnedAway, log, clock },
-    audit: createAudit(log),
-    sink: parts.access === undefined ? { ended: () => {} } : createAccessLog(parts.access),
+    ...{ store, live, turnedAway, log, clock, metrics },
+    audit: countedAudit(createAudit(log), metrics),
+    sink: combinedSink([createRequestMetrics(metrics), ...(parts.access ? [createAccessLog(parts.access)] : [])]),
     onActivity: (key) => void serving.sessions.find(key).catch(() => {}),
   }
   let running = config
   let serving = await createServing(config, lasting)
   const retired = new Set<Serving>()
+  addGatewayMetrics(metrics, { serving: () => serving, droppedLines })
+  const stopProcessMetrics = addProcessMetrics(metrics, version)
 
   let draining = false
   const endAll = async () => void (await Promise.all([serving, ...retired].map((each) => each.end())))
-  const tidyUp = [endAll, () => store.close()]
+  const tidyUp = [endAll, () => store.close(), async () => stopProcessMetrics()]
   try {
     const listener = await listen(
       config.listen,
@@ -81,6 +97,11 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
             storeAnswers: () => store.ping(),
             providerIsKnown: () => serving.provider.isKnown,
             isDraining: () => draining,
+            metrics: metricsOfAll(async () => {
+              // The store may have come back since it was asked last.
+              await store.ping().catch(() => {})
+              return metrics.collect()
+            }),
           })
     if (admin !== undefined) tidyUp.push(() => admin.close())
     const foundAtStart = await areThereSoon(store, serving.provider, log)

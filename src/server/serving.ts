@@ -10,6 +10,7 @@ import { TrustedProxies } from '../gate/forwarded.ts'
 import { identify } from '../gate/identify.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
+import type { Metrics } from '../observe/metrics.ts'
 import type { RequestRecord, RequestSink } from '../observe/request-record.ts'
 import { Pages } from '../pages/pages.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
@@ -21,6 +22,7 @@ import { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
 import { Upkeep } from '../tokens/upkeep.ts'
 import { createApp } from './app.ts'
+import { countedRefreshes } from './gateway-metrics.ts'
 import type { ListenerHandlers } from './listener.ts'
 import { createHandlers } from './serve.ts'
 import type { TurnedAway } from './turned-away.ts'
@@ -35,6 +37,7 @@ export interface LastingParts {
   readonly clock: Clock
   readonly audit: Audit
   readonly sink: RequestSink
+  readonly metrics: Metrics
   /** The person's side of a tunnel has sent something: the session is in use. */
   readonly onActivity: (session: SessionKey) => void
 }
@@ -45,6 +48,7 @@ export interface Serving {
   readonly sessions: Sessions
   readonly provider: OpenidProvider
   readonly trusted: TrustedProxies
+  readonly pools: UpstreamPools
   /** Another one has taken its place: what is under way may finish, then all is let go. */
   retire(): Promise<void>
   /** The gateway stops, and has no requests any more. */
@@ -52,7 +56,7 @@ export interface Serving {
 }
 
 export async function createServing(config: GatewayConfig, lasting: LastingParts): Promise<Serving> {
-  const { store, live, turnedAway, log, clock, audit } = lasting
+  const { store, live, turnedAway, log, clock, audit, metrics } = lasting
   const keyring = new Keyring(config.session.keys)
   const cookie = new SessionCookie(config.session.cookie)
   const trusted = new TrustedProxies(config.trustedProxies)
@@ -62,8 +66,11 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
     config: config.session,
   })
   sessions.onEnded((keys) => live.closeAll(keys))
-  const provider = new OpenidProvider(config.provider, { clock, log })
-  const upkeep = new Upkeep(config.session, { sessions, provider, clock, log, audit })
+  const provider = new OpenidProvider(config.provider, { clock, log, metrics })
+  const upkeep = new Upkeep(config.session, {
+    ...{ sessions, clock, log, audit },
+    provider: countedRefreshes(provider, metrics),
+  })
   const pages = new Pages(config.pages, config.reservedPrefix)
   const pools = new UpstreamPools(config.upstreams)
   const watching = watchLiveSessions({ live, sessions, clock, log })
@@ -110,7 +117,7 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
     return (lettingGo ??= inTurn([() => app.close(), () => provider.close()], log))
   }
   return {
-    ...{ handlers, sessions, provider, trusted },
+    ...{ handlers, sessions, provider, trusted, pools },
     retire: async () => {
       stopWatching()
       await callsEnd()

@@ -1,5 +1,6 @@
 import cluster, { type Worker } from 'node:cluster'
 import type { Log } from '../observe/log.ts'
+import { WorkerMetrics } from './worker-metrics.ts'
 
 const restartFirstMs = 200
 const restartMostMs = 10_000
@@ -48,10 +49,12 @@ export async function startWorkers(count: number, parts: WorkersParts): Promise<
   const { log, drainTimeoutMs } = parts
   let stopping: Promise<void> | undefined
   let pauseMs = restartFirstMs
+  const metrics = new WorkerMetrics()
 
   const start = (isReplacement: boolean): Promise<void> =>
     new Promise((resolve, reject) => {
       const worker = cluster.fork()
+      metrics.attach(worker)
       const startedAt = Date.now()
       let serves = isReplacement
       worker.on('message', (message) => {

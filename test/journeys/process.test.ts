@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { Agent, request } from 'undici'
 import { Browser, navigation } from '../support/browser.ts'
-import { isAlive, root, startCommand, type Command } from '../support/command.ts'
+import { childrenOf, isAlive, root, startCommand, type Command } from '../support/command.ts'
 import { prepareGateway, type Surroundings } from '../support/gateway-process.ts'
 import { freePort, startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
@@ -323,9 +323,4 @@ function refuses(url: string): Promise<boolean> {
     }
     socket.once('connect', () => settle(false)).once('error', () => settle(true))
   })
-}
-
-function childrenOf(pid: number): number[] {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
-  return children === '' ? [] : children.split(' ').map(Number)
 }

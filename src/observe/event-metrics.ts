@@ -1,0 +1,66 @@
+import type { Audit, AuditEvents } from './audit.ts'
+import type { Log } from './log.ts'
+import type { Metrics } from './metrics.ts'
+
+/** The same log, whose warnings and errors are counted. Their messages are a few dozen, all of them in the code. */
+export function countedLog(log: Log, metrics: Metrics): Log {
+  const events = metrics.counter({
+    name: 'gatehouse_log_events_total',
+    help: 'Warnings and errors in the log, by their message.',
+    labels: ['level', 'event'],
+  })
+  return {
+    ...log,
+    warn: (message, fields) => {
+      events.of('warn', message).add()
+      log.warn(message, fields)
+    },
+    error: (message, fields) => {
+      events.of('error', message).add()
+      log.error(message, fields)
+    },
+  }
+}
+
+type Counting = { readonly [E in keyof AuditEvents]?: (fields: AuditEvents[E]) => void }
+
+/** The same audit, whose events are counted. */
+export function countedAudit(audit: Audit, metrics: Metrics): Audit {
+  const created = metrics.counter({ name: 'gatehouse_sessions_created_total', help: 'Sessions that began.' })
+  const ended = metrics.counter({
+    name: 'gatehouse_sessions_ended_total',
+    help: 'Sessions that were ended, by whom or what. One that expires is not among them.',
+    labels: ['by'],
+  })
+  const failed = metrics.counter({
+    name: 'gatehouse_sign_ins_failed_total',
+    help: 'Browsers that came back from the provider and could not be signed in, by the reason.',
+    labels: ['code'],
+  })
+  const logoutTokens = metrics.counter({
+    name: 'gatehouse_logout_tokens_total',
+    help: 'Logout Tokens: obeyed, obeyed without a session that it would have ended, replayed, refused, or not now (unavailable).',
+    labels: ['outcome'],
+  })
+  const atProvider = metrics.counter({
+    name: 'gatehouse_provider_logouts_total',
+    help: 'Sessions ended (end_session) and refresh tokens revoked (revocation) at the provider, by what came of it.',
+    labels: ['event', 'outcome'],
+  })
+  const counting: Counting = {
+    'session.created': () => created.of().add(),
+    'session.ended': ({ by }) => ended.of(by).add(),
+    'sign_in.failed': ({ code }) => failed.of(code).add(),
+    'logout_token.obeyed': (token) => logoutTokens.of(token.ended > 0 ? 'obeyed' : 'obeyed_without_session').add(),
+    'logout_token.replayed': () => logoutTokens.of('replayed').add(),
+    'logout_token.refused': ({ code }) => logoutTokens.of(/_UNAVAILABLE$/.test(code) ? 'unavailable' : 'refused').add(),
+    'provider.end_session': ({ outcome }) => atProvider.of('end_session', outcome).add(),
+    'provider.revocation': ({ outcome }) => atProvider.of('revocation', outcome).add(),
+  }
+  return {
+    record: (event, fields, cause) => {
+      counting[event]?.(fields)
+      audit.record(event, fields, cause)
+    },
+  }
+}

@@ -1,0 +1,146 @@
+/** How the values of several processes become one. */
+export type Merge = 'sum' | 'max' | 'min'
+
+/** A metric with all of its values, as plain data: it travels between processes. */
+export interface Family {
+  readonly name: string
+  readonly help: string
+  readonly kind: 'counter' | 'gauge' | 'histogram'
+  readonly merge: Merge
+  readonly labels: readonly string[]
+  /** Of a histogram: the upper bounds of its buckets, without the infinite one. */
+  readonly bounds: readonly number[]
+  readonly cells: readonly Cell[]
+}
+
+export interface Cell {
+  /** One for each label of the family. */
+  readonly labels: readonly string[]
+  /** One; of a histogram how many fell into each bucket, the infinite one included, and the sum of them all. */
+  readonly values: readonly number[]
+}
+
+export interface MetricDescription {
+  /** As Prometheus wants it: `gatehouse_…`, with the unit, and `_total` for a counter. */
+  readonly name: string
+  readonly help: string
+  readonly labels?: readonly string[]
+}
+
+/** A value of a counter, found once and kept by whoever counts. */
+export class Count {
+  readonly labels: readonly string[]
+  readonly values = [0]
+
+  constructor(labels: readonly string[]) {
+    this.labels = labels
+  }
+
+  add(by = 1): void {
+    this.values[0] = (this.values[0] as number) + by
+  }
+}
+
+/** A distribution, found once and kept by whoever observes. */
+export class Distribution {
+  readonly labels: readonly string[]
+  readonly values: number[]
+  readonly #bounds: readonly number[]
+
+  constructor(labels: readonly string[], bounds: readonly number[]) {
+    this.labels = labels
+    this.#bounds = bounds
+    this.values = new Array<number>(bounds.length + 2).fill(0)
+  }
+
+  observe(value: number): void {
+    const bounds = this.#bounds
+    let bucket = 0
+    while (bucket < bounds.length && value > (bounds[bucket] as number)) bucket += 1
+    this.values[bucket] = (this.values[bucket] as number) + 1
+    this.values[bounds.length + 1] = (this.values[bounds.length + 1] as number) + value
+  }
+}
+
+/** What a gauge is read from: a value, or several with their labels. */
+export type Reading = number | readonly (readonly [labels: readonly string[], value: number])[]
+
+/** The cells of a metric by their labels. Callers take labels from small sets only: every one stays for good. */
+export class Cells<C extends Cell> {
+  readonly #make: (labels: readonly string[]) => C
+  readonly #byLabels = new Map<string, C>()
+
+  constructor(make: (labels: readonly string[]) => C) {
+    this.#make = make
+  }
+
+  of(...labels: readonly string[]): C {
+    const key = labels.join('\n')
+    const known = this.#byLabels.get(key)
+    if (known !== undefined) return known
+    const made = this.#make(labels)
+    this.#byLabels.set(key, made)
+    return made
+  }
+
+  all(): readonly C[] {
+    return [...this.#byLabels.values()]
+  }
+}
+
+/** The metrics of this process. Whoever describes a counter or histogram again gets the one that there is. */
+export class Metrics {
+  readonly #families: (() => Family)[] = []
+  readonly #counters = new Map<string, Cells<Count>>()
+  readonly #histograms = new Map<string, Cells<Distribution>>()
+
+  counter(description: MetricDescription): Cells<Count> {
+    const known = this.#counters.get(description.name)
+    if (known !== undefined) return known
+    const cells = new Cells((labels) => new Count(labels))
+    this.#counters.set(description.name, cells)
+    // Without labels it is there from the beginning, at 0.
+    if (description.labels === undefined) cells.of()
+    this.#add(description, 'counter', 'sum', [], () => cells.all())
+    return cells
+  }
+
+  /** @param bounds ascending */
+  histogram(description: MetricDescription, bounds: readonly number[]): Cells<Distribution> {
+    const known = this.#histograms.get(description.name)
+    if (known !== undefined) return known
+    const cells = new Cells((labels) => new Distribution(labels, bounds))
+    this.#histograms.set(description.name, cells)
+    this.#add(description, 'histogram', 'sum', bounds, () => cells.all())
+    return cells
+  }
+
+  /** A value that is looked at when somebody asks. */
+  gauge(description: MetricDescription, merge: Merge, read: () => Reading): void {
+    this.#add(description, 'gauge', merge, [], () => cellsOf(read()))
+  }
+
+  /** A counter that somebody else keeps. */
+  counted(description: MetricDescription, read: () => Reading): void {
+    this.#add(description, 'counter', 'sum', [], () => cellsOf(read()))
+  }
+
+  collect(): readonly Family[] {
+    return this.#families.map((family) => family())
+  }
+
+  #add(
+    { name, help, labels = [] }: MetricDescription,
+    kind: Family['kind'],
+    merge: Merge,
+    bounds: readonly number[],
+    cells: () => readonly Cell[],
+  ): void {
+    this.#families.push(() => ({ name, help, kind, merge, labels, bounds, cells: cells() }))
+  }
+}
+
+function cellsOf(reading: Reading): readonly Cell[] {
+  if (typeof reading === 'number') return [{ labels: [], values: [reading] }]
+  return reading.map(([labels, value]) => ({ labels, values: [value] }))
+}

@@ -1,0 +1,67 @@
+import { readdirSync } from 'node:fs'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { Metrics } from './metrics.ts'
+
+const delayResolutionMs = 10
+
+/** What is known of this process, under the names that Prometheus' own clients use where there is one. Answers what stops the watch. */
+export function addProcessMetrics(metrics: Metrics, version: string): () => void {
+  const delay = monitorEventLoopDelay({ resolution: delayResolutionMs })
+  delay.enable()
+  metrics.gauge(
+    {
+      name: 'gatehouse_event_loop_delay_seconds',
+      help: 'How late timers were since the last time somebody asked: what a request waits for the processor. Of several workers the worst.',
+      labels: ['quantile'],
+    },
+    'max',
+    () => {
+      const at = (ns: number) => Math.max(0, ns / 1e9 - delayResolutionMs / 1000)
+      const reading = [
+        [['0.5'], at(delay.percentile(50))],
+        [['0.99'], at(delay.percentile(99))],
+        [['1'], at(delay.max)],
+      ] as const
+      delay.reset()
+      return reading
+    },
+  )
+  metrics.counted({ name: 'process_cpu_seconds_total', help: 'Processor time, user and system.' }, () => {
+    const { user, system } = process.cpuUsage()
+    return (user + system) / 1e6
+  })
+  metrics.gauge({ name: 'process_resident_memory_bytes', help: 'Resident memory.' }, 'sum', () =>
+    process.memoryUsage.rss(),
+  )
+  metrics.gauge(
+    { name: 'nodejs_heap_used_bytes', help: 'The heap of JavaScript, as far as it is used.' },
+    'sum',
+    () => process.memoryUsage().heapUsed,
+  )
+  const startedAt = Math.round(Date.now() / 1000 - process.uptime())
+  metrics.gauge(
+    {
+      name: 'process_start_time_seconds',
+      help: 'When the process began, since the epoch. Of several workers the first.',
+    },
+    'min',
+    () => startedAt,
+  )
+  metrics.gauge({ name: 'process_open_fds', help: 'Open file descriptors.' }, 'sum', openFileDescriptors)
+  metrics.gauge({ name: 'gatehouse_workers', help: 'Processes that serve.' }, 'sum', () => 1)
+  metrics.gauge(
+    { name: 'gatehouse_build_info', help: 'Which version runs, on which Node.js.', labels: ['version', 'node'] },
+    'max',
+    () => [[[version, process.versions.node], 1]],
+  )
+  return () => delay.disable()
+}
+
+/** Nothing where the operating system does not say. */
+function openFileDescriptors(): readonly (readonly [readonly string[], number])[] {
+  try {
+    return [[[], readdirSync('/proc/self/fd').length]]
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,109 @@
+import type { Count, Distribution, Metrics } from './metrics.ts'
+import type { RequestRecord, RequestSink } from './request-record.ts'
+
+/** In seconds. */
+export const durationBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+
+const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+
+/** Of one upstream, or of the gateway's own answers. */
+interface Place {
+  /** By method, then by class of status: 2 is 2xx. */
+  readonly requests: Map<string, (Count | undefined)[]>
+  readonly duration: Distribution
+  readonly bytes: Count
+  readonly aborted: Count
+}
+
+/** Counts requests. Their labels are the names of upstreams, a handful of methods and five classes of status: nothing a client can add to. */
+export function createRequestMetrics(metrics: Metrics): RequestSink {
+  const requests = metrics.counter({
+    name: 'gatehouse_requests_total',
+    help: 'Requests that are over, by the upstream that they were for (none: answered by the gateway itself).',
+    labels: ['upstream', 'method', 'status'],
+  })
+  const duration = metrics.histogram(
+    {
+      name: 'gatehouse_request_duration_seconds',
+      help: 'From the head of a request to the end of its answer. Without WebSockets and event streams.',
+      labels: ['upstream'],
+    },
+    durationBounds,
+  )
+  const bytes = metrics.counter({
+    name: 'gatehouse_response_content_bytes_total',
+    help: 'Content sent to clients, through WebSockets too.',
+    labels: ['upstream'],
+  })
+  const aborted = metrics.counter({
+    name: 'gatehouse_requests_aborted_total',
+    help: 'Requests whose client did not get the whole answer.',
+    labels: ['upstream'],
+  })
+  const refusals = metrics.counter({
+    name: 'gatehouse_refusals_total',
+    help: 'Requests that the gateway refused or broke off, by the code in their line of the access log.',
+    labels: ['code'],
+  })
+  let active = 0
+  const streams = { event_stream: 0, tunnel: 0 }
+  metrics.gauge(
+    { name: 'gatehouse_active_requests', help: 'Requests under way, without WebSockets and event streams.' },
+    'sum',
+    () => active,
+  )
+  metrics.gauge(
+    {
+      name: 'gatehouse_open_streams',
+      help: 'Open event streams and tunnels, which are WebSockets nearly always.',
+      labels: ['kind'],
+    },
+    'sum',
+    () => Object.entries(streams).map(([kind, open]) => [[kind], open] as const),
+  )
+
+  const places = new Map<string | undefined, Place>()
+  const placeOf = (upstream: string | undefined): Place => {
+    const known = places.get(upstream)
+    if (known !== undefined) return known
+    const label = upstream ?? 'none'
+    const made: Place = {
+      requests: new Map(),
+      duration: duration.of(label),
+      bytes: bytes.of(label),
+      aborted: aborted.of(label),
+    }
+    places.set(upstream, made)
+    return made
+  }
+  const requestsOf = (place: Place, { upstream, method, status }: RequestRecord): Count => {
+    const statusClass = Math.floor(status / 100)
+    const byClass = place.requests.get(method) ?? []
+    const known = byClass[statusClass]
+    if (known !== undefined) return known
+    const made = requests.of(upstream ?? 'none', methods.has(method) ? method : 'other', `${statusClass}xx`)
+    byClass[statusClass] = made
+    place.requests.set(method, byClass)
+    return made
+  }
+
+  return {
+    began: () => void (active += 1),
+    lasts: ({ stream }) => {
+      if (stream === undefined) return
+      active -= 1
+      streams[stream] += 1
+    },
+    ended: (record) => {
+      const place = placeOf(record.upstream)
+      requestsOf(place, record).add()
+      place.bytes.add(record.bytes)
+      if (record.aborted) place.aborted.add()
+      if (record.code !== undefined) refusals.of(record.code).add()
+      if (record.stream === undefined) {
+        active -= 1
+        place.duration.observe(record.durationMs / 1000)
+      } else streams[record.stream] -= 1
+    },
+  }
+}

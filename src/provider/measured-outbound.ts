@@ -1,0 +1,43 @@
+import type { Metrics } from '../observe/metrics.ts'
+import type { Outbound } from './outbound.ts'
+
+/** In seconds. */
+const durationBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+/** The same traffic, timed and counted. `endpointOf` names the endpoint that a URL is; there are a handful. */
+export function measuredOutbound(outbound: Outbound, metrics: Metrics, endpointOf: (url: string) => string): Outbound {
+  const requests = metrics.counter({
+    name: 'gatehouse_provider_requests_total',
+    help: 'Requests to the provider, by endpoint: answered with 2xx or 3xx (ok), 4xx (refused), 5xx (failed), or unusable or not at all (unavailable).',
+    labels: ['endpoint', 'outcome'],
+  })
+  const durations = metrics.histogram(
+    {
+      name: 'gatehouse_provider_request_duration_seconds',
+      help: 'How long the provider took to answer.',
+      labels: ['endpoint'],
+    },
+    durationBounds,
+  )
+  return {
+    fetch: async (url, options) => {
+      const endpoint = endpointOf(url)
+      const startedAt = performance.now()
+      try {
+        const answer = await outbound.fetch(url, options)
+        durations.of(endpoint).observe((performance.now() - startedAt) / 1000)
+        requests.of(endpoint, outcomeOf(answer.status)).add()
+        return answer
+      } catch (error) {
+        requests.of(endpoint, 'unavailable').add()
+        throw error
+      }
+    },
+    close: () => outbound.close(),
+  }
+}
+
+function outcomeOf(status: number): string {
+  if (status < 400) return 'ok'
+  return status < 500 ? 'refused' : 'failed'
+}

@@ -1,0 +1,60 @@
+import type { Metrics } from '../observe/metrics.ts'
+import type { OpenidProvider } from '../provider/openid-provider.ts'
+import type { UpstreamPools } from '../proxy/upstream-pool.ts'
+
+export interface GatewayMetricsParts {
+  /** What serves by the configuration of the moment. */
+  readonly serving: () => { readonly provider: Pick<OpenidProvider, 'isKnown'>; readonly pools: UpstreamPools }
+  /** How many lines of the log were dropped. */
+  readonly droppedLines: () => number
+}
+
+/** What is looked at when somebody asks. */
+export function addGatewayMetrics(metrics: Metrics, { serving, droppedLines }: GatewayMetricsParts): void {
+  metrics.gauge(
+    { name: 'gatehouse_provider_known', help: "Whether the provider's discovery document has been read: 1 or 0." },
+    'min',
+    () => (serving().provider.isKnown ? 1 : 0),
+  )
+  metrics.gauge(
+    {
+      name: 'gatehouse_upstream_waiting_requests',
+      help: 'Requests that wait for a connection to their upstream.',
+      labels: ['upstream'],
+    },
+    'sum',
+    () =>
+      serving()
+        .pools.waiting()
+        .map(([upstream, waiting]) => [[upstream], waiting] as const),
+  )
+  metrics.counted(
+    { name: 'gatehouse_log_lines_dropped_total', help: 'Lines of the log that were dropped because nobody read them.' },
+    droppedLines,
+  )
+}
+
+type Refreshing = Pick<OpenidProvider, 'refresh' | 'userinfo' | 'config'>
+
+/** The same provider, whose refreshes are counted. */
+export function countedRefreshes(provider: Refreshing, metrics: Metrics): Refreshing {
+  const refreshes = metrics.counter({
+    name: 'gatehouse_refreshes_total',
+    help: 'Refreshes of tokens: refreshed, invalid_grant (the session ends), or failed (it is tried again).',
+    labels: ['outcome'],
+  })
+  return {
+    config: provider.config,
+    userinfo: (access_token, sub) => provider.userinfo(access_token, sub),
+    refresh: async (tokens, sub) => {
+      try {
+        const refreshed = await provider.refresh(tokens, sub)
+        refreshes.of(refreshed.kind).add()
+        return refreshed
+      } catch (error) {
+        refreshes.of('failed').add()
+        throw error
+      }
+    },
+  }
+}

@@ -1,0 +1,69 @@
+import type { Distribution, Metrics } from '../observe/metrics.ts'
+import type { SessionStore } from './store.ts'
+
+/** In seconds. */
+const durationBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
+
+/** The same store, whose answers are timed and whose failures are counted. */
+export function measuredStore(store: SessionStore, metrics: Metrics): SessionStore {
+  const durations = metrics.histogram(
+    {
+      name: 'gatehouse_store_duration_seconds',
+      help: 'How long the session store took to answer, by what it was asked.',
+      labels: ['operation'],
+    },
+    durationBounds,
+  )
+  const errors = metrics.counter({
+    name: 'gatehouse_store_errors_total',
+    help: 'What the session store did not answer.',
+    labels: ['operation'],
+  })
+  let isAvailable = true
+  metrics.gauge(
+    {
+      name: 'gatehouse_store_available',
+      help: 'Whether the session store answered the last time it was asked: 1 or 0.',
+    },
+    'min',
+    () => (isAvailable ? 1 : 0),
+  )
+
+  const run = async <T>(operation: string, duration: Distribution, answer: Promise<T>): Promise<T> => {
+    const startedAt = performance.now()
+    try {
+      const answered = await answer
+      isAvailable = true
+      duration.observe((performance.now() - startedAt) / 1000)
+      return answered
+    } catch (error) {
+      isAvailable = false
+      errors.of(operation).add()
+      throw error
+    }
+  }
+  const timed = <A extends unknown[], T>(operation: string, ask: (...args: A) => Promise<T>) => {
+    const duration = durations.of(operation)
+    return (...args: A) => run(operation, duration, ask.apply(store, args))
+  }
+  return {
+    create: timed('create', store.create),
+    read: timed('read', store.read),
+    replace: timed('replace', store.replace),
+    touch: timed('touch', store.touch),
+    endOne: timed('end_one', store.endOne),
+    endSid: timed('end_sid', store.endSid),
+    endSub: timed('end_sub', store.endSub),
+    takeOnce: timed('take_once', store.takeOnce),
+    acquireLease: timed('acquire_lease', store.acquireLease),
+    renewLease: timed('renew_lease', store.renewLease),
+    releaseLease: timed('release_lease', store.releaseLease),
+    ping: timed('ping', store.ping),
+    list: () => store.list(),
+    listSid: (tag) => store.listSid(tag),
+    listSub: (tag) => store.listSub(tag),
+    onNotice: (listener) => store.onNotice(listener),
+    hearsNotices: () => store.hearsNotices(),
+    close: () => store.close(),
+  }
+}

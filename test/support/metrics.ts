@@ -1,0 +1,51 @@
+/** The values of a page of metrics, by name and labels as they are written: `name{label="value"}`. */
+export interface MetricsPage {
+  readonly text: string
+  readonly types: ReadonlyMap<string, string>
+  /** 0 when there is none. */
+  value(sample: string): number
+  /** All samples of one name. */
+  samples(name: string): ReadonlyMap<string, number>
+}
+
+/** @throws when a line is not as the text format of Prometheus has it */
+export function parseMetrics(text: string): MetricsPage {
+  const types = new Map<string, string>()
+  const samples = new Map<string, number>()
+  const help = new Set<string>()
+  if (!text.endsWith('\n')) throw new Error('the last line has no end')
+  for (const line of text.slice(0, -1).split('\n')) {
+    const [, word, name = '', rest = ''] = /^# (HELP|TYPE) (\S+) (.+)$/.exec(line) ?? []
+    if (word === 'HELP') help.add(name)
+    else if (word === 'TYPE') {
+      if (types.has(name)) throw new Error(`described twice: ${name}`)
+      types.set(name, rest)
+    } else {
+      const sample =
+        /^([a-z_:][\w:]*)((?:\{\w+="(?:[^"\\\n]|\\[\\"n])*"(?:,\w+="(?:[^"\\\n]|\\[\\"n])*")*\})?) (\S+)$/.exec(line)
+      const [, metric = '', labels = '', value = ''] = sample ?? []
+      if (sample === null || Number.isNaN(Number(value.replace('+Inf', 'Infinity'))))
+        throw new Error(`not a sample: ${line}`)
+      const family = metric.replace(/_(bucket|sum|count)$/, '')
+      if (!types.has(metric) && types.get(family) !== 'histogram') throw new Error(`not described: ${metric}`)
+      if (samples.has(metric + labels)) throw new Error(`said twice: ${line}`)
+      samples.set(metric + labels, Number(value.replace('+Inf', 'Infinity')))
+    }
+  }
+  for (const name of types.keys()) if (!help.has(name)) throw new Error(`without help: ${name}`)
+  return {
+    text,
+    types,
+    value: (sample) => samples.get(sample) ?? 0,
+    samples: (name) => new Map([...samples].filter(([sample]) => sample.replace(/\{.*/s, '') === name)),
+  }
+}
+
+export async function readMetrics(adminUrl: string): Promise<MetricsPage> {
+  const answer = await fetch(`${adminUrl}/metrics`)
+  const text = await answer.text()
+  if (answer.status !== 200) throw new Error(`${answer.status}: ${text}`)
+  if (answer.headers.get('content-type') !== 'text/plain; version=0.0.4; charset=utf-8')
+    throw new Error(`not the type of metrics: ${answer.headers.get('content-type')}`)
+  return parseMetrics(text)
+}
