@@ -17,9 +17,10 @@ export function carry(
   parts: ProxyParts,
 ): void {
   const input = { req, res, pass, facts, record, parts }
-  // Chunks that came together with the head are parsed after it: what is malformed in them is not even begun with upstream.
+  // Chunks that came together with the head are parsed after it, when all of this has returned: what is malformed in them, and in
+  // the trailers, is not even begun with upstream.
   if (req.headers['transfer-encoding'] === undefined) begin(input)
-  else process.nextTick(begin, input)
+  else setImmediate(begin, input)
 }
 
 function begin(input: ExchangeInput): void {
