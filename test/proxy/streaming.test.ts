@@ -199,7 +199,9 @@ test('a finished request leaves nothing open', async (t) => {
 
 test("a public request is nobody's, and no session ends it", async (t) => {
   const upstream = await httpUpstream(t, (_, res) => res.end('ok'))
-  const { origin, live, server } = await startGateway(t, upstream.port, { pass: { session: undefined, caching: 'anybody' } })
+  const { origin, live, server } = await startGateway(t, upstream.port, {
+    pass: { session: undefined, caching: 'anybody' },
+  })
   let open: number | undefined
   server.once('request', () => (open = live.size))
 
