@@ -97,11 +97,17 @@ function loosePattern(pattern: PathPattern): PathPattern {
 function loose(segments: readonly string[]): readonly string[] {
   const last = segments.length - 1
   const kept = last > 0 && segments[last] === '' ? segments.slice(0, last) : segments
-  return kept.some(hasUpperCase) ? kept.map(lowerCase) : kept
+  return hasUpperCase(kept) ? kept.map(lowerCase) : kept
 }
 
-function hasUpperCase(segment: string): boolean {
-  return /[A-Z\x80-\uffff]/.test(segment)
+/** Asked of each request, so that it is a loop and no regular expression. */
+function hasUpperCase(segments: readonly string[]): boolean {
+  for (const segment of segments)
+    for (let at = 0; at < segment.length; at += 1) {
+      const code = segment.charCodeAt(at)
+      if ((code >= 0x41 && code <= 0x5a) || code >= 0x80) return true
+    }
+  return false
 }
 
 function lowerCase(segment: string): string {
