@@ -40,8 +40,9 @@ const absoluteTimeoutMs = 12 * 60 * 60_000
 /** Of so many sessions one is remembered, to be ended. */
 const endEvery = 10
 
-const log: Log = { debug() {}, info() {}, announce() {}, warn: console.error, error: console.error }
+const log: Log = { debug() {}, info() {}, announce() {}, warn() {}, error: console.error }
 const audit: Audit = { record() {} }
+const chance = randomToken(1_000_000)
 const remembered = new Map<string, SessionKey[]>()
 
 /** The first `sample` of the `count` that are created. */
@@ -101,14 +102,20 @@ function newRecord(iss: string) {
   const person = randomInt(1e12)
   const [sub, sid, now] = [subOf(person), randomToken(16), Date.now()]
   const tokens = {
-    access_token: randomToken(900),
-    refresh_token: randomToken(500),
-    id_token: randomToken(750),
+    access_token: token(1200),
+    refresh_token: token(670),
+    id_token: token(1000),
     obtained_at: now,
     access_token_expires_at: now + absoluteTimeoutMs,
   }
   const claims = claimsOfSession(claimsOf(person), { iss, sub, sid })
   return { iss, sub, sid, origin: 'https://orders.example.com', tokens, claims, userinfo_read_at: now }
+}
+
+/** So many characters of chance, cheaply. */
+function token(length: number): string {
+  const at = randomInt(chance.length - length)
+  return chance.slice(at, at + length)
 }
 
 process.on('message', (order: FillOrder) => {

@@ -12,10 +12,11 @@ import { startDemoProvider, type DemoProvider } from '../src/demo/provider.ts'
 import { Browser } from '../test/support/browser.ts'
 import { freePort, startRedis } from '../test/support/redis.ts'
 import type { Filled, FillOrder, FillPlace } from './fill.ts'
+import { untilQuiet } from './measure.ts'
 import { start, startGateway, startServer } from './process.ts'
 import { letExpire, memoryOf, microsOf, residentMemoryOf, sealedBytesIn } from './redis-figures.ts'
 import { table } from './report.ts'
-import { cpuMicros } from './usage.ts'
+import { exactMicros } from './usage.ts'
 
 /** A gateway, and a Redis that holds so many sessions. */
 interface Crowd {
@@ -43,27 +44,22 @@ interface Timing {
 }
 
 type Figure =
-  | 'record bytes'
-  | 'bytes'
-  | 'resident bytes'
-  | 'keys'
-  | 'ended'
-  | 'expired'
-  | 'bytes of an expired one'
-  | 'keys of an expired one'
-  | 'keys left'
+  'record bytes' | 'bytes' | 'resident bytes' | 'keys' | 'ended' | 'expired' | 'bytes of an expired one' | 'keys left'
 
 const { values } = parseArgs({
   options: {
     sizes: { type: 'string', default: '1000,100000,1000000' },
-    rounds: { type: 'string', default: '10' },
+    rounds: { type: 'string', default: '15' },
     each: { type: 'string', default: '50' },
     fillers: { type: 'string', default: '2' },
+    patience: { type: 'string', default: '2' },
   },
 })
 const sizes = values.sizes.split(',').map(Number)
 const rounds = Number(values.rounds)
 const each = Number(values.each)
+/** How long to wait for others on the machine to be quiet before each measurement, in seconds. */
+const patience = Number(values.patience)
 if ((rounds + 1) * each > Math.min(...sizes))
   throw new RangeError('each step takes a session that was not seen yet: take fewer --rounds, or --each')
 
@@ -184,10 +180,11 @@ async function order<T>(order: FillOrder): Promise<T[]> {
 /** Each step a couple of times, with sessions that the gateway has not seen yet. */
 async function measure(crowd: Crowd, timings: Record<Step, Timing>): Promise<void> {
   const chosen = crowd.unseen.splice(0, each)
+  await untilQuiet(patience)
   const timed = async (step: Step, work: (latencies: number[]) => Promise<void>) => {
-    const [gateway, redis] = [cpuMicros(crowd.pid), await microsOf(crowd.redis)]
+    const [gateway, redis] = [exactMicros(crowd.pid), await microsOf(crowd.redis)]
     await work(timings[step].latencies)
-    timings[step].gateway += cpuMicros(crowd.pid) - gateway
+    timings[step].gateway += exactMicros(crowd.pid) - gateway
     timings[step].redis += (await microsOf(crowd.redis)) - redis
   }
 
@@ -253,11 +250,10 @@ async function disperse({ count, place, redis, figures }: Crowd): Promise<void> 
   figures['expired'] = await letExpire(redis, '*:s:*')
   // What sign-ins and logouts leave for some minutes, whatever becomes of the session.
   for (const pattern of ['*:t', '*:j:*', '*:o:*']) await letExpire(redis, pattern)
-  const before = { bytes: await memoryOf(redis), keys: await redis.dbsize() }
+  const before = await memoryOf(redis)
   await letExpire(redis, '*')
   const left = (figures['keys left'] = await redis.dbsize())
-  figures['bytes of an expired one'] = (before.bytes - (await memoryOf(redis))) / figures['expired']
-  figures['keys of an expired one'] = (before.keys - left) / figures['expired']
+  figures['bytes of an expired one'] = (before - (await memoryOf(redis))) / figures['expired']
   console.error(
     `${thousands(count)} sessions: left are ${left <= 20 ? (await redis.keys('*')).join(', ') : `${left} keys`}`,
   )
@@ -282,7 +278,6 @@ function report(): void {
     figureRow('sessions ended at last, one by one', 'ended'),
     figureRow('sessions that then expired for being idle', 'expired'),
     figureRow('… what is left of one until its absolute timeout, bytes', 'bytes of an expired one', 0),
-    figureRow('… keys', 'keys of an expired one', 2),
     figureRow('keys left when all has expired', 'keys left'),
   ]
   console.log(table(['', ...crowds.map(({ count }) => `${thousands(count)} sessions`)], rows))

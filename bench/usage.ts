@@ -41,6 +41,14 @@ export function cpuMicros(root: number): number {
   return treeOf(root).reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0) * microsPerTick
 }
 
+/** That of one process and the threads it has now, for what takes less than a tick: Documentation/scheduler/sched-stats.rst. */
+export function exactMicros(pid: number): number {
+  const nanos = readdirSync(`/proc/${pid}/task`).map((thread) =>
+    Number(textOf(`/proc/${pid}/task/${thread}/schedstat`)?.split(' ')[0] ?? 0),
+  )
+  return nanos.reduce((sum, n) => sum + n, 0) / 1000
+}
+
 /** The same for each of them alone, by pid. */
 export function cpuByProcess(root: number): Map<number, number> {
   return new Map(treeOf(root).map((pid) => [pid, (statOf(pid)?.ticks ?? 0) * microsPerTick]))
