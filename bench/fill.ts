@@ -10,6 +10,7 @@ import type { Log } from '../src/observe/log.ts'
 import { audienceOf, sessionKey } from '../src/session/record.ts'
 import { createRedisStore } from '../src/session/redis-store.ts'
 import { claimsOfSession } from '../src/session/session-claims.ts'
+import { OwedEndings } from '../src/session/owed-endings.ts'
 import { Sessions } from '../src/session/sessions.ts'
 import { claimsOf, subOf } from './people.ts'
 
@@ -82,8 +83,9 @@ async function withSessions(place: FillPlace, work: (sessions: Sessions) => Prom
   try {
     await store.ping()
     const keyring = new Keyring([Buffer.from(place.sessionKey, 'base64')])
-    const config = { idleTimeoutMs: 30 * 60_000, absoluteTimeoutMs }
-    await work(new Sessions({ store, keyring, audience: audienceOf(place), config, clock: systemClock, log, audit }))
+    const config = { idleTimeoutMs: 30 * 60_000, absoluteTimeoutMs, storeOutageGraceMs: 0 }
+    const parts = { store, keyring, audience: audienceOf(place), config, clock: systemClock, log, audit }
+    await work(new Sessions({ ...parts, owed: new OwedEndings(log) }))
   } finally {
     await store.close()
   }

@@ -16,8 +16,11 @@ export function buildSession(
 ): SessionConfig {
   const { report, secure } = building
   const store = buildStore(written.store, below(at, 'store'), building)
-  const duration = (name: 'idle_timeout' | 'absolute_timeout' | 'refresh_before', from: string, to: string) =>
-    readDuration(written[name], below(at, name), from, to, report)
+  const duration = (
+    name: 'idle_timeout' | 'absolute_timeout' | 'refresh_before' | 'store_outage_grace',
+    from: string,
+    to: string,
+  ) => readDuration(written[name], below(at, name), from, to, report)
   return {
     keys: readKeys(written, at, store, building),
     store,
@@ -28,6 +31,7 @@ export function buildSession(
       written.poll_userinfo === undefined
         ? undefined
         : readDuration(written.poll_userinfo, below(at, 'poll_userinfo'), '10s', '1d', report),
+    storeOutageGraceMs: duration('store_outage_grace', '0s', '5m'),
     cookie: {
       // Browsers take a cookie of this name only with Secure and from this very host: no sibling site can plant one.
       name: secure ? `__Host-${written.cookie.name}` : written.cookie.name,

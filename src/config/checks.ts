@@ -19,6 +19,7 @@ const checks: readonly Check[] = [
   workers,
   provider,
   sessionTimes,
+  storeOutageGrace,
   sessionKeys,
   redis,
   limits,
@@ -118,6 +119,12 @@ function sessionTimes({ session }: GatewayConfig, report: Report, written: Writt
     report.warning(absolute, 'is more than 30d: a cookie that was stolen is good for as long')
   if (report.isSound(poll) && session.pollUserinfoMs !== undefined && session.pollUserinfoMs < 30_000)
     report.warning(poll, 'is less than 30s: the provider is asked that often for each session in use')
+}
+
+function storeOutageGrace({ session }: GatewayConfig, report: Report): void {
+  const at = '/session/store_outage_grace'
+  if (report.isSound(at, '/session/store') && session.storeOutageGraceMs > 0 && session.store.kind === 'memory')
+    report.warning(at, 'does not apply: the memory store is never away')
 }
 
 function tellIdleBeyondAbsolute(report: Report, { session }: WrittenConfig): void {

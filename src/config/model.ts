@@ -130,6 +130,8 @@ export interface SessionConfig {
   readonly refreshBeforeMs: number
   /** How often userinfo is read while a session is used; absent: only at sign-in and at refresh. */
   readonly pollUserinfoMs: number | undefined
+  /** How long sessions in memory are served although Redis does not answer; 0: not at all. */
+  readonly storeOutageGraceMs: number
   readonly cookie: SessionCookieConfig
 }
 

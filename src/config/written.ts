@@ -69,6 +69,7 @@ export interface WrittenSession {
   readonly absolute_timeout: string
   readonly refresh_before: string
   readonly poll_userinfo?: string
+  readonly store_outage_grace: string
   readonly cookie: { readonly name: string; readonly same_site: 'lax' | 'strict' }
 }
 

@@ -6,7 +6,7 @@ import type { LogoutParts } from './parts.ts'
  * `POST backchannel-logout`: OpenID Connect Back-Channel Logout 1.0 §2.5 to §2.8. Resolves when the sessions have ended on every
  * replica, and also when there were none: the provider's wish is fulfilled. A token that comes again has been obeyed already.
  * @throws {GatewayError} `ERR_LOGOUT_TOKEN_MISSING`, `ERR_LOGOUT_TOKEN_INVALID` (both 400), or `ERR_STORE_UNAVAILABLE` and
- * `ERR_PROVIDER_UNAVAILABLE` (503): nothing was ended, the provider is to try again
+ * `ERR_PROVIDER_UNAVAILABLE` (503): the provider is to try again
  */
 export async function receiveLogoutToken(form: URLSearchParams, cause: Cause, parts: LogoutParts): Promise<void> {
   const [logout_token, ...more] = form.getAll('logout_token')

@@ -18,7 +18,7 @@ export type SignOut =
 /**
  * `GET` or `POST sign-out` by a browser: the local session ends first, then the browser is sent through the provider's
  * end-session endpoint (RP-Initiated Logout 1.0 §2).
- * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: nothing has ended
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: it is to be tried again, see `Sessions.endOne`
  */
 export async function signOutWithBrowser(request: SignOutRequest, parts: LogoutParts): Promise<SignOut> {
   if (!isFromThisSite(request) || isNobodysClick(request)) return { kind: 'confirm' }
@@ -77,7 +77,7 @@ function readRememberedState(value: string): { readonly state: string; readonly 
 
 /**
  * `POST sign-out` by a script: the local session ends first, then the provider's, from server to server. `no_session`: there was
- * none. @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: nothing has ended
+ * none. @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: it is to be tried again, see `Sessions.endOne`
  */
 export async function signOutWithoutBrowser(
   request: SignOutRequest,

@@ -9,6 +9,8 @@ import { bindFault } from './listener.ts'
 export interface AdminParts {
   /** Rejects when the session store does not answer. */
   readonly storeAnswers: () => Promise<void>
+  /** Whether sessions in memory are served while the store does not answer. */
+  readonly mayServeInOutage: () => boolean
   readonly providerIsKnown: () => boolean
   readonly isDraining: () => boolean
   /** Of all workers. Rejects when they do not answer. */
@@ -21,7 +23,8 @@ export interface Admin {
 }
 
 /**
- * `GET /live`: the process answers. `GET /ready`: it may get requests: it is not shutting down, and the session store answers.
+ * `GET /live`: the process answers. `GET /ready`: it may get requests: it is not shutting down, and the session store answers or
+ * the grace of its outage lasts.
  * A provider that is away does not make it unready: whoever is signed in is still served. `GET /metrics`: for Prometheus.
  * @throws {OperatorError} when the address cannot be listened on
  */
@@ -64,9 +67,12 @@ async function readiness(parts: AdminParts) {
     (error: unknown) => reason(error),
   )
   const draining = parts.isDraining()
+  // Taken out of service, a process could serve nobody in the grace either.
+  const grace = store !== 'answers' && parts.mayServeInOutage()
   return {
-    ready: store === 'answers' && !draining,
+    ready: (store === 'answers' || grace) && !draining,
     store,
+    ...(grace && { grace }),
     provider: parts.providerIsKnown() ? 'found' : 'not found yet',
     draining,
   }

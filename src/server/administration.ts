@@ -9,6 +9,7 @@ import { createAudit, type Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
 import { audienceOf, sidTag, subTag, type SessionRecord, type StoredSession } from '../session/record.ts'
+import { OwedEndings } from '../session/owed-endings.ts'
 import { createRedisStore } from '../session/redis-store.ts'
 import { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
@@ -81,9 +82,11 @@ export async function openAdministration(
   const store = createRedisStore(where, { log, clock })
   const audience = audienceOf(config.provider)
   const keyring = new Keyring(config.session.keys)
-  const sessions = new Sessions({ store, keyring, audience, config: config.session, clock, log, audit })
+  const owed = new OwedEndings(log)
+  const sessions = new Sessions({ store, keyring, audience, config: config.session, clock, log, audit, owed })
   const provider = new OpenidProvider(config.provider, { clock, log })
   const close = async () => {
+    owed.forget()
     await Promise.allSettled([store.close(), provider.close()])
   }
   try {

@@ -253,7 +253,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
   async function session(request: FastifyRequest, reply: FastifyReply) {
     const { own } = ownRequest(request)
     const id = parts.cookie.read(own.cookie)
-    const found = id === undefined ? undefined : await parts.sessions.read(sessionKey(id))
+    const found = id === undefined ? undefined : await parts.sessions.peek(sessionKey(id))
     if (found === undefined)
       return send(
         reply,

@@ -13,6 +13,7 @@ import { combinedSink } from '../observe/request-record.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import { LiveStreams } from '../proxy/live-streams.ts'
 import { measuredStore } from '../session/measured-store.ts'
+import { OwedEndings } from '../session/owed-endings.ts'
 import { createMemoryStore } from '../session/memory-store.ts'
 import { createRedisStore } from '../session/redis-store.ts'
 import type { SessionStore } from '../session/store.ts'
@@ -61,10 +62,11 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   const metrics = new Metrics()
   const log = countedLog(parts.log, metrics)
   const store = measuredStore(createStore(config.session.store, { log, clock }), metrics)
+  const owed = new OwedEndings(log)
   const live = new LiveStreams()
   const turnedAway = new TurnedAway(log, clock)
   const lasting: LastingParts = {
-    ...{ store, live, turnedAway, log, clock, metrics },
+    ...{ store, owed, live, turnedAway, log, clock, metrics },
     audit: countedAudit(createAudit(log), metrics),
     sink: combinedSink([createRequestMetrics(metrics), ...(parts.access ? [createAccessLog(parts.access)] : [])]),
     onActivity: (key) => void serving.sessions.find(key).catch(() => {}),
@@ -77,7 +79,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
 
   let draining = false
   const endAll = async () => void (await Promise.all([serving, ...retired].map((each) => each.end())))
-  const tidyUp = [endAll, () => store.close(), async () => stopProcessMetrics()]
+  const tidyUp = [endAll, async () => owed.forget(), () => store.close(), async () => stopProcessMetrics()]
   try {
     const listener = await listen(
       config.listen,
@@ -95,6 +97,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
         ? undefined
         : await startAdmin(config.admin, {
             storeAnswers: () => store.ping(),
+            mayServeInOutage: () => serving.sessions.mayServeInOutage,
             providerIsKnown: () => serving.provider.isKnown,
             isDraining: () => draining,
             metrics: metricsOfAll(async () => {

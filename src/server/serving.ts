@@ -17,6 +17,7 @@ import { OpenidProvider } from '../provider/openid-provider.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
 import { UpstreamPools } from '../proxy/upstream-pool.ts'
 import { SessionCookie } from '../session/cookie.ts'
+import type { OwedEndings } from '../session/owed-endings.ts'
 import { audienceOf } from '../session/record.ts'
 import { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
@@ -31,6 +32,7 @@ import { watchLiveSessions } from './watch-live-sessions.ts'
 /** What outlasts a configuration. */
 export interface LastingParts {
   readonly store: SessionStore
+  readonly owed: OwedEndings
   readonly live: LiveStreams
   readonly turnedAway: TurnedAway
   readonly log: Log
@@ -56,12 +58,12 @@ export interface Serving {
 }
 
 export async function createServing(config: GatewayConfig, lasting: LastingParts): Promise<Serving> {
-  const { store, live, turnedAway, log, clock, audit, metrics } = lasting
+  const { store, owed, live, turnedAway, log, clock, audit, metrics } = lasting
   const keyring = new Keyring(config.session.keys)
   const cookie = new SessionCookie(config.session.cookie)
   const trusted = new TrustedProxies(config.trustedProxies)
   const sessions = new Sessions({
-    ...{ store, keyring, clock, log, audit },
+    ...{ store, owed, keyring, clock, log, audit },
     audience: audienceOf(config.provider),
     config: config.session,
   })
@@ -123,8 +125,8 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
       await callsEnd()
       await upkeep.settled()
       await letGo()
-      // Running exchanges, however long they last, have their connections until they end.
-      await pools.close()
+      // Running exchanges, however long they last, have their connections until they end, or the gateway stops.
+      await pools.close().catch(() => {})
     },
     end: async () => {
       stopWatching()

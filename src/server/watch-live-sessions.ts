@@ -9,6 +9,8 @@ const everyMs = 5000
 /** How soon again when the store did not answer. */
 const retryMs = 1000
 const atOnce = 50
+/** How long a stream stays open while nobody can say whether its session is still there, in ms: as the longest grace for requests. */
+const longestUnknownMs = 5 * 60 * 1000
 
 export interface WatchParts {
   readonly live: Pick<LiveStreams, 'sessions' | 'closeAll'>
@@ -32,8 +34,11 @@ export function watchLiveSessions({ live, sessions, clock, log }: WatchParts): L
   let looking = false
   let again = false
   let timer: NodeJS.Timeout | undefined
-  /** When the sessions that were found end at the latest: no store has to be asked for that. */
-  const endsAt = new Map<SessionKey, number>()
+  /**
+   * When a session ends at the latest, as soon as the store has said it: it has not to be asked for that again. And when it
+   * answered last, or the stream was first seen; in ms since the epoch.
+   */
+  const known = new Map<SessionKey, { readonly endsAt: number; readonly answeredAt: number }>()
 
   const look = async (): Promise<void> => {
     again = looking
@@ -53,7 +58,7 @@ export function watchLiveSessions({ live, sessions, clock, log }: WatchParts): L
       const answer = answers[at]
       if (answer?.status !== 'fulfilled') continue
       if (answer.value === undefined) live.closeAll([key])
-      else endsAt.set(key, answer.value.record.absolute_expires_at)
+      else known.set(key, { endsAt: answer.value.record.absolute_expires_at, answeredAt: clock.now() })
     }
     return answers.some(({ status }) => status === 'fulfilled')
   }
@@ -63,10 +68,11 @@ export function watchLiveSessions({ live, sessions, clock, log }: WatchParts): L
     const keys = [...live.sessions()]
     const now = clock.now()
     const open = new Set(keys)
-    for (const [key, end] of endsAt) {
-      if (now >= end) live.closeAll([key])
-      if (now >= end || !open.has(key)) endsAt.delete(key)
+    for (const [key, { endsAt }] of known) {
+      if (now >= endsAt) live.closeAll([key])
+      if (now >= endsAt || !open.has(key)) known.delete(key)
     }
+    for (const key of keys) if (!known.has(key)) known.set(key, { endsAt: Infinity, answeredAt: now })
 
     let isAnswered = true
     for (let index = 0; index < keys.length && isAnswered && !stopped; index += atOnce)
@@ -74,7 +80,10 @@ export function watchLiveSessions({ live, sessions, clock, log }: WatchParts): L
     // While the store is away nothing more can be said about a session; the next look can.
     if (!isAnswered) log.debug('streams.not_looked_up')
     let pause = isAnswered ? everyMs : retryMs
-    for (const end of endsAt.values()) pause = Math.min(pause, end - clock.now())
+    for (const [key, { endsAt, answeredAt }] of known) {
+      if (clock.now() >= answeredAt + longestUnknownMs) live.closeAll([key])
+      pause = Math.min(pause, endsAt - clock.now())
+    }
     return Math.max(pause, 0)
   }
 

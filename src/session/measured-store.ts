@@ -64,6 +64,7 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
     listSub: (tag) => store.listSub(tag),
     onNotice: (listener) => store.onNotice(listener),
     hearsNotices: () => store.hearsNotices(),
+    silentFor: () => store.silentFor(),
     close: () => store.close(),
   }
 }

@@ -136,6 +136,10 @@ class SessionsInMemory implements MemoryStore {
     return true
   }
 
+  silentFor(): number {
+    return -Infinity
+  }
+
   async ping(): Promise<void> {}
 
   async close(): Promise<void> {

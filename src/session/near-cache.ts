@@ -27,11 +27,16 @@ export class NearCache {
     maxSize: maxBytes,
     sizeCalculation: ({ stored }) => stored.sealedBytes + 512,
   })
-  readonly #ended = new LRUCache<SessionKey, true>({ max: maxEnded, ttl: 10 * 60 * 1000 })
+  readonly #ended = new LRUCache<SessionKey, true>({ max: maxEnded })
   readonly #pending = new Map<SessionKey, Set<PendingRead>>()
 
   get(key: SessionKey): NearSession | undefined {
     return this.#live.get(key)
+  }
+
+  /** The live sessions of which this is true. */
+  keysOf(isMeant: (session: StoredSession) => boolean): readonly SessionKey[] {
+    return [...this.#live.values()].flatMap(({ stored }) => (isMeant(stored) ? stored.key : []))
   }
 
   hasEnded(key: SessionKey): boolean {

@@ -54,6 +54,8 @@ export class RedisNotices {
   #subscription: Subscription | undefined
   #subscriptionRefused = false
   #provenAt = -Infinity
+  /** The same, also of connections that are lost. */
+  #heardUntil = -Infinity
   /** Something could not be told: when it can again, all are told that anything may have happened. */
   #owesNotice = false
 
@@ -85,6 +87,10 @@ export class RedisNotices {
 
   hears(): boolean {
     return this.#subscription !== undefined && performance.now() - this.#provenAt <= proofLasts
+  }
+
+  silentFor(): number {
+    return performance.now() - this.#heardUntil - proofLasts
   }
 
   /** What a script publishes when it has changed a session. */
@@ -221,7 +227,7 @@ export class RedisNotices {
     const at = Math.min(subscription.heardAt, subscription.toldAt)
     if (at <= this.#provenAt || performance.now() - at > proofLasts) return
     if (!this.hears()) this.#give({ kind: 'resumed' })
-    this.#provenAt = at
+    this.#provenAt = this.#heardUntil = at
   }
 
   #lost(): void {

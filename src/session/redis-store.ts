@@ -175,6 +175,10 @@ class SessionsInRedis implements SessionStore {
     return this.#notices.hears()
   }
 
+  silentFor(): number {
+    return this.#notices.silentFor()
+  }
+
   /** Waits for a connection that is being made: what is asked at start is whether there is a store, not whether it is there yet. */
   async ping(): Promise<void> {
     const intime = this.#commands.deadline()

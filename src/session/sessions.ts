@@ -1,5 +1,6 @@
+import { LRUCache } from 'lru-cache'
 import type { Clock } from '../core/clock.ts'
-import { reason } from '../core/errors.ts'
+import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionId, SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
 import type { Keyring } from '../core/seal.ts'
@@ -7,7 +8,9 @@ import type { SessionConfig } from '../config/model.ts'
 import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { NearCache, type NearSession } from './near-cache.ts'
-import { newSessionId, sessionKey, sidTag, subTag, type SessionRecord, type StoredSession } from './record.ts'
+import { OutageGrace } from './outage-grace.ts'
+import { OwedEndings } from './owed-endings.ts'
+import { newSessionId, sessionKey, sidTag, subTag, tagOf, type SessionRecord, type StoredSession } from './record.ts'
 import { openRecord, sealRecord } from './sealed-record.ts'
 import type { EndedSession, LogoutOrder, SessionStore } from './store.ts'
 
@@ -25,10 +28,12 @@ export interface SessionsParts {
   readonly keyring: Keyring
   /** See `audienceOf`. */
   readonly audience: string
-  readonly config: Pick<SessionConfig, 'idleTimeoutMs' | 'absoluteTimeoutMs'>
+  readonly config: Pick<SessionConfig, 'idleTimeoutMs' | 'absoluteTimeoutMs' | 'storeOutageGraceMs'>
   readonly clock: Clock
   readonly log: Log
   readonly audit: Audit
+  /** Of the process. */
+  readonly owed: OwedEndings
 }
 
 /** An ended session; `record` is absent when it could not be opened. */
@@ -52,13 +57,18 @@ export class Sessions {
   readonly #endListeners: ((keys: readonly SessionKey[]) => void)[] = []
   readonly #touchEveryMs: number
   readonly #stopListening: () => void
+  readonly #grace: OutageGrace
+  /** What was ended because it was owed, for whoever orders it again. */
+  readonly #endedLate = new LRUCache<SessionKey, Ended>({ max: 1_000 })
 
   constructor(parts: SessionsParts) {
     this.#parts = parts
     this.store = parts.store
     this.#touchEveryMs = parts.config.idleTimeoutMs / touchesPerIdleTimeout
+    const { log, config } = parts
+    this.#grace = new OutageGrace({ graceMs: config.storeOutageGraceMs, silentFor: () => this.store.silentFor(), log })
     this.#stopListening = this.store.onNotice((notice) => {
-      if (notice.kind === 'resumed') this.#near.clear()
+      if (notice.kind === 'resumed') this.#startAnew()
       else if (notice.kind === 'changed') this.#near.drop(notice.key)
       else this.#hasEnded(notice.keys)
     })
@@ -68,6 +78,7 @@ export class Sessions {
   close(): void {
     this.#stopListening()
     this.#near.clear()
+    this.#grace.end('closed')
   }
 
   /** Calls back, in this process, for every session that was ended, by whichever replica. */
@@ -80,26 +91,42 @@ export class Sessions {
     const near = this.#near.get(key)
     if (near === undefined || !this.store.hearsNotices()) return undefined
     const now = this.#parts.clock.now()
-    if (now >= near.stored.record.absolute_expires_at || now >= near.touchedAt + this.#parts.config.idleTimeoutMs)
-      return undefined
+    if (this.#isOver(near, now)) return undefined
     if (now >= near.touchedAt + this.#touchEveryMs) this.#touch(near, now)
     return near.stored
   }
 
-  /** A session, from memory or the store. Counts as activity. @throws {GatewayError} `ERR_STORE_UNAVAILABLE` */
+  /**
+   * A session, from memory or the store, or from memory while the grace of an outage lasts. Counts as activity.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+   */
   async find(key: SessionKey): Promise<StoredSession | undefined> {
     const inMemory = this.findInMemory(key)
     if (inMemory !== undefined) return inMemory
-    const stored = await this.read(key)
-    if (stored === undefined) return undefined
-    return (await this.#touched(stored)) ? stored : undefined
+    return this.#orInGrace(key, async () => {
+      const stored = await this.read(key)
+      if (stored === undefined) return undefined
+      return (await this.#touched(stored)) ? stored : undefined
+    })
+  }
+
+  /** The same for somebody who looks only: it does not count as activity. @throws {GatewayError} `ERR_STORE_UNAVAILABLE` */
+  async peek(key: SessionKey): Promise<StoredSession | undefined> {
+    return this.#orInGrace(key, () => this.read(key))
+  }
+
+  /** Whether sessions in memory are served, or would be if the store did not answer. */
+  get mayServeInOutage(): boolean {
+    return this.#grace.lasts
   }
 
   /** A session as the store has it now. Does not count as activity. @throws {GatewayError} `ERR_STORE_UNAVAILABLE` */
   async read(key: SessionKey): Promise<StoredSession | undefined> {
-    if (this.#near.hasEnded(key)) return undefined
+    if (this.#near.hasEnded(key) || this.#parts.owed.concern(key)) return undefined
     return this.#asking(key, async (keep) => {
       const sealed = await this.store.read(key)
+      // The store may be away again before it is heard that it has ended.
+      if (sealed === undefined) this.#near.drop(key)
       if (sealed === undefined || this.#near.hasEnded(key)) return undefined
       const record = openRecord(this.#parts.keyring, this.#place(key), sealed.sealed)
       if (record === undefined) {
@@ -169,14 +196,33 @@ export class Sessions {
     })
   }
 
-  /** Ends one session. */
+  /**
+   * Ends one session. An order that the store does not take holds here all the same, and everywhere as soon as the store does. As
+   * this process may be gone by then, whoever orders is to order again. The same goes for `endSid` and `endSub`.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+   */
   async endOne(key: SessionKey, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
-    return this.#ended(await this.store.endOne(key), by, cause)
+    const found = await this.#given({
+      name: key,
+      give: () => this.store.endOne(key),
+      here: () => [key],
+      again: async () => {
+        for (const ended of await this.endOne(key, by, cause)) this.#endedLate.set(key, ended)
+      },
+    })
+    const ended = this.#ended(found, by, cause)
+    return ended.length > 0 ? ended : [this.#endedLate.get(key) ?? []].flat()
   }
 
   /** Ends all sessions of one (iss, sid), and no others. `replayed`: this order was carried out before. */
   async endSid(sid: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
-    const ended = await this.store.endSid(sidTag(this.#parts.audience, sid), this.#logoutOrder(order))
+    const [tag, logoutOrder] = [sidTag(this.#parts.audience, sid), this.#logoutOrder(order)]
+    const ended = await this.#given({
+      name: logoutOrder.jti,
+      give: () => this.store.endSid(tag, logoutOrder),
+      here: () => this.#near.keysOf(({ key }) => tagOf(key) === tag),
+      again: () => this.endSid(sid, order, by, cause),
+    })
     return ended === 'replayed' ? ended : this.#ended(ended, by, cause)
   }
 
@@ -191,8 +237,56 @@ export class Sessions {
 
   /** Ends all sessions of one (iss, sub). `replayed`: this order was carried out before. */
   async endSub(sub: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
-    const ended = await this.store.endSub(subTag(this.#parts.audience, sub), this.#logoutOrder(order))
+    const [tag, logoutOrder] = [subTag(this.#parts.audience, sub), this.#logoutOrder(order)]
+    const ended = await this.#given({
+      name: logoutOrder.jti,
+      give: () => this.store.endSub(tag, logoutOrder),
+      here: () => this.#near.keysOf(({ record }) => record.sub === sub),
+      again: () => this.endSub(sub, order, by, cause),
+    })
     return ended === 'replayed' ? ended : this.#ended(ended, by, cause)
+  }
+
+  async #given<T>(order: {
+    readonly name: string
+    readonly give: () => Promise<T>
+    /** Which of the sessions that are known here it is about. */
+    readonly here: () => readonly SessionKey[]
+    readonly again: () => Promise<unknown>
+  }): Promise<T> {
+    try {
+      const outcome = await order.give()
+      this.#parts.owed.settle(order.name)
+      return outcome
+    } catch (error) {
+      const keys = order.here()
+      this.#hasEnded(keys)
+      this.#parts.owed.owe(order.name, keys, order.again)
+      throw error
+    }
+  }
+
+  async #orInGrace(key: SessionKey, ask: () => Promise<StoredSession | undefined>): Promise<StoredSession | undefined> {
+    try {
+      return await ask()
+    } catch (error) {
+      const near = this.#near.get(key)
+      const isAway = error instanceof GatewayError && error.code === 'ERR_STORE_UNAVAILABLE'
+      if (!isAway || !this.#grace.lasts || near === undefined || this.#isOver(near, this.#parts.clock.now()))
+        throw error
+      this.#grace.serve(error.message)
+      return near.stored
+    }
+  }
+
+  #isOver({ stored, touchedAt }: NearSession, now: number): boolean {
+    return now >= stored.record.absolute_expires_at || now >= touchedAt + this.#parts.config.idleTimeoutMs
+  }
+
+  /** The store answers, and is heard: what may have been missed is asked anew. */
+  #startAnew(): void {
+    this.#near.clear()
+    this.#grace.end('store_answers')
   }
 
   #place(key: SessionKey) {

@@ -66,6 +66,12 @@ export interface SessionStore {
    */
   hearsNotices(): boolean
 
+  /**
+   * How long ago the last proof was over that notices arrive, in ms: not over yet, when it is negative; `Infinity`: there was none.
+   * What is in memory, of which no notice said that it ended or changed, was right that long ago.
+   */
+  silentFor(): number
+
   /** Resolves when the store answers. */
   ping(): Promise<void>
 

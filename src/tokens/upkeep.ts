@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { isWithin } from '../core/clock.ts'
-import { reason } from '../core/errors.ts'
+import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import type { StoredSession } from '../session/record.ts'
@@ -49,9 +49,11 @@ export class Upkeep {
     if (due === 'refresh_now') return pausing ? Promise.reject(failure.error) : this.#run(session, due)
     // What nobody waits for must not stand in the way of sign-ins and of those who wait: the next request asks again.
     if (!pausing && this.#underWay.size < mostAtOnce)
-      this.#run(session, due).catch((error: unknown) =>
-        this.#parts.log.warn('session.upkeep_failed', { session: session.key, due, reason: reason(error) }),
-      )
+      this.#run(session, due).catch((error: unknown) => {
+        // That the store is away is told elsewhere, once.
+        const level = error instanceof GatewayError && error.code === 'ERR_STORE_UNAVAILABLE' ? 'debug' : 'warn'
+        this.#parts.log[level]('session.upkeep_failed', { session: session.key, due, reason: reason(error) })
+      })
     return session
   }
 

@@ -124,6 +124,7 @@ test('the smallest file has everything else by default', () => {
     absoluteTimeoutMs: 43_200_000,
     refreshBeforeMs: 60_000,
     pollUserinfoMs: undefined,
+    storeOutageGraceMs: 0,
     cookie: { name: '__Host-gatehouse', secure: true, sameSite: 'lax' },
   })
 })
@@ -185,6 +186,7 @@ test('every setting of a full file arrives', () => {
     absoluteTimeoutMs: 28_800_000,
     refreshBeforeMs: 120_000,
     pollUserinfoMs: 60_000,
+    storeOutageGraceMs: 30_000,
     cookie: { name: '__Host-orders', secure: true, sameSite: 'strict' },
   })
   const { logo, templates, ...pages } = full.pages
@@ -282,7 +284,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
   assert.deepEqual(orders.logout, { paths: [parsePathPattern('/logout')], cookies: ['JSESSIONID'] })
   assert.deepEqual(orders.tests, [
     {
-      place: { file: 'full.yaml', line: 68, column: 9 },
+      place: { file: 'full.yaml', line: 69, column: 9 },
       setting: 'upstreams.orders.tests[0]',
       as: { sub: 'u1', [fields]: { groups: ['admins'] } },
       method: 'GET',
@@ -291,7 +293,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       headers: { 'X-Remote-User': 'u1', 'X-Cost-Centre': null },
     },
     {
-      place: { file: 'full.yaml', line: 69, column: 9 },
+      place: { file: 'full.yaml', line: 70, column: 9 },
       setting: 'upstreams.orders.tests[1]',
       as: undefined,
       method: 'POST',

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { Keyring } from '../../src/core/seal.ts'
 import { createMemoryStore } from '../../src/session/memory-store.ts'
 import { sessionKey } from '../../src/session/record.ts'
+import { OwedEndings } from '../../src/session/owed-endings.ts'
 import { Sessions } from '../../src/session/sessions.ts'
 import type { SessionStore, StoreNotice } from '../../src/session/store.ts'
 
@@ -45,10 +46,11 @@ function replica(overtaking: { by?: (store: SessionStore) => Promise<StoreNotice
     store: far,
     keyring: new Keyring([Buffer.alloc(32, 1)]),
     audience: 'orders',
-    config: { idleTimeoutMs: 60_000, absoluteTimeoutMs: 600_000 },
+    config: { idleTimeoutMs: 60_000, absoluteTimeoutMs: 600_000, storeOutageGraceMs: 0 },
     clock,
     log: quiet,
     audit: { record() {} },
+    owed: new OwedEndings(quiet),
   })
   return { sessions, store }
 }

@@ -6,6 +6,7 @@ import { watchLiveSessions } from '../../src/server/watch-live-sessions.ts'
 import type { SessionRecord, StoredSession } from '../../src/session/record.ts'
 
 const hour = 3_600_000
+const minute = 60_000
 
 /** Streams, a store of sessions that may be away, and a clock that a test moves. */
 function watching(t: TestContext) {
@@ -138,6 +139,26 @@ test('a store that is away ends nothing, and is asked again every second', async
 
   comeBack()
   await pass(1_000)
+
+  assert.deepEqual(cut, ['jane'])
+})
+
+test('a stream whose session cannot be asked for is open for five minutes and no longer', async (t) => {
+  const { session, pass, watch, settle, cut, goAway, comeBack } = watching(t)
+  session('jane')
+  watch.look()
+  await settle()
+  goAway()
+  await pass(4 * minute)
+  comeBack()
+  await pass(1_000)
+  goAway()
+  await pass(minute)
+  assert.deepEqual(cut, [], 'it was asked for in between')
+
+  await pass(3 * minute)
+  assert.deepEqual(cut, [])
+  await pass(minute)
 
   assert.deepEqual(cut, ['jane'])
 })

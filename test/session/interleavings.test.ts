@@ -9,6 +9,7 @@ import { Keyring } from '../../src/core/seal.ts'
 import type { TokenSet } from '../../src/core/token-set.ts'
 import type { Log } from '../../src/observe/log.ts'
 import type { Refreshed } from '../../src/provider/openid-provider.ts'
+import { OwedEndings } from '../../src/session/owed-endings.ts'
 import { audienceOf, sessionKey } from '../../src/session/record.ts'
 import { createRedisStore } from '../../src/session/redis-store.ts'
 import { Sessions } from '../../src/session/sessions.ts'
@@ -22,6 +23,7 @@ const accessTokenLifetime = 5 * minute
 const config = {
   idleTimeoutMs: 4 * 60 * minute,
   absoluteTimeoutMs: 6 * 60 * minute,
+  storeOutageGraceMs: 0,
   refreshBeforeMs: minute,
   pollUserinfoMs: undefined,
 }
@@ -172,6 +174,7 @@ class Run {
       clock: this.#clock,
       log: quiet,
       audit,
+      owed: new OwedEndings(quiet),
     })
     const upkeep = new Upkeep(config, { sessions, provider: this.provider, clock: this.#clock, log: quiet, audit })
     await until('the replica hears the others', () => store.hearsNotices())

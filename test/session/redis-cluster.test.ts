@@ -18,6 +18,7 @@ import {
   hearing,
   open,
   refusedInTime,
+  replicated,
   settings,
   sizeOf,
   tick,
@@ -279,13 +280,4 @@ function openAt(t: TestContext, { nodes }: Pick<ClusterSetup, 'nodes'>, given: P
 /** Calls that are refused do not wait in line for the node that is away. */
 async function refusedInTimeAt(store: { read(key: never): Promise<unknown> }, key: unknown): Promise<void> {
   await Promise.allSettled(times(20, () => store.read(key as never)))
-}
-
-/** Resolves when the replica of a node has everything that the node has. */
-async function replicated(port: number, key: string): Promise<void> {
-  const direct = new Redis(port, '127.0.0.1')
-  // WAIT counts what this very connection has written.
-  await direct.set(key, '1')
-  assert.equal(await direct.wait(1, 5_000), 1)
-  direct.disconnect()
 }

@@ -1,25 +1,16 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import type { TestContext } from 'node:test'
 import { Redis } from 'ioredis'
-import { systemClock } from '../../src/core/clock.ts'
-import { randomToken } from '../../src/core/random.ts'
-import { Keyring } from '../../src/core/seal.ts'
-import { audienceOf, sessionKey } from '../../src/session/record.ts'
-import { Sessions } from '../../src/session/sessions.ts'
 import { startRedis } from '../support/redis.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
-import type { TcpProxy } from '../support/tcp-proxy.ts'
-import { assertUnavailable, beats, hearing, open, settings, tick } from './redis-stores.ts'
+import { assertUnavailable, beats, hearing, tick } from './redis-stores.ts'
+import { portOfNotices, replica, signedInAt } from './replica.ts'
 import { until } from './store-contract.ts'
 
 /** For so long, in ms, an ended session may be served by a process that cannot be told. The documentation says so. */
 const bound = 1_500
 /** What a busy machine may take longer. */
 const slack = 250
-
-const audience = audienceOf({ issuer: 'https://id.example.com', client_id: 'orders' })
-const keyring = new Keyring([Buffer.alloc(32, 5)])
 
 const shared = await startRedis({ after })
 const admin = new Redis(shared.port, '127.0.0.1')
@@ -41,7 +32,7 @@ describe('a session is served no longer than the bound after its end', { concurr
         const proxy = await startTcpProxy(t, shared.port)
         const [here, there] = [replica(t, shared.port), replica(t, proxy.port)]
         const { id } = await signedInAt(here, there)
-        const port = which === 'everything' ? undefined : await portOfNotices(there.prefix, proxy)
+        const port = which === 'everything' ? undefined : await portOfNotices(admin, there.prefix, proxy)
 
         proxy.freeze(what, port)
         await here.sessions.endOne(id, 'person')
@@ -97,60 +88,13 @@ test('a primary that has lost the replicas it needs is not believed', async (t) 
   t.after(() => direct.disconnect())
   const here = replica(t, server.port)
   const { id } = await signedInAt(here, here)
+  const { id: ending } = await signedInAt(here, here)
 
   await direct.config('SET', 'min-replicas-to-write', '1')
 
   await until(tick, () => here.sessions.findInMemory(id) === undefined)
-  await assert.rejects(here.sessions.endOne(id, 'person'), /NOREPLICAS/)
+  await assert.rejects(here.sessions.endOne(ending, 'person'), /NOREPLICAS/)
   await direct.config('SET', 'min-replicas-to-write', '0')
   await hearing(here.store)
   assert.notEqual(await here.sessions.find(id), undefined)
 })
-
-interface Replica extends ReturnType<typeof open> {
-  readonly sessions: Sessions
-  readonly prefix: string
-}
-
-const prefixes = new WeakMap<TestContext, string>()
-
-/** A gateway's sessions; all of one test are in the same place. */
-function replica(t: TestContext, port: number): Replica {
-  const keyPrefix = prefixes.get(t) ?? `${randomToken(6)}:`
-  prefixes.set(t, keyPrefix)
-  const opened = open(t, { ...settings, kind: 'redis', url: new URL(`redis://127.0.0.1:${port}`), keyPrefix })
-  const sessions = new Sessions({
-    store: opened.store,
-    keyring,
-    audience,
-    config: { idleTimeoutMs: 3_600_000, absoluteTimeoutMs: 7_200_000 },
-    clock: systemClock,
-    log: opened.log,
-    audit: { record: () => {} },
-  })
-  return { ...opened, sessions, prefix: keyPrefix }
-}
-
-/** Somebody signed in at one replica, whom the other one knows too. */
-async function signedInAt(here: Replica, there: Replica) {
-  await hearing(here.store, there.store)
-  const claims = { sub: 'jane' }
-  const tokens = { access_token: 'a', obtained_at: 0, access_token_expires_at: 0 } as never
-  const record = { iss: 'https://id.example.com', sub: 'jane', sid: 'one', tokens, claims, userinfo_read_at: 0 }
-  const cookie = await here.sessions.create(record, Date.now())
-  assert.ok(cookie !== undefined)
-  const id = sessionKey(cookie)
-  assert.notEqual(await there.sessions.find(id), undefined)
-  assert.notEqual(there.sessions.findInMemory(id), undefined)
-  return { id }
-}
-
-/** The port from which the listening connection of the replica behind a proxy comes. */
-async function portOfNotices(prefix: string, proxy: TcpProxy): Promise<number> {
-  await until(tick, async () => ((await admin.pubsub('NUMSUB', `${prefix}notices`))[1] as number) === 2)
-  const clients = String(await admin.client('LIST')).split('\n')
-  const ports = clients
-    .filter((line) => line.includes('name=gatehouse-notices') && /\bsub=[1-9]/.test(line))
-    .map((line) => Number(/\baddr=127\.0\.0\.1:(\d+)/.exec(line)?.[1]))
-  return ports.find((port) => proxy.ports().includes(port)) ?? assert.fail('it does not listen')
-}

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import type { Redis } from 'ioredis'
+import { Redis } from 'ioredis'
 import type { RedisStoreConfig } from '../../src/config/model.ts'
 import { systemClock } from '../../src/core/clock.ts'
 import type { Clock } from '../../src/core/clock.ts'
@@ -70,6 +70,15 @@ export async function beats(redis: Redis, count: number): Promise<void> {
   const calls = async () => Number(/cmdstat_persist:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0)
   const before = await calls()
   await until(tick, async () => (await calls()) >= before + count)
+}
+
+/** Resolves when the replica of a server has everything that the server has. `key` is one that it may hold. */
+export async function replicated(port: number, key = 'written'): Promise<void> {
+  const direct = new Redis(port, '127.0.0.1')
+  // WAIT counts what this very connection has written.
+  await direct.set(key, '1')
+  assert.equal(await direct.wait(1, 5_000), 1)
+  direct.disconnect()
 }
 
 /** How many entries a Redis holds, apart from its epoch, which never expires. */

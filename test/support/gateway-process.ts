@@ -24,6 +24,8 @@ export interface Surroundings {
 export interface SurroundingsOptions {
   readonly store?: string
   readonly providerStartsDown?: boolean
+  /** YAML below `session:`, indented by two. */
+  readonly session?: string
   /** YAML at the top level. */
   readonly settings?: string
   /** The rules of the application, in YAML on one line. */
@@ -71,6 +73,7 @@ provider:
 session:
   keys: [{ env: SESSION_KEY }]
   store: ${options.store ?? 'memory'}
+  ${options.session ?? ''}
 upstreams:
   orders:
     url: ${upstream.url}

@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { Agent, request } from 'undici'
+import { Browser } from '../support/browser.ts'
+import { startCommand } from '../support/command.ts'
+import { prepareGateway } from '../support/gateway-process.ts'
+import { startRedis } from '../support/redis.ts'
+import { openEventStream, openWebSocket } from '../support/streams.ts'
+import { until } from '../support/until.ts'
+import { startWorld, type Replica, type World } from '../support/world.ts'
+
+const started = (t: TestContext, grace: string, replicas = 1) =>
+  startWorld(t, {
+    store: 'redis',
+    replicas,
+    session: `store_outage_grace: ${grace}`,
+    settings: 'admin: { listen: 127.0.0.1:0 }',
+  })
+
+const hasSaid = ({ log }: Replica, message: string) => log.some((line) => line.message === message)
+
+async function ready({ gateway }: Replica) {
+  const { statusCode, body } = await request(`http://127.0.0.1:${gateway.adminAddress?.port}/ready`)
+  return { code: statusCode, grace: ((await body.json()) as { grace?: boolean }).grace }
+}
+
+/** Redis hangs, and `visit` is served all the time until the first replica says that it serves in the grace. */
+async function goAway(world: World, visit: () => Promise<{ readonly status: number }>): Promise<void> {
+  world.redis?.freeze()
+  await until('the grace has begun', async () => {
+    assert.equal((await visit()).status, 200)
+    return hasSaid(world.replicas[0] as Replica, 'session.grace_began')
+  })
+}
+
+test('while Redis is away, whoever was here just now goes on, and nothing else does', async (t) => {
+  const world = await started(t, '5m', 2)
+  const [first, second] = world.replicas as [Replica, Replica]
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const socket = await openWebSocket(t, `${world.url}/ws`, jane.cookieHeader)
+  const visit = () => jane.send(`${world.url}/echo`)
+
+  await goAway(world, visit)
+
+  assert.equal((await jane.fetch(`${world.url}/.gatehouse/session`)).status, 200)
+  await socket.echo('still here')
+  assert.deepEqual(await ready(first), { code: 200, grace: true })
+  const unknown = await jane.send(`${second.url}/echo`)
+  assert.equal(unknown.status, 503)
+  assert.match(String(unknown.headers['retry-after']), /^\d+$/)
+  const stranger = await world.browser('samir').send(`${world.url}/.gatehouse/sign-in`)
+  assert.deepEqual([stranger.status, stranger.headers.location], [503, undefined])
+
+  world.redis?.resume()
+  await until('the store is asked again', () => hasSaid(first, 'session.grace_ended'))
+  assert.equal((await visit()).status, 200)
+  assert.equal((await jane.send(`${second.url}/echo`)).status, 200)
+  assert.deepEqual(await ready(first), { code: 200, grace: undefined })
+  await socket.echo('and still here')
+})
+
+test('when the grace is over everybody is refused, and the probe says so', async (t) => {
+  const world = await started(t, '1s')
+  const [first] = world.replicas as [Replica]
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const visit = () => jane.send(`${world.url}/echo`)
+  await goAway(world, visit)
+
+  await until('the grace is over', () => hasSaid(first, 'session.grace_ended'))
+
+  assert.equal((await visit()).status, 503)
+  assert.deepEqual(await ready(first), { code: 503, grace: undefined })
+  world.redis?.resume()
+  await until('pages are served again', async () => (await visit()).status === 200)
+  assert.equal(jane.cookies.has('gatehouse'), true)
+})
+
+test('in the grace nothing is refreshed: when the access token has expired, its session has to wait', async (t) => {
+  const world = await started(t, '5m')
+  world.provider.bend('/oauth/token', (body) => (body['expires_in'] = 100))
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const before = world.provider.hits('/oauth/token')
+  const visit = () => jane.send(`${world.url}/echo`)
+  await goAway(world, visit)
+
+  world.moveClock(80_000)
+  assert.equal((await visit()).status, 200, 'it could be refreshed, and is still good')
+  world.moveClock(30_000)
+  assert.equal((await visit()).status, 503)
+
+  assert.equal(world.provider.hits('/oauth/token'), before)
+  world.redis?.resume()
+  await until('pages are served again', async () => (await visit()).status === 200)
+  assert.equal(world.provider.hits('/oauth/token'), before + 1)
+})
+
+test('a Logout Token that Redis does not take holds where it was received, and everywhere when Redis is back', async (t) => {
+  const world = await started(t, '5m', 2)
+  const [first, second] = world.replicas as [Replica, Replica]
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const [session] = world.provider.sessions()
+  const logout_token = await world.provider.logoutToken({ sid: session?.sid ?? '', sub: 'jane' })
+  const visit = (at: Replica) => jane.fetch(`${at.url}/echo`)
+  await visit(second)
+  const { cookieHeader } = jane
+  const here = await openWebSocket(t, `${first.url}/ws`, cookieHeader)
+  const there = await openEventStream(t, `${second.url}/events`, cookieHeader)
+  await goAway(world, () => visit(first))
+
+  assert.equal((await world.postLogoutToken({ logout_token }, first)).status, 503)
+
+  assert.equal((await visit(first)).status, 401)
+  assert.equal(await here.closing, '1008 session ended')
+  world.redis?.resume()
+  await there.ended
+  assert.equal((await request(`${second.url}/echo`, { headers: { cookie: cookieHeader } })).statusCode, 401)
+  await until('it was carried out', () => hasSaid(first, 'session.ended'))
+  assert.equal((await world.postLogoutToken({ logout_token }, second)).status, 200)
+})
+
+test('a sign-out that Redis does not take holds here; asked again it leads through the provider', async (t) => {
+  const world = await started(t, '5m')
+  const [first] = world.replicas as [Replica]
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const { cookieHeader: cookie } = jane
+  const signOut = () => jane.send(`${world.url}/.gatehouse/sign-out`, { headers: { 'sec-fetch-site': 'same-origin' } })
+  await goAway(world, () => jane.send(`${world.url}/echo`))
+
+  assert.equal((await signOut()).status, 503)
+
+  assert.equal((await request(`${world.url}/echo`, { headers: { cookie } })).statusCode, 401)
+  world.redis?.resume()
+  await until('it was carried out', () => hasSaid(first, 'session.ended'))
+  const again = await signOut()
+  assert.equal(again.status, 303)
+  assert.match(String(again.headers.location), /id_token_hint=/)
+})
+
+test('each worker goes on with the sessions that it has in memory', async (t) => {
+  const redis = await startRedis(t)
+  const around = await prepareGateway(t, {
+    store: `{ redis: { url: "${redis.url}" } }`,
+    session: 'store_outage_grace: 5m',
+    settings: 'workers: 2',
+  })
+  const gateway = startCommand(t, ['run', '--config', around.file], { env: around.env })
+  await gateway.said('gatehouse is ready')
+  const jane = new Browser('jane')
+  await jane.get(`${around.url}/`)
+  /** Connections go to the workers in turn. */
+  const visits = () =>
+    Promise.all(
+      [1, 2, 3, 4].map(async () => {
+        const dispatcher = new Agent()
+        const { statusCode, body } = await request(`${around.url}/`, {
+          headers: { cookie: jane.cookieHeader },
+          dispatcher,
+        })
+        await body.dump()
+        await dispatcher.close()
+        return statusCode
+      }),
+    )
+  await visits()
+
+  redis.freeze()
+
+  const began = () => gateway.log().filter(({ msg }) => msg === 'session.grace_began').length
+  await until('both say that the grace has begun', async () => {
+    assert.deepEqual(await visits(), [200, 200, 200, 200])
+    return began() === 2
+  })
+  redis.resume()
+})

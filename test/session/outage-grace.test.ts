@@ -1,0 +1,251 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { Redis } from 'ioredis'
+import type { RedisStoreConfig } from '../../src/config/model.ts'
+import type { SessionKey } from '../../src/core/names.ts'
+import { slotOf } from '../../src/session/redis-slots.ts'
+import { tagOf } from '../../src/session/record.ts'
+import { startCluster } from '../support/redis-cluster.ts'
+import { startSentinel } from '../support/redis-sentinel.ts'
+import { startRedis } from '../support/redis.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
+import { until as untilWithin } from '../support/until.ts'
+import { assertUnavailable, hearing, replicated, settings, tick } from './redis-stores.ts'
+import { portOfNotices, replica, signedInAt, type Replica } from './replica.ts'
+import { until } from './store-contract.ts'
+
+/** What the documentation says of an ended session at a process that cannot be told: this and the grace, in ms. */
+const bound = 1_500
+/** What a busy machine may take longer. */
+const slack = 250
+const minute = 60_000
+
+const shared = await startRedis({ after })
+const admin = new Redis(shared.port, '127.0.0.1')
+after(() => admin.disconnect())
+
+const isServed = ({ sessions }: Replica, id: SessionKey) => sessions.find(id).then((found) => found !== undefined)
+const isRefused = (asked: Promise<unknown>) => asked.then(() => false, assertUnavailable)
+const told = ({ log }: Replica) => log.lines.filter(({ message }) => message.startsWith('session.grace'))
+
+describe('in the grace', { concurrency: true }, () => {
+  for (const what of ['answers', 'requests', 'both'] as const)
+    test(`an ended session is served for the grace and 1.5 s and no longer, when the ${what} of Redis get lost`, async (t) => {
+      const graceMs = 1_500
+      const proxy = await startTcpProxy(t, shared.port)
+      const [here, there] = [replica(t, shared.port), replica(t, proxy.port, { graceMs })]
+      const { id } = await signedInAt(here, there)
+
+      proxy.freeze(what)
+      await here.sessions.endOne(id, 'person')
+      const endedAt = performance.now()
+      let servedAt = endedAt
+      await until(tick, async () => {
+        const found = await there.sessions.find(id).catch(() => undefined)
+        if (found !== undefined) servedAt = performance.now()
+        return found === undefined
+      })
+
+      const served = servedAt - endedAt
+      assert.ok(served < bound + graceMs + slack, `${served} ms`)
+      // Notices still arrive when only requests get lost.
+      assert.ok(what === 'requests' || served > bound, `${served} ms`)
+      assert.equal(await there.sessions.find(id).catch(() => undefined), undefined, 'it begins once')
+      proxy.thaw()
+      await hearing(there.store)
+      assert.equal(await there.sessions.find(id), undefined)
+    })
+
+  test('a store that answers is asked, when nothing but its notices get lost', async (t) => {
+    const proxy = await startTcpProxy(t, shared.port)
+    const [here, there] = [replica(t, shared.port), replica(t, proxy.port, { graceMs: 5 * minute })]
+    const [{ id: ended }, { id: kept }] = [await signedInAt(here, there), await signedInAt(here, there, 'two')]
+
+    proxy.freeze('answers', await portOfNotices(admin, there.prefix, proxy))
+    await here.sessions.endOne(ended, 'person')
+    const endedAt = performance.now()
+    await until(tick, async () => !(await isServed(there, ended)))
+
+    assert.ok(performance.now() - endedAt < bound + slack)
+    assert.ok(await isServed(there, kept))
+    assert.deepEqual(told(there), [])
+  })
+
+  test('only sessions in memory are served, and only until their own times are over', async (t) => {
+    const server = await startRedis(t)
+    let moved = 0
+    const clock = { now: () => Date.now() + moved }
+    const [here, there] = [replica(t, server.port), replica(t, server.port, { graceMs: 5 * minute, clock })]
+    const { id } = await signedInAt(here, there)
+    const { id: unknown } = await signedInAt(here, here)
+    await server.kill()
+    await until(tick, () => !there.store.hearsNotices())
+
+    assert.ok(await isServed(there, id))
+    assert.ok(await there.sessions.peek(id))
+    assert.ok(await isRefused(there.sessions.find(unknown)))
+    assert.ok(await isRefused(there.sessions.read(id)))
+    moved = 59 * minute
+    assert.ok(await isServed(there, id))
+    moved = 60 * minute
+    assert.ok(await isRefused(there.sessions.find(id)))
+  })
+
+  test('without a grace nobody is served, and nothing is told of one', async (t) => {
+    const server = await startRedis(t)
+    const here = replica(t, server.port)
+    const { id } = await signedInAt(here, here)
+
+    await server.kill()
+
+    await until(tick, () => isRefused(here.sessions.find(id)))
+    assert.equal(here.sessions.mayServeInOutage, false)
+    assert.deepEqual(told(here), [])
+  })
+
+  test('its beginning and its end are told once, with how many were served', async (t) => {
+    const server = await startRedis(t)
+    const here = replica(t, server.port, { graceMs: 500 })
+    const { id } = await signedInAt(here, here)
+    await server.kill()
+    await until(tick, async () => (await isServed(here, id)) && told(here).length > 0)
+    for (let times = 0; times < 9; times++) assert.ok(await isServed(here, id))
+
+    await until(tick, () => told(here).length > 1)
+
+    assert.ok(await isRefused(here.sessions.find(id)))
+    assert.equal(here.sessions.mayServeInOutage, false)
+    const [began, ended] = told(here)
+    assert.deepEqual([began?.message, began?.level], ['session.grace_began', 'warn'])
+    assert.match(String(began?.fields?.['reason']), /is not available/)
+    assert.deepEqual([ended?.message, ended?.level], ['session.grace_ended', 'warn'])
+    assert.deepEqual(ended?.fields, { why: 'time_is_over', served: 10 })
+  })
+
+  test('an ending that was missed is learnt before anything is served from memory again', async (t) => {
+    const proxy = await startTcpProxy(t, shared.port)
+    const [here, there] = [replica(t, shared.port), replica(t, proxy.port, { graceMs: 5 * minute })]
+    const [{ id: ended }, { id: kept }] = [await signedInAt(here, there), await signedInAt(here, there, 'two')]
+    proxy.freeze('both')
+    await here.sessions.endOne(ended, 'person')
+    await until(tick, async () => (await isServed(there, ended)) && told(there).length > 0)
+
+    proxy.thaw()
+    await until(tick, async () => !(await isServed(there, ended)))
+    // It was learnt by asking. Away again, before anything was heard, it is not forgotten.
+    proxy.freeze('both')
+    for (let times = 0; times < 20; times++)
+      assert.equal(await there.sessions.find(ended).catch(() => undefined), undefined)
+    proxy.thaw()
+    await hearing(there.store)
+
+    assert.equal(there.sessions.findInMemory(ended), undefined)
+    assert.equal(there.sessions.findInMemory(kept), undefined)
+    assert.ok(await isServed(there, kept))
+    assert.deepEqual(
+      told(there).map(({ message, fields }) => [message, fields?.['why']]),
+      [
+        ['session.grace_began', undefined],
+        ['session.grace_ended', 'store_answers'],
+      ],
+    )
+  })
+
+  for (const [who, end] of [
+    ['the person', ({ sessions }: Replica, id: SessionKey) => sessions.endOne(id, 'person')],
+    ['a Logout Token with sid', ({ sessions }: Replica) => sessions.endSid('one', logoutToken, 'provider')],
+    ['a Logout Token with sub', ({ sessions }: Replica) => sessions.endSub('jane', logoutToken, 'provider')],
+  ] as const)
+    test(`what is ended here by ${who} is ended here at once, and everywhere when Redis is back`, async (t) => {
+      const server = await startRedis(t)
+      const proxy = await startTcpProxy(t, server.port)
+      const [here, other] = [replica(t, proxy.port, { graceMs: 5 * minute }), replica(t, server.port)]
+      const { id } = await signedInAt(here, other)
+      const closed: SessionKey[] = []
+      here.sessions.onEnded((keys) => closed.push(...keys))
+      proxy.freeze('both')
+      await until(tick, async () => (await isServed(here, id)) && told(here).length > 0)
+
+      assert.ok(await isRefused(end(here, id)), 'whoever orders it is to order it again')
+
+      assert.deepEqual(closed, [id])
+      assert.equal(await here.sessions.find(id), undefined)
+      assert.deepEqual(
+        here.audited.filter((event) => event === 'session.ended'),
+        [],
+      )
+      assert.ok(await isServed(other, id), 'which nobody could be told')
+      proxy.thaw()
+      await until(tick, async () => !(await isServed(other, id)))
+      await until(tick, () => here.audited.includes('session.ended'))
+      const again = await end(here, id)
+      if (who === 'the person') assert.deepEqual(again === 'replayed' ? [] : again.map(({ key }) => key), [id])
+      else assert.equal(again, 'replayed')
+      assert.equal(here.audited.filter((event) => event === 'session.ended').length, 1)
+    })
+})
+
+const logoutToken = { iss: 'https://id.example.com', jti: 'once', exp: Date.now() / 1000 + 120 }
+
+describe('through a failover', { concurrency: true }, () => {
+  test('behind a Sentinel, whoever is in memory is served all the time', async (t) => {
+    const { sentinel, name, servers } = await startSentinel(t)
+    const config: RedisStoreConfig = {
+      ...settings,
+      timeoutMs: 2_000,
+      kind: 'redis_sentinel',
+      sentinels: [{ host: '127.0.0.1', port: sentinel.port }],
+      name,
+      database: 0,
+      sentinelUsername: undefined,
+      sentinelPassword: undefined,
+    }
+    const here = replica(t, config, { graceMs: minute })
+    const { id } = await signedInAt(here, here)
+    await replicated(servers[0].port)
+
+    await servers[0].kill()
+
+    await servedUntilHeardAgain(here, id)
+  })
+
+  test('in a Cluster, whoever is in memory is served while the node of the session is away', async (t) => {
+    const setup = await startCluster(t, { replicas: 3 })
+    const here = replica(
+      t,
+      { ...settings, timeoutMs: 2_000, kind: 'redis_cluster', nodes: setup.nodes },
+      { graceMs: minute },
+    )
+    await here.store.ping()
+    const meeting = setup.primaryOf(slotOf('{notices}'))
+    const ids: SessionKey[] = []
+    for (let n = 0; n < 24; n++) ids.push((await signedInAt(here, here, `sid ${n}`)).id)
+    const id = ids.find((key) => setup.primaryOf(slotOf(tagOf(key))) === meeting) as SessionKey
+    await replicated(meeting.port, `{${tagOf(id)}}`)
+
+    await meeting.kill()
+    await untilWithin('the grace began', async () => (await isServed(here, id)) && told(here).length > 0)
+    const others = ids.filter((key) => setup.primaryOf(slotOf(tagOf(key))) !== meeting)
+    for (const key of others) assert.ok(await isServed(here, key).catch(assertUnavailable))
+
+    await until(tick, () =>
+      here.sessions.read(id).then(
+        (found) => found !== undefined,
+        () => false,
+      ),
+    )
+    await hearing(here.store)
+    assert.ok(await isServed(here, id))
+  })
+})
+
+async function servedUntilHeardAgain(here: Replica, id: SessionKey): Promise<void> {
+  await until(tick, async () => {
+    assert.ok(await isServed(here, id))
+    return told(here).length > 0
+  })
+  await until(tick, async () => {
+    assert.ok(await isServed(here, id))
+    return here.store.hearsNotices()
+  })
+}
