@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { Agent, request } from 'undici'
+import { loadConfig } from '../../src/config/load.ts'
 import { Browser } from '../support/browser.ts'
 import { startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 import { startRedis } from '../support/redis.ts'
 import { openEventStream, openWebSocket } from '../support/streams.ts'
 import { until } from '../support/until.ts'
-import { startWorld, type Replica, type World } from '../support/world.ts'
+import { secrets, startWorld, type Replica, type World } from '../support/world.ts'
 
 const started = (t: TestContext, grace: string, replicas = 1) =>
   startWorld(t, {
@@ -139,6 +140,26 @@ test('a sign-out that Redis does not take holds here; asked again it leads throu
   const again = await signOut()
   assert.equal(again.status, 303)
   assert.match(String(again.headers.location), /id_token_hint=/)
+})
+
+test('a sign-out that Redis does not take holds after a reload, too', async (t) => {
+  const world = await started(t, '5m')
+  const [first] = world.replicas as [Replica]
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const { cookieHeader: cookie } = jane
+  const visit = async () => (await request(`${world.url}/echo`, { headers: { cookie } })).statusCode
+  await goAway(world, () => jane.send(`${world.url}/echo`))
+  await jane.send(`${world.url}/.gatehouse/sign-out`, { headers: { 'sec-fetch-site': 'same-origin' } })
+  const loaded = loadConfig(first.file, secrets)
+  assert.ok(loaded.ok)
+
+  await first.gateway.reload(loaded.config)
+
+  assert.equal(await visit(), 401)
+  world.redis?.resume()
+  await until('it was carried out', () => hasSaid(first, 'session.ended'))
+  assert.equal(await visit(), 401)
 })
 
 test('each worker goes on with the sessions that it has in memory', async (t) => {

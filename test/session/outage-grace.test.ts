@@ -58,7 +58,11 @@ describe('in the grace', { concurrency: true }, () => {
 
   test('a store that answers is asked, when nothing but its notices get lost', async (t) => {
     const proxy = await startTcpProxy(t, shared.port)
-    const [here, there] = [replica(t, shared.port), replica(t, proxy.port, { graceMs: 5 * minute })]
+    const patient = (port: number): RedisStoreConfig => ({
+      ...{ ...settings, timeoutMs: 5_000 },
+      ...{ kind: 'redis', url: new URL(`redis://127.0.0.1:${port}`) },
+    })
+    const [here, there] = [replica(t, shared.port), replica(t, patient(proxy.port), { graceMs: 5 * minute })]
     const [{ id: ended }, { id: kept }] = [await signedInAt(here, there), await signedInAt(here, there, 'two')]
 
     proxy.freeze('answers', await portOfNotices(admin, there.prefix, proxy))
