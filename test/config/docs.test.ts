@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { formatDiagnostics } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import { pageNames, placeholdersOf } from '../../src/core/page-template.ts'
 import { environment } from './environment.ts'
 
 const root = new URL('../../', import.meta.url)
@@ -12,7 +13,9 @@ const page = readFileSync(new URL('docs/configuration.md', root), 'utf8')
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-docs-'))
 after(() => rmSync(folder, { recursive: true }))
 
-const blocks = [...page.matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, text = '']) => text)
+const pagesPage = readFileSync(new URL('docs/pages.md', root), 'utf8')
+
+const blocks = [...`${page}${pagesPage}`.matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, text = '']) => text)
 
 /** Makes a part of a file a whole one. */
 function whole(part: string): string {
@@ -62,6 +65,23 @@ test('the configuration page has every setting', () => {
   const missing = [...names].filter((name) => !new RegExp(`\\b${name}\\b`).test(page))
 
   assert.deepEqual(missing, [])
+})
+
+test('the page about pages has every page and every placeholder, and its example is a page', () => {
+  const [example = ''] = [...pagesPage.matchAll(/^```html\n(.*?)^```$/gms)].map(([, text = '']) => text)
+  mkdirSync(join(folder, 'pages'))
+  writeFileSync(join(folder, 'pages', 'forbidden.html'), example)
+  writeFileSync(join(folder, 'pages.yaml'), whole('pages: { templates: pages }'))
+
+  const loaded = loadConfig(join(folder, 'pages.yaml'), environment)
+
+  assert.equal(formatDiagnostics(loaded.ok ? loaded.warnings : loaded.diagnostics), '')
+  const shown = new Set([...pagesPage.matchAll(/`([\w-]+)`/g)].map(([, word]) => word))
+  const known = pageNames.flatMap((name) => [name, ...placeholdersOf(name)])
+  assert.deepEqual(
+    [...new Set(known)].filter((word) => !shown.has(word)),
+    [],
+  )
 })
 
 test('the example file is good', () => {

@@ -442,3 +442,10 @@ test('a configuration that was refused says so, however many warnings come with 
     ['warning workers', 'error foo'],
   )
 })
+
+test('a configuration is made of its logo and its templates too, so that a change of one is seen', () => {
+  const { files } = loadConfig('full.yaml', environment)
+
+  for (const file of ['pages/logo.png', 'pages/own', 'pages/own/forbidden.html', 'pages/own/sign-out.html'])
+    assert.ok(files.includes(file), file)
+})

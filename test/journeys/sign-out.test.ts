@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Browser, VisitOptions } from '../support/browser.ts'
 import { openEventStream } from '../support/streams.ts'
 import { startWorld } from '../support/world.ts'
 
@@ -189,4 +190,94 @@ test('the cookies of all applications on the host go with the session', async (t
 
   const left = [...jane.cookies.keys()].filter((name) => name.startsWith('OF_'))
   assert.deepEqual(left, ['OF_ELSEWHERE'])
+})
+
+/** Where `sign-out?then=sign-in` leads, hop by hop, up to the provider's question. */
+async function otherAccount(jane: Browser, url: string, options: VisitOptions = fromThisSite): Promise<string[]> {
+  const hops = []
+  let visit = await jane.send(url, options)
+  while (typeof visit.headers['location'] === 'string') {
+    const next = new URL(visit.headers['location'], visit.url)
+    hops.push(next.href)
+    visit = await jane.send(next.href, { headers: { 'sec-fetch-site': 'cross-site' } })
+  }
+  return hops
+}
+
+test('who wants to be somebody else is signed out everywhere first, and is then asked, whatever the provider knows', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const kept = jane.cookieHeader
+
+  const hops = await otherAccount(jane, `${world.url}/.gatehouse/sign-out?then=sign-in&return_to=%2Fadmin%2F%3Fa%3Db`)
+
+  assert.equal((await world.browser().fetch(`${world.url}/echo`, { headers: { cookie: kept } })).status, 401)
+  assert.deepEqual(world.provider.sessions(), [])
+  const back = hops.find((hop) => hop.startsWith(`${world.url}/.gatehouse/sign-in`))
+  assert.equal(back, `${world.url}/.gatehouse/sign-in?prompt=login&return_to=%2Fadmin%2F%3Fa%3Db`)
+  const asked = hops.map((hop) => new URL(hop)).find(({ searchParams }) => searchParams.has('code_challenge'))
+  assert.equal(asked?.searchParams.get('prompt'), 'login')
+})
+
+test('who wants to be somebody else comes to the sign-in also while the provider cannot be reached, and signed in they are no more', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  await world.provider.down()
+
+  const page = await jane.send(`${world.url}/.gatehouse/sign-out?then=sign-in&return_to=%2Fadmin%2F`, fromThisSite)
+
+  assert.equal(page.status, 303)
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
+})
+
+test('who is signed out already and wants to be somebody else is just asked', async (t) => {
+  const world = await startWorld(t)
+
+  const page = await world.browser().send(`${world.url}/.gatehouse/sign-out?then=sign-in`, fromThisSite)
+
+  assert.equal(page.headers['location'], '/.gatehouse/sign-in?prompt=login')
+})
+
+test('a link on another site that wants somebody else signs nobody out, and what it asks for is forgotten', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+
+  const url = `${world.url}/.gatehouse/sign-out?then=sign-in&return_to=%2Fadmin%2F`
+  const page = await jane.send(url, { headers: { 'sec-fetch-site': 'cross-site' } })
+
+  assert.match(page.body, /<form method="post" action="\/\.gatehouse\/sign-out">/)
+  assert.doesNotMatch(page.body, /admin/)
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
+})
+
+for (const target of [
+  'https://evil.example/',
+  '//evil.example/',
+  '/\\evil.example/',
+  '/.gatehouse/sign-out',
+  'javascript:alert(1)',
+])
+  test(`being somebody else leads to this site only: ${target}`, async (t) => {
+    const world = await startWorld(t)
+    const jane = world.browser()
+    await jane.get(`${world.url}/echo`)
+
+    const url = `${world.url}/.gatehouse/sign-out?then=sign-in&return_to=${encodeURIComponent(target)}`
+    const page = await jane.get(url, fromThisSite)
+
+    assert.equal(page.url, `${world.url}/`)
+  })
+
+test('a planted cookie leads nobody away when they come back from signing out', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  const planted = Buffer.from('https://evil.example/').toString('base64url')
+  jane.cookies.set('gatehouse-signout', { value: `made-up.${planted}`, path: '/' })
+
+  const page = await jane.get(`${world.url}/.gatehouse/signed-out?state=made-up`)
+
+  assert.equal(page.url, `${world.url}/`)
 })

@@ -229,6 +229,12 @@ test('each page has the request id, and each refusal its status beside it', () =
     assert.match(body, status === 200 ? />Request ID r-1</ : new RegExp(`>${status} · Request ID r-1<`))
 })
 
+test('a page is small: one document of less than 3 KiB, and its logo', () => {
+  for (const language of languages)
+    for (const { body } of Object.values(eachPage(pagesWith({ name: 'Example Ltd' }), language)))
+      assert.ok(Buffer.byteLength(body) < 3072, `${Buffer.byteLength(body)} bytes`)
+})
+
 test('the name, the logo and the support stand on every page', () => {
   const logo = 'data:image/png;base64,AA=='
   const support = { text: 'Service desk', url: 'mailto:help@example.com' }

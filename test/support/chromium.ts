@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { chromium, type BrowserContext, type Page } from 'playwright-core'
+import { chromium, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core'
 
 /** A test context, or anything else that knows when it is over: `{ after }` of node:test stands for a whole file. */
 interface Scope {
@@ -9,7 +9,7 @@ interface Scope {
 
 /** One real browser; each person has cookies of their own in it. */
 export interface Chromium {
-  person(scope: Scope): Promise<Person>
+  person(scope: Scope, options?: BrowserContextOptions): Promise<Person>
 }
 
 /** Somebody at a browser. */
@@ -43,8 +43,9 @@ export async function startChromium(scope: Scope): Promise<Chromium> {
   const browser = await chromium.launch({ executablePath, args })
   scope.after(() => browser.close())
   return {
-    person: async (scope) => {
-      const context = await browser.newContext({ viewport: { width: 1100, height: 750 }, deviceScaleFactor: 1 })
+    person: async (scope, options = {}) => {
+      const viewport = { width: 1100, height: 750 }
+      const context = await browser.newContext({ viewport, deviceScaleFactor: 1, ...options })
       scope.after(() => context.close())
       context.setDefaultTimeout(10_000)
       return { context, complaints: await listenForComplaints(context), tab: () => context.newPage() }
