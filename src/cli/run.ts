@@ -1,7 +1,9 @@
 import { loadConfig } from '../config/load.ts'
 import type { GatewayConfig, LogConfig } from '../config/model.ts'
 import { OperatorError, reason } from '../core/errors.ts'
+import { countedLog } from '../observe/event-metrics.ts'
 import { createLog, type Log, type WritingLog } from '../observe/log.ts'
+import { Metrics } from '../observe/metrics.ts'
 import { startGateway } from '../server/gateway.ts'
 import { reloadable } from '../server/reloadable.ts'
 import { metricsOfAllWorkers } from '../server/worker-metrics.ts'
@@ -42,20 +44,26 @@ export async function run(input: CommandInput): Promise<number> {
 
 /** Serves until it is told to stop; resolves to the exit code. */
 async function serve(config: GatewayConfig, input: CommandInput, log: WritingLog): Promise<number> {
-  reportTheUnexpected(log)
+  const metrics = new Metrics()
+  reportTheUnexpected(countedLog(log, metrics))
   const signals = stopSignals()
   const stop =
     config.workers > 1 && !isWorker()
       ? await serveWithWorkers(config, input, log, signals)
-      : await serveAlone(config, input, log)
+      : await serveAlone(config, input, { log, metrics })
   await signals.first
   if (!isWorker()) log.announce('gatehouse is stopping')
   return Promise.race([stop().then(() => 0), signals.again.then(() => 1)])
 }
 
-async function serveAlone(config: GatewayConfig, input: CommandInput, log: WritingLog): Promise<() => Promise<void>> {
+async function serveAlone(
+  config: GatewayConfig,
+  input: CommandInput,
+  { log, metrics }: { readonly log: WritingLog; readonly metrics: Metrics },
+): Promise<() => Promise<void>> {
   const gateway = await startGateway(config, {
     log,
+    metrics,
     access: config.log.access && log.isWritten('info') ? log.add : undefined,
     droppedLines: () => log.dropped(),
     ...(isWorker() ? { metricsOfAll: metricsOfAllWorkers } : {}),

@@ -2,6 +2,16 @@ import type { Audit, AuditEvents } from './audit.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 
+/** What somebody should be woken for. They are there from the start, at 0, so that the first one is seen as an increase. */
+const alarming = [
+  ['error', 'process.unhandled_rejection'],
+  ['error', 'request.failed'],
+  ['error', 'session.refresh_lost'],
+  ['warn', 'store.endings_not_confirmed'],
+  ['error', 'store.evicts'],
+  ['error', 'store.has_lost_sessions'],
+] as const
+
 /** The same log, whose warnings and errors are counted. Their messages are a few dozen, all of them in the code. */
 export function countedLog(log: Log, metrics: Metrics): Log {
   const events = metrics.counter({
@@ -9,6 +19,7 @@ export function countedLog(log: Log, metrics: Metrics): Log {
     help: 'Warnings and errors in the log, by their message.',
     labels: ['level', 'event'],
   })
+  for (const [level, event] of alarming) events.of(level, event)
   return {
     ...log,
     warn: (message, fields) => {
@@ -42,6 +53,8 @@ export function countedAudit(audit: Audit, metrics: Metrics): Audit {
     help: 'Logout Tokens: obeyed, obeyed without a session that it would have ended, replayed, refused, or not now (unavailable).',
     labels: ['outcome'],
   })
+  for (const outcome of ['obeyed', 'obeyed_without_session', 'replayed', 'refused', 'unavailable'])
+    logoutTokens.of(outcome)
   const atProvider = metrics.counter({
     name: 'gatehouse_provider_logouts_total',
     help: 'Sessions ended (end_session) and refresh tokens revoked (revocation) at the provider, by what came of it.',

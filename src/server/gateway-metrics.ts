@@ -43,6 +43,7 @@ export function countedRefreshes(provider: Refreshing, metrics: Metrics): Refres
     help: 'Refreshes of tokens: refreshed, invalid_grant (the session ends), or failed (it is tried again).',
     labels: ['outcome'],
   })
+  for (const outcome of ['refreshed', 'invalid_grant', 'failed']) refreshes.of(outcome)
   return {
     config: provider.config,
     userinfo: (access_token, sub) => provider.userinfo(access_token, sub),

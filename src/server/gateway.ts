@@ -46,6 +46,8 @@ export interface GatewayParts {
   readonly log: Log
   /** Takes the lines of the access log, one for each request. Absent: there is none. */
   readonly access?: ((line: string) => void) | undefined
+  /** Takes what is counted; absent: a fresh one. */
+  readonly metrics?: Metrics
   /** How many lines of the log were dropped. */
   readonly droppedLines?: () => number
   /** Makes of what counts in this process what counts in all that serve. Absent: there is no other. */
@@ -58,8 +60,7 @@ export interface GatewayParts {
  * @throws {OperatorError} when an address cannot be listened on or a certificate cannot be read
  */
 export async function startGateway(config: GatewayConfig, parts: GatewayParts): Promise<Gateway> {
-  const { clock = systemClock, droppedLines = () => 0, metricsOfAll = (own) => own } = parts
-  const metrics = new Metrics()
+  const { clock = systemClock, metrics = new Metrics(), droppedLines = () => 0, metricsOfAll = (own) => own } = parts
   const log = countedLog(parts.log, metrics)
   const store = measuredStore(createStore(config.session.store, { log, clock }), metrics)
   const owed = new OwedEndings(log)

@@ -7,6 +7,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import type { Clock } from '../../src/core/clock.ts'
 import { startDemoUpstream } from '../../src/demo/upstream.ts'
 import type { Log, LogFields } from '../../src/observe/log.ts'
+import { Metrics } from '../../src/observe/metrics.ts'
 import { startGateway, type Gateway } from '../../src/server/gateway.ts'
 import { Browser } from './browser.ts'
 import { startProvider, type TestProvider } from './provider.ts'
@@ -26,6 +27,7 @@ export interface Replica {
   readonly log: LogLine[]
   /** The lines of its access log. */
   readonly access: Readonly<Record<string, unknown>>[]
+  readonly metrics: Metrics
   /** Its configuration, for a command beside it; the secrets are those of `secrets`. */
   readonly file: string
   stop(): Promise<void>
@@ -133,8 +135,10 @@ export async function runReplica(
   const { config, file } = configure(t, yaml, options)
   const log: LogLine[] = []
   const access: Readonly<Record<string, unknown>>[] = []
+  const metrics = new Metrics()
   const gateway = await startGateway(config, {
     log: recordingLog(log),
+    metrics,
     access: (line: string) => void access.push(JSON.parse(line) as Readonly<Record<string, unknown>>),
     clock,
   })
@@ -143,6 +147,7 @@ export async function runReplica(
     gateway,
     log,
     access,
+    metrics,
     file,
     url: `http://127.0.0.1:${gateway.address.port}`,
     stop: () => (stopped ??= gateway.close()),
