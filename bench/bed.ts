@@ -33,7 +33,7 @@ export async function makeBed(): Promise<Bed> {
   const redis = await startRedis(scope)
   const provider = await startProvider()
   scope.after(() => provider.close())
-  const clients = start('load/clients.ts')
+  let clients = start('load/clients.ts')
   const served = new Map<number, number>()
   return {
     folder,
@@ -44,7 +44,12 @@ export async function makeBed(): Promise<Bed> {
       clients.send(order)
       for (;;) {
         const [message] = (await once(clients, 'message')) as [LoadMessage]
-        if (message.kind === 'failed') throw new Error(message.reason)
+        if (message.kind === 'failed') {
+          // Some of them may still be asking.
+          clients.kill()
+          clients = start('load/clients.ts')
+          throw new Error(message.reason)
+        }
         if (message.kind === 'done') {
           around?.ended()
           if (order.kind === 'requests') served.set(order.port, (served.get(order.port) ?? 0) + message.result.count)

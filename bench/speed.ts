@@ -71,7 +71,7 @@ for (const scenario of scenarios) await carryOut(scenario)
 const reached = targetsTable(facts)
 if (reached !== undefined) print(`\n## Targets\n\n${reached}`)
 await bed.close()
-process.exit()
+process.exit(process.exitCode)
 
 async function carryOut(scenario: Scenario): Promise<void> {
   print(`\n## ${scenario.title}\n`)
@@ -91,15 +91,21 @@ async function carryOut(scenario: Scenario): Promise<void> {
   }
   try {
     await scenario.run(bench)
-    for (const { stop, title } of stands) {
-      const lost = await stop()
-      // A line is dropped when the reader of the log has no time; many would make the requests cheaper than they are.
-      if (lost > 0) print(`${title}: ${(lost * 100).toFixed(1)} % of the lines of its access log were lost.`)
-      if (lost > 0.2) throw new Error(`${title} did not write its access log`)
-    }
+    for (const stand of stands) await finish(stand)
   } catch (error) {
-    fail(`${scenario.name} failed: ${reason(error)}`)
+    // What the others give is worth having all the same.
+    console.error(`${scenario.name} failed: ${reason(error)}`)
+    process.exitCode = 1
+    await Promise.all(stands.map((each) => each.stop()))
   }
+}
+
+/** Stops it, and says what its access log lost. */
+async function finish({ title, stop }: Stand): Promise<void> {
+  const lost = await stop()
+  // A line is dropped when the reader of the log has no time; many would make the requests cheaper than they are.
+  if (lost > 0) print(`${title}: ${(lost * 100).toFixed(1)} % of the lines of its access log were lost.`)
+  if (lost > 0.2) throw new Error(`${title} did not write its access log`)
 }
 
 function introduce(): void {

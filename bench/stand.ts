@@ -32,9 +32,12 @@ export async function stand(bed: Bed, contender: Contender, options: StandOption
   const { port } = setting
   const running = await contender.start(bed, setting)
   const origin = `${setting.tls ? 'https' : 'http'}://127.0.0.1:${port}`
-  const visitors = contender.signsIn ? await signInMany(origin, people) : [{ cookie: '' }]
-  const [visitor] = visitors
-  if (visitor?.person !== undefined) await proveCheck(origin, visitor.cookie, visitor.person)
+  const nobody: readonly Visitor[] = [{ cookie: '' }]
+  const signingIn = contender.signsIn ? signInMany(origin, people) : Promise.resolve(nobody)
+  const visitors = await signingIn.catch(async (error: unknown) => {
+    await running.stop()
+    throw error
+  })
   let stopping: Promise<number> | undefined
   const end = async () => {
     await running.stop()
@@ -50,6 +53,7 @@ export function settingOf(port: number, given: Partial<Setting>): Setting {
   return { cpus: '0', workers: 1, tls: undefined, node: process.execPath, nodeOptions: [], ...given, port }
 }
 
+/** @throws {Error} when somebody does not get in, or the identity headers are not checked */
 async function signInMany(origin: string, people: number): Promise<readonly Visitor[]> {
   const visitors: Visitor[] = []
   const next = async (): Promise<void> => {
@@ -59,6 +63,8 @@ async function signInMany(origin: string, people: number): Promise<readonly Visi
     }
   }
   await Promise.all([next(), next(), next(), next()])
+  const [{ cookie, person = NaN } = { cookie: '' }] = visitors
+  await proveCheck(origin, cookie, person)
   return visitors
 }
 
@@ -78,8 +84,14 @@ export async function signIn(origin: string): Promise<Visitor> {
   const visit = await browser.get(`${origin}/whoami`)
   const person = Number(/: person-(\d+)\r$/m.exec(visit.body)?.[1])
   if (visit.status !== 200 || Number.isNaN(person))
-    throw new Error(`signing in ended at ${visit.url} with ${visit.status}:\n${visit.body.slice(0, 2000)}`)
+    throw new Error(`signing in ended at ${new URL(visit.url).pathname} with ${visit.status}: ${textOf(visit.body)}`)
   const missing = claimValues(person).filter((value) => !visit.body.includes(`: ${value}\r\n`))
   if (missing.length > 0) throw new Error(`the upstream was not told ${missing.join(', ')}:\n${visit.body}`)
   return { cookie: browser.cookieHeader, person }
+}
+
+/** What a person would read on a page, shortened. */
+function textOf(page: string): string {
+  const words = page.replaceAll(/<style>.*?<\/style>|<[^>]*>/gs, ' ').replaceAll(/\s+/g, ' ')
+  return words.trim().slice(0, 300)
 }
