@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -82,6 +82,17 @@ upstreams:
 `,
   )
   return { url, adminUrl: `http://127.0.0.1:${adminPort}`, provider, upstream, file, folder, env }
+}
+
+/** A further replica of a gateway: it has addresses of its own, and shares everything else, `external_url` included. */
+export async function prepareReplica(of: Surroundings): Promise<Surroundings> {
+  const [port, adminPort] = [await freePort(), await freePort()]
+  const text = readFileSync(of.file, 'utf8')
+    .replace(/^listen: .*$/m, `listen: 127.0.0.1:${port}`)
+    .replace(/^admin: .*$/m, `admin: { listen: 127.0.0.1:${adminPort} }`)
+  const file = join(of.folder, `replica-${port}.yaml`)
+  writeFileSync(file, text)
+  return { ...of, file, url: `http://127.0.0.1:${port}`, adminUrl: `http://127.0.0.1:${adminPort}` }
 }
 
 async function startHeldUpstream(t: TestContext): Promise<HeldUpstream> {

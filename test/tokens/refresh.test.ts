@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { test } from 'node:test'
+import { Redis } from 'ioredis'
+import type { Visit } from '../support/browser.ts'
 import { until } from '../support/until.ts'
 import { shortLived, startSignedIn } from './signed-in.ts'
 
@@ -89,13 +91,7 @@ test('an answer that is lost on its way costs a sign-in at the most, and never a
 
 test('requests that come while a slow provider refreshes wait for that one refresh', async (t) => {
   const { world, ask, refreshes } = await startSignedIn(t)
-  let release = () => {}
-  const asked = new Promise<void>((resolve) => {
-    world.provider.fault('/oauth/token', (_req, _res, pass) => {
-      release = pass
-      resolve()
-    })
-  })
+  const { asked, release } = heldRefresh(world)
   world.moveClock(expired)
 
   const waiting = [ask(), ask(), ask()]
@@ -108,15 +104,85 @@ test('requests that come while a slow provider refreshes wait for that one refre
   assert.equal(refreshes(), 1)
 })
 
-test('a visitor who does not wait for the refresh loses nothing', async (t) => {
-  const { world, jane, ask, refreshes } = await startSignedIn(t)
-  let release = () => {}
-  const asked = new Promise<void>((resolve) => {
-    world.provider.fault('/oauth/token', (_req, _res, pass) => {
-      release = pass
-      resolve()
+test('a provider that takes 20 s is waited for when provider.timeout allows it: the lease lasts, at two replicas', async (t) => {
+  const options = { store: 'redis', replicas: 2, providerSettings: 'timeout: 30s' } as const
+  const { world, jane, refreshes } = await startSignedIn(t, options)
+  const direct = new Redis(world.redis?.port ?? 0, '127.0.0.1')
+  t.after(() => direct.disconnect())
+  const [first, second] = world.replicas.map(
+    ({ url }) =>
+      () =>
+        jane.fetch(`${url}/echo`),
+  ) as [Ask, Ask]
+  const { asked, release } = heldRefresh(world)
+  world.moveClock(expired)
+
+  const waiting = [first(), first()]
+  await asked
+  waiting.push(second(), second())
+  world.moveClock(20_000)
+  // The clock of Redis cannot be moved: for longer than a lease nobody else gets it.
+  const begun = performance.now()
+  await until(
+    'a lease would have been over',
+    async () => {
+      assert.equal((await direct.keys('*:l:*')).length, 1)
+      return performance.now() - begun > 5_500
+    },
+    10_000,
+  )
+  assert.equal(refreshes(), 1)
+  release()
+
+  assert.deepEqual(new Set((await Promise.all(waiting)).map(({ status }) => status)), new Set([200]))
+  assert.equal(refreshes(), 1)
+})
+
+test('a provider that takes longer than provider.timeout gets 503 for its visitors, and nobody is signed out', async (t) => {
+  const { world, jane, ask, refreshes } = await startSignedIn(t, { providerSettings: 'timeout: 1s' })
+  heldRefresh(world)
+  world.moveClock(expired)
+
+  const during = await ask()
+  world.provider.bend('/oauth/token', shortLived)
+  world.moveClock(1_000)
+
+  assert.equal(during.status, 503)
+  assert.ok(during.headers['retry-after'])
+  assert.ok(jane.cookies.has('gatehouse'), 'the cookie was kept')
+  assert.equal((await ask()).status, 200)
+  assert.equal(refreshes(), 2)
+})
+
+test('an answer that comes after provider.timeout is lost: if it brought another token, that costs a sign-in', async (t) => {
+  const { world, jane, ask, refreshes } = await startSignedIn(t, { providerSettings: 'timeout: 1s' })
+  let deliver = () => {}
+  const rotated = new Promise<void>((resolve) => {
+    world.provider.fault('/oauth/token', (_req, res, pass) => {
+      const end = res.end.bind(res)
+      res.end = ((body: Buffer) => {
+        deliver = () => void end(body)
+        resolve()
+      }) as never
+      pass()
     })
   })
+  world.moveClock(expired)
+  assert.equal((await ask()).status, 503)
+  await rotated
+  deliver()
+  world.provider.bend('/oauth/token', shortLived)
+  world.moveClock(1_000)
+
+  assert.equal((await ask()).status, 401)
+
+  assert.equal(refreshes(), 2)
+  assert.equal((await jane.get(`${world.url}/echo`)).status, 200)
+})
+
+test('a visitor who does not wait for the refresh loses nothing', async (t) => {
+  const { world, jane, ask, refreshes } = await startSignedIn(t)
+  const { asked, release } = heldRefresh(world)
   world.moveClock(expired)
   const impatient = request(`${world.url}/echo`, { headers: { cookie: jane.cookieHeader } }).on('error', () => {})
   impatient.end()
@@ -184,6 +250,20 @@ function withSub(id_token: string, sub: string): string {
   const [header, payload = '', signature] = id_token.split('.')
   const claims = { ...(JSON.parse(Buffer.from(payload, 'base64url').toString()) as object), sub }
   return [header, Buffer.from(JSON.stringify(claims)).toString('base64url'), signature].join('.')
+}
+
+type Ask = () => Promise<Visit>
+
+/** The next question for a new token reaches the provider when it is released. */
+function heldRefresh(world: World): { readonly asked: Promise<void>; release(): void } {
+  let release = () => {}
+  const asked = new Promise<void>((resolve) => {
+    world.provider.fault('/oauth/token', (_req, _res, pass) => {
+      release = pass
+      resolve()
+    })
+  })
+  return { asked, release: () => release() }
 }
 
 type World = Awaited<ReturnType<typeof startSignedIn>>['world']

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { Redis } from 'ioredis'
+import { Browser } from '../support/browser.ts'
+import { startCommand } from '../support/command.ts'
+import { prepareGateway, prepareReplica, type Surroundings } from '../support/gateway-process.ts'
+import { startRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
+
+/** What the documentation says: a session is locked for so long at the most, in ms. */
+const lease = 5_000
+/** What a busy machine, and asking again whether it is free, may take longer. */
+const slack = 2_000
+
+/** Two gateways, each in a process of its own; Jane is signed in, and her access token lives for two seconds. */
+async function twoGateways(t: TestContext) {
+  const redis = await startRedis(t)
+  const direct = new Redis(redis.port, '127.0.0.1')
+  t.after(() => direct.disconnect())
+  const around = await prepareGateway(t, { store: `{ redis: { url: "${redis.url}" } }` })
+  const replica = await prepareReplica(around)
+  const start = async ({ file, env }: Surroundings) => {
+    const gateway = startCommand(t, ['run', '--config', file], { env })
+    await gateway.said('gatehouse is ready')
+    return gateway
+  }
+  const [first] = await Promise.all([start(around), start(replica)])
+  const { provider } = around
+  provider.bend('/oauth/token', (body) => (body['expires_in'] = 2))
+  const jane = new Browser('jane')
+  await jane.get(`${around.url}/`)
+  const before = provider.hits('/oauth/token')
+  return {
+    provider,
+    jane,
+    refreshes: () => provider.hits('/oauth/token') - before,
+    /** Somebody asks the first gateway again and again until `holds`; whoever waits for the new token gets no answer. */
+    askFirstUntil: async (holds: () => boolean) => {
+      const seen = until('the first one refreshes', holds)
+      while (!holds()) await Promise.race([seen, jane.fetch(`${around.url}/`).catch(() => seen)])
+    },
+    askSecond: () => jane.fetch(`${replica.url}/`),
+    /** For how long nobody else may refresh, in ms. */
+    locked: async () => {
+      const [place = ''] = await direct.keys('*:l:*')
+      return direct.pttl(place)
+    },
+    kill: async () => {
+      process.kill(first.pid, 'SIGKILL')
+      assert.equal(await first.ended, 'SIGKILL')
+    },
+    visitAfterRestart: async () => {
+      await start(around)
+      return jane.get(`${around.url}/`)
+    },
+  }
+}
+
+test('a gateway that is killed in the middle of a refresh locks the session for the lease and no longer', async (t) => {
+  const { provider, refreshes, askFirstUntil, askSecond, locked, kill } = await twoGateways(t)
+  provider.fault('/oauth/token', () => {})
+  await askFirstUntil(() => refreshes() === 1)
+
+  await kill()
+  const killedAt = performance.now()
+  provider.bend('/oauth/token', (body) => (body['expires_in'] = 3600))
+  const left = await locked()
+  assert.ok(left > 0 && left <= lease, `${left} ms`)
+  while (refreshes() === 1) assert.equal((await askSecond()).status, 200)
+
+  assert.ok(performance.now() - killedAt < lease + slack, `${performance.now() - killedAt} ms`)
+  assert.equal((await askSecond()).status, 200)
+  assert.equal(refreshes(), 2)
+})
+
+test('when the provider had rotated the token, it died with the gateway: that costs one sign-in', async (t) => {
+  const { provider, jane, refreshes, askFirstUntil, askSecond, kill, visitAfterRestart } = await twoGateways(t)
+  let hasRotated = false
+  const mend = provider.fault('/oauth/token', (_req, res, pass) => {
+    res.writeHead = () => res
+    res.end = (() => (hasRotated = true)) as never
+    pass()
+  })
+  await askFirstUntil(() => hasRotated)
+
+  await kill()
+  mend()
+  const killedAt = performance.now()
+  await until('the session is over', async () => (await askSecond()).status === 401, lease + slack)
+
+  assert.ok(performance.now() - killedAt < lease + slack, `${performance.now() - killedAt} ms`)
+  assert.equal(refreshes(), 2)
+  assert.equal(jane.cookies.has('gatehouse'), false)
+  assert.equal((await visitAfterRestart()).body, 'for jane')
+})
