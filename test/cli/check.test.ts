@@ -263,5 +263,5 @@ test('a terminal gets colours', async (t) => {
 test('the version that is printed is the package’s', () => {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
 
-  assert.ok(readFileSync('src/cli/main.ts', 'utf8').includes(`const version = '${version}'`))
+  assert.ok(readFileSync('src/core/version.ts', 'utf8').includes(`export const version = '${version}'`))
 })
