@@ -102,7 +102,8 @@ interface Journeys extends World {
 
 async function startJourneys(t: TestContext): Promise<Journeys> {
   const session = 'idle_timeout: 1m\n  absolute_timeout: 12h\n  poll_userinfo: 30s'
-  return (await startWorld(t, { store: 'redis', replicas: 2, session })) as Journeys
+  const providerSettings = 'frontchannel_logout: true'
+  return (await startWorld(t, { store: 'redis', replicas: 2, session, providerSettings })) as Journeys
 }
 
 /** All that happens to sessions, over two replicas. */
@@ -148,6 +149,12 @@ async function everyJourney(t: TestContext, world: World): Promise<void> {
   const ofAll = await provider.logoutToken({ sub: 'samir' })
   assert.equal((await world.postLogoutToken({ logout_token: ofAll })).status, 200)
   for (const browser of [samir, phone]) assert.equal((await browser.fetch(`${second.url}/echo`)).status, 401)
+
+  // In a frame of the provider's page.
+  assert.equal((await zoe.get(`${first.url}/echo`)).status, 200)
+  const inFrame = new URLSearchParams({ iss: provider.issuer, sid: sessionOf(world, 'zoe').sid })
+  assert.equal((await fetch(`${second.url}/.gatehouse/frontchannel-logout?${inFrame}`)).status, 200)
+  assert.equal((await zoe.fetch(`${first.url}/echo`)).status, 401)
 
   // Signed out by hand, by a script, by the provider when it does not grant a refresh; and simply left alone.
   assert.equal((await zoe.get(`${first.url}/echo`)).status, 200)
