@@ -48,7 +48,10 @@ const spelling = fc.constantFrom<(text: string) => string>(
 )
 
 test('a return-to never leaves the origin, as a browser resolves it', async (t) => {
-  const { world, host, cookie } = await startLane(t)
+  const { world, host, cookie } = await startLane(t, {
+    // One client, and more sign-ins than people begin.
+    settings: 'limits: { per_client: { sign_ins: 1000000/m } }',
+  })
   const agent = new Agent({ keepAlive: true })
   t.after(() => agent.destroy())
 

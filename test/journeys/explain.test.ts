@@ -141,7 +141,7 @@ test('a refusal’s page has the id by which the log says why, by which rule, an
   const jane = new Browser('jane')
   const refused = await jane.get(`${around.url}/admin/users`)
   assert.equal(refused.status, 403)
-  const id = /Request ([\w-]+)/.exec(refused.body)?.[1] ?? assert.fail(refused.body)
+  const id = /Request ID ([\w-]+)/.exec(refused.body)?.[1] ?? assert.fail(refused.body)
   await gateway.said('request.refused')
   gateway.child.kill('SIGTERM')
   await gateway.ended
