@@ -14,6 +14,6 @@ test('a method that is not allowed is told from a path that is not there', async
 
   const notAllowed = await fetch(`${url}/.gatehouse/session`, { method: 'DELETE' })
   assert.equal(notAllowed.status, 405)
-  assert.equal(notAllowed.headers.get('allow'), 'GET')
+  assert.equal(notAllowed.headers.get('allow'), 'GET, HEAD')
   assert.equal((await fetch(`${url}/.GATEHOUSE/session`)).status, 404)
 })
