@@ -10,7 +10,7 @@ ensureBuild()
 const named = process.argv.slice(2)
 const all = readdirSync(join(root, 'test'), { recursive: true }).map((path) => join('test', path))
 const files = named.length > 0 ? named : all.filter((path) => path.endsWith('.test.ts')).sort()
-const options = ['--import', 'tsx', '--test', '--test-reporter=spec', '--test-concurrency=2', '--test-timeout=120000']
+const options = ['--import', 'tsx', '--test', '--test-reporter=spec', '--test-concurrency=2', '--test-timeout=300000']
 const tests = spawn(process.execPath, [...options, ...files], { cwd: root, stdio: 'inherit' })
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => tests.kill(signal))
 tests.on('exit', (code) => process.exit(code ?? 1))

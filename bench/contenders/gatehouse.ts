@@ -20,6 +20,14 @@ export function gatehouse(store: 'redis' | 'memory'): Contender {
   }
 }
 
+/** How the image starts Node.js. */
+const asInTheImage = (() => {
+  const dockerfile = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8')
+  const [, entrypoint = '[]'] = /^ENTRYPOINT (.*)$/m.exec(dockerfile) ?? []
+  const [, MALLOC_ARENA_MAX = ''] = /^ENV MALLOC_ARENA_MAX=(.*)$/m.exec(dockerfile) ?? []
+  return { args: (JSON.parse(entrypoint) as string[]).filter((arg) => arg.startsWith('--')), env: { MALLOC_ARENA_MAX } }
+})()
+
 async function run(bed: Bed, setting: Setting, name: string, store: 'redis' | 'memory'): Promise<Listening> {
   const { port, cpus, node, nodeOptions } = setting
   const origin = `${setting.tls ? 'https' : 'http'}://127.0.0.1:${port}`
@@ -39,9 +47,9 @@ async function run(bed: Bed, setting: Setting, name: string, store: 'redis' | 'm
   const reader = spawn('sh', ['-c', reading], { stdio: ['pipe', 'ignore', 'inherit'] })
   const program = startProgram({
     command: node,
-    args: [...nodeOptions, builtGateway, 'run', '--config', file],
+    args: [...asInTheImage.args, ...nodeOptions, builtGateway, 'run', '--config', file],
     cpus,
-    env,
+    env: { ...env, ...asInTheImage.env },
     logFile: join(folder, 'errors'),
     stdout: reader.stdin,
   })

@@ -1,9 +1,17 @@
 import type { Diagnostic } from '../config/diagnostics.ts'
 import { loadConfig, type LoadResult } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model.ts'
-import { type Call, type CommandInput, configOption, readOptions, unexpected } from './command.ts'
+import {
+  type Call,
+  type CommandInput,
+  configOption,
+  formatFault,
+  formatOption,
+  readOptions,
+  unexpected,
+} from './command.ts'
 import { failingTests } from '../explain/embedded-tests.ts'
-import { registrationOf, registrationText } from './registration.ts'
+import { registrationOf, registrationText } from '../config/registration.ts'
 import { countOf, gitHubCommand, shownDiagnostics } from './show-diagnostics.ts'
 
 const formats = ['text', 'json', 'github'] as const
@@ -11,13 +19,12 @@ export type CheckFormat = (typeof formats)[number]
 
 /** What stands behind `gatehouse check`. */
 export function readCheckCall(argv: readonly string[]): Call {
-  const read = readOptions(argv, { ...configOption, format: { type: 'string', default: 'text' } } as const)
+  const read = readOptions(argv, { ...configOption, ...formatOption })
   if (!read.ok) return read
-  const { config: file, format: wanted } = read.values
-  const format = formats.find((known) => known === wanted)
-  const fault = format === undefined ? `--format is one of ${formats.join(', ')}` : unexpected(read.positionals)
+  const { config: file, format } = read.values
+  const fault = formatFault(format, formats) ?? unexpected(read.positionals)
   if (fault !== undefined) return { fault }
-  return { carryOut: (terminal) => check({ ...terminal, file }, format) }
+  return { carryOut: (terminal) => check({ ...terminal, file }, format as CheckFormat) }
 }
 
 /** `gatehouse check`: everything that is wrong with the file, then its own tests; and what the provider has to know of us. */

@@ -1,33 +1,46 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { GatewayConfig } from '../config/model.ts'
-import { OperatorError, reason } from '../core/errors.ts'
+import { OperatorError } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
-import { createLog } from '../observe/log.ts'
-import { startGateway } from '../server/gateway.ts'
 import type { CommandInput } from './command.ts'
-import { loadOrSay } from './load.ts'
-import { formatFor, stopSignals } from './run.ts'
+import { loadServableOrSay } from './load.ts'
+import { serve, serveAlone } from './run.ts'
 
 /** `gatehouse demo`: the gateway of a file, between a toy provider and a toy application at the addresses that the file names. */
-export async function demo(input: CommandInput): Promise<number> {
-  const config = loadOrSay({ ...input, env: { DEMO_CLIENT_SECRET: randomToken(24), ...input.env } })
-  if (config === undefined) return 1
-  // The image has no demo, and no provider package either.
-  const { startDemo } = await import('../demo/demo.ts').catch((cause: unknown) => {
-    throw new OperatorError(`the demo is not part of this installation: ${reason(cause)}`, { cause })
-  })
-  const signals = stopSignals()
-  const toys = await startDemo(toysOf(config))
-  try {
-    const gateway = await startGateway(config, {
-      log: createLog({ level: 'warn', format: formatFor('auto', process.stdout.isTTY, input.env) }),
-    })
+export async function demo(given: CommandInput): Promise<number> {
+  const { startDemo } = await toyBox()
+  const input = { ...given, env: { DEMO_CLIENT_SECRET: randomToken(24), ...given.env } }
+  const loaded = loadServableOrSay(input)
+  if (loaded === undefined) return 1
+  const { config, files } = loaded
+  const options = toysOf(config)
+  return serve(config, input, async (parts) => {
+    const toys = await startDemo(options)
+    const staysAround = (next: GatewayConfig) => (isDeepStrictEqual(toysOf(next), options) ? [] : [theToys])
+    const stop = await serveAlone(config, input, { ...parts, files, staysAround })
     input.out(welcome(config))
-    await signals.first
-    await Promise.race([gateway.close(), signals.again])
-  } finally {
-    await Promise.race([toys.close(), signals.again])
+    return async () => {
+      await stop()
+      await toys.close()
+    }
+  })
+}
+
+const theToys = 'the toy provider and the toy application'
+
+/** The image and the package have no demo, and no provider package either. */
+async function toyBox(): Promise<typeof import('../demo/demo.ts')> {
+  try {
+    return await import('../demo/demo.ts')
+  } catch (cause) {
+    if (!(cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND')) throw cause
+    throw new OperatorError(
+      'the demo is not part of this installation: a clone of the sources has it, with npm start',
+      {
+        cause,
+      },
+    )
   }
-  return 0
 }
 
 function toysOf(config: GatewayConfig) {
@@ -58,6 +71,6 @@ function welcome({ externalUrl, provider, file }: GatewayConfig): string {
     open   ${externalUrl.origin}        the application, behind the sign-in
     then   ${provider.issuer}        the provider: end a session there and watch the application
 
-  Stop it with Ctrl+C.
+  A change of the file is taken within seconds. Stop it with Ctrl+C.
 `
 }

@@ -1,9 +1,9 @@
-import { createReadStream, readFileSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { inPlainWords } from '../config/files.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import { placeText, type Place, type Sources } from '../config/sources.ts'
-import type { Claims } from '../core/claims.ts'
-import { OperatorError, reason } from '../core/errors.ts'
+import { OperatorError } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
 import { adviceOn } from '../explain/advice.ts'
 import { type Decision, explain, type Explanation } from '../explain/decision.ts'
@@ -11,7 +11,17 @@ import { LogStory, type Story } from '../explain/log-story.ts'
 import { personWith } from '../explain/person.ts'
 import type { SuppliedRequest } from '../explain/request.ts'
 import type { UpstreamRequest } from '../explain/upstream-request.ts'
-import { type Call, type CommandInput, configOption, readOptions, type Terminal, unexpected } from './command.ts'
+import { readClaims } from './claims-file.ts'
+import {
+  type Call,
+  type CommandInput,
+  configOption,
+  formatFault,
+  formatOption,
+  readOptions,
+  type Terminal,
+  unexpected,
+} from './command.ts'
 import { loadAndSay } from './load.ts'
 import { type Paint, plainly } from './paint.ts'
 
@@ -31,12 +41,12 @@ export type ExplainTask =
 
 const options = {
   ...configOption,
+  ...formatOption,
   as: { type: 'string' },
   anonymous: { type: 'boolean' },
   header: { type: 'string', short: 'H', multiple: true },
   peer: { type: 'string' },
   log: { type: 'string' },
-  format: { type: 'string', default: 'text' },
 } as const
 
 /** What stands behind `gatehouse explain`. */
@@ -44,7 +54,8 @@ export function readExplainCall(argv: readonly string[]): Call {
   const read = readOptions(argv, options)
   if (!read.ok) return read
   const { values, positionals } = read
-  if (values.format !== 'text' && values.format !== 'json') return { fault: '--format is one of text, json' }
+  const fault = formatFault(values.format)
+  if (fault !== undefined) return { fault }
   const asJson = values.format === 'json'
   const task =
     values.log === undefined ? requestTask(positionals, values) : logTask(positionals, { ...values, log: values.log })
@@ -72,10 +83,17 @@ function requestTask(
   if (as !== undefined && anonymous === true) return '--as and --anonymous contradict each other'
   const [method, url] = second === undefined ? ['GET', first] : [first, second]
   if (!/^[!#$%&'*+.^`|~\w-]+$/.test(method)) return `"${method}" is not a method`
-  if (!/^(https?:\/\/[^/?#\s]+|\/)/i.test(url)) return `"${url}" is neither a URL nor a path`
+  if (!/^(https?:\/\/[^/?#\s]+|\/)/i.test(url)) return neitherUrlNorPath(url)
   const malformed = header.find((line) => !/^[!#$%&'*+.^`|~\w-]+:/.test(line))
   if (malformed !== undefined) return `"${malformed}" is not a header: write 'Name: value'`
   return { kind: 'request', as, method, url, headers: header, peer }
+}
+
+function neitherUrlNorPath(text: string): string {
+  const isHost = /^(?:localhost|[\w-]+(?:\.[\w-]+)+|[\w-]+(?=:\d))(?::\d+)?(?:[/?#]|$)/i.test(text)
+  const meant =
+    /^[\w-]/.test(text) && !text.includes('://') ? `; did you mean ${isHost ? 'http://' : '/'}${text} ?` : ''
+  return `"${text}" is neither a URL nor a path${meant}`
 }
 
 function logTask(positionals: readonly string[], values: Values & { readonly log: string }): ExplainTask | string {
@@ -92,7 +110,7 @@ export async function explainRequest(
   asJson: boolean,
   input: CommandInput,
 ): Promise<number> {
-  const loaded = loadAndSay(asJson ? { ...input, err: () => {} } : input)
+  const loaded = loadAndSay(asJson ? { ...input, err: () => {} } : input, 'faults')
   if (!loaded.ok) {
     if (asJson) input.err(`gatehouse: ${input.file} is not good; see gatehouse check\n`)
     return 1
@@ -102,29 +120,13 @@ export async function explainRequest(
   const request = suppliedRequest(task, config)
   const explanation = explain(request, personWith(claims, config), config)
   const as = claims === undefined ? 'nobody' : String(claims['sub'] ?? 'somebody (the claims have no sub)')
+  if (claims !== undefined && (claims['sub'] ?? undefined) === undefined)
+    input.err(
+      'gatehouse: the claims have no sub, which everybody has who signs in; a made-up one stands in: somebody\n',
+    )
   if (asJson) input.out(`${JSON.stringify({ version: 1, request, as, ...explanation }, null, 2)}\n`)
   else input.out(explainedText(explanation, { request, as, sources, paint: input.paintOut ?? plainly }))
   return 0
-}
-
-function readClaims(file: string): Claims {
-  const told = file === '-' ? 'standard input' : file
-  let text: string
-  try {
-    text = readFileSync(file === '-' ? 0 : file, 'utf8')
-  } catch (error) {
-    throw new OperatorError(`${told} cannot be read: ${reason(error)}`, { cause: error })
-  }
-  let claims: unknown
-  try {
-    claims = JSON.parse(text)
-  } catch {
-    // What the parser says quotes the claims.
-    throw new OperatorError(`${told} is not JSON`)
-  }
-  if (typeof claims !== 'object' || claims === null || Array.isArray(claims))
-    throw new OperatorError(`${told} is not a map of claims, such as { "sub": "u1", "groups": ["admins"] }`)
-  return claims as Claims
 }
 
 /** A path alone is asked of the gateway's own `external_url`; what is not said is said as a browser does that loads a page. */
@@ -140,7 +142,8 @@ function suppliedRequest(
   })
   const says = (name: string) => given.some(([known]) => known.toLowerCase() === name)
   const accept = says('accept') || says('sec-fetch-mode') ? [] : ['Accept', 'text/html']
-  const rawHeaders = [...(says('host') ? [] : ['Host', host]), ...accept, ...given.flat()]
+  const connection = says('upgrade') && !says('connection') ? ['Connection', 'Upgrade'] : []
+  const rawHeaders = [...(says('host') ? [] : ['Host', host]), ...accept, ...connection, ...given.flat()]
   return { method: method.toUpperCase(), target: target.startsWith('/') ? target : `/${target}`, rawHeaders, peer }
 }
 
@@ -188,14 +191,16 @@ const outcomes: Readonly<Record<Decision['outcome'], string>> = {
   own_url: 'answered by the gateway itself',
 }
 
-function decisionLines({ outcome, status, code, location, why }: Decision, paint: Paint): string[] {
+function decisionLines({ outcome, status, code, location, why, note }: Decision, paint: Paint): string[] {
   const isGood = status === undefined || status < 400
   const head = paint(isGood ? 'green' : 'red', `${status === undefined ? '' : `${status} `}${outcomes[outcome]}`)
   const advice = code === undefined ? undefined : adviceOn(code)
   return [
-    head + (location === undefined ? '' : `: ${printable(location)}`),
+    head + (location === undefined || !isGood ? '' : `: ${printable(location)}`),
     ...(why === undefined ? [] : [`  because   ${printable(why)}`]),
+    ...(note === undefined ? [] : [`  note      ${printable(note)}`]),
     ...(code === undefined ? [] : [`  code      ${code}`]),
+    ...(location === undefined || isGood ? [] : [`  sign-in   ${printable(location)}`]),
     ...(advice === undefined ? [] : [`  to do     ${advice.todo}`]),
   ]
 }
@@ -228,13 +233,13 @@ export async function explainLog(
     const input = log === '-' ? process.stdin : createReadStream(log)
     for await (const line of createInterface({ input, crlfDelay: Infinity })) gathered.add(line)
   } catch (error) {
-    throw new OperatorError(`${log} cannot be read: ${reason(error)}`, { cause: error })
+    throw new OperatorError(`${log} ${inPlainWords(error)}`, { cause: error })
   }
   const story = gathered.story()
   if (story === undefined) {
     err(
       `gatehouse: nothing in ${log === '-' ? 'standard input' : log} is about the request ${request}: is it the log of that time, ` +
-        `of every replica, as JSON (log.format)?\n`,
+        `of every replica, as JSON (log.format)? What was not refused stands there with log.access and log.level info only.\n`,
     )
     return 1
   }

@@ -3,19 +3,26 @@ import { didYouMean } from '../config/did-you-mean.ts'
 import { schemaText } from '../config/schema.ts'
 import { OperatorError } from '../core/errors.ts'
 import { version } from '../core/version.ts'
+import { askOnTerminal } from './ask.ts'
 import { readCheckCall } from './check.ts'
 import { aboutFile, type Call, type CommandReader, readOptions, unexpected } from './command.ts'
 import { demo } from './demo.ts'
+import { readDoctorCall } from './doctor.ts'
 import { readExplainCall } from './explain.ts'
 import { health } from './health.ts'
 import { help, overview } from './help.ts'
+import { readImportCall } from './import.ts'
+import { readInitCall } from './init.ts'
 import { paintFor } from './paint.ts'
 import { run } from './run.ts'
 import { readSessionsCall } from './sessions.ts'
 
 const commands: Readonly<Record<string, CommandReader>> = {
+  init: readInitCall,
+  import: readImportCall,
   run: aboutFile(run),
   check: readCheckCall,
+  doctor: readDoctorCall,
   explain: readExplainCall,
   sessions: readSessionsCall,
   health: aboutFile(health),
@@ -35,7 +42,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   const { name, rest } = commandOf(argv)
   const call = callOf(name, rest)
   if ('fault' in call) {
-    err(`gatehouse: ${call.fault}\n\n${help[name] ?? overview}`)
+    err(`gatehouse: ${call.fault}\n"gatehouse help${help[name] === undefined ? '' : ` ${name}`}" says more\n`)
     return 2
   }
   if ('help' in call) {
@@ -48,7 +55,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     paintErr: paintFor(process.stderr.isTTY, env),
   }
   try {
-    return await call.carryOut({ env, out, err, ...paints })
+    return await call.carryOut({ env, out, err, ask: askOnTerminal(), ...paints })
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error
     err(`gatehouse: ${error.message}\n`)

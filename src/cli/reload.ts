@@ -9,6 +9,8 @@ import { watchFiles } from './watch-files.ts'
 
 export interface ReloadParts {
   readonly log: Log
+  /** Of the configuration that is served by at first: `LoadResult.files`. */
+  readonly files: ReadonlyMap<string, string>
   /** Makes the gateway serve by it; resolves to the settings that need a start. */
   readonly apply: (config: GatewayConfig) => Promise<readonly string[]>
 }
@@ -18,14 +20,22 @@ export interface ReloadParts {
  * nothing; what is wrong stands in the log. On a terminal SIGHUP says that the terminal is gone, and ends the process as ever.
  */
 export function reloadOnChange({ file, env }: Pick<CommandInput, 'file' | 'env'>, parts: ReloadParts): void {
-  const { log, apply } = parts
+  const { log, files, apply } = parts
   let queue = Promise.resolve()
   const reload = (why: string) => void (queue = queue.then(() => reloadOnce(why)))
   const watch = watchFiles(() => reload('a file changed'))
-  watch.watch(loadConfig(file, env).files)
+  watch.watch(files)
   if (!process.stdout.isTTY) process.on('SIGHUP', () => reload('SIGHUP'))
 
   async function reloadOnce(why: string): Promise<void> {
+    try {
+      await readAndApply(why)
+    } catch (error) {
+      log.error('config.rejected', { why, faults: [reason(error)] })
+    }
+  }
+
+  async function readAndApply(why: string): Promise<void> {
     const loaded = loadConfig(file, env)
     watch.watch(loaded.files)
     const faults = (loaded.ok ? failingTests(loaded.config) : loaded.diagnostics.filter(isError)).map(formatDiagnostic)
@@ -37,15 +47,11 @@ export function reloadOnChange({ file, env }: Pick<CommandInput, 'file' | 'env'>
       })
       return
     }
-    try {
-      const needRestart = await apply(loaded.config)
-      const warnings = loaded.warnings.map(formatDiagnostic)
-      log.info('config.reloaded', { why, ...(warnings.length > 0 ? { warnings } : {}) })
-      if (needRestart.length > 0)
-        log.warn('config.needs_restart', { settings: needRestart, hint: 'these are as they were until the next start' })
-    } catch (error) {
-      log.error('config.rejected', { why, faults: [reason(error)] })
-    }
+    const needRestart = await apply(loaded.config)
+    const warnings = loaded.warnings.map(formatDiagnostic)
+    log.info('config.reloaded', { why, ...(warnings.length > 0 ? { warnings } : {}) })
+    if (needRestart.length > 0)
+      log.warn('config.needs_restart', { settings: needRestart, hint: 'these are as they were until the next start' })
   }
 }
 

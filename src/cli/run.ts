@@ -1,113 +1,175 @@
-import { loadConfig } from '../config/load.ts'
-import type { GatewayConfig, LogConfig } from '../config/model.ts'
+import type { LoadResult } from '../config/load.ts'
+import type { GatewayConfig } from '../config/model.ts'
+import { systemClock } from '../core/clock.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import { countedLog } from '../observe/event-metrics.ts'
 import { createLog, type Log, type WritingLog } from '../observe/log.ts'
 import { Metrics } from '../observe/metrics.ts'
-import { startGateway } from '../server/gateway.ts'
+import { startAdmin } from '../server/admin.ts'
+import { startGateway, type GatewayParts } from '../server/gateway.ts'
 import { reloadable } from '../server/reloadable.ts'
-import { metricsOfAllWorkers } from '../server/worker-metrics.ts'
-import { announceReady, isWorker, onReloadOrder, startWorkers } from '../server/workers.ts'
-import { loadAndSay } from './load.ts'
+import { answerAbove, WorkerAnswers } from '../server/worker-answers.ts'
+import { configsFromAbove, type ConfigsFromAbove } from '../server/worker-config.ts'
+import { announceReady, isWorker, startWorkers } from '../server/workers.ts'
+import { loadServableOrSay } from './load.ts'
 import type { CommandInput } from './command.ts'
-import { failingTests } from '../explain/embedded-tests.ts'
+import { logFormat } from './log-format.ts'
 import { reloadOnChange } from './reload.ts'
-import { shownDiagnostics } from './show-diagnostics.ts'
 
 /** How long the last lines of the log are waited for, in ms. */
 const lastLinesMs = 1000
 
 /** `gatehouse run`: serves until it is told to stop. */
 export async function run(input: CommandInput): Promise<number> {
-  const loaded = loadAndSay(isWorker() ? { ...input, err: () => {} } : input)
-  if (!loaded.ok) return 1
-  const { config } = loaded
-  if (!isWorker()) {
-    const failures = failingTests(config)
-    if (failures.length > 0) {
-      input.err(shownDiagnostics(failures, loaded.sources, input.paintErr))
-      return 1
-    }
+  if (isWorker()) {
+    const configs = configsFromAbove()
+    const config = await configs.first
+    return serve(config, input, (parts) => serveAsWorker(config, configs, parts))
   }
+  const loaded = loadServableOrSay(input)
+  if (loaded === undefined) return 1
+  const { config, files } = loaded
+  return serve(config, input, (parts, signals) =>
+    config.workers > 1
+      ? serveWithWorkers(config, input, { ...parts, log: countedLog(parts.log, parts.metrics), files, signals })
+      : serveAlone(config, input, { ...parts, files }),
+  )
+}
+
+/** What is done with a log, of which the last lines are not lost. */
+async function logged<T>(
+  config: GatewayConfig,
+  input: CommandInput,
+  work: (log: WritingLog) => Promise<T>,
+): Promise<T> {
   const log = createLog({
     level: config.log.level,
-    format: formatFor(config.log.format, process.stdout.isTTY, input.env),
+    format: logFormat(config.log.format, process.stdout.isTTY, input.env),
     isShared: config.workers > 1,
   })
   try {
-    return await serve(config, input, log)
+    return await work(log)
   } finally {
     // An exit would wait for the reader of the log, and one that has stalled never comes.
     if (!(await log.flush(lastLinesMs))) process.kill(process.pid, 'SIGKILL')
   }
 }
 
+/** Begins to serve; resolves to what ends it. */
+type Start = (parts: ServingParts, signals: StopSignals) => Promise<() => Promise<void>>
+
 /** Serves until it is told to stop; resolves to the exit code. */
-async function serve(config: GatewayConfig, input: CommandInput, log: WritingLog): Promise<number> {
+export function serve(config: GatewayConfig, input: CommandInput, start: Start): Promise<number> {
+  return logged(config, input, (log) => serveLogged(log, start))
+}
+
+async function serveLogged(log: WritingLog, start: Start): Promise<number> {
   const metrics = new Metrics()
   reportTheUnexpected(countedLog(log, metrics))
   const signals = stopSignals()
-  const stop =
-    config.workers > 1 && !isWorker()
-      ? await serveWithWorkers(config, input, log, signals)
-      : await serveAlone(config, input, { log, metrics })
+  const stop = await start({ log, metrics }, signals)
   await signals.first
   if (!isWorker()) log.announce('gatehouse is stopping')
   return Promise.race([stop().then(() => 0), signals.again.then(() => 1)])
 }
 
-async function serveAlone(
-  config: GatewayConfig,
-  input: CommandInput,
-  { log, metrics }: { readonly log: WritingLog; readonly metrics: Metrics },
-): Promise<() => Promise<void>> {
-  const gateway = await startGateway(config, {
-    log,
-    metrics,
+interface ServingParts {
+  readonly log: WritingLog
+  readonly metrics: Metrics
+}
+
+function gatewayParts(config: GatewayConfig, { log, metrics }: ServingParts): GatewayParts {
+  return {
+    ...{ log, metrics },
     access: config.log.access && log.isWritten('info') ? log.add : undefined,
     droppedLines: () => log.dropped(),
-    ...(isWorker() ? { metricsOfAll: metricsOfAllWorkers } : {}),
-  })
-  if (isWorker()) {
-    onReloadOrder(() => {
-      const loaded = loadConfig(input.file, input.env)
-      // Whatever is wrong with it has been said by the process above.
-      if (loaded.ok) void gateway.reload(loaded.config)
-    })
-    announceReady()
-  } else {
-    reloadOnChange(input, { log, apply: (next) => gateway.reload(next) })
-    const { store, provider } = gateway.foundAtStart
-    const found = { store_answers: store, provider_found: provider }
-    log.announce('gatehouse is ready', { ...readiness(config, gateway.address.port), ...found })
   }
+}
+
+async function serveAsWorker(
+  config: GatewayConfig,
+  configs: ConfigsFromAbove,
+  parts: ServingParts,
+): Promise<() => Promise<void>> {
+  const gateway = await startGateway(config, { ...gatewayParts(config, parts), answering: answerAbove })
+  configs.follow((next) => gateway.reload(next))
+  announceReady()
+  dropWhatTheStartLeft()
+  return () => gateway.close()
+}
+
+interface AloneParts extends ServingParts, Pick<LoadResult, 'files'> {
+  /** What around the gateway stays as it was when the file changes, as `config.needs_restart` names it. */
+  readonly staysAround?: (next: GatewayConfig) => readonly string[]
+}
+
+/** Serves in this process, and by the file as it changes; resolves to what ends it. */
+export async function serveAlone(
+  config: GatewayConfig,
+  input: CommandInput,
+  { files, staysAround = () => [], ...parts }: AloneParts,
+): Promise<() => Promise<void>> {
+  const { log, metrics } = parts
+  const starting = startGateway(config, gatewayParts(config, parts))
+  // What changes while it starts is taken, too.
+  reloadOnChange(input, {
+    ...{ log: countedLog(log, metrics), files },
+    apply: async (next) => [...(await (await starting).reload(next)), ...staysAround(next)],
+  })
+  const gateway = await starting
+  const { store, provider } = gateway.foundAtStart
+  const found = { store_answers: store, provider_found: provider }
+  log.announce('gatehouse is ready', { ...readiness(config, gateway.address.port), ...found })
+  dropWhatTheStartLeft()
   return () => gateway.close()
 }
 
 async function serveWithWorkers(
   config: GatewayConfig,
   input: CommandInput,
-  log: Log,
-  signals: StopSignals,
+  {
+    log,
+    files,
+    metrics,
+    signals,
+  }: Pick<LoadResult, 'files'> & {
+    readonly log: Log
+    readonly metrics: Metrics
+    readonly signals: StopSignals
+  },
 ): Promise<() => Promise<void>> {
-  const { drainTimeoutMs } = config.shutdown
-  const parts = { log, drainTimeoutMs, stopped: signals.first }
-  const workers = await startWorkers(config.workers, parts).catch((cause: unknown) => {
+  let running = config
+  const answers = new WorkerAnswers(() => metrics.collect())
+  // Here, where no request can hang.
+  const admin =
+    config.admin &&
+    (await startAdmin(config.admin, config.limits, {
+      ...{ clock: systemClock, log: countedLog(log, metrics), running: () => running, processes: answers },
+    }))
+  const starting = startWorkers({ log, answers, config, stopped: signals.first }).catch((cause: unknown) => {
     throw new OperatorError(reason(cause), { cause })
   })
-  let running = config
   reloadOnChange(input, {
-    log,
+    ...{ log, files },
     apply: async (next) => {
       const { config: wanted, needRestart } = reloadable(running, next)
+      await (await starting).reload(wanted)
       running = wanted
-      workers.reload()
       return needRestart
     },
   })
+  const workers = await starting
   if (!signals.wereHeard())
     log.announce('gatehouse is ready', { ...readiness(config, config.listen.port), workers: config.workers })
-  return () => workers.stop()
+  return async () => {
+    await workers.stop()
+    await admin?.close()
+  }
+}
+
+/** A dozen MB, where Node.js was started with `--expose-gc`, as in the image: otherwise they stay for as long as the process runs. */
+function dropWhatTheStartLeft(): void {
+  globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' })
 }
 
 function readiness(config: GatewayConfig, port: number) {
@@ -124,17 +186,7 @@ function readiness(config: GatewayConfig, port: number) {
 /** So long after the first signal, in ms, a second one is still the first: npm and a terminal both pass it on. */
 const sameSignalMs = 1000
 
-/** What `log.format` means for a stream; `isTTY` is the stream's. Colours are off with NO_COLOR (no-color.org). */
-export function formatFor(
-  format: LogConfig['format'],
-  isTTY: boolean,
-  env: CommandInput['env'],
-): 'json' | 'pretty' | 'pretty_in_colour' {
-  if (format === 'json' || (format === 'auto' && !isTTY)) return 'json'
-  return isTTY && !env['NO_COLOR'] ? 'pretty_in_colour' : 'pretty'
-}
-
-export interface StopSignals {
+interface StopSignals {
   /** Somebody asks the process to stop. */
   readonly first: Promise<void>
   /** Somebody asks again, for it takes too long. Never of a worker: the process above it decides. */
@@ -143,7 +195,7 @@ export interface StopSignals {
 }
 
 /** Listens for SIGTERM and SIGINT from now on. */
-export function stopSignals(): StopSignals {
+function stopSignals(): StopSignals {
   let heard = () => {}
   let heardAgain = () => {}
   let firstAt = Infinity

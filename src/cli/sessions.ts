@@ -1,6 +1,7 @@
+import { didYouMean } from '../config/did-you-mean.ts'
 import { systemClock } from '../core/clock.ts'
 import { OperatorError } from '../core/errors.ts'
-import { createLog } from '../observe/log.ts'
+import { createLog, type WritingLog } from '../observe/log.ts'
 import {
   openAdministration,
   type Administration,
@@ -9,7 +10,8 @@ import {
   type SessionSummary,
 } from '../server/administration.ts'
 import { loadOrSay } from './load.ts'
-import { type Call, type CommandInput, configOption, readOptions } from './command.ts'
+import { type Call, type CommandInput, configOption, formatFault, formatOption, readOptions } from './command.ts'
+import { logFormat } from './log-format.ts'
 
 /** How long the audit events are waited for, in ms. */
 const lastLinesMs = 1000
@@ -17,18 +19,22 @@ const lastLinesMs = 1000
 /** What `gatehouse sessions` is asked to do. */
 export type SessionsTask =
   | { readonly kind: 'list'; readonly selection: Selection; readonly asJson: boolean }
-  | { readonly kind: 'show'; readonly key: string }
-  | { readonly kind: 'end'; readonly selection: Selection }
+  | { readonly kind: 'show'; readonly key: string; readonly asJson: boolean }
+  | { readonly kind: 'end'; readonly selection: Selection; readonly asJson: boolean }
 
 /** `gatehouse sessions`: looks at the sessions of running gateways, and ends them. The result goes to `out`, audit events to standard error. */
 export async function sessions(task: SessionsTask, input: CommandInput): Promise<number> {
   const config = loadOrSay(input)
   if (config === undefined) return 1
-  const log = createLog({ level: task.kind === 'end' ? 'info' : 'warn', stream: 'stderr' })
+  const log = createLog({
+    level: task.kind === 'end' ? 'info' : 'warn',
+    stream: 'stderr',
+    format: logFormat('auto', process.stderr.isTTY, input.env),
+  })
   try {
     const administration = await openAdministration(config, { log, clock: systemClock })
     try {
-      return await carryOut(task, administration, { ...input, issuer: config.provider.issuer })
+      return await carryOut(task, administration, { ...input, log, issuer: config.provider.issuer })
     } finally {
       await administration.close()
     }
@@ -40,37 +46,72 @@ export async function sessions(task: SessionsTask, input: CommandInput): Promise
 async function carryOut(
   task: SessionsTask,
   administration: Administration,
-  { out, err, issuer }: Pick<CommandInput, 'out' | 'err'> & { readonly issuer: string },
+  {
+    out,
+    err,
+    log,
+    issuer,
+  }: Pick<CommandInput, 'out' | 'err'> & { readonly log: Pick<WritingLog, 'flush'>; readonly issuer: string },
 ): Promise<number> {
   switch (task.kind) {
     case 'list':
-      for await (const session of administration.list(task.selection))
-        out(`${task.asJson ? asJson(session) : asLine(session)}\n`)
-      return 0
+      return list(task, administration, { out, err })
     case 'show':
       for await (const session of administration.list({ key: task.key })) {
-        out(described(session))
+        out(task.asJson ? asDocument(details(session)) : described(session))
         return 0
       }
       throw new OperatorError(`there is no session ${shown(task.key)}`)
     case 'end': {
       const { key } = task.selection
       const outcome = await administration.end(task.selection)
+      // On a terminal the result stands below what was done for it, and not within.
+      await log.flush(lastLinesMs)
       if (outcome.failure !== undefined) err(`gatehouse: not all sessions have ended: ${outcome.failure}\n`)
       else if (key !== undefined && outcome.ended === 0) throw new OperatorError(`there is no session ${shown(key)}`)
-      out(told(outcome, issuer))
+      out(task.asJson ? asDocument(counts(outcome)) : told(outcome, issuer))
       return outcome.failure === undefined ? 0 : 1
     }
   }
 }
 
-function asLine({ key, sub, sid, created_at, absolute_expires_at }: SessionSummary): string {
-  return [key, shown(sub), sid === undefined ? '-' : shown(sid), iso(created_at), iso(absolute_expires_at)].join('  ')
+async function list(
+  { selection, asJson }: Extract<SessionsTask, { kind: 'list' }>,
+  administration: Administration,
+  { out, err }: Pick<CommandInput, 'out' | 'err'>,
+): Promise<number> {
+  let count = 0
+  for await (const session of administration.list(selection)) {
+    if (count === 0 && !asJson)
+      out(`${'session'.padEnd(57)}  ${'signed in at'.padEnd(24)}  ${'expires at'.padEnd(24)}  sub  sid\n`)
+    out(`${asJson ? JSON.stringify(shortly(session)) : asLine(session)}\n`)
+    count += 1
+  }
+  if (count === 0) err(`gatehouse: ${Object.keys(selection).length > 0 ? 'no session fits' : 'nobody is signed in'}\n`)
+  return 0
 }
 
-function asJson({ key, sub, sid, origin, created_at, absolute_expires_at }: SessionSummary): string {
-  const times = { signed_in_at: iso(created_at), expires_at: iso(absolute_expires_at) }
-  return JSON.stringify({ session: key, sub, sid, origin, ...times })
+function asLine({ key, sub, sid, created_at, absolute_expires_at }: SessionSummary): string {
+  return [key, iso(created_at), iso(absolute_expires_at), shown(sub), sid === undefined ? '-' : shown(sid)].join('  ')
+}
+
+function asDocument(result: object): string {
+  return `${JSON.stringify({ version: 1, ...result }, null, 2)}\n`
+}
+
+function shortly({ key, sub, sid, origin, created_at, absolute_expires_at }: SessionSummary) {
+  return { session: key, sub, sid, origin, signed_in_at: iso(created_at), expires_at: iso(absolute_expires_at) }
+}
+
+function details(session: SessionSummary) {
+  const { access_token_expires_at } = session
+  return {
+    ...shortly(session),
+    claims_of: iso(session.userinfo_read_at),
+    ...(access_token_expires_at === undefined ? {} : { access_token_expires_at: iso(access_token_expires_at) }),
+    refresh_token: session.hasRefreshToken,
+    claim_names: session.claimNames,
+  }
 }
 
 function described(session: SessionSummary): string {
@@ -87,6 +128,10 @@ function described(session: SessionSummary): string {
     ['claim names', session.claimNames.map(shown).join(', ')],
   ] as const
   return lines.map(([name, value]) => `${name.padEnd(14)}${value}\n`).join('')
+}
+
+function counts({ ended, atProvider, failure }: EndedByAdministrator) {
+  return { ended, at_provider: atProvider, failure }
 }
 
 /** What has ended, and what the provider said to it. */
@@ -146,10 +191,10 @@ export function readSessionsArguments(
 
 const sessionsOptions = {
   ...configOption,
+  ...formatOption,
   sub: { type: 'string' },
   sid: { type: 'string' },
   upstream: { type: 'string' },
-  json: { type: 'boolean' },
   all: { type: 'boolean' },
   yes: { type: 'boolean' },
 } as const
@@ -158,14 +203,15 @@ interface Options {
   readonly sub?: string | undefined
   readonly sid?: string | undefined
   readonly upstream?: string | undefined
-  readonly json?: boolean | undefined
+  readonly format: string
   readonly all?: boolean | undefined
   readonly yes?: boolean | undefined
 }
 
 /** The task, or what is wrong with the call. */
 function taskOf(name: string | undefined, keys: readonly string[], options: Options): SessionsTask | string {
-  const { sub, sid, upstream, json = false, all = false, yes = false } = options
+  const { sub, sid, upstream, format, all = false, yes = false } = options
+  const asJson = format === 'json'
   const [key, ...more] = keys
   if (more.length > 0) return `"${more.join(' ')}" is too much`
   const narrowing = {
@@ -176,22 +222,26 @@ function taskOf(name: string | undefined, keys: readonly string[], options: Opti
   const empty = Object.entries(narrowing).find(([, value]) => value === '')
   if (empty !== undefined) return `--${empty[0]} is empty`
   const isNarrowed = Object.keys(narrowing).length > 0
+  const fault = formatFault(format)
+  if (fault !== undefined) return fault
   switch (name) {
     case 'list':
       if (key !== undefined) return `"${key}" is too much`
-      if (all || yes) return 'sessions list takes --sub, --sid, --upstream and --json only'
-      return { kind: 'list', selection: narrowing, asJson: json }
+      if (all || yes) return 'sessions list takes --sub, --sid, --upstream and --format only'
+      return { kind: 'list', selection: narrowing, asJson }
     case 'show':
       if (key === undefined) return 'sessions show wants the key of a session'
-      if (isNarrowed || json || all || yes) return 'sessions show takes nothing but a key'
-      return { kind: 'show', key }
+      if (isNarrowed || all || yes) return 'sessions show takes a key and --format only'
+      return { kind: 'show', key, asJson }
     case 'end':
-      if (json) return 'sessions end does not take --json'
       if (Number(key !== undefined) + Number(isNarrowed) + Number(all) !== 1)
         return 'sessions end wants one of: a key; --sub, --sid, --upstream; --all'
       if (all && !yes) return 'sessions end --all wants --yes as well: it signs everybody out'
-      return { kind: 'end', selection: key === undefined ? narrowing : { key } }
-    default:
-      return name === undefined ? 'sessions wants list, show or end' : `there is no command "sessions ${name}"`
+      return { kind: 'end', selection: key === undefined ? narrowing : { key }, asJson }
+    default: {
+      if (name === undefined) return 'sessions wants list, show or end'
+      const meant = didYouMean(name, ['list', 'show', 'end'])
+      return `there is no command "sessions ${name}"${meant === undefined ? '' : `; did you mean "${meant}"?`}`
+    }
   }
 }

@@ -1,25 +1,25 @@
-import { statSync } from 'node:fs'
+import { stampOf } from '../config/files.ts'
 
 /** How often the files are looked at, in ms. */
 const lookEveryMs = 2_000
 
 export interface FileWatch {
-  /** From now on these are looked at. */
-  watch(files: readonly string[]): void
+  /** From now on these are looked at; what is known of each is its stamp from before it was read. */
+  watch(files: ReadonlyMap<string, string>): void
   stop(): void
 }
 
 /**
- * Tells when one of the files was changed, replaced, removed or came, and all of them have been left alone for a look since: whoever
- * writes several is not met in the middle. It looks again and again, for what waits to be told misses the ways in which a
- * container's configuration is replaced, behind links.
+ * Tells when one of the files was changed, replaced, removed or came since it was read, and all of them have been left alone for a
+ * look since: whoever writes several is not met in the middle. It looks again and again, for what waits to be told misses the
+ * ways in which a container's configuration is replaced, behind links.
  */
 export function watchFiles(onChange: () => void, everyMs = lookEveryMs): FileWatch {
   let files: readonly string[] = []
   let known = ''
   let last = ''
   const look = () => {
-    const found = stampOf(files)
+    const found = files.map(stampOf).join()
     const isSettled = found === last
     last = found
     if (!isSettled || found === known) return
@@ -28,23 +28,10 @@ export function watchFiles(onChange: () => void, everyMs = lookEveryMs): FileWat
   }
   const timer = setInterval(look, everyMs).unref()
   return {
-    watch: (next) => {
-      files = next
-      known = last = stampOf(files)
+    watch: (read) => {
+      files = [...read.keys()]
+      known = last = [...read.values()].join()
     },
     stop: () => clearInterval(timer),
-  }
-}
-
-function stampOf(files: readonly string[]): string {
-  return files.map(stampOfOne).join('\n')
-}
-
-function stampOfOne(file: string): string {
-  try {
-    const { dev, ino, size, mtimeNs } = statSync(file, { bigint: true })
-    return `${dev}:${ino}:${size}:${mtimeNs}`
-  } catch {
-    return 'not there'
   }
 }

@@ -20,6 +20,7 @@ export function buildProvider(written: WrittenProvider | undefined, at: string, 
     scopes: present(written.scopes).map(([, scope]) => scope),
     authorizationParams: readAuthorizationParams(written, below(at, 'authorization_params'), report),
     claims: written.claims,
+    idTokenClaims: readIdTokenClaims(written, below(at, 'id_token_claims'), report),
     id_token_signed_response_alg: written.id_token_signed_response_alg,
     clockToleranceMs: readDuration(written.clock_tolerance, below(at, 'clock_tolerance'), '0s', '5m', report),
     timeoutMs: readDuration(written.timeout, below(at, 'timeout'), '100ms', '60s', report),
@@ -37,6 +38,7 @@ const standIn: ProviderConfig = {
   scopes: [],
   authorizationParams: {},
   claims: {},
+  idTokenClaims: [],
   id_token_signed_response_alg: undefined,
   clockToleranceMs: 0,
   timeoutMs: 0,
@@ -55,6 +57,18 @@ function readIssuer(text: string | undefined, at: string, report: Report): strin
   if (url?.pathname.endsWith('/.well-known/openid-configuration'))
     report.error(at, 'is the address of the discovery document', 'the issuer is what stands before /.well-known/')
   return text
+}
+
+/** Who somebody is says the ID Token anyway; the rest of it that is no claim about a person is nobody's business. */
+const ofTheTokenItself: ReadonlySet<string> = new Set(['iss', 'sub', 'sid', 'aud', 'azp', 'exp', 'iat', 'nonce'])
+
+/** The names as the provider spells them. */
+function readIdTokenClaims(written: WrittenProvider, at: string, report: Report): string[] {
+  return present(written.id_token_claims).map(([index, name]) => {
+    if (ofTheTokenItself.has(name))
+      report.error(below(at, index), 'has no effect: it is either taken from the ID Token anyway, or never passed on')
+    return Object.hasOwn(written.claims, name) ? (written.claims[name] as string) : name
+  })
 }
 
 /** What the gateway itself says in an authorization request: another value would break the sign-in, or its protection. */
@@ -76,6 +90,9 @@ function readAuthorizationParams(written: WrittenProvider, at: string, report: R
   for (const name of Object.keys(written.authorization_params))
     if (ownParams.has(name))
       report.errorAtKey(below(at, name), 'is a parameter that the gateway itself decides on', insteadOf[name])
+  const { max_age } = written.authorization_params
+  if (typeof max_age === 'string' && !/^\d{1,9}$/.test(max_age))
+    report.error(below(at, 'max_age'), 'must be a number of seconds', 'as in max_age: "3600"')
   return { ...written.authorization_params }
 }
 

@@ -123,7 +123,11 @@ function parseServer(text: string, example: string): URL {
   return url
 }
 
-function parseRedisUrl(text: string): URL {
+/**
+ * Where one Redis is: `redis://` or `rediss://`, without user name and password.
+ * @throws {SyntaxError} names what is wrong
+ */
+export function parseRedisUrl(text: string): URL {
   const url = parseServerUrl(text, 'a redis:// or rediss:// URL such as rediss://redis:6379')
   if (!/^(\/\d{0,5})?$/.test(url.pathname) || text.includes('?') || text.includes('#'))
     throw new SyntaxError(

@@ -5,6 +5,7 @@ import { type Building, present, readDuration, readOrigin, readSize, standInUrl 
 import { readAuthorities } from './certificates.ts'
 import { withLongName, withLongNames } from './claim-names.ts'
 import type { EmbeddedTest, HeaderConfig, RequirementConfig, RuleConfig, UpstreamConfig } from './model.ts'
+import { hintForFolder, hintForPath } from './path-hints.ts'
 import { below, type Report } from './report.ts'
 import type {
   WrittenHeader,
@@ -37,7 +38,7 @@ export function buildUpstream(
     name,
     place: report.keyPlace(at),
     hosts: readHosts(written, externalUrl, own('hosts'), report),
-    path: report.parse(own('path'), '/', () => parseUpstreamPath(written.path)),
+    path: report.parse(own('path'), '/', () => parseUpstreamPath(written.path), hintForFolder(written.path)),
     url: readUrl(written.url, own('url'), report),
     externalUrl,
     hostHeader: written.host_header,
@@ -49,7 +50,12 @@ export function buildUpstream(
     cache: written.cache,
     logout: {
       paths: present(written.logout.paths).flatMap(([index, path]) =>
-        report.parse(below(below(own('logout'), 'paths'), index), [], () => [parsePathPattern(path)]),
+        report.parse(
+          below(below(own('logout'), 'paths'), index),
+          [],
+          () => [parsePathPattern(path)],
+          hintForPath(path),
+        ),
       ),
       cookies: present(written.logout.cookies).map(([, cookie]) => cookie),
     },
@@ -84,10 +90,9 @@ function readOrigins(
 }
 
 function parseUpstreamPath(text: string): string {
-  const path = text.endsWith('/') ? text : `${text}/`
-  const { text: checked } = parsePathPattern(path)
-  if (checked.includes('*')) throw new SyntaxError('has no "*": everything below it belongs to the upstream anyway')
-  return checked
+  if (parsePathPattern(text).text.includes('*'))
+    throw new SyntaxError('has no "*": everything below it belongs to the upstream anyway')
+  return text.endsWith('/') ? text : `${text}/`
 }
 
 function readUrl(text: string | undefined, at: string, report: Report): URL {
@@ -124,9 +129,11 @@ function readHeader(
   const from = written.claim === undefined ? 'template' : 'claim'
   const text = written[from]
   if (text === undefined) return []
-  const template = report.parse(isShort ? at : below(at, from), [], () =>
-    from === 'claim' ? [parseClaimPath(text)] : parseHeaderTemplate(text),
-  )
+  const textAt = isShort ? at : below(at, from)
+  const read = () => (from === 'claim' ? [parseClaimPath(text)] : parseHeaderTemplate(text))
+  const template = report.parse(textAt, [], read, hintForClaims(text))
+  if (from === 'template' && /\$\{(?!\{)/.test(text))
+    report.warning(textAt, 'sends the "$" before the claim, too', hintForClaims(text))
   return [
     {
       name,
@@ -137,6 +144,12 @@ function readHeader(
       required: written.required,
     },
   ]
+}
+
+/** For who writes claims as other tools do: `$sub`, `$.sub`, `${sub}`. */
+function hintForClaims(text: string): string | undefined {
+  const meant = text.replaceAll(/\$(?=\{)|(?<=^|\{)\$\.?/g, '')
+  return meant === text || meant === '' ? undefined : `did you mean "${meant}"?`
 }
 
 function parseHeaderTemplate(text: string): ClaimTemplate {
@@ -150,8 +163,17 @@ function parseHeaderTemplate(text: string): ClaimTemplate {
 /** RFC 9110 §7.6.1 (hop-by-hop), §7.2 and RFC 9112 §6 (where a request ends), and what only the proxy can know. */
 function isReserved(name: string): boolean {
   const lower = name.toLowerCase()
+  if (forwardedIdentity.has(lower)) return false
   return reservedHeaders.has(lower) || lower.startsWith('proxy-') || lower.startsWith('x-forwarded-')
 }
+
+/** What applications behind other gateways know people by. It is nobody's but the gateway's, as all that begins like it. */
+const forwardedIdentity: ReadonlySet<string> = new Set([
+  'x-forwarded-user',
+  'x-forwarded-email',
+  'x-forwarded-groups',
+  'x-forwarded-preferred-username',
+])
 
 const reservedHeaders: ReadonlySet<string> = new Set([
   'connection',
@@ -183,7 +205,7 @@ function readRule(written: WrittenRule, at: string, building: UpstreamBuilding):
     )
   const { path } = written
   if (path === undefined) return []
-  return report.parse(below(at, 'path'), [], () => [
+  const read = (): RuleConfig[] => [
     {
       place: report.keyPlace(at),
       setting: report.pathText(at),
@@ -193,7 +215,8 @@ function readRule(written: WrittenRule, at: string, building: UpstreamBuilding):
       unauthenticated: written.unauthenticated === 401 ? '401' : written.unauthenticated,
       require,
     },
-  ])
+  ]
+  return report.parse(below(at, 'path'), [], read, hintForPath(path))
 }
 
 function readRequirements(
@@ -220,7 +243,7 @@ function readRequirement(
   const { claim } = written
   if (claim === undefined) return []
   const values = (list: WrittenList<string> | undefined) => list && present(list).map(([, value]) => value)
-  return report.parse(below(at, 'claim'), [], () => [
+  const read = (): RequirementConfig[] => [
     {
       claim: withLongName(parseClaimPath(claim), claims),
       claimText: claim,
@@ -228,7 +251,8 @@ function readRequirement(
       all_of: values(written.all_of),
       none_of: values(written.none_of),
     },
-  ])
+  ]
+  return report.parse(below(at, 'claim'), [], read, hintForClaims(claim))
 }
 
 const testMethods = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const

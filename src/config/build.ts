@@ -1,16 +1,26 @@
 import { availableParallelism } from 'node:os'
 import { parsePathPattern } from '../core/path-pattern.ts'
-import { parseAddress, parseSubnet } from './addresses.ts'
+import { parseAddress, parseHost, parseSubnet } from './addresses.ts'
 import { buildPages } from './build-pages.ts'
 import { buildProvider } from './build-provider.ts'
 import { buildSession } from './build-session.ts'
+import { buildTracing } from './build-tracing.ts'
 import { buildUpstream } from './build-upstream.ts'
 import { type Building, present, readDuration, readOrigin, readSize, standInUrl } from './building.ts'
 import { checkTls } from './certificates.ts'
-import type { Address, ClientLimitsConfig, GatewayConfig, LimitsConfig, ListenConfig } from './model.ts'
+import type {
+  Address,
+  AdminConfig,
+  AdminPageConfig,
+  ClientLimitsConfig,
+  GatewayConfig,
+  LimitsConfig,
+  ListenConfig,
+} from './model.ts'
 import { parseRate } from './quantities.ts'
 import { below, type Report } from './report.ts'
-import type { WrittenConfig } from './written.ts'
+import { readSecret } from './secrets.ts'
+import type { WrittenAdminPage, WrittenConfig } from './written.ts'
 
 /** A configuration out of what is written. When errors are reported on the way, it has stand-ins in it and is not to be used. */
 export function buildConfig(file: string, written: WrittenConfig, building: Building): GatewayConfig {
@@ -23,7 +33,7 @@ export function buildConfig(file: string, written: WrittenConfig, building: Buil
     version: 1,
     file,
     listen: buildListen(written.listen, report),
-    admin: buildAdmin(written.admin?.listen, report),
+    admin: buildAdmin(written.admin, building),
     externalUrl,
     reservedPrefix: readReservedPrefix(written.reserved_prefix, report),
     trustedProxies: present(written.trusted_proxies).flatMap(([index, text]) =>
@@ -42,6 +52,7 @@ export function buildConfig(file: string, written: WrittenConfig, building: Buil
       drainTimeoutMs: readDuration(written.shutdown.drain_timeout, '/shutdown/drain_timeout', '0s', '1h', report),
     },
     log: written.log,
+    tracing: buildTracing(written.tracing, '/tracing', building),
   }
 }
 
@@ -55,9 +66,26 @@ function buildListen(written: WrittenConfig['listen'], report: Report): ListenCo
   }
 }
 
-function buildAdmin(written: string | number | undefined, report: Report): Address | undefined {
-  if (written === undefined) return undefined
-  return report.parse('/admin/listen', undefined, () => parseAddress(written, '127.0.0.1'))
+function buildAdmin(written: WrittenConfig['admin'], building: Building): AdminConfig | undefined {
+  if (written?.listen === undefined) return undefined
+  const { listen, page } = written
+  const address = building.report.parse('/admin/listen', undefined, () => parseAddress(listen, '127.0.0.1'))
+  const builtPage = page && buildAdminPage(page, '/admin/page', building)
+  return address && { ...address, page: builtPage }
+}
+
+function buildAdminPage({ token, hosts }: WrittenAdminPage, at: string, { env, report }: Building): AdminPageConfig {
+  return {
+    token: token && readSecret(token, below(at, 'token'), env, report),
+    hosts: present(hosts).flatMap(([index, host]) =>
+      report.parse(below(below(at, 'hosts'), index), [], () => [parseOneHost(host)]),
+    ),
+  }
+}
+
+function parseOneHost(text: string): string {
+  if (text.includes('*')) throw new SyntaxError('must be one whole host name; "*" is not possible')
+  return parseHost(text)
 }
 
 function readReservedPrefix(text: string, report: Report): string {

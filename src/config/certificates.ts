@@ -36,6 +36,7 @@ export function readKeyPair(
   const [certAt, keyAt] = [below(at, 'cert_file'), below(at, 'key_file')]
   const cert = readNamedFile(written.cert_file, certAt, report, maxPemBytes)
   const key = readNamedFile(written.key_file, keyAt, report, maxPemBytes)
+  if (key !== undefined) report.secretFiles.push({ setting: report.pathText(keyAt), file: key.file })
   const certificates = cert && readCertificates(cert.bytes.toString('latin1'), certAt, cert.file, report)
   const privateKey = key && readPrivateKey(key.bytes, keyAt, key.file, report)
   if (certificates?.[0] && privateKey && !certificates[0].checkPrivateKey(privateKey))

@@ -14,6 +14,7 @@ const day = 86_400_000
 
 const checks: readonly Check[] = [
   addresses,
+  adminPage,
   externalUrls,
   trustedProxies,
   workers,
@@ -23,13 +24,14 @@ const checks: readonly Check[] = [
   sessionKeys,
   redis,
   limits,
+  tracing,
   ...upstreamChecks,
   pageColours,
 ]
 
 function addresses({ listen, admin }: GatewayConfig, report: Report): void {
   if (admin === undefined || !report.isSound('/admin/listen')) return
-  if (!isLoopback(admin.host))
+  if (!isLoopback(admin.host) && admin.page === undefined)
     report.warning(
       '/admin/listen',
       'is reachable from other machines, and nobody has to sign in there',
@@ -37,6 +39,33 @@ function addresses({ listen, admin }: GatewayConfig, report: Report): void {
     )
   if (report.isSound('/listen') && admin.port === listen.port && admin.port !== 0 && overlap(admin, listen))
     report.error('/admin/listen', 'is the same address as listen', 'take another port')
+}
+
+/** Shorter ones, in characters, are guessed. */
+const shortestToken = 16
+
+function adminPage({ admin }: GatewayConfig, report: Report): void {
+  if (admin?.page === undefined || !report.isSound('/admin/listen', '/admin/page/token')) return
+  const { token } = admin.page
+  if (!isLoopback(admin.host))
+    if (token === undefined)
+      report.errorAtKey(
+        '/admin/page',
+        'lets everybody who reaches admin.listen see who is signed in, and end their sessions',
+        'write token: { file: /run/secrets/admin_token } below it, or listen on 127.0.0.1',
+      )
+    else
+      report.warning(
+        '/admin/listen',
+        'is reachable from other machines: health and metrics are open to them, and the token of the page is sent without TLS',
+        'listen on 127.0.0.1 and reach it by "ssh -L" or "kubectl port-forward", or let nothing but your monitoring and a proxy with TLS through',
+      )
+  if (token !== undefined && token.length < shortestToken)
+    report.error(
+      '/admin/page/token',
+      `is shorter than ${shortestToken} characters, which can be guessed`,
+      'openssl rand -base64 24 makes one',
+    )
 }
 
 function overlap(one: Address, other: Address): boolean {
@@ -90,11 +119,13 @@ function workers({ session }: GatewayConfig, report: Report, { workers: wanted }
 
 function provider({ provider }: GatewayConfig, report: Report): void {
   const { scopes, client_secret, issuer, ca, authorizationParams } = provider
-  if (report.isSound('/provider/scopes') && !scopes.includes('offline_access'))
+  // Google refuses the scope, and gives a refresh token for this parameter.
+  const asksForRefreshToken = scopes.includes('offline_access') || authorizationParams['access_type'] === 'offline'
+  if (report.isSound('/provider/scopes') && !asksForRefreshToken)
     report.warning(
       '/provider/scopes',
       'has no offline_access: without a refresh token, a session that has expired at the provider goes on here',
-      'add offline_access, or set session.absolute_timeout to what the provider allows',
+      'add offline_access (not with Keycloak and Google, which give one without), or set session.absolute_timeout to what the provider allows',
     )
   if (report.isSound('/provider/client_secret') && client_secret.length < 16)
     report.warning('/provider/client_secret', 'is shorter than 16 characters, which can be guessed')
@@ -151,6 +182,15 @@ function sessionKeys({ session }: GatewayConfig, report: Report): void {
   }
 }
 
+const readablePassword = [
+  'is without TLS: whoever is on the way can read the password, and then end the session of everybody',
+  'write rediss://, which is Redis with TLS',
+] as const
+const noPassword = [
+  'is without TLS, and Redis without a password: whoever reaches it can end the session of everybody (what sessions hold is sealed)',
+  'write rediss:// and a password, or let nobody but the gateway into the network of Redis',
+] as const
+
 function redis({ session }: GatewayConfig, report: Report): void {
   const { store } = session
   const at = '/session/store/redis'
@@ -166,11 +206,11 @@ function redis({ session }: GatewayConfig, report: Report): void {
       )
   const [setting, hosts] = serversOf(store)
   if (store.tls !== undefined || !report.isSound(below(at, setting)) || hosts.every(isLoopback)) return
-  report.warning(
-    below(at, setting),
-    'is without TLS: whoever is on the way can read the password, and then end the session of everybody',
-    'write rediss://, which is Redis with TLS',
-  )
+  const hasPassword =
+    store.password !== undefined || (store.kind === 'redis_sentinel' && store.sentinelPassword !== undefined)
+  const isWanted = !report.isSound(below(at, 'password')) || !report.isSound(below(at, 'sentinel_password'))
+  const [what, remedy] = hasPassword || isWanted ? readablePassword : noPassword
+  report.warning(below(at, setting), what, remedy)
 }
 
 function serversOf(store: RedisStoreConfig): [setting: string, hosts: readonly string[]] {
@@ -182,6 +222,17 @@ function serversOf(store: RedisStoreConfig): [setting: string, hosts: readonly s
     case 'redis_cluster':
       return ['cluster', store.nodes.map(({ host }) => host)]
   }
+}
+
+function tracing({ tracing }: GatewayConfig, report: Report): void {
+  if (tracing === undefined || !report.isSound('/tracing/otlp') || tracing.url.protocol !== 'http:') return
+  if (tracing.ca !== undefined) report.error('/tracing/ca_file', 'has no effect: the collector’s URL is http')
+  if (Object.keys(tracing.headers).length > 0 && !isLoopback(tracing.url.hostname))
+    report.warning(
+      '/tracing/otlp',
+      'is http: whoever is on the way can read what is written in headers',
+      'write https://, or run a collector on this machine',
+    )
 }
 
 function limits({ limits }: GatewayConfig, report: Report): void {

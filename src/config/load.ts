@@ -4,7 +4,7 @@ import type { Diagnostic } from './diagnostics.ts'
 import { withIncluded } from './include.ts'
 import type { GatewayConfig } from './model.ts'
 import { readYaml } from './read-yaml.ts'
-import { Report } from './report.ts'
+import { Report, type SecretFile } from './report.ts'
 import { validate } from './schema.ts'
 import type { Environment } from './secrets.ts'
 import type { Sources } from './sources.ts'
@@ -15,18 +15,23 @@ export type LoadResult = (
   | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] }
 ) & {
   readonly sources: Sources
-  /** The files and folders that the configuration is made of: while none of them changes, nor does it. */
-  readonly files: readonly string[]
+  /**
+   * The files and folders that the configuration is made of, each with its stamp (see `stampOf`) from before it was read: while
+   * none of them has another one, the configuration is the same.
+   */
+  readonly files: ReadonlyMap<string, string>
+  /** Those of them that hold secrets. */
+  readonly secretFiles: readonly SecretFile[]
 }
 
 /** Reads a configuration with all that it refers to: included files, secrets, certificates. Whatever is in it, this does not throw. */
 export function loadConfig(file: string, env: Environment): LoadResult {
   const report = new Report(file)
   const config = read(file, env, report)
-  const { diagnostics, sources, files } = report
+  const { diagnostics, sources, files, secretFiles } = report
   return config === undefined || report.hasErrors
-    ? { ok: false, diagnostics, sources, files }
-    : { ok: true, config, warnings: diagnostics, sources, files }
+    ? { ok: false, diagnostics, sources, files, secretFiles }
+    : { ok: true, config, warnings: diagnostics, sources, files, secretFiles }
 }
 
 function read(file: string, env: Environment, report: Report): GatewayConfig | undefined {

@@ -11,7 +11,7 @@ export interface GatewayConfig {
   readonly file: string
   readonly listen: ListenConfig
   /** Health and readiness, on an address of its own; absent when not configured. */
-  readonly admin: Address | undefined
+  readonly admin: AdminConfig | undefined
   /** Where browsers reach the gateway: an origin, without path. */
   readonly externalUrl: URL
   /** All of the gateway's own URLs lie below it; starts and ends in `/`. */
@@ -27,6 +27,34 @@ export interface GatewayConfig {
   readonly limits: LimitsConfig
   readonly shutdown: { readonly drainTimeoutMs: number }
   readonly log: LogConfig
+  /** Absent: nothing is traced. */
+  readonly tracing: TracingConfig | undefined
+}
+
+/** Where health, readiness and metrics are asked for. */
+export interface AdminConfig extends Address {
+  /** Absent: there is no page for browsers. */
+  readonly page: AdminPageConfig | undefined
+}
+
+export interface AdminPageConfig {
+  /** Absent: nobody is asked for one, and the address is of this machine only. */
+  readonly token: string | undefined
+  /** The host names, beside IP addresses and `localhost`, that the page is asked for by. */
+  readonly hosts: readonly string[]
+}
+
+export interface TracingConfig {
+  /** Where traces are posted to. */
+  readonly url: URL
+  /** Which part of the requests is traced, from 0 to 1. */
+  readonly sample: number
+  readonly serviceName: string
+  /** Further attributes of the resource. */
+  readonly resource: Readonly<Record<string, string>>
+  readonly headers: Readonly<Record<string, string>>
+  /** Certificate authorities (PEM) that are trusted in addition to the usual ones. */
+  readonly ca: string | undefined
 }
 
 export interface LogConfig {
@@ -111,6 +139,8 @@ export interface ProviderConfig {
   readonly authorizationParams: Readonly<Record<string, string>>
   /** Short names for claims with long ones. */
   readonly claims: Readonly<Record<string, string>>
+  /** The claims that come out of the ID Token, and not out of userinfo. */
+  readonly idTokenClaims: readonly string[]
   /** The one algorithm that this client is registered with; absent: RS256, or the only one the provider announces. */
   readonly id_token_signed_response_alg: SigningAlgorithm | undefined
   readonly clockToleranceMs: number

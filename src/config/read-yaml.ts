@@ -13,6 +13,7 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from 'yaml'
+import { isAbsolute, resolve } from 'node:path'
 import { readBounded } from './files.ts'
 import { below, type Report } from './report.ts'
 import type { Place } from './sources.ts'
@@ -33,7 +34,7 @@ export function readYaml(file: string, root: string, report: Report): unknown {
   }
   report.looksAt(file)
   const content = readBounded(file, maxFileBytes)
-  if ('why' in content) return refuse(content.why)
+  if ('why' in content) return root === '' ? refuse(...notTheFile(file, content.why)) : refuse(content.why)
   const text = decodeUtf8(content.bytes)
   if (text === undefined) return refuse('is not text in UTF-8', 'save it as UTF-8')
 
@@ -61,6 +62,13 @@ export function readYaml(file: string, root: string, report: Report): unknown {
   if (document.contents === null || isNothing(document.contents))
     return refuse('is empty', 'a configuration begins with "version: 1"')
   return new Reading(placeOf, report).all(document.contents, root)
+}
+
+/** What is said when the configuration itself cannot be read: a path alone is of no help in another folder than people think. */
+function notTheFile(file: string, why: string): [message: string, hint?: string] {
+  if (!why.startsWith('does not exist')) return [why]
+  const message = isAbsolute(file) ? why : `${why}: it was sought as ${resolve(file)}`
+  return [message, '"gatehouse init" writes one, --config names another']
 }
 
 function decodeUtf8(bytes: Buffer): string | undefined {

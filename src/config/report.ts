@@ -1,4 +1,5 @@
 import type { Diagnostic } from './diagnostics.ts'
+import { stampOf } from './files.ts'
 import { type Place, Sources } from './sources.ts'
 
 /** Where a setting was written. */
@@ -8,6 +9,12 @@ export interface Entry {
   readonly isList: boolean
   /** A number, `true` or `null` exactly as it was typed, so that a message can say how to write it as text. */
   readonly typed?: string
+}
+
+/** A file with a secret in it, and the setting that names it. */
+export interface SecretFile {
+  readonly setting: string
+  readonly file: string
 }
 
 /** The pointer (RFC 6901, `/upstreams/orders/rules/0`) of what stands under `name` in the map or list at a pointer. */
@@ -35,7 +42,9 @@ export class Report {
   readonly #entries = new Map<string, Entry>()
   readonly #diagnostics: Diagnostic[] = []
   readonly #broken = new Set<string>()
-  readonly #files = new Set<string>()
+  readonly #files = new Map<string, string>()
+  /** The files that hold secrets. */
+  readonly secretFiles: SecretFile[] = []
 
   constructor(file: string) {
     this.#file = file
@@ -45,13 +54,14 @@ export class Report {
     return this.#diagnostics.some(({ severity }) => severity === 'error')
   }
 
-  /** The files and folders that were looked at, whether they are there or not. */
-  get files(): readonly string[] {
-    return [...this.#files]
+  /** The files and folders that were looked at, whether they are there or not, with their stamps from before that. */
+  get files(): ReadonlyMap<string, string> {
+    return this.#files
   }
 
+  /** To be called before it is read: what changes in between must not be taken for what was read. */
   looksAt(file: string): void {
-    this.#files.add(file)
+    if (!this.#files.has(file)) this.#files.set(file, stampOf(file))
   }
 
   /** In the order of the file; included files come after the one that includes them. */

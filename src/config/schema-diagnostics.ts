@@ -21,14 +21,15 @@ const insteadOf: Readonly<Record<string, string>> = {
   '/providers': 'provider',
 }
 
-/** @returns the setting that was probably meant, which is then not reported as missing */
-export function reportUnknown(error: ErrorObject, schema: AnySchemaObject, report: Report): string {
+/** The setting that was probably meant is then not missed any more. */
+export function reportUnknown(error: ErrorObject, schema: AnySchemaObject, report: Report): void {
   const at = subject(error)
   const name = String(error.params['additionalProperty'])
   const known = Object.keys((error.parentSchema?.['properties'] as object | undefined) ?? {})
   const meant = insteadOf[at] ?? didYouMean(name, known)
   report.errorAtKey(at, 'is not a setting', notYet[at] ?? hintForUnknown(name, meant, known, error, schema))
-  return below(error.instancePath, meant ?? '')
+  const meantAt = below(error.instancePath, meant ?? '')
+  if (meant !== undefined && !report.wasWritten(meantAt)) report.giveUp(meantAt)
 }
 
 function hintForUnknown(
@@ -68,14 +69,14 @@ function definition(ref: string, schema: AnySchemaObject): AnySchemaObject {
   return (schema['definitions'] as Record<string, AnySchemaObject>)[ref.replace('#/definitions/', '')] ?? {}
 }
 
-export function reportOther(error: ErrorObject, suggested: ReadonlySet<string>, report: Report): void {
+export function reportOther(error: ErrorObject, report: Report): void {
   const at = subject(error)
   switch (error.keyword) {
     case 'additionalProperties':
       return
     case 'required':
     case 'dependencies':
-      return reportMissing(at, exampleOf(error), suggested, report)
+      return reportMissing(at, exampleOf(error), report)
     case 'propertyNames':
       return report.errorAtKey(at, String(error.parentSchema?.['propertyNames'].errorMessage))
     case 'uniqueItems':
@@ -83,16 +84,15 @@ export function reportOther(error: ErrorObject, suggested: ReadonlySet<string>, 
     case 'contains':
       return report.error(at, `must have "${error.parentSchema?.['contains'].const}" in it`)
     case 'anyOf':
-      if (at === '/upstreams') return reportMissing(at, exampleOf(error), suggested, report)
+      if (at === '/upstreams') return reportMissing(at, exampleOf(error), report)
       return report.error(at, messageOf(error))
     default:
       return reportValue(error, at, report)
   }
 }
 
-function reportMissing(at: string, hint: string | undefined, suggested: ReadonlySet<string>, report: Report): void {
-  if (suggested.has(at)) report.giveUp(at)
-  else report.missing(at, 'is missing', hint)
+function reportMissing(at: string, hint: string | undefined, report: Report): void {
+  if (!report.isTold(at)) report.missing(at, 'is missing', hint)
 }
 
 function exampleOf(error: ErrorObject): string | undefined {

@@ -33,10 +33,9 @@ export function validate(document: object, report: Report): WrittenConfig {
   validate(document)
   const errors = relevant(validate.errors ?? [])
   const untold = errors.filter((error) => !report.isTold(subject(error)))
-  const suggested = new Set<string>()
   for (const error of untold.filter(({ keyword }) => keyword === 'additionalProperties'))
-    suggested.add(reportUnknown(error, schema, report))
-  for (const error of untold) reportOther(error, suggested, report)
+    reportUnknown(error, schema, report)
+  for (const error of untold) reportOther(error, report)
   for (const at of errors.filter(({ keyword }) => keyword !== 'required' && keyword !== 'dependencies').map(subject))
     remove(document, at)
   // A second time for the defaults of what was removed.

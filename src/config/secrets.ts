@@ -25,6 +25,7 @@ function readVariable(name: string, at: string, env: Environment, report: Report
 
 function readSecretFile(written: string, at: string, report: Report): string | undefined {
   const content = readNamedFile(written, at, report, maxSecretBytes)
+  if (content !== undefined) report.secretFiles.push({ setting: report.pathText(at), file: content.file })
   return content && checkSecret(content.bytes.toString('utf8'), at, content.file, report)
 }
 

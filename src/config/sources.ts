@@ -56,15 +56,21 @@ function clipped(line: string, at: number): Quote {
   return { text: cutBefore + text.slice(start, end) + cutAfter, before: at - start + cutBefore.length }
 }
 
-const secretName = /secret|pass(?:wd|word|phrase)?(?![a-z])|pwd|credential|\bsession\.keys\b/i
+const secretName =
+  /secret|pass(?:wd|word|phrase)?(?![a-z])|pwd|credential|\bsession\.keys\b|^tracing\.headers\b|^admin\.page\b.*\btoken/i
 const secretSetting = /(?:secret|pass(?:wd|word|phrase)?(?![a-z])|pwd|credential)[\w-]{0,64}["']?\s{0,64}:\s*/gi
+const adminToken = /\btoken["']?\s{0,64}:\s*/gi
+/** Whatever a header for a collector is called, its value is a secret; several can stand in one line. */
+const collectorHeaders = /\bheaders?["']?\s{0,64}:\s*/gi
 /** Where a secret is to be found, which is none itself. */
 const reference = /^(?:[{[]\s*)*["']?(?:env|file)["']?\s*:/
 
 /** People do write secrets into the file, and the mistake is then in that very line. */
 function withoutSecrets(line: string, at: number, about: string): string {
   const text = line.replaceAll(/(\w:\/\/)[^/\s@]*@/g, '$1…@')
-  const settings = [...text.matchAll(secretSetting)].map((found) => found.index + found[0].length)
+  const others = about.startsWith('tracing') ? collectorHeaders : about.startsWith('admin') ? adminToken : undefined
+  const places = [...text.matchAll(secretSetting), ...(others === undefined ? [] : text.matchAll(others))]
+  const settings = places.map((found) => found.index + found[0].length).toSorted((a, b) => a - b)
   const told = settings.find((end) => !isHarmless(text.slice(end)))
   if (told !== undefined) return `${text.slice(0, told)}…`
   if (settings.length > 0 || !secretName.test(about)) return text

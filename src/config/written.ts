@@ -4,7 +4,7 @@ import type { ExpectedOutcome, HeaderEncoding, Language, LogConfig, SigningAlgor
 /** The file as it is written, after the schema: defaults are filled in; what was wrong has been reported and taken out. */
 export interface WrittenConfig {
   readonly listen: string | number | { readonly address: string | number; readonly tls?: WrittenTls }
-  readonly admin?: { readonly listen?: string | number }
+  readonly admin?: { readonly listen?: string | number; readonly page?: WrittenAdminPage }
   readonly external_url?: string
   readonly reserved_prefix: string
   readonly trusted_proxies: WrittenList<string>
@@ -31,10 +31,25 @@ export interface WrittenConfig {
   }
   readonly shutdown: { readonly drain_timeout: string }
   readonly log: LogConfig
+  readonly tracing?: WrittenTracing
 }
 
 /** A list in which wrong entries leave a gap, so that the others keep their numbers. */
 export type WrittenList<T> = readonly (T | undefined)[]
+
+export interface WrittenAdminPage {
+  readonly token?: WrittenSecret
+  readonly hosts: WrittenList<string>
+}
+
+export interface WrittenTracing {
+  readonly otlp?: string
+  readonly sample: number
+  readonly service_name: string
+  readonly resource: Readonly<Record<string, string>>
+  readonly headers: Readonly<Record<string, WrittenSecret>>
+  readonly ca_file?: string
+}
 
 export interface WrittenTls {
   readonly cert_file?: string
@@ -56,6 +71,7 @@ export interface WrittenProvider {
   readonly scopes: WrittenList<string>
   readonly authorization_params: Readonly<Record<string, string>>
   readonly claims: Readonly<Record<string, string>>
+  readonly id_token_claims: WrittenList<string>
   readonly id_token_signed_response_alg?: SigningAlgorithm
   readonly clock_tolerance: string
   readonly timeout: string

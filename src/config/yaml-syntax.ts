@@ -19,8 +19,11 @@ export function reportSyntax(
     error,
     place: placeOf(isUnclosedQuote(error) ? lastQuoteBegins(document, error.pos[0]) : error.pos[0]),
   }))
+  // A line that a tab indents belongs nowhere, so the parser stumbles over its neighbours, too.
+  const hasTabs = found.some(({ error }) => error.code === 'TAB_AS_INDENT')
   const lines = new Set<number>()
   for (const { error, place } of found) {
+    if (hasTabs && error.code === 'BLOCK_AS_IMPLICIT_KEY') continue
     if (lines.has(place.line) || lines.size >= maxSyntaxErrors) continue
     lines.add(place.line)
     const { message, hint } = inPlainWords(error)

@@ -11,12 +11,14 @@ const inBraces = /\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\}/y
 const step = /^(?:"((?:[^"\\]|\\.)+)"|([^."[\]{}\s]+))|^\[(\d{1,4})\]/
 
 /**
- * Reads `fields.costCentre`, `"https://id.example.com/claims/fields".groups[0]`.
+ * Reads `fields.costCentre`, `"https://id.example.com/claims/fields".groups[0]`; a name that begins with "$" is in quotes.
  * @throws {SyntaxError} names what is wrong, and at which character (from 1)
  */
 export function parseClaimPath(text: string): ClaimPath {
   const path: (string | number)[] = []
   let at = 0
+  // Nobody means a claim whose name begins so, but those who know other gateways, or JSONPath, mean something by it.
+  if (text.startsWith('$')) throw new SyntaxError(`a claim's name stands here without "$": "${text}"`)
   while (at < text.length) {
     const indexed = text[at] === '['
     if (path.length > 0 && !indexed) {

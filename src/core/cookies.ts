@@ -25,6 +25,16 @@ export function cookieNames(header: string | undefined, prefix: string): string[
     .filter((name) => name.startsWith(prefix))
 }
 
+/** The cookies in a `Cookie` header whose names start with `prefix`, read once; of a name that stands there twice, the last value. */
+export function cookiesNamed(header: string | undefined, prefix: string): ReadonlyMap<string, string> {
+  const found = new Map<string, string>()
+  for (const pair of pairs(header)) {
+    const name = nameOf(pair)
+    if (name.startsWith(prefix)) found.set(name, pair.slice(pair.indexOf('=') + 1).trim())
+  }
+  return found
+}
+
 /** A `Cookie` header without the cookies that `drop` names, byte for byte otherwise; `undefined` when nothing is left. */
 export function withoutCookies(header: string, drop: (name: string) => boolean): string | undefined {
   const kept = pairs(header).filter((pair) => !drop(nameOf(pair)))

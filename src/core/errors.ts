@@ -19,7 +19,10 @@ const codes = {
   ERR_SIGN_IN_ENDED: { status: 403, text: 'Your session was ended while you were signing in. Please start again.' },
   ERR_SIGN_IN_ANSWER: { status: 502, text: 'The sign-in service gave an answer that cannot be accepted.' },
   ERR_PROVIDER_UNAVAILABLE: { status: 503, text: 'The sign-in service cannot be reached. Please try again shortly.' },
-  ERR_STORE_UNAVAILABLE: { status: 503, text: 'Your session cannot be checked right now. Please try again shortly.' },
+  ERR_STORE_UNAVAILABLE: {
+    status: 503,
+    text: 'Sign-in and sessions are not available right now. Please try again shortly.',
+  },
   ERR_LOGOUT_REQUEST: { status: 400, text: 'This does not say which session is over.' },
   ERR_LOGOUT_TOKEN_MISSING: { status: 400, text: 'logout_token is missing.' },
   ERR_LOGOUT_TOKEN_INVALID: { status: 400, text: 'logout_token is invalid.' },
@@ -62,14 +65,20 @@ export function unreachable(value: never): never {
   throw new TypeError(`not a member of the set: ${String(value)}`)
 }
 
-/** The innermost message of an error and its causes, on one line, for a log. */
+/** The innermost message of an error and its causes, on one line, for a log: with a code where the system or a library gave one. */
 export function reason(error: unknown): string {
   const texts: string[] = []
   for (let at: unknown = error; at instanceof Error && texts.length < 4; at = at.cause) {
-    const code = 'code' in at && typeof at.code === 'string' && !at.message.includes(at.code) ? ` (${at.code})` : ''
+    // Ours has a place of its own in the log, and the message says it all.
+    const code = at instanceof GatewayError ? '' : codeBehind(at)
     const text = `${at.message || at.name}${code}`
     if (!texts.some((known) => known.includes(text))) texts.push(text)
     if (at instanceof AggregateError && at.errors.length > 0) texts.push(reason(at.errors[0]))
   }
   return texts.length > 0 ? texts.join(': ').replaceAll(/\s+/g, ' ') : String(error)
+}
+
+function codeBehind(error: Error): string {
+  const hasOne = 'code' in error && typeof error.code === 'string' && !error.message.includes(error.code)
+  return hasOne ? ` (${String(error.code)})` : ''
 }

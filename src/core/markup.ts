@@ -4,7 +4,7 @@ export interface MarkupElement {
   readonly name: string
   readonly from: number
   readonly to: number
-  /** Those whose values have quotes, which belong to the value here. */
+  /** Those that have a value. */
   readonly attributes: readonly MarkupAttribute[]
   /** What stands in a `<style>` or `<script>`, in which nothing is markup. */
   readonly content: { readonly from: number; readonly to: number } | undefined
@@ -14,11 +14,12 @@ export interface MarkupAttribute {
   /** In lower case. */
   readonly name: string
   readonly from: number
-  readonly value: { readonly from: number; readonly to: number }
+  /** Quotes belong to it here. */
+  readonly value: { readonly from: number; readonly to: number; readonly isQuoted: boolean }
 }
 
 const tag = /<!--(?:-?>|[^]*?(?:--!?>|$))|<([a-z][^\s/>]*)((?:[^>"']|"[^"]*"|'[^']*')*)>?/gi
-const attribute = /([^\s"'<>/=]+)\s*=\s*("[^"]*"|'[^']*')/g
+const attribute = /([^\s"'<>/=]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>][^\s>]*)/g
 
 /** The start tags of HTML, as browsers find them (HTML §13.2.5), apart from what only somebody who wants to be misread writes. */
 export function* elementsOf(html: string): Generator<MarkupElement> {
@@ -43,7 +44,7 @@ function* attributesOf(text: string, offset: number): Generator<MarkupAttribute>
   for (const { index, 0: whole, 1: name = '', 2: value = '' } of text.matchAll(attribute)) {
     const from = offset + index
     const to = from + whole.length
-    yield { name: name.toLowerCase(), from, value: { from: to - value.length, to } }
+    yield { name: name.toLowerCase(), from, value: { from: to - value.length, to, isQuoted: /^["']/.test(value) } }
   }
 }
 

@@ -108,7 +108,9 @@ function readMarkup(html: string): {
     ...(content === undefined ? [] : [{ ...content, fault: inRawText(name) }]),
   ])
   const open = elements.flatMap(({ attributes }) =>
-    attributes.filter(({ name }) => !/^(?:on.*|style|srcdoc)$/.test(name)).map(({ value }) => value),
+    attributes
+      .filter(({ name, value }) => value.isQuoted && !/^(?:on.*|style|srcdoc)$/.test(name))
+      .map(({ value }) => value),
   )
   const isIn = (offset: number) => (span: Span) => span.from <= offset && offset < span.to
   return {
@@ -120,14 +122,14 @@ function readMarkup(html: string): {
   }
 }
 
-function warningsOf({ name, from, attributes }: MarkupElement, html: string): TemplateFault[] {
+function warningsOf({ name, from, to, attributes }: MarkupElement, html: string): TemplateFault[] {
   const warning = neverLoaded[name]
   return [
     ...(warning === undefined ? [] : [{ offset: from, ...warning }]),
     ...attributes.flatMap((attribute) => {
       if (attribute.name === 'style') return [{ offset: attribute.from, ...noStyleAttribute }]
       const isSource = attribute.name === 'src' || attribute.name === 'srcset'
-      const isBrought = /^.(?:data:|\{\{ *logo_url *\}\})/.test(html.slice(attribute.value.from, attribute.value.to))
+      const isBrought = /^["']?(?:data:|\{\{ *logo_url *\}\})/.test(html.slice(attribute.value.from, to))
       return isSource && !isBrought ? [{ offset: attribute.from, ...noSource }] : []
     }),
   ]

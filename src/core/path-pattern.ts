@@ -11,6 +11,9 @@ export function parsePathPattern(text: string): PathPattern {
   if (!text.startsWith('/')) throw new SyntaxError(`a path starts with "/": "${text}"`)
   if (/[?#\\%;\s]|[^\x21-\x7e]/.test(text))
     throw new SyntaxError(`a path has no query, no percent-encoding, no ";" and no space: "${text}"`)
+  // Taken letter by letter they would match no path that there is, and what they were to protect would lie open.
+  if (/[|[\]{}<>^"`]|\(\?|\.[*+]|\$$|\/:\w/.test(text))
+    throw new SyntaxError(`a path is no regular expression, and has no placeholder but "*": "${text}"`)
   const segments = text.slice(1).split('/')
   if (segments.some((segment) => segment === '.' || segment === '..'))
     throw new SyntaxError(`a path has no "." or ".." segment: "${text}"`)

@@ -35,7 +35,10 @@ function cannotListen({ what, setting }: Listener, host: string, port: number, c
   const at = `${bracketed(host)}:${port}`
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
   if (code === 'EADDRINUSE')
-    return `${what} cannot listen on ${at}: port ${port} is taken. Stop the program that uses it, or choose another port in ${setting}.`
+    return (
+      `${what} cannot listen on ${at}: port ${port} is taken. Is a demo running already? ` +
+      `Stop the program that uses it, or choose another port in ${setting}.`
+    )
   if (code === 'EACCES')
     return `${what} cannot listen on ${at}: port ${port} needs more rights. Choose a port above 1023 in ${setting}.`
   return `${what} cannot listen on ${at}: ${reason(cause)}`

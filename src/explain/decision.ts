@@ -6,14 +6,18 @@ import { createAdmit } from '../gate/admit.ts'
 import { whyCrossSite } from '../gate/cross-site.ts'
 import { TrustedProxies } from '../gate/forwarded.ts'
 import type { Identity } from '../gate/identify.ts'
+import { ownUrlRefusal } from '../gate/own-urls.ts'
 import { refusalOf } from '../gate/refused.ts'
 import type { RequestFacts } from '../gate/request-facts.ts'
 import { isReserved, soundFacts } from '../gate/sound-request.ts'
 import type { Log } from '../observe/log.ts'
+import { hasBody } from '../proxy/request-body.ts'
+import { carriedProtocols, isSwitchAsked } from '../proxy/upgrade.ts'
 import { unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable, type Route } from '../rules/route-table.ts'
 import { SessionCookie } from '../session/cookie.ts'
-import { arrived, type SuppliedRequest } from './request.ts'
+import { type ArrivedRequest, arrived, type SuppliedRequest } from './request.ts'
+import { serverRefusal } from './server-refusal.ts'
 import { upstreamRequest, type UpstreamRequest } from './upstream-request.ts'
 import { hostsText, requirementText, ruleText } from './words.ts'
 
@@ -33,6 +37,8 @@ export interface Decision {
   readonly code?: ErrorCode
   readonly location?: string
   readonly why?: string
+  /** What becomes of the request besides, and may surprise. */
+  readonly note?: string
 }
 
 export interface Explanation {
@@ -49,12 +55,15 @@ export interface Explanation {
 export function explain(request: SuppliedRequest, who: Identity, config: GatewayConfig): Explanation {
   const req = arrived(request, config.listen.tls !== undefined)
   const steps: Step[] = []
+  const switches = isSwitching(req)
+  const early = serverRefusal(req, switches, config.limits)
+  if (early !== undefined) return { steps, decision: { outcome: 'refused', ...early } }
   try {
     const facts = soundFacts(req, config, new TrustedProxies(config.trustedProxies))
-    steps.push(...aboutRequest(facts, request))
+    steps.push(...aboutRequest(facts, request, switches))
     if (isReserved(facts.target, config.reservedPrefix)) {
-      const why = `what lies below ${config.reservedPrefix} belongs to the gateway itself`
-      return { steps, decision: { outcome: 'own_url', why } }
+      if (switches) throw new GatewayError('ERR_NO_ROUTE', 'nothing of ours can be upgraded')
+      return { steps, decision: atOwnUrl(facts, config) }
     }
     const route = createRouteTable(config.upstreams).route(facts.host, facts.method, facts.target)
     steps.push(...aboutRoute(route))
@@ -63,14 +72,39 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
     const admission = createAdmit(config, { identify: () => who, cookie, log })(facts)
     if (admission instanceof Promise) throw new TypeError('a decision about somebody who is known takes no time')
     if (route !== undefined && !route.isLogout) steps.push(...aboutPerson(route, who, facts))
-    const decision = decided(admission, facts)
+    const decision = { ...decided(admission, switches), ...lossOf(admission, facts) }
     if (admission.kind !== 'pass') return { steps, decision }
-    return { steps, decision, upstream: upstreamRequest(request, facts, admission, dropped, cookie) }
+    if (switches && hasBody(req))
+      throw new GatewayError('ERR_REQUEST_MALFORMED', 'a request to switch to another protocol has no content')
+    return {
+      steps,
+      decision,
+      upstream: upstreamRequest(request, facts, admission, dropped, {
+        cookie,
+        isTracing: config.tracing !== undefined,
+      }),
+    }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     const { code, status, message: why } = error
     return { steps, decision: { outcome: 'refused', status, code, why } }
   }
+}
+
+function atOwnUrl({ method, target }: RequestFacts, config: GatewayConfig): Decision {
+  const why = `what lies below ${config.reservedPrefix} belongs to the gateway itself`
+  const refusal = ownUrlRefusal(method, target.path, config)
+  if (refusal === undefined) return { outcome: 'own_url', why }
+  const fault =
+    refusal.code === 'ERR_NO_ROUTE' ? 'it has no such URL' : `this URL takes ${refusal.allowed.join(', ')} only`
+  const { code } = refusal
+  return { outcome: 'refused', status: publicAnswer(code).status, code, why: `${why}, and ${fault}` }
+}
+
+/** A redirect to the sign-in takes the address along, and nothing else. */
+function lossOf({ kind }: Admission, { method, isPage }: RequestFacts): Pick<Decision, 'note'> {
+  const isLost = isPage && !['GET', 'HEAD'].includes(method) && (kind === 'sign_in' || kind === 'ask_again')
+  return isLost ? { note: `the content of the ${method} is lost: the browser comes back with GET` } : {}
 }
 
 /** A log that keeps what is said of headers that were left out. */
@@ -87,9 +121,15 @@ function droppedHeaders(): { readonly log: Log; readonly dropped: string[] } {
   return { log, dropped }
 }
 
-function aboutRequest(facts: RequestFacts, { target, peer }: SuppliedRequest): Step[] {
-  const { isUpgrade, isPage, forwarded, host } = facts
-  const kind = isUpgrade
+/** Whether the gateway takes it for a request to switch to another protocol; any other is answered like one that does not ask. */
+function isSwitching({ headers }: ArrivedRequest): boolean {
+  const { connection, upgrade } = headers
+  return isSwitchAsked({ connection, upgrade }) && carriedProtocols(upgrade) !== ''
+}
+
+function aboutRequest(facts: RequestFacts, { target, peer }: SuppliedRequest, switches: boolean): Step[] {
+  const { isPage, forwarded, host } = facts
+  const kind = switches
     ? 'asks for another protocol (Upgrade): no page, and never redirected'
     : isPage
       ? 'a page load: the browser may be redirected'
@@ -143,12 +183,12 @@ function whyNotCrossSite({ method, isUpgrade, secFetchSite, origin }: RequestFac
   return 'the page that asks is this site’s own, or trusted'
 }
 
-function decided(admission: Admission, facts: RequestFacts): Decision {
+function decided(admission: Admission, switches: boolean): Decision {
   const { kind: outcome } = admission
   if (outcome === 'pass') return { outcome }
   const [code, why] = refusalOf(admission)
   const refused = { outcome, status: publicAnswer(code).status, code, why }
-  if (facts.isUpgrade) return refused
+  if (switches) return refused
   switch (outcome) {
     case 'sign_in':
     case 'sign_out':

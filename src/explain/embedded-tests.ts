@@ -5,6 +5,8 @@ import type { Admission } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
 import { TrustedProxies } from '../gate/forwarded.ts'
 import { requestFacts } from '../gate/request-facts.ts'
+import { isReserved } from '../gate/sound-request.ts'
+import { createRouteTable } from '../rules/route-table.ts'
 import { headerPairs } from './header-text.ts'
 import { personWith } from './person.ts'
 
@@ -44,14 +46,27 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
     log: silent,
   })
   // As a browser asks for a page: that is what people have in mind when they write a test.
-  const headers = { host: upstream.hosts[0] ?? upstream.externalUrl.host, accept: 'text/html' }
+  const headers = { host: hostOf(upstream, config), accept: 'text/html' }
   try {
     const facts = requestFacts({ method: test.method, url: test.path, headers, socket: {} }, new TrustedProxies([]))
+    // A test that something else answers would show nothing of these rules, whatever comes of it.
+    if (isReserved(facts.target, config.reservedPrefix))
+      return `the gateway answers it itself, for it lies below ${config.reservedPrefix}`
+    const other = createRouteTable(config.upstreams).route(facts.host, facts.method, facts.target)?.upstream
+    if (other !== undefined && other !== upstream) return `upstreams.${other.name} serves it: the test belongs there`
     const admission = admit(facts)
     return admission instanceof Promise ? 'the decision takes its time' : admission
   } catch (error) {
     return reason(error)
   }
+}
+
+/** A host that the upstream is for. One of any host has those that no other upstream names. */
+function hostOf({ hosts, externalUrl }: UpstreamConfig, { upstreams }: GatewayConfig): string {
+  const [first] = hosts
+  if (first !== undefined) return first
+  const isTaken = upstreams.some((other) => other.hosts.includes(externalUrl.hostname))
+  return isTaken ? 'any-other-host.invalid' : externalUrl.host
 }
 
 function shown(value: string | null): string {

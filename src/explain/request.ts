@@ -13,7 +13,7 @@ export interface SuppliedRequest {
 }
 
 /** What a gateway is given of a request. */
-export type ArrivedRequest = ReceivedRequest & FramedRequest
+export type ArrivedRequest = ReceivedRequest & FramedRequest & { readonly headers: Readonly<Record<string, string>> }
 
 /** Node leaves these out when they come a second time. */
 const single = new Set(['host', 'content-length', 'content-type', 'authorization', 'user-agent', 'referer', 'from'])

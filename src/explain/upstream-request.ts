@@ -27,8 +27,16 @@ export interface UpstreamRequest {
   readonly others: readonly Header[]
 }
 
+/** What the gateway does with headers of its own. */
+export interface Ours {
+  readonly cookie: SessionCookie
+  /** It takes part in traces, and says itself which. */
+  readonly isTracing: boolean
+}
+
 /** Made up for each request anew. */
 const requestId = '(a new one)'
+const trace = { traceParent: '(a new one, or that of a trusted caller gone on with)', state: undefined }
 
 /** The header lines that an admitted request goes on with, by the code that writes them, and what became of the others. */
 export function upstreamRequest(
@@ -36,16 +44,18 @@ export function upstreamRequest(
   facts: RequestFacts,
   pass: Extract<Admission, { kind: 'pass' }>,
   dropped: readonly string[],
-  cookie: SessionCookie,
+  ours: Ours,
 ): UpstreamRequest {
+  const { cookie, isTracing } = ours
   const { upstream, identity } = pass
   const reserved = reservedNames(upstream)
   const others = upstreamHeaders(request.rawHeaders, {
-    fields: new RequestFields(reserved),
+    fields: new RequestFields(reserved, isTracing),
     isGatewayCookie: cookie.isOurs,
     host: upstream.hostHeader === 'client' ? facts.forwarded.host : upstream.url.host,
     forwarded: facts.forwarded,
     requestId,
+    trace: isTracing ? trace : undefined,
   })
   return {
     name: upstream.name,
@@ -54,7 +64,7 @@ export function upstreamRequest(
     // Each line has a colon, a space and a line break of two beside it.
     identityBytes: identity.reduce((sum, text) => sum + text.length + 2, 0),
     absent: absentHeaders(upstream.headers, identity, dropped, pass.session !== undefined),
-    removed: removedHeaders(request.rawHeaders, others, reserved, cookie),
+    removed: removedHeaders(request.rawHeaders, others, reserved, ours),
     others: headerPairs(others),
   }
 }
@@ -78,7 +88,7 @@ function removedHeaders(
   received: readonly string[],
   others: readonly string[],
   reserved: ReadonlySet<string>,
-  cookie: SessionCookie,
+  { cookie, isTracing }: Ours,
 ): Header[] {
   const kept = new Set(others.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase()))
   return headerPairs(received).flatMap(([name, value]): Header[] => {
@@ -89,7 +99,8 @@ function removedHeaders(
         ? [[name, 'the gateway’s own cookie is no business of the application']]
         : []
     // X-Forwarded-For and the like are there again, and are the gateway's now.
-    const isRewritten = lower.startsWith('x-forwarded-') || lower === 'x-request-id'
+    const isRewritten =
+      lower.startsWith('x-forwarded-') || lower === 'x-request-id' || (isTracing && lower === 'traceparent')
     if (kept.has(lower) && !isRewritten) return []
     return [[name, whyRemoved(lower, reserved)]]
   })
@@ -100,7 +111,7 @@ function whyRemoved(name: string, reserved: ReadonlySet<string>): string {
   if (isHopByHop(name)) return 'is about one connection and ends with it'
   if (/[^a-z0-9-]/.test(name)) return 'could be taken for another name'
   if (name === 'expect') return 'is answered by the gateway'
-  if (/^(x-forwarded-|forwarded$|x-real-ip$|x-request-id$)/.test(name))
+  if (/^(x-forwarded-|forwarded$|x-real-ip$|x-request-id$|traceparent$|tracestate$)/.test(name))
     return 'is written by the gateway, from what it believes'
   if (/^(x-original-|x-rewrite-url$)/.test(name))
     return 'would tell the application another address than was decided on'

@@ -37,7 +37,8 @@ export type Admission =
    * the same `location`, with the cookie if there is one.
    */
   | { readonly kind: 'ask_again'; readonly location: string }
-  | { readonly kind: 'no_route' }
+  /** No upstream serves it; `why` is for the log. */
+  | { readonly kind: 'no_route'; readonly why: string }
   /** The application's own logout link: the browser is sent to `location`, the gateway's sign-out. */
   | { readonly kind: 'sign_out'; readonly location: string }
   /** It cannot be decided right now; fail closed, and say when to try again. */

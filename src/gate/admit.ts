@@ -29,7 +29,11 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
 
   function admit(facts: RequestFacts): Admission | Promise<Admission> {
     const route = routes.route(facts.host, facts.method, facts.target)
-    if (route === undefined) return { kind: 'no_route' }
+    if (route === undefined)
+      return {
+        kind: 'no_route',
+        why: `no upstream serves ${facts.host} at this path: compare hosts and path of the upstreams`,
+      }
     const { upstream, rule, isLogout } = route
     if (isLogout) return { kind: 'sign_out', location: `${config.reservedPrefix}sign-out` }
     if (rule.access === 'public')

@@ -39,7 +39,7 @@ interface Hop {
   readonly host: string | undefined
 }
 
-/** Longer values are nobody's honest way here; they are not read at all. */
+/** In characters. Longer values are nobody's honest way here; they are not read at all, and of a list of addresses the nearest are. */
 const longestValue = 4096
 const hostSyntax = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?$/i
 /** Some proxies name a WebSocket's scheme. */
@@ -74,10 +74,11 @@ export function forwardedFacts(connection: Connection, headers: HeaderView, trus
 
 /** The nearest proxy's word first. */
 function hops(headers: HeaderView): Hop[] {
-  const addresses = valueOf(headers, 'x-forwarded-for')
+  const addresses = nearestOf(headers['x-forwarded-for'])
   const proto = valueOf(headers, 'x-forwarded-proto')
   const host = valueOf(headers, 'x-forwarded-host')
-  if (addresses === undefined && proto === undefined && host === undefined)
+  // One that is not read is there all the same: "Forwarded" beside it is not the proxy's word, but may be the client's.
+  if (!['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'].some((name) => headers[name] !== undefined))
     return forwardedElements(valueOf(headers, 'forwarded') ?? '').reverse()
 
   // Protocol and host are the nearest proxy's: their lists, if they are any, cannot be matched with the addresses.
@@ -91,9 +92,20 @@ function lastOf(list: string | undefined): string | undefined {
 }
 
 function valueOf(headers: HeaderView, name: string): string | undefined {
-  const value = headers[name]
-  const text = typeof value === 'object' ? value.join(', ') : value
+  const text = joined(headers[name])
   return text !== undefined && text.length <= longestValue ? text : undefined
+}
+
+/** The end of a list. What a client wrote before it can make it long, and must not make the proxy's word unread. */
+function nearestOf(list: HeaderView[string]): string | undefined {
+  const text = joined(list)
+  if (text === undefined || text.length <= longestValue) return text
+  const end = text.slice(-longestValue)
+  return end.slice(end.indexOf(',') + 1)
+}
+
+function joined(value: HeaderView[string]): string | undefined {
+  return typeof value === 'object' ? value.join(', ') : value
 }
 
 const forwardedPair = /[\t ]*(?:([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s",;=]+)))?[\t ]*([,;]|$)/y

@@ -24,9 +24,10 @@ export function refusalOf(
       return ['ERR_CROSS_SITE', admission.why, {}]
     // Neither is for a WebSocket: it is no page load, and no logout link.
     case 'ask_again':
-    case 'no_route':
     case 'sign_out':
-      return ['ERR_NO_ROUTE', 'no upstream serves this host and path', {}]
+      return ['ERR_NO_ROUTE', 'nothing here can be upgraded', {}]
+    case 'no_route':
+      return ['ERR_NO_ROUTE', admission.why, {}]
     case 'unavailable':
       return [admission.code, admission.why, {}]
     default:

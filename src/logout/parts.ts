@@ -19,9 +19,10 @@ export interface SignOutRequest {
   /** The path and query, as they were asked for. */
   readonly url: string
   readonly cookie: string | undefined
-  /** `Sec-Fetch-Site`, `Sec-Fetch-Mode`, `Origin` and `Referer`, as far as they were sent. */
+  /** `Sec-Fetch-Site`, `Sec-Fetch-Mode`, `Sec-Fetch-Dest`, `Origin` and `Referer`, as far as they were sent. */
   readonly secFetchSite: string | undefined
   readonly secFetchMode: string | undefined
+  readonly secFetchDest: string | undefined
   /** `Sec-Purpose`, `Purpose` and `X-Moz`: what browsers announce a load with that nobody has clicked for. */
   readonly purpose: string | undefined
   readonly origin: string | undefined

@@ -133,9 +133,13 @@ export function isFromThisSite(request: SignOutRequest): boolean {
   return origin === undefined
 }
 
-/** An image in what people write to each other, a link that is fetched or rendered in advance: this site asks, and nobody has clicked. */
-function isNobodysClick({ secFetchMode, purpose }: SignOutRequest): boolean {
-  return secFetchMode === 'no-cors' || /\bprefetch\b/i.test(purpose ?? '')
+/**
+ * Something in what people write to each other, a link that is fetched or rendered in advance: this site asks, and nobody has clicked. An
+ * `<img crossorigin>` comes in the mode "cors", an `<object>` in "navigate".
+ */
+function isNobodysClick({ secFetchMode, secFetchDest, purpose }: SignOutRequest): boolean {
+  if (secFetchMode !== undefined && secFetchMode !== 'navigate') return true
+  return secFetchDest === 'object' || secFetchDest === 'embed' || /\bprefetch\b/i.test(purpose ?? '')
 }
 
 async function endLocally(request: SignOutRequest, parts: LogoutParts): Promise<SessionRecord | undefined> {

@@ -4,6 +4,8 @@ import type { Metrics } from './metrics.ts'
 
 /** What somebody should be woken for. They are there from the start, at 0, so that the first one is seen as an increase. */
 const alarming = [
+  ['warn', 'config.needs_restart'],
+  ['error', 'config.rejected'],
   ['error', 'process.unhandled_rejection'],
   ['error', 'request.failed'],
   ['error', 'session.refresh_lost'],

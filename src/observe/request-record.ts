@@ -1,5 +1,6 @@
 import type { SessionKey } from '../core/names.ts'
 import type { Cause } from './audit.ts'
+import type { RequestTrace } from './trace-context.ts'
 
 /** Who looks at requests. */
 export interface RequestSink {
@@ -47,6 +48,8 @@ export class RequestRecord {
   bytes = 0
   /** Of the W3C Trace Context that it belongs to. */
   traceId: string | undefined
+  /** Its place in a trace that the gateway takes part in; absent: it takes part in none. */
+  trace: RequestTrace | undefined
   /** What the client was answered; 499 when it was gone before any answer began. */
   status = 0
   /** The client did not get the whole answer. */

@@ -4,6 +4,7 @@ import { isWithin, type Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import { signingAlgorithms, type ProviderConfig, type SigningAlgorithm } from '../config/model.ts'
+import { printable } from '../core/printable.ts'
 import type { Log } from '../observe/log.ts'
 import type { Outbound } from './outbound.ts'
 import { gatewayErrorIn } from './provider-errors.ts'
@@ -38,6 +39,7 @@ export class Discovery {
   readonly #parts: DiscoveryParts
   readonly #fetching = new SingleFlight<'metadata', DiscoveredProvider>()
   #known: DiscoveredProvider | undefined
+  #readAt: number | undefined
   #failedAt = -Infinity
   #pauseMs = retryFirstMs
   #failure: GatewayError | undefined
@@ -56,6 +58,11 @@ export class Discovery {
 
   get known(): DiscoveredProvider | undefined {
     return this.#known
+  }
+
+  /** When the metadata was read, in ms since the epoch, and why it cannot be read any more. */
+  get state(): { readonly readAt: number | undefined; readonly failure: string | undefined } {
+    return { readAt: this.#readAt, failure: this.#failure?.message }
   }
 
   /** @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` while the provider has not been found */
@@ -96,6 +103,7 @@ export class Discovery {
         if (this.#known === undefined || this.#failure !== undefined)
           this.#parts.log.info('provider.found', { issuer: this.#config.issuer })
         this.#known = found
+        this.#readAt = this.#parts.clock.now()
         this.#failure = undefined
         return found
       } catch (cause) {
@@ -107,12 +115,17 @@ export class Discovery {
           this.#parts.log.warn('provider.unavailable', {
             issuer: this.#config.issuer,
             reason: this.#failure.message,
-            hint: 'check provider.issuer; it is tried again until it answers, and signing in gets 503 meanwhile',
+            hint: `${isElsewhere(this.#failure) ? issuerHint : 'check provider.issuer'}; it is tried again until it answers, and signing in gets 503 meanwhile`,
           })
         throw this.#failure
       }
     })
   }
+}
+
+/** Something answers there, and it has no document. */
+function isElsewhere({ message }: GatewayError): boolean {
+  return /it answered with (?:status 404$|.* in place of JSON$)/.test(message)
 }
 
 function unavailable(issuer: string, cause: unknown): GatewayError {
@@ -124,7 +137,11 @@ function unavailable(issuer: string, cause: unknown): GatewayError {
   })
 }
 
-async function discover(config: ProviderConfig, outbound: Outbound): Promise<DiscoveredProvider> {
+/**
+ * The provider's metadata as the gateway takes it, or not at all.
+ * @throws what openid-client throws, or a GatewayError `ERR_PROVIDER_UNAVAILABLE` that says what is wrong with it
+ */
+export async function discover(config: ProviderConfig, outbound: Outbound): Promise<DiscoveredProvider> {
   const issuer = new URL(config.issuer)
   const onLoopback = issuer.protocol === 'http:'
   const options: client.DiscoveryRequestOptions = {
@@ -133,14 +150,17 @@ async function discover(config: ProviderConfig, outbound: Outbound): Promise<Dis
   }
   // The configuration allows http only for an issuer on loopback.
   if (onLoopback) options.execute = [client.allowInsecureRequests]
-  const discovered = await client.discovery(issuer, config.client_id, undefined, client.None(), options)
+  const discovered = await client
+    .discovery(issuer, config.client_id, undefined, client.None(), options)
+    .catch((error: unknown) => {
+      const other = otherIssuer(error)
+      if (other !== undefined) refuseIssuer(other)
+      const answer = unusableAnswer(error)
+      return answer === undefined ? Promise.reject(error) : refuse(`GET ${metadataUrl(config.issuer)}: ${answer}`)
+    })
   const metadata = discovered.serverMetadata()
-
-  const refuse = (why: string): never => {
-    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', why)
-  }
   // OpenID Connect Discovery 1.0 §4.3: identical, to the letter. A slash at the end makes another issuer.
-  if (metadata.issuer !== config.issuer) refuse(`it calls itself "${metadata.issuer}": write that as provider.issuer`)
+  if (metadata.issuer !== config.issuer) refuseIssuer(metadata.issuer)
   const endpoint = (name: keyof client.ServerMetadata): URL | undefined => {
     const value = metadata[name]
     if (value === undefined) return undefined
@@ -170,6 +190,38 @@ async function discover(config: ProviderConfig, outbound: Outbound): Promise<Dis
   }
 }
 
+function refuse(why: string): never {
+  throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', why)
+}
+
+function refuseIssuer(issuer: string): never {
+  refuse(`it calls itself "${issuer}": write that as provider.issuer`)
+}
+
+/** openid-client says that it is another issuer, and not which. */
+function otherIssuer(error: unknown): string | undefined {
+  const { attribute, body } = ((error as Error).cause ?? {}) as { attribute?: unknown; body?: { issuer?: unknown } }
+  return attribute === 'issuer' && typeof body?.issuer === 'string' ? body.issuer : undefined
+}
+
+/** What was answered in place of a document, which openid-client does not say. */
+function unusableAnswer(error: unknown): string | undefined {
+  const { code, cause } = error as { code?: unknown; cause?: unknown }
+  if (!(cause instanceof Response)) return undefined
+  if (code === 'OAUTH_RESPONSE_IS_NOT_CONFORM') return `it answered with status ${cause.status}`
+  const type = printable((cause.headers.get('content-type') ?? 'no content type').slice(0, 100))
+  return code === 'OAUTH_RESPONSE_IS_NOT_JSON' ? `it answered with ${type} in place of JSON` : undefined
+}
+
+/** OpenID Connect Discovery 1.0 §4: a slash at the end of the issuer goes. */
+export function metadataUrl(issuer: string): string {
+  return `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+}
+
+/** What to do when something else than a discovery document is there. */
+export const issuerHint =
+  'check provider.issuer: it is what stands before /.well-known/openid-configuration (Keycloak: https://HOST/realms/REALM; Entra ID: https://login.microsoftonline.com/TENANT/v2.0)'
+
 /** RS256 is what a client is registered with unless it says otherwise (OpenID Connect Dynamic Client Registration 1.0 §2). */
 function chooseAlgorithm(config: ProviderConfig, announced: readonly string[] | undefined): SigningAlgorithm {
   if (config.id_token_signed_response_alg !== undefined) return config.id_token_signed_response_alg
@@ -177,10 +229,11 @@ function chooseAlgorithm(config: ProviderConfig, announced: readonly string[] | 
   const [only] = usable
   if (announced === undefined || usable.includes('RS256')) return 'RS256'
   if (only !== undefined && usable.length === 1) return only
-  const choice = usable.length > 0 ? usable.join(', ') : announced.join(', ')
   throw new GatewayError(
     'ERR_PROVIDER_UNAVAILABLE',
-    `it does not sign with RS256: set provider.id_token_signed_response_alg to one of ${choice}`,
+    usable.length > 0
+      ? `it does not sign with RS256: set provider.id_token_signed_response_alg to one of ${usable.join(', ')}`
+      : `it signs with ${announced.join(', ')} only, which proves nothing to us: have it sign this client's tokens with RS256`,
   )
 }
 

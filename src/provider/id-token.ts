@@ -1,3 +1,5 @@
+import { decodeJwt } from 'jose'
+import type { Claims } from '../core/claims.ts'
 import { GatewayError } from '../core/errors.ts'
 import { stringClaim, verifySignedToken, type TokenExpectations } from './signed-token.ts'
 
@@ -8,9 +10,21 @@ export interface IdToken {
   readonly sid?: string
 }
 
+/**
+ * Some claims of an ID Token that was verified when it came. Those that it does not have are left out.
+ * @throws nothing for a token that has been verified
+ */
+export function claimsOfIdToken(id_token: string, names: readonly string[]): Claims {
+  if (names.length === 0) return {}
+  const payload = decodeJwt(id_token) as Claims
+  return Object.fromEntries(Object.entries(payload).filter(([name]) => names.includes(name)))
+}
+
 export interface IdTokenExpectations extends TokenExpectations {
   /** At sign-in: the nonce we sent. At refresh: absent, a nonce is not asked for (OpenID Connect Core §12.2). */
   readonly nonce?: string
+  /** At sign-in with `max_age`: the person has shown who they are no earlier, in ms since the epoch (§3.1.3.7 (13)). */
+  readonly authenticatedSince?: number | undefined
   /** At refresh: who the session belongs to; another `sub` is refused (OpenID Connect Core §12.2). */
   readonly sub?: string
 }
@@ -37,6 +51,14 @@ export async function verifyIdToken(id_token: string, expected: IdTokenExpectati
   if (azp !== undefined && azp !== expected.client_id) refuse('"azp" names another client')
   if (Array.isArray(payload.aud) && payload.aud.length > 1 && azp === undefined)
     refuse('several audiences, but no "azp"')
+
+  if (expected.authenticatedSince !== undefined) {
+    // The person could have taken "max_age" out of the address on the way.
+    const { auth_time } = payload
+    if (typeof auth_time !== 'number') refuse('"auth_time" is missing, although "max_age" was asked for')
+    else if (auth_time * 1000 < expected.authenticatedSince - expected.clockToleranceMs)
+      refuse('"auth_time" lies further back than "max_age" allows')
+  }
 
   const sub = stringClaim(payload, 'sub', code) ?? refuse('"sub" is missing')
   if (expected.sub !== undefined && sub !== expected.sub) refuse('"sub" is not the one that signed in')

@@ -26,6 +26,24 @@ export interface KeySetParts {
   readonly log: Log
 }
 
+/** A verification key of the provider. */
+export interface KnownKey {
+  readonly kid: string | undefined
+  readonly kty: string
+  readonly alg: string | undefined
+  readonly use: string | undefined
+  /** When this process first saw it, in ms since the epoch. */
+  readonly since: number
+}
+
+export interface KeySetState {
+  readonly keys: readonly KnownKey[]
+  /** In ms since the epoch; absent: never yet. */
+  readonly readAt: number | undefined
+  /** Why they could not be read the last time. */
+  readonly failure: string | undefined
+}
+
 /**
  * The provider's verification keys. A key that is not there yet, or that another one has replaced under its name, is looked for
  * at the provider again: a few times at once, then once in ten seconds, so that a rotation is seen at the first token and a
@@ -35,6 +53,7 @@ export class KeySet {
   readonly #parts: KeySetParts
   readonly #fetching = new SingleFlight<'jwks', LookUp>()
   #lookUp: LookUp | undefined
+  #known: readonly KnownKey[] = []
   #fetchedAt = 0
   #failure: { readonly error: unknown; readonly at: number } | undefined
   #isFetching = false
@@ -43,6 +62,16 @@ export class KeySet {
 
   constructor(parts: KeySetParts) {
     this.#parts = parts
+  }
+
+  /** What is known of the provider's keys. */
+  get state(): KeySetState {
+    const { error } = this.#failure ?? {}
+    return {
+      keys: this.#known,
+      readAt: this.#lookUp === undefined ? undefined : this.#fetchedAt,
+      failure: error === undefined ? undefined : reason(error),
+    }
   }
 
   /** `jwtVerify` with the provider's keys. @throws what `jwtVerify` throws, or a `GatewayError` when the keys cannot be had at all */
@@ -107,6 +136,16 @@ export class KeySet {
     return true
   }
 
+  #described({ keys }: JSONWebKeySet): readonly KnownKey[] {
+    const now = this.#parts.clock.now()
+    const text = (value: unknown) => (typeof value === 'string' ? value : undefined)
+    return keys.map((key) => {
+      const kid = text(key.kid)
+      const since = this.#known.find((known) => kid !== undefined && known.kid === kid)?.since ?? now
+      return { kid, kty: String(key.kty), alg: text(key.alg), use: text(key.use), since }
+    })
+  }
+
   #fetch(): Promise<LookUp> {
     this.#isFetching = true
     return this.#fetching.run('jwks', () => this.#askProvider().finally(() => (this.#isFetching = false)))
@@ -120,7 +159,9 @@ export class KeySet {
       })
       if (answer.status !== 200)
         throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} answered with status ${answer.status}`)
-      this.#lookUp = createLocalJWKSet(await readKeys(answer, uri))
+      const found = await readKeys(answer, uri)
+      this.#lookUp = createLocalJWKSet(found)
+      this.#known = this.#described(found)
     } catch (error) {
       this.#failure = { error, at: this.#parts.clock.now() }
       this.#parts.log.warn('provider.jwks_unavailable', { reason: reason(error) })

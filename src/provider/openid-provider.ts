@@ -8,7 +8,7 @@ import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { Discovery, type DiscoveredProvider } from './discovery.ts'
 import { verifyIdToken, type IdToken } from './id-token.ts'
-import { KeySet } from './key-set.ts'
+import { KeySet, type KeySetState } from './key-set.ts'
 import { verifyLogoutToken, type LogoutToken } from './logout-token.ts'
 import { measuredOutbound } from './measured-outbound.ts'
 import { createOutbound, type Outbound } from './outbound.ts'
@@ -39,6 +39,17 @@ export type Refreshed = { readonly kind: 'refreshed'; readonly tokens: TokenSet 
 
 /** What userinfo said: the claims, or that the access token is not good any more (RFC 6750 §3.1). */
 export type Userinfo = { readonly kind: 'claims'; readonly claims: Claims } | { readonly kind: 'unauthorized' }
+
+export interface ProviderState {
+  readonly issuer: string
+  /** What its tokens are signed with. Absent: it has not been found. */
+  readonly algorithm: string | undefined
+  /** When its metadata was read last. */
+  readonly readAt: number | undefined
+  /** Why it cannot be read, or not any more. */
+  readonly failure: string | undefined
+  readonly keys: KeySetState
+}
 
 /**
  * One OpenID Provider, as its client sees it. Every method that asks the provider rejects with a `GatewayError`:
@@ -74,6 +85,17 @@ export class OpenidProvider {
   /** Whether the provider has been found. */
   get isKnown(): boolean {
     return this.#discovery.known !== undefined
+  }
+
+  /** What is known of the provider at this moment. Times in ms since the epoch. */
+  get state(): ProviderState {
+    const { readAt, failure } = this.#discovery.state
+    return {
+      issuer: this.config.issuer,
+      algorithm: this.#discovery.known?.algorithm,
+      ...{ readAt, failure },
+      keys: this.#keys.state,
+    }
   }
 
   /** The origin that a sign-out goes through, once the provider has been found. */
@@ -123,9 +145,10 @@ export class OpenidProvider {
 
   /**
    * Redeems the code of an authorization response. `callback` is the *configured* redirect URI with the parameters that came
-   * back; `state`, `iss` (RFC 9207), PKCE, `nonce` and the ID Token are all checked before anything is returned.
+   * back; `state`, `iss` (RFC 9207), PKCE, `nonce` and the ID Token are all checked before anything is returned. `begun_at`: when the
+   * browser was sent to the provider, in ms since the epoch.
    */
-  async exchangeCode(callback: URL, request: AuthorizationRequest): Promise<SignedIn> {
+  async exchangeCode(callback: URL, request: AuthorizationRequest & { readonly begun_at: number }): Promise<SignedIn> {
     const found = await this.#discovery.provider()
     const began = this.#clock.now()
     const answer = await client
@@ -137,7 +160,12 @@ export class OpenidProvider {
       })
       .catch((cause: unknown) => answerError('the authorization code was not exchanged', cause))
     const id_token = answer.id_token ?? refuse('there is no id_token in the token response')
-    const idToken = await verifyIdToken(id_token, { ...this.#expectations(found), nonce: request.nonce })
+    const { max_age } = this.config.authorizationParams
+    const idToken = await verifyIdToken(id_token, {
+      ...this.#expectations(found),
+      nonce: request.nonce,
+      authenticatedSince: max_age === undefined ? undefined : request.begun_at - Number(max_age) * 1000,
+    })
     return { tokens: tokenSet(answer, id_token, undefined, began), idToken }
   }
 

@@ -1,6 +1,7 @@
 import { rootCertificates } from 'node:tls'
-import { Agent, request, type Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import { GatewayError, reason } from '../core/errors.ts'
+import { addressOf, Agent } from '../core/undici.ts'
 
 /** No answer of a provider is longer than this, in bytes; a longer one is refused unread. */
 const maxAnswerBytes = 1024 * 1024
@@ -46,11 +47,11 @@ async function fetchBounded(
   const limit = AbortSignal.timeout(timeoutMs)
   const signal = options.signal ? AbortSignal.any([options.signal, limit]) : limit
   try {
-    const answer = await request(url, {
+    const answer = await dispatcher.request({
+      ...addressOf(url),
       method: (options.method ?? 'GET') as Dispatcher.HttpMethod,
       headers: { ...options.headers, 'accept-encoding': 'identity' },
       body: options.body ?? null,
-      dispatcher,
       signal,
     })
     const body = await answer.body.arrayBuffer()

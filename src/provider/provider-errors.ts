@@ -29,26 +29,45 @@ export function answerError(what: string, cause: unknown): never {
   ): never => {
     throw new GatewayError(code, `${what}: ${why}`, { cause })
   }
+  if (causes(cause).some((error) => 'code' in error && error.code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED'))
+    return fail(
+      'ERR_SIGN_IN_ANSWER',
+      "by this machine's clock the ID Token has expired, or is not good yet: compare the clocks of both machines",
+    )
   if (isInvalidGrant(cause)) return fail('ERR_SIGN_IN_EXPIRED', `the provider answered invalid_grant`)
   if (cause instanceof client.ResponseBodyError) {
-    const hint =
-      cause.error === 'invalid_client' ? '; check provider.client_id, client_secret and token_endpoint_auth_method' : ''
+    const hint = cause.error === 'invalid_client' ? clientHint : ''
     return fail('ERR_SIGN_IN_ANSWER', `the provider answered ${printable(cause.error)}${hint}`)
   }
   if (status !== undefined && (status >= 500 || status === 429))
     return fail('ERR_PROVIDER_UNAVAILABLE', `the provider answered with status ${status}`)
+  // RFC 6749 §5.2: with 401 and a challenge, `invalid_client` is what it means.
+  if (status === 401) return fail('ERR_SIGN_IN_ANSWER', `the provider answered with status 401${clientHint}`)
   if (status !== undefined) return fail('ERR_SIGN_IN_ANSWER', `the provider answered with status ${status}`)
   if (cause instanceof client.ClientError && cause.code === 'OAUTH_TIMEOUT')
     return fail('ERR_PROVIDER_UNAVAILABLE', 'no answer in time')
   return fail('ERR_SIGN_IN_ANSWER', reason(cause))
 }
 
+const clientHint = '; check provider.client_id, client_secret and token_endpoint_auth_method'
+
+/** What the operator can do about an error that the provider sends the browser back with. */
+const refusalHints: ReadonlyMap<string, string> = new Map([
+  ['invalid_scope', '; check provider.scopes: not every provider knows offline_access'],
+  ['unauthorized_client', '; allow the client the authorization code flow at the provider'],
+  ['unsupported_response_type', '; allow the client the authorization code flow at the provider'],
+  ['access_denied', '; the person declined, or may not use this client'],
+  ['login_required', '; check prompt in provider.authorization_params'],
+  ['interaction_required', '; check prompt in provider.authorization_params'],
+  ['consent_required', '; check prompt in provider.authorization_params'],
+])
+
 /** The provider sent the browser back with an error: RFC 6749 §4.1.2.1, OpenID Connect Core §3.1.2.6. */
 function refusal(cause: client.AuthorizationResponseError): GatewayError {
   const busy = cause.error === 'temporarily_unavailable' || cause.error === 'server_error'
   return new GatewayError(
     busy ? 'ERR_PROVIDER_UNAVAILABLE' : 'ERR_SIGN_IN_REFUSED',
-    `the provider sent the browser back with ${printable(cause.error)}`,
+    `the provider sent the browser back with ${printable(cause.error)}${refusalHints.get(cause.error) ?? ''}`,
     { cause },
   )
 }

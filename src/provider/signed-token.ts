@@ -16,6 +16,8 @@ export interface TokenExpectations {
   readonly now: number
 }
 
+const clockHint = '; if it has just been issued, compare the clocks of both machines'
+
 export interface SignedToken {
   readonly typ: string | undefined
   readonly payload: JWTPayload & { readonly iat: number; readonly exp: number }
@@ -41,7 +43,8 @@ export async function verifySignedToken(
     })
     .catch((cause: unknown) => {
       if (cause instanceof GatewayError) throw cause
-      throw new GatewayError(code, `signature or registered claims: ${reason(cause)}`, { cause })
+      const hint = cause instanceof Error && 'code' in cause && cause.code === 'ERR_JWT_EXPIRED' ? clockHint : ''
+      throw new GatewayError(code, `signature or registered claims: ${reason(cause)}${hint}`, { cause })
     })
   const { iat, exp } = payload
   if (typeof iat !== 'number' || typeof exp !== 'number')

@@ -1,9 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Dispatcher } from 'undici'
+import { clientOf } from '../core/addresses.ts'
 import { type ErrorCode, GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../gate/request-facts.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
+import { type AnswerHandler, shortBytes } from './answer-handler.ts'
 import { closeWhenUnread, lingerOnClose } from './lingering-close.ts'
 import type { CutReason, LiveStream } from './live-streams.ts'
 import type { Pass, ProxyParts } from './parts.ts'
@@ -30,14 +32,15 @@ export interface ExchangeInput {
 
 /**
  * One request on its way to the upstream and the answer on its way back: bytes as they come, each side no faster than the
- * other takes them. It is undici's handler itself, so that a request costs no more objects than it must.
+ * other takes them. It is the handler of the answer itself, so that a request costs no more objects than it must.
  *
  *     waiting ──► answering ──► over
  *        └────────────┴───────────► over (failed, cut, or the client is gone)
  */
-export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
+export class Exchange implements AnswerHandler, LiveStream {
   readonly #input: ExchangeInput
   readonly #pool: UpstreamPool
+  readonly #client: string
   readonly #body: RequestBody | undefined
   #release: (() => void) | undefined
   #isEventStream = false
@@ -46,15 +49,17 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
   /** Of the part we are in: until the answer begins, then for a pause in it. */
   #timer: NodeJS.Timeout | undefined
   #inQueue = true
+  #hasTurn = false
   #drains = false
-  /** The first part of the answer, when it is short: until more arrives, or nothing more is to come. */
+  /** The first part of the answer, when it is short: held until more arrives, or nothing more is to come. */
   #first: string | undefined
   #flowing = false
 
   constructor(input: ExchangeInput) {
-    const { req, res, pass, parts } = input
+    const { req, res, pass, facts, parts } = input
     this.#input = input
     this.#pool = parts.pools.of(pass.upstream)
+    this.#client = pass.session ?? clientOf(facts.forwarded.clientAddress)
     this.#body = hasBody(req)
       ? new RequestBody({
           req,
@@ -77,14 +82,17 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
 
   start(): void {
     const { req, pass, facts, record, parts, upgrade } = this.#input
-    if (this.#pool.isFull) {
+    if (this.#pool.isFullFor(this.#client)) {
       parts.log.warn('upstream.busy', { request: record.id, upstream: pass.upstream.name })
       this.#refuse('ERR_UPSTREAM_BUSY')
       return
     }
     this.#setTimer(pass.upstream.responseTimeoutMs)
+    record.trace?.sent(pass.upstream.url)
+    this.#hasTurn = true
     this.#pool.dispatch(
       {
+        client: this.#client,
         method: facts.method,
         path: this.#pool.path(facts.target.path, facts.target.query),
         headers: upstreamHeaders(req.rawHeaders, {
@@ -93,6 +101,7 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
           host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
           forwarded: facts.forwarded,
           requestId: record.id,
+          trace: record.trace,
         }),
         identity: pass.identity,
         body: this.#body,
@@ -105,7 +114,10 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#leaveQueue()
     // It waited for a connection and nobody wants it any more: thrown here, nothing is sent and the connection stays usable.
-    if (this.#state === 'over') throw new GatewayError('ERR_INTERNAL', 'over before it was sent')
+    if (this.#state === 'over') {
+      this.#leaveConnection()
+      throw new GatewayError('ERR_INTERNAL', 'over before it was sent')
+    }
     this.#controller = controller
     this.#timer?.refresh()
   }
@@ -118,9 +130,11 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
       this.#inform(status, rawHeaders)
       return
     }
+    record.trace?.upstreamAnswered(status)
     const lines = responseHeaders(rawHeaders, {
       isGatewayCookie: parts.isGatewayCookie,
       caching: pass.caching,
+      upstream: pass.upstream.url,
       status,
     })
     // An answer that comes before the request is complete is passed on at once; the connection is not used again.
@@ -141,18 +155,40 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
     process.nextTick(goOn, this)
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(controller: Dispatcher.DispatchController, part: Buffer): void {
+    if (part.length <= shortBytes) this.onResponseText(controller, part.toString('latin1'))
+    else this.onResponseLoan(controller, part, ignore)
+  }
+
+  onResponseText(controller: Dispatcher.DispatchController, text: string): void {
     if (this.#state !== 'answering') return
-    const { res, record } = this.#input
-    record.bytes += chunk.length
-    if (!this.#flowing && this.#first === undefined && chunk.length <= shortBytes) {
-      this.#first = chunk.toString('latin1')
+    this.#input.record.bytes += text.length
+    if (this.#flowing || this.#first !== undefined) this.#carry(controller, text)
+    else this.#first = text
+  }
+
+  onResponseLoan(controller: Dispatcher.DispatchController, part: Buffer, giveBack: () => void): void {
+    if (this.#state !== 'answering') {
+      giveBack()
       return
     }
+    this.#input.record.bytes += part.length
+    // Of what could not be written nobody knows who still has it.
+    this.#carry(controller, part, (error) => {
+      if (!error) giveBack()
+    })
+  }
+
+  #carry(
+    controller: Dispatcher.DispatchController,
+    part: Buffer | string,
+    written?: (error?: Error | null) => void,
+  ): void {
+    const { res } = this.#input
     this.#writeFirst()
     this.#flowing = true
     this.#timer?.refresh()
-    if (res.write(chunk)) return
+    if (res.write(part, 'latin1', written)) return
     controller.pause()
     if (this.#drains) return
     this.#drains = true
@@ -163,8 +199,10 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
   }
 
   onResponseEnd(controller: Dispatcher.DispatchController): void {
+    this.#leaveConnection()
     if (this.#state !== 'answering') return
-    const { req, res } = this.#input
+    const { req, res, record } = this.#input
+    record.trace?.upstreamEnded()
     this.#state = 'over'
     this.#controller = undefined
     if (res.chunkedEncoding) {
@@ -179,16 +217,19 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
 
   onResponseError(_: unknown, error: Error): void {
     this.#leaveQueue()
+    this.#leaveConnection()
     this.#fail(upstreamError(error))
   }
 
   onRequestUpgrade(controller: Dispatcher.DispatchController, _: number, __: unknown, socket: Duplex): void {
-    const { upgrade } = this.#input
+    const { upgrade, record } = this.#input
+    this.#leaveConnection()
     if (this.#state === 'over' || upgrade === undefined) {
       socket.destroy()
       return
     }
     this.#state = 'over'
+    record.trace?.upstreamAnswered(101)
     this.#forget()
     upgrade.onSwitch(socket, raw(controller.rawHeaders))
   }
@@ -238,7 +279,7 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
     record.code ??= why
     // To HTTP/1.0 the end of the connection may be the end of the content: only a reset tells a broken answer from a whole one.
     if (res.headersSent && req.httpVersionMinor === 0 && !('encrypted' in req.socket)) req.socket.resetAndDestroy()
-    else res.destroy()
+    else destroy(res)
     this.#abandon()
   }
 
@@ -262,6 +303,7 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
     const { pass, facts, record, parts } = this.#input
     if (this.#state === 'over') return
     record.code = error.code
+    record.trace?.upstreamEnded(error.code)
     parts.log.warn('upstream.failed', {
       request: record.id,
       upstream: pass.upstream.name,
@@ -269,6 +311,11 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
       method: facts.method,
       code: error.code,
       reason: error.message,
+      ...(error.code === 'ERR_UPSTREAM_UNREACHABLE'
+        ? {
+            hint: `see whether it runs, and whether upstreams.${pass.upstream.name}.url is its address as seen from here`,
+          }
+        : {}),
     })
     if (this.#state === 'waiting') this.#refuse(error.code)
     else this.cut()
@@ -320,17 +367,28 @@ export class Exchange implements Dispatcher.DispatchHandler, LiveStream {
     this.#pool.started()
   }
 
+  /** To whoever waits for one. */
+  #leaveConnection(): void {
+    if (!this.#hasTurn) return
+    this.#hasTurn = false
+    this.#pool.finished(this.#client)
+  }
+
   #setTimer(ms: number): void {
     clearTimeout(this.#timer)
     this.#timer = ms > 0 ? setTimeout(quiet, ms, this) : undefined
   }
 }
 
-/** A part of an answer that is no longer may be held for a moment. */
-const shortBytes = 8 * 1024
 const abandoned = new GatewayError('ERR_INTERNAL', 'the exchange is over')
 
 function ignore(): void {}
+
+/** From Node.js 24 on a response that is destroyed behind another on its connection leaves the connection as it is, for ever. */
+function destroy(res: ServerResponse): void {
+  if (res.socket === null) res.once('socket', (socket: Duplex) => socket.destroy())
+  res.destroy()
+}
 
 function quiet(exchange: Exchange): void {
   exchange.quiet()

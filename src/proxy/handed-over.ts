@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import { Client, type Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
+import { Client } from '../core/undici.ts'
 import { maxHeadBytes } from './answer-head.ts'
 import { forgiving } from './upstream-socket.ts'
 

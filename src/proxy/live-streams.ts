@@ -1,4 +1,5 @@
 import type { SessionKey } from '../core/names.ts'
+import { Roster } from '../core/roster.ts'
 
 /** Why a stream is cut; peers that can be told are. */
 export type CutReason = 'session_ended' | 'going_away'
@@ -13,7 +14,10 @@ export interface LiveStream {
 
 /** What is open for a session: responses, uploads and tunnels, which end with it. */
 export class LiveStreams {
-  readonly #open = new Map<SessionKey | undefined, Set<LiveStream>>()
+  readonly #open = new Roster<SessionKey | undefined, LiveStream[]>(
+    () => [],
+    ({ length }) => length > 0,
+  )
   #size = 0
 
   /** How many streams are open. */
@@ -23,11 +27,10 @@ export class LiveStreams {
 
   /** Remembers an open stream until the answer is called; it may be called more than once. Nobody's stream has no session. */
   open(session: SessionKey | undefined, stream: LiveStream): () => void {
-    const streams = this.#open.get(session)
-    if (streams) streams.add(stream)
-    else this.#open.set(session, new Set([stream]))
+    const streams = this.#open.of(session)
+    streams.push(stream)
     this.#size += 1
-    return () => this.#release(session, stream)
+    return () => this.#release(streams, stream)
   }
 
   /** Cuts what is open for sessions that have ended. */
@@ -37,12 +40,12 @@ export class LiveStreams {
 
   /** Cuts what would never end by itself, with or without a session, for the gateway shuts down. */
   closeEndless(): void {
-    for (const session of [...this.#open.keys()]) this.#cut(session, 'going_away', ({ isEndless }) => isEndless)
+    for (const [session] of [...this.#open.needed()]) this.#cut(session, 'going_away', ({ isEndless }) => isEndless)
   }
 
   /** The sessions that have something open. */
   *sessions(): IterableIterator<SessionKey> {
-    for (const session of this.#open.keys()) if (session !== undefined) yield session
+    for (const [session] of this.#open.needed()) if (session !== undefined) yield session
   }
 
   #cut(session: SessionKey | undefined, why: CutReason, which: (stream: LiveStream) => boolean = () => true): void {
@@ -50,10 +53,11 @@ export class LiveStreams {
     for (const stream of [...(this.#open.get(session) ?? [])]) if (which(stream)) stream.cut(why)
   }
 
-  #release(session: SessionKey | undefined, stream: LiveStream): void {
-    const streams = this.#open.get(session)
-    if (!streams?.delete(stream)) return
+  #release(streams: LiveStream[], stream: LiveStream): void {
+    const at = streams.lastIndexOf(stream)
+    if (at < 0) return
+    const last = streams.pop() as LiveStream
+    if (last !== stream) streams[at] = last
     this.#size -= 1
-    if (streams.size === 0) this.#open.delete(session)
   }
 }

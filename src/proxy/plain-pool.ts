@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici'
 import { GatewayError } from '../core/errors.ts'
+import type { AnswerHandler } from './answer-handler.ts'
 import {
   type ConnectionOwner,
   type ConnectionTarget,
@@ -9,7 +10,7 @@ import {
 
 interface Waiting {
   readonly request: WrittenRequest
-  readonly handler: Dispatcher.DispatchHandler
+  readonly handler: AnswerHandler
 }
 
 interface Idle {
@@ -44,7 +45,7 @@ export class PlainPool implements ConnectionOwner {
    * The request leaves when all that had arrived by now has been read: an idle connection that was closed meanwhile, or on which
    * something came unasked, has been found out by then.
    */
-  dispatch(request: WrittenRequest, handler: Dispatcher.DispatchHandler): void {
+  dispatch(request: WrittenRequest, handler: AnswerHandler): void {
     if (this.#isClosing) {
       handler.onResponseError?.(nothing, closed)
       return

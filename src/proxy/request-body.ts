@@ -14,9 +14,9 @@ export interface RequestBodyInput {
 }
 
 /** Whether a request has content (RFC 9112 §6.3). */
-export function hasBody(req: IncomingMessage): boolean {
-  if (req.headers['transfer-encoding'] !== undefined) return true
-  const contentLength = req.headers['content-length']
+export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  if (headers['transfer-encoding'] !== undefined) return true
+  const contentLength = headers['content-length']
   return contentLength !== undefined && Number(contentLength) !== 0
 }
 

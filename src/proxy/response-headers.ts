@@ -5,6 +5,8 @@ import { connectionOptions, isHopByHop, noConnectionOptions } from './hop-by-hop
 export interface ResponseHeadersInput {
   readonly isGatewayCookie: (name: string) => boolean
   readonly caching: Caching
+  /** Where the upstream is. */
+  readonly upstream: URL
   /** A 204 has no content and says nothing about its length (RFC 9110 §8.6). */
   readonly status: number
 }
@@ -40,7 +42,9 @@ export function responseHeaders(received: readonly (Buffer | string)[], input: R
       if (caching !== 'upstream' && isForSharedCaches(lowerCase)) continue
       if (caching === 'no_store' && (lowerCase === 'expires' || lowerCase === 'pragma')) continue
     }
-    lines.push(name, value)
+    if (lowerCase === 'location' || lowerCase === 'content-location')
+      lines.push(name, fromOutside(value, input.upstream))
+    else lines.push(name, value)
   }
 
   if (caching === 'anybody') return lines
@@ -48,6 +52,23 @@ export function responseHeaders(received: readonly (Buffer | string)[], input: R
   // Who asks makes the difference, and the cookie says who it is: RFC 9110 §12.5.5.
   if (!varies && (caching === 'varies' || caching === 'private')) lines.push('Vary', 'Cookie')
   return lines
+}
+
+/**
+ * A reference to a place of the upstream as clients reach it, who cannot reach, and need not know, where the upstream is: the path
+ * alone (RFC 9110 §10.2.2 allows it). References to other places stay as they are.
+ */
+function fromOutside(reference: string, upstream: URL): string {
+  const authority = /^https?:\/\/[^/?#\\]*/i.exec(reference)?.[0]
+  if (authority === undefined || !URL.canParse(authority)) return reference
+  const { origin, username, password } = new URL(authority)
+  if (origin !== upstream.origin || username !== '' || password !== '') return reference
+  const base = upstream.pathname.replace(/\/$/, '')
+  const place = reference.slice(authority.length)
+  if (!place.startsWith(base) || !/^(?:[/?#]|$)/.test(place.slice(base.length))) return reference
+  const path = place.slice(base.length)
+  // `//host` would be a host, and browsers take `/\\` for it.
+  return `/${path.replace(/^[/\\]+/, '')}`
 }
 
 /** Fields by which caches before the gateway are told apart from browsers: RFC 9213, and what came before it. */

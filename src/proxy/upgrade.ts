@@ -36,8 +36,9 @@ export function carryUpgrade(
   // HTTP/1.0 cannot switch: RFC 9110 §7.8.
   const protocols = req.httpVersionMinor === 0 ? '' : carriedProtocols(req.headers.upgrade)
   const onSwitch = (upstream: Duplex, rawHeaders: readonly (Buffer | string)[]): void => {
-    const answer = switching(rawHeaders, protocols, parts)
+    const answer = switching(rawHeaders, protocols, { parts, upstream: pass.upstream.url })
     if (answer instanceof GatewayError) {
+      record.trace?.upstreamEnded(answer.code)
       parts.log.warn('upstream.failed', {
         request: record.id,
         upstream: pass.upstream.name,
@@ -88,10 +89,21 @@ export function carriedProtocols(upgrade: string | undefined): string {
   return protocols.filter((protocol) => protocol !== '' && !carriesRequests.test(protocol)).join(', ')
 }
 
+/** Whether a request wants its connection to be of another protocol from here on: RFC 9110 §7.8. */
+export function isSwitchAsked({
+  connection,
+  upgrade,
+}: {
+  readonly connection?: string | undefined
+  readonly upgrade?: string | undefined
+}): boolean {
+  return upgrade !== undefined && /(?:^|,)[ \t]*upgrade[ \t]*(?:,|$)/i.test(connection ?? '')
+}
+
 function switching(
   rawHeaders: readonly (Buffer | string)[],
   protocols: string,
-  parts: ProxyParts,
+  { parts, upstream }: { readonly parts: ProxyParts; readonly upstream: URL },
 ): string | GatewayError {
   const chosen = protocolIn(rawHeaders)
   // A server may only switch to what it was offered: RFC 9110 §7.8.
@@ -101,6 +113,7 @@ function switching(
     const lines = responseHeaders(rawHeaders, {
       isGatewayCookie: parts.isGatewayCookie,
       caching: 'anybody',
+      upstream,
       status: 101,
     })
     let text = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${chosen}\r\n`

@@ -2,8 +2,10 @@ import { connect, type Socket } from 'node:net'
 import type { Dispatcher } from 'undici'
 import { GatewayError } from '../core/errors.ts'
 import { type AnswerHead, mayBecomePlain, plainAnswerHead } from './answer-head.ts'
+import { type AnswerHandler, shortBytes } from './answer-handler.ts'
 import { PlainChunks } from './chunks.ts'
 import { handOver, type HandedOver } from './handed-over.ts'
+import { ReadBuffer } from './read-buffers.ts'
 import type { RequestBody } from './request-body.ts'
 
 /** A request as it is written. */
@@ -29,10 +31,7 @@ export interface ConnectionTarget {
   readonly connectTimeoutMs: number
 }
 
-/** So much is read at once, and so much when that was not enough; in bytes. */
-const readBufferBytes = 64 * 1024
-const largeReadBufferBytes = 256 * 1024
-/** A part of an answer that takes less of the buffer is copied; for a larger one the connection gets another buffer. */
+/** A part of an answer that takes less of the buffer is copied; a larger one is lent with it, and the connection gets another buffer. */
 const copiedShare = 1 / 4
 const headEnd = Buffer.from('\r\n\r\n')
 const chunkedHead = Buffer.from('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
@@ -53,7 +52,7 @@ export class UpstreamConnection {
   #turn: Turn | undefined
   /** The beginning of a head whose end has not arrived. */
   #head: Buffer | undefined
-  #buffer: Buffer | undefined
+  #buffer: ReadBuffer | undefined
   #wasFull = false
   #isGone = false
 
@@ -73,6 +72,9 @@ export class UpstreamConnection {
       .once('close', () => {
         clearTimeout(timer)
         this.#closed()
+        // Nothing is read any more.
+        this.#buffer?.giveBack()
+        this.#buffer = undefined
       })
       .once('end', () => this.#closed())
       .on('error', (error) => this.#fail(error))
@@ -83,7 +85,7 @@ export class UpstreamConnection {
    * Sends a request. Only a connection that is new or was reported free may take one.
    * @throws what `onRequestStart` throws; nothing has been sent then
    */
-  send(request: WrittenRequest, handler: Dispatcher.DispatchHandler): void {
+  send(request: WrittenRequest, handler: AnswerHandler): void {
     const turn = new Turn(this, request, handler)
     handler.onRequestStart?.(turn, {})
     this.#turn = turn
@@ -131,18 +133,22 @@ export class UpstreamConnection {
     })
   }
 
-  readonly #nextBuffer = (): Buffer =>
-    (this.#buffer ??= Buffer.allocUnsafeSlow(this.#wasFull ? largeReadBufferBytes : readBufferBytes))
+  readonly #nextBuffer = (): Buffer => (this.#buffer ??= ReadBuffer.take(this.#wasFull)).memory
 
-  /** What has arrived; the buffer is ours again when this returns. */
-  readonly #read = (length: number, buffer: Uint8Array): boolean => {
+  /** What has arrived. The next is read into the same buffer, unless a part of it was lent. */
+  readonly #read = (length: number): boolean => {
     const turn = this.#turn
-    const bytes = Buffer.from(buffer.buffer, buffer.byteOffset, length)
-    this.#wasFull = length === buffer.byteLength
+    const buffer = this.#buffer as ReadBuffer
+    const bytes = buffer.memory.subarray(0, length)
+    this.#wasFull = length === buffer.memory.length
     if (turn === undefined) this.#close()
     else if (turn.handedOver !== undefined) turn.handedOver.arrive(Buffer.from(bytes))
     else if (turn.head === undefined) this.#readHead(turn, bytes)
     else this.#readContent(turn, turn.head, bytes)
+    if (buffer.isLent) {
+      this.#buffer = undefined
+      buffer.giveBack()
+    }
     return true
   }
 
@@ -191,9 +197,14 @@ export class UpstreamConnection {
 
   /** Whoever gets a part may keep it, so it must not be in the buffer that is read into next. */
   #deliver(turn: Turn, part: Buffer): void {
-    if (part.length < part.buffer.byteLength * copiedShare) part = Buffer.from(part)
-    else this.#buffer = undefined
-    turn.tell(() => turn.handler.onResponseData?.(turn, part))
+    const { handler } = turn
+    const buffer = this.#buffer as ReadBuffer
+    turn.tell(() => {
+      if (part.length <= shortBytes) handler.onResponseText(turn, part.toString('latin1'))
+      else if (part.buffer !== buffer.memory.buffer) handler.onResponseData?.(turn, part)
+      else if (part.length < buffer.memory.length * copiedShare) handler.onResponseData?.(turn, Buffer.from(part))
+      else handler.onResponseLoan(turn, part, buffer.lend())
+    })
   }
 
   #complete(turn: Turn, head: AnswerHead, hasSurplus: boolean): void {
@@ -275,7 +286,7 @@ export class UpstreamConnection {
 /** One exchange on a connection. Once it is over it has no connection any more, and nothing that is asked of it has any effect. */
 class Turn implements Dispatcher.DispatchController {
   readonly request: WrittenRequest
-  readonly handler: Dispatcher.DispatchHandler
+  readonly handler: AnswerHandler
   isSent = true
   head: AnswerHead | undefined
   /** Of content whose length is known: what is still to come, in bytes. */
@@ -290,7 +301,7 @@ class Turn implements Dispatcher.DispatchController {
   #reader: Dispatcher.DispatchController | undefined
   #connection: UpstreamConnection | undefined
 
-  constructor(connection: UpstreamConnection, request: WrittenRequest, handler: Dispatcher.DispatchHandler) {
+  constructor(connection: UpstreamConnection, request: WrittenRequest, handler: AnswerHandler) {
     this.#connection = connection
     this.request = request
     this.handler = handler

@@ -1,5 +1,6 @@
 import { withoutCookies } from '../core/cookies.ts'
 import type { ForwardedFacts } from '../gate/request-facts.ts'
+import type { RequestTrace } from '../observe/trace-context.ts'
 import { canonicalName } from '../identity/reserved-names.ts'
 import { connectionOptions, isHopByHop, noConnectionOptions } from './hop-by-hop.ts'
 
@@ -9,6 +10,8 @@ export interface UpstreamHeadersInput {
   readonly host: string
   readonly forwarded: ForwardedFacts
   readonly requestId: string
+  /** Absent: the gateway takes part in no trace. */
+  readonly trace: Pick<RequestTrace, 'traceParent' | 'state'> | undefined
 }
 
 /** What becomes of a field of a request: `listed` in `Connection` or not, by its name. */
@@ -17,14 +20,20 @@ type Fate = 'withheld' | 'cookie' | 'content-length' | 'passed'
 /** So many names are remembered; honest clients use a few dozen. */
 const mostNames = 1024
 
+/** W3C Trace Context §3.2, §3.3. */
+const traceFields = ['traceparent', 'tracestate']
+
 /** What becomes of the fields of requests to one upstream. */
 export class RequestFields {
   readonly #reserved: ReadonlySet<string>
   readonly #fates = new Map<string, Fate>()
 
-  /** @param reserved the names that only the gateway may set, in canonical form */
-  constructor(reserved: ReadonlySet<string>) {
-    this.#reserved = reserved
+  /**
+   * @param reserved the names that only the gateway may set, in canonical form
+   * @param isTracing the gateway takes part in traces, and says itself which
+   */
+  constructor(reserved: ReadonlySet<string>, isTracing: boolean) {
+    this.#reserved = isTracing ? new Set([...reserved, ...traceFields]) : reserved
   }
 
   /** The fate of a field, by its name as it was written. */
@@ -63,15 +72,21 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
       const cookies = withoutGatewayCookies(value, input.isGatewayCookie)
       if (cookies !== undefined) lines.push(name, cookies)
     } else if (contentLength === undefined) {
-      contentLength = value
-      lines.push(name, value)
+      // "010" is eight to whoever takes a leading zero for octal, and what is left would be another request.
+      contentLength = value.replace(/^0+(?=\d)/, '')
+      lines.push(name, contentLength)
     }
   }
 
   const { forwardedFor, proto, host } = input.forwarded
   lines.push('X-Forwarded-For', forwardedFor, 'X-Forwarded-Proto', proto, 'X-Forwarded-Host', host)
   lines.push('X-Request-Id', input.requestId)
+  if (input.trace !== undefined) lines.push(...traceLines(input.trace))
   return lines
+}
+
+function traceLines({ traceParent, state }: Pick<RequestTrace, 'traceParent' | 'state'>): string[] {
+  return state === undefined ? ['traceparent', traceParent] : ['traceparent', traceParent, 'tracestate', state]
 }
 
 function namedInConnection(received: readonly string[]): ReadonlySet<string> {
@@ -88,11 +103,12 @@ function namedInConnection(received: readonly string[]): ReadonlySet<string> {
 // "-" could be an identity header in disguise, and goes.
 const plainName = /^[a-z0-9-]+$/
 
-/** "Host" and "X-Request-Id" are written anew; "Expect" is answered here; the rest would tell the upstream another address, scheme or path than ours. */
+/** "Host" and "X-Request-Id" are written anew; "Expect" is answered here; CGI makes HTTP_PROXY of "Proxy", which programs heed; the rest would tell the upstream another address, scheme or path than ours. */
 const withheld: ReadonlySet<string> = new Set([
   'host',
   'expect',
   'forwarded',
+  'proxy',
   'x-real-ip',
   'x-rewrite-url',
   'x-request-id',

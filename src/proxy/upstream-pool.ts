@@ -1,9 +1,12 @@
 import { isIP } from 'node:net'
-import { buildConnector, type Dispatcher, Pool } from 'undici'
+import type { Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
+import { buildConnector, type Connector, Pool } from '../core/undici.ts'
 import { reservedNames } from '../identity/reserved-names.ts'
+import type { AnswerHandler } from './answer-handler.ts'
 import { maxHeadBytes } from './answer-head.ts'
+import { FairQueue } from './fair-queue.ts'
 import { PlainPool } from './plain-pool.ts'
 import type { RequestBody } from './request-body.ts'
 import type { ConnectionTarget, WrittenRequest } from './upstream-connection.ts'
@@ -14,6 +17,8 @@ import { forgiving } from './upstream-socket.ts'
 const maxWaiting = 4096
 
 export interface UpstreamRequest {
+  /** Who is served with a connection: a session, or where somebody without one is. */
+  readonly client: string
   readonly method: string
   readonly path: string
   /** Name and value in turn. */
@@ -23,6 +28,11 @@ export interface UpstreamRequest {
   readonly body: RequestBody | undefined
   /** The protocols that the upstream may switch to. */
   readonly upgrade: string | undefined
+}
+
+export interface UpstreamPoolsOptions {
+  /** The gateway takes part in traces. */
+  readonly isTracing: boolean
 }
 
 /** The connections to one upstream, and what is worked out once for all of its requests. */
@@ -35,14 +45,17 @@ export class UpstreamPool {
   readonly #plain: PlainPool | undefined
   readonly #base: string
   readonly #servername: string
+  /** What sends a request, by whom it is for. */
+  readonly #turns: FairQueue<() => void>
   #waiting = 0
 
-  constructor(upstream: UpstreamConfig) {
+  constructor(upstream: UpstreamConfig, { isTracing }: UpstreamPoolsOptions) {
     this.upstream = upstream
     this.reserved = reservedNames(upstream)
-    this.fields = new RequestFields(this.reserved)
+    this.fields = new RequestFields(this.reserved, isTracing)
     this.#base = upstream.url.pathname.replace(/\/$/, '')
     this.#servername = upstream.url.hostname
+    this.#turns = new FairQueue(upstream.maxConnections, maxWaiting)
     this.#pool = new Pool(upstream.url.origin, {
       connections: upstream.maxConnections,
       // Never two requests on the way on one connection: an answer can be taken for another's, and one failure fails both.
@@ -65,8 +78,9 @@ export class UpstreamPool {
     return this.#waiting
   }
 
-  get isFull(): boolean {
-    return this.#waiting >= maxWaiting
+  /** Whether too many requests wait, of all or of this client. */
+  isFullFor(client: string): boolean {
+    return this.#waiting >= maxWaiting || this.#turns.isFullFor(client)
   }
 
   /** Where a canonical path lies at the upstream. It has no dot segment, so it cannot leave the base path. */
@@ -75,18 +89,30 @@ export class UpstreamPool {
   }
 
   /**
-   * `handler` calls `started` when its turn has come or it has failed before.
+   * `handler` calls `started` when its turn has come or it has failed before, and `finished` when it needs the connection no more.
    * @throws {GatewayError} ERR_REQUEST_MALFORMED when there is a control character in a field; nothing has been sent then
    */
-  dispatch(request: UpstreamRequest, handler: Dispatcher.DispatchHandler): void {
-    const { method, path, headers, identity, body, upgrade } = request
-    if (this.#plain !== undefined && upgrade === undefined) {
-      const text = written(request)
-      this.#waiting += 1
-      this.#plain.dispatch(text, handler)
-      return
-    }
+  dispatch(request: UpstreamRequest, handler: AnswerHandler): void {
+    const send = this.#sending(request, handler)
     this.#waiting += 1
+    if (this.#turns.enter(request.client, send)) send()
+  }
+
+  started(): void {
+    this.#waiting -= 1
+  }
+
+  finished(client: string): void {
+    for (const send of this.#turns.leave(client)) send()
+  }
+
+  #sending(request: UpstreamRequest, handler: AnswerHandler): () => void {
+    const { method, path, headers, identity, body, upgrade } = request
+    const plain = this.#plain
+    if (plain !== undefined && upgrade === undefined) {
+      const text = written(request)
+      return () => plain.dispatch(text, handler)
+    }
     // undici takes the name for SNI and for checking the certificate from the Host header, which is the client's.
     const named: Dispatcher.DispatchOptions & { servername: string } = {
       method: method as Dispatcher.HttpMethod,
@@ -96,19 +122,17 @@ export class UpstreamPool {
       upgrade: upgrade ?? null,
       servername: this.#servername,
     }
-    this.#pool.dispatch(named, handler)
-  }
-
-  started(): void {
-    this.#waiting -= 1
+    return () => void this.#pool.dispatch(named, handler)
   }
 
   /** Lets running exchanges end; `destroy` does not. */
   async close(): Promise<void> {
+    for (const send of this.#turns.letAllIn()) send()
     await Promise.all([this.#pool.close(), this.#plain?.close()])
   }
 
   async destroy(): Promise<void> {
+    for (const send of this.#turns.letAllIn()) send()
     await Promise.all([this.#pool.destroy(), this.#plain?.destroy()])
   }
 }
@@ -159,7 +183,7 @@ function line(name: string, value: string): string {
   return `${name}: ${value}\r\n`
 }
 
-function connector(upstream: UpstreamConfig): buildConnector.connector {
+function connector(upstream: UpstreamConfig): Connector {
   const connect = buildConnector({
     timeout: upstream.connectTimeoutMs,
     allowH2: false,
@@ -182,8 +206,8 @@ function connector(upstream: UpstreamConfig): buildConnector.connector {
 export class UpstreamPools {
   readonly #pools: ReadonlyMap<UpstreamConfig, UpstreamPool>
 
-  constructor(upstreams: readonly UpstreamConfig[]) {
-    this.#pools = new Map(upstreams.map((upstream) => [upstream, new UpstreamPool(upstream)]))
+  constructor(upstreams: readonly UpstreamConfig[], options: UpstreamPoolsOptions = { isTracing: false }) {
+    this.#pools = new Map(upstreams.map((upstream) => [upstream, new UpstreamPool(upstream, options)]))
   }
 
   /** @throws {RangeError} when the upstream belongs to another configuration */

@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net'
 
-/** Disarms two traps of undici's HTTP/1.1 client, before it gets hold of the socket. */
+/** Disarms three traps of undici's HTTP/1.1 client, before it gets hold of the socket. */
 export function forgiving(socket: Socket): Socket {
   tellResetFromEnd(socket)
   dropContinue(socket)
+  goOnAtEnd(socket)
   return socket
 }
 
@@ -14,6 +15,31 @@ export function forgiving(socket: Socket): Socket {
 function tellResetFromEnd(socket: Socket): void {
   socket.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'ECONNRESET') error.code = 'ERR_UPSTREAM_RESET'
+  })
+}
+
+/** Of undici's parser of a connection. */
+interface Parser {
+  readonly llhttp: { llhttp_resume(pointer: unknown): void }
+  readonly ptr: unknown
+  paused: boolean
+  resume(): void
+}
+
+/**
+ * undici fails an assertion, where nobody can catch it, when a connection ends while its parser is paused for a client that takes its
+ * time (nodejs/undici#5360, mended in 8). All content has been passed on by then, so it goes on; our listener comes first.
+ */
+function goOnAtEnd(socket: Socket): void {
+  socket.on('end', () => {
+    const key = Object.getOwnPropertySymbols(socket).find(({ description }) => description === 'parser')
+    const parser = key && (socket as unknown as Record<symbol, Parser | null>)[key]
+    if (!parser?.paused) return
+    parser.resume()
+    // Where the end of the connection is that of the content it has paused once more.
+    if (!parser.paused) return
+    parser.llhttp.llhttp_resume(parser.ptr)
+    parser.paused = false
   })
 }
 

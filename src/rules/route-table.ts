@@ -150,8 +150,5 @@ function asksTheSame(one: Route | undefined, other: Route | undefined): boolean 
 
 function refuse(one: Route | undefined, other: Route | undefined): never {
   const met = [one, other].map((route) => (route ? `${route.upstream.name}: ${route.rule.path.text}` : 'no upstream'))
-  throw new GatewayError(
-    'ERR_REQUEST_TARGET',
-    `request target refused: it can be read in two ways, ${met.join(' and ')}`,
-  )
+  throw new GatewayError('ERR_REQUEST_TARGET', `the request target: it can be read in two ways, ${met.join(' and ')}`)
 }

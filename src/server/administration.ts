@@ -5,7 +5,7 @@ import { GatewayError, OperatorError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { Keyring } from '../core/seal.ts'
 import { endAtProvider, revokeTokens } from '../logout/end-at-provider.ts'
-import { createAudit, type Audit } from '../observe/audit.ts'
+import { createAudit, type Audit, type Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
 import { audienceOf, sidTag, subTag, type SessionRecord, type StoredSession } from '../session/record.ts'
@@ -49,16 +49,37 @@ export interface EndedByAdministrator {
   readonly failure: string | undefined
 }
 
-/** The sessions of running gateways, from a process beside them. */
-export interface Administration {
-  /** @throws {OperatorError} when the store cannot be reached */
-  list(selection: Selection): AsyncIterable<SessionSummary>
+/** The sessions of running gateways. */
+export interface SessionsAdministration {
+  /**
+   * The latest first, where that can be known without a look at all of them: in memory, and of one person or session.
+   * @param deadline of the monotonic clock, in ms: what has not been found by then is left out
+   * @throws {OperatorError} when the store cannot be reached
+   */
+  list(selection: Selection, deadline?: number): AsyncIterable<SessionSummary>
+  /**
+   * About how many there are, without a look into them.
+   * @returns `undefined` when the deadline has come before all were counted
+   * @throws {OperatorError} when the store cannot be reached
+   */
+  count(selection: Selection, deadline: number): Promise<number | undefined>
   /**
    * Ends sessions here, on all replicas, then at the provider, as far as it can be reached.
    * @throws {OperatorError} when the store cannot be reached: nothing has ended
    */
-  end(selection: Selection): Promise<EndedByAdministrator>
+  end(selection: Selection, cause?: Cause): Promise<EndedByAdministrator>
+}
+
+/** The same, from a process beside them. */
+export interface Administration extends SessionsAdministration {
   close(): Promise<void>
+}
+
+export interface AdministrationParts {
+  readonly config: Pick<GatewayConfig, 'upstreams' | 'file' | 'provider' | 'session'>
+  readonly sessions: Sessions
+  readonly provider: OpenidProvider
+  readonly audit: Audit
 }
 
 /** How many sessions are read, ended, or ended at the provider at once. */
@@ -95,16 +116,36 @@ export async function openAdministration(
     await close()
     throw forOperator(error)
   }
-  const select = (selection: Selection) => selected(selection, { config, sessions, audience })
+  return { ...administer({ config, sessions, provider, audit }), close }
+}
+
+/** Looks at the sessions of a client and ends them, by what a gateway is made of. */
+export function administer({ config, sessions, provider, audit }: AdministrationParts): SessionsAdministration {
+  const { store } = sessions
+  const audience = audienceOf(config.provider)
+  const select = (selection: Selection, deadline = Infinity) =>
+    selected(selection, { config, sessions, audience, deadline })
   return {
-    async *list(selection) {
+    async *list(selection, deadline = Infinity) {
       try {
-        for await (const { key, record } of select(selection)) yield summary(key, record)
+        for await (const { key, record } of select(selection, deadline)) yield summary(key, record)
       } catch (error) {
         throw forOperator(error)
       }
     },
-    end: async (selection) => {
+    count: async (selection, deadline) => {
+      let count = 0
+      try {
+        for await (const keys of keysOf(selection, store, audience)) {
+          if (performance.now() > deadline) return undefined
+          count += keys.length
+        }
+        return count
+      } catch (error) {
+        throw forOperator(error)
+      }
+    },
+    end: async (selection, cause) => {
       // All of them first: what is ended must not be looked for while it ends.
       const keys: SessionKey[] = []
       try {
@@ -112,11 +153,11 @@ export async function openAdministration(
       } catch (error) {
         throw forOperator(error)
       }
-      await untilHearing(store, where.timeoutMs)
-      const { records, failure } = await endHere(keys, sessions)
-      return { ended: records.length, atProvider: await endThere(records, { provider, audit }), failure }
+      const { store: where } = config.session
+      if (where.kind !== 'memory') await untilHearing(store, where.timeoutMs)
+      const { records, failure } = await endHere(keys, sessions, cause)
+      return { ended: records.length, atProvider: await endThere(records, { provider, audit, cause }), failure }
     },
-    close,
   }
 }
 
@@ -129,15 +170,22 @@ async function untilHearing(store: SessionStore, limitMs: number): Promise<void>
 /** What cannot be opened is passed over: it belongs to another client, or is sealed with a key that is gone and admits nobody. */
 async function* selected(
   selection: Selection,
-  parts: { readonly config: GatewayConfig; readonly sessions: Sessions; readonly audience: string },
+  parts: {
+    readonly config: Pick<GatewayConfig, 'upstreams' | 'file'>
+    readonly sessions: Sessions
+    readonly audience: string
+    readonly deadline: number
+  },
 ): AsyncIterable<StoredSession> {
   const { sub, sid } = selection
   const origin = originOf(selection.upstream, parts.config)
   const seen = new Set<SessionKey>()
   for await (const keys of keysOf(selection, parts.sessions.store, parts.audience)) {
+    if (performance.now() > parts.deadline) return
     const unseen = [...new Set(keys)].filter((key) => !seen.has(key))
     for (const key of unseen) seen.add(key)
     for (const some of chunksOf(unseen)) {
+      if (performance.now() > parts.deadline) return
       const stored = await Promise.all(some.map((key) => parts.sessions.read(key)))
       for (const session of stored) {
         if (session === undefined) continue
@@ -162,7 +210,10 @@ async function* keysOf(
   else yield* store.list()
 }
 
-function originOf(name: string | undefined, { upstreams, file }: GatewayConfig): string | undefined {
+function originOf(
+  name: string | undefined,
+  { upstreams, file }: Pick<GatewayConfig, 'upstreams' | 'file'>,
+): string | undefined {
   if (name === undefined) return undefined
   const upstream = upstreams.find((candidate) => candidate.name === name)
   if (upstream === undefined) throw new OperatorError(`there is no upstream "${name}" in ${file}`)
@@ -176,10 +227,11 @@ function isSessionKey(text: string): text is SessionKey {
 async function endHere(
   keys: readonly SessionKey[],
   sessions: Sessions,
+  cause: Cause | undefined,
 ): Promise<{ readonly records: readonly SessionRecord[]; readonly failure: string | undefined }> {
   const records: SessionRecord[] = []
   for (const some of chunksOf(keys)) {
-    const endings = await Promise.allSettled(some.map((key) => sessions.endOne(key, 'administrator')))
+    const endings = await Promise.allSettled(some.map((key) => sessions.endOne(key, 'administrator', cause)))
     for (const ending of endings)
       if (ending.status === 'fulfilled') records.push(...ending.value.flatMap(({ record }) => record ?? []))
     const failed = endings.find((ending) => ending.status === 'rejected')
@@ -191,7 +243,7 @@ async function endHere(
 /** One that cannot be reached for all that were tried at once is not waited for again and again. */
 async function endThere(
   records: readonly SessionRecord[],
-  parts: { readonly provider: OpenidProvider; readonly audit: Audit },
+  parts: { readonly provider: OpenidProvider; readonly audit: Audit; readonly cause: Cause | undefined },
 ): Promise<Partial<Record<AtProvider, number>>> {
   const counts: Partial<Record<AtProvider, number>> = {}
   const count = (outcome: AtProvider, by = 1) => (counts[outcome] = (counts[outcome] ?? 0) + by)
@@ -206,8 +258,8 @@ async function endThere(
     const outcomes = await Promise.all(
       some.map(async (group) => {
         const [outcome] = await Promise.all([
-          endAtProvider(group[0], parts),
-          ...group.map((record) => revokeTokens(record, parts)),
+          endAtProvider(group[0], parts, parts.cause),
+          ...group.map((record) => revokeTokens(record, parts, parts.cause)),
         ])
         return outcome
       }),

@@ -6,6 +6,7 @@ import { GatewayError, reason, type ErrorCode } from '../core/errors.ts'
 import { signInUrl } from '../core/return-to.ts'
 import { requestFacts, type RequestFacts } from '../gate/request-facts.ts'
 import type { TrustedProxies } from '../gate/forwarded.ts'
+import { ownUrlRefusal } from '../gate/own-urls.ts'
 import { endByFrontChannel } from '../logout/frontchannel.ts'
 import { receiveLogoutToken } from '../logout/backchannel.ts'
 import type { LogoutParts, SignOutRequest } from '../logout/parts.ts'
@@ -59,16 +60,6 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   const at = (name: string) => `${config.reservedPrefix}${name}`
   const urls = createOwnUrls(config, parts)
   const isFormPost = config.provider.response_mode === 'form_post'
-  const methods: ReadonlyMap<string, readonly string[]> = new Map([
-    ['sign-in', ['GET', 'HEAD']],
-    ['initiate-login', ['GET', 'HEAD', 'POST']],
-    ['callback', isFormPost ? ['GET', 'POST'] : ['GET']],
-    ['sign-out', ['GET', 'POST']],
-    ['signed-out', ['GET', 'HEAD']],
-    ['backchannel-logout', ['POST']],
-    ...(config.provider.frontchannelLogout ? ([['frontchannel-logout', ['GET']]] as const) : []),
-    ['session', ['GET', 'HEAD']],
-  ])
   // HEAD tells what GET would (RFC 9110 §9.3.2), where GET does nothing that lasts: a callback and a sign-out happen once.
   const withHead = { exposeHeadRoute: true }
   app.get(at('sign-in'), withHead, urls.signIn)
@@ -86,11 +77,10 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   return app
 
   function notFound(request: FastifyRequest): Answer {
-    const allowed = methods.get(request.url.slice(config.reservedPrefix.length).replace(/\?.*$/s, ''))
     const asPage = factsOf(request).isPage
-    // With a method that is allowed it was the spelling of the path that led here.
-    if (allowed === undefined || allowed.includes(request.method)) return refused(request, 'ERR_NO_ROUTE', { asPage })
-    return refused(request, 'ERR_METHOD_NOT_ALLOWED', { asPage, headers: { Allow: allowed.join(', ') } })
+    const refusal = ownUrlRefusal(request.method, request.url.replace(/\?.*$/s, ''), config)
+    if (refusal?.code !== 'ERR_METHOD_NOT_ALLOWED') return refused(request, 'ERR_NO_ROUTE', { asPage })
+    return refused(request, refusal.code, { asPage, headers: { Allow: refusal.allowed.join(', ') } })
   }
 
   function factsOf(request: FastifyRequest): RequestFacts {
@@ -132,6 +122,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
       cookie: facts.cookie,
       secFetchSite: asText(headers['sec-fetch-site']),
       secFetchMode: asText(headers['sec-fetch-mode']),
+      secFetchDest: asText(headers['sec-fetch-dest']),
       purpose: [headers['sec-purpose'], headers['purpose'], headers['x-moz']].flat().join(', '),
       origin: headers.origin,
       referer: headers.referer,
@@ -142,18 +133,18 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     return { facts, own }
   }
 
+  function toSignIn(request: FastifyRequest): Answer {
+    return refused(request, 'ERR_UNAUTHENTICATED', { signIn: signInUrl(config.reservedPrefix, undefined) })
+  }
+
   const signIn = (request: FastifyRequest, reply: FastifyReply) => begin(startSignIn, request, reply)
   const initiateLogin = (request: FastifyRequest, reply: FastifyReply) => begin(initiateSignIn, request, reply)
 
   async function begin(start: typeof startSignIn, request: FastifyRequest, reply: FastifyReply) {
     const { facts, own } = ownRequest(request)
-    limits.beginSignIn(clientOf(facts.forwarded.clientAddress))
     // A script cannot sign anybody in; it would leave an attempt behind that never comes back.
-    if (!facts.isPage && isScript(request))
-      return send(
-        reply,
-        refused(request, 'ERR_UNAUTHENTICATED', { signIn: signInUrl(config.reservedPrefix, undefined) }),
-      )
+    if (isPartOfAPage(request, facts)) return send(reply, toSignIn(request))
+    limits.beginSignIn(clientOf(facts.forwarded.clientAddress))
     try {
       return redirect(reply, await start(own, parts))
     } catch (error) {
@@ -174,9 +165,10 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
 
   async function callback(request: FastifyRequest, reply: FastifyReply) {
     const { facts, own } = ownRequest(request)
+    if (isPartOfAPage(request, facts)) return send(reply, toSignIn(request))
     try {
       const client = clientOf(facts.forwarded.clientAddress)
-      const { location, setCookies } = await limits.comeFromProvider(client, () => finishSignIn(own, parts))
+      const { location, setCookies } = await limits.comeBack(client, () => finishSignIn(own, parts))
       if (!parts.cookie.isStrict) return redirect(reply, { location, setCookies })
       const next = parts.pages.goOn(location, visit(request), { signedIn: true })
       return send(reply, { ...next, headers: { ...next.headers, 'Set-Cookie': [...setCookies] } })
@@ -240,7 +232,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     const { own } = ownRequest(request)
     const asked = new URL(own.url, own.externalUrl).searchParams
     try {
-      await limits.comeFromProvider(clientOf(cause.client), () => endByFrontChannel(asked, cause, parts))
+      await limits.endByFrame(clientOf(cause.client), () => endByFrontChannel(asked, cause, parts))
       return await send(reply, parts.pages.sessionOver(parts.provider.frameOrigins, visit(request)))
     } catch (error) {
       if (error instanceof GatewayError && error.code === 'ERR_LOGOUT_REQUEST')
@@ -254,11 +246,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     const { own } = ownRequest(request)
     const id = parts.cookie.read(own.cookie)
     const found = id === undefined ? undefined : await parts.sessions.peek(sessionKey(id))
-    if (found === undefined)
-      return send(
-        reply,
-        refused(request, 'ERR_UNAUTHENTICATED', { signIn: signInUrl(config.reservedPrefix, undefined) }),
-      )
+    if (found === undefined) return send(reply, toSignIn(request))
     const { sub, claims, created_at, absolute_expires_at } = found.record
     const { iss: _iss, sid: _sid, ...shown } = claims
     const times = {
@@ -316,7 +304,13 @@ function formOf({ body }: FastifyRequest): URLSearchParams {
   return new URLSearchParams(typeof body === 'string' ? body : '')
 }
 
-function isScript({ headers }: FastifyRequest): boolean {
+/**
+ * What a script asks for, an image, a frame, or what is fetched in advance: nobody signs in by it. It does not count for what a client may do
+ * either, or a page of another site that one person has open could use up what everybody at that address may.
+ */
+function isPartOfAPage({ headers }: FastifyRequest, { isPage }: RequestFacts): boolean {
+  // The browser asks again when the person goes there.
+  if (isPage) return /\bprefetch\b/i.test(asText(headers['sec-purpose']) ?? '')
   return (
     headers['x-requested-with'] !== undefined ||
     headers['sec-fetch-mode'] !== undefined ||

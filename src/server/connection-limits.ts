@@ -13,6 +13,13 @@ export interface ConnectionLimitsParts {
 /** So often connections that wait for a next request are closed to make room, at most, in ms. */
 const makeRoomEveryMs = 1000
 
+/** How long a form for the gateway itself may take to arrive, all of it, at most, in ms. */
+const maxFormMs = 10_000
+
+export function formTimeoutMs({ bodyIdleTimeoutMs }: Pick<LimitsConfig, 'bodyIdleTimeoutMs'>): number {
+  return Math.min(bodyIdleTimeoutMs, maxFormMs)
+}
+
 /**
  * Keeps the number of open connections within bounds, altogether and for each client. What is too much is closed before a byte
  * of it is read, and before TLS.

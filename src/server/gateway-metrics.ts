@@ -2,15 +2,14 @@ import type { Metrics } from '../observe/metrics.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { UpstreamPools } from '../proxy/upstream-pool.ts'
 
-export interface GatewayMetricsParts {
-  /** What serves by the configuration of the moment. */
-  readonly serving: () => { readonly provider: Pick<OpenidProvider, 'isKnown'>; readonly pools: UpstreamPools }
-  /** How many lines of the log were dropped. */
-  readonly droppedLines: () => number
+/** What serves by the configuration of the moment. */
+interface InService {
+  readonly provider: Pick<OpenidProvider, 'isKnown'>
+  readonly pools: UpstreamPools
 }
 
 /** What is looked at when somebody asks. */
-export function addGatewayMetrics(metrics: Metrics, { serving, droppedLines }: GatewayMetricsParts): void {
+export function addGatewayMetrics(metrics: Metrics, serving: () => InService): void {
   metrics.gauge(
     { name: 'gatehouse_provider_known', help: "Whether the provider's discovery document has been read: 1 or 0." },
     'min',
@@ -27,10 +26,6 @@ export function addGatewayMetrics(metrics: Metrics, { serving, droppedLines }: G
       serving()
         .pools.waiting()
         .map(([upstream, waiting]) => [[upstream], waiting] as const),
-  )
-  metrics.counted(
-    { name: 'gatehouse_log_lines_dropped_total', help: 'Lines of the log that were dropped because nobody read them.' },
-    droppedLines,
   )
 }
 

@@ -1,27 +1,27 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Address, GatewayConfig, StoreConfig } from '../config/model.ts'
 import { systemClock, type Clock } from '../core/clock.ts'
-import { version } from '../core/version.ts'
-import { createAccessLog } from '../observe/access-log.ts'
-import { createAudit } from '../observe/audit.ts'
+import { reason } from '../core/errors.ts'
 import type { Log } from '../observe/log.ts'
-import { countedAudit, countedLog } from '../observe/event-metrics.ts'
-import { type Family, Metrics } from '../observe/metrics.ts'
-import { addProcessMetrics } from '../observe/process-metrics.ts'
-import { createRequestMetrics } from '../observe/request-metrics.ts'
-import { combinedSink } from '../observe/request-record.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import { LiveStreams } from '../proxy/live-streams.ts'
 import { measuredStore } from '../session/measured-store.ts'
 import { OwedEndings } from '../session/owed-endings.ts'
 import { createMemoryStore } from '../session/memory-store.ts'
 import { createRedisStore } from '../session/redis-store.ts'
+import { audienceOf } from '../session/record.ts'
+import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
 import { startAdmin } from './admin.ts'
+import type { ProcessState } from './admin-overview.ts'
+import { type AdminSessionsParts, endByOrder, findSessions } from './admin-sessions.ts'
+import { administer } from './administration.ts'
 import { addGatewayMetrics } from './gateway-metrics.ts'
 import { listen } from './listener.ts'
+import { startObserving, type ObservingParts, type Shown } from './observing.ts'
 import { reloadable } from './reloadable.ts'
 import { createServing, inTurn, type LastingParts, type Serving } from './serving.ts'
+import { type Answers, onlyThis, type Readiness } from './processes.ts'
 import { TurnedAway } from './turned-away.ts'
 
 /** How long a start waits for Redis and the provider, in ms, before it goes on without them. */
@@ -34,25 +34,17 @@ export interface Gateway {
   /** Whether Redis and the provider answered by the time it served. */
   readonly foundAtStart: { readonly store: boolean; readonly provider: boolean }
   /**
-   * Serves by another configuration from the next request on. What is under way goes on by the one it began with; sessions,
-   * connections and streams stay. Resolves to the settings that take effect at the next start only, because they differ.
+   * Serves by another configuration from the next request on; several are taken one after the other. What is under way goes on
+   * by the one it began with; sessions, connections and streams stay. Resolves to the settings that take effect at the next start only, because they differ.
    */
   reload(config: GatewayConfig): Promise<readonly string[]>
   /** Lets requests finish for as long as the configuration allows, then closes everything. */
   close(): Promise<void>
 }
 
-export interface GatewayParts {
-  readonly log: Log
-  /** Takes the lines of the access log, one for each request. Absent: there is none. */
-  readonly access?: ((line: string) => void) | undefined
-  /** Takes what is counted; absent: a fresh one. */
-  readonly metrics?: Metrics
-  /** How many lines of the log were dropped. */
-  readonly droppedLines?: () => number
-  /** Makes of what counts in this process what counts in all that serve. Absent: there is no other. */
-  readonly metricsOfAll?: (own: () => Promise<readonly Family[]>) => () => Promise<readonly Family[]>
-  readonly clock?: Clock
+export interface GatewayParts extends ObservingParts {
+  /** Is given the answers to what another process asks, which listens on `admin.listen`. Absent: this one does. */
+  readonly answering?: (answers: Answers) => void
 }
 
 /**
@@ -60,27 +52,67 @@ export interface GatewayParts {
  * @throws {OperatorError} when an address cannot be listened on or a certificate cannot be read
  */
 export async function startGateway(config: GatewayConfig, parts: GatewayParts): Promise<Gateway> {
-  const { clock = systemClock, metrics = new Metrics(), droppedLines = () => 0, metricsOfAll = (own) => own } = parts
-  const log = countedLog(parts.log, metrics)
+  const { clock = systemClock, answering } = parts
+  const startedAt = clock.now()
+  const observing = startObserving(config, parts)
+  const { log, metrics } = observing
   const store = measuredStore(createStore(config.session.store, { log, clock }), metrics)
   const owed = new OwedEndings(log)
   const live = new LiveStreams()
   const turnedAway = new TurnedAway(log, clock)
   const lasting: LastingParts = {
-    ...{ store, owed, live, turnedAway, log, clock, metrics },
-    audit: countedAudit(createAudit(log), metrics),
-    sink: combinedSink([createRequestMetrics(metrics), ...(parts.access ? [createAccessLog(parts.access)] : [])]),
+    ...observing,
+    ...{ store, owed, live, turnedAway, clock, sessions: new Set<Sessions>(), streamSessions: new Map() },
     onActivity: (key) => void serving.sessions.find(key).catch(() => {}),
   }
   let running = config
   let serving = await createServing(config, lasting)
   const retired = new Set<Serving>()
-  addGatewayMetrics(metrics, { serving: () => serving, droppedLines })
-  const stopProcessMetrics = addProcessMetrics(metrics, version)
+  addGatewayMetrics(metrics, () => serving)
 
   let draining = false
+  let lastReload: Promise<unknown> = Promise.resolve()
+  /** One after the other: what was asked for last is what it comes to, whichever provider answers first. */
+  const inOrder = <T>(work: () => Promise<T>): Promise<T> => {
+    const done = lastReload.then(work)
+    lastReload = done.catch(() => {})
+    return done
+  }
+  const reload = async (next: GatewayConfig): Promise<readonly string[]> => {
+    const { config: wanted, needRestart } = reloadable(running, next)
+    const successor = await createServing(wanted, lasting)
+    // Whoever signs in at this moment is not to wait for another discovery.
+    await untilTrue(() => Promise.resolve(draining || successor.provider.isKnown), Date.now() + startupGraceMs)
+    if (draining) {
+      await successor.end()
+      return []
+    }
+    const predecessor = serving
+    if (honourTheSame(running, wanted)) successor.sessions.takeOver(predecessor.sessions)
+    ;[running, serving] = [wanted, successor]
+    retired.add(predecessor)
+    void predecessor.retire().finally(() => retired.delete(predecessor))
+    return needRestart
+  }
+  const adminSessions: AdminSessionsParts = {
+    running: () => running,
+    administration: () => administer({ ...serving, config: running, audit: observing.audit }),
+    clock,
+  }
+  const answers: Answers = {
+    live: async () => {},
+    readiness: () => readiness(store, serving, draining),
+    metrics: async () => {
+      // The store may have come back since it was asked last.
+      await store.ping().catch(() => {})
+      return metrics.collect()
+    },
+    state: async () => processState(startedAt, serving, running, observing.shown),
+    sessions: (looking) => findSessions(looking, adminSessions),
+    end: (order, client) => endByOrder(order, client, adminSessions),
+  }
   const endAll = async () => void (await Promise.all([serving, ...retired].map((each) => each.end())))
-  const tidyUp = [endAll, async () => owed.forget(), () => store.close(), async () => stopProcessMetrics()]
+  const tidyUp = [endAll, async () => owed.forget(), () => store.close(), () => observing.close()]
   try {
     const listener = await listen(
       config.listen,
@@ -93,19 +125,12 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
       { trusted: { has: (address) => serving.trusted.has(address) }, turnedAway, log },
     )
     tidyUp.unshift(() => listener.drain(running.shutdown.drainTimeoutMs))
+    answering?.(answers)
     const admin =
-      config.admin === undefined
+      config.admin === undefined || answering !== undefined
         ? undefined
-        : await startAdmin(config.admin, {
-            storeAnswers: () => store.ping(),
-            mayServeInOutage: () => serving.sessions.mayServeInOutage,
-            providerIsKnown: () => serving.provider.isKnown,
-            isDraining: () => draining,
-            metrics: metricsOfAll(async () => {
-              // The store may have come back since it was asked last.
-              await store.ping().catch(() => {})
-              return metrics.collect()
-            }),
+        : await startAdmin(config.admin, config.limits, {
+            ...{ clock, log, running: () => running, processes: onlyThis(answers) },
           })
     if (admin !== undefined) tidyUp.push(() => admin.close())
     const foundAtStart = await areThereSoon(store, serving.provider, log)
@@ -113,21 +138,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
       foundAtStart,
       address: listener.address,
       adminAddress: admin?.address,
-      reload: async (next) => {
-        const { config: wanted, needRestart } = reloadable(running, next)
-        const successor = await createServing(wanted, lasting)
-        // Whoever signs in at this moment is not to wait for another discovery.
-        await untilTrue(() => Promise.resolve(successor.provider.isKnown), Date.now() + startupGraceMs)
-        if (draining) {
-          await successor.end()
-          return []
-        }
-        const predecessor = serving
-        ;[running, serving] = [wanted, successor]
-        retired.add(predecessor)
-        void predecessor.retire().finally(() => retired.delete(predecessor))
-        return needRestart
-      },
+      reload: (next) => inOrder(() => reload(next)),
       close: () => {
         draining = true
         return inTurn(tidyUp, log)
@@ -136,6 +147,51 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   } catch (error) {
     await inTurn(tidyUp, log)
     throw error
+  }
+}
+
+/** Whether sessions of the one configuration are good by the other. */
+function honourTheSame(one: GatewayConfig, other: GatewayConfig): boolean {
+  const keys = other.session.keys.map((key) => key.toString('base64'))
+  return (
+    audienceOf(one.provider) === audienceOf(other.provider) &&
+    one.session.keys.every((key) => keys.includes(key.toString('base64')))
+  )
+}
+
+async function readiness(store: SessionStore, { sessions, provider }: Serving, draining: boolean): Promise<Readiness> {
+  const answer = await store.ping().then(
+    () => 'answers',
+    (error: unknown) => reason(error),
+  )
+  // Taken out of service, a process could serve nobody in the grace either.
+  const grace = answer !== 'answers' && sessions.mayServeInOutage
+  return {
+    ready: (answer === 'answers' || grace) && !draining,
+    store: answer,
+    ...(grace && { grace }),
+    provider: provider.isKnown ? 'found' : 'not found yet',
+    draining,
+  }
+}
+
+function processState(
+  startedAt: number,
+  { provider, pools }: Serving,
+  { upstreams }: GatewayConfig,
+  shown: Shown | undefined,
+): ProcessState {
+  if (shown === undefined) throw new Error('there is no page to show it')
+  const waiting = new Map(pools.waiting())
+  return {
+    startedAt,
+    provider: provider.state,
+    upstreams: upstreams.map(({ name }) => ({
+      ...shown.upstreams.of(name),
+      name,
+      waiting: waiting.get(name) ?? 0,
+    })),
+    logouts: shown.logouts.latest,
   }
 }
 

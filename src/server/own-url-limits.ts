@@ -22,19 +22,29 @@ export interface OwnUrlLimitsParts {
   readonly turnedAway: TurnedAway
 }
 
+/** What a browser brings from the provider: how often it comes, and how many at the same time. */
+interface Visits {
+  readonly often: ClientBudget
+  readonly atOnce: ClientCount
+}
+
+function visits({ callbacks, callbacksAtOnce }: ClientLimitsConfig, clock: Clock): Visits {
+  return { often: new ClientBudget(callbacks, clock), atOnce: new ClientCount(callbacksAtOnce) }
+}
+
 /** What strangers may have the gateway do, and through it the provider. Clients are named as by `clientOf`. */
 export class OwnUrlLimits {
   readonly #signIns: ClientBudget
-  readonly #callbacks: ClientBudget
-  readonly #callbacksAtOnce: ClientCount
+  readonly #callbacks: Visits
+  readonly #frames: Visits
   readonly #refusedTokens: ClientBudget
   readonly #providers = new Set<string>()
   readonly #turnedAway: TurnedAway
 
   constructor(config: ClientLimitsConfig, { clock, turnedAway }: OwnUrlLimitsParts) {
     this.#signIns = new ClientBudget(config.signIns, clock)
-    this.#callbacks = new ClientBudget(config.callbacks, clock)
-    this.#callbacksAtOnce = new ClientCount(config.callbacksAtOnce)
+    this.#callbacks = visits(config, clock)
+    this.#frames = visits(config, clock)
     this.#refusedTokens = new ClientBudget(config.refusedLogoutTokens, clock)
     this.#turnedAway = turnedAway
   }
@@ -44,14 +54,26 @@ export class OwnUrlLimits {
     this.#check('sign_ins', client, this.#signIns.take(client))
   }
 
-  /** For what a browser brings from the provider: callbacks and front-channel logouts. @throws {TooManyRequests} or what `work` throws */
-  async comeFromProvider<T>(client: string, work: () => Promise<T>): Promise<T> {
-    this.#check('callbacks', client, this.#callbacks.take(client))
-    this.#check('callbacks_at_once', client, this.#callbacksAtOnce.begin(client) ? 0 : 1000)
+  /** A callback. @throws {TooManyRequests} or what `work` throws */
+  comeBack<T>(client: string, work: () => Promise<T>): Promise<T> {
+    return this.#visit(this.#callbacks, client, work)
+  }
+
+  /**
+   * A front-channel logout. Any page can have frames: they are counted apart, so that nobody is kept from signing in by them.
+   * @throws {TooManyRequests} or what `work` throws
+   */
+  endByFrame<T>(client: string, work: () => Promise<T>): Promise<T> {
+    return this.#visit(this.#frames, client, work)
+  }
+
+  async #visit<T>({ often, atOnce }: Visits, client: string, work: () => Promise<T>): Promise<T> {
+    this.#check('callbacks', client, often.take(client))
+    this.#check('callbacks_at_once', client, atOnce.begin(client) ? 0 : 1000)
     try {
       return await work()
     } finally {
-      this.#callbacksAtOnce.end(client)
+      atOnce.end(client)
     }
   }
 

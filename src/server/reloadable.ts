@@ -14,12 +14,16 @@ const foundations: readonly Foundation[] = [
   { setting: 'workers', of: ({ workers }) => workers },
   { setting: 'session.store', of: ({ session }) => session.store },
   { setting: 'log', of: ({ log }) => log },
+  { setting: 'tracing', of: ({ tracing }) => tracing },
   { setting: 'limits.header_size', of: ({ limits }) => limits.headerBytes },
   { setting: 'limits.header_count', of: ({ limits }) => limits.headerCount },
   { setting: 'limits.headers_timeout', of: ({ limits }) => limits.headersTimeoutMs },
   { setting: 'limits.connections', of: ({ limits }) => limits.connections },
   { setting: 'limits.per_client.connections', of: ({ limits }) => limits.perClient.connections },
 ]
+
+/** As they are written, `session.store`; all that is below them too. */
+export const settingsThatNeedRestart: readonly string[] = foundations.map(({ setting }) => setting)
 
 /** What of `next` a gateway that runs by `running` can take, and the settings that have to wait for a start. */
 export function reloadable(
@@ -29,7 +33,12 @@ export function reloadable(
   const needRestart = foundations
     .filter(({ of }) => !isDeepStrictEqual(of(running), of(next)))
     .map(({ setting }) => setting)
-  const { listen, admin, workers, log } = running
+  const { listen, admin, workers, log, tracing } = running
+  const { headerBytes, headerCount, headersTimeoutMs, connections, perClient } = running.limits
   const session = { ...next.session, store: running.session.store }
-  return { config: { ...next, listen, admin, workers, log, session }, needRestart }
+  const limits = {
+    ...{ ...next.limits, headerBytes, headerCount, headersTimeoutMs, connections },
+    perClient: { ...next.limits.perClient, connections: perClient.connections },
+  }
+  return { config: { ...next, listen, admin, workers, log, tracing, session, limits }, needRestart }
 }

@@ -16,6 +16,7 @@ import { withoutParameters } from '../observe/access-log.ts'
 import type { Log } from '../observe/log.ts'
 import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
 import { parseTraceParent } from '../observe/trace-context.ts'
+import type { Tracer } from '../observe/tracing.ts'
 import { ownAnswerHeaders, type Answer } from '../pages/page.ts'
 import type { Pages, Visit } from '../pages/pages.ts'
 import type { ProblemOptions } from '../pages/problem.ts'
@@ -25,10 +26,8 @@ import { closeWhenUnread, lingerOnClose } from '../proxy/lingering-close.ts'
 import type { ProxyParts } from '../proxy/parts.ts'
 import { continueIfExpected, hasBody } from '../proxy/request-body.ts'
 import { carryUpgrade, refuseUpgrade } from '../proxy/upgrade.ts'
+import { formTimeoutMs } from './connection-limits.ts'
 import type { ListenerHandlers } from './listener.ts'
-
-/** How long a form for one of the gateway's own URLs may take to arrive, at most. */
-const maxFormMs = 10_000
 
 export interface ServeParts {
   readonly admit: Admit
@@ -39,6 +38,8 @@ export interface ServeParts {
   readonly pages: Pages
   /** Is told of every request when it is over. */
   readonly sink: RequestSink
+  /** Absent: the gateway takes part in no trace, and passes on what it gets. */
+  readonly tracer: Tracer | undefined
   /** The gateway's own URLs. */
   readonly own: (req: IncomingMessage, res: ServerResponse, record: RequestRecord) => void
 }
@@ -75,12 +76,9 @@ export function createHandlers(
   /** The bound is on the whole of it: whoever sends a form byte by byte would keep a connection for good. */
   function expectForm(req: IncomingMessage, res: ServerResponse, record: RequestRecord): void {
     continueIfExpected(req, res)
-    const timer = setTimeout(
-      () => {
-        if (!req.complete) refuse(req, res, record, 'ERR_REQUEST_TIMEOUT', 'the content did not arrive in time')
-      },
-      Math.min(config.limits.bodyIdleTimeoutMs, maxFormMs),
-    )
+    const timer = setTimeout(() => {
+      if (!req.complete) refuse(req, res, record, 'ERR_REQUEST_TIMEOUT', 'the content did not arrive in time')
+    }, formTimeoutMs(config.limits))
     timer.unref()
     req.once('close', () => clearTimeout(timer))
   }
@@ -114,7 +112,11 @@ export function createHandlers(
     const id = requestId(req.headers, req.socket.remoteAddress, parts.trusted)
     const record = new RequestRecord(req.method ?? '', id, parts.sink)
     const { traceparent } = req.headers
-    if (traceparent !== undefined) record.traceId = parseTraceParent(traceparent)?.traceId
+    if (parts.tracer !== undefined) {
+      const isTrusted = traceparent !== undefined && parts.trusted.hasPeer(req.socket.remoteAddress ?? '')
+      record.trace = parts.tracer.begin(traceparent, req.headers['tracestate'], isTrusted)
+      record.traceId = record.trace.traceId
+    } else if (traceparent !== undefined) record.traceId = parseTraceParent(traceparent)?.traceId
     return record
   }
 
@@ -126,13 +128,14 @@ export function createHandlers(
   ): RequestFacts | undefined {
     // What can be said of it whatever its facts are.
     record.client = req.socket.remoteAddress ?? 'unknown'
-    record.host = req.headers.host ?? ''
+    record.host = (req.headers.host ?? '').replace(/:\d*$/, '')
     record.path = pathOf(req.url ?? '')
     try {
       const facts = soundFacts(req, config, parts.trusted)
       record.client = facts.forwarded.clientAddress
       record.host = facts.host
       record.path = facts.target.path
+      if (record.trace !== undefined) record.trace.asked = facts.forwarded
       return facts
     } catch (error) {
       return void stop(codeOf(error), reason(error))

@@ -12,6 +12,7 @@ import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { RequestRecord, RequestSink } from '../observe/request-record.ts'
+import type { Tracer } from '../observe/tracing.ts'
 import { Pages } from '../pages/pages.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
@@ -27,18 +28,22 @@ import { countedRefreshes } from './gateway-metrics.ts'
 import type { ListenerHandlers } from './listener.ts'
 import { createHandlers } from './serve.ts'
 import type { TurnedAway } from './turned-away.ts'
-import { watchLiveSessions } from './watch-live-sessions.ts'
+import { type KnownSessions, watchLiveSessions } from './watch-live-sessions.ts'
 
 /** What outlasts a configuration. */
 export interface LastingParts {
   readonly store: SessionStore
   readonly owed: OwedEndings
+  readonly streamSessions: KnownSessions
+  /** Those of all servings that are not let go. */
+  readonly sessions: Set<Sessions>
   readonly live: LiveStreams
   readonly turnedAway: TurnedAway
   readonly log: Log
   readonly clock: Clock
   readonly audit: Audit
   readonly sink: RequestSink
+  readonly tracer: Tracer | undefined
   readonly metrics: Metrics
   /** The person's side of a tunnel has sent something: the session is in use. */
   readonly onActivity: (session: SessionKey) => void
@@ -63,7 +68,7 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
   const cookie = new SessionCookie(config.session.cookie)
   const trusted = new TrustedProxies(config.trustedProxies)
   const sessions = new Sessions({
-    ...{ store, owed, keyring, clock, log, audit },
+    ...{ store, owed, keyring, clock, log, audit, inThisProcess: lasting.sessions },
     audience: audienceOf(config.provider),
     config: config.session,
   })
@@ -74,8 +79,8 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
     provider: countedRefreshes(provider, metrics),
   })
   const pages = new Pages(config.pages, config.reservedPrefix)
-  const pools = new UpstreamPools(config.upstreams)
-  const watching = watchLiveSessions({ live, sessions, clock, log })
+  const pools = new UpstreamPools(config.upstreams, { isTracing: lasting.tracer !== undefined })
+  const watching = watchLiveSessions({ live, sessions, known: lasting.streamSessions, clock, log })
   const stopListening = store.onNotice(({ kind }) => {
     if (kind === 'resumed') watching.look()
   })
@@ -100,6 +105,7 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
     audit,
     pages,
     sink: lasting.sink,
+    tracer: lasting.tracer,
     own: (req, res, record) => {
       records.set(req, record)
       app.routing(req, res)

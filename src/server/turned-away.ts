@@ -17,8 +17,12 @@ export class TurnedAway {
     this.#clock = clock
   }
 
-  /** @param limit the setting, as in `limits.per_client.sign_ins` */
-  note(limit: string, client: string): void {
+  /** @param limit the setting, as in `limits.per_client.sign_ins` @param hint what to do about it */
+  note(
+    limit: string,
+    client: string,
+    hint = 'a proxy of yours that many people come through is named in trusted_proxies',
+  ): void {
     const now = this.#clock.now()
     const known = this.#limits.get(limit) ?? { count: 0, toldAt: -Infinity }
     this.#limits.set(limit, known)
@@ -29,7 +33,7 @@ export class TurnedAway {
       limit,
       client,
       turned_away: known.count,
-      hint: 'a proxy of yours that many people come through is named in trusted_proxies',
+      hint,
     })
     known.count = 0
     known.toldAt = now

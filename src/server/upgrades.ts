@@ -1,5 +1,5 @@
 import { IncomingMessage } from 'node:http'
-import { carriedProtocols } from '../proxy/upgrade.ts'
+import { carriedProtocols, isSwitchAsked } from '../proxy/upgrade.ts'
 
 /**
  * Whether a request is to be taken for an upgrade. One that offers nothing we would switch to is a request like any other, with
@@ -40,5 +40,5 @@ export const upgradeOptions: UpgradeOptions =
  * nobody knows any more where the next request begins.
  */
 export function isIgnoredUpgrade({ headers }: IncomingMessage): boolean {
-  return headers.upgrade !== undefined && /(?:^|,)[ \t]*upgrade[ \t]*(?:,|$)/i.test(headers.connection ?? '')
+  return isSwitchAsked(headers)
 }

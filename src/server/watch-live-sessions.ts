@@ -12,9 +12,17 @@ const atOnce = 50
 /** How long a stream stays open while nobody can say whether its session is still there, in ms: as the longest grace for requests. */
 const longestUnknownMs = 5 * 60 * 1000
 
+/**
+ * When a session ends at the latest, as soon as the store has said it: it has not to be asked for that again. And when it
+ * answered last, or the stream was first seen; in ms since the epoch.
+ */
+export type KnownSessions = Map<SessionKey, { readonly endsAt: number; readonly answeredAt: number }>
+
 export interface WatchParts {
   readonly live: Pick<LiveStreams, 'sessions' | 'closeAll'>
   readonly sessions: Pick<Sessions, 'read'>
+  /** What the watch before this one knew: a reload in an outage prolongs nothing. */
+  readonly known: KnownSessions
   readonly clock: Clock
   readonly log: Log
 }
@@ -29,17 +37,11 @@ export interface LiveSessionsWatch {
  * Streams that are open for a session make no requests, so nobody would see that it has expired: the sessions behind them are
  * looked up from time to time, and what belongs to none is closed. It also finds what a lost notice did not tell.
  */
-export function watchLiveSessions({ live, sessions, clock, log }: WatchParts): LiveSessionsWatch {
+export function watchLiveSessions({ live, sessions, known, clock, log }: WatchParts): LiveSessionsWatch {
   let stopped = false
   let looking = false
   let again = false
   let timer: NodeJS.Timeout | undefined
-  /**
-   * When a session ends at the latest, as soon as the store has said it: it has not to be asked for that again. And when it
-   * answered last, or the stream was first seen; in ms since the epoch.
-   */
-  const known = new Map<SessionKey, { readonly endsAt: number; readonly answeredAt: number }>()
-
   const look = async (): Promise<void> => {
     again = looking
     if (looking || stopped) return

@@ -1,6 +1,8 @@
 import cluster, { type Worker } from 'node:cluster'
+import type { GatewayConfig } from '../config/model.ts'
 import type { Log } from '../observe/log.ts'
-import { WorkerMetrics } from './worker-metrics.ts'
+import { WorkerConfig } from './worker-config.ts'
+import type { WorkerAnswers } from './worker-answers.ts'
 
 const restartFirstMs = 200
 const restartMostMs = 10_000
@@ -11,15 +13,20 @@ const hangsMs = 5_000
 
 /** Several processes behind one port. Sessions are in Redis, so workers are to one another what replicas are. */
 export interface Workers {
-  /** Has each of them read the configuration again. */
-  reload(): void
+  /**
+   * Has all of them serve by another configuration. One that cannot, although another one can, is replaced.
+   * @throws {Error} when none of them can; nothing has changed then
+   */
+  reload(config: GatewayConfig): Promise<void>
   /** Stops all of them, each draining; resolves when the last one is gone. */
   stop(): Promise<void>
 }
 
 export interface WorkersParts {
   readonly log: Log
-  readonly drainTimeoutMs: number
+  /** Is to ask the workers. */
+  readonly answers: WorkerAnswers
+  readonly config: GatewayConfig
   /** Resolves when all is to stop, be it while they start. */
   readonly stopped: Promise<void>
 }
@@ -28,33 +35,29 @@ export function isWorker(): boolean {
   return cluster.isWorker
 }
 
-/** In a worker: calls back when the configuration is to be read again. SIGHUP is the business of the process above. */
-export function onReloadOrder(reload: () => void): void {
-  process.on('SIGHUP', () => {})
-  process.on('message', (message) => {
-    if (message === 'reload') reload()
-  })
-}
-
 /** In a worker: says that it serves. */
 export function announceReady(): void {
   process.send?.('ready')
 }
 
 /**
- * Starts `count` workers and replaces those that die. Resolves when all serve, or are to stop.
+ * Starts the workers and replaces those that die. Resolves when all serve, or are to stop.
  * @throws {Error} when a worker cannot start at all; it has said why
  */
-export async function startWorkers(count: number, parts: WorkersParts): Promise<Workers> {
-  const { log, drainTimeoutMs } = parts
+export async function startWorkers(parts: WorkersParts): Promise<Workers> {
+  const { log } = parts
+  const count = parts.config.workers
   let stopping: Promise<void> | undefined
   let pauseMs = restartFirstMs
-  const metrics = new WorkerMetrics()
+  const config = new WorkerConfig(parts.config)
+  // JSON has no bytes.
+  cluster.setupPrimary({ serialization: 'advanced' })
 
   const start = (isReplacement: boolean): Promise<void> =>
     new Promise((resolve, reject) => {
       const worker = cluster.fork()
-      metrics.attach(worker)
+      parts.answers.attach(worker)
+      config.attach(worker)
       const startedAt = Date.now()
       let serves = isReplacement
       worker.on('message', (message) => {
@@ -75,10 +78,8 @@ export async function startWorkers(count: number, parts: WorkersParts): Promise<
     }, pauseMs)
   }
 
-  const stopAll = async (): Promise<void> => {
-    const workers = Object.values(cluster.workers ?? {}).filter((worker): worker is Worker => worker !== undefined)
-    await Promise.all(workers.map((worker) => stopWorker(worker, drainTimeoutMs + hangsMs)))
-  }
+  const stopOne = (worker: Worker) => stopWorker(worker, config.config.shutdown.drainTimeoutMs + hangsMs)
+  const stopAll = async (): Promise<void> => void (await Promise.all(allWorkers().map(stopOne)))
   const stop = () => (stopping ??= stopAll())
 
   void parts.stopped.then(stop)
@@ -91,10 +92,16 @@ export async function startWorkers(count: number, parts: WorkersParts): Promise<
     await stop()
     if (!wasToStop) throw error
   }
-  const reload = () => {
-    for (const worker of Object.values(cluster.workers ?? {})) if (worker?.isConnected()) worker.send('reload')
-  }
+  const reload = (next: GatewayConfig) =>
+    config.change(next, allWorkers(), (worker, why) => {
+      log.error('worker.not_reloaded', { pid: worker.process.pid, reason: why, hint: 'it is replaced' })
+      void stopOne(worker)
+    })
   return { reload, stop }
+}
+
+function allWorkers(): readonly Worker[] {
+  return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
 }
 
 async function stopWorker(worker: Worker, limitMs: number): Promise<void> {

@@ -97,15 +97,15 @@ class SessionsInMemory implements MemoryStore {
   }
 
   async *list(): AsyncIterable<readonly SessionKey[]> {
-    yield [...this.#sessions.keys()]
+    yield [...this.#sessions.keys()].toReversed()
   }
 
   async listSid(tag: SidTag): Promise<readonly SessionKey[]> {
-    return this.#bySid.members(tag)
+    return this.#bySid.members(tag).toReversed()
   }
 
   async listSub(tag: SubTag): Promise<readonly SessionKey[]> {
-    return this.#bySub.members(tag)
+    return this.#bySub.members(tag).toReversed()
   }
 
   async takeOnce(name: string, ttl: number): Promise<boolean> {

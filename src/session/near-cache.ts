@@ -51,6 +51,11 @@ export class NearCache {
     this.#live.set(stored.key, { stored, touchedAt })
   }
 
+  /** Takes over what another one holds. */
+  takeOver(other: NearCache): void {
+    for (const { stored, touchedAt } of [...other.#live.values()].toReversed()) this.keep(stored, touchedAt)
+  }
+
   /** Announces a read; `settle` has to be called when it is over. */
   reading(key: SessionKey): { readonly read: PendingRead; settle(): void } {
     const read: PendingRead = { overtaken: false }

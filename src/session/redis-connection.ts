@@ -180,6 +180,14 @@ export class RedisConnection {
 /** How long a connection has to last, in ms, before an outage is over: a failover may take more than one. */
 const settlingTime = 1_000
 
+/** What the operator can do about it, where Redis says what is the matter. */
+function hintOn(problem: string): string | undefined {
+  if (problem.startsWith('NOAUTH')) return 'this Redis wants a password: set session.store.redis.password'
+  if (problem.startsWith('WRONGPASS')) return 'check password and username in session.store.redis'
+  if (problem.startsWith('NOPERM')) return 'give the Redis user what docs/configuration.md#redis says'
+  return undefined
+}
+
 /** One line when the store goes, one when it is back to stay, none for each attempt. */
 export function reportAvailability(connection: RedisConnection, log: Log): void {
   const { redis, address: store } = connection
@@ -194,7 +202,8 @@ export function reportAvailability(connection: RedisConnection, log: Log): void 
     clearTimeout(settling)
     if (available === false || connection.closed) return
     available = false
-    log.warn('store.unavailable', { store, reason: connection.problem })
+    const hint = hintOn(connection.problem)
+    log.warn('store.unavailable', { store, reason: connection.problem, ...(hint === undefined ? {} : { hint }) })
   }
   redis.on('ready', () => {
     clearTimeout(settling)

@@ -76,6 +76,8 @@ export class RedisNotices {
     })
     // Both have to lead to the same server, and after a failover only a new connection is certain to.
     commands.redis.on('close', () => subscriber.renew())
+    // Whatever beat was due before that got lost.
+    commands.redis.on('ready', () => this.#beat())
     // Its last writes may not have been sent on to the other.
     commands.onTakeover(() => this.#give({ kind: 'resumed' }))
   }
@@ -172,8 +174,8 @@ export class RedisNotices {
     this.#subscriptionRefused = false
     this.#subscription = subscription
     clearInterval(this.#beating)
-    this.#beating = setInterval(() => this.#beat(subscription), beatInterval).unref()
-    this.#beat(subscription)
+    this.#beating = setInterval(() => this.#beat(), beatInterval).unref()
+    this.#beat()
   }
 
   #refused(error: unknown): void {
@@ -189,7 +191,9 @@ export class RedisNotices {
     }, beatInterval).unref()
   }
 
-  #beat(subscription: Subscription): void {
+  #beat(): void {
+    const subscription = this.#subscription
+    if (subscription === undefined) return
     // What is not answered makes ioredis give up a connection that is dead and does not know it.
     this.#subscriber.redis.ping().catch(() => {})
     // The store answers for itself: when it is away, the missing proof says so.

@@ -140,12 +140,12 @@ class SessionsInRedis implements SessionStore {
   }
 
   async listSid(tag: SidTag): Promise<readonly SessionKey[]> {
-    const listing = this.#commands.redis.zrange(this.#keys.sidIndex(tag), '0', '-1')
+    const listing = this.#commands.redis.zrevrange(this.#keys.sidIndex(tag), '0', '-1')
     return (await this.#commands.answer(listing)).map((hash) => `${tag}:${hash}` as SessionKey)
   }
 
   async listSub(tag: SubTag): Promise<readonly SessionKey[]> {
-    const listing = this.#commands.redis.zrange(this.#keys.subIndex(tag), '0', '-1')
+    const listing = this.#commands.redis.zrevrange(this.#keys.subIndex(tag), '0', '-1')
     return (await this.#commands.answer(listing)) as SessionKey[]
   }
 

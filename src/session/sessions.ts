@@ -9,7 +9,7 @@ import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { NearCache, type NearSession } from './near-cache.ts'
 import { OutageGrace } from './outage-grace.ts'
-import { OwedEndings } from './owed-endings.ts'
+import type { OwedEndings, Whom } from './owed-endings.ts'
 import { newSessionId, sessionKey, sidTag, subTag, tagOf, type SessionRecord, type StoredSession } from './record.ts'
 import { openRecord, sealRecord } from './sealed-record.ts'
 import type { EndedSession, LogoutOrder, SessionStore } from './store.ts'
@@ -34,6 +34,11 @@ export interface SessionsParts {
   readonly audit: Audit
   /** Of the process. */
   readonly owed: OwedEndings
+  /**
+   * All that answer from this store in this process: what one of them ends or changes the others do not hear of through the
+   * store. After a reload there are two for a while. Absent: there is no other.
+   */
+  readonly inThisProcess?: Set<Sessions>
 }
 
 /** An ended session; `record` is absent when it could not be opened. */
@@ -60,10 +65,13 @@ export class Sessions {
   readonly #grace: OutageGrace
   /** What was ended because it was owed, for whoever orders it again. */
   readonly #endedLate = new LRUCache<SessionKey, Ended>({ max: 1_000 })
+  readonly #inThisProcess: Set<Sessions>
 
   constructor(parts: SessionsParts) {
     this.#parts = parts
     this.store = parts.store
+    this.#inThisProcess = parts.inThisProcess ?? new Set()
+    this.#inThisProcess.add(this)
     this.#touchEveryMs = parts.config.idleTimeoutMs / touchesPerIdleTimeout
     const { log, config } = parts
     this.#grace = new OutageGrace({ graceMs: config.storeOutageGraceMs, silentFor: () => this.store.silentFor(), log })
@@ -76,9 +84,18 @@ export class Sessions {
 
   /** Hears of nothing any more, so nobody may be served by it afterwards. */
   close(): void {
+    this.#inThisProcess.delete(this)
     this.#stopListening()
     this.#near.clear()
     this.#grace.end('closed')
+  }
+
+  /**
+   * Takes over what another one in this process has in memory, so that a reload costs neither a question for each session nor, while
+   * the store is away, the grace. Both have to be for the same audience, and this one's keys have to open what the other's sealed.
+   */
+  takeOver(other: Sessions): void {
+    this.#near.takeOver(other.#near)
   }
 
   /** Calls back, in this process, for every session that was ended, by whichever replica. */
@@ -89,7 +106,7 @@ export class Sessions {
   /** A session in memory that may be served without asking the store. Counts as activity. */
   findInMemory(key: SessionKey): StoredSession | undefined {
     const near = this.#near.get(key)
-    if (near === undefined || !this.store.hearsNotices()) return undefined
+    if (near === undefined || !this.store.hearsNotices() || this.#isOwed(near.stored)) return undefined
     const now = this.#parts.clock.now()
     if (this.#isOver(near, now)) return undefined
     if (now >= near.touchedAt + this.#touchEveryMs) this.#touch(near, now)
@@ -122,7 +139,7 @@ export class Sessions {
 
   /** A session as the store has it now. Does not count as activity. @throws {GatewayError} `ERR_STORE_UNAVAILABLE` */
   async read(key: SessionKey): Promise<StoredSession | undefined> {
-    if (this.#near.hasEnded(key) || this.#parts.owed.concern(key)) return undefined
+    if (this.#near.hasEnded(key) || this.#parts.owed.concern(0, key)) return undefined
     return this.#asking(key, async (keep) => {
       const sealed = await this.store.read(key)
       // The store may be away again before it is heard that it has ended.
@@ -139,6 +156,7 @@ export class Sessions {
       // The store's own expiry is the authority; this one holds when its clock is behind.
       if (this.#parts.clock.now() >= record.absolute_expires_at) return undefined
       const stored = { key, version: sealed.version, record, sealedBytes: sealed.sealed.byteLength }
+      if (this.#isOwed(stored)) return undefined
       const known = this.#near.get(key)
       if (known !== undefined) keep(stored, known.touchedAt)
       return stored
@@ -191,6 +209,7 @@ export class Sessions {
         return outcome
       }
       const stored = { key, version: version + 1, record, sealedBytes: sealed.byteLength }
+      for (const other of this.#others()) other.#near.drop(key)
       if (touchedAt !== undefined) keep(stored, touchedAt)
       return stored
     })
@@ -203,7 +222,7 @@ export class Sessions {
    */
   async endOne(key: SessionKey, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
     const found = await this.#given({
-      name: key,
+      ...{ name: key, whom: key, isProven: this.#near.get(key) !== undefined },
       give: () => this.store.endOne(key),
       here: () => [key],
       again: async () => {
@@ -218,9 +237,9 @@ export class Sessions {
   async endSid(sid: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
     const [tag, logoutOrder] = [sidTag(this.#parts.audience, sid), this.#logoutOrder(order)]
     const ended = await this.#given({
-      name: logoutOrder.jti,
+      ...{ name: logoutOrder.jti, whom: tag, isProven: true },
       give: () => this.store.endSid(tag, logoutOrder),
-      here: () => this.#near.keysOf(({ key }) => tagOf(key) === tag),
+      here: (near) => near.keysOf(({ key }) => tagOf(key) === tag),
       again: () => this.endSid(sid, order, by, cause),
     })
     return ended === 'replayed' ? ended : this.#ended(ended, by, cause)
@@ -231,7 +250,12 @@ export class Sessions {
    * and nothing is left behind in the store.
    */
   async endPresentSid(sid: string, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
-    const keys = await this.store.listSid(sidTag(this.#parts.audience, sid))
+    const tag = sidTag(this.#parts.audience, sid)
+    const keys = await this.store.listSid(tag).catch(async (error: unknown) => {
+      const here = this.#near.keysOf(({ key }) => tagOf(key) === tag)
+      await Promise.allSettled(here.map((key) => this.endOne(key, by, cause)))
+      throw error
+    })
     return (await Promise.all(keys.map((key) => this.endOne(key, by, cause)))).flat()
   }
 
@@ -239,9 +263,9 @@ export class Sessions {
   async endSub(sub: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
     const [tag, logoutOrder] = [subTag(this.#parts.audience, sub), this.#logoutOrder(order)]
     const ended = await this.#given({
-      name: logoutOrder.jti,
+      ...{ name: logoutOrder.jti, whom: tag, isProven: true },
       give: () => this.store.endSub(tag, logoutOrder),
-      here: () => this.#near.keysOf(({ record }) => record.sub === sub),
+      here: (near) => near.keysOf(({ record }) => record.sub === sub),
       again: () => this.endSub(sub, order, by, cause),
     })
     return ended === 'replayed' ? ended : this.#ended(ended, by, cause)
@@ -249,9 +273,12 @@ export class Sessions {
 
   async #given<T>(order: {
     readonly name: string
+    readonly whom: Whom
+    /** See `OwedEnding`. */
+    readonly isProven: boolean
     readonly give: () => Promise<T>
     /** Which of the sessions that are known here it is about. */
-    readonly here: () => readonly SessionKey[]
+    readonly here: (near: NearCache) => readonly SessionKey[]
     readonly again: () => Promise<unknown>
   }): Promise<T> {
     try {
@@ -259,9 +286,9 @@ export class Sessions {
       this.#parts.owed.settle(order.name)
       return outcome
     } catch (error) {
-      const keys = order.here()
-      this.#hasEnded(keys)
-      this.#parts.owed.owe(order.name, keys, order.again)
+      const { name, whom, isProven, here, again } = order
+      this.#parts.owed.owe({ name, whom, isProven, until: this.#parts.clock.now(), give: again })
+      this.#hasEnded([...this.#inThisProcess].flatMap((each) => here(each.#near)))
       throw error
     }
   }
@@ -274,6 +301,7 @@ export class Sessions {
       const isAway = error instanceof GatewayError && error.code === 'ERR_STORE_UNAVAILABLE'
       if (!isAway || !this.#grace.lasts || near === undefined || this.#isOver(near, this.#parts.clock.now()))
         throw error
+      if (this.#isOwed(near.stored)) return undefined
       this.#grace.serve(error.message)
       return near.stored
     }
@@ -319,8 +347,19 @@ export class Sessions {
     return ended
   }
 
+  /** Whether it is to be ended, but the store has not taken that yet. */
+  #isOwed({ key, record }: StoredSession): boolean {
+    const { owed, audience } = this.#parts
+    return !owed.isEmpty && owed.concern(record.created_at, key, tagOf(key), subTag(audience, record.sub))
+  }
+
+  #others(): readonly Sessions[] {
+    return [...this.#inThisProcess].filter((each) => each !== this)
+  }
+
   #hasEnded(keys: readonly SessionKey[]): void {
     for (const key of keys) this.#near.end(key)
+    for (const other of this.#others()) for (const key of keys) other.#near.end(key)
     for (const listener of this.#endListeners) listener(keys)
   }
 
@@ -343,6 +382,7 @@ export class Sessions {
       const now = this.#parts.clock.now()
       const isThere = await this.store.touch(stored.key, this.#parts.config.idleTimeoutMs)
       if (isThere) keep(stored, now)
+      else this.#hasEnded([stored.key])
       return isThere && !this.#near.hasEnded(stored.key)
     })
   }

@@ -39,10 +39,10 @@ export interface SessionStore {
    */
   list(): AsyncIterable<readonly SessionKey[]>
 
-  /** The sessions of one (iss, sid). */
+  /** The sessions of one (iss, sid), the latest first. */
   listSid(tag: SidTag): Promise<readonly SessionKey[]>
 
-  /** The sessions of one (iss, sub). */
+  /** The sessions of one (iss, sub), the latest first. */
   listSub(tag: SubTag): Promise<readonly SessionKey[]>
 
   /** `true` for the first caller with this name within `ttl` ms, `false` for all others: makes a thing happen once. */

@@ -1,4 +1,4 @@
-import { cookieNames, expireCookie, readCookie, setCookie, type CookieAttributes } from '../core/cookies.ts'
+import { cookiesNamed, expireCookie, readCookie, setCookie, type CookieAttributes } from '../core/cookies.ts'
 import { randomToken, sha256 } from '../core/random.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { SessionCookie } from '../session/cookie.ts'
@@ -15,6 +15,8 @@ export interface Attempt {
   readonly return_to: string
   /** The gateway's origin that the browser comes back to. */
   readonly origin: string
+  /** As whose client, and at which provider: see `audienceOf`. */
+  readonly audience: string
   /** In ms since the epoch. */
   readonly begun_at: number
   /** The hash of the binding cookie's value. */
@@ -27,7 +29,7 @@ const suffix = 'signin-'
 const sealContext = 'gatehouse sign-in attempt'
 
 export function beginAttempt(
-  to: { readonly return_to: string; readonly origin: string },
+  to: Pick<Attempt, 'return_to' | 'origin' | 'audience'>,
   now: number,
 ): { attempt: Attempt; secret: string } {
   const secret = randomToken(16)
@@ -72,17 +74,16 @@ export function rememberAttempt(
   cookieHeader: string | undefined,
   cookie: SessionCookie,
 ): string[] {
-  const begunAt = (name: string) => Number.parseInt(readCookie(cookieHeader, name)?.split('.')[0] ?? '', 36) || 0
-  const others = namesIn(cookieHeader, cookie).sort((a, b) => begunAt(b) - begunAt(a))
+  const others = othersIn(cookieHeader, cookie).sort((a, b) => b.begunAt - a.begunAt)
   return [
     setCookie(bindingCookie(attempt.id, cookie), `${attempt.begun_at.toString(36)}.${secret}`, signInLifetimeMs / 1000),
-    ...others.slice(mostAttempts - 1).map((name) => expireNamed(name, cookie)),
+    ...others.slice(mostAttempts - 1).map(({ name }) => expireNamed(name, cookie)),
   ]
 }
 
 /** `Set-Cookie` values that forget every attempt of this browser: once it is signed in, other tabs go on by their session. */
 export function forgetAttempts(cookieHeader: string | undefined, cookie: SessionCookie): string[] {
-  return namesIn(cookieHeader, cookie).map((name) => expireNamed(name, cookie))
+  return othersIn(cookieHeader, cookie).map(({ name }) => expireNamed(name, cookie))
 }
 
 /** Of an attempt's id 8 characters name its cookie: enough to keep the tabs of one browser apart. */
@@ -90,11 +91,19 @@ function bindingCookie(id: string, cookie: SessionCookie): CookieAttributes {
   return cookie.beside(suffix + id.slice(0, 8))
 }
 
+interface Other {
+  readonly name: string
+  /** In ms since the epoch; 0 when it cannot be told. */
+  readonly begunAt: number
+}
+
 /** Names come from the browser: only those that we could have set are set again. */
-function namesIn(cookieHeader: string | undefined, cookie: SessionCookie): string[] {
+function othersIn(cookieHeader: string | undefined, cookie: SessionCookie): Other[] {
   const prefix = cookie.beside(suffix).name
-  const names = cookieNames(cookieHeader, prefix).filter((name) => /^[\w-]{8}$/.test(name.slice(prefix.length)))
-  return [...new Set(names)].slice(0, 4 * mostAttempts)
+  const ours = [...cookiesNamed(cookieHeader, prefix)].filter(([name]) => /^[\w-]{8}$/.test(name.slice(prefix.length)))
+  return ours
+    .slice(0, 4 * mostAttempts)
+    .map(([name, value]) => ({ name, begunAt: Number.parseInt(value.split('.')[0] ?? '', 36) || 0 }))
 }
 
 function expireNamed(name: string, cookie: SessionCookie): string {

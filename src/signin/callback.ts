@@ -1,6 +1,7 @@
 import { GatewayError, reason } from '../core/errors.ts'
+import { claimsOfIdToken } from '../provider/id-token.ts'
 import type { SignedIn } from '../provider/openid-provider.ts'
-import { sessionKey, type SessionRecord } from '../session/record.ts'
+import { audienceOf, sessionKey, type SessionRecord } from '../session/record.ts'
 import { claimsOfSession } from '../session/session-claims.ts'
 import { signInLifetimeMs } from '../session/sessions.ts'
 import { authorizationResponse } from './authorization-response.ts'
@@ -54,21 +55,25 @@ async function whyNotToGoOn(
 ): Promise<string | undefined> {
   if (attempt === undefined) return 'the "state" is missing or none of ours'
   if (attempt.origin !== request.externalUrl.origin) return 'the sign-in was begun at another of our origins'
+  // A code goes to whoever issued it, and to nobody else (mix-up: RFC 9700 §4.4).
+  if (attempt.audience !== audienceOf(parts.provider.config))
+    return 'the sign-in was begun at another provider, or as another client'
   if (isExpired(attempt, parts.clock.now())) return 'the sign-in took too long'
   if (!isBoundTo(attempt, request.cookie, parts.cookie))
-    return 'the sign-in was begun in another browser, or its cookie is gone'
+    return `the sign-in was begun in another browser, or under another address than ${attempt.origin}, which is external_url; or its cookie is gone`
   const isFirst = await parts.sessions.store.takeOnce(`sign-in:${attempt.id}`, signInLifetimeMs)
   return isFirst ? undefined : 'this callback has been used before'
 }
 
 function exchange(attempt: Attempt, callback: URL, request: OwnRequest, parts: SignInParts): Promise<SignedIn> {
-  const { nonce, code_verifier } = attempt
+  const { nonce, code_verifier, begun_at } = attempt
   const state = onlyValue(callback.searchParams, 'state') ?? ''
   return parts.provider.exchangeCode(callback, {
     redirect_uri: redirectUri(request.externalUrl, parts.reservedPrefix),
     state,
     nonce,
     code_verifier,
+    begun_at,
   })
 }
 
@@ -80,7 +85,10 @@ async function describePerson(
   const userinfo = await parts.provider.userinfo(tokens.access_token, idToken.sub)
   if (userinfo.kind === 'unauthorized')
     throw new GatewayError('ERR_SIGN_IN_ANSWER', 'userinfo does not accept the access token that was just issued')
-  return { ...idToken, tokens, claims: claimsOfSession(userinfo.claims, idToken), userinfo_read_at: parts.clock.now() }
+  const names = parts.provider.config.idTokenClaims
+  const fromIdToken = { names, claims: claimsOfIdToken(tokens.id_token, names) }
+  const claims = claimsOfSession(userinfo.claims, idToken, fromIdToken)
+  return { ...idToken, tokens, claims, userinfo_read_at: parts.clock.now() }
 }
 
 async function createSession(

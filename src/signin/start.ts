@@ -1,5 +1,5 @@
 import type { AuthorizationRequest } from '../provider/openid-provider.ts'
-import { sessionKey } from '../session/record.ts'
+import { audienceOf, sessionKey } from '../session/record.ts'
 import { attemptToState, beginAttempt, rememberAttempt } from './attempt.ts'
 import { onlyValue, redirectUri, type OwnRequest, type Redirect, type SignInParts } from './parts.ts'
 import { returnToOrHome } from './return-to.ts'
@@ -26,7 +26,8 @@ export async function goToProvider(
 
   // Without the store nobody could come back: better said here than after the provider has been bothered.
   await parts.sessions.store.ping()
-  const { attempt, secret } = beginAttempt({ return_to, origin: externalUrl.origin }, parts.clock.now())
+  const to = { return_to, origin: externalUrl.origin, audience: audienceOf(parts.provider.config) }
+  const { attempt, secret } = beginAttempt(to, parts.clock.now())
   const location = await parts.provider.authorizationUrl({
     redirect_uri: redirectUri(externalUrl, parts.reservedPrefix),
     state: attemptToState(attempt, parts.keyring),

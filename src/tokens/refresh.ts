@@ -3,6 +3,7 @@ import { GatewayError, reason } from '../core/errors.ts'
 import type { TokenSet } from '../core/token-set.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
+import { claimsOfIdToken } from '../provider/id-token.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { SessionRecord, StoredSession } from '../session/record.ts'
 import type { Sessions } from '../session/sessions.ts'
@@ -115,9 +116,11 @@ export async function storeClaims(
   userinfo: Claims,
   parts: UpkeepParts,
 ): Promise<StoredSession | undefined> {
+  const names = parts.provider.config.idTokenClaims
+  const fromIdToken = { names, claims: claimsOfIdToken(stored.record.tokens.id_token, names) }
   const record: SessionRecord = {
     ...stored.record,
-    claims: claimsOfSession(userinfo, stored.record),
+    claims: claimsOfSession(userinfo, stored.record, fromIdToken),
     userinfo_read_at: parts.clock.now(),
   }
   const outcome = await parts.sessions.replace(stored, record)

@@ -86,7 +86,7 @@ for (const [line, message] of [
     '{ as: { sub: u1 }, get: /orders, expect: pass, headers: { X-Remote-User: u2 } }',
     'expected the header X-Remote-User to be "u2", but it is "u1"',
   ],
-  ['{ get: /static/..%2fadmin, expect: pass }', 'request target refused'],
+  ['{ get: /static/..%2fadmin, expect: pass }', 'the request target: an encoded slash'],
 ] as const) {
   test(`a test that fails is said, with its place and its line: ${line}`, async (t) => {
     const { exitCode, err } = await checked(t, [line])
@@ -196,7 +196,10 @@ test('for GitHub a file that is not there is named without a line', async () => 
 
   assert.equal(await check({ ...terminal, file: 'a,b:c.yaml' }, 'github'), 1)
 
-  assert.equal(said.out, '::error file=a%2Cb%3Ac.yaml,title=gatehouse::does not exist\n')
+  assert.equal(
+    said.out.split('%0A')[0],
+    `::error file=a%2Cb%3Ac.yaml,title=gatehouse::does not exist: it was sought as ${process.cwd()}/a,b:c.yaml`,
+  )
 })
 
 test('a secret that was written into the file is not shown with its line', async (t) => {
@@ -228,6 +231,23 @@ test('a secret that was written into the file is not shown with its line', async
   assert.match(err, /session\.keys\[0\]/)
   assert.doesNotMatch(err, /hunter2/)
 })
+
+for (const tracing of [
+  'tracing:\n  otlp: https://collector.example.com\n  headers:\n    X-Team: hunter2hunter2',
+  'tracing:\n  otlp: https://collector.example.com\n  headers: { X-Team: hunter2hunter2, "X Y": { env: CLIENT_SECRET } }',
+  'tracing: { otlp: collector:4318, headers: { X-Team: hunter2hunter2, client_secret: hunter2 } }',
+  'tracing: { otlp: collector:4318, header: { X-Team: hunter2hunter2 } }',
+  'admin: { listen: 99999, page: { token: hunter2hunter2 } }',
+  'admin:\n  listen: 9090\n  page:\n    token: hunter2hunter2',
+  'admin:\n  listen: 9090\n  page:\n    tokne: hunter2hunter2',
+])
+  test(`a header for a collector, or a token, is not shown with its line: ${tracing.replaceAll('\n', ' ')}`, async (t) => {
+    const { exitCode, err } = await checkedFile(t, `${settings}${tracing}\n`)
+
+    assert.equal(exitCode, 1)
+    assert.match(err, /\n +\d+ \| /)
+    assert.doesNotMatch(err, /hunter2/)
+  })
 
 test('where a secret is to be found is shown', async (t) => {
   const { err } = await checkedFile(t, settings.replace('env: CLIENT_SECRET', 'env: NOT_SET'))

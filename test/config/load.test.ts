@@ -61,6 +61,7 @@ test('the smallest file has everything else by default', () => {
       token_endpoint_auth_method: 'client_secret_basic',
       response_mode: 'query',
       frontchannelLogout: false,
+      idTokenClaims: [],
       scopes: ['openid', 'profile', 'email', 'offline_access'],
       authorizationParams: {},
       claims: {},
@@ -112,6 +113,7 @@ test('the smallest file has everything else by default', () => {
     },
     shutdown: { drainTimeoutMs: 15_000 },
     log: { level: 'info', access: true, format: 'auto' },
+    tracing: undefined,
   })
   const { keys, ...times } = session
   assert.deepEqual(
@@ -145,7 +147,11 @@ test('every setting of a full file arrives', () => {
     port: 8443,
     tls: { certFile: resolve('tls/gateway.crt'), keyFile: resolve('tls/gateway.key') },
   })
-  assert.deepEqual(full.admin, { host: '127.0.0.1', port: 9090 })
+  assert.deepEqual(full.admin, {
+    host: '127.0.0.1',
+    port: 9090,
+    page: { token: 'a client secret of the tests', hosts: ['gateway.internal.example.com'] },
+  })
   assert.equal(full.reservedPrefix, '/auth/gatehouse/')
   assert.deepEqual(full.trustedProxies, [
     { address: '10.0.0.0', prefix: 8, family: 'ipv4' },
@@ -163,6 +169,7 @@ test('every setting of a full file arrives', () => {
     scopes: ['openid', 'profile', 'email', 'offline_access'],
     authorizationParams: { acr_values: 'mfa' },
     claims: { fields },
+    idTokenClaims: ['groups', fields],
     id_token_signed_response_alg: 'ES256',
     clockToleranceMs: 10_000,
     timeoutMs: 3_000,
@@ -219,6 +226,15 @@ test('every setting of a full file arrives', () => {
   })
   assert.deepEqual(full.shutdown, { drainTimeoutMs: 30_000 })
   assert.deepEqual(full.log, { level: 'warn', access: false, format: 'pretty' })
+  const { ca: tracingCa, ...tracing } = full.tracing ?? {}
+  assert.match(tracingCa ?? '', /BEGIN CERTIFICATE/)
+  assert.deepEqual(tracing, {
+    url: new URL('https://127.0.0.1:4318/v1/traces'),
+    sample: 0.5,
+    serviceName: 'orders-gateway',
+    resource: { 'deployment.environment.name': 'production' },
+    headers: { Authorization: 'a client secret of the tests' },
+  })
 })
 
 test('an upstream of a full file: headers, rules, logout and tests, with short names of claims made long', () => {
@@ -284,7 +300,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
   assert.deepEqual(orders.logout, { paths: [parsePathPattern('/logout')], cookies: ['JSESSIONID'] })
   assert.deepEqual(orders.tests, [
     {
-      place: { file: 'full.yaml', line: 69, column: 9 },
+      place: { file: 'full.yaml', line: 70, column: 9 },
       setting: 'upstreams.orders.tests[0]',
       as: { sub: 'u1', [fields]: { groups: ['admins'] } },
       method: 'GET',
@@ -293,7 +309,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       headers: { 'X-Remote-User': 'u1', 'X-Cost-Centre': null },
     },
     {
-      place: { file: 'full.yaml', line: 70, column: 9 },
+      place: { file: 'full.yaml', line: 71, column: 9 },
       setting: 'upstreams.orders.tests[1]',
       as: undefined,
       method: 'POST',
@@ -361,6 +377,7 @@ test('an admin port alone is served on this machine only', (t) => {
   assert.deepEqual(config(written(t, `${smallest}\nadmin: { listen: 9090 }\n`)).admin, {
     host: '127.0.0.1',
     port: 9090,
+    page: undefined,
   })
 })
 
@@ -418,7 +435,16 @@ for (const [what, content, line, told] of [
 test('a file that is not there', (t) => {
   const file = join(folder(t), 'gateway.yaml')
 
-  assert.deepEqual(complaints(file).map(formatDiagnostic), [`${file}  error  does not exist`])
+  assert.deepEqual(complaints(file).map(formatDiagnostic), [
+    `${file}  error  does not exist\n    "gatehouse init" writes one, --config names another`,
+  ])
+})
+
+test('a file that is not there is told with the folder in which it was sought, and what to do', () => {
+  const [told] = complaints('nowhere.yaml')
+
+  assert.equal(told?.message, `does not exist: it was sought as ${join(process.cwd(), 'nowhere.yaml')}`)
+  assert.match(told.hint ?? '', /"gatehouse init" writes one, --config names another/)
 })
 
 test('a file that is a directory', (t) => {
@@ -447,5 +473,5 @@ test('a configuration is made of its logo and its templates too, so that a chang
   const { files } = loadConfig('full.yaml', environment)
 
   for (const file of ['pages/logo.png', 'pages/own', 'pages/own/forbidden.html', 'pages/own/sign-out.html'])
-    assert.ok(files.includes(file), file)
+    assert.ok(files.has(file), file)
 })

@@ -33,6 +33,7 @@ for (const [text, message] of [
   ['""', /character 1 /],
   ['a b', /character 2 /],
   ['{a}', /character 1 /],
+  ['$sub', /without "\$"/],
 ] as const)
   test(`${JSON.stringify(text)} is no claim path`, () => {
     assert.throws(() => parseClaimPath(text), { name: 'SyntaxError', message })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { cookieNames, expireCookie, readCookie, setCookie, withoutCookies } from '../../src/core/cookies.ts'
+import { processorTime } from '../support/processor-time.ts'
 
 for (const [header, value] of [
   ['s=1', '1'],
@@ -67,7 +68,7 @@ for (const header of [
   'é=\xff; \0=1',
 ])
   test(`a crafted Cookie header does no harm: ${JSON.stringify(header.slice(0, 12))}`, () => {
-    const started = performance.now()
+    const busy = processorTime()
 
     const value = readCookie(header, 's')
     const rest = withoutCookies(header, (name) => name === 's')
@@ -75,7 +76,7 @@ for (const header of [
     assert.ok(value === undefined || header.startsWith(`s=${value}`))
     assert.equal(readCookie(rest, 's'), undefined)
     cookieNames(header, '')
-    assert.ok(performance.now() - started < 200)
+    assert.ok(busy() < 200)
   })
 
 test('whatever a Cookie header holds, our cookie does not stay in it', () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parsePageTemplate } from '../../src/core/page-template.ts'
+import { processorTime } from '../support/processor-time.ts'
 
 const known = ['title', 'logo_url']
 
@@ -41,6 +42,7 @@ for (const [html, fault] of [
   ['<h1>{{{title}}}</h1>', '{{{title}: "{{" begins no placeholder'],
   ['<a href={{title}}>', '{{title}}: a value cannot stand here'],
   ['<a href=x"{{title}}">', '{{title}}: a value cannot stand here'],
+  ['<a title= href="{{title}}">', '{{title}}: a value cannot stand here'],
   ['<a {{title}}>', '{{title}}: a value cannot stand here'],
   ['<a {{title}}="a">', '{{title}}: a value cannot stand here'],
   ['<a onclick="{{title}}">', '{{title}}: a value cannot stand here'],
@@ -77,8 +79,8 @@ test('styles are as browsers read them', () => {
 test('no text keeps the parser busy', () => {
   for (const piece of ['<a "', "<a '", '<a ', '<!--', '{{', '<style>', '<a b="c" ', '"', '<', '{{title}}'])
     for (const length of [60_000]) {
-      const began = performance.now()
+      const busy = processorTime()
       parsePageTemplate(piece.repeat(length / piece.length), known)
-      assert.ok(performance.now() - began < 2000, piece)
+      assert.ok(busy() < 2000, piece)
     }
 })

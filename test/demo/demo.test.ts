@@ -36,7 +36,7 @@ test('a taken port is named, with what to do; nothing is left running', async (t
     name: 'OperatorError',
     message:
       `The demo application cannot listen on 127.0.0.1:${taken}: port ${taken} is taken. ` +
-      "Stop the program that uses it, or choose another port in the upstream's url.",
+      "Is a demo running already? Stop the program that uses it, or choose another port in the upstream's url.",
   })
   await assert.rejects(fetch(`http://127.0.0.1:${free}/`))
 })

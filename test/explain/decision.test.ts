@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { readExplainCall } from '../../src/cli/explain.ts'
 import { folderWith, recordingTerminal } from '../support/command-line.ts'
+import { RawClient } from '../proxy/support.ts'
+import { type Replica, secrets, startWorld } from '../support/world.ts'
 
 const yaml = `version: 1
 external_url: https://orders.example.com
@@ -34,8 +36,13 @@ upstreams:
 
 const jane = { sub: 'jane', badge: 'b1', note: 'far too long', fields: { groups: ['admins'] } }
 
-async function explained(t: Parameters<typeof folderWith>[0], args: readonly string[], claims: unknown = jane) {
-  const folder = folderWith(t, { 'gateway.yaml': yaml, 'claims.json': JSON.stringify(claims) })
+async function explained(
+  t: Parameters<typeof folderWith>[0],
+  args: readonly string[],
+  claims: unknown = jane,
+  config = yaml,
+) {
+  const folder = folderWith(t, { 'gateway.yaml': config, 'claims.json': JSON.stringify(claims) })
   const call = readExplainCall([
     ...args.map((arg) => (arg === 'CLAIMS' ? join(folder, 'claims.json') : arg)),
     '--config',
@@ -74,10 +81,24 @@ for (const [what, args, ...told] of [
   [
     'a script of nobody',
     ['-H', 'Accept: application/json', '/orders'],
-    /\n401 refused: nobody is signed in/,
+    /\n401 refused: nobody is signed in\n[^]*\n +sign-in +\/\.gatehouse\/sign-in\n/,
     /no page load/,
   ],
   ['a WebSocket of nobody', ['-H', 'Upgrade: websocket', '/orders'], /\n401 refused/, /asks for another protocol/],
+  ['a WebSocket to the gateway’s own URL', ['-H', 'Upgrade: websocket', '/.gatehouse/session'], /\n404 refused/],
+  [
+    'a WebSocket with content',
+    ['-H', 'Upgrade: websocket', '-H', 'Content-Length: 5', '/static/x'],
+    /\n400 refused\n +because +a request to switch to another protocol has no content/,
+  ],
+  [
+    'an offer of h2c, which is answered like any other request',
+    ['-H', 'Upgrade: h2c', '/logout'],
+    /no page load/,
+    /\n303 sent to the gateway’s sign-out/,
+  ],
+  ['a method that Node does not know', ['FOO', '/static/x'], /^FOO .*\n\n400 refused\n +because +no HTTP server/],
+  ['an expectation that nobody meets', ['-H', 'Expect: tea', '/static/x'], /\n417 refused/],
   [
     'a page of another site',
     ['--as', 'CLAIMS', '-H', 'Origin: https://evil.example', 'POST', '/orders'],
@@ -99,12 +120,28 @@ for (const [what, args, ...told] of [
     ['--as', 'CLAIMS', '/logout'],
     /rule +the application’s own logout link.*\n\n303 sent to the gateway’s sign-out: \/\.gatehouse\/sign-out\n/,
   ],
-  ['the gateway’s own URL', ['/.Gatehouse/sign-in'], /\nanswered by the gateway itself\n/],
+  ['the gateway’s own URL', ['/.gatehouse/sign-in?x'], /\nanswered by the gateway itself\n/],
+  [
+    'a URL below the gateway’s prefix that there is not',
+    ['/.gatehouse/nope'],
+    /\n404 refused\n +because +what lies below \/\.gatehouse\/ belongs to the gateway itself, and it has no such URL\n +code +ERR_NO_ROUTE\n/,
+  ],
+  ['the gateway’s own URL in another spelling', ['/.Gatehouse/sign-in'], /\n404 refused\n/, /ERR_NO_ROUTE/],
+  [
+    'the gateway’s own URL, with a method that it does not take',
+    ['DELETE', '/.gatehouse/sign-out'],
+    /\n405 refused\n +because .* takes GET, POST only\n +code +ERR_METHOD_NOT_ALLOWED/,
+  ],
+  [
+    'a form of nobody, which does not come back',
+    ['POST', '/orders'],
+    /\n303 sent to the sign-in: .*\n +note +the content of the POST is lost: the browser comes back with GET\n/,
+  ],
   [
     'a path that could be read in two ways',
     ['/free;x/a'],
     /could also be read as \/free\/a\n/,
-    /400 refused\n +because +request target refused: it can be read in two ways/,
+    /400 refused\n +because +the request target: it can be read in two ways/,
   ],
   ['a path that is refused', ['/a/%2e%2e%2fb'], /^GET orders\.example\.com\/a\/%2e%2e%2fb, as nobody\n\n400 refused\n/],
   ['a method that is not passed on', ['TRACE', '/'], /501 refused/],
@@ -139,11 +176,64 @@ for (const [what, args, ...told] of [
     for (const pattern of told) assert.match(out, pattern)
   })
 
+test('headers that are too large are answered with 431, of as many bytes as explain says it of', async (t) => {
+  const world = await startWorld(t, {
+    settings: 'limits: { header_size: 4kb }',
+    upstreamSettings: 'rules: [{ path: /*, access: public }]',
+  })
+  const { url, file } = world.replicas[0] as Replica
+  const { host, port } = new URL(url)
+  const most = 4096 - 1 - `/echo${['Host', host, 'Accept', '*/*', 'Cookie'].join('')}`.length
+
+  for (const [bytes, status, told] of [
+    [most, '200', /passed on to the application/],
+    [
+      most + 1,
+      '431',
+      /\n431 refused\n +because +its URL and headers have 4096 bytes, and limits\.header_size is 4096\n +note +mostly too many cookies/,
+    ],
+  ] as const) {
+    const cookie = 'c'.repeat(bytes)
+    const raw = `GET /echo HTTP/1.1\r\nHost: ${host}\r\nAccept: */*\r\nCookie: ${cookie}\r\n\r\n`
+    const answer = await new RawClient(t, Number(port)).send(raw).until(/\r\n\r\n/)
+    const call = readExplainCall(['-c', file, '-H', 'Accept: */*', '-H', `Cookie: ${cookie}`, `${url}/echo`])
+    const { terminal, said } = recordingTerminal(secrets)
+    assert.ok('carryOut' in call)
+    await call.carryOut(terminal)
+
+    assert.equal(answer.slice(9, 12), status)
+    assert.match(said.out, told)
+  }
+})
+
+test('a gateway that takes part in traces says itself which', async (t) => {
+  const lines = ['-H', 'traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', '/static/x']
+  const without = await explained(t, lines)
+  const { out } = await explained(t, lines, jane, `${yaml}tracing: { otlp: 'http://127.0.0.1:4318' }\n`)
+
+  assert.match(without.out, /traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\n/)
+  assert.match(out, /traceparent: \(a new one, or that of a trusted caller gone on with\)\n/)
+  assert.match(out, /traceparent: is written by the gateway, from what it believes/)
+  assert.doesNotMatch(out, /0af7651916cd43dd8448eb211c80319c/)
+})
+
 test('claims that do not meet a rule are not shown, only what is asked', async (t) => {
   const { out } = await explained(t, ['--as', 'CLAIMS', '/admin/'], { ...jane, fields: { groups: ['secret-project'] } })
 
   assert.match(out, /\n403 refused: forbidden\n +because +fields\.groups: holds none of admins, editors\n/)
   assert.doesNotMatch(out, /secret-project/)
+})
+
+test('claims without sub are explained with one that is made up, which is said', async (t) => {
+  const without = await explained(t, ['--as', 'CLAIMS', '/orders'], { badge: 'b1' })
+  const { err } = await explained(t, ['--as', 'CLAIMS', '/orders'])
+
+  assert.match(without.out, /X-Remote-User: somebody\n/)
+  assert.match(
+    without.err,
+    /the claims have no sub, which everybody has who signs in; a made-up one stands in: somebody/,
+  )
+  assert.equal(err, '')
 })
 
 test('a required header without a value is why', async (t) => {

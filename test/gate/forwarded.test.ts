@@ -65,7 +65,9 @@ for (const [chain, client, forwardedFor] of [
   ['192.0.2.1, [2001:db8:ffff::5]:443', '192.0.2.1', '192.0.2.1, 2001:db8:ffff::5, 10.0.0.1'],
   ['::ffff:192.0.2.1', '192.0.2.1', '192.0.2.1, 10.0.0.1'],
   ['fe80::1%eth0', 'fe80::1', 'fe80::1, 10.0.0.1'],
-  [`${'10.0.0.2, '.repeat(1000)}10.0.0.2`, '10.0.0.1', '10.0.0.1'],
+  [`${'1.1.1.1, '.repeat(1000)}192.0.2.1`, '192.0.2.1', '192.0.2.1, 10.0.0.1'],
+  [`${'1'.repeat(5000)}, 192.0.2.1`, '192.0.2.1', '192.0.2.1, 10.0.0.1'],
+  ['1'.repeat(5000), '10.0.0.1', '10.0.0.1'],
 ] as const)
   test(`X-Forwarded-For is read from the right: ${chain.slice(0, 40)}`, () => {
     const believed = facts('10.0.0.1', { 'x-forwarded-for': chain })
@@ -118,6 +120,27 @@ test('Forwarded counts only where there is no X-Forwarded-*', () => {
 
   assert.equal(believed.clientAddress, '10.0.0.1')
 })
+
+test('a list that a client has made long neither hides its address nor gives Forwarded a say', () => {
+  const believed = facts('10.0.0.1', {
+    'x-forwarded-for': [`${'10.0.0.2, '.repeat(1000)}10.0.0.2`, '192.0.2.1'],
+    forwarded: 'for=192.0.2.99;proto=https;host=evil.example',
+  })
+
+  assert.deepEqual(believed, {
+    clientAddress: '192.0.2.1',
+    proto: 'http',
+    host: 'orders.example.com',
+    forwardedFor: '192.0.2.1, 10.0.0.1',
+  })
+})
+
+for (const name of ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'])
+  test(`${name} that is too long to be read does not give Forwarded a say`, () => {
+    const believed = facts('10.0.0.1', { [name]: 'a'.repeat(5000), forwarded: 'for=192.0.2.99;host=evil.example' })
+
+    assert.deepEqual([believed.clientAddress, believed.host], ['10.0.0.1', 'orders.example.com'])
+  })
 
 test('no value is so odd that it throws, takes long, or gets out unread', () => {
   const odd = fc.array(

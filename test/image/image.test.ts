@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { request } from 'undici'
 import { Browser } from '../support/browser.ts'
+import { inDockerfile } from '../deploying/examples.ts'
 import { root, startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 import { until } from '../support/until.ts'
@@ -41,6 +42,9 @@ async function contents(folder: string): Promise<string[]> {
 
 const folder = layOutImage()
 
+/** How the image starts Node.js. */
+const nodeOptions = (JSON.parse(inDockerfile('ENTRYPOINT')) as string[]).filter((argument) => argument.startsWith('--'))
+
 test('what the image holds serves, is healthy and drains, and writes nothing', async (t) => {
   const before = await contents(folder)
   const around = await prepareGateway(t)
@@ -48,7 +52,7 @@ test('what the image holds serves, is healthy and drains, and writes nothing', a
   const user = imageUser()
   const command = (name: string) =>
     startCommand(t, [name, '--config', around.file], {
-      program: [process.execPath, join(folder, 'dist', 'main.js')],
+      program: [process.execPath, ...nodeOptions, join(folder, 'dist', 'main.js')],
       cwd: folder,
       env: { ...around.env, NODE_ENV: 'production' },
       ...(user && { user }),

@@ -147,6 +147,18 @@ test('what is refused has its code, and the id that the visitor is shown', async
   }
 })
 
+test('the line of a malformed request has the host without port, and the reason is said once, without its code', async (t) => {
+  const world = await startWorld(t)
+  const replica = first(world)
+
+  await world.browser().send(`${world.url}/%zz`)
+
+  assert.equal((await lineOf(replica, '/%zz'))['host'], new URL(world.url).hostname)
+  const refused = replica.log.find(({ message }) => message === 'request.refused')
+  assert.equal(refused?.fields['code'], 'ERR_REQUEST_TARGET')
+  assert.doesNotMatch(String(refused?.fields['reason']), /ERR_|refused/)
+})
+
 test('being sent to the sign-in is no refusal; the own URLs have lines without what stands in their query', async (t) => {
   const world = await startWorld(t)
   const replica = first(world)

@@ -71,6 +71,9 @@ const requests: readonly (readonly [method: string, path: string, headers: reado
   ['POST', '/logout', page],
   ['TRACE', '/', page],
   ['GET', '/orders/%00', page],
+  ['GET', '/.gatehouse/nope', page],
+  ['GET', '/.Gatehouse/sign-in', page],
+  ['DELETE', '/.gatehouse/sign-out', script],
   ['GET', '/orders//7/./x', page],
   ['GET', `/orders?${'x'.repeat(3000)}`, page],
   [

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Browser } from '../support/browser.ts'
+import { processorTime } from '../support/processor-time.ts'
 import { startWorld, type World } from '../support/world.ts'
 
 async function signedIn(world: World, person = 'jane'): Promise<Browser> {
@@ -84,7 +85,7 @@ for (const [what, pair] of [
     const jane = await signedIn(world)
     const many = `${pair}; `.repeat(Math.floor((15 * 1024) / (pair.length + 2)))
 
-    const started = performance.now()
+    const busy = processorTime()
     const admitted = await ask(world, many + jane.cookieHeader)
     const signingIn = await world.browser().send(`${world.url}/.gatehouse/sign-in`, { headers: { cookie: many } })
 
@@ -94,7 +95,7 @@ for (const [what, pair] of [
       [signingIn.headers['set-cookie'] ?? []].flat().length < 80,
       'names of strangers are not answered one by one',
     )
-    assert.ok(performance.now() - started < 1000, `${performance.now() - started} ms`)
+    assert.ok(busy() < 1000, `${busy()} ms`)
   })
 }
 

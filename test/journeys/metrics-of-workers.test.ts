@@ -48,9 +48,7 @@ test('a worker that hangs does not keep the metrics from being read', async (t) 
   const [hanging] = childrenOf(gateway.pid)
   process.kill(hanging as number, 'SIGSTOP')
 
-  // Connections go to the two in turn: one of them is answered.
-  const pages = [1, 2].map(() => readMetrics(around.adminUrl).catch(() => new Promise<never>(() => {})))
-  const page = await Promise.race(pages).finally(() => process.kill(hanging as number, 'SIGCONT'))
-
-  assert.equal(page.value('gatehouse_workers'), 1)
+  for (let times = 0; times < 3; times += 1)
+    assert.equal((await readMetrics(around.adminUrl)).value('gatehouse_workers'), 1)
+  process.kill(hanging as number, 'SIGCONT')
 })

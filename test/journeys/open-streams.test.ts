@@ -183,6 +183,7 @@ test('an event stream that begins during a stop does not hold it up', async (t) 
   })
   const world = await startWorld(t, {
     upstream: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
+    drain: '60s',
   })
   const [replica] = world.replicas as [Replica]
   const events = brokenOff(t, `${world.url}/static/events`, 'GET', '')
@@ -195,5 +196,5 @@ test('an event stream that begins during a stop does not hold it up', async (t) 
   assert.equal(await events.how, 'broken off')
   await stopped
   // For as long as a request has, it would have waited otherwise.
-  assert.ok(performance.now() - stoppedAt < 500)
+  assert.ok(performance.now() - stoppedAt < 30_000)
 })

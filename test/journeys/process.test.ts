@@ -53,7 +53,7 @@ test('what is under way at SIGTERM is finished, and nothing new is begun', async
   assert.equal(await answer, 'at last')
   assert.equal(await gateway.ended, 0)
   // The client keeps its connection for a minute; the drain time is 15 s: neither is waited for.
-  assert.ok(performance.now() - startedAt < 5000)
+  assert.ok(performance.now() - startedAt < 14_000)
 })
 
 test('what does not come to an end is broken off when the drain time is over', async (t) => {
@@ -97,7 +97,7 @@ test('asked again and again to stop, it does not wait for what is under way', as
   await until('the upstream has the request', () => around.upstream.waiting() === 1)
   const startedAt = performance.now()
 
-  await until('it has ended', () => !gateway.child.kill('SIGTERM') || gateway.child.exitCode !== null, 10_000)
+  await until('it has ended', () => !gateway.child.kill('SIGTERM') || gateway.child.exitCode !== null)
 
   assert.equal(await gateway.ended, 1)
   assert.equal(await answer, 'broken off')
@@ -127,6 +127,11 @@ for (const [what, settings] of [
     const around = await prepareGateway(t, { store, settings })
     const first = run(t, around)
     await first.said('gatehouse is ready')
+    // Its own is free.
+    writeFileSync(
+      around.file,
+      readFileSync(around.file, 'utf8').replace(/^admin: .*$/m, 'admin: { listen: 127.0.0.1:0 }'),
+    )
 
     const second = run(t, around)
 
@@ -160,11 +165,11 @@ test('a file that is not there, or is wrong, is named with line and column; the 
   for (const { out } of [absent, mistaken, noSecret]) assert.equal(out(), '')
 })
 
-test('a command that there is not is answered with the usage and exit code 2', async (t) => {
+test('a command that there is not is answered with where its usage stands and exit code 2', async (t) => {
   for (const args of [['serve'], ['run', 'now'], ['run', '--port', '1']]) {
     const command = startCommand(t, args)
     assert.equal(await command.ended, 2)
-    assert.match(command.err(), /gatehouse run +\[?--config FILE/)
+    assert.match(command.err(), /^gatehouse: .+\n"gatehouse help( run)?" says more\n$/)
   }
 })
 
@@ -186,7 +191,7 @@ test('without Redis it starts, is not ready, and protects: 503 with Retry-After 
     assert.equal(headers.location, undefined)
   }
   assert.equal(publicPage.statusCode, 200)
-  assert.equal(around.provider.hits('/auth') + around.provider.hits('/authorize'), 0)
+  assert.equal(around.provider.hits('/oauth/authorize'), 0)
 })
 
 test('without the provider it starts and is ready; only signing in has to wait', async (t) => {
@@ -200,14 +205,10 @@ test('without the provider it starts and is ready; only signing in has to wait',
 
   assert.equal(ready.statusCode, 200)
   assert.equal(signIn.statusCode, 503)
-  await until(
-    'the provider was found',
-    async () => {
-      const { statusCode } = await request(`${around.url}/.gatehouse/sign-in`, { headers: navigation })
-      return statusCode === 303
-    },
-    30_000,
-  )
+  await until('the provider was found', async () => {
+    const { statusCode } = await request(`${around.url}/.gatehouse/sign-in`, { headers: navigation })
+    return statusCode === 303
+  })
 })
 
 test('a log that nobody reads any more does not end it', async (t) => {

@@ -40,6 +40,16 @@ for (const headers of [
   })
 }
 
+for (const name of ['X-Forwarded-User', 'x_forwarded_user', 'X-FORWARDED-USER'])
+  test(`the application gets one X-Forwarded-User where it is asked for, and it is the gateway's: ${name}`, async (t) => {
+    const world = await startWorld(t, { headers: 'X-Forwarded-User: sub' })
+    const jane = await signedIn(world)
+
+    const { body } = await jane.fetch(`${world.url}/echo`, { headers: { [name]: 'forged' } })
+
+    assert.deepEqual(valuesOf(body, 'x-forwarded-user'), ['jane'])
+  })
+
 test("what is open to everybody carries nobody's identity, whatever was sent", async (t) => {
   const world = await startWorld(t, { upstreamSettings: 'rules: [{ path: /*, access: public }]' })
 

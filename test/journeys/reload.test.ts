@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { request } from 'undici'
 import { Browser } from '../support/browser.ts'
 import { startCommand, type Command } from '../support/command.ts'
 import { prepareGateway, type Surroundings } from '../support/gateway-process.ts'
+import { readMetrics } from '../support/metrics.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
@@ -58,6 +59,57 @@ test('a file with a mistake changes nothing and is told of with its places; mend
   assert.deepEqual(await Promise.all(['/static/a', '/open/a'].map((path) => statusOf(around.url + path))), [401, 200])
 })
 
+test('a rejected configuration, and one that needs a restart, are in the metrics: of one process as of workers', async (t) => {
+  const redis = await startRedis(t)
+  const settings = ['', 'workers: 2']
+  await Promise.all(
+    settings.map(async (setting) => {
+      const around = await prepareGateway(t, { settings: setting, store: `{ redis: { url: "${redis.url}" } }` })
+      const gateway = run(t, around)
+      await gateway.said('gatehouse is ready')
+      const counted = async () => {
+        const page = await readMetrics(around.adminUrl)
+        return [
+          page.value('gatehouse_log_events_total{level="error",event="config.rejected"}'),
+          page.value('gatehouse_log_events_total{level="warn",event="config.needs_restart"}'),
+        ]
+      }
+      assert.deepEqual(await counted(), [0, 0])
+
+      change(around, 'version: 1', 'version: 1\nlisten: nowhere')
+      gateway.child.kill('SIGHUP')
+      await gateway.said('config.rejected')
+      assert.deepEqual(await counted(), [1, 0])
+
+      change(around, 'listen: nowhere', 'tracing: { otlp: "http://127.0.0.1:9/v1/traces" }')
+      gateway.child.kill('SIGHUP')
+      await gateway.said('config.needs_restart')
+      assert.deepEqual(await counted(), [1, 1])
+    }),
+  )
+})
+
+test('a file that is gone, or was cut off in the middle of being written, changes nothing', async (t) => {
+  const around = await prepareGateway(t)
+  const gateway = run(t, around)
+  await gateway.said('gatehouse is ready')
+  const text = readFileSync(around.file, 'utf8')
+  const rejected = (times: number) =>
+    until('it is rejected', () => gateway.log().filter(({ msg }) => msg === 'config.rejected').length === times)
+
+  rmSync(around.file)
+  gateway.child.kill('SIGHUP')
+  await rejected(1)
+  writeFileSync(around.file, text.slice(0, text.indexOf('access: public') + 5))
+  gateway.child.kill('SIGHUP')
+  await rejected(2)
+  assert.equal(await statusOf(`${around.url}/static/a`), 200)
+
+  writeFileSync(around.file, text.replace('/static/*', '/open/*'))
+  await gateway.said('config.reloaded')
+  assert.equal(await statusOf(`${around.url}/open/a`), 200)
+})
+
 test('a file whose own tests fail is not taken', async (t) => {
   const around = await prepareGateway(t)
   const gateway = run(t, around)
@@ -73,11 +125,15 @@ test('SIGHUP has the file read again, and what needs a start is named', async (t
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
 
-  change(around, 'version: 1', 'version: 1\nlimits: { header_size: 20kb }\nlog: { level: debug }')
+  change(
+    around,
+    'version: 1',
+    'version: 1\nlimits: { header_size: 20kb }\nlog: { level: debug }\ntracing: { otlp: "http://127.0.0.1:4318" }',
+  )
   gateway.child.kill('SIGHUP')
 
   assert.equal((await gateway.said('config.reloaded'))['why'], 'SIGHUP')
-  assert.deepEqual((await gateway.said('config.needs_restart'))['settings'], ['log', 'limits.header_size'])
+  assert.deepEqual((await gateway.said('config.needs_restart'))['settings'], ['log', 'tracing', 'limits.header_size'])
   gateway.child.kill('SIGTERM')
   assert.equal(await gateway.ended, 0)
 })

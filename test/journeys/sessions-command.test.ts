@@ -37,20 +37,39 @@ test('an administrator sees who is signed in, and nothing that is secret', async
 
   const all = await gatehouseSessions(t, world, 'list')
   const ofJane = await gatehouseSessions(t, world, 'list', '--sub', 'jane')
-  const asJson = await gatehouseSessions(t, world, 'list', '--sid', sidOf('samir'), '--upstream', 'orders', '--json')
+  const asJson = await gatehouseSessions(
+    t,
+    world,
+    'list',
+    '--sid',
+    sidOf('samir'),
+    '--upstream',
+    'orders',
+    '--format',
+    'json',
+  )
   const [key = ''] = keysIn(ofJane.out)
   const shown = await gatehouseSessions(t, world, 'show', key)
+  const shownAsJson = await gatehouseSessions(t, world, 'show', key, '--format', 'json')
 
-  for (const { exitCode, err } of [all, ofJane, asJson, shown]) assert.equal(exitCode, 0, err)
+  for (const { exitCode, err } of [all, ofJane, asJson, shown, shownAsJson]) assert.equal(exitCode, 0, err)
   assert.equal(keysIn(all.out).length, 2)
-  assert.match(ofJane.out, new RegExp(`^${key}  jane  ${sidOf('jane')}  \\d{4}-\\S+Z  \\d{4}-\\S+Z\\n$`))
+  assert.match(
+    ofJane.out,
+    new RegExp(
+      `^session +signed in at +expires at +sub  sid\\n${key}  \\d{4}-\\S+Z  \\d{4}-\\S+Z  jane  ${sidOf('jane')}\\n$`,
+    ),
+  )
   const { session, signed_in_at, expires_at, ...samir } = JSON.parse(asJson.out) as Record<string, unknown>
   assert.deepEqual(samir, { sub: 'samir', sid: sidOf('samir'), origin: world.url })
   assert.ok(keysIn(all.out).includes(String(session)))
   assert.equal(Date.parse(String(expires_at)) > Date.parse(String(signed_in_at)), true)
   assert.match(shown.out, /^refresh token +(yes|no)$/m)
   assert.match(shown.out, /^claim names +.*\bemail\b.*\bsub\b/m)
-  const everything = [all, ofJane, asJson, shown].map(({ out }) => out).join()
+  const details = JSON.parse(shownAsJson.out) as { session: string; refresh_token: boolean; claim_names: string[] }
+  assert.deepEqual([details.session, typeof details.refresh_token], [key, 'boolean'])
+  assert.ok(details.claim_names.includes('email'))
+  const everything = [all, ofJane, asJson, shown, shownAsJson].map(({ out }) => out).join()
   assert.doesNotMatch(everything, /@|eyJ/)
   assert.ok(!everything.includes(jane.cookies.get('gatehouse')?.value ?? ''))
 })
@@ -69,7 +88,7 @@ test('whom an administrator ends is signed out on every replica at once, and at 
   const event = err.split('\n').find((line) => line.includes('session.ended')) ?? '{}'
   const { audit, by, sub } = JSON.parse(event) as Record<string, unknown>
   assert.deepEqual({ audit, by, sub }, { audit: true, by: 'administrator', sub: 'jane' })
-  assert.doesNotMatch(err, /not every process/)
+  assert.doesNotMatch(err, /not every process|warning/)
   assert.deepEqual(
     world.provider.sessions().map(({ sub }) => sub),
     ['samir'],
@@ -80,6 +99,24 @@ test('whom an administrator ends is signed out on every replica at once, and at 
   assert.equal(await Promise.race([ofSamir.ended, after]), stillOpen)
 })
 
+test('on a terminal an administrator reads what was done, and then the result, and no JSON', async (t) => {
+  const { world } = await janeAndSamir(t)
+  const { file } = world.replicas[0] as Replica
+  const line = [...program, 'sessions', 'end', '--sub', 'jane', '--config', file].join(' ')
+
+  const terminal = startCommand(t, ['-qec', line, '/dev/null'], {
+    program: ['script'],
+    env: { ...secrets, NO_COLOR: '1' },
+  })
+
+  assert.equal(await terminal.ended, 0)
+  assert.doesNotMatch(terminal.out(), /\{"/)
+  assert.match(
+    terminal.out(),
+    /session\.ended.* by=administrator[^]*\n1 session ended\r\nat the provider \S+, 1 session: ended there too\r\n$/,
+  )
+})
+
 test('an ending stands when the provider cannot be reached, and that is said', async (t) => {
   const { world, first, jane, samir } = await janeAndSamir(t)
   const [key = ''] = keysIn((await gatehouseSessions(t, world, 'list', '--sub', 'jane')).out)
@@ -88,14 +125,14 @@ test('an ending stands when the provider cannot be reached, and that is said', a
   const one = await gatehouseSessions(t, world, 'end', key)
   const again = await gatehouseSessions(t, world, 'end', key)
   const nobody = await gatehouseSessions(t, world, 'end', '--sub', 'jane')
-  const all = await gatehouseSessions(t, world, 'end', '--all', '--yes')
+  const all = await gatehouseSessions(t, world, 'end', '--all', '--yes', '--format', 'json')
 
   assert.equal(one.exitCode, 0)
   assert.match(one.out, /^1 session ended\nat the provider \S+, 1 session: it could not be reached/)
   assert.equal(again.exitCode, 1)
   assert.match(again.err, /^gatehouse: there is no session /m)
   assert.deepEqual([nobody.exitCode, nobody.out], [0, '0 sessions ended\n'])
-  assert.match(all.out, /^1 session ended\n/)
+  assert.deepEqual(JSON.parse(all.out), { version: 1, ended: 1, at_provider: { unreachable: 1 } })
   for (const browser of [jane, samir]) assert.equal((await browser.fetch(`${first.url}/echo`)).status, 401)
 })
 

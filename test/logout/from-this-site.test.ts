@@ -9,6 +9,7 @@ const nothing: SignOutRequest = {
   cookie: undefined,
   secFetchSite: undefined,
   secFetchMode: undefined,
+  secFetchDest: undefined,
   purpose: undefined,
   origin: undefined,
   referer: undefined,

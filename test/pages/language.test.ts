@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { chooseLanguage } from '../../src/pages/language.ts'
+import { processorTime } from '../support/processor-time.ts'
 
 for (const [asked, chosen, why] of [
   [undefined, 'en', 'nothing is asked for'],
@@ -30,8 +31,8 @@ for (const [asked, chosen, why] of [
 
 test('a header as long as can be is read at once', () => {
   const asked = `${'de-a-b-c-d-e-f;q=0.1,'.repeat(1500)}fr`
-  const began = performance.now()
+  const busy = processorTime()
 
   assert.equal(chooseLanguage(asked, 'en'), 'fr')
-  assert.ok(performance.now() - began < 200)
+  assert.ok(busy() < 200)
 })

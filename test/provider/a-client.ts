@@ -19,4 +19,5 @@ export const authorizationRequest = {
   state: 'state-of-the-test',
   nonce: 'n-1',
   code_verifier: 'v'.repeat(43),
+  begun_at: Date.UTC(2026, 0, 1),
 }

@@ -60,6 +60,30 @@ for (const [what, change] of [
     await assert.rejects(discoveryOf(t, provider).provider(), { code: 'ERR_PROVIDER_UNAVAILABLE', status: 503 })
   })
 
+for (const path of ['/application/o/orders/', '/realms/main'])
+  test(`an issuer is taken as it is spelt, and its document is found below it: ${path}`, async (t) => {
+    const provider = await startSigningProvider(t)
+    const issuer = `${provider.config.issuer}${path}`
+    const document = `${path.replace(/\/$/, '')}/.well-known/openid-configuration`
+    provider.answer(document, (_req, res) => sendJson(res, { ...provider.metadata, issuer }))
+
+    const found = await discoveryOf(t, { ...provider, config: { ...provider.config, issuer } }).provider()
+
+    assert.equal(found.configuration.serverMetadata().issuer, issuer)
+  })
+
+for (const [announced, message] of [
+  [['none', 'HS256'], /signs with none, HS256 only, .*: have it sign this client's tokens with RS256$/],
+  [['ES256', 'PS256'], /set provider.id_token_signed_response_alg to one of PS256, ES256$/],
+] as const)
+  test(`what to do is said when a provider signs with ${announced.join(' and ')}`, async (t) => {
+    const provider = await startSigningProvider(t)
+    const change = (all: Json) => ({ ...all, id_token_signing_alg_values_supported: announced })
+    provider.answer(paths.discovery, announce(change)(provider))
+
+    await assert.rejects(discoveryOf(t, provider).provider(), { message })
+  })
+
 for (const [what, answer] of [
   ['an error', (_req, res) => res.writeHead(500).end()],
   ['nothing that exists', (_req, res) => res.writeHead(404).end()],
@@ -81,6 +105,27 @@ for (const [what, answer] of [
     clock.move(1_000)
 
     assert.equal((await discovery.provider()).jwks_uri, `${provider.issuer}/jwks`)
+  })
+
+for (const [what, answer, message] of [
+  ['a status', (_req, res) => res.writeHead(404).end(), /status 404$/],
+  [
+    'a page',
+    (_req, res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<html></html>'),
+    /text\/html in place of JSON$/,
+  ],
+] satisfies readonly (readonly [string, Handler, RegExp])[])
+  test(`what answers in place of a discovery document is said, and where it was asked for: ${what}`, async (t) => {
+    const provider = await startSigningProvider(t)
+    provider.answer(paths.discovery, answer)
+
+    const rejection: unknown = await discoveryOf(t, provider)
+      .provider()
+      .catch((error: unknown) => error)
+
+    const { message: said } = rejection as Error
+    assert.ok(said.includes(`GET ${provider.issuer}/.well-known/openid-configuration: it answered with`), said)
+    assert.match(said, message)
   })
 
 test('a redirect of the metadata is not followed', async (t) => {

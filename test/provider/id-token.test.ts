@@ -36,6 +36,23 @@ for (const [why, claims] of [
     await assert.rejects(verifyIdToken(token, { ...expectationsOf(t, provider), nonce: 'n-1' }), refused)
   })
 
+for (const [what, claims, isRefused] of [
+  ['is missing', {}, true],
+  ['is text', { auth_time: String(at) }, true],
+  ['lies further back', { auth_time: at - 91 }, true],
+  ['lies as far back as it may, with the tolerance of clocks', { auth_time: at - 90 }, false],
+  ['is that of a fresh sign-in', { auth_time: at }, false],
+] satisfies readonly (readonly [string, Json, boolean])[])
+  test(`with max_age an ID Token is ${isRefused ? 'refused' : 'taken'} whose "auth_time" ${what}`, async (t) => {
+    const provider = await startSigningProvider(t)
+    const expected = { ...expectationsOf(t, provider), nonce: 'n-1', authenticatedSince: (at - 60) * 1000 }
+
+    const verified = verifyIdToken(provider.idToken(claims), expected)
+
+    if (isRefused) await assert.rejects(verified, /"auth_time"/)
+    else assert.equal((await verified).sub, 'jane')
+  })
+
 for (const typ of ['logout+jwt', 'application/logout+jwt', 'at+jwt', 'AT+JWT', 'secevent+jwt', 'dpop+jwt'])
   test(`an ID Token is refused: its "typ" is ${typ}`, async (t) => {
     const provider = await startSigningProvider(t)

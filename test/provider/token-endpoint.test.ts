@@ -150,7 +150,7 @@ for (const [what, answer, code] of [
   ['an error without a name', (_req, res) => sendJson(res, {}, 400), 'ERR_SIGN_IN_ANSWER'],
 ] satisfies readonly (readonly [string, Handler, string])[])
   test(`a token endpoint that answers a code with ${what} is ${code}`, async (t) => {
-    const provider = await startSigningProvider(t, { timeoutMs: 300 })
+    const provider = await startSigningProvider(t, { timeoutMs: 2_000 })
     provider.answer(paths.token, answer)
 
     await assert.rejects(clientOf(t, provider).exchangeCode(callback(), authorizationRequest), { code })

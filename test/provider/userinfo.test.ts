@@ -53,7 +53,7 @@ for (const [what, answer, code] of [
   ['five megabytes', (_req, res) => sendJson(res, { sub: 'jane', pad: 'x'.repeat(5e6) }), 'ERR_PROVIDER_UNAVAILABLE'],
 ] satisfies readonly (readonly [string, Handler, string])[])
   test(`userinfo that answers with ${what} is ${code}`, async (t) => {
-    const provider = await startSigningProvider(t, { timeoutMs: 300 })
+    const provider = await startSigningProvider(t, { timeoutMs: 2_000 })
     provider.answer(paths.userinfo, answer)
 
     await assert.rejects(clientOf(t, provider).userinfo('at-1', 'jane'), { code })

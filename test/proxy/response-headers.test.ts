@@ -4,7 +4,12 @@ import type { Caching } from '../../src/gate/admission.ts'
 import { responseHeaders, responseTrailers } from '../../src/proxy/response-headers.ts'
 import { isGatewayCookie, linesNamed } from './support.ts'
 
-const input = { isGatewayCookie, caching: 'anybody', status: 200 } as const
+const input = {
+  isGatewayCookie,
+  caching: 'anybody',
+  upstream: new URL('http://app.internal:3000/base/'),
+  status: 200,
+} as const
 const bytes = (...texts: string[]): Buffer[] => texts.map((text) => Buffer.from(text, 'latin1'))
 
 test('hop-by-hop fields and what Connection names end here', () => {
@@ -29,6 +34,29 @@ for (const line of [
     assert.deepEqual(lines, ['Set-Cookie', 'a=1', 'Set-Cookie', 'b=2'])
   })
 }
+
+for (const [said, told] of [
+  ['http://app.internal:3000/base/orders?a=b#c', '/orders?a=b#c'],
+  ['HTTP://App.Internal:3000/base/', '/'],
+  ['http://app.internal:3000/base', '/'],
+  ['http://app.internal:3000/base?a', '/?a'],
+  // Never another host than the one that was meant.
+  ['http://app.internal:3000/base//evil.example.com/', '/evil.example.com/'],
+  ['http://app.internal:3000/base/\\evil.example.com/', '/evil.example.com/'],
+  ['http://app.internal:3000/baseless', 'http://app.internal:3000/baseless'],
+  ['http://app.internal:3001/base/', 'http://app.internal:3001/base/'],
+  ['https://app.internal:3000/base/', 'https://app.internal:3000/base/'],
+  ['http://app.internal:3000@evil.example.com/base/', 'http://app.internal:3000@evil.example.com/base/'],
+  ['http://app.internal:3000.evil.example.com/base/', 'http://app.internal:3000.evil.example.com/base/'],
+  ['https://orders.example.com/base/', 'https://orders.example.com/base/'],
+  ['/base/orders', '/base/orders'],
+  ['orders', 'orders'],
+  ['http://', 'http://'],
+] as const)
+  test(`where the upstream is, nobody is told: Location: ${said}`, () => {
+    for (const name of ['Location', 'content-location'])
+      assert.deepEqual(responseHeaders(bytes(name, said), input), [name, told])
+  })
 
 const fields = ['Cache-Control', 'Vary', 'Expires', 'CDN-Cache-Control', 'Surrogate-Control', 'X-Accel-Expires']
 

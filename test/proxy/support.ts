@@ -7,6 +7,7 @@ import {
   type Server as NetServer,
   type Socket,
 } from 'node:net'
+import { createServer as createTlsServer } from 'node:https'
 import type { TestContext } from 'node:test'
 import type { UpstreamConfig } from '../../src/config/model.ts'
 import type { SessionKey } from '../../src/core/names.ts'
@@ -57,6 +58,7 @@ export interface GatewayOptions {
   readonly isPage?: boolean
   readonly bodyIdleTimeoutMs?: number
   readonly bodyBytesPerSecond?: number
+  readonly tls?: { readonly cert: string; readonly key: string }
 }
 
 export interface Gateway {
@@ -123,13 +125,16 @@ export async function startGateway(
     }
   }
 
-  const server = createServer({ requireHostHeader: false })
+  const { tls } = options
+  const server = tls
+    ? createTlsServer({ ...tls, requireHostHeader: false })
+    : createServer({ requireHostHeader: false })
   server.on('request', (req, res) => carry(req, res, pass, facts(req), recordOf(req), parts))
   server.on('checkContinue', (req, res) => carry(req, res, pass, facts(req), recordOf(req), parts))
   server.on('upgrade', (req, socket, head) => carryUpgrade(req, socket, head, pass, facts(req), recordOf(req), parts))
   const port = await listen(t, server)
   t.after(() => pools.destroy())
-  return { port, origin: `http://127.0.0.1:${port}`, live, logged, records, server }
+  return { port, origin: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`, live, logged, records, server }
 }
 
 async function listen(t: TestContext, server: Server | NetServer): Promise<number> {

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { Agent, request, type IncomingMessage } from 'node:http'
+import { readFileSync } from 'node:fs'
+import { Agent, request, type IncomingMessage, type RequestOptions } from 'node:http'
+import { request as requestOverTls } from 'node:https'
 import type { Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import fc from 'fast-check'
+import { ReadBuffer } from '../../src/proxy/read-buffers.ts'
+import { issueCertificates } from '../support/certificates.ts'
 import { until } from '../support/until.ts'
 import { fetchWhole, rawUpstream, startGateway } from './support.ts'
 
@@ -110,6 +114,34 @@ test('requests wait for a connection when there are as many as there may be, and
   assert.ok(upstream.connections() <= 3)
 })
 
+test('requests that are given up, while they wait or are answered, give their places back', async (t) => {
+  const upstream = await countingUpstream(t, (socket, path) => {
+    if (path === '/begun') socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbegun')
+    else if (path !== '/never') socket.write(sized(path))
+  })
+  const { origin, server } = await startGateway(t, upstream.port, { upstream: { maxConnections: 4 } })
+  let arrived = 0
+  server.on('request', () => (arrived += 1)).on('upgrade', () => (arrived += 1))
+  const webSocket = { connection: 'Upgrade', upgrade: 'websocket' }
+
+  for (let round = 1; round <= 3; round += 1) {
+    const given = Array.from({ length: 30 }, (_, at) => {
+      const headers = at % 3 === 2 ? webSocket : {}
+      const asked = request(`${origin}${at % 3 === 0 ? '/begun' : '/never'}`, { agent: false, headers })
+      return asked.on('error', () => {}).end()
+    })
+    await until('all have arrived', () => arrived === round * 30)
+    for (const asked of given) asked.destroy()
+  }
+
+  const paths = Array.from({ length: 12 }, (_, at) => `/${at}`)
+  const answers = await Promise.all(paths.map((path) => fetchWhole(origin, { path })))
+  assert.deepEqual(
+    answers.map(({ body }) => body),
+    paths,
+  )
+})
+
 // Behaviours of an upstream, good and bad. Whatever they are mixed with, nobody gets a byte of another's answer.
 const behaviours: Readonly<Record<string, (socket: Socket, content: string) => void>> = {
   sized: (socket, content) => socket.write(sized(content)),
@@ -178,3 +210,79 @@ test('nobody gets a byte of an answer to somebody else, whatever upstream and cl
   )
   assert.ok(whole > 100, `${whole} whole answers`)
 })
+
+for (const scheme of ['http', 'https'])
+  test(`nobody gets a byte of an answer that was read into the same memory, however slowly clients read, over ${scheme}`, async (t) => {
+    const upstream = await countingUpstream(t, (socket, path) => {
+      const [, kind, id = '', bytes] = path.split('/')
+      const content = contentOf(id, Number(bytes))
+      socket.write(kind === 'sized' ? sized(content) : `${chunked(content)}0\r\n\r\n`)
+    })
+    const tls = scheme === 'http' ? {} : { tls: certificatesOf(t) }
+    const { origin, server } = await startGateway(t, upstream.port, { upstream: { maxConnections: 4 }, ...tls })
+    let whole = 0
+    const visit = fc.record({
+      kind: fc.constantFrom('sized', 'chunked'),
+      bytes: fc.constantFrom(9_000, 50_000, 300_000, 2_000_000),
+      /** After so many bytes the client is gone. */
+      leavesAt: fc.constantFrom(Infinity, Infinity, Infinity, 0, 200_000),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(visit, { minLength: 2, maxLength: 10 }), async (visits) => {
+        const ask = async (kind: string, id: string, bytes: number) => {
+          const options = { agent: false, rejectUnauthorized: false } as RequestOptions
+          const sent = (scheme === 'http' ? request : requestOverTls)(`${origin}/${kind}/${id}/${bytes}`, options).end()
+          return (await once(sent, 'response')) as [IncomingMessage]
+        }
+        const read = async (answer: IncomingMessage, expected: string, leavesAt = Infinity) => {
+          let got = 0
+          for await (const part of answer) {
+            const text = (part as Buffer).toString('latin1')
+            assert.ok(expected.startsWith(text, got), `got ${text.slice(0, 100)}`)
+            got += text.length
+            if (got >= leavesAt) return
+          }
+          assert.equal(got, expected.length)
+          whole += 1
+        }
+        // More than the kernel takes: a part of it waits in the gateway while others are served.
+        const isBehind = new Promise<void>((resolve) =>
+          server.once('request', (_, { socket }) => {
+            let before = -1
+            const stands = () => before === (before = socket?.bytesWritten ?? 0) && socket?.writableNeedDrain === true
+            void until('the client is behind', stands).then(resolve)
+          }),
+        )
+        const [slow] = await ask('sized', 'slow', 12_000_000)
+        await isBehind
+        await Promise.all(
+          visits.map(async ({ kind, bytes, leavesAt }, at) => {
+            const [answer] = await ask(kind, String(at), bytes)
+            await read(answer, contentOf(String(at), bytes), leavesAt)
+          }),
+        )
+        overwriteWhatIsFree()
+        await read(slow, contentOf('slow', 12_000_000))
+      }),
+      { numRuns: 20 },
+    )
+    assert.ok(whole > 30, `${whole} whole answers`)
+  })
+
+function contentOf(id: string, bytes: number): string {
+  return `<${id}>`.repeat(Math.ceil(bytes / (id.length + 2)))
+}
+
+/** As answers to others would. */
+function overwriteWhatIsFree(): void {
+  const taken = [true, false].flatMap((isLarge) => Array.from({ length: 40 }, () => ReadBuffer.take(isLarge)))
+  for (const buffer of taken) {
+    buffer.memory.fill('!')
+    buffer.giveBack()
+  }
+}
+
+function certificatesOf(t: TestContext) {
+  const { cert, key } = issueCertificates(t).server
+  return { cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') }
+}

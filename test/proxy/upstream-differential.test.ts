@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import fc from 'fast-check'
-import { buildConnector, Client, type Dispatcher } from 'undici'
+import { buildConnector, Client } from 'undici'
+import type { AnswerHandler } from '../../src/proxy/answer-handler.ts'
 import { PlainPool } from '../../src/proxy/plain-pool.ts'
 import { forgiving } from '../../src/proxy/upstream-socket.ts'
 
@@ -53,9 +54,10 @@ async function play(socket: Socket, { pieces, ending }: Script): Promise<void> {
   else socket.resetAndDestroy()
 }
 
-function record(dispatch: (handler: Dispatcher.DispatchHandler) => void): Promise<Outcome> {
+function record(dispatch: (handler: AnswerHandler) => void): Promise<Outcome> {
   return new Promise((resolve) => {
     let outcome: Outcome = { body: '', end: 'failed' }
+    const take = (text: string) => void (outcome = { ...outcome, body: outcome.body + text })
     const raw = (lines: unknown) => (Array.isArray(lines) ? lines.map((each: Buffer | string) => latin1(each)) : [])
     dispatch({
       onRequestStart() {},
@@ -63,7 +65,12 @@ function record(dispatch: (handler: Dispatcher.DispatchHandler) => void): Promis
         if (status < 200) return
         outcome = { ...outcome, status, statusMessage, lines: raw(controller.rawHeaders) }
       },
-      onResponseData: (_, part) => void (outcome = { ...outcome, body: outcome.body + part.toString('latin1') }),
+      onResponseData: (_, part) => take(part.toString('latin1')),
+      onResponseText: (_, text) => take(text),
+      onResponseLoan: (_, part, giveBack) => {
+        take(part.toString('latin1'))
+        giveBack()
+      },
       onResponseEnd: (controller) => resolve({ ...outcome, trailers: raw(controller.rawTrailers), end: 'whole' }),
       onResponseError: () => resolve(outcome),
     })

@@ -4,7 +4,7 @@ import { RequestFields, upstreamHeaders } from '../../src/proxy/upstream-headers
 import { isGatewayCookie, linesNamed } from './support.ts'
 
 const input = {
-  fields: new RequestFields(new Set(['x-remote-user', 'x-email'])),
+  fields: new RequestFields(new Set(['x-remote-user', 'x-email']), false),
   isGatewayCookie,
   host: 'orders.example.com',
   forwarded: {
@@ -14,6 +14,7 @@ const input = {
     forwardedFor: '192.0.2.7',
   },
   requestId: 'r-1',
+  trace: undefined,
 } as const
 
 /** With the identity behind them, as they go out. */
@@ -38,6 +39,16 @@ for (const name of [
     assert.deepEqual(linesNamed(lines, 'X-Remote-User'), ['jane'])
   })
 }
+
+test('a length goes on without leading zeros, which some take for octal', () => {
+  for (const [length, told] of [
+    ['010', '10'],
+    ['000', '0'],
+    ['0', '0'],
+    ['10', '10'],
+  ] as const)
+    assert.deepEqual(linesNamed(sent('Content-Length', length), 'Content-Length'), [told])
+})
 
 test('Connection cannot take our identity headers away', () => {
   for (const value of ['X-Remote-User', 'close, x-remote-USER', 'keep-alive,X-Remote-User,Host,X-Forwarded-For']) {

@@ -232,16 +232,16 @@ test('a body that trickles in is not waited for, and its connection to the appli
 })
 
 test('a body that is slow but moves is waited for, however long it takes', async (t) => {
-  const world = await startWorld(t, { settings: 'limits: { body_idle_timeout: 1s, body_rate: 100b }' })
+  const world = await startWorld(t, { settings: 'limits: { body_idle_timeout: 3s, body_rate: 100b }' })
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
   const sent = request(`${world.url}/echo`, {
     method: 'POST',
-    headers: { cookie: jane.cookieHeader, 'content-length': '3000' },
+    headers: { cookie: jane.cookieHeader, 'content-length': '6000' },
   })
   const answered = once(sent, 'response') as Promise<[IncomingMessage]>
 
-  for (let part = 0; part < 30; part += 1) {
+  for (let part = 0; part < 60; part += 1) {
     sent.write('x'.repeat(100))
     await new Promise((resolve) => setTimeout(resolve, 60))
   }

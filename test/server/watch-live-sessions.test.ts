@@ -29,14 +29,19 @@ function watching(t: TestContext) {
     },
   }
   const log = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
-  const watch = watchLiveSessions({ live, sessions, clock: { now: () => now }, log })
+  const parts = { live, sessions, known: new Map(), clock: { now: () => now }, log }
+  let watch = watchLiveSessions(parts)
   t.after(() => watch.stop())
   /** Lets everything happen that is due, and all that follows from it. */
   const settle = async () => {
     for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate)
   }
   return {
-    watch,
+    watch: { look: () => watch.look(), stop: () => watch.stop() },
+    reload: () => {
+      watch.stop()
+      watch = watchLiveSessions(parts)
+    },
     cut,
     settle,
     reads: () => reads,
@@ -162,6 +167,27 @@ test('a stream whose session cannot be asked for is open for five minutes and no
 
   assert.deepEqual(cut, ['jane'])
 })
+
+for (const [what, end] of [
+  ['five minutes', hour],
+  ['its session', 2 * minute],
+] as const)
+  test(`a reload while the store is away leaves no stream open for longer than ${what}`, async (t) => {
+    const { session, pass, watch, settle, cut, goAway, reload } = watching(t)
+    session('jane', end)
+    watch.look()
+    await settle()
+    goAway()
+    await pass(minute)
+    reload()
+    await pass(minute - 1)
+    assert.deepEqual(cut, [])
+    reload()
+
+    await pass(end === hour ? 3 * minute + 1 : 5_000)
+
+    assert.deepEqual(cut, ['jane'])
+  })
 
 test('many sessions are looked up in steps', async (t) => {
   const { session, watch, settle, cut, reads } = watching(t)

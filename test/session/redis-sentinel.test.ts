@@ -83,14 +83,14 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
 
     await cutOff(primary)
     assert.deepEqual(keysOf(await one.store.endOne(ended.key)), [ended.key])
+    const promoted = new Redis(replica.port, '127.0.0.1')
+    t.after(() => promoted.disconnect())
+    assert.equal((await promoted.keys('*:s:*')).length, 2)
     await primary.kill()
     // The process that has ended it dies too; who has heard of it is left.
     await one.store.close()
 
-    const promoted = new Redis(replica.port, '127.0.0.1')
-    t.after(() => promoted.disconnect())
     await until(tick, async () => /role:master/.test(await promoted.info('replication')))
-    assert.equal((await promoted.keys('*:s:*')).length, 2)
     await until(tick, async () => (await other.store.read(kept.key).catch(() => undefined)) !== undefined)
     await until(tick, async () => (await other.store.read(ended.key).catch(() => 'unknown')) === undefined)
   })

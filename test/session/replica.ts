@@ -11,7 +11,7 @@ import { OwedEndings } from '../../src/session/owed-endings.ts'
 import { audienceOf, sessionKey } from '../../src/session/record.ts'
 import { Sessions } from '../../src/session/sessions.ts'
 import type { TcpProxy } from '../support/tcp-proxy.ts'
-import { hearing, open, settings, tick } from './redis-stores.ts'
+import { assertUnavailable, hearing, open, settings, tick } from './redis-stores.ts'
 import { until } from './store-contract.ts'
 
 const audience = audienceOf({ issuer: 'https://id.example.com', client_id: 'orders' })
@@ -29,9 +29,15 @@ export interface ReplicaOptions {
   readonly clock?: Clock
 }
 
+/** One Redis, that may take so long to answer. */
+export const oneRedis = (port: number, timeoutMs: number): RedisStoreConfig => ({
+  ...{ ...settings, timeoutMs },
+  ...{ kind: 'redis', url: new URL(`redis://127.0.0.1:${port}`) },
+})
+
 const prefixes = new WeakMap<TestContext, string>()
 
-/** A gateway's sessions, in one Redis or in what is named; all of one test are in the same place. */
+/** A gateway's sessions, in one Redis, that may take longer on a busy machine, or in what is named; all of one test are in the same place. */
 export function replica(
   t: TestContext,
   at: number | RedisStoreConfig,
@@ -39,8 +45,7 @@ export function replica(
 ): Replica {
   const keyPrefix = prefixes.get(t) ?? `${randomToken(6)}:`
   prefixes.set(t, keyPrefix)
-  const servers: RedisStoreConfig =
-    typeof at === 'number' ? { ...settings, kind: 'redis', url: new URL(`redis://127.0.0.1:${at}`) } : at
+  const servers: RedisStoreConfig = typeof at === 'number' ? oneRedis(at, 2_000) : at
   const opened = open(t, { ...servers, keyPrefix }, clock)
   const audited: Replica['audited'] = []
   const owed = new OwedEndings(opened.log)
@@ -67,9 +72,23 @@ export async function signedInAt(here: Replica, there: Replica, sid = 'one'): Pr
   const cookie = await here.sessions.create(record, Date.now())
   assert.ok(cookie !== undefined)
   const id = sessionKey(cookie)
-  assert.notEqual(await there.sessions.find(id), undefined)
-  assert.notEqual(there.sessions.findInMemory(id), undefined)
+  await until(tick, async () => {
+    await there.sessions.find(id).catch(assertUnavailable)
+    return there.sessions.findInMemory(id) !== undefined
+  })
   return { id }
+}
+
+/** When the last question was asked that was answered with `true`: a busy machine makes it no later. */
+export async function lastTrueAt(ask: () => boolean | Promise<boolean>): Promise<number> {
+  let lastAskedAt = -Infinity
+  await until(tick, async () => {
+    const askedAt = performance.now()
+    if (!(await ask())) return true
+    lastAskedAt = askedAt
+    return false
+  })
+  return lastAskedAt
 }
 
 /** The port from which the listening connection of the replica behind a proxy comes. */

@@ -16,7 +16,8 @@ import {
 const began = Date.UTC(2026, 0, 1)
 const keyring = new Keyring([randomBytes(32)])
 const cookie = new SessionCookie({ name: '__Host-gatehouse', secure: true, sameSite: 'lax' })
-const begin = (at = began) => beginAttempt({ return_to: '/orders', origin: 'https://orders.example.com' }, at)
+const begin = (at = began) =>
+  beginAttempt({ return_to: '/orders', origin: 'https://orders.example.com', audience: 'orders' }, at)
 
 /** A `Cookie` header out of `Set-Cookie` values, as a browser would make it. */
 function cookieHeader(setCookies: readonly string[], jar = new Map<string, string>()): string {

@@ -47,7 +47,7 @@ export async function startChromium(scope: Scope): Promise<Chromium> {
       const viewport = { width: 1100, height: 750 }
       const context = await browser.newContext({ viewport, deviceScaleFactor: 1, ...options })
       scope.after(() => context.close())
-      context.setDefaultTimeout(10_000)
+      context.setDefaultTimeout(30_000)
       return { context, complaints: await listenForComplaints(context), tab: () => context.newPage() }
     },
   }

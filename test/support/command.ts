@@ -32,6 +32,8 @@ export interface CommandOptions {
   readonly user?: { readonly uid: number; readonly gid: number }
   /** A process group of its own, as a shell makes one. */
   readonly ownGroup?: boolean
+  /** Whether the test writes to its standard input; otherwise there is none. */
+  readonly keyboard?: boolean
 }
 
 const gatehouse = [process.execPath, join(root, 'dist', 'main.js')] as const
@@ -41,7 +43,7 @@ export function startCommand(t: TestContext, args: readonly string[], options: C
   const child = spawn(program, [...first, ...args], {
     cwd: options.cwd ?? root,
     env: { ...process.env, ...options.env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [(options.keyboard === true ? 'pipe' : 'ignore') as 'pipe', 'pipe', 'pipe'],
     detached: options.ownGroup ?? false,
     ...options.user,
   })
@@ -68,14 +70,10 @@ export function startCommand(t: TestContext, args: readonly string[], options: C
     log,
     ended,
     said: async (message) => {
-      await until(
-        `the line "${message}"`,
-        () => {
-          if (child.exitCode !== null) throw new Error(`the process ended with ${child.exitCode}: ${out}${err}`)
-          return line(message) !== undefined
-        },
-        20_000,
-      )
+      await until(`the line "${message}"`, () => {
+        if (child.exitCode !== null) throw new Error(`the process ended with ${child.exitCode}: ${out}${err}`)
+        return line(message) !== undefined
+      })
       return line(message) as Record<string, unknown>
     },
   }

@@ -28,8 +28,12 @@ export interface SurroundingsOptions {
   readonly session?: string
   /** YAML at the top level. */
   readonly settings?: string
+  /** What stands behind `admin.page`, in YAML on one line. */
+  readonly page?: string
   /** The rules of the application, in YAML on one line. */
   readonly rules?: string
+  /** Of the gateway's own URLs; `/.gatehouse/` otherwise. */
+  readonly reservedPrefix?: string
 }
 
 /** An application that answers at once, and below `/slow` when it is told to. */
@@ -47,12 +51,13 @@ const env = { CLIENT_SECRET: 'correct horse battery staple', SESSION_KEY: Buffer
 export async function prepareGateway(t: TestContext, options: SurroundingsOptions = {}): Promise<Surroundings> {
   const [port, adminPort] = [await freePort(), await freePort()]
   const url = `http://127.0.0.1:${port}`
+  const { reservedPrefix = '/.gatehouse/' } = options
   const provider = await startProvider(t, {
     client_id: 'orders',
     client_secret: env.CLIENT_SECRET,
-    redirect_uris: [`${url}/.gatehouse/callback`],
-    post_logout_redirect_uris: [`${url}/.gatehouse/signed-out`],
-    backchannel_logout_uri: `${url}/.gatehouse/backchannel-logout`,
+    redirect_uris: [`${url}${reservedPrefix}callback`],
+    post_logout_redirect_uris: [`${url}${reservedPrefix}signed-out`],
+    backchannel_logout_uri: `${url}${reservedPrefix}backchannel-logout`,
     startDown: options.providerStartsDown ?? false,
   })
   const upstream = await startHeldUpstream(t)
@@ -63,8 +68,9 @@ export async function prepareGateway(t: TestContext, options: SurroundingsOption
     file,
     `version: 1
 listen: 127.0.0.1:${port}
-admin: { listen: 127.0.0.1:${adminPort} }
+admin: { listen: "127.0.0.1:${adminPort}"${options.page === undefined ? '' : `, page: ${options.page}`} }
 external_url: ${url}
+reserved_prefix: ${reservedPrefix}
 ${options.settings ?? ''}
 provider:
   issuer: ${provider.issuer}

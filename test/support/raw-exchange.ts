@@ -1,4 +1,5 @@
 import { connect } from 'node:net'
+import { afterRunning } from './running-time.ts'
 
 export interface RawAnswer {
   /** All that came back, one character for each byte. */
@@ -24,9 +25,9 @@ export function exchangeRaw(port: number, bytes: string, options: RawExchangeOpt
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
     let text = ''
-    let timer = setTimeout(() => finish('waiting'), waitMs)
+    let stop = afterRunning(waitMs, () => finish('waiting'))
     const finish = (end: RawAnswer['end']) => {
-      clearTimeout(timer)
+      stop()
       socket.destroy()
       resolve({ text, statuses: statusesIn(text), end })
     }
@@ -38,8 +39,8 @@ export function exchangeRaw(port: number, bytes: string, options: RawExchangeOpt
     })
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1')
-      clearTimeout(timer)
-      timer = setTimeout(() => finish('quiet'), quietMs)
+      stop()
+      stop = afterRunning(quietMs, () => finish('quiet'))
     })
   })
 }

@@ -60,14 +60,10 @@ export async function startCluster(scope: Scope, options: ClusterOptions = {}): 
   )
   for (const { port } of servers) {
     const redis = new Redis(port, '127.0.0.1', { enableReadyCheck: false, ...(tls && { tls: tlsOf(tls) }) })
-    await until(
-      'the node is at work',
-      async () => {
-        const [cluster, replication] = [await redis.cluster('INFO'), await redis.info('replication')]
-        return /cluster_state:ok/.test(String(cluster)) && !/master_link_status:down/.test(replication)
-      },
-      15_000,
-    )
+    await until('the node is at work', async () => {
+      const [cluster, replication] = [await redis.cluster('INFO'), await redis.info('replication')]
+      return /cluster_state:ok/.test(String(cluster)) && !/master_link_status:down/.test(replication)
+    })
     redis.disconnect()
   }
   const [primaries, others] = [servers.slice(0, 3), servers.slice(3)]

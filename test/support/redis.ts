@@ -144,6 +144,8 @@ export function tlsOf({ ca, cert, key }: RedisTls) {
 /** Whether a server on this port answers, be it with a refusal. */
 async function answers(port: number, tls: RedisTls | undefined): Promise<boolean> {
   const socket = tls ? connectTls({ port, host: '127.0.0.1', ...tlsOf(tls) }) : connect(port, '127.0.0.1')
+  // It may come when the time is up already.
+  socket.on('error', () => {})
   try {
     socket.write('PING\r\n')
     const [answer] = (await once(socket, 'data', { signal: AbortSignal.timeout(1_000) })) as [Buffer]
@@ -166,7 +168,7 @@ export async function cutOff({ port }: RedisServer): Promise<void> {
 }
 
 /** Every command that a Redis gets while `work` is done, those of scripts too: its name, in small letters, and its arguments. */
-export async function commandsDuring({ port }: RedisServer, work: () => Promise<void>): Promise<string[][]> {
+export async function commandsDuring({ port }: RedisServer, work: () => Promise<unknown>): Promise<string[][]> {
   const redis = new Redis(port, '127.0.0.1')
   const monitor = await redis.monitor()
   try {

@@ -145,6 +145,7 @@ export async function startSigningProvider(
       token_endpoint_auth_method: 'client_secret_basic',
       response_mode: 'query',
       frontchannelLogout: false,
+      idTokenClaims: [],
       scopes: ['openid', 'offline_access'],
       authorizationParams: {},
       claims: {},

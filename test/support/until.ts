@@ -1,7 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Resolves when `holds` answers true; looks often. @throws when it has not come true within `limitMs` */
-export async function until(what: string, holds: () => boolean | Promise<boolean>, limitMs = 5000): Promise<void> {
+/** For a machine that is busy with other things; whoever waits for what comes does not wait for so long. */
+const limitMs = 30_000
+
+/** Resolves when `holds` answers true; looks often. @throws when it has not come true within 30 s */
+export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
   const end = performance.now() + limitMs
   while (!(await holds())) {
     if (performance.now() > end) throw new Error(`not within ${limitMs} ms: ${what}`)

@@ -70,6 +70,8 @@ export interface WorldOptions {
   readonly headers?: string
   /** YAML of the one upstream, indented by four. */
   readonly upstreamSettings?: string
+  /** `shutdown.drain_timeout`; absent: half a second. */
+  readonly drain?: string
   /** YAML at the top level. */
   readonly settings?: string
 }
@@ -175,7 +177,7 @@ function yamlOf({ url, port, redis, provider, upstream, options }: YamlParts): s
   return `version: 1
 listen: ${options.listen?.(`127.0.0.1:${port}`) ?? `127.0.0.1:${port}`}
 external_url: ${url}
-shutdown: { drain_timeout: 500ms }
+shutdown: { drain_timeout: ${options.drain ?? '500ms'} }
 ${options.settings ?? ''}
 provider:
   issuer: ${provider.issuer}

@@ -123,14 +123,10 @@ test('a provider that takes 20 s is waited for when provider.timeout allows it: 
   world.moveClock(20_000)
   // The clock of Redis cannot be moved: for longer than a lease nobody else gets it.
   const begun = performance.now()
-  await until(
-    'a lease would have been over',
-    async () => {
-      assert.equal((await direct.keys('*:l:*')).length, 1)
-      return performance.now() - begun > 5_500
-    },
-    10_000,
-  )
+  await until('a lease would have been over', async () => {
+    assert.equal((await direct.keys('*:l:*')).length, 1)
+    return performance.now() - begun > 5_500
+  })
   assert.equal(refreshes(), 1)
   release()
 
@@ -139,7 +135,7 @@ test('a provider that takes 20 s is waited for when provider.timeout allows it: 
 })
 
 test('a provider that takes longer than provider.timeout gets 503 for its visitors, and nobody is signed out', async (t) => {
-  const { world, jane, ask, refreshes } = await startSignedIn(t, { providerSettings: 'timeout: 1s' })
+  const { world, jane, ask, refreshes } = await startSignedIn(t, { providerSettings: 'timeout: 3s' })
   heldRefresh(world)
   world.moveClock(expired)
 
@@ -155,7 +151,7 @@ test('a provider that takes longer than provider.timeout gets 503 for its visito
 })
 
 test('an answer that comes after provider.timeout is lost: if it brought another token, that costs a sign-in', async (t) => {
-  const { world, jane, ask, refreshes } = await startSignedIn(t, { providerSettings: 'timeout: 1s' })
+  const { world, jane, ask, refreshes } = await startSignedIn(t, { providerSettings: 'timeout: 3s' })
   let deliver = () => {}
   const rotated = new Promise<void>((resolve) => {
     world.provider.fault('/oauth/token', (_req, res, pass) => {

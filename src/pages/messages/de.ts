@@ -22,7 +22,7 @@ export const de: Messages = {
     ERR_SIGN_IN_ENDED: 'Ihre Sitzung wurde beendet, während Sie sich angemeldet haben. Bitte beginnen Sie noch einmal.',
     ERR_SIGN_IN_ANSWER: 'Der Anmeldedienst hat eine Antwort gegeben, die nicht angenommen werden kann.',
     ERR_PROVIDER_UNAVAILABLE: 'Der Anmeldedienst ist nicht erreichbar.',
-    ERR_STORE_UNAVAILABLE: 'Ihre Sitzung kann gerade nicht geprüft werden.',
+    ERR_STORE_UNAVAILABLE: 'Anmeldung und Sitzungen sind gerade nicht verfügbar.',
     ERR_LOGOUT_REQUEST: 'Es ist nicht gesagt, welche Sitzung zu Ende ist.',
     ERR_LOGOUT_TOKEN_MISSING: 'Die Anfrage war nicht zu verstehen.',
     ERR_LOGOUT_TOKEN_INVALID: 'Die Anfrage war nicht zu verstehen.',

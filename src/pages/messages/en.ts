@@ -22,7 +22,7 @@ export const en: Messages = {
     ERR_SIGN_IN_ENDED: 'Your session was ended while you were signing in. Please start again.',
     ERR_SIGN_IN_ANSWER: 'The sign-in service gave an answer that cannot be accepted.',
     ERR_PROVIDER_UNAVAILABLE: 'The sign-in service cannot be reached.',
-    ERR_STORE_UNAVAILABLE: 'Your session cannot be checked right now.',
+    ERR_STORE_UNAVAILABLE: 'Sign-in and sessions are not available right now.',
     ERR_LOGOUT_REQUEST: 'This does not say which session is over.',
     ERR_LOGOUT_TOKEN_MISSING: 'The request could not be understood.',
     ERR_LOGOUT_TOKEN_INVALID: 'The request could not be understood.',

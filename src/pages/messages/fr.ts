@@ -22,7 +22,7 @@ export const fr: Messages = {
     ERR_SIGN_IN_ENDED: 'Votre session a été fermée pendant la connexion. Veuillez recommencer.',
     ERR_SIGN_IN_ANSWER: 'Le service de connexion a donné une réponse qui ne peut pas être acceptée.',
     ERR_PROVIDER_UNAVAILABLE: 'Le service de connexion est injoignable.',
-    ERR_STORE_UNAVAILABLE: 'Votre session ne peut pas être vérifiée pour le moment.',
+    ERR_STORE_UNAVAILABLE: 'La connexion et les sessions ne sont pas disponibles pour le moment.',
     ERR_LOGOUT_REQUEST: 'Il n’est pas dit quelle session est terminée.',
     ERR_LOGOUT_TOKEN_MISSING: 'La requête n’a pas pu être comprise.',
     ERR_LOGOUT_TOKEN_INVALID: 'La requête n’a pas pu être comprise.',

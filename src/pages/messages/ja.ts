@@ -22,7 +22,7 @@ export const ja: Messages = {
     ERR_SIGN_IN_ENDED: 'サインインの途中でセッションが終了しました。もう一度やり直してください。',
     ERR_SIGN_IN_ANSWER: 'サインインサービスからの応答を受け入れることができませんでした。',
     ERR_PROVIDER_UNAVAILABLE: 'サインインサービスに接続できません。',
-    ERR_STORE_UNAVAILABLE: '現在、セッションを確認できません。',
+    ERR_STORE_UNAVAILABLE: '現在、サインインとセッションはご利用いただけません。',
     ERR_LOGOUT_REQUEST: 'どのセッションが終了したのか示されていません。',
     ERR_LOGOUT_TOKEN_MISSING: 'リクエストを理解できませんでした。',
     ERR_LOGOUT_TOKEN_INVALID: 'リクエストを理解できませんでした。',

@@ -1,6 +1,6 @@
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from './model.ts'
 
-/** What the provider has to know of a gateway, as client metadata spells it. */
+/** What the provider has to know of a gateway, as client metadata spells it (OpenID Connect Dynamic Client Registration 1.0 §2). */
 export interface Registration {
   readonly issuer: string
   readonly client_id: string
@@ -13,10 +13,13 @@ export interface Registration {
   readonly frontchannel_logout_session_required?: true
 }
 
+/** Where browsers reach the gateway: its own origin first, then those of upstreams that have another one. */
+export function originsOf({ externalUrl, upstreams }: Pick<GatewayConfig, 'externalUrl' | 'upstreams'>): string[] {
+  return [...new Set([externalUrl, ...upstreams.map((upstream) => upstream.externalUrl)].map(({ origin }) => origin))]
+}
+
 export function registrationOf({ provider, externalUrl, reservedPrefix, upstreams }: GatewayConfig): Registration {
-  const origins = [
-    ...new Set([externalUrl, ...upstreams.map((upstream) => upstream.externalUrl)].map((url) => url.origin)),
-  ]
+  const origins = originsOf({ externalUrl, upstreams })
   const at = (name: string) => origins.map((origin) => `${origin}${reservedPrefix}${name}`)
   const first = (name: string) => `${externalUrl.origin}${reservedPrefix}${name}`
   return {

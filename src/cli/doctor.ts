@@ -1,0 +1,89 @@
+import { registrationOf, registrationText } from '../config/registration.ts'
+import { withLongNames } from '../config/claim-names.ts'
+import { printable } from '../core/printable.ts'
+import { examine, type Examined } from '../doctor/examine.ts'
+import type { Finding } from '../doctor/finding.ts'
+import { readClaims } from './claims-file.ts'
+import {
+  type Call,
+  type CommandInput,
+  configOption,
+  formatFault,
+  formatOption,
+  readOptions,
+  unexpected,
+} from './command.ts'
+import { loadAndSay } from './load.ts'
+import { type Paint, plainly } from './paint.ts'
+
+/** What `gatehouse doctor` is asked for. */
+export interface DoctorTask {
+  readonly asJson: boolean
+  /** A file with the claims of somebody, to measure headers with. */
+  readonly as: string | undefined
+}
+
+/** What stands behind `gatehouse doctor`. */
+export function readDoctorCall(argv: readonly string[]): Call {
+  const read = readOptions(argv, { ...configOption, ...formatOption, as: { type: 'string' } } as const)
+  if (!read.ok) return read
+  const { config: file, format, as } = read.values
+  const fault = formatFault(format) ?? unexpected(read.positionals)
+  if (fault !== undefined) return { fault }
+  return { carryOut: (terminal) => doctor({ asJson: format === 'json', as }, { ...terminal, file }) }
+}
+
+/** `gatehouse doctor`: looks at the real surroundings of a gateway, and says of each thing what, why it matters and what to do. */
+export async function doctor({ asJson, as }: DoctorTask, input: CommandInput): Promise<number> {
+  const loaded = loadAndSay(asJson ? { ...input, err: () => {} } : input, 'all')
+  if (!loaded.ok) {
+    input.err(`${asJson ? '' : '\n'}gatehouse: ${input.file} is not good${asJson ? '; see gatehouse check' : ''}\n`)
+    return 1
+  }
+  const { config, secretFiles } = loaded
+  const claims = as === undefined ? undefined : withLongNames(readClaims(as), config.provider.claims)
+  const examined = await examine({ config, secretFiles, env: input.env, claims })
+  const count = countOf(examined)
+  if (asJson)
+    input.out(
+      `${JSON.stringify({ version: 1, file: input.file, ...count, examined, register: registrationOf(config) }, null, 2)}\n`,
+    )
+  else
+    input.out(`${examinedText(examined, input.paintOut ?? plainly)}\n${registrationText(config)}\n${summary(count)}\n`)
+  return count.faults > 0 ? 1 : 0
+}
+
+interface Count {
+  readonly ok: number
+  readonly warnings: number
+  readonly faults: number
+}
+
+function countOf(examined: readonly Examined[]): Count {
+  const levels = examined.flatMap(({ findings }) => findings.map(({ level }) => level))
+  const count = (level: Finding['level']) => levels.filter((found) => found === level).length
+  return { ok: count('ok'), warnings: count('warning'), faults: count('fault') }
+}
+
+function summary({ ok, warnings, faults }: Count): string {
+  const many = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`
+  return `${many(faults, 'fault')}, ${many(warnings, 'warning')}, ${ok} ok`
+}
+
+const colours = { ok: 'green', warning: 'yellow', fault: 'red' } as const
+
+function examinedText(examined: readonly Examined[], paint: Paint): string {
+  return examined
+    .filter(({ findings }) => findings.length > 0)
+    .map(
+      ({ subject, findings }) =>
+        `${paint('bold', printable(subject))}\n${findings.map((finding) => findingText(finding, paint)).join('')}`,
+    )
+    .join('\n')
+}
+
+function findingText({ level, what, why, todo }: Finding, paint: Paint): string {
+  const line = (text: string | undefined, label: string) =>
+    text === undefined ? '' : `${' '.repeat(10)}${paint('grey', label)} ${printable(text)}\n`
+  return `  ${paint(colours[level], level.padEnd(7))} ${printable(what)}\n${line(why, 'why  ')}${line(todo, 'to do')}`
+}

@@ -1,0 +1,13 @@
+import type { LogConfig } from '../config/model.ts'
+import type { LogOptions } from '../observe/log.ts'
+import type { Terminal } from './command.ts'
+
+/** What `log.format` means for a stream; `isTTY` is the stream's. Colours are off with NO_COLOR (no-color.org). */
+export function logFormat(
+  format: LogConfig['format'],
+  isTTY: boolean,
+  env: Terminal['env'],
+): NonNullable<LogOptions['format']> {
+  if (format === 'json' || (format === 'auto' && !isTTY)) return 'json'
+  return isTTY && !env['NO_COLOR'] ? 'pretty_in_colour' : 'pretty'
+}

@@ -1,0 +1,26 @@
+import { createRequire } from 'node:module'
+import type undici from 'undici'
+
+/**
+ * The part of undici that this project stands on: its clients, without `fetch`, WebSocket, caches and mocks, which its main module
+ * loads as well. That is 10 MB of memory and 20 ms of each start (docs/performance.md).
+ */
+const part = createRequire(import.meta.url)
+
+export const Agent = part('undici/lib/dispatcher/agent.js') as typeof undici.Agent
+export type Agent = undici.Agent
+export const Client = part('undici/lib/dispatcher/client.js') as typeof undici.Client
+export const Pool = part('undici/lib/dispatcher/pool.js') as typeof undici.Pool
+export type Pool = undici.Pool
+export type Connector = undici.buildConnector.connector
+export const buildConnector = part('undici/lib/core/connect.js') as typeof undici.buildConnector
+
+// `request` and the like are methods of every dispatcher, as in undici's main module.
+const { prototype } = part('undici/lib/dispatcher/dispatcher.js') as typeof undici.Dispatcher
+Object.assign(prototype, part('undici/lib/api/index.js'))
+
+/** Where a request to a URL goes, as a dispatcher has it. */
+export function addressOf(url: string | URL): { readonly origin: string; readonly path: string } {
+  const { origin, pathname, search } = new URL(url)
+  return { origin, path: pathname + search }
+}

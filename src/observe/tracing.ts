@@ -1,0 +1,174 @@
+import { withoutParameters } from './access-log.ts'
+import type { RequestRecord, RequestSink } from './request-record.ts'
+import { parseTraceParent, RequestTrace } from './trace-context.ts'
+
+/** A span as OTLP has it, in JSON (opentelemetry-proto, trace.v1). Times in ns since the epoch. */
+export interface Span {
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId?: string
+  readonly traceState?: string
+  readonly name: string
+  /** SERVER and CLIENT. */
+  readonly kind: 2 | 3
+  readonly startTimeUnixNano: string
+  readonly endTimeUnixNano: string
+  readonly attributes: readonly Attribute[]
+  /** ERROR; absent otherwise. */
+  readonly status?: { readonly code: 2 }
+}
+
+export interface Attribute {
+  readonly key: string
+  readonly value: { readonly stringValue: string } | { readonly intValue: string }
+}
+
+type HeaderValue = string | readonly string[] | undefined
+
+/** Gives requests their place in a trace, and makes spans of those that are over. */
+export class Tracer implements RequestSink {
+  readonly #sample: number
+  readonly #add: (span: Span) => void
+
+  /** @param sample which part of the traces that begin here is recorded, from 0 to 1 */
+  constructor(sample: number, add: (span: Span) => void) {
+    this.#sample = sample
+    this.#add = add
+  }
+
+  /**
+   * A trusted caller's trace is gone on with, and so is its decision whether to record it. Everybody else's begins anew: whoever
+   * could choose would have us record all, or tie strangers' requests together (W3C Trace Context §7).
+   */
+  begin(traceparent: HeaderValue, tracestate: HeaderValue, isTrusted: boolean): RequestTrace {
+    const parent = isTrusted ? parseTraceParent(traceparent) : undefined
+    const state = typeof tracestate === 'object' ? tracestate.join(',') : tracestate
+    return new RequestTrace(parent, state, parent?.isSampled ?? Math.random() < this.#sample)
+  }
+
+  ended(record: RequestRecord): void {
+    const { trace } = record
+    if (trace === undefined || !trace.isSampled) return
+    // Of the wall clock only now: spans of one request must fit one another, whatever happens to that clock meanwhile.
+    const offset = Date.now() - performance.now()
+    this.#add(serverSpan(record, trace, offset))
+    if (trace.sentAt !== undefined) this.#add(clientSpan(record, trace, trace.sentAt, offset))
+  }
+}
+
+/**
+ * Names and attributes by the semantic conventions for HTTP, as far as they can hold nothing secret and nothing of a person: no
+ * query, no header, no client's address.
+ */
+function serverSpan(record: RequestRecord, trace: RequestTrace, offset: number): Span {
+  const { path, host, status, code, session, upstream, id, aborted } = record
+  // Neither a client that goes away nor a logout that cuts a stream is a fault of the gateway's.
+  const failed = status >= 500 || (aborted && code?.startsWith('ERR_') === true)
+  const attributes = [
+    ...methodOf(record),
+    ...(trace.asked === undefined ? [] : [text('url.scheme', trace.asked.proto)]),
+    text('url.path', withoutParameters(path)),
+    text('server.address', host),
+    ...(trace.asked === undefined ? [] : portOf(`${trace.asked.proto}://${trace.asked.host}`)),
+    text('gatehouse.request_id', id),
+    ...(status === 499 ? [] : [number('http.response.status_code', status)]),
+    ...(upstream === undefined ? [] : [text('gatehouse.upstream', upstream)]),
+    ...(session === undefined ? [] : [text('gatehouse.session', session)]),
+    ...errorType(failed, code ?? String(status)),
+  ]
+  return {
+    traceId: trace.traceId,
+    spanId: trace.spanId,
+    ...(trace.parentId === undefined ? {} : { parentSpanId: trace.parentId }),
+    ...stateOf(trace),
+    name: nameOf(record),
+    kind: 2,
+    startTimeUnixNano: nanoseconds(record.startedAt + offset),
+    endTimeUnixNano: nanoseconds(record.startedAt + record.durationMs + offset),
+    attributes,
+    ...(failed ? { status: { code: 2 } } : {}),
+  }
+}
+
+function clientSpan(record: RequestRecord, trace: RequestTrace, sentAt: number, offset: number): Span {
+  const { path, code, upstream } = record
+  const { upstreamUrl, upstreamStatus, upstreamFault } = trace
+  const failed = upstreamFault !== undefined || upstreamStatus === undefined || upstreamStatus >= 400
+  const attributes = [
+    ...methodOf(record),
+    ...(upstreamUrl === undefined
+      ? []
+      : [
+          text('url.full', `${upstreamUrl.origin}${withoutParameters(path)}`),
+          text('server.address', upstreamUrl.hostname.replace(/^\[(.*)\]$/, '$1')),
+          ...portOf(upstreamUrl.origin),
+        ]),
+    ...(upstreamStatus === undefined ? [] : [number('http.response.status_code', upstreamStatus)]),
+    ...(upstream === undefined ? [] : [text('gatehouse.upstream', upstream)]),
+    ...errorType(
+      failed,
+      upstreamFault ?? (upstreamStatus === undefined ? (code ?? 'aborted') : String(upstreamStatus)),
+    ),
+  ]
+  return {
+    traceId: trace.traceId,
+    spanId: trace.upstreamSpanId,
+    parentSpanId: trace.spanId,
+    ...stateOf(trace),
+    name: nameOf(record),
+    kind: 3,
+    startTimeUnixNano: nanoseconds(sentAt + offset),
+    endTimeUnixNano: nanoseconds((trace.upstreamEndedAt ?? record.startedAt + record.durationMs) + offset),
+    attributes,
+    ...(failed ? { status: { code: 2 } } : {}),
+  }
+}
+
+/** The methods that the semantic conventions know; every other is `_OTHER`, for names must be few. */
+const methods: ReadonlySet<string> = new Set('GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH'.split(' '))
+
+function methodOf({ method }: RequestRecord): readonly Attribute[] {
+  if (methods.has(method)) return [text('http.request.method', method)]
+  return [text('http.request.method', '_OTHER'), text('http.request.method_original', method)]
+}
+
+function nameOf({ method }: RequestRecord): string {
+  return methods.has(method) ? method : 'HTTP'
+}
+
+/** None of what is no URL. */
+function portOf(url: string): readonly Attribute[] {
+  if (!URL.canParse(url)) return []
+  const { port, protocol } = new URL(url)
+  return [number('server.port', port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port))]
+}
+
+function stateOf({ state }: RequestTrace): { readonly traceState?: string } {
+  return state === undefined || state.length > longestState ? {} : { traceState: state }
+}
+
+function errorType(failed: boolean, type: string): readonly Attribute[] {
+  return failed ? [text('error.type', type)] : []
+}
+
+function text(key: string, value: string): Attribute {
+  return { key, value: { stringValue: cut(value) } }
+}
+
+function number(key: string, value: number): Attribute {
+  return { key, value: { intValue: String(value) } }
+}
+
+/** What waits to be sent is bounded, so that no text in it may be as long as a client likes. */
+function cut(value: string): string {
+  return value.length > longestText ? `${value.slice(0, longestText)}…` : value
+}
+
+/** In characters. */
+const longestText = 1024
+/** In characters: a part of one would be malformed (W3C Trace Context §3.3.1.5). */
+const longestState = 512
+
+function nanoseconds(ms: number): string {
+  return String(BigInt(Math.round(ms * 1000)) * 1000n)
+}

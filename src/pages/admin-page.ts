@@ -1,0 +1,365 @@
+import type { PagesConfig } from '../config/model.ts'
+import { type Answer, escape, htmlAnswer, styleHash } from './page.ts'
+import { styleOf } from './style.ts'
+
+/** What the page for administration shows. Times in ms since the epoch. Everything is escaped, so any text may be given. */
+export interface Overview {
+  readonly at: number
+  readonly version: string
+  /** What people call the gateway: the host of its `external_url`. */
+  readonly host: string
+  /** `silent`: the ids of processes that do not answer. */
+  readonly processes: {
+    readonly answered: number
+    readonly silent: readonly number[]
+    readonly countingSince: number
+  }
+  /** Whether other replicas may have the same sessions. */
+  readonly isShared: boolean
+  readonly looking: Looking
+  readonly sessions: ShownSessions | { readonly fault: string }
+  readonly provider: ShownProvider
+  readonly upstreams: readonly ShownUpstream[]
+  readonly logouts: readonly ShownLogout[]
+}
+
+/** Whose sessions are looked for; empty: everybody's. */
+export interface Looking {
+  readonly sub: string
+  readonly sid: string
+}
+
+export interface ShownSessions {
+  readonly found: readonly ShownSession[]
+  /** Why these are not all: there are too many, or to find them took too long. */
+  readonly cut: 'too_many' | 'too_slow' | undefined
+  /** About how many there are; `undefined`: it would have taken too long to count them. */
+  readonly count: number | undefined
+  /** Whether those that are not here came before these. */
+  readonly areLatest: boolean
+}
+
+export interface ShownSession {
+  readonly key: string
+  readonly sub: string
+  readonly sid: string | undefined
+  readonly origin: string | undefined
+  readonly began: number
+  readonly ends: number
+  /** What the form that ends it sends: good for this session only, and for a while. */
+  readonly order: string
+}
+
+export interface ShownProvider {
+  readonly issuer: string
+  readonly algorithm: string | undefined
+  /** How many processes have found it. */
+  readonly foundBy: number
+  readonly readAt: number | undefined
+  readonly faults: readonly string[]
+  /** `knownBy`: how many processes know it. */
+  readonly keys: readonly (ShownKey & { readonly knownBy: number })[]
+  readonly keysReadAt: number | undefined
+}
+
+export interface ShownKey {
+  readonly kid?: string | undefined
+  readonly kty: string
+  readonly alg?: string | undefined
+  readonly use?: string | undefined
+  readonly since: number
+}
+
+export interface ShownUpstream {
+  readonly name: string
+  readonly url: string
+  /** How long it took to connect, in ms, or why that failed. */
+  readonly connection: number | string
+  readonly requests: number
+  readonly serverErrors: number
+  readonly failures: number
+  readonly waiting: number
+  readonly lastFailure: { readonly at: number; readonly code: string; readonly request: string } | undefined
+}
+
+export interface ShownLogout {
+  readonly at: number
+  readonly by: 'logout_token' | 'frame'
+  readonly outcome: 'obeyed' | 'replayed' | 'refused' | 'not_now'
+  readonly sid?: string | undefined
+  readonly sub?: string | undefined
+  readonly ended?: number | undefined
+  readonly reason?: string | undefined
+  readonly request?: string | undefined
+}
+
+/** What became of an order to end a session. */
+export interface OrderOutcome {
+  readonly status: number
+  readonly title: string
+  readonly text: string
+}
+
+/** The pages for administration: in English, without a script, with nothing loaded from anywhere. */
+export class AdminPages {
+  readonly #style: string
+  readonly #styleHash: string
+
+  constructor({ colours }: Pick<PagesConfig, 'colours'>) {
+    this.#style = styleOf(colours) + wideStyle
+    this.#styleHash = styleHash(this.#style)
+  }
+
+  overview(overview: Overview): Answer {
+    const { host, sessions, provider, upstreams, logouts, processes } = overview
+    return this.#answer(200, `Gatehouse at ${host}`, [
+      about(overview),
+      section('sessions', 'Sessions', sessionsHtml(sessions, overview)),
+      section('provider', 'Provider', providerHtml(provider, processes.answered, overview.at)),
+      section('upstreams', 'Upstreams', upstreamsHtml(upstreams, overview)),
+      section('logouts', 'Last logouts from the provider', logoutsHtml(logouts, overview)),
+    ])
+  }
+
+  outcome({ status, title, text }: OrderOutcome): Answer {
+    return this.#answer(status, title, [`<p>${escape(text)}</p>`, '<p><a href="/">Back to the overview</a></p>'])
+  }
+
+  #answer(status: number, title: string, parts: readonly string[]): Answer {
+    const html = [
+      '<!doctype html>',
+      '<html lang="en">',
+      '<head>',
+      '<meta charset="utf-8">',
+      '<meta name="viewport" content="width=device-width, initial-scale=1">',
+      '<meta name="robots" content="noindex">',
+      `<title>${escape(title)}</title>`,
+      `<style>${this.#style}</style>`,
+      '</head>',
+      '<body>',
+      '<main>',
+      `<h1>${escape(title)}</h1>`,
+      ...parts,
+      '</main>',
+      '</body>',
+      '</html>',
+      '',
+    ].join('\n')
+    const policy = { styleHashes: [this.#styleHash], images: false, formGoesOnTo: [] }
+    const answer = htmlAnswer(status, html, 'en', policy)
+    // A page that opened this one must not be able to look at its window either.
+    return { ...answer, headers: { ...answer.headers, 'Cross-Origin-Opener-Policy': 'same-origin' } }
+  }
+}
+
+const wideStyle = `
+body { padding-top: 2rem }
+main { max-width: 76rem }
+h2 { font-size: 1.2rem; margin: 2rem 0 .75rem }
+.wide { overflow-x: auto; margin: 0 0 1.25rem }
+.wide:focus-visible, input:focus-visible { outline: 3px solid var(--text); outline-offset: 2px }
+table { border-collapse: collapse; width: 100%; font-size: .9375rem; overflow-wrap: normal }
+caption { text-align: start; font-size: .875rem; padding: 0 0 .5rem }
+th, td { text-align: start; vertical-align: top; padding: .375rem .75rem .375rem 0; border-top: 1px solid rgb(128 128 128 / .35) }
+td.number, th.number { text-align: end; font-variant-numeric: tabular-nums }
+code { font-size: .875rem; overflow-wrap: anywhere }
+time { white-space: nowrap }
+td code { display: inline-block; min-width: 9rem }
+form.look { display: flex; flex-wrap: wrap; gap: .75rem 1rem; align-items: end; margin: 0 0 1rem }
+label { font-size: .875rem }
+input { display: block; font: inherit; color: inherit; background: var(--background); border: 1px solid rgb(128 128 128 / .8); border-radius: .375rem; padding: .375rem .5rem; margin: .25rem 0 0; width: 16rem; max-width: 100%; box-sizing: border-box }
+td button { padding: .125rem .75rem }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; margin: 0 0 1rem }
+dt { font-weight: 600 }
+dd { margin: 0; overflow-wrap: anywhere }
+strong { font-weight: 600 }
+@media (max-width: 40rem) { dl { grid-template-columns: 1fr } }
+`
+
+function about({ at, version, processes, isShared }: Overview): string {
+  const { answered, silent } = processes
+  const lines = [
+    `<p>Version ${escape(version)}, ${count(answered, 'process', 'processes')}, ${time(at)}. Times are UTC. <a href="/">Look again</a></p>`,
+  ]
+  if (silent.length > 0)
+    lines.push(
+      `<p role="status"><strong>${silent.length === 1 ? 'A process does' : `${silent.length} processes do`} not answer (pid ${silent.join(', ')}):</strong> what they know of the provider, the upstreams and logouts is missing here.</p>`,
+    )
+  if (isShared)
+    lines.push(
+      '<p>Sessions are those of all replicas that share the store. Everything else is what this replica knows: each one has a page of its own.</p>',
+    )
+  return lines.join('\n')
+}
+
+function sessionsHtml(sessions: Overview['sessions'], { looking, at }: Overview): string {
+  const isNarrowed = looking.sub !== '' || looking.sid !== ''
+  const form = [
+    '<form class="look" method="get" action="/">',
+    `<label>Person (<code>sub</code>) <input name="sub" autocomplete="off" value="${escape(looking.sub)}"></label>`,
+    `<label>Session of the provider (<code>sid</code>) <input name="sid" autocomplete="off" value="${escape(looking.sid)}"></label>`,
+    '<button type="submit">Look</button>',
+    '</form>',
+  ].join('\n')
+  if ('fault' in sessions) return `${form}\n<p role="status"><strong>${escape(sessions.fault)}</strong></p>`
+  const { found, cut, count: total, areLatest } = sessions
+  if (found.length === 0 && cut === undefined)
+    return `${form}\n<p>${isNarrowed ? 'Nobody is signed in by that name.' : 'Nobody is signed in.'}</p>`
+  const caption = {
+    none: count(found.length, 'session', 'sessions'),
+    too_many: `${areLatest ? `The latest ${found.length}` : `${found.length}, in no order,`} of ${total === undefined ? 'many' : `about ${total}`} sessions: name a person or a session to see others`,
+    too_slow: `${found.length} sessions out of more: it would have taken too long to look at all of them; name a person or a session`,
+  }[cut ?? 'none']
+  return `${form}\n${table(
+    'sessions',
+    caption,
+    ['Person', 'Signed in', 'Ends at the latest', 'At', 'Session of the provider', 'Key', 'Action'],
+    found.map((session) => sessionRow(session, at)),
+  )}`
+}
+
+function sessionRow({ key, sub, sid, origin, began, ends, order }: ShownSession, at: number): readonly string[] {
+  return [
+    escape(sub),
+    `${time(began)}<br>${age(began, at)}`,
+    time(ends),
+    origin === undefined ? 'not known' : escape(origin),
+    sid === undefined ? 'none' : `<code>${escape(sid)}</code>`,
+    `<code>${escape(key)}</code>`,
+    [
+      '<form method="post" action="/sessions/end">',
+      `<input type="hidden" name="order" value="${escape(order)}">`,
+      `<button type="submit" aria-label="${escape(`End the session of ${sub}, ${key}`)}">End</button>`,
+      '</form>',
+    ].join(''),
+  ]
+}
+
+function providerHtml(provider: ShownProvider, processes: number, at: number): string {
+  const { issuer, algorithm, foundBy, readAt, faults, keys, keysReadAt } = provider
+  const ofAll = (some: number) => (processes === 1 ? '' : `, by ${some} of ${processes} processes`)
+  const terms: [string, string][] = [
+    ['Issuer', escape(issuer)],
+    ['Discovery', foundBy === 0 ? '<strong>not found yet</strong>' : `found${ofAll(foundBy)}`],
+    ...(readAt === undefined ? [] : [['Read', `${time(readAt)}, ${age(readAt, at)}`] as [string, string]]),
+    ...(algorithm === undefined ? [] : [['Signs with', escape(algorithm)] as [string, string]]),
+    ...faults.map((fault): [string, string] => ['Fault', `<strong>${escape(fault)}</strong>`]),
+    [
+      'Keys',
+      keysReadAt === undefined
+        ? 'not read yet: that is done with the first token'
+        : `read ${time(keysReadAt)}, ${age(keysReadAt, at)}`,
+    ],
+  ]
+  const list = `<dl>${terms.map(([term, said]) => `<dt>${term}</dt><dd>${said}</dd>`).join('')}</dl>`
+  if (keys.length === 0) return list
+  const rows = keys.map(({ kid, kty, alg, use, since, knownBy }) => [
+    kid === undefined ? 'none' : `<code>${escape(kid)}</code>`,
+    escape(kty),
+    escape(alg ?? 'not said'),
+    escape(use ?? 'not said'),
+    `${time(since)}, ${age(since, at)}${knownBy === processes ? '' : `<br>known to ${knownBy} of ${processes} processes`}`,
+  ])
+  const caption = `${count(keys.length, 'key', 'keys')}, the oldest first`
+  return `${list}\n${table('provider', caption, ['Key ID', 'Type', 'Algorithm', 'Use', 'First seen here'], rows)}`
+}
+
+function upstreamsHtml(upstreams: readonly ShownUpstream[], { at, processes }: Overview): string {
+  const rows = upstreams.map((upstream) => {
+    const { name, url, connection, requests, serverErrors, failures, waiting, lastFailure } = upstream
+    return [
+      escape(name),
+      `<code>${escape(url)}</code>`,
+      typeof connection === 'number'
+        ? `yes, in ${connection.toFixed(1)} ms`
+        : `<strong>no: ${escape(connection)}</strong>`,
+      number(requests),
+      number(serverErrors),
+      number(failures),
+      number(waiting),
+      lastFailure === undefined
+        ? 'none'
+        : `${time(lastFailure.at)}, ${age(lastFailure.at, at)}<br>${escape(lastFailure.code)}<br>request <code>${escape(lastFailure.request)}</code>`,
+    ]
+  })
+  const heads = [
+    'Upstream',
+    'Address',
+    'Takes connections',
+    '#Requests',
+    '#5xx',
+    '#No answer',
+    '#Waiting',
+    'Last failure',
+  ]
+  return table('upstreams', `Counted since ${time(processes.countingSince)}`, heads, rows)
+}
+
+const ways = { logout_token: 'logout token', frame: 'front-channel frame' } as const
+
+function logoutsHtml(logouts: readonly ShownLogout[], { at, processes }: Overview): string {
+  if (logouts.length === 0) return `<p>None since ${time(processes.countingSince)}.</p>`
+  const rows = logouts.map(({ at: when, by, outcome, sid, sub, ended = 0, reason, request }) => [
+    `${time(when)}<br>${age(when, at)}`,
+    ways[by],
+    [
+      ...(sid === undefined ? [] : [`sid <code>${escape(sid)}</code>`]),
+      ...(sub === undefined ? [] : [`sub ${escape(sub)}`]),
+    ].join('<br>') || 'nobody that is believed',
+    {
+      obeyed: ended === 0 ? 'matched no session' : `ended ${count(ended, 'session', 'sessions')}`,
+      replayed: 'came again: obeyed before',
+      refused: `<strong>refused</strong>: ${escape(reason ?? '')}`,
+      not_now: `<strong>not carried out</strong>, the provider is to send it again: ${escape(reason ?? '')}`,
+    }[outcome],
+    request === undefined ? '' : `<code>${escape(request)}</code>`,
+  ])
+  return table('logouts', `Since ${time(processes.countingSince)}, the latest first`, logoutHeads, rows)
+}
+
+const logoutHeads = ['Received', 'By', 'Names', 'What became of it', 'Request']
+
+function section(id: string, title: string, content: string): string {
+  return `<section>\n<h2 id="${id}">${title}</h2>\n${content}\n</section>`
+}
+
+/** Heads and cells are HTML. A head that begins with "#" is of numbers. A table that is too wide scrolls by itself, by keyboard too. */
+function table(id: string, caption: string, heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const isNumber = heads.map((head) => head.startsWith('#'))
+  const className = (column: number) => (isNumber[column] === true ? ' class="number"' : '')
+  const head = heads.map((text, column) => `<th scope="col"${className(column)}>${text.replace(/^#/, '')}</th>`)
+  const body = rows.map((cells) => {
+    const [first = '', ...others] = cells
+    const rest = others.map((cell, column) => `<td${className(column + 1)}>${cell}</td>`)
+    return `<tr><th scope="row">${first}</th>${rest.join('')}</tr>`
+  })
+  return [
+    `<div class="wide" role="region" aria-labelledby="${id}" tabindex="0">`,
+    `<table><caption>${caption}</caption>`,
+    `<thead><tr>${head.join('')}</tr></thead>`,
+    `<tbody>${body.join('\n')}</tbody>`,
+    '</table></div>',
+  ].join('\n')
+}
+
+function number(value: number): string {
+  return String(value)
+}
+
+function count(value: number, one: string, many: string): string {
+  return `${value} ${value === 1 ? one : many}`
+}
+
+function time(at: number): string {
+  const iso = new Date(at).toISOString()
+  return `<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 19)}</time>`
+}
+
+function age(since: number, at: number): string {
+  const seconds = Math.max(0, Math.round((at - since) / 1000))
+  if (seconds < 2) return 'just now'
+  if (seconds < 60) return `${seconds} s ago`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`
+  if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)} h ago`
+  return `${Math.floor(seconds / 86_400)} days ago`
+}

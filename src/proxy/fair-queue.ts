@@ -1,0 +1,104 @@
+import { Roster } from '../core/roster.ts'
+
+/** Of what is free a client may have this many times as much: alone three quarters of all, and the more there are the less each. */
+const shareOfFree = 3
+
+/** Who has how much of something that all share (the dynamic thresholds of Choudhury and Hahne): some is always left for whoever comes. */
+class Shares {
+  readonly #most: number
+  readonly #held = new Roster<string, { count: number }>(
+    () => ({ count: 0 }),
+    ({ count }) => count > 0,
+  )
+  #taken = 0
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  hasFor(client: string): boolean {
+    return (this.#held.get(client)?.count ?? 0) < shareOfFree * (this.#most - this.#taken)
+  }
+
+  take(client: string): void {
+    this.#taken += 1
+    this.#held.of(client).count += 1
+  }
+
+  leave(client: string): void {
+    this.#taken -= 1
+    this.#held.of(client).count -= 1
+  }
+}
+
+/**
+ * Places that clients take, and a line of its own for each client that has to wait for one: whoever takes many keeps nobody else from
+ * them. Clients in line take turns.
+ */
+export class FairQueue<T> {
+  readonly #places: Shares
+  readonly #seats: Shares
+  readonly #lines = new Map<string, T[]>()
+
+  /** @param places how many there are @param seats how many may wait for one */
+  constructor(places: number, seats: number) {
+    this.#places = new Shares(places)
+    this.#seats = new Shares(seats)
+  }
+
+  /** Whether there is neither a place nor one to wait for the client. */
+  isFullFor(client: string): boolean {
+    return !this.#places.hasFor(client) && !this.#seats.hasFor(client)
+  }
+
+  /** Takes a place, until `leave`. `false`: there is none yet, and a `leave` will answer the item. */
+  enter(client: string, item: T): boolean {
+    if (this.#places.hasFor(client)) {
+      this.#places.take(client)
+      return true
+    }
+    this.#seats.take(client)
+    const line = this.#lines.get(client)
+    if (line === undefined) this.#lines.set(client, [item])
+    else line.push(item)
+    return false
+  }
+
+  /** Gives a place back. Answers the items that have one now. */
+  leave(client: string): readonly T[] {
+    this.#places.leave(client)
+    return this.#lines.size === 0 ? nobody : this.#callIn()
+  }
+
+  /** Lets all that wait have a place, whether there is one or not. */
+  letAllIn(): readonly T[] {
+    const all = [...this.#lines].flatMap(([client, line]) => line.map((item) => ({ client, item })))
+    this.#lines.clear()
+    for (const { client } of all) {
+      this.#seats.leave(client)
+      this.#places.take(client)
+    }
+    return all.map(({ item }) => item)
+  }
+
+  #callIn(): readonly T[] {
+    const called: T[] = []
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      const [client, line] = next
+      called.push(line.shift() as T)
+      this.#seats.leave(client)
+      this.#places.take(client)
+      // Behind all others, when it has more.
+      this.#lines.delete(client)
+      if (line.length > 0) this.#lines.set(client, line)
+    }
+    return called
+  }
+
+  #next(): readonly [client: string, line: T[]] | undefined {
+    for (const entry of this.#lines) if (this.#places.hasFor(entry[0])) return entry
+    return undefined
+  }
+}
+
+const nobody: readonly never[] = []

@@ -1,0 +1,79 @@
+import type { GatewayConfig } from '../config/model.ts'
+import { systemClock, type Clock } from '../core/clock.ts'
+import { version } from '../core/version.ts'
+import { createAccessLog } from '../observe/access-log.ts'
+import { createAudit, type Audit } from '../observe/audit.ts'
+import { countedAudit, countedLog } from '../observe/event-metrics.ts'
+import type { Log } from '../observe/log.ts'
+import { LogoutNotices } from '../observe/logout-notices.ts'
+import { Metrics } from '../observe/metrics.ts'
+import { describeSpans, OtlpExporter } from '../observe/otlp.ts'
+import { addProcessMetrics } from '../observe/process-metrics.ts'
+import { createRequestMetrics } from '../observe/request-metrics.ts'
+import { combinedSink, type RequestSink } from '../observe/request-record.ts'
+import { Tracer } from '../observe/tracing.ts'
+import { UpstreamsHealth } from '../observe/upstream-health.ts'
+
+/** How long the last spans may take to be sent, in ms. */
+const lastSpansMs = 2000
+
+export interface ObservingParts {
+  readonly log: Log
+  /** Takes the lines of the access log, one for each request. Absent: there is none. */
+  readonly access?: ((line: string) => void) | undefined
+  /** Takes what is counted; absent: a fresh one. */
+  readonly metrics?: Metrics
+  /** How many lines of the log were dropped. */
+  readonly droppedLines?: () => number
+  readonly clock?: Clock
+}
+
+/** What looks on while a gateway serves. It outlasts configurations. */
+export interface Observing {
+  readonly log: Log
+  readonly audit: Audit
+  readonly metrics: Metrics
+  /** Looks at every request. */
+  readonly sink: RequestSink
+  /** Absent: the gateway takes part in no trace. */
+  readonly tracer: Tracer | undefined
+  /** What the page for administration shows. Absent: there is none. */
+  readonly shown: Shown | undefined
+  /** Sends what is still to be sent. */
+  close(): Promise<void>
+}
+
+/** What is remembered only to be shown. */
+export interface Shown {
+  readonly logouts: LogoutNotices
+  readonly upstreams: UpstreamsHealth
+}
+
+export function startObserving(
+  { tracing, admin }: Pick<GatewayConfig, 'tracing' | 'admin'>,
+  parts: ObservingParts,
+): Observing {
+  const { metrics = new Metrics(), droppedLines = () => 0, access, clock = systemClock } = parts
+  const log = countedLog(parts.log, metrics)
+  const stopProcessMetrics = addProcessMetrics(metrics, version)
+  metrics.counted(
+    { name: 'gatehouse_log_lines_dropped_total', help: 'Lines of the log that were dropped because nobody read them.' },
+    droppedLines,
+  )
+  describeSpans(metrics)
+  const exporter = tracing && new OtlpExporter(tracing, { version, log, metrics })
+  const tracer = tracing && exporter && new Tracer(tracing.sample, (span) => exporter.add(span))
+  const now = () => clock.now()
+  const shown = admin?.page && { logouts: new LogoutNotices(), upstreams: new UpstreamsHealth(now) }
+  const sinks = [createRequestMetrics(metrics), access && createAccessLog(access), tracer, shown?.upstreams]
+  const audit = countedAudit(createAudit(log), metrics)
+  return {
+    ...{ log, metrics, tracer, shown },
+    audit: shown === undefined ? audit : shown.logouts.watching(audit, now),
+    sink: combinedSink(sinks.filter((sink) => sink !== undefined)),
+    close: async () => {
+      stopProcessMetrics()
+      await exporter?.close(lastSpansMs)
+    },
+  }
+}

@@ -1,0 +1,116 @@
+import type { Worker } from 'node:cluster'
+import { reason } from '../core/errors.ts'
+import { merged } from '../observe/exposition.ts'
+import type { Family } from '../observe/metrics.ts'
+import type { ProcessState } from './admin-overview.ts'
+import { type Answers, answerTo, type Processes, type Question, type Reports } from './processes.ts'
+
+/** How long a worker may take to show that it answers at all, in ms; then it is passed over, or what it said last is taken. */
+const reportLimitMs = 1_000
+/** How long one that answers may take for what was asked, in ms: to end a session asks Redis and the provider. */
+const answerLimitMs = 60_000
+
+/** What the process above the workers and they say to one another. */
+interface Asked {
+  readonly kind: 'asked'
+  readonly number: number
+  readonly question: Question
+  readonly given: readonly unknown[]
+}
+type Answered = { readonly kind: 'answered'; readonly number: number } & Outcome
+type Outcome = { readonly answer: unknown } | { readonly fault: string }
+
+/** In the process above the workers: asks them. None that hangs keeps the others from being heard. */
+export class WorkerAnswers implements Processes {
+  /** What each has counted, as far as it said. */
+  readonly #latest = new Map<Worker, readonly Family[]>()
+  /** What workers that are gone had counted: a sum that falls would be taken for a restart. */
+  #departed: readonly Family[] = []
+  readonly #waiting = new Map<number, (outcome: Outcome) => void>()
+  #number = 0
+  readonly #above: () => readonly Family[]
+
+  /** @param above what this process itself has counted: it is not among those that are asked */
+  constructor(above: () => readonly Family[]) {
+    this.#above = above
+  }
+
+  attach(worker: Worker): void {
+    this.#latest.set(worker, [])
+    worker.on('message', (message: Answered) => {
+      if (message.kind === 'answered') this.#waiting.get(message.number)?.(message)
+    })
+    worker.once('exit', () => {
+      const counted = (this.#latest.get(worker) ?? []).filter(({ kind }) => kind !== 'gauge')
+      this.#departed = merged([this.#departed, counted])
+      this.#latest.delete(worker)
+    })
+  }
+
+  async metrics(): Promise<readonly Family[]> {
+    await Promise.allSettled(
+      this.#workers.map(async (worker) => {
+        const families = await this.#ask(worker, 'metrics', [], reportLimitMs)
+        if (this.#latest.has(worker)) this.#latest.set(worker, families as readonly Family[])
+      }),
+    )
+    return merged([...this.#latest.values(), this.#departed, this.#above()])
+  }
+
+  async states(): Promise<Reports<ProcessState>> {
+    const workers = this.#workers
+    const states = await Promise.allSettled(workers.map((worker) => this.#ask(worker, 'state', [], reportLimitMs)))
+    return {
+      reports: states.flatMap((state) => (state.status === 'fulfilled' ? [state.value as ProcessState] : [])),
+      silent: workers.flatMap(({ process }, at) => (states[at]?.status === 'rejected' ? [process.pid ?? 0] : [])),
+    }
+  }
+
+  ask<Q extends Question>(question: Q, ...given: Parameters<Answers[Q]>): ReturnType<Answers[Q]> {
+    const answer = this.#oneThatAnswers().then((worker) => this.#ask(worker, question, given, answerLimitMs))
+    return answer as ReturnType<Answers[Q]>
+  }
+
+  get #workers(): readonly Worker[] {
+    return [...this.#latest.keys()]
+  }
+
+  async #oneThatAnswers(): Promise<Worker> {
+    const answering = this.#workers.map((worker) => this.#ask(worker, 'live', [], reportLimitMs).then(() => worker))
+    return Promise.any(answering).catch((cause: unknown) => {
+      throw new Error('none of the processes that serve answers', { cause })
+    })
+  }
+
+  #ask(worker: Worker, question: Question, given: readonly unknown[], limitMs: number): Promise<unknown> {
+    const number = ++this.#number
+    return new Promise((resolve, reject) => {
+      const done = (outcome: Outcome) => {
+        clearTimeout(limit)
+        worker.off('exit', gone)
+        this.#waiting.delete(number)
+        if ('fault' in outcome) reject(new Error(outcome.fault))
+        else resolve(outcome.answer)
+      }
+      const gone = () => done({ fault: 'the process that was asked has ended' })
+      const limit = setTimeout(() => done({ fault: `no answer within ${limitMs} ms` }), limitMs)
+      worker.once('exit', gone)
+      this.#waiting.set(number, done)
+      // It may be gone just now.
+      if (worker.isConnected()) worker.send({ kind: 'asked', number, question, given } satisfies Asked, () => {})
+    })
+  }
+}
+
+/** In a worker: answers what the process above it asks. */
+export function answerAbove(answers: Answers): void {
+  process.on('message', (message: Asked) => {
+    if (message.kind !== 'asked') return
+    const { number, question, given } = message
+    const tell = (outcome: Outcome) => process.send?.({ kind: 'answered', number, ...outcome } satisfies Answered)
+    void answerTo(answers, question, given as Parameters<Answers[Question]>).then(
+      (answer) => tell({ answer }),
+      (error: unknown) => tell({ fault: reason(error) }),
+    )
+  })
+}

@@ -1,0 +1,83 @@
+/** Options of a flat TOML document by name, in lower case with `_` for `-`. Numbers and booleans are text here. */
+export type Options = ReadonlyMap<string, string | readonly string[]>
+
+interface Token {
+  readonly kind: 'bare' | 'text' | 'end_of_line' | '=' | '[' | ']' | ','
+  readonly text: string
+  readonly line: number
+}
+
+const token =
+  /(?:[ \t]|#[^\n]*)+|(?<end_of_line>\r?\n)|(?<basic>"(?:[^"\\\n]|\\.)*")(?!")|(?<literal>'[^'\n]*')(?!')|(?<bare>[\w+.:-]+)|(?<sign>[=[\],])/y
+
+/**
+ * Reads TOML as far as a flat configuration file needs it: `name = value`, where a value is a string in one line, a number, a boolean,
+ * or a list of them.
+ * @throws {SyntaxError} names the line, and quotes nothing of it: a secret may stand there
+ */
+export function readFlatToml(text: string): Options {
+  const tokens = tokensOf(`${text}\n`)
+  const options = new Map<string, string | readonly string[]>()
+  let at = 0
+
+  const take = (...kinds: readonly Token['kind'][]): Token | undefined => {
+    const found = tokens[at]
+    if (found === undefined || !kinds.includes(found.kind)) return undefined
+    at += 1
+    return found
+  }
+  const need = (...kinds: readonly Token['kind'][]): Token => take(...kinds) ?? notUnderstood(tokens[at]?.line)
+  const skipLines = () => {
+    while (take('end_of_line') !== undefined);
+  }
+  const list = (): readonly string[] => {
+    const members: string[] = []
+    for (skipLines(); take(']') === undefined; skipLines()) {
+      members.push(need('text', 'bare').text)
+      skipLines()
+      if (tokens[at]?.kind !== ']') need(',')
+    }
+    return members
+  }
+
+  for (skipLines(); at < tokens.length; skipLines()) {
+    const name = need('bare', 'text')
+    need('=')
+    const value = take('[') ? list() : need('text', 'bare').text
+    need('end_of_line')
+    const option = name.text.toLowerCase().replaceAll('-', '_')
+    if (options.has(option)) throw new SyntaxError(`line ${name.line}: ${option} is there already`)
+    options.set(option, value)
+  }
+  return options
+}
+
+function tokensOf(text: string): Token[] {
+  const tokens: Token[] = []
+  let line = 1
+  for (token.lastIndex = 0; token.lastIndex < text.length;) {
+    const { groups } = token.exec(text) ?? notUnderstood(line)
+    const { end_of_line, basic, literal, bare, sign } = groups ?? {}
+    if (basic !== undefined) tokens.push({ kind: 'text', text: unescaped(basic, line), line })
+    else if (literal !== undefined) tokens.push({ kind: 'text', text: literal.slice(1, -1), line })
+    else if (bare !== undefined) tokens.push({ kind: 'bare', text: bare, line })
+    else if (sign !== undefined) tokens.push({ kind: sign as Token['kind'], text: '', line })
+    else if (end_of_line !== undefined) tokens.push({ kind: 'end_of_line', text: '', line: line++ })
+  }
+  return tokens
+}
+
+/** The escapes of a basic string are those of JSON, but for a few that nobody needs here. */
+function unescaped(quoted: string, line: number): string {
+  try {
+    return JSON.parse(quoted.replaceAll('\t', '\\t')) as string
+  } catch {
+    return notUnderstood(line)
+  }
+}
+
+function notUnderstood(line: number | undefined): never {
+  throw new SyntaxError(
+    `line ${line ?? 1} is not understood: a line is NAME = VALUE, and a value is a "string", a number, true, false, or a list of these in brackets`,
+  )
+}

@@ -1,0 +1,122 @@
+import { signingAlgorithms } from '../config/model.ts'
+import type { Translation } from './translation.ts'
+
+/** The issuers of providers that oauth2-proxy knows by name. */
+const issuers: Readonly<Record<string, string>> = {
+  google: 'https://accounts.google.com',
+  gitlab: 'https://gitlab.com',
+}
+
+/** What has no discovery document, or no ID Token. */
+const withoutOpenidConnect: ReadonlySet<string> = new Set([
+  'bitbucket',
+  'cidaas',
+  'digitalocean',
+  'facebook',
+  'gitea',
+  'github',
+  'linkedin',
+  'nextcloud',
+  'sourcehut',
+])
+
+/** `provider:` in place of what oauth2-proxy says of the provider and its client. */
+export function translateProvider(from: Translation): object {
+  const provider = from.text('provider') ?? 'google'
+  const authorization_params = {
+    // Google takes no scope offline_access, and gives a refresh token for this parameter.
+    access_type: provider === 'google' ? 'offline' : undefined,
+    prompt: from.text('prompt'),
+    acr_values: from.text('acr_values'),
+    resource: from.text('resource'),
+  }
+  return {
+    issuer: issuerOf(provider, from),
+    client_id: clientId(from),
+    client_secret: clientSecret(from),
+    scopes: scopes(provider, from),
+    ...(Object.values(authorization_params).some((value) => value !== undefined) && { authorization_params }),
+    id_token_signed_response_alg: algorithm(from),
+    response_mode: responseMode(from),
+    ca_file: authority(from),
+  }
+}
+
+const ofManyTenants = ['common', 'organizations', 'consumers']
+
+function issuerOf(provider: string, from: Translation): string {
+  const given = from.text('oidc_issuer_url')
+  const tenant = from.text('azure_tenant')
+  if (given !== undefined) {
+    if (ofManyTenants.some((name) => given.includes(`/${name}/`)))
+      from.note(
+        'oidc_issuer_url',
+        'decide',
+        'the tokens of an endpoint for all tenants name other issuers: write the issuer of one tenant',
+      )
+    return given
+  }
+  if (tenant !== undefined && !ofManyTenants.includes(tenant)) return `https://login.microsoftonline.com/${tenant}/v2.0`
+  const known = issuers[provider]
+  if (known !== undefined) return known
+  from.note(
+    'provider',
+    'decide',
+    withoutOpenidConnect.has(provider)
+      ? `${provider} is no OpenID Provider: sign people in at one that is (it may in turn use ${provider})`
+      : `write the issuer of ${provider} as provider.issuer: what stands before /.well-known/openid-configuration`,
+  )
+  return 'https://change-me.example.com'
+}
+
+function clientId(from: Translation): string {
+  const id = from.text('client_id')
+  if (id === undefined)
+    from.note('client_id', 'decide', 'provider.client_id is what the gateway is called at the provider')
+  return id ?? 'change-me'
+}
+
+function clientSecret(from: Translation): object {
+  const file = from.text('client_secret_file')
+  if (from.text('client_secret') === undefined && file !== undefined) return { file }
+  from.note(
+    'client_secret',
+    'changed',
+    'a secret does not stand in the file: set the environment variable CLIENT_SECRET',
+  )
+  return { env: 'CLIENT_SECRET' }
+}
+
+function scopes(provider: string, from: Translation): readonly string[] | undefined {
+  const written = from.text('scope')?.split(/[\s,]+/)
+  if (written !== undefined) return ['openid', ...written.filter((scope) => scope !== 'openid')]
+  if (provider === 'google') return ['openid', 'profile', 'email']
+  return from.list('allowed_groups').length > 0 ? ['openid', 'profile', 'email', 'offline_access', 'groups'] : undefined
+}
+
+function algorithm(from: Translation): string | undefined {
+  const wanted = from.list('oidc_enabled_signing_algs')
+  const [only] = wanted
+  if (only === undefined || (wanted.length === 1 && signingAlgorithms.some((known) => known === only))) return only
+  from.note(
+    'oidc_enabled_signing_algs',
+    'lost',
+    'a client is registered with one algorithm: RS256, or provider.id_token_signed_response_alg; HS256 is never taken',
+  )
+  return undefined
+}
+
+function responseMode(from: Translation): string | undefined {
+  const mode = from.text('auth_request_response_mode')
+  if (mode === 'form_post') return mode
+  if (mode !== undefined && mode !== 'query')
+    from.note('auth_request_response_mode', 'lost', 'the answer comes by query or form_post')
+  return undefined
+}
+
+function authority(from: Translation): string | undefined {
+  const [file, ...more] = from.list('provider_ca_files')
+  if (more.length > 0)
+    from.note('provider_ca_files', 'decide', 'put all certificates into the one file that provider.ca_file names')
+  return file
+}

@@ -1,0 +1,103 @@
+import { parseRedisUrl } from '../config/build-redis.ts'
+import { durationText, goDurationMs } from './go-duration.ts'
+import type { Translation } from './translation.ts'
+
+const longestMs = 365 * 86_400_000
+
+/** `session:` in place of what oauth2-proxy says of sessions, Redis and the cookie. */
+export function translateSession(from: Translation): object {
+  return { ...store(from), ...times(from), cookie: cookie(from) }
+}
+
+function store(from: Translation): object {
+  const isRedis = from.text('session_store_type') === 'redis'
+  from.note(
+    'session_store_type',
+    'changed',
+    isRedis
+      ? 'what lies in Redis is sealed: set the environment variable SESSION_KEY, the same for all replicas (openssl rand -base64 32 makes one)'
+      : 'sessions are kept in memory, and not in the cookie: a restart signs everybody out, and there can be one replica; Redis is for more',
+  )
+  if (!isRedis) return { store: 'memory' }
+  return { keys: [{ env: 'SESSION_KEY' }], store: { redis: redis(from) } }
+}
+
+function redis(from: Translation): object {
+  const single = from.text('redis_connection_url')
+  const [sentinels, nodes] = [from.list('redis_sentinel_connection_urls'), from.list('redis_cluster_connection_urls')]
+  const urls = [...(single === undefined ? [] : [single]), ...sentinels, ...nodes].flatMap(urlIn)
+  return {
+    ...servers(single, sentinels, nodes, from),
+    username: from.text('redis_username') ?? urls.map((url) => url.username).find((name) => name !== ''),
+    password: secret(
+      'redis_password',
+      'REDIS_PASSWORD',
+      from,
+      urls.some(({ password }) => password !== ''),
+    ),
+    sentinel_password: secret('redis_sentinel_password', 'SENTINEL_PASSWORD', from),
+    ca_file: from.text('redis_ca_path'),
+  }
+}
+
+function servers(
+  single: string | undefined,
+  sentinels: readonly string[],
+  nodes: readonly string[],
+  from: Translation,
+): object {
+  const name = from.text('redis_sentinel_master_name')
+  const [useSentinel, useCluster] = [from.isOn('redis_use_sentinel'), from.isOn('redis_use_cluster')]
+  if (useSentinel) return { sentinels: sentinels.map(bare), name: name ?? 'change-me' }
+  if (useCluster) return { cluster: nodes.map(bare) }
+  const [url] = single === undefined ? [] : urlIn(single)
+  try {
+    const text = url === undefined ? '' : `${url.protocol}//${url.host}${url.pathname.replace(/\/$/, '')}`
+    parseRedisUrl(text)
+    return { url: text }
+  } catch {
+    from.note('redis_connection_url', 'decide', 'write the address of Redis as session.store.redis.url')
+    return { url: 'redis://change-me:6379' }
+  }
+}
+
+function urlIn(text: string): URL[] {
+  return text.includes('://') && URL.canParse(text) ? [new URL(text)] : []
+}
+
+/** `redis://user:password@host:1234` → `host:1234`, with rediss:// before it when it has TLS. */
+function bare(server: string): string {
+  const [url] = urlIn(server)
+  if (url === undefined) return server.replace(/^.*@/, '')
+  return url.protocol === 'rediss:' ? `rediss://${url.host}` : url.host
+}
+
+function secret(option: string, variable: string, from: Translation, isInUrl = false): object | undefined {
+  if (from.text(option) === undefined && !isInUrl) return undefined
+  from.note(option, 'changed', `a secret does not stand in the file: set the environment variable ${variable}`)
+  return { env: variable }
+}
+
+function times(from: Translation): object {
+  const ms = goDurationMs(from.text('cookie_expire') ?? '')
+  const isUsable = ms !== undefined && ms >= 1000 && ms <= longestMs
+  const absolute = isUsable ? durationText(ms) : '12h'
+  const idle = isUsable && ms < 30 * 60_000 ? absolute : '30m'
+  from.note(
+    'cookie_expire',
+    'changed',
+    `sessions end after ${absolute} (session.absolute_timeout), and when nothing was asked for in ${idle} (session.idle_timeout), which oauth2-proxy does not know`,
+  )
+  return { absolute_timeout: absolute, idle_timeout: idle }
+}
+
+function cookie(from: Translation): object | undefined {
+  const name = from.text('cookie_name')?.replace(/^__(?:Host|Secure)-/i, '')
+  const sameSite = from.text('cookie_samesite')
+  if (sameSite === 'none')
+    from.note('cookie_samesite', 'lost', 'with SameSite=None other sites could act in the person’s name: it is lax')
+  const isGoodName = name !== undefined && /^(?!__)[\w-]{1,64}$/.test(name)
+  const isGoodSite = sameSite === 'lax' || sameSite === 'strict'
+  if (!isGoodName && !isGoodSite) return undefined
+  return { ...(isGoodName && { name }), ...(isGoodSite && { same_site: sameSite }) }
+}

@@ -1,0 +1,132 @@
+import { stringify } from 'yaml'
+import { parseAddress, parseHttpUrl, parseSubnet } from '../config/addresses.ts'
+import { printable } from '../core/printable.ts'
+import type { Options } from './flat-toml.ts'
+import { translateProvider } from './oauth2-proxy-provider.ts'
+import { translateSession } from './oauth2-proxy-session.ts'
+import { translateUpstreams } from './oauth2-proxy-upstreams.ts'
+import { withoutTranslation } from './oauth2-proxy-without.ts'
+import { type Note, Translation } from './translation.ts'
+
+/** A configuration in YAML, and what there is to say of it, what has to be decided first. No value of a secret is in either. */
+export interface Translated {
+  readonly yaml: string
+  readonly notes: readonly Note[]
+}
+
+export const levels: readonly Note['level'][] = ['decide', 'lost', 'changed', 'unneeded']
+
+/**
+ * A configuration that does what oauth2-proxy does with these options, as far as it goes, and what is otherwise. Where no rule can say
+ * whom oauth2-proxy kept out, nobody comes in until somebody has decided.
+ */
+export function translate(options: Options, externalUrl: string | undefined): Translated {
+  const from = new Translation(options)
+  const config = {
+    version: 1,
+    listen: listen(from),
+    ...browsers(from, externalUrl),
+    trusted_proxies: trustedProxies(from),
+    admin: admin(from),
+    provider: translateProvider(from),
+    session: translateSession(from),
+    log: from.isOn('request_logging', true) ? undefined : { access: false },
+    // What is left by now, and not known, keeps everybody out.
+    upstreams: translateUpstreams(from),
+  }
+  for (const option of from.rest) {
+    const known = withoutTranslation.get(option)
+    if (known !== undefined) from.note(option, from.isOff(option) ? 'unneeded' : known.level, known.why)
+  }
+  const notes = from.notes.toSorted((one, other) => levels.indexOf(one.level) - levels.indexOf(other.level))
+  return { yaml: yamlOf(config, notes), notes }
+}
+
+function yamlOf(config: object, notes: readonly Note[]): string {
+  const open = notes.filter(({ level }) => level === 'decide')
+  const comments = [
+    ' yaml-language-server: $schema=gateway.schema.json',
+    ...(open.length === 0 ? [] : ['', ' To be decided before it is used:']),
+    ...open.map(({ option, text }) => printable(` - ${option}: ${text}`)),
+  ]
+  const parts = stringify(config, { lineWidth: 0, aliasDuplicateObjects: false }).replaceAll(/^(?=[a-z])/gm, '\n')
+  return `${comments.map((text) => `#${text}\n`).join('')}${parts}`
+}
+
+function listen(from: Translation): unknown {
+  const [cert_file, key_file] = [from.text('tls_cert_file'), from.text('tls_key_file')]
+  const [http, https] = [from.text('http_address'), from.text('https_address')]
+  if (cert_file === undefined || key_file === undefined)
+    return address(http ?? '127.0.0.1:4180', 'http_address', from) ?? '127.0.0.1:4180'
+  if (http !== undefined)
+    from.note('http_address', 'changed', 'there is one address to listen on, which is that of https')
+  const given = address(https ?? ':443', 'https_address', from)
+  return { address: given ?? '0.0.0.0:443', tls: { cert_file, key_file } }
+}
+
+/** A host and a port; anything else is noted, and \`undefined\`. */
+function address(written: string, option: string, from: Translation): string | undefined {
+  const text = written.replace(/^https?:\/\//i, '').replace(/^:/, '0.0.0.0:')
+  try {
+    parseAddress(text, '0.0.0.0')
+    return text
+  } catch {
+    from.note(option, 'lost', 'the gateway listens on a host and a port')
+    return undefined
+  }
+}
+
+function browsers(from: Translation, given: string | undefined): object {
+  const redirect = httpUrl(from.text('redirect_url') ?? '')
+  const prefix = `${(from.text('proxy_prefix') ?? '/oauth2').replace(/\/+$/, '')}/`
+  const isUsable = /^(\/[\w.-]+)+\/$/.test(prefix)
+  const reserved_prefix = isUsable ? prefix : '/.gatehouse/'
+  const external_url = given ?? redirect?.origin ?? 'https://change-me.example.com'
+  if (given === undefined && redirect === undefined)
+    from.note('redirect_url', 'decide', 'external_url has to be where browsers reach the gateway (--url sets it)')
+  from.note(
+    'proxy_prefix',
+    'changed',
+    redirect?.href === `${external_url}${reserved_prefix}callback`
+      ? `the redirect URI stays; links to ${prefix}sign_in and ${prefix}sign_out become ${reserved_prefix}sign-in and ${reserved_prefix}sign-out`
+      : `the redirect URI is ${external_url}${reserved_prefix}callback, which has to be registered at the provider; links to ${prefix}sign_in and ${prefix}sign_out become ${reserved_prefix}sign-in and ${reserved_prefix}sign-out`,
+  )
+  if (!from.isOn('cookie_secure', true))
+    from.note('cookie_secure', 'changed', 'the cookie is Secure when external_url is https, and only then')
+  return { external_url, reserved_prefix }
+}
+
+function httpUrl(text: string): URL | undefined {
+  try {
+    return parseHttpUrl(text, '')
+  } catch {
+    return undefined
+  }
+}
+
+function trustedProxies(from: Translation): readonly string[] | undefined {
+  const isBehind = from.isOn('reverse_proxy')
+  const good = from.list('trusted_proxy_ips').filter(isSubnet)
+  if (isBehind && good.length === 0)
+    from.note(
+      'reverse_proxy',
+      'decide',
+      'name the addresses of the proxies before the gateway in trusted_proxies; nobody is believed until then, and applications are told http',
+    )
+  return isBehind && good.length > 0 ? good : undefined
+}
+
+function isSubnet(text: string): boolean {
+  try {
+    parseSubnet(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function admin(from: Translation): object | undefined {
+  const written = from.text('metrics_address')
+  const listenAt = written === undefined ? undefined : address(written, 'metrics_address', from)
+  return listenAt === undefined ? undefined : { listen: listenAt }
+}

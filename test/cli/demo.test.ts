@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { cpSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { Browser } from '../support/browser.ts'
+import { root, startCommand } from '../support/command.ts'
+import { folderWith } from '../support/command-line.ts'
+import { freePort } from '../support/redis.ts'
+import { until } from '../support/until.ts'
+
+/** A file for a demo on ports that are free; `more` stands below the application. */
+async function demoFile(t: TestContext) {
+  const [port, provider, upstream] = [await freePort(), await freePort(), await freePort()]
+  const textWith = (more: string, issuerPort = provider) => `version: 1
+listen: 127.0.0.1:${port}
+external_url: http://127.0.0.1:${port}
+provider: { issuer: 'http://127.0.0.1:${issuerPort}', client_id: demo, client_secret: { env: DEMO_CLIENT_SECRET } }
+upstreams:
+  demo:
+    url: http://127.0.0.1:${upstream}
+    headers: { X-Remote-User: sub }
+    ${more}
+`
+  const file = join(folderWith(t, { 'gateway.yaml': textWith('') }), 'gateway.yaml')
+  return {
+    url: `http://127.0.0.1:${port}`,
+    file,
+    write: (more: string, issuerPort?: number) => writeFileSync(file, textWith(more, issuerPort)),
+  }
+}
+
+test('a file whose own tests fail is refused by the demo, as it is by run', async (t) => {
+  const { file, write } = await demoFile(t)
+  write('tests: [{ get: /orders, expect: pass }]')
+
+  const demo = startCommand(t, ['demo', '--config', file])
+
+  assert.equal(await demo.ended, 1)
+  assert.match(demo.err(), /gateway\.yaml:\d+:\d+ +error .*GET \/orders: expected pass, but the outcome is sign_in/)
+  assert.equal(demo.out(), '')
+})
+
+test('the demo takes a change of its file, says what does not follow, and its log knows the id of a page', async (t) => {
+  const { url, file, write } = await demoFile(t)
+  const demo = startCommand(t, ['demo', '--config', file])
+  const says = (text: string) => until(text, () => demo.out().includes(text))
+  await says('A change of the file is taken within seconds')
+
+  write('rules: [{ path: /admin/*, require: { claim: sub, any_of: [nobody] } }]')
+  demo.child.kill('SIGHUP')
+  await says('"config.reloaded"')
+  const refused = await new Browser('jane').get(`${url}/admin/users`)
+  write('tests: [{ get: /orders, expect: pass }]')
+  demo.child.kill('SIGHUP')
+  await says('"config.rejected"')
+  write('', await freePort())
+  demo.child.kill('SIGHUP')
+  await says('"settings":["the toy provider and the toy application"]')
+  demo.child.kill('SIGTERM')
+
+  assert.equal(await demo.ended, 0)
+  assert.equal(refused.status, 403)
+  const id = /Request ID ([\w-]+)/.exec(refused.body)?.[1] ?? assert.fail(refused.body)
+  const log = join(folderWith(t, { 'gateway.log': demo.out() }), 'gateway.log')
+  const told = startCommand(t, ['explain', '--log', log, id])
+  assert.equal(await told.ended, 0, told.err())
+  assert.match(told.out(), /GET 127\.0\.0\.1\/admin\/users, with the session .*answered with 403 by the gateway/)
+})
+
+test('an installation without the demo says so, and who has it, before it looks for a file', async (t) => {
+  const folder = folderWith(t, {})
+  cpSync(join(root, 'dist'), join(folder, 'dist'), {
+    recursive: true,
+    filter: (path) => path !== join(root, 'dist', 'demo'),
+  })
+  for (const name of ['package.json', 'node_modules', 'schemas']) symlinkSync(join(root, name), join(folder, name))
+
+  const demo = startCommand(t, ['demo', '--config', 'no-such-file.yaml'], {
+    program: [process.execPath, join(folder, 'dist', 'main.js')],
+    cwd: folder,
+  })
+
+  assert.equal(await demo.ended, 1)
+  assert.equal(
+    demo.err(),
+    'gatehouse: the demo is not part of this installation: a clone of the sources has it, with npm start\n',
+  )
+})

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Roster } from '../../src/core/roster.ts'
+
+const counting = () =>
+  new Roster<number, { count: number }>(
+    () => ({ count: 0 }),
+    ({ count }) => count > 0,
+  )
+
+test('what is needed stays the same one, whatever comes and goes beside it', () => {
+  const roster = counting()
+  const kept = roster.of(-1)
+  kept.count = 1
+
+  for (let key = 0; key < 10_000; key += 1) {
+    const value = roster.of(key)
+    value.count += 1
+    value.count -= 1
+  }
+
+  assert.equal(roster.of(-1), kept)
+  assert.deepEqual([...roster.needed()], [[-1, { count: 1 }]])
+})
+
+test('what is not needed any more does not pile up', () => {
+  const roster = counting()
+
+  for (let key = 0; key < 10_000; key += 1) roster.of(key)
+
+  let left = 0
+  for (let key = 0; key < 10_000; key += 1) if (roster.get(key) !== undefined) left += 1
+  assert.ok(left <= 64, `${left} are left`)
+})
+
+test('many that are needed are not looked through for each that comes', () => {
+  let asked = 0
+  const roster = new Roster<number, object>(
+    () => ({}),
+    () => (asked += 1) > 0,
+  )
+
+  for (let key = 0; key < 10_000; key += 1) roster.of(key)
+
+  assert.ok(asked < 20_000, `${asked} times`)
+})

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { test } from 'node:test'
+import * as undici from 'undici'
+import { addressOf, Agent, buildConnector, Client, Pool } from '../../src/core/undici.ts'
+
+test('the parts of undici are those of its main module', () => {
+  assert.equal(Agent, undici.Agent)
+  assert.equal(Client, undici.Client)
+  assert.equal(Pool, undici.Pool)
+  assert.equal(buildConnector, undici.buildConnector)
+  assert.equal(typeof new Agent().request, 'function')
+})
+
+test('what undici has besides is not loaded: it is 10 MB of each process', () => {
+  const program = `
+    await import('./src/cli/main.ts')
+    const { Module } = await import('node:module')
+    const loaded = Object.keys(Module._cache).filter((path) => path.includes('/undici/'))
+    console.log(loaded.length, loaded.filter((path) => /fetch|websocket|mock|interceptor/.test(path)).length)`
+  const args = ['--import', 'tsx', '--input-type=module', '--eval', program]
+  const [all = 0, needless] = execFileSync(process.execPath, args, { encoding: 'utf8' }).trim().split(' ').map(Number)
+  assert.ok(all > 5)
+  assert.equal(needless, 0)
+})
+
+test('a URL becomes an origin and a path', () => {
+  const origin = 'https://id.example.com:8443'
+  assert.deepEqual(addressOf(`${origin}/token?a=b#c`), { origin, path: '/token?a=b' })
+  assert.deepEqual(addressOf(new URL(origin)), { origin, path: '/' })
+})

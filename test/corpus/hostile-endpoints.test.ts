@@ -1,0 +1,4 @@
+import { playGroup } from './hostile-cases.ts'
+
+playGroup('token and userinfo endpoints')
+playGroup('claims')

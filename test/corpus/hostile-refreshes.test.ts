@@ -1,0 +1,3 @@
+import { playGroup } from './hostile-cases.ts'
+
+playGroup('refreshes and signing out')

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, posix } from 'node:path'
+import { after, test } from 'node:test'
+import { linksOf, pages } from '../docs/markdown.ts'
+import { Browser } from '../support/browser.ts'
+import { root, startCommand } from '../support/command.ts'
+import { prepareGateway } from '../support/gateway-process.ts'
+
+interface Packed {
+  readonly filename: string
+  readonly files: readonly { readonly path: string }[]
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-package-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+const npm = (args: readonly string[]) => execFileSync('npm', args, { cwd: root, encoding: 'utf8', stdio: 'pipe' })
+
+// What stands before the brackets is of the script that builds.
+const said = npm(['pack', '--json', '--loglevel=error', '--pack-destination', folder])
+const [packed] = JSON.parse(said.slice(said.search(/^\[/m))) as [Packed]
+const paths = packed.files.map(({ path }) => path)
+const own = paths.filter((path) => !path.startsWith('node_modules/'))
+npm(['install', '--global', '--prefix', folder, '--offline', '--loglevel=error', join(folder, packed.filename)])
+const program = [join(folder, 'bin', 'gatehouse')] as const
+
+test('the package holds the built gateway, schemas, examples and documentation, and nothing for development', () => {
+  for (const path of ['README.md', 'LICENSE', 'CHANGELOG.md', 'SECURITY.md', 'gateway.example.yaml'])
+    assert.ok(own.includes(path), path)
+  for (const name of ['dist/main.js', 'schemas/gateway.schema.json', 'docs/configuration.md', 'examples/'])
+    assert.ok(
+      own.some((path) => path.startsWith(name)),
+      name,
+    )
+  const wanted =
+    /^(?:dist|schemas|examples|docs)\/|^(?:src|test|bench)\/README\.md$|^[A-Z]+(?:\.md)?$|^(?:package\.json|gateway\.example\.yaml)$/
+  assert.deepEqual(
+    own.filter((path) => !wanted.test(path) || /^dist\/demo\/|\.map$|\.tsx?$|\.tgz$/.test(path)),
+    [],
+  )
+})
+
+test('what its pages link to is in the package, but for the tests that they name', () => {
+  const held = (target: string) =>
+    own.some((path) => path === target || path.startsWith(`${target.replace(/\/$/, '')}/`))
+  const dead = pages
+    .filter(({ path }) => own.includes(path))
+    .flatMap((page) => linksOf(page).map((target) => ({ page: page.path, target })))
+    .filter(({ target }) => !/^(?:[a-z][a-z+.-]*:|#)/i.test(target))
+    .map(({ page, target }) => `${page}: ${posix.join(posix.dirname(page), target.split('#')[0] ?? '')}`)
+    .filter((link) => !held(link.slice(link.indexOf(': ') + 2)))
+
+  // Both pages say that tests are in the repository.
+  assert.deepEqual(
+    dead.filter((link) => !/^docs\/(?:security|first-mistakes)\.md: test\//.test(link)),
+    [],
+  )
+  for (const page of ['docs/security.md', 'docs/first-mistakes.md'])
+    assert.match(readFileSync(join(root, page), 'utf8'), /npm package does not hold/)
+})
+
+test('the package brings the very packages that the lock file names, and none for development only', () => {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { version: string; dev?: true; optional?: true }>
+  }
+  const installed = join(folder, 'lib', 'node_modules', 'gatehouse')
+  const versionAt = (path: string) =>
+    (JSON.parse(readFileSync(join(installed, path, 'package.json'), 'utf8')) as { version: string }).version
+  const brought = new Set(
+    paths.flatMap((path) => /^((?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []),
+  )
+
+  assert.deepEqual(
+    [...brought].filter((path) => packages[path]?.version !== versionAt(path) || packages[path]?.dev === true),
+    [],
+  )
+  const lacking = Object.entries(packages)
+    .filter(([path, { dev }]) => path !== '' && dev !== true && !brought.has(path))
+    .map(([path]) => path)
+  assert.deepEqual(lacking, [])
+})
+
+test('installed where there is no network, the command checks and serves, and stops when it is told to', async (t) => {
+  const around = await prepareGateway(t)
+  const options = { program, cwd: folder, env: around.env }
+
+  const check = startCommand(t, ['check', '--config', around.file], options)
+  const gateway = startCommand(t, ['run', '--config', around.file], options)
+  await gateway.said('gatehouse is ready')
+  const page = await new Browser('jane').get(`${around.url}/`)
+  gateway.child.kill('SIGTERM')
+
+  assert.deepEqual([await check.ended, page.body, await gateway.ended], [0, 'for jane', 0])
+  assert.match(check.out(), /gateway\.yaml is good/)
+})

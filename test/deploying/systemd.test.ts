@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { folderWith } from '../support/command-line.ts'
+import { gatewayConfig, read, secretFilesOf } from './examples.ts'
+
+const unit = read('examples/systemd/gatehouse.service')
+const text = read('examples/systemd/gateway.yaml')
+const config = gatewayConfig(text)
+const lines = unit.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+const settings = lines
+  .filter((line) => !line.startsWith('['))
+  .map((line) => /^(\w+)=(.*)$/.exec(line)?.slice(1) ?? [line])
+const valuesOf = (key: string) => settings.filter(([name]) => name === key).map(([, value = '']) => value)
+
+/** The keys of systemd.unit(5), systemd.service(5), systemd.exec(5) and systemd.kill(5) that the unit may use. */
+const known = new Set(
+  `Description Wants After Type ExecStart ExecReload Restart RestartSec TimeoutStopSec KillMode LimitNOFILE Environment
+  LoadCredential DynamicUser CapabilityBoundingSet AmbientCapabilities NoNewPrivileges ProtectSystem ProtectHome ProtectProc
+  ProtectClock ProtectControlGroups ProtectHostname ProtectKernelLogs ProtectKernelModules ProtectKernelTunables PrivateDevices
+  PrivateTmp PrivateUsers RemoveIPC RestrictAddressFamilies RestrictNamespaces RestrictRealtime RestrictSUIDSGID LockPersonality
+  SystemCallArchitectures SystemCallFilter SystemCallErrorNumber UMask WantedBy`.split(/\s+/),
+)
+
+test('the unit has sections and settings that systemd knows', () => {
+  assert.deepEqual(
+    lines.filter((line) => line.startsWith('[')),
+    ['[Unit]', '[Service]', '[Install]'],
+  )
+  assert.deepEqual(
+    settings.filter(([name = '', value]) => !known.has(name) || value === undefined),
+    [],
+  )
+})
+
+test('systemd, where it is there to be asked, finds nothing wrong with the unit, and it well protected', (t) => {
+  const program = 'systemd-analyze'
+  if (spawnSync(program, ['--version']).error !== undefined)
+    return t.diagnostic(`${program} is not there: what it would say has not been seen, only the test above`)
+  const folder = folderWith(t, { gatehouse: '#!/bin/sh\n' })
+  const file = join(folder, 'gatehouse.service')
+  // It wants to see the program.
+  writeFileSync(file, unit.replaceAll('/opt/gatehouse/bin/gatehouse', '/bin/true'))
+
+  const verified = spawnSync(program, ['verify', '--man=no', file], { encoding: 'utf8' })
+  const assessed = spawnSync(program, ['security', '--offline=true', '--threshold=15', file], { encoding: 'utf8' })
+
+  assert.deepEqual([verified.status, verified.stderr], [0, ''])
+  assert.equal(assessed.status, 0, assessed.stdout)
+})
+
+test('the unit starts, reloads and stops the gateway as that expects', () => {
+  assert.deepEqual(valuesOf('ExecStart'), ['/opt/gatehouse/bin/gatehouse run --config /etc/gatehouse/gateway.yaml'])
+  assert.deepEqual(valuesOf('ExecReload'), ['/bin/kill -HUP $MAINPID'])
+  assert.ok(Number.parseInt(valuesOf('TimeoutStopSec')[0] ?? '', 10) * 1000 > config.shutdown.drainTimeoutMs)
+  // Node.js compiles while it runs.
+  assert.deepEqual(valuesOf('MemoryDenyWriteExecute'), [])
+})
+
+test('the secrets that the configuration names are the credentials that the unit loads', () => {
+  const loaded = valuesOf('LoadCredential').map((value) => `/run/credentials/gatehouse.service/${value.split(':')[0]}`)
+
+  assert.deepEqual(secretFilesOf(text).toSorted(), loaded.toSorted())
+})

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { help, overview } from '../../src/cli/help.ts'
+import manifest from '../../package.json' with { type: 'json' }
+import { blocksOf, codeSpansOf, pages, type Page } from './markdown.ts'
+
+const commands = new Set([...overview.matchAll(/^ {2}gatehouse (\w+)/gm)].map(([, name = '']) => name))
+const scripts = new Set(Object.keys(manifest.scripts))
+
+/** What a page tells people to type: the lines of its shell blocks, without comments, and what stands in backticks. */
+function typed(page: Page): string[] {
+  const shell = blocksOf(page)
+    .filter(({ language }) => language === 'sh' || language === 'console')
+    .flatMap(({ language, text }) => {
+      const lines = text.replaceAll(/\\\n\s*/g, ' ').split('\n')
+      const given =
+        language === 'sh' ? lines : lines.filter((line) => line.startsWith('$ ')).map((line) => line.slice(2))
+      return given.map((line) => line.replace(/(^|\s)#.*$/, ''))
+    })
+  return [...shell, ...codeSpansOf(page).filter((span) => /^(gatehouse|npm|docker|kubectl) /.test(span))]
+}
+
+/** What is wrong with a line that people are told to type. */
+function faults(line: string): string[] {
+  const found: string[] = []
+  // The container has the name of the program.
+  const inside = line.replace(/^(?:docker exec \S+|kubectl exec .*? --) /, '')
+  for (const [, call = ''] of inside.matchAll(/(?<![\w-])gatehouse(?: --)? ((?:[^|;&)'"]|'[^']*'|"[^"]*")*)/g)) {
+    const name = call.split(' ').find((word) => /^[a-z]/.test(word)) ?? ''
+    if (name === '' || call.startsWith('--') || call.startsWith('is ')) continue
+    if (!commands.has(name)) found.push(`there is no command "${name}" (${line})`)
+    else
+      for (const [option] of call.matchAll(/(?<= )--[a-z-]+/g))
+        if (!`${help[name]}${overview}`.includes(option)) found.push(`${name} has no ${option}`)
+  }
+  for (const [, script = ''] of line.matchAll(/\bnpm run (?:-s )?([\w:-]+)/g))
+    if (!scripts.has(script)) found.push(`there is no script "${script}"`)
+  return found
+}
+
+for (const page of pages)
+  test(`what ${page.path} tells people to type is there`, () => {
+    assert.deepEqual(typed(page).flatMap(faults), [])
+  })
+
+const sources = readdirSync(new URL('../../src', import.meta.url), { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => readFileSync(new URL(`../../src/${name}`, import.meta.url), 'utf8'))
+/** Words that stand in the source between quotes: error codes, messages of the log. */
+const quoted = new Set(
+  sources.flatMap((source) =>
+    [...source.matchAll(/'([\w.]+)'|\b(ERR_[A-Z_]+)\b/g)].map(([, word, code]) => word ?? code),
+  ),
+)
+const settings = readFileSync(new URL('../../schemas/gateway.schema.json', import.meta.url), 'utf8')
+const subjects =
+  'access|config|frontchannel_logout|headers|limit|listener|log|logout_token|process|provider|request|session'
+const message = new RegExp(`^(?:${subjects}|shutdown|sign_in|sign_out|store|tracing|upstream|worker)\\.[a-z_]+$`)
+
+for (const page of pages.filter(({ path }) => path.startsWith('docs/')))
+  test(`error codes and messages of the log that ${page.path} names are there`, () => {
+    const missing = codeSpansOf(page)
+      .filter((span) => /^ERR_[A-Z_]+$/.test(span) || message.test(span))
+      .filter((span) => !quoted.has(span) && !settings.includes(`"${span.split('.').at(-1)}"`))
+
+    assert.deepEqual(missing, [])
+  })
+
+/** What is said by Node.js, by jose or by others; and what is no message at all. */
+const ofOthers =
+  /^(connect|getaddrinfo|self-signed|unable to|curl|gatehouse|missing required|unexpected|"exp" claim)\b|: /
+
+test('what the page on troubleshooting quotes of the log is said', () => {
+  const said = sources.join('\n').replaceAll(/\\(['"`])/g, '$1')
+  const page = pages.find(({ path }) => path === 'docs/troubleshooting.md') as Page
+  const quotes = codeSpansOf(page).filter((span) => span.split(' ').length >= 4 && !ofOthers.test(span))
+
+  // A part of it is a value: three words in a row have to be there.
+  const unsaid = quotes.filter((span) => {
+    const words = span.split(' ')
+    return !words.some((_, at) => at + 3 <= words.length && said.includes(words.slice(at, at + 3).join(' ')))
+  })
+
+  assert.ok(quotes.length > 10, `${quotes.length} quotes`)
+  assert.deepEqual(unsaid, [])
+})
+
+test('a command, an option and a script that are not there are found', () => {
+  assert.deepEqual(faults('gatehouse chekc --config FILE'), [
+    'there is no command "chekc" (gatehouse chekc --config FILE)',
+  ])
+  assert.deepEqual(faults('gatehouse check --fromat json'), ['check has no --fromat'])
+  assert.deepEqual(faults('npm run -s nothing -- check'), ['there is no script "nothing"'])
+  assert.deepEqual(faults('npm run -s gatehouse -- chekc'), [
+    'there is no command "chekc" (npm run -s gatehouse -- chekc)',
+  ])
+  assert.deepEqual(faults('kubectl exec x -c gatehouse -- gatehouse sessions lsit --sbu jane'), [
+    'sessions has no --sbu',
+  ])
+  assert.deepEqual(faults('kubectl logs x | gatehouse explain --log - ID'), [])
+})

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { Browser } from '../support/browser.ts'
+import { folderWith } from '../support/command-line.ts'
+import { startCommand } from '../support/command.ts'
+import { startProvider } from '../support/provider.ts'
+import { freePort } from '../support/redis.ts'
+import { until } from '../support/until.ts'
+import { blocksOf, pages } from './markdown.ts'
+
+// The page is done as it is written. Ports and the provider are the test's own. `UPDATE=1` writes what commands print anew.
+const page = pages.find(({ path }) => path === 'docs/first-application.md') as (typeof pages)[number]
+const blocks = blocksOf(page)
+const [toys = '', own = '', ruled = ''] = blocks.filter(({ language }) => language === 'yaml').map(({ text }) => text)
+const shell = blocks.filter(({ language }) => language === 'sh').map(({ text }) => text)
+const env = { CLIENT_SECRET: 'any-text-will-do-for-the-toys', NO_COLOR: '1' }
+
+/** A text of the page with ports that are free here. */
+async function ported(text: string, ports: Map<string, number>): Promise<string> {
+  for (const port of ['8080', '8081', '8082', '3000'])
+    if (text.includes(port) && !ports.has(port)) ports.set(port, await freePort())
+  return text.replaceAll(/\b(?:8080|8081|8082|3000)\b/g, (port) => String(ports.get(port)))
+}
+
+/** What a shell block of the page starts: the command behind `npm run -s gatehouse --`. */
+function commandIn(text: string): string[] {
+  const [, command = ''] = /^npm run -s gatehouse -- (.*)$/m.exec(text) ?? []
+  return command.split(' ')
+}
+
+test('step 1: the file runs between two toys, and the application gets the headers', async (t) => {
+  const ports = new Map<string, number>()
+  const cwd = folderWith(t, { 'gateway.yaml': await ported(toys, ports) })
+  const demo = startCommand(t, commandIn(shell[0] ?? ''), { cwd, env })
+  await until('the demo runs', () => demo.out().includes('Gatehouse is running'))
+
+  const visit = await new Browser('jane').get(`http://localhost:${ports.get('8080')}/`)
+
+  assert.equal(visit.status, 200)
+  assert.match(visit.body, /x-remote-user[^]*jane/i)
+  assert.match(visit.body, /x-email[^]*jane/i)
+})
+
+test('steps 2 to 4: an application and a provider of one’s own; rules are taken while it runs', async (t) => {
+  const ports = new Map<string, number>()
+  const [application = ''] = (await ported(shell[1] ?? '', ports)).split('\n')
+  const file = await ported(own, ports)
+  const url = `http://localhost:${ports.get('8080')}`
+  const provider = await startProvider(t, {
+    client_id: 'orders',
+    client_secret: env.CLIENT_SECRET,
+    redirect_uris: [`${url}/.gatehouse/callback`],
+    post_logout_redirect_uris: [`${url}/.gatehouse/signed-out`],
+    backchannel_logout_uri: `${url}/.gatehouse/backchannel-logout`,
+  })
+  const withProvider = (text: string) => text.replace('https://id.example.com', provider.issuer)
+  const cwd = folderWith(t, { 'gateway.yaml': withProvider(file) })
+  startCommand(t, ['-c', `exec ${application}`], { program: ['/bin/sh'], cwd })
+  const gateway = startCommand(t, commandIn(shell[2] ?? ''), { cwd, env })
+  await gateway.said('gatehouse is ready')
+  await until('the application listens', () => isUp(`http://127.0.0.1:${ports.get('3000')}`))
+
+  const jane = new Browser('jane')
+  const first = await jane.get(`${url}/orders`)
+  assert.equal((JSON.parse(first.body) as Record<string, string>)['x-remote-user'], 'jane')
+
+  writeFileSync(join(cwd, 'gateway.yaml'), withProvider(await ported(ruled, ports)))
+  await gateway.said('config.reloaded')
+
+  assert.equal((await jane.get(`${url}/admin/users`)).status, 403)
+  assert.equal((await jane.get(`${url}/orders`)).status, 200)
+  assert.equal((await new Browser('zoe').send(`${url}/static/logo.svg`)).status, 200)
+  assert.match((await jane.get(`${url}/logout`)).url, /\/\.gatehouse\/signed-out/)
+})
+
+function isUp(url: string): Promise<boolean> {
+  return fetch(url).then(
+    ({ ok }) => ok,
+    () => false,
+  )
+}
+
+/** Both streams as a terminal shows them: what is wrong comes first. */
+async function printed(t: TestContext, line: string, file: string): Promise<string> {
+  const cwd = folderWith(t, { 'gateway.yaml': file })
+  const command = startCommand(t, line.split(' '), { cwd, env })
+  await command.ended
+  return command.err() + command.out()
+}
+
+for (const { line, text } of blocks.filter(({ language }) => language === 'console'))
+  test(`what the page shows is what is printed, line ${line}`, async (t) => {
+    const file = blocks.findLast((block) => block.language === 'yaml' && block.line < line)?.text ?? ''
+    const [command = '', ...shown] = text.split('\n')
+
+    const out = await printed(t, command.replace('$ gatehouse ', ''), file)
+
+    const path = new URL('../../docs/first-application.md', import.meta.url)
+    if (process.env['UPDATE'] === '1') {
+      const lines = readFileSync(path, 'utf8').split('\n')
+      // Earlier blocks may have grown: the command is looked for from where it stood.
+      const at = lines.indexOf(command, Math.max(0, line - 1))
+      const end = lines.indexOf('```', at)
+      writeFileSync(path, [...lines.slice(0, at + 1), ...out.trimEnd().split('\n'), ...lines.slice(end)].join('\n'))
+    } else assert.equal(out, shown.join('\n'))
+  })

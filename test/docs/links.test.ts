@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, posix } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { anchorsOf, linksOf, pages, proseOf } from './markdown.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const anchors = new Map(pages.map((page) => [page.path, anchorsOf(page)]))
+
+/** Why a link leads nowhere; `undefined` when it leads somewhere, or out of the project. */
+function fault(from: string, target: string): string | undefined {
+  if (/^[a-z][a-z+.-]*:/i.test(target)) return undefined
+  const [path = '', anchor] = target.split('#')
+  const file = path === '' ? from : posix.normalize(posix.join(posix.dirname(from), decodeURIComponent(path)))
+  if (file.startsWith('..') || !existsSync(join(root, file))) return 'there is no such file'
+  if (anchor === undefined || !file.endsWith('.md')) return undefined
+  return anchors.get(file)?.has(anchor) === true ? undefined : 'there is no such heading'
+}
+
+for (const page of pages)
+  test(`links lead somewhere: ${page.path}`, () => {
+    const faults = linksOf(page).flatMap((target) => {
+      const why = fault(page.path, target)
+      return why === undefined ? [] : [`${target}: ${why}`]
+    })
+
+    assert.deepEqual(faults, [])
+  })
+
+test('every page is reached from README.md', () => {
+  const reached = new Set<string>()
+  const waiting = ['README.md']
+  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+    if (reached.has(path)) continue
+    reached.add(path)
+    const page = pages.find((known) => known.path === path)
+    if (page === undefined) continue
+    for (const target of linksOf(page)) {
+      const to = posix.normalize(posix.join(posix.dirname(path), target.split('#')[0] ?? ''))
+      // A link to a folder shows what is in it.
+      waiting.push(to, ...pages.filter((other) => posix.dirname(other.path) === to).map((other) => other.path))
+    }
+  }
+
+  const lost = pages.map(({ path }) => path).filter((path) => path.startsWith('docs/') && !reached.has(path))
+  assert.deepEqual(lost, [])
+})
+
+/** A source with its texts as they are meant: `\'` is `'`. */
+function sourceOf(file: string): string {
+  return readFileSync(join(root, file), 'utf8').replaceAll(/\\(['"`])/g, '$1')
+}
+
+test('tests that are named with their file are there', () => {
+  const faults = pages.flatMap((page) =>
+    [...proseOf(page).matchAll(/\[[^\]]*\.test\.ts\]\(([^)]+\.test\.ts)\): ((?:“[^”]+”(?:, )?)+)/g)].flatMap(
+      ([, target = '', names = '']) => {
+        const file = posix.join(dirname(page.path), target)
+        const source = existsSync(join(root, file)) ? sourceOf(file) : ''
+        return [...names.matchAll(/“([^”]+)”/g)]
+          .filter(([, name = '']) => !source.includes(name))
+          .map(([, name = '']) => `${page.path}: ${file} has no “${name}”`)
+      },
+    ),
+  )
+
+  assert.deepEqual(faults, [])
+})
+
+/** What the page on reliability writes: `journeys/sessions`: one test; another one. */
+const inShort = /`([a-z]+\/[\w-]+)`(?:[^:`|]*: ([^|`]+))?/g
+const rooms = new Set(readdirSync(join(root, 'test')))
+
+test('tests that are named in short are there', () => {
+  const faults = pages.flatMap((page) =>
+    [...proseOf(page).matchAll(inShort)].flatMap(([, name = '', tests = '']) => {
+      if (!page.path.startsWith('docs/') || !rooms.has(name.split('/')[0] ?? '')) return []
+      const file = [`test/${name}.test.ts`, `test/${name}.ts`].find((path) => existsSync(join(root, path)))
+      if (file === undefined) return [`${page.path}: there is no test/${name}.test.ts`]
+      return tests
+        .split(';')
+        .map((text) => text.trim())
+        .filter((text) => !sourceOf(file).includes(text))
+        .map((text) => `${page.path}: ${file} has no "${text}"`)
+    }),
+  )
+
+  assert.deepEqual(faults, [])
+})
+
+test('a link to what is not there is found', () => {
+  assert.equal(fault('docs/logout.md', 'nowhere.md'), 'there is no such file')
+  assert.equal(fault('docs/logout.md', 'cli.md#nowhere'), 'there is no such heading')
+  assert.equal(fault('docs/logout.md', '#nowhere'), 'there is no such heading')
+  assert.equal(fault('docs/logout.md', '../../outside'), 'there is no such file')
+  assert.equal(fault('docs/logout.md', 'cli.md#exit-codes'), undefined)
+})

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, test } from 'node:test'
+import { formatDiagnostics } from '../../src/config/diagnostics.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { failingTests } from '../../src/explain/embedded-tests.ts'
+import { environment } from '../config/environment.ts'
+import { blocksOf, pages } from './markdown.ts'
+import { kindOf, wholeFile, type Kind } from './snippets.ts'
+
+const cases = new URL('../config/cases/', import.meta.url).pathname
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-docs-'))
+after(() => rmSync(folder, { recursive: true }))
+
+/** What snippets refer to. */
+const files = {
+  'run/secrets/session_key': `${cases}secrets/session_key`,
+  'run/tls/tls.crt': `${cases}tls/gateway.crt`,
+  'run/tls/tls.key': `${cases}tls/gateway.key`,
+  'run/tls/ca.crt': `${cases}tls/gateway.crt`,
+  'run/tls/redis-ca.crt': `${cases}tls/gateway.crt`,
+  'etc/gatehouse/logo.svg': `${cases}pages/logo.svg`,
+} as const
+for (const [name, from] of Object.entries(files)) {
+  mkdirSync(dirname(join(folder, name)), { recursive: true })
+  cpSync(from, join(folder, name))
+}
+for (const name of ['client_secret', 'redis_password', 'sentinel_password', 'otlp_authorization', 'admin_token'])
+  cpSync(`${cases}secrets/client_secret`, join(folder, 'run/secrets', name))
+mkdirSync(join(folder, 'upstreams'))
+writeFileSync(
+  join(folder, 'upstreams', 'shop.yaml'),
+  'shop: { url: "http://127.0.0.1:3001", external_url: https://shop.example.com }\n',
+)
+
+/** What pages show on purpose although it is warned of: the page, and the setting that the warning is about. */
+const warnings: Readonly<Record<string, readonly string[]>> = {
+  'README.md': ['session.store.redis.url'],
+  'docs/first-application.md': ['external_url'],
+  'docs/providers/google.md': ['provider.scopes'],
+  'docs/providers/keycloak.md': ['provider.scopes'],
+}
+
+const blocks = pages.flatMap(blocksOf)
+
+for (const block of blocks.filter(({ language }) => language === 'yaml' || language === 'yml'))
+  test(`the YAML in ${block.page}, line ${block.line}`, () => {
+    const kind = kindOf(block)
+    assert.ok(
+      kind !== undefined,
+      'nobody can tell what this is: a whole file begins with version and external_url; a part has settings of the top level, or of an upstream, and no others; what is for another program says so behind the language, such as ```yaml helm (test/docs/snippets.ts)',
+    )
+    if (!isOurs(kind)) return
+    const file = join(folder, `${block.page.replaceAll('/', '-')}-${block.line}.yaml`)
+    writeFileSync(file, wholeFile(kind, block.text).replaceAll(/(?<=[\s:'"])\/(?=run\/|etc\/)/g, `${folder}/`))
+
+    const loaded = loadConfig(file, environment)
+
+    assert.equal(loaded.ok ? '' : formatDiagnostics(loaded.diagnostics), '')
+    if (!loaded.ok) return
+    const unexpected = loaded.warnings.filter(({ path }) => warnings[block.page]?.includes(path) !== true)
+    assert.equal(formatDiagnostics(unexpected), '')
+    assert.equal(formatDiagnostics(failingTests(loaded.config)), '')
+  })
+
+function isOurs(kind: Kind): boolean {
+  return ['whole', 'settings', 'upstream', 'included'].includes(kind)
+}
+
+test('a snippet with a mistake is found, and one of nobody knows whom too', () => {
+  assert.equal(kindOf({ word: '', text: 'headrs: { X-Remote-User: sub }\n' }), undefined)
+  assert.equal(kindOf({ word: 'unknown', text: 'a: 1\n' }), undefined)
+  assert.equal(kindOf({ word: '', text: '# just a comment\n' }), undefined)
+  assert.equal(kindOf({ word: '', text: 'session: { idle_timeot: 30m }\n' }), 'settings')
+  assert.throws(() => kindOf({ word: '', text: 'a: [\n' }))
+})
+
+for (const block of blocks.filter(({ language }) => language === 'json'))
+  test(`the JSON in ${block.page}, line ${block.line}`, () => {
+    assert.doesNotThrow(() => JSON.parse(block.text))
+  })
+
+test('blocks say what they are', () => {
+  const known = [
+    'yaml',
+    'json',
+    'sh',
+    'console',
+    'html',
+    'mermaid',
+    'text',
+    'js',
+    'toml',
+    'ini',
+    'apache',
+    'nginx',
+    'promql',
+    'dockerfile',
+    '',
+  ]
+  const unknown = blocks.filter(({ language }) => !known.includes(language))
+
+  assert.deepEqual(
+    unknown.map(({ page, line, language }) => `${page}:${line}: ${language}`),
+    [],
+  )
+})

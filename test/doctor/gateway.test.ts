@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test, type TestContext } from 'node:test'
+import { gatewayFindings } from '../../src/doctor/gateway.ts'
+import { isPrivate } from '../../src/doctor/connect.ts'
+import { freePort } from '../support/redis.ts'
+import { startWorld } from '../support/world.ts'
+import { assertUseful, configOf, finding, type Settings } from './support.ts'
+
+async function findingsAbout(t: TestContext, settings: Settings, env = {}) {
+  const findings = await gatewayFindings(configOf(t, settings), env, Date.now())
+  assertUseful(findings)
+  return findings
+}
+
+test('an external URL that leads to a gateway is well', async (t) => {
+  const { url } = await startWorld(t)
+
+  const findings = await findingsAbout(t, { externalUrl: url })
+
+  assert.equal(finding(findings, 'gateway.external_url').level, 'ok')
+})
+
+test('an external URL that leads elsewhere is a fault; one that does not answer may be one yet', async (t) => {
+  const server = createServer((_req, res) => void res.writeHead(200).end())
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close())
+  const { port } = server.address() as AddressInfo
+
+  const elsewhere = await findingsAbout(t, { externalUrl: `http://127.0.0.1:${port}` })
+  const nowhere = await findingsAbout(t, { externalUrl: `http://127.0.0.1:${await freePort()}` })
+
+  assert.match(finding(elsewhere, 'gateway.external_url').what, /leads to something else, which answers with 200/)
+  assert.equal(finding(elsewhere, 'gateway.external_url').level, 'fault')
+  assert.equal(finding(nowhere, 'gateway.external_url').level, 'warning')
+})
+
+test('http for others is a fault; on this machine alone it is for trying out', async (t) => {
+  const others = finding(await findingsAbout(t, { externalUrl: 'http://orders.invalid' }), 'gateway.https')
+  const trial = await findingsAbout(t, { externalUrl: `http://127.0.0.1:${await freePort()}` })
+
+  assert.equal(others.level, 'fault')
+  assert.match(others.why ?? '', /another host below the same domain can set one/)
+  assert.equal(finding(trial, 'gateway.https').level, 'warning')
+  assert.ok(trial.every(({ what }) => !what.includes('no other host below the same domain')))
+})
+
+test('each host by which browsers come is asked, and the cookie is said to stay within each', async (t) => {
+  const findings = await findingsAbout(t, {
+    externalUrl: 'https://orders.invalid',
+    upstream: 'url: http://127.0.0.1:3000\n    external_url: https://wiki.invalid',
+  })
+
+  assert.deepEqual(
+    findings.filter(({ id }) => id === 'gateway.external_url').map(({ what }) => what.split(' ')[0]),
+    ['https://orders.invalid', 'https://wiki.invalid'],
+  )
+  assert.match(
+    finding(findings, 'gateway.cookie').what,
+    /no Domain attribute: it goes to orders\.invalid, wiki\.invalid alone/,
+  )
+})
+
+test('with https it is said where TLS ends, and whom the cookie goes to', async (t) => {
+  const nowhere = await findingsAbout(t, { externalUrl: 'https://orders.invalid' })
+  const proxy = await findingsAbout(t, {
+    externalUrl: 'https://orders.invalid',
+    settings: 'trusted_proxies: [10.0.0.0/8]',
+  })
+
+  assert.match(finding(nowhere, 'gateway.https').what, /neither listen\.tls nor trusted_proxies/)
+  assert.equal(finding(proxy, 'gateway.https').level, 'ok')
+  assert.match(
+    finding(proxy, 'gateway.cookie').what,
+    /__Host-gatehouse has no Domain attribute: it goes to orders\.invalid alone/,
+  )
+})
+
+test('a provider on the internet and a gateway that is not: logout tokens may not arrive', async (t) => {
+  const far = await findingsAbout(t, { externalUrl: 'https://10.0.0.7', issuer: 'https://8.8.8.8' })
+  const near = await findingsAbout(t, { externalUrl: 'https://10.0.0.7', issuer: 'https://10.0.0.8' })
+
+  assert.match(
+    finding(far, 'gateway.backchannel_way').why ?? '',
+    /https:\/\/10\.0\.0\.7\/\.gatehouse\/backchannel-logout/,
+  )
+  assert.ok(near.every(({ id }) => id !== 'gateway.backchannel_way'))
+})
+
+test('an environment that switches certificates off is a fault', async (t) => {
+  const findings = await findingsAbout(
+    t,
+    { externalUrl: 'https://orders.invalid' },
+    { NODE_TLS_REJECT_UNAUTHORIZED: '0' },
+  )
+
+  assert.equal(finding(findings, 'gateway.environment').level, 'fault')
+})
+
+test('which addresses lead nowhere on the internet', () => {
+  for (const address of [
+    '10.1.2.3',
+    '127.0.0.1',
+    '172.16.0.1',
+    '172.31.9.9',
+    '192.168.0.1',
+    '100.64.0.1',
+    '::1',
+    'fd00::1',
+    'fe80::1',
+  ])
+    assert.ok(isPrivate(address), address)
+  for (const address of [
+    '8.8.8.8',
+    '172.15.0.1',
+    '172.32.0.1',
+    '100.63.0.1',
+    '100.128.0.1',
+    '192.0.2.1',
+    '2001:db8::1',
+    '110.0.0.1',
+  ])
+    assert.ok(!isPrivate(address), address)
+})

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { chmodSync } from 'node:fs'
+import { join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { loadConfig } from '../../src/config/load.ts'
+import type { Claims } from '../../src/core/claims.ts'
+import { headerBudgetFinding } from '../../src/doctor/header-budget.ts'
+import { fileFindings } from '../../src/doctor/secret-files.ts'
+import { folderWith } from '../support/command-line.ts'
+import { assertUseful, configOf, finding, secrets } from './support.ts'
+
+const yaml = `version: 1
+external_url: https://orders.example.com
+provider:
+  issuer: https://id.example.com
+  client_id: orders
+  client_secret: { file: client_secret }
+session:
+  keys: [{ env: SESSION_KEY }]
+upstreams: { orders: { url: http://127.0.0.1:3000 } }
+`
+
+function filesAbout(t: TestContext, mode: number, configurationMode = 0o644) {
+  const folder = folderWith(t, { 'gateway.yaml': yaml, client_secret: `${secrets.CLIENT_SECRET}\n` })
+  const file = join(folder, 'gateway.yaml')
+  chmodSync(join(folder, 'client_secret'), mode)
+  chmodSync(file, configurationMode)
+  const { secretFiles } = loadConfig(file, secrets)
+  const findings = fileFindings(file, secretFiles)
+  assertUseful(findings)
+  return findings
+}
+
+for (const [mode, level] of [
+  [0o400, 'ok'],
+  [0o440, 'ok'],
+  [0o644, 'warning'],
+  [0o660, 'fault'],
+  [0o666, 'fault'],
+] as const)
+  test(`a secret in a file with the mode ${mode.toString(8)}: ${level}`, (t) => {
+    const found = finding(filesAbout(t, mode), 'files.secret')
+
+    assert.equal(found.level, level)
+    assert.match(found.what, /client_secret \(provider\.client_secret\.file\) has the mode 0\d{3}/)
+  })
+
+test('a configuration that everybody may change is a fault', (t) => {
+  assert.equal(finding(filesAbout(t, 0o400, 0o666), 'files.configuration').level, 'fault')
+})
+
+function budget(t: TestContext, headers: string, claims?: Claims) {
+  const { upstreams } = configOf(t, { upstream: `url: http://127.0.0.1:3000\n    headers:\n${headers}` })
+  const findings = upstreams.flatMap((upstream) => headerBudgetFinding(upstream, claims))
+  assertUseful(findings)
+  return findings
+}
+
+test('identity headers of usual claims fit into what applications take', (t) => {
+  const headers = "      X-Remote-User: sub\n      X-Email: email\n      X-Name: '{given_name} {family_name}'\n"
+
+  const { level, what } = finding(budget(t, headers), 'upstream.header_budget')
+
+  assert.equal(level, 'ok')
+  // The names with their separators, and 255, 254 and 64 + 1 + 64 bytes of values.
+  assert.match(what, new RegExp(`an estimated ${13 + 4 + 255 + 7 + 4 + 254 + 6 + 4 + 129} bytes`))
+})
+
+test('lists may be as long as max_bytes: that is warned of, by name, and can be measured', (t) => {
+  const headers =
+    '      X-Remote-User: sub\n      X-Groups: { claim: groups, encode: percent }\n      X-Roles: { claim: roles, max_bytes: 8kb }\n'
+  const roles = (count: number) => Array.from({ length: count }, (_, number) => `a-role-with-a-long-name-${number}`)
+
+  const estimated = finding(budget(t, headers), 'upstream.header_budget')
+  const few = finding(budget(t, headers, { sub: 'u1', groups: ['staff'] }), 'upstream.header_budget')
+  const many = finding(
+    budget(t, headers, { sub: 'u1', groups: ['staff'], roles: roles(250) }),
+    'upstream.header_budget',
+  )
+  const tooMany = budget(t, headers, { sub: 'u1', roles: roles(400) })
+
+  assert.equal(estimated.level, 'warning')
+  assert.match(estimated.what, /an estimated 12\.3 KiB; the longest are X-Groups, X-Roles/)
+  assert.equal(few.level, 'ok')
+  assert.equal(
+    few.what,
+    `identity headers of ${'X-Remote-User: u1\r\n'.length + 'X-Groups: staff\r\n'.length} bytes for these claims: many applications take 8.0 KiB of headers in all`,
+  )
+  assert.equal(many.level, 'warning')
+  assert.match(many.what, /the longest is X-Roles/)
+  assert.match(finding(tooMany, 'upstream.headers_dropped').what, /X-Roles: longer than 8192 bytes/)
+})
+
+test('an application that is told nothing has no budget', (t) => {
+  assert.deepEqual(budget(t, '      {}\n'), [])
+})

@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { after, test, type TestContext } from 'node:test'
+import { Redis } from 'ioredis'
+import { redisFindings } from '../../src/doctor/redis.ts'
+import { examineRedis, probes } from '../../src/session/examine-redis.ts'
+import { RedisKeys } from '../../src/session/redis-keys.ts'
+import { scripts } from '../../src/session/redis-scripts.ts'
+import { inTime } from '../support/in-time.ts'
+import { startCluster } from '../support/redis-cluster.ts'
+import { startSentinel } from '../support/redis-sentinel.ts'
+import { freePort, startRedis, type RedisServer } from '../support/redis.ts'
+import { assertUseful, configOf, finding } from './support.ts'
+
+const shared = await startRedis({ after })
+
+async function findingsAbout(t: TestContext, redis: string) {
+  const { store } = configOf(t, { store: `{ redis: ${redis} }` }).session
+  assert.ok(store.kind !== 'memory')
+  const findings = redisFindings(await examineRedis(store), store)
+  assertUseful(findings)
+  return findings
+}
+
+function asAdmin<T>({ port }: Pick<RedisServer, 'port'>, act: (admin: Redis) => Promise<T>): Promise<T> {
+  const admin = new Redis(port, '127.0.0.1')
+  return act(admin).finally(() => admin.disconnect())
+}
+
+/** A Redis with a user of these rights; resolves to what `session.store.redis` says to sign in as that user. */
+async function startRedisWithUser(t: TestContext, ...rights: readonly string[]): Promise<string> {
+  const redis = await startRedis(t)
+  await asAdmin(redis, (admin) => admin.acl('SETUSER', 'gatehouse', 'on', '>a password of Redis', ...rights))
+  return `{ url: "${redis.url}", username: gatehouse, password: { env: REDIS_PASSWORD } }`
+}
+
+test('of a Redis with which all is well there is nothing but good to say, and nothing is left in it', async (t) => {
+  const findings = await findingsAbout(t, `{ url: "${shared.url}" }`)
+
+  assert.deepEqual(
+    findings.map(({ id, level }) => `${id} ${level}`),
+    ['redis.version ok', 'redis.mode ok', 'redis.eviction ok', 'redis.latency ok', 'redis.rights ok'],
+    JSON.stringify(findings, null, 1),
+  )
+  assert.match(finding(findings, 'redis.version').what, /^redis 7\./)
+  assert.equal(await asAdmin(shared, (admin) => admin.dbsize()), 0)
+})
+
+test('every command that a script gives is tried', () => {
+  const tried = new Set(probes(new RedisKeys('gatehouse:')).map(([command]) => command))
+  const given = Object.values(scripts).flatMap((lua) =>
+    [...lua.matchAll(/redis\.call\('([A-Z]+)'/g)].map(([, name]) => name),
+  )
+
+  assert.ok(given.length > 20)
+  assert.deepEqual(
+    given.filter((command) => !tried.has(command ?? '')),
+    [],
+  )
+})
+
+test('a Redis that is not there is a fault, in time', async (t) => {
+  const port = await freePort()
+  const findings = await inTime(15_000, () => findingsAbout(t, `{ url: "redis://127.0.0.1:${port}" }`))
+
+  const { level, what, todo } = finding(findings, 'redis.connection')
+  assert.equal(level, 'fault')
+  assert.match(what, /ECONNREFUSED/)
+  assert.match(todo ?? '', /nobody listens there/)
+})
+
+test('a Redis that hangs is given up in time', async (t) => {
+  const redis = await startRedis(t)
+  redis.freeze()
+  t.after(() => redis.resume())
+
+  const findings = await inTime(20_000, () => findingsAbout(t, `{ url: "${redis.url}", timeout: 300ms }`))
+
+  assert.equal(finding(findings, 'redis.connection').level, 'fault')
+})
+
+test('a password that is missing, and one that is wrong, are said as that', async (t) => {
+  const redis = await startRedis(t, { password: 'another password than ours' })
+
+  const missing = await findingsAbout(t, `{ url: "${redis.url}" }`)
+  const wrong = await findingsAbout(t, `{ url: "${redis.url}", password: { env: REDIS_PASSWORD } }`)
+
+  assert.match(finding(missing, 'redis.connection').todo ?? '', /it wants a password/)
+  assert.match(finding(wrong, 'redis.connection').todo ?? '', /compare username and password/)
+})
+
+test('all rights that a Redis user lacks are said at once, with the command that gives them', async (t) => {
+  const redis = await startRedisWithUser(
+    t,
+    '~gatehouse:*',
+    '&gatehouse:*',
+    '+@all',
+    '-zadd',
+    '-publish',
+    '-subscribe',
+    '-persist',
+    '-scan',
+  )
+
+  const findings = await findingsAbout(t, redis)
+
+  const { level, what, todo } = finding(findings, 'redis.rights')
+  assert.equal(level, 'fault')
+  assert.match(what, /the user gatehouse may not give SCAN, ZADD, PERSIST, PUBLISH, SUBSCRIBE on gatehouse:\*/)
+  assert.match(
+    todo ?? '',
+    /^ACL SETUSER gatehouse ~gatehouse:\* &gatehouse:\* \+scan \+zadd \+persist \+publish \+subscribe$/,
+  )
+  assert.equal(finding(findings, 'redis.mode').level, 'ok')
+})
+
+test('the rights that the documentation gives a user are enough', async (t) => {
+  const redis = await startRedisWithUser(t, '~gatehouse:*', '&gatehouse:*', '+@all', '-@dangerous', '+info')
+
+  const findings = await findingsAbout(t, redis)
+
+  assert.equal(finding(findings, 'redis.rights').level, 'ok', JSON.stringify(findings))
+})
+
+test('a user for other keys is told so', async (t) => {
+  const redis = await startRedisWithUser(t, '~other:*', '&*', '+@all')
+
+  const findings = await findingsAbout(t, redis)
+
+  assert.equal(finding(findings, 'redis.rights').level, 'fault')
+})
+
+test('an eviction policy that forgets logouts is warned of, and a Redis that is nearly full', async (t) => {
+  const redis = await startRedis(t, { args: ['--maxmemory', '1gb', '--maxmemory-policy', 'allkeys-lru'] })
+
+  assert.match(finding(await findingsAbout(t, `{ url: "${redis.url}" }`), 'redis.eviction').what, /allkeys-lru/)
+
+  await asAdmin(redis, async (admin) => {
+    await admin.config('SET', 'maxmemory-policy', 'noeviction')
+    await admin.config('SET', 'maxmemory', '1200kb')
+  })
+  const { level, what } = finding(await findingsAbout(t, `{ url: "${redis.url}" }`), 'redis.eviction')
+  assert.equal(level, 'warning')
+  assert.match(what, /is nearly full/)
+})
+
+test('a Redis that takes nothing more is a fault', async (t) => {
+  const redis = await startRedis(t, { args: ['--maxmemory', '100kb'] })
+
+  assert.match(
+    finding(await findingsAbout(t, `{ url: "${redis.url}" }`), 'redis.commands').todo ?? '',
+    /raise its maxmemory/,
+  )
+})
+
+test('a replica in place of the primary is a fault', async (t) => {
+  const replica = await startRedis(t, { args: ['--replicaof', '127.0.0.1', String(shared.port)] })
+
+  const findings = await findingsAbout(t, `{ url: "${replica.url}" }`)
+
+  assert.match(finding(findings, 'redis.mode').what, /is a replica/)
+  assert.match(finding(findings, 'redis.commands').what, /READONLY/)
+})
+
+test('a Sentinel or a node of a Cluster in place of a server is a fault, with the setting to write', async (t) => {
+  const [sentinel, cluster] = await Promise.all([startSentinel(t), startCluster(t)])
+
+  const [asServer, asNode, right, rightCluster] = await Promise.all([
+    findingsAbout(t, `{ url: "redis://127.0.0.1:${sentinel.sentinel.port}" }`),
+    findingsAbout(t, `{ url: "redis://127.0.0.1:${cluster.primaries[0]?.port}" }`),
+    findingsAbout(t, `{ sentinels: ["127.0.0.1:${sentinel.sentinel.port}"], name: ${sentinel.name} }`),
+    findingsAbout(t, `{ cluster: ["127.0.0.1:${cluster.primaries[0]?.port}"] }`),
+  ])
+
+  assert.match(finding(asServer, 'redis.mode').todo ?? '', /sentinels, with name/)
+  assert.match(finding(asNode, 'redis.mode').todo ?? '', /session\.store\.redis\.cluster/)
+  assert.ok(
+    right.every(({ level }) => level === 'ok'),
+    JSON.stringify(right),
+  )
+  assert.ok(
+    rightCluster.every(({ level }) => level === 'ok'),
+    JSON.stringify(rightCluster),
+  )
+  assert.equal(rightCluster.filter(({ id }) => id === 'redis.mode').length, 3)
+})

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { createServer, type RequestListener } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { test, type TestContext } from 'node:test'
+import { upstreamFindings } from '../../src/doctor/upstreams.ts'
+import { issueCertificates } from '../support/certificates.ts'
+import { freePort } from '../support/redis.ts'
+import { assertUseful, configOf, finding } from './support.ts'
+
+/** An application that listens on this address, on a port that is its own. */
+async function startApplication(t: TestContext, host: string, answer: RequestListener): Promise<number> {
+  const server = createServer(answer)
+  await new Promise<void>((resolve) => server.listen(0, host, resolve))
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+async function findingsAbout(t: TestContext, upstream: string, outside: readonly string[] = [], externalUrl?: string) {
+  const config = configOf(t, { upstream, ...(externalUrl !== undefined && { externalUrl }) })
+  const findings = await upstreamFindings(config.upstreams[0] ?? assert.fail(), [...outside])
+  assertUseful(findings)
+  return findings
+}
+
+test('an application that answers, on loopback alone, is well, whatever it answers to who is not signed in', async (t) => {
+  let asked: string | undefined
+  const port = await startApplication(t, '127.0.0.1', (req, res) => {
+    asked = `${req.method} ${req.url} ${req.headers.host}`
+    res.writeHead(403).end()
+  })
+
+  const findings = await findingsAbout(t, `url: http://127.0.0.1:${port}`, ['127.0.0.2'])
+
+  assert.deepEqual(
+    findings.map(({ id, level }) => `${id} ${level}`),
+    ['upstream.reachable ok', 'upstream.around ok'],
+  )
+  assert.equal(asked, 'HEAD / orders.example.com')
+})
+
+test('an application that also listens where others reach it is a fault; a warning where things are tried out', async (t) => {
+  const port = await startApplication(t, '0.0.0.0', (_req, res) => res.end())
+
+  const upstream = `url: http://127.0.0.1:${port}`
+  const staked = finding(await findingsAbout(t, upstream, ['127.0.0.2']), 'upstream.around')
+  const trial = finding(await findingsAbout(t, upstream, ['127.0.0.2'], 'http://127.0.0.1:8080'), 'upstream.around')
+
+  assert.equal(staked.level, 'fault')
+  assert.equal(staked.what, `port ${port} takes connections on 127.0.0.2, without the gateway`)
+  assert.match(staked.why ?? '', /a firewall may be in front of it: that cannot be seen from here/)
+  assert.equal(trial.level, 'warning')
+})
+
+test('an application that is named by an address of this machine which others reach is a fault', async (t) => {
+  const port = await startApplication(t, '127.0.0.2', (_req, res) => res.end())
+
+  const findings = await findingsAbout(t, `url: http://127.0.0.2:${port}`, ['127.0.0.2', '127.0.0.3'])
+
+  const { level, what } = finding(findings, 'upstream.around')
+  assert.equal(level, 'fault')
+  assert.match(what, /takes connections on 127\.0\.0\.2, without the gateway/)
+})
+
+test('of an application on another machine it is said what cannot be known, and how to find out', async (t) => {
+  for (const [host, what] of [
+    ['10.255.255.1', /who else reaches it cannot be seen from here/],
+    ['8.8.8.8', /has an address of the internet/],
+  ] as const) {
+    const { level, what: found, todo } = finding(await findingsAbout(t, `url: http://${host}:3000`), 'upstream.around')
+
+    assert.equal(level, 'warning')
+    assert.match(found, what)
+    assert.match(todo ?? '', new RegExp(`curl http://${host}:3000/ has to fail`))
+  }
+})
+
+test('an application that is not there is a fault, with what to look at', async (t) => {
+  const { level, what, todo } = finding(
+    await findingsAbout(t, `url: http://127.0.0.1:${await freePort()}`),
+    'upstream.reachable',
+  )
+
+  assert.equal(level, 'fault')
+  assert.match(what, /ECONNREFUSED/)
+  assert.match(todo ?? '', /nobody listens there/)
+})
+
+test('an application that is in trouble is warned of, with the host that it was asked for', async (t) => {
+  const port = await startApplication(t, '127.0.0.1', (_req, res) => void res.writeHead(502).end())
+
+  const { level, todo } = finding(
+    await findingsAbout(t, `url: http://127.0.0.1:${port}\n    host_header: upstream`),
+    'upstream.reachable',
+  )
+
+  assert.equal(level, 'warning')
+  assert.ok(todo?.includes(`127.0.0.1:${port}`), todo)
+})
+
+test('an authority that is not trusted, and a server without TLS, are said as that', async (t) => {
+  const { ca, cert, key } = issueCertificates(t).server
+  const server = createSecureServer({ cert: readFileSync(cert), key: readFileSync(key) }, (_req, res) => res.end())
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const { port } = server.address() as AddressInfo
+  const plain = await startApplication(t, '127.0.0.1', (_req, res) => res.end())
+  const reached = async (upstream: string) => finding(await findingsAbout(t, upstream), 'upstream.reachable')
+
+  const trusted = await reached(`url: https://localhost:${port}\n    ca_file: ${ca}`)
+  const unknown = await reached(`url: https://localhost:${port}`)
+  const wrongName = await reached(`url: https://127.0.0.3:${port}\n    ca_file: ${ca}`)
+  const noTls = await reached(`url: https://127.0.0.1:${plain}`)
+
+  assert.equal(trusted.level, 'ok', trusted.what)
+  assert.match(unknown.todo ?? '', /name the authority that signed its certificate in its ca_file/)
+  assert.equal(wrongName.level, 'fault')
+  assert.match(noTls.todo ?? '', /one side speaks TLS and the other does not/)
+})

@@ -1,0 +1,445 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { test, type TestContext } from 'node:test'
+import { Agent, request } from 'undici'
+import { Browser } from '../support/browser.ts'
+import { childrenOf, startCommand } from '../support/command.ts'
+import { prepareGateway } from '../support/gateway-process.ts'
+import { freePort, startRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
+import { secrets, startWorld, type Replica, type World, type WorldOptions } from '../support/world.ts'
+
+interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: string
+}
+
+async function ask(url: string, options: Parameters<typeof request>[1] = {}): Promise<Answer> {
+  const { statusCode, headers, body } = await request(url, { dispatcher: new Agent(), ...options })
+  return { status: statusCode, headers, body: await body.text() }
+}
+
+function adminOf({ gateway }: Replica): string {
+  return `http://127.0.0.1:${gateway.adminAddress?.port}`
+}
+
+async function startWithPage(
+  t: TestContext,
+  { page = '{}', ...options }: WorldOptions & { readonly page?: string } = {},
+) {
+  const world = await startWorld(t, { settings: `admin: { listen: "127.0.0.1:0", page: ${page} }`, ...options })
+  const [replica] = world.replicas as readonly [Replica]
+  return { world, replica, admin: adminOf(replica) }
+}
+
+async function signedIn(world: World, person: string): Promise<Browser> {
+  const browser = world.browser(person)
+  await browser.get(`${world.url}/echo`)
+  return browser
+}
+
+/** What the buttons on a page send, by whose session they end. */
+function ordersOn(page: string): Map<string, string> {
+  const forms = page.matchAll(/name="order" value="([\w-]+)">.*?aria-label="End the session of (\S+), /g)
+  return new Map([...forms].map(([, order = '', person = '']) => [person, order]))
+}
+
+function press(admin: string, order: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+  return ask(`${admin}/sessions/end`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/x-www-form-urlencoded',
+      'sec-fetch-site': 'same-origin',
+      ...headers,
+    },
+    body: new URLSearchParams({ order }).toString(),
+  })
+}
+
+/** The cells of a table's rows, without markup. */
+function rowsOf(page: string, section: string): string[][] {
+  const [, html = ''] = new RegExp(`<h2 id="${section}">(.*?)</section>`, 's').exec(page) ?? []
+  return [...html.matchAll(/<tr><th scope="row">(.*?)<\/tr>/gs)].map(([, row = '']) =>
+    row.split(/<\/t[hd]>/).map((cell) => cell.replaceAll(/<[^>]*>/g, ' ').trim()),
+  )
+}
+
+for (const store of ['memory', 'redis'] as const)
+  test(`an administrator sees who is signed in and ends a session by a button, on every replica: ${store}`, async (t) => {
+    const { world, replica, admin } = await startWithPage(t, { store, replicas: store === 'redis' ? 2 : 1 })
+    const [jane, samir] = [await signedIn(world, 'jane'), await signedIn(world, 'samir')]
+    const page = (await ask(`${admin}/`)).body
+    assert.deepEqual(
+      rowsOf(page, 'sessions').map(([person]) => person),
+      ['samir', 'jane'],
+    )
+
+    const answer = await press(admin, ordersOn(page).get('jane') ?? '')
+
+    assert.equal(answer.status, 200)
+    assert.match(answer.body, /The session has ended.*At the provider it has ended, too\./s)
+    for (const { url } of world.replicas) {
+      assert.equal((await jane.fetch(`${url}/echo`)).status, 401)
+      assert.equal((await samir.fetch(`${url}/echo`)).status, 200)
+    }
+    assert.deepEqual(
+      world.provider.sessions().map(({ sub }) => sub),
+      ['samir'],
+    )
+    const event = replica.log.find(({ message }) => message === 'session.ended')
+    const { by, sub, client, request: id } = event?.fields ?? {}
+    assert.deepEqual([by, sub, client], ['administrator', 'jane', '127.0.0.1'])
+    assert.match(String(id), /^[\w-]{16}$/)
+    const again = await press(admin, ordersOn(page).get('jane') ?? '')
+    assert.equal(again.status, 404)
+    assert.match(again.body, /had ended already/)
+    assert.equal(ordersOn((await ask(`${admin}/`)).body).size, 1)
+  })
+
+test('sessions are found by the person and by the session of the provider, and nothing secret is shown', async (t) => {
+  const { world, admin } = await startWithPage(t)
+  const [jane] = [await signedIn(world, 'jane'), await signedIn(world, 'samir')]
+  const sid = world.provider.sessions().find(({ sub }) => sub === 'samir')?.sid ?? ''
+
+  const pages = await Promise.all(
+    ['/', '/?sub=jane&sid=', `/?sid=${sid}`, `/?sub=jane&sid=${sid}`, '/?sub=%3Cb%3Enobody'].map((path) =>
+      ask(admin + path),
+    ),
+  )
+
+  assert.deepEqual(
+    pages.map(({ body }) => [...ordersOn(body).keys()].toSorted()),
+    [['jane', 'samir'], ['jane'], ['samir'], [], []],
+  )
+  assert.match(pages[4]?.body ?? '', /Nobody is signed in by that name.*/s)
+  assert.match(pages[4]?.body ?? '', /value="&lt;b&gt;nobody"/)
+  // What a form sends is sealed, and can look like anything.
+  const everything = pages
+    .map(({ body }) => body.replaceAll(/<style>.*?<\/style>|name="order" value="[\w-]+"/gs, ''))
+    .join()
+  assert.doesNotMatch(everything, /@|eyJ/)
+  for (const secret of [jane.cookies.get('gatehouse')?.value ?? '', ...Object.values(secrets)])
+    assert.ok(secret !== '' && !everything.includes(secret))
+})
+
+test('the provider, its keys, the upstreams and the last logouts are shown, with what they matched', async (t) => {
+  const port = await freePort()
+  const { world, admin } = await startWithPage(t, {
+    upstreamSettings: `rules: [{ path: /static/*, access: public }]
+  gone: { url: "http://127.0.0.1:${port}", path: /gone/, rules: [{ path: /*, access: public }] }`,
+  })
+  await signedIn(world, 'jane')
+  await ask(`${world.url}/gone/x`)
+  await ask(`${world.url}/static/about.txt`)
+  const [session] = world.provider.sessions()
+  await world.provider.endSession(session?.sid ?? '')
+  await world.postLogoutToken({ logout_token: 'not.a.token' })
+
+  const { body } = await ask(`${admin}/`)
+
+  assert.match(body, new RegExp(`<dt>Issuer</dt><dd>${world.provider.issuer}</dd><dt>Discovery</dt><dd>found</dd>`))
+  assert.match(body, /<dt>Signs with<\/dt><dd>RS256<\/dd>/)
+  assert.deepEqual(
+    rowsOf(body, 'provider').map(([, type, , , since]) => [
+      type,
+      /^\d{4}-\d\d-\d\d .*(?:just now|s ago)$/.test(since ?? ''),
+    ]),
+    [['RSA', true]],
+  )
+  const [orders, gone] = rowsOf(body, 'upstreams')
+  assert.equal(orders?.[1], world.upstream.origin)
+  assert.match(orders?.[2] ?? '', /^yes, in \d+\.\d ms$/)
+  assert.deepEqual(orders?.slice(3, 8), ['2', '0', '0', '0', 'none'])
+  assert.match(gone?.[2] ?? '', /^no: connect ECONNREFUSED/)
+  assert.deepEqual(gone?.slice(3, 7), ['1', '0', '1', '0'])
+  assert.match(gone?.[7] ?? '', /(?:just now|s ago) +ERR_UPSTREAM_UNREACHABLE request +[\w-]{16}$/)
+  const [refused, obeyed] = rowsOf(body, 'logouts')
+  assert.deepEqual(refused?.slice(1, 3), ['logout token', 'nobody that is believed'])
+  assert.match(refused?.[3] ?? '', /^refused : /)
+  assert.equal(obeyed?.[3], 'ended 1 session')
+  assert.match(obeyed?.[2] ?? '', new RegExp(`^sid +${session?.sid}`))
+})
+
+test('a provider that is away and a store that is away are said, and the rest is shown', async (t) => {
+  const { world, admin } = await startWithPage(t, { store: 'redis', providerStartsDown: true })
+  await world.redis?.kill()
+
+  const { status, body } = await ask(`${admin}/`)
+
+  assert.equal(status, 200)
+  assert.match(body, /<strong>not found yet<\/strong>/)
+  assert.match(body, /<dt>Fault<\/dt><dd><strong>the provider \S+ could not be discovered/)
+  assert.match(body, /<strong>the session store at \S+ is not available/)
+  assert.equal(rowsOf(body, 'upstreams').length, 1)
+})
+
+test('an ending that the store does not take is not called one', async (t) => {
+  const { world, admin } = await startWithPage(t, { store: 'redis' })
+  await signedIn(world, 'jane')
+  const [order = ''] = ordersOn((await ask(`${admin}/`)).body).values()
+  await world.redis?.kill()
+
+  const answer = await press(admin, order)
+
+  assert.equal(answer.status, 503)
+  assert.match(answer.body, /The session has not ended everywhere/)
+})
+
+test('the page is for the address itself: no other name leads to it', async (t) => {
+  const { admin } = await startWithPage(t, { page: '{ hosts: [gateway.internal.example.com] }' })
+  const statusFor = async (host: string, path = '/') => (await ask(admin + path, { headers: { host } })).status
+
+  for (const host of ['127.0.0.1', 'localhost:9090', '[::1]:9090', '10.0.0.7', 'Gateway.Internal.example.com:443'])
+    assert.equal(await statusFor(host), 200, host)
+  for (const host of [
+    'evil.example',
+    'evil.example:9090',
+    '127.0.0.1.evil.example',
+    'localhost.evil.example',
+    'x.localhost',
+    'internal.example.com',
+  ])
+    assert.equal(await statusFor(host), 421, host)
+  // Probes come by names that nobody has written down.
+  assert.equal(await statusFor('gatehouse.default.svc', '/live'), 200)
+})
+
+test('a token is asked for, and who gives a wrong one is in the log without it', async (t) => {
+  const { replica, admin } = await startWithPage(t, { page: '{ token: { env: CLIENT_SECRET } }' })
+  const asked = (credentials?: string) =>
+    ask(`${admin}/`, {
+      headers:
+        credentials === undefined ? {} : { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` },
+    })
+
+  const without = await asked()
+  const wrong = await asked('admin:hunter2')
+  const right = await asked(`whoever:${secrets.CLIENT_SECRET}`)
+  const end = await press(admin, 'x')
+
+  assert.deepEqual(
+    [without, wrong, right, end].map(({ status }) => status),
+    [401, 401, 200, 401],
+  )
+  assert.match(String(without.headers['www-authenticate']), /^Basic realm="/)
+  assert.doesNotMatch(without.body + wrong.body, /session/i)
+  const told = replica.log.filter(({ message }) => message === 'admin.wrong_token')
+  assert.deepEqual(
+    told.map(({ level, fields }) => [level, fields]),
+    [['warn', { peer: '127.0.0.1' }]],
+  )
+  for (const path of ['/live', '/ready', '/metrics']) assert.equal((await ask(admin + path)).status, 200)
+})
+
+test('an address that guesses tokens has to wait, with the right one too; another one is let in', async (t) => {
+  const { world, replica, admin } = await startWithPage(t, { page: '{ token: { env: CLIENT_SECRET } }' })
+  const asked = (password: string, localAddress = '127.0.0.1') =>
+    ask(`${admin}/`, {
+      headers: { authorization: `Basic ${Buffer.from(`admin:${password}`).toString('base64')}` },
+      dispatcher: new Agent({ localAddress }),
+    })
+
+  for (let times = 0; times < 10; times += 1) assert.equal((await asked('hunter2')).status, 401)
+  const guess = await asked('hunter3')
+  const right = await asked(secrets.CLIENT_SECRET)
+  const elsewhere = await asked(secrets.CLIENT_SECRET, '127.0.0.2')
+  world.moveClock(7_000)
+  const later = await asked(secrets.CLIENT_SECRET)
+
+  assert.deepEqual(
+    [guess, right, elsewhere, later].map(({ status }) => status),
+    [429, 429, 200, 200],
+  )
+  assert.equal(guess.headers['retry-after'], '6')
+  const limit = replica.log.find(({ message }) => message === 'limit.reached')
+  assert.deepEqual([limit?.fields?.['limit'], limit?.fields?.['client']], ['admin.page.token', '127.0.0.1'])
+})
+
+test('a form that trickles in is not waited for longer than one for the gateway’s own URLs', async (t) => {
+  const { admin } = await startWithPage(t, {
+    settings: 'limits: { body_idle_timeout: 1s }\nadmin: { listen: "127.0.0.1:0", page: {} }',
+  })
+  const { port, host } = new URL(admin)
+  const socket = connect(Number(port), '127.0.0.1')
+  t.after(() => socket.destroy())
+  let answer = ''
+  socket.on('data', (chunk: Buffer) => (answer += chunk.toString()))
+  socket.write(
+    `POST /sessions/end HTTP/1.1\r\nHost: ${host}\r\nSec-Fetch-Site: same-origin\r\n` +
+      'Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 500\r\n\r\norder=',
+  )
+
+  await once(socket, 'close')
+
+  assert.match(answer, /^HTTP\/1\.1 408 /)
+})
+
+for (const [store, told] of [
+  ['memory', 'The latest 100 of about 101 sessions'],
+  ['redis', '100, in no order, of about 101 sessions'],
+] as const)
+  test(`of more sessions than are shown it is said how many there are, and which these are: ${store}`, async (t) => {
+    const { world, admin } = await startWithPage(t, { store })
+    await signedIn(world, 'samir')
+    for (let times = 0; times < 100; times += 1) await signedIn(world, 'jane')
+
+    const { body } = await ask(`${admin}/`)
+
+    assert.ok(body.includes(`<caption>${told}: name a person or a session to see others</caption>`))
+    const people = rowsOf(body, 'sessions').map(([person]) => person)
+    assert.equal(people.length, 100)
+    if (store === 'memory') assert.ok(!people.includes('samir'))
+    assert.match((await ask(`${admin}/?sub=jane`)).body, /<caption>100 sessions</)
+  })
+
+test('a session is ended by a form of the page itself, and by nothing else', async (t) => {
+  const { world, admin } = await startWithPage(t)
+  const jane = await signedIn(world, 'jane')
+  const page = (await ask(`${admin}/`)).body
+  const [order = ''] = ordersOn(page).values()
+  const host = new URL(admin).host
+  const without = { 'sec-fetch-site': undefined as never }
+
+  const refused = [
+    await ask(`${admin}/sessions/end?order=${order}`),
+    await press(admin, order, { 'sec-fetch-site': 'cross-site' }),
+    await press(admin, order, { 'sec-fetch-site': 'same-site' }),
+    await press(admin, order, { 'sec-fetch-site': 'none' }),
+    await press(admin, order, without),
+    await press(admin, order, { ...without, origin: 'null' }),
+    await press(admin, order, { ...without, origin: 'http://127.0.0.1:1' }),
+    await press(admin, order, { host: 'evil.example' }),
+    await press(admin, order, { 'content-type': 'text/plain' }),
+    await press(admin, ''),
+    await press(admin, `${order.slice(0, -2)}AA`),
+    await press(admin, `${order}${'A'.repeat(8192)}`),
+    await ask(`${admin}/`, { method: 'POST', headers: { 'sec-fetch-site': 'same-origin' }, body: `order=${order}` }),
+    await ask(`${admin}/`, { headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' } }),
+    await ask(`${admin}/`, {
+      headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
+    }),
+  ].map(({ status }) => status)
+  world.moveClock(61 * 60_000)
+  const late = await press(admin, order)
+  world.moveClock(-61 * 60_000)
+
+  assert.deepEqual(refused, [405, 403, 403, 403, 403, 403, 403, 421, 400, 400, 400, 400, 405, 403, 403])
+  assert.equal(late.status, 400)
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
+  assert.equal((await press(admin, order, { ...without, origin: `http://${host}` })).status, 200)
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
+})
+
+test('the page is kept by nobody, framed by nobody, and runs nothing', async (t) => {
+  const { admin } = await startWithPage(t)
+
+  const { headers, body } = await ask(`${admin}/`)
+  const head = await ask(`${admin}/`, { method: 'HEAD' })
+
+  assert.match(
+    String(headers['content-security-policy']),
+    /^default-src 'none'; style-src 'sha256-[^']+'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'$/,
+  )
+  assert.deepEqual(
+    [
+      'cache-control',
+      'x-content-type-options',
+      'referrer-policy',
+      'cross-origin-resource-policy',
+      'cross-origin-opener-policy',
+    ].map((name) => headers[name]),
+    ['no-store', 'nosniff', 'same-origin', 'same-origin', 'same-origin'],
+  )
+  assert.equal(headers['access-control-allow-origin'], undefined)
+  assert.doesNotMatch(body, /<script|javascript:| on\w+=/i)
+  assert.deepEqual([head.status, head.body], [200, ''])
+})
+
+test('without admin.page there is none, and the address says how to have one', async (t) => {
+  const { admin } = await startWithPage(t, { settings: 'admin: { listen: "127.0.0.1:0" }' })
+
+  const answers = [await ask(`${admin}/`), await press(admin, 'x')]
+
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [404, 405],
+  )
+  assert.match(answers[0]?.body ?? '', /admin\.page opens a page/)
+})
+
+test('two workers are one for who looks at the page, and one that hangs is said to be missing', async (t) => {
+  const redis = await startRedis(t)
+  const around = await prepareGateway(t, {
+    store: `{ redis: { url: "${redis.url}" } }`,
+    settings: 'workers: 2',
+    page: '{}',
+  })
+  const gateway = startCommand(t, ['run', '--config', around.file], { env: around.env })
+  await gateway.said('gatehouse is ready')
+  const jane = new Browser('jane')
+  await jane.get(`${around.url}/`)
+  const visit = async () => (await ask(`${around.url}/`, { headers: { cookie: jane.cookieHeader } })).status
+  for (let times = 0; times < 9; times += 1) assert.equal(await visit(), 200)
+  const refusal = {
+    method: 'POST',
+    body: 'logout_token=x',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+  } as const
+  for (let times = 0; times < 4; times += 1) await ask(`${around.url}/.gatehouse/backchannel-logout`, refusal)
+
+  // Whichever of the two is asked says the same.
+  for (let times = 0; times < 4; times += 1) {
+    const page = (await ask(`${around.adminUrl}/`)).body
+    assert.match(page, /2 processes/)
+    assert.match(page, /found, by 2 of 2 processes/)
+    assert.equal(rowsOf(page, 'upstreams')[0]?.[3], '10')
+    assert.equal(rowsOf(page, 'logouts').length, 4)
+  }
+  const [hanging = 0, other = 0] = childrenOf(gateway.pid)
+  process.kill(hanging, 'SIGSTOP')
+  for (let times = 0; times < 3; times += 1) {
+    const [page, live, ready] = await Promise.all(['/', '/live', '/ready'].map((path) => ask(around.adminUrl + path)))
+    assert.match(page?.body ?? '', new RegExp(`A process does not answer \\(pid ${hanging}\\):.*is missing here`))
+    assert.equal(ordersOn(page?.body ?? '').size, 1)
+    assert.deepEqual([live?.status, ready?.status], [200, 200])
+  }
+  process.kill(other, 'SIGSTOP')
+  const none = await Promise.all(['/', '/live', '/ready'].map((path) => ask(around.adminUrl + path)))
+  for (const pid of [hanging, other]) process.kill(pid, 'SIGCONT')
+  assert.deepEqual(
+    none.map(({ status }) => status),
+    [200, 503, 503],
+  )
+  assert.match(none[0]?.body ?? '', /2 processes do not answer.*none of the processes that serve answers/s)
+
+  // A form of one worker is good for the other.
+  const orders = await whenOne(async () => [...ordersOn((await ask(`${around.adminUrl}/`)).body).values()])
+  for (let times = 0; times < 2; times += 1) await press(around.adminUrl, orders[0] ?? '')
+  assert.equal(await visit(), 401)
+})
+
+async function whenOne(look: () => Promise<string[]>): Promise<string[]> {
+  let found: string[] = []
+  await until('jane is on the page', async () => (found = await look()).length === 1)
+  return found
+}
+
+test('a form that breaks off is no fault of the gateway', async (t) => {
+  const { replica, admin } = await startWithPage(t)
+  const { port, host } = new URL(admin)
+  const head = `Host: ${host}\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded`
+  const socket = connect(Number(port), '127.0.0.1')
+  socket.write(`POST /sessions/end HTTP/1.1\r\n${head}\r\nContent-Length: 500\r\nExpect: 100-continue\r\n\r\norder=`)
+  // It is being read.
+  await once(socket, 'data')
+  socket.destroy()
+  await once(socket, 'close')
+  for (let turn = 0; turn < 3; turn += 1) assert.equal((await ask(`${admin}/live`)).status, 200)
+
+  assert.deepEqual(
+    replica.log.filter(({ message }) => message === 'request.failed'),
+    [],
+  )
+})

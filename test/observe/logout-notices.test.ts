@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Audit } from '../../src/observe/audit.ts'
+import { LogoutNotices } from '../../src/observe/logout-notices.ts'
+
+const iss = 'https://id.example.com'
+
+function watched() {
+  let now = 0
+  const notices = new LogoutNotices()
+  const recorded: string[] = []
+  const audit = notices.watching({ record: (event) => void recorded.push(event) } satisfies Audit, () => (now += 1))
+  return { notices, audit, recorded }
+}
+
+test('a flood of tokens that are refused does not push out what the provider has announced', () => {
+  const { notices, audit } = watched()
+  audit.record('logout_token.obeyed', { iss, sub: undefined, sid: 's1', jti: 'j', ended: 2 })
+
+  for (let times = 0; times < 1000; times += 1)
+    audit.record('logout_token.refused', { code: 'ERR_LOGOUT_TOKEN_INVALID', reason: 'x'.repeat(10_000) })
+
+  const { latest } = notices
+  assert.equal(latest.length, 21)
+  assert.deepEqual(latest.at(-1), {
+    at: 1,
+    by: 'logout_token',
+    outcome: 'obeyed',
+    iss,
+    sid: 's1',
+    sub: undefined,
+    ended: 2,
+  })
+  assert.equal(latest[0]?.reason?.length, 201)
+})
+
+test('each event is recorded, and those that are no logout are not kept', () => {
+  const { notices, audit, recorded } = watched()
+  const cause = { request: 'r1', client: '192.0.2.7' }
+
+  audit.record('sign_in.failed', { code: 'ERR_SIGN_IN_EXPIRED', reason: 'too late' }, cause)
+  audit.record('frontchannel_logout.refused', { code: 'ERR_LOGOUT_REQUEST', reason: 'no sid' }, cause)
+  audit.record('logout_token.refused', { code: 'ERR_STORE_UNAVAILABLE', reason: 'away' }, cause)
+  audit.record('logout_token.replayed', { iss, sub: 'jane', sid: undefined, jti: 'j' }, cause)
+
+  assert.equal(recorded.length, 4)
+  assert.deepEqual(
+    notices.latest.map(({ by, outcome, request, sub }) => [by, outcome, request, sub]),
+    [
+      ['logout_token', 'replayed', 'r1', 'jane'],
+      ['logout_token', 'not_now', 'r1', undefined],
+      ['frame', 'refused', 'r1', undefined],
+    ],
+  )
+})

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import type { LogFields } from '../../src/observe/log.ts'
+import { Metrics } from '../../src/observe/metrics.ts'
+import { OtlpExporter } from '../../src/observe/otlp.ts'
+import type { Span } from '../../src/observe/tracing.ts'
+import { startCollector } from '../support/collector.ts'
+import { until } from '../support/until.ts'
+
+const span: Span = {
+  traceId: '0af7651916cd43dd8448eb211c80319c',
+  spanId: 'b7ad6b7169203331',
+  name: 'GET',
+  kind: 2,
+  startTimeUnixNano: '1700000000000000000',
+  endTimeUnixNano: '1700000000000000001',
+  attributes: [],
+}
+
+async function exporting(t: TestContext) {
+  const collector = await startCollector(t)
+  const metrics = new Metrics()
+  const told: [message: string, fields: LogFields | undefined][] = []
+  const tell = (message: string, fields?: LogFields) => void told.push([message, fields])
+  const log = { debug: tell, info: tell, warn: tell, error: tell, announce: tell }
+  const url = new URL(`${collector.url}/v1/traces`)
+  const settings = { url, serviceName: 'gatehouse', resource: {}, headers: {}, ca: undefined }
+  const exporter = new OtlpExporter(settings, { version: '1.2.3', log, metrics })
+  t.after(() => exporter.close(0))
+  const counted = (which: 'exported' | 'dropped') =>
+    metrics.collect().find(({ name }) => name === `gatehouse_spans_${which}_total`)?.cells[0]?.values[0]
+  return { collector, exporter, told, counted }
+}
+
+const batch = 512
+const mostWaiting = 4096
+
+test('spans that nobody takes do not pile up: what is too much is dropped, and counted', async (t) => {
+  const { collector, exporter, counted } = await exporting(t)
+  collector.answerWith(0)
+  for (let times = 0; times < batch; times += 1) exporter.add(span)
+  await until('the first batch is under way', () => collector.asked.length === 1)
+
+  for (let times = 0; times < mostWaiting + 100; times += 1) exporter.add(span)
+
+  assert.equal(counted('dropped'), 100)
+  await exporter.close(0)
+  assert.equal(counted('dropped'), batch + mostWaiting + 100)
+  assert.equal(counted('exported'), 0)
+})
+
+test('many spans go in several batches, and each arrives once', async (t) => {
+  const { collector, exporter, counted } = await exporting(t)
+
+  for (let times = 0; times < 1300; times += 1) exporter.add(span)
+
+  await exporter.close(5_000)
+  assert.deepEqual(
+    collector.requests.map(({ count }) => count),
+    [batch, batch, 1300 - 2 * batch],
+  )
+  assert.deepEqual([counted('exported'), counted('dropped')], [1300, 0])
+})
+
+test('a collector that asks for patience gets it', async (t) => {
+  const { collector, exporter, counted } = await exporting(t)
+  collector.answerWith(429, { headers: { 'retry-after': '2' } })
+  exporter.add(span)
+  await until('it has asked for patience', () => collector.asked.length === 1)
+  collector.answerWith(200)
+
+  await until('it has taken the span', () => counted('exported') === 1)
+  const [first = 0, second = 0] = collector.asked
+  assert.ok(second - first > 1_990, String(second - first))
+})
+
+test('a part that is not taken is counted, and what the collector says of it stays out of the log', async (t) => {
+  const { collector, exporter, told, counted } = await exporting(t)
+  collector.answerWith(200, { rejectedSpans: 3 })
+
+  for (let times = 0; times < 10; times += 1) exporter.add(span)
+
+  await exporter.close(5_000)
+  assert.deepEqual([counted('exported'), counted('dropped')], [7, 3])
+  assert.deepEqual(told, [['tracing.not_exported', { collector: collector.url, reason: 'refused 3 of 10 spans' }]])
+})
+
+test('a stop does not sit out a pause: it is tried a last time', async (t) => {
+  const { collector, exporter, counted } = await exporting(t)
+  collector.answerWith(503, { headers: { 'retry-after': '30' } })
+  exporter.add(span)
+  await until('it was asked', () => collector.asked.length === 1)
+  collector.answerWith(200)
+
+  await exporter.close(5_000)
+
+  assert.equal(counted('exported'), 1)
+  assert.ok((collector.asked[1] ?? Infinity) - (collector.asked[0] ?? 0) < 5_000)
+})
+
+test('a stop while a refusal is on its way: it is tried a last time', async (t) => {
+  const { collector, exporter, counted } = await exporting(t)
+  let refuse = () => {}
+  collector.answerWith(503, { after: new Promise<void>((resolve) => (refuse = resolve)) })
+  exporter.add(span)
+  await until('it was asked', () => collector.asked.length === 1)
+  collector.answerWith(200)
+
+  const closed = exporter.close(5_000)
+  refuse()
+  await closed
+
+  assert.deepEqual([counted('exported'), counted('dropped')], [1, 0])
+})
+
+test('after a stop nothing is sent any more', async (t) => {
+  const { collector, exporter, counted } = await exporting(t)
+  await exporter.close(1_000)
+
+  for (let times = 0; times < batch; times += 1) exporter.add(span)
+
+  assert.equal(counted('dropped'), batch)
+  assert.deepEqual(collector.asked, [])
+})

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { formatDiagnostics } from '../../src/config/diagnostics.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { failingTests } from '../../src/explain/embedded-tests.ts'
+import { folderWith } from '../support/command-line.ts'
+
+const settings = `version: 1
+external_url: https://orders.example.com
+provider: { issuer: 'https://id.example.com', client_id: orders, client_secret: { env: CLIENT_SECRET } }
+session: { store: memory }
+upstreams:
+  orders:
+    hosts: [orders.example.com]
+    url: http://127.0.0.1:3000
+`
+
+function failuresOf(t: Parameters<typeof folderWith>[0], more: string): string {
+  const folder = folderWith(t, { 'gateway.yaml': settings + more })
+  const loaded = loadConfig(`${folder}/gateway.yaml`, { CLIENT_SECRET: 'correct horse battery' })
+  assert.ok(loaded.ok, loaded.ok ? '' : formatDiagnostics(loaded.diagnostics))
+  return formatDiagnostics(failingTests(loaded.config))
+}
+
+test('an embedded test of a path that the gateway answers itself does not pass', (t) => {
+  const failures = failuresOf(t, '    tests: [{ get: /.gatehouse/session, expect: sign_in }]\n')
+
+  assert.match(failures, /GET \/\.gatehouse\/session: the gateway answers it itself/)
+})
+
+test('an embedded test of a path that another upstream serves does not pass', (t) => {
+  const failures = failuresOf(
+    t,
+    `    tests: [{ get: /api/x, expect: sign_in }]
+  api: { hosts: [orders.example.com], path: /api, url: 'http://127.0.0.1:3001' }
+`,
+  )
+
+  assert.match(failures, /GET \/api\/x: upstreams\.api serves it: the test belongs there/)
+})
+
+test('an upstream of any host is tested although another one has the host of external_url', (t) => {
+  const failures = failuresOf(
+    t,
+    `  rest:
+    url: http://127.0.0.1:3001
+    rules: [{ path: /open, access: public }]
+    tests: [{ get: /open, expect: pass }, { get: /other, expect: sign_in }]
+`,
+  )
+
+  assert.equal(failures, '')
+})

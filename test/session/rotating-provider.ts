@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { TokenSet } from '../../src/core/token-set.ts'
+import type { OpenidProvider, Refreshed } from '../../src/provider/openid-provider.ts'
+
+export const accessTokenLifetime = 5 * 60_000
+
+interface Grant {
+  /** The refresh token that is good; all before it are spent. */
+  token: string
+  ended: boolean
+}
+
+/** A provider with rotating refresh tokens: one that is used twice ends its grant, as RFC 9700 §4.14 has it. */
+export class RotatingProvider {
+  /** Grants that were ended by a refresh token that came twice. */
+  readonly endedByReuse = new Set<string>()
+  readonly #grants = new Map<string, Grant>()
+  readonly #clock: { now(): number }
+  #calls = 0
+
+  constructor(clock: { now(): number }) {
+    this.#clock = clock
+  }
+
+  issue(sub: string): TokenSet {
+    const grant = randomUUID()
+    this.#grants.set(grant, { token: `${grant}/0`, ended: false })
+    return this.#tokens(`${grant}/0`, sub)
+  }
+
+  /** `spent`: a newer one was issued in its place; `ended`: its grant is over. */
+  stateOf(refresh_token: string): 'good' | 'spent' | 'ended' {
+    const grant = this.#grants.get(grantOf(refresh_token))
+    if (grant === undefined || grant.ended) return 'ended'
+    return grant.token === refresh_token ? 'good' : 'spent'
+  }
+
+  /** The provider as a replica reaches it: `way` is gone there and back. */
+  seenFrom(way: () => Promise<void>): Pick<OpenidProvider, 'refresh' | 'userinfo' | 'config'> {
+    const there = async () => {
+      await way()
+      await this.#slowness()
+    }
+    const back = there
+    return {
+      config: { timeoutMs: 100 } as OpenidProvider['config'],
+      refresh: async ({ refresh_token }) => {
+        await there()
+        const refreshed = this.#refresh(refresh_token)
+        await back()
+        return refreshed
+      },
+      userinfo: async (_access_token, sub) => {
+        await there()
+        await back()
+        return { kind: 'claims', claims: { sub } }
+      },
+    }
+  }
+
+  #refresh(refresh_token: string): Refreshed {
+    const grant = this.#grants.get(grantOf(refresh_token))
+    if (grant === undefined || grant.ended) return { kind: 'invalid_grant' }
+    const [name = '', count = ''] = refresh_token.split('/')
+    if (grant.token !== refresh_token) {
+      grant.ended = true
+      this.endedByReuse.add(name)
+      return { kind: 'invalid_grant' }
+    }
+    grant.token = `${name}/${Number(count) + 1}`
+    return { kind: 'refreshed', tokens: this.#tokens(grant.token, '') }
+  }
+
+  /** Now quick, now slow, in ms; the same in each run of the same steps. */
+  #slowness(): Promise<void> {
+    this.#calls += 1
+    return pause((this.#calls * 7) % 11)
+  }
+
+  #tokens(refresh_token: string, sub: string): TokenSet {
+    const obtained_at = this.#clock.now()
+    return {
+      access_token: `access ${refresh_token}`,
+      id_token: sub,
+      refresh_token,
+      obtained_at,
+      access_token_expires_at: obtained_at + accessTokenLifetime,
+    }
+  }
+}
+
+export function grantOf(refresh_token: string): string {
+  return refresh_token.split('/')[0] ?? ''
+}

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readFlatToml } from '../../src/setup/flat-toml.ts'
+
+test('strings, numbers, booleans and lists are read, with comments between them', () => {
+  const options = readFlatToml(`
+# a comment
+basic = "with \\"quotes\\", a # and\ta tab" # behind it
+literal = 'C:\\path'
+number = 100
+on=true
+"Quoted-Name" = "named"
+empty = []
+list = ["a", 'b',   # one
+  # two
+  "c, d",
+]
+`)
+
+  assert.deepEqual(Object.fromEntries(options), {
+    basic: 'with "quotes", a # and\ta tab',
+    literal: 'C:\\path',
+    number: '100',
+    on: 'true',
+    quoted_name: 'named',
+    empty: [],
+    list: ['a', 'b', 'c, d'],
+  })
+})
+
+for (const [what, text, line] of [
+  ['a table', 'a = 1\n[server]\n', 2],
+  ['a string of several lines', 'a = 1\nb = """\nsecret\n"""', 2],
+  ['a string without an end', '\n\na = "secret\n', 3],
+  ['a list without an end', 'a = ["secret",\n', 1],
+  ['a list without a comma', 'a = ["secret" "b"]', 1],
+  ['no value', 'a =\n', 1],
+  ['two values', 'a = "secret" "b"', 1],
+  ['no equals sign', 'client_secret secret', 1],
+  ['an escape that is none', 'a = "secret \\q"', 1],
+  ['YAML', 'client_secret: secret', 1],
+  ['the same option twice', 'a_b = "secret"\na-b = "secret"', 2],
+] as const)
+  test(`what is not understood is said by its line, and not quoted: ${what}`, () => {
+    assert.throws(
+      () => readFlatToml(text),
+      (error: Error) =>
+        error instanceof SyntaxError &&
+        !error.message.includes('secret') &&
+        /^line (\d+)/.exec(error.message)?.[1] === String(line),
+    )
+  })

@@ -1,0 +1,331 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { parse, stringify } from 'yaml'
+import { formatDiagnostics } from '../../src/config/diagnostics.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import type { GatewayConfig } from '../../src/config/model.ts'
+import { failingTests } from '../../src/explain/embedded-tests.ts'
+import { readFlatToml } from '../../src/setup/flat-toml.ts'
+import { translate } from '../../src/setup/oauth2-proxy.ts'
+import { folderWith } from '../support/command-line.ts'
+
+const env = {
+  CLIENT_SECRET: 'correct horse battery',
+  SESSION_KEY: Buffer.alloc(32, 7).toString('base64'),
+  REDIS_PASSWORD: 'a password of Redis',
+  SENTINEL_PASSWORD: 'a password of Sentinel',
+}
+
+/** What every one of these files says. */
+const usual = `
+provider = "oidc"
+oidc_issuer_url = "https://id.example.com"
+client_id = "orders"
+redirect_url = "https://orders.example.com/oauth2/callback"
+upstreams = ["http://127.0.0.1:3000/"]
+`
+
+function translated(toml: string) {
+  const { yaml, notes } = translate(readFlatToml(toml), undefined)
+  return { yaml, notes, said: (option: string) => notes.find((note) => note.option === option) }
+}
+
+interface Case {
+  readonly get?: string
+  readonly post?: string
+  readonly as?: object
+  readonly expect: 'pass' | 'sign_in' | 'unauthorized' | 'forbidden'
+}
+
+/** The configuration as \`check\` takes it, with these tests in it. */
+function loadedFrom(t: TestContext, toml: string, cases: readonly Case[] = []): GatewayConfig {
+  const document = parse(translated(toml).yaml) as { upstreams: Record<string, { tests?: readonly Case[] }> }
+  for (const upstream of Object.values(document.upstreams).slice(0, 1)) upstream.tests = cases
+  const file = join(folderWith(t, { 'gateway.yaml': stringify(document) }), 'gateway.yaml')
+  const loaded = loadConfig(file, env)
+  assert.ok(loaded.ok, loaded.ok ? '' : formatDiagnostics(loaded.diagnostics))
+  assert.equal(formatDiagnostics(failingTests(loaded.config)), '')
+  return loaded.config
+}
+
+const jane = { sub: 'u1', email: 'jane@example.com' }
+
+test('who is let in by any address comes in, unless the provider says that the address is not verified', (t) => {
+  loadedFrom(t, `${usual}email_domains = ["*"]`, [
+    { get: '/', expect: 'sign_in' },
+    { as: jane, get: '/', expect: 'pass' },
+    { as: { ...jane, email_verified: true }, get: '/', expect: 'pass' },
+    { as: { ...jane, email_verified: false }, get: '/', expect: 'forbidden' },
+  ])
+  loadedFrom(t, `${usual}email_domains = "*"\ninsecure_oidc_allow_unverified_email = true`, [
+    { as: { ...jane, email_verified: false }, get: '/', expect: 'pass' },
+  ])
+})
+
+test('groups, and the claim that they are in, are required everywhere but on open paths', (t) => {
+  const toml = `${usual}email_domains = ["*"]
+allowed_groups = ["staff", "admins"]
+oidc_groups_claim = "https://id.example.com/groups"
+skip_auth_routes = ["GET=^/static/", "^/health$"]
+api_routes = ["^/api/"]`
+
+  const config = loadedFrom(t, toml, [
+    { as: { ...jane, 'https://id.example.com/groups': ['staff'] }, get: '/', expect: 'pass' },
+    { as: { ...jane, groups: ['staff'] }, get: '/', expect: 'forbidden' },
+    { as: { ...jane, 'https://id.example.com/groups': ['guests'] }, get: '/api/x', expect: 'forbidden' },
+    { get: '/api/x', expect: 'unauthorized' },
+    { get: '/static/logo.png', expect: 'pass' },
+    { post: '/static/logo.png', expect: 'sign_in' },
+    { get: '/health', expect: 'pass' },
+    { get: '/healthy', expect: 'sign_in' },
+  ])
+  assert.deepEqual(config.provider.scopes.includes('groups'), true)
+})
+
+for (const [what, toml] of Object.entries({
+  'a domain of addresses': 'email_domains = ["example.com"]',
+  'neither domains nor a file, which flags may have named': '',
+  'a file of addresses': 'authenticated_emails_file = "emails.txt"',
+  'domains and a file, at Google':
+    'provider = "google"\nemail_domains = ["example.com"]\nauthenticated_emails_file = "emails.txt"',
+  'groups that Google is asked for':
+    'provider = "google"\nemail_domains = ["*"]\ngoogle_groups = ["staff@example.com"]',
+  'an organisation of GitHub': 'provider = "github"\nemail_domains = ["*"]\ngithub_org = "example"',
+  'projects of GitLab': 'provider = "gitlab"\nemail_domains = ["*"]\ngitlab_projects = ["a/b"]',
+  'groups or roles': 'email_domains = ["*"]\nallowed_groups = ["staff"]\nallowed_roles = ["reader"]',
+  'roles of several clients': 'email_domains = ["*"]\nallowed_roles = ["one:reader", "two:reader"]',
+}))
+  test(`what no rule can say keeps everybody out, and is to be decided: ${what}`, (t) => {
+    const all = toml.includes('provider =') ? `${usual.replace(/^provider.*\n/m, '')}${toml}` : `${usual}${toml}`
+
+    loadedFrom(t, `${all}\napi_routes = ["^/api/"]`, [
+      {
+        as: { ...jane, hd: 'example.com', groups: ['staff'], realm_access: { roles: ['reader'] } },
+        get: '/',
+        expect: 'forbidden',
+      },
+      { as: { ...jane, hd: 'example.com', groups: ['staff'] }, get: '/api/x', expect: 'forbidden' },
+    ])
+    const { notes, yaml } = translated(all)
+    assert.ok(notes.some(({ level, text }) => level === 'decide' && text.includes('nobody comes in')))
+    assert.match(yaml, /^# To be decided before it is used:$/m)
+  })
+
+test('groups beside roles are to be decided, by name, and are not said to be translated', () => {
+  for (const provider of ['"oidc"', '"keycloak-oidc"']) {
+    const { yaml, notes } = translated(
+      `${usual.replace('"oidc"', provider)}email_domains = ["*"]\nallowed_groups = ["g1", "g2"]\nallowed_roles = ["r1"]`,
+    )
+
+    assert.match(yaml, /^# - allowed_groups: .*\(g1, g2\), so nobody comes in/m)
+    assert.match(yaml, /^# - allowed_roles: .*\(r1\), so nobody comes in/m)
+    assert.deepEqual(
+      notes.filter(({ option }) => /^allowed_/.test(option)).map(({ level }) => level),
+      ['decide', 'decide'],
+    )
+  }
+})
+
+test('domains of Google are those that it hosts', (t) => {
+  loadedFrom(
+    t,
+    'client_id = "a"\nredirect_url = "https://a.example.com/oauth2/callback"\nemail_domains = ["example.com"]',
+    [
+      { as: { ...jane, hd: 'example.com', email_verified: true }, get: '/', expect: 'pass' },
+      { as: { ...jane, email: 'x@example.com' }, get: '/', expect: 'forbidden' },
+    ],
+  )
+})
+
+test('roles of Keycloak are where Keycloak writes them', (t) => {
+  const toml = usual.replace('"oidc"', '"keycloak-oidc"')
+  loadedFrom(t, `${toml}email_domains = ["*"]\nallowed_roles = ["reader"]`, [
+    { as: { ...jane, realm_access: { roles: ['reader'] } }, get: '/', expect: 'pass' },
+    { as: { ...jane, realm_access: { roles: ['writer'] } }, get: '/', expect: 'forbidden' },
+  ])
+  loadedFrom(t, `${toml}email_domains = ["*"]\nallowed_roles = ["my app:reader"]`, [
+    { as: { ...jane, resource_access: { 'my app': { roles: ['reader'] } } }, get: '/', expect: 'pass' },
+    { as: { ...jane, realm_access: { roles: ['reader'] } }, get: '/', expect: 'forbidden' },
+  ])
+})
+
+test('a pattern that is no path opens nothing, and is named', (t) => {
+  const toml = `${usual}email_domains = ["*"]\nskip_auth_routes = ["^/(a|b)/", "!=^/admin"]\nskip_auth_preflight = true`
+
+  loadedFrom(t, toml, [
+    { get: '/a/x', expect: 'sign_in' },
+    { get: '/other', expect: 'sign_in' },
+  ])
+  const lost = translated(toml).notes.filter(({ level }) => level === 'lost')
+  assert.deepEqual(
+    lost.map(({ text }) => text.split(': ')[0]),
+    ['^/(a|b)/', '!=^/admin'],
+  )
+})
+
+test('the callback stays where it is, or is said', (t) => {
+  const same = loadedFrom(t, `${usual}email_domains = ["*"]`)
+  assert.deepEqual([same.externalUrl.origin, same.reservedPrefix], ['https://orders.example.com', '/oauth2/'])
+  assert.match(translated(usual).said('proxy_prefix')?.text ?? '', /^the redirect URI stays/)
+
+  const other = translated(usual.replace('/oauth2/callback', '/auth/done'))
+  assert.match(
+    other.said('proxy_prefix')?.text ?? '',
+    /redirect URI is https:\/\/orders\.example\.com\/oauth2\/callback, which has to be registered/,
+  )
+
+  const prefixed = loadedFrom(t, `${usual.replace('/oauth2/', '/auth/')}proxy_prefix = "/auth"\nemail_domains = ["*"]`)
+  assert.equal(prefixed.reservedPrefix, '/auth/')
+})
+
+test('applications, what they are told, and how they are asked', (t) => {
+  const toml = `${usual.replace(/^upstreams.*$/m, '')}email_domains = ["*"]
+upstreams = ["http://app.internal:3000/", "http://app.internal:3001/files/", "http://127.0.0.1:3002/exact", "file:///var/www/", "static://200", "http://user:hidden@other/"]
+pass_host_header = false
+upstream_timeout = "1m30s"
+prefer_email_to_user = true
+allowed_groups = ["staff"]
+skip_auth_routes = ["^/files/public/"]`
+
+  const { upstreams } = loadedFrom(t, toml)
+  assert.deepEqual(
+    upstreams.map(({ name, url, path, rules }) => [name, url.origin, path, rules.length]),
+    [
+      ['app', 'http://app.internal:3000', '/', 3],
+      ['app-2', 'http://app.internal:3001', '/files/', 3],
+      ['app-3', 'http://127.0.0.1:3002', '/exact/', 2],
+    ],
+  )
+  for (const { hostHeader, responseTimeoutMs, headers } of upstreams) {
+    assert.deepEqual([hostHeader, responseTimeoutMs], ['upstream', 90_000])
+    assert.deepEqual(
+      headers.map(({ name, template }) => `${name}: ${template.flat().join('')}`),
+      ['X-Forwarded-User: email', 'X-Forwarded-Preferred-Username: preferred_username', 'X-Forwarded-Groups: groups'],
+    )
+  }
+  const lost = translated(toml).notes.filter(({ option, level }) => option === 'upstreams' && level === 'lost')
+  assert.deepEqual(
+    lost.map(({ text }) => text.split(': ')[0]),
+    ['file:///var/www/', 'static://200', 'http://…@other/', 'http://…@other/ is for the same path as another one'],
+  )
+})
+
+test('a password of an application, however it is written, is in no note', () => {
+  const toml = `${usual.replace(/^upstreams.*$/m, '')}email_domains = ["*"]
+upstreams = ["http://user:p@ss-hidden@one/", "http://user:pa/ss-hidden@two/", "unix://user:@hidden@three/"]`
+
+  assert.doesNotMatch(JSON.stringify(translated(toml)), /hidden/)
+})
+
+test('nothing is told where both ways of telling were switched off', (t) => {
+  const [upstream] = loadedFrom(
+    t,
+    `${usual}email_domains = ["*"]\npass_basic_auth = false\npass_user_headers = false`,
+  ).upstreams
+  assert.deepEqual(upstream?.headers, [])
+})
+
+test('an address to listen on, TLS, proxies and metrics', (t) => {
+  const { listen, trustedProxies, admin } = loadedFrom(
+    t,
+    `${usual}email_domains = ["*"]\nhttp_address = "http://:8080"\nreverse_proxy = true\ntrusted_proxy_ips = ["10.0.0.0/8"]\nmetrics_address = "127.0.0.1:9100"`,
+  )
+  assert.deepEqual([listen.host, listen.port, trustedProxies.length, admin?.port], ['0.0.0.0', 8080, 1, 9100])
+
+  const withoutProxies = translated(`${usual}reverse_proxy = true\nhttp_address = "unix:///run/x.sock"`)
+  assert.equal(withoutProxies.said('reverse_proxy')?.level, 'decide')
+  assert.equal(withoutProxies.said('http_address')?.level, 'lost')
+
+  const tls = translated(`${usual}tls_cert_file = "tls.crt"\ntls_key_file = "tls.key"\nhttps_address = "0.0.0.0:8443"`)
+  assert.deepEqual((parse(tls.yaml) as { listen: object }).listen, {
+    address: '0.0.0.0:8443',
+    tls: { cert_file: 'tls.crt', key_file: 'tls.key' },
+  })
+})
+
+for (const [what, toml, kind] of [
+  ['one server', 'redis_connection_url = "redis://user:hidden@redis:6379/2"', 'redis'],
+  [
+    'Sentinels',
+    'redis_use_sentinel = true\nredis_sentinel_master_name = "main"\nredis_sentinel_connection_urls = ["redis://a:26379", "redis://:hidden@b:26379"]\nredis_password = "hidden"\nredis_sentinel_password = "hidden"',
+    'redis_sentinel',
+  ],
+  [
+    'a Cluster',
+    'redis_use_cluster = true\nredis_cluster_connection_urls = ["rediss://a:6379", "rediss://b:6379"]\nredis_password = "hidden"',
+    'redis_cluster',
+  ],
+  ['an address that is none', 'redis_connection_url = "unix:///hidden"', 'redis'],
+] as const)
+  test(`sessions in Redis: ${what}`, (t) => {
+    const all = `${usual}email_domains = ["*"]\nsession_store_type = "redis"\n${toml}`
+
+    assert.equal(loadedFrom(t, all).session.store.kind, kind)
+    assert.ok(!JSON.stringify(translated(all)).includes('hidden'))
+  })
+
+test('times and the cookie', (t) => {
+  const { session } = loadedFrom(
+    t,
+    `${usual}email_domains = ["*"]\ncookie_expire = "20m0s"\ncookie_name = "__Host-_proxy"\ncookie_samesite = "strict"`,
+  )
+  assert.deepEqual([session.absoluteTimeoutMs, session.idleTimeoutMs], [1_200_000, 1_200_000])
+  assert.deepEqual([session.cookie.name, session.cookie.sameSite], ['__Host-_proxy', 'strict'])
+
+  for (const never of ['0', '', '2 weeks', '99999h'])
+    assert.equal(
+      loadedFrom(t, `${usual}email_domains = ["*"]\ncookie_expire = "${never}"`).session.absoluteTimeoutMs,
+      43_200_000,
+    )
+})
+
+test('a file that says nothing becomes one that is good, and lets nobody in', (t) => {
+  loadedFrom(t, '', [{ as: { ...jane, hd: 'example.com' }, get: '/', expect: 'forbidden' }])
+  const decide = translated('').notes.filter(({ level }) => level === 'decide')
+  assert.deepEqual(decide.map(({ option }) => option).toSorted(), [
+    'client_id',
+    'email_domains',
+    'redirect_url',
+    'upstreams',
+  ])
+})
+
+test('an option that nobody knows may have kept people out, so that nobody comes in but to what was open', (t) => {
+  const toml = `${usual}email_domains = ["*"]\nskip_auth_routes = ["^/open$"]\napi_routes = ["^/api/"]\nallowed_something_new = ["a"]`
+
+  loadedFrom(t, toml, [
+    { as: jane, get: '/', expect: 'forbidden' },
+    { as: jane, get: '/api/x', expect: 'forbidden' },
+    { get: '/open', expect: 'pass' },
+  ])
+  assert.equal(translated(toml).said('allowed_something_new')?.level, 'decide')
+  loadedFrom(t, toml.replace('= ["a"]', '= false'), [{ as: jane, get: '/', expect: 'pass' }])
+})
+
+test('the path above an open one is not open, and an upstream for one path is for no other', (t) => {
+  const open = `${usual}email_domains = ["*"]\nskip_auth_routes = ["^/files/"]`
+  loadedFrom(t, open, [
+    { get: '/files', expect: 'sign_in' },
+    { get: '/files/', expect: 'pass' },
+    { get: '/files/a', expect: 'pass' },
+    { get: '/files/a/b/', expect: 'pass' },
+  ])
+  loadedFrom(t, open.replace(':3000/', ':3000/files/public/'), [{ get: '/files/public/x', expect: 'pass' }])
+
+  const exact = `${usual.replace(':3000/', ':3000/status')}email_domains = ["*"]`
+  loadedFrom(t, exact, [
+    { get: '/status', expect: 'sign_in' },
+    { as: jane, get: '/status', expect: 'pass' },
+    { as: jane, get: '/status/admin', expect: 'forbidden' },
+  ])
+  loadedFrom(t, `${exact}\nskip_auth_routes = ["^/status"]`, [
+    { get: '/status', expect: 'pass' },
+    { as: jane, get: '/status/admin', expect: 'forbidden' },
+  ])
+})
+
+test('what was switched off is not missed; what was on and is not there is said', () => {
+  assert.equal(translated('pass_access_token = false').said('pass_access_token')?.level, 'unneeded')
+  assert.equal(translated('pass_access_token = true').said('pass_access_token')?.level, 'lost')
+})
