@@ -52,7 +52,7 @@ const options = {
 /** What stands behind `gatehouse explain`. */
 export function readExplainCall(argv: readonly string[]): Call {
   const read = readOptions(argv, options)
-  if (!read.ok) return read
+  if (!read.ok) return 'fault' in read ? { fault: `${read.fault}${dashedId(argv)}` } : read
   const { values, positionals } = read
   const fault = formatFault(values.format)
   if (fault !== undefined) return { fault }
@@ -62,6 +62,12 @@ export function readExplainCall(argv: readonly string[]): Call {
   if (typeof task === 'string') return { fault: task }
   if (task.kind === 'log') return { carryOut: (terminal) => explainLog(task, asJson, terminal) }
   return { carryOut: (terminal) => explainRequest(task, asJson, { ...terminal, file: values.config }) }
+}
+
+/** What else may be wrong: a proxy in front, whose ids are kept, may give some that begin with a dash. */
+function dashedId(argv: readonly string[]): string {
+  const isAboutLog = argv.some((arg) => /^--log(?:=|$)/.test(arg))
+  return isAboutLog ? '; an id that begins with "-" stands behind --, at the end' : ''
 }
 
 interface Values {
