@@ -6,7 +6,6 @@ import { Browser } from '../support/browser.ts'
 import { root, startCommand } from '../support/command.ts'
 import { folderWith } from '../support/command-line.ts'
 import { freePort } from '../support/redis.ts'
-import { until } from '../support/until.ts'
 
 /** A file for a demo on ports that are free; `more` stands below the application. */
 async function demoFile(t: TestContext) {
@@ -43,19 +42,18 @@ test('a file whose own tests fail is refused by the demo, as it is by run', asyn
 test('the demo takes a change of its file, says what does not follow, and its log knows the id of a page', async (t) => {
   const { url, file, write } = await demoFile(t)
   const demo = startCommand(t, ['demo', '--config', file])
-  const says = (text: string) => until(text, () => demo.out().includes(text))
-  await says('A change of the file is taken within seconds')
+  await demo.prints('A change of the file is taken within seconds')
 
   write('rules: [{ path: /admin/*, require: { claim: sub, any_of: [nobody] } }]')
   demo.child.kill('SIGHUP')
-  await says('"config.reloaded"')
+  await demo.prints('"config.reloaded"')
   const refused = await new Browser('jane').get(`${url}/admin/users`)
   write('tests: [{ get: /orders, expect: pass }]')
   demo.child.kill('SIGHUP')
-  await says('"config.rejected"')
+  await demo.prints('"config.rejected"')
   write('', await freePort())
   demo.child.kill('SIGHUP')
-  await says('"settings":["the toy provider and the toy application"]')
+  await demo.prints('"settings":["the toy provider and the toy application"]')
   demo.child.kill('SIGTERM')
 
   assert.equal(await demo.ended, 0)

@@ -34,7 +34,7 @@ test('step 1: the file runs between two toys, and the application gets the heade
   const ports = new Map<string, number>()
   const cwd = folderWith(t, { 'gateway.yaml': await ported(toys, ports) })
   const demo = startCommand(t, commandIn(shell[0] ?? ''), { cwd, env })
-  await until('the demo runs', () => demo.out().includes('Gatehouse is running'))
+  await demo.prints('Gatehouse is running')
 
   const visit = await new Browser('jane').get(`http://localhost:${ports.get('8080')}/`)
 

@@ -19,6 +19,8 @@ export interface Command {
   readonly log: () => Record<string, unknown>[]
   /** Resolves to the line of its log with this message. */
   said(message: string): Promise<Record<string, unknown>>
+  /** Resolves when it has written this, on standard output. */
+  prints(text: string): Promise<void>
   /** Resolves to the exit code, or to the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals>
 }
@@ -62,6 +64,14 @@ export function startCommand(t: TestContext, args: readonly string[], options: C
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as Record<string, unknown>)
   const line = (message: string) => log().find(({ msg }) => msg === message)
+  const comes = (what: string, has: () => boolean) =>
+    until(what, () => {
+      if (has()) return true
+      if (child.exitCode !== null) throw new Error(`the process ended with ${child.exitCode}`)
+      return false
+    }).catch((error: Error) => {
+      throw new Error(`${error.message}; it has said: ${out}${err}`)
+    })
   return {
     child,
     pid: child.pid as number,
@@ -70,12 +80,10 @@ export function startCommand(t: TestContext, args: readonly string[], options: C
     log,
     ended,
     said: async (message) => {
-      await until(`the line "${message}"`, () => {
-        if (child.exitCode !== null) throw new Error(`the process ended with ${child.exitCode}: ${out}${err}`)
-        return line(message) !== undefined
-      })
+      await comes(`the line "${message}"`, () => line(message) !== undefined)
       return line(message) as Record<string, unknown>
     },
+    prints: (text) => comes(text, () => out.includes(text)),
   }
 }
 

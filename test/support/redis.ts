@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { randomInt, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -79,17 +79,21 @@ export async function startRedis(scope: Scope, options: RedisOptions = {}): Prom
   }
 }
 
-const given = new Set<number>()
+/** Files named after the ports that this process and others were given, as long as they run. */
+const claims = join(tmpdir(), `gatehouse-ports-${process.getuid?.() ?? ''}`)
+const claimed: string[] = []
+process.on('exit', () => claimed.forEach((file) => rmSync(file, { force: true })))
+/** A process that was killed gave nothing back; none runs for so long. In ms. */
+const forgottenAfterMs = 30 * 60 * 1000
 
 /**
- * A port nobody listens on, and that is not given twice: below those that the system takes for connections and for port 0, by
- * chance, because other processes look for one too.
+ * A port nobody listens on, and that nobody else is given meanwhile, another process that looks for one included. It lies below
+ * those that the system takes for connections and for port 0.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(15_000, 32_000)
-    if (given.has(port)) continue
-    given.add(port)
+    if (!claim(port)) continue
     const server = createServer()
     const listening = once(server.listen(port, '127.0.0.1'), 'listening')
     const isFree = await listening.then(
@@ -101,6 +105,20 @@ export async function freePort(): Promise<number> {
     await once(server, 'close')
     return port
   }
+}
+
+function claim(port: number): boolean {
+  const file = join(claims, String(port))
+  mkdirSync(claims, { recursive: true })
+  const claimedAt = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Infinity
+  if (Date.now() - claimedAt > forgottenAfterMs) rmSync(file, { force: true })
+  try {
+    closeSync(openSync(file, 'wx'))
+  } catch {
+    return false
+  }
+  claimed.push(file)
+  return true
 }
 
 function argumentsOf(port: number, dir: string, { password, tls, sentinel, args = [] }: RedisOptions): string[] {
