@@ -20,6 +20,8 @@ export interface DiscoveredProvider {
   readonly configuration: client.Configuration
   readonly algorithm: SigningAlgorithm
   readonly jwks_uri: string
+  /** What each URL is for, as metrics name it. */
+  readonly endpoints: ReadonlyMap<string, string>
   readonly end_session_endpoint: URL | undefined
   readonly revocation_endpoint: URL | undefined
 }
@@ -146,7 +148,6 @@ export async function discover(config: ProviderConfig, outbound: Outbound): Prom
   const onLoopback = issuer.protocol === 'http:'
   const options: client.DiscoveryRequestOptions = {
     [client.customFetch]: asFetch(outbound),
-    timeout: config.timeoutMs / 1000,
   }
   // The configuration allows http only for an issuer on loopback.
   if (onLoopback) options.execute = [client.allowInsecureRequests]
@@ -179,15 +180,29 @@ export async function discover(config: ProviderConfig, outbound: Outbound): Prom
     clientAuth(config),
   )
   configuration[client.customFetch] = asFetch(outbound)
-  configuration.timeout = config.timeoutMs / 1000
+  // What is asked is bounded already; these timers would go on long after the answer.
+  configuration.timeout = 0
   if (onLoopback) client.allowInsecureRequests(configuration)
   return {
     configuration,
     algorithm,
     jwks_uri: metadata.jwks_uri as string,
+    endpoints: endpointsOf(metadata),
     end_session_endpoint: endpoint('end_session_endpoint'),
     revocation_endpoint: endpoint('revocation_endpoint'),
   }
+}
+
+function endpointsOf(metadata: client.ServerMetadata): ReadonlyMap<string, string> {
+  const { token_endpoint, userinfo_endpoint, jwks_uri, end_session_endpoint, revocation_endpoint } = metadata
+  const named = {
+    revocation: revocation_endpoint,
+    end_session: end_session_endpoint,
+    jwks: jwks_uri,
+    userinfo: userinfo_endpoint,
+    token: token_endpoint,
+  }
+  return new Map(Object.entries(named).flatMap(([name, url]) => (url === undefined ? [] : [[url, name]])))
 }
 
 function refuse(why: string): never {
@@ -245,11 +260,10 @@ function clientAuth(config: ProviderConfig): client.ClientAuth {
 }
 
 function asFetch(outbound: Outbound): client.CustomFetch {
-  return (url, { method, headers, body, signal }) =>
+  return (url, { method, headers, body }) =>
     outbound.fetch(url, {
       method,
       headers,
       ...(body === undefined || body === null ? {} : { body: String(body) }),
-      ...(signal === undefined ? {} : { signal }),
     })
 }

@@ -2,6 +2,7 @@ import * as client from 'openid-client'
 import type { Claims } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
+import { sha256 } from '../core/random.ts'
 import type { TokenSet } from '../core/token-set.ts'
 import type { ProviderConfig } from '../config/model.ts'
 import type { Log } from '../observe/log.ts'
@@ -115,13 +116,9 @@ export class OpenidProvider {
 
   /** The name of an endpoint, for metrics. */
   #endpointOf(url: string): string {
-    const found = this.#discovery.known?.configuration.serverMetadata()
-    if (found === undefined || url.includes('/.well-known/')) return 'discovery'
-    if (url === found.token_endpoint) return 'token'
-    if (url === found.userinfo_endpoint) return 'userinfo'
-    if (url === found.jwks_uri) return 'jwks'
-    if (url === found.end_session_endpoint) return 'end_session'
-    return url === found.revocation_endpoint ? 'revocation' : 'other'
+    const { known } = this.#discovery
+    if (known === undefined || url.includes('/.well-known/')) return 'discovery'
+    return known.endpoints.get(url) ?? 'other'
   }
 
   /** Where the browser is sent to sign in: OpenID Connect Core §3.1.2.1, with PKCE S256 whatever the metadata says (RFC 9700 §2.1.1). */
@@ -138,7 +135,8 @@ export class OpenidProvider {
       redirect_uri: request.redirect_uri,
       state: request.state,
       nonce: request.nonce,
-      code_challenge: await client.calculatePKCECodeChallenge(request.code_verifier),
+      // RFC 7636 §4.2.
+      code_challenge: sha256(request.code_verifier),
       code_challenge_method: 'S256',
     })
   }
@@ -148,7 +146,10 @@ export class OpenidProvider {
    * back; `state`, `iss` (RFC 9207), PKCE, `nonce` and the ID Token are all checked before anything is returned. `begun_at`: when the
    * browser was sent to the provider, in ms since the epoch.
    */
-  async exchangeCode(callback: URL, request: AuthorizationRequest & { readonly begun_at: number }): Promise<SignedIn> {
+  async exchangeCode(
+    callback: URL,
+    request: Pick<AuthorizationRequest, 'state' | 'nonce' | 'code_verifier'> & { readonly begun_at: number },
+  ): Promise<SignedIn> {
     const found = await this.#discovery.provider()
     const began = this.#clock.now()
     const answer = await client

@@ -5,12 +5,12 @@ import { addressOf, Agent } from '../core/undici.ts'
 
 /** No answer of a provider is longer than this, in bytes; a longer one is refused unread. */
 const maxAnswerBytes = 1024 * 1024
+const utf8 = new TextDecoder()
 
 export interface OutboundRequest {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  readonly signal?: AbortSignal
 }
 
 /**
@@ -44,43 +44,73 @@ async function fetchBounded(
   dispatcher: Dispatcher,
   timeoutMs: number,
 ): Promise<Response> {
-  const limit = AbortSignal.timeout(timeoutMs)
-  const signal = options.signal ? AbortSignal.any([options.signal, limit]) : limit
+  const { method = 'GET', headers, body = null } = options
   try {
-    const answer = await dispatcher.request({
-      ...addressOf(url),
-      method: (options.method ?? 'GET') as Dispatcher.HttpMethod,
-      headers: { ...options.headers, 'accept-encoding': 'identity' },
-      body: options.body ?? null,
-      signal,
-    })
-    const body = await answer.body.arrayBuffer()
-    return asResponse(url, answer, body)
+    const request = { ...addressOf(url), method: method as Dispatcher.HttpMethod, body }
+    const asked = { ...request, headers: { ...headers, 'accept-encoding': 'identity' } }
+    return asResponse(url, await wholeAnswer(asked, dispatcher, timeoutMs))
   } catch (cause) {
     if (cause instanceof GatewayError) throw cause
-    const why = limit.aborted ? `no answer within ${timeoutMs} ms` : reason(cause)
-    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${options.method ?? 'GET'} ${withoutQuery(url)}: ${why}`, {
-      cause,
-    })
+    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${method} ${withoutQuery(url)}: ${reason(cause)}`, { cause })
   }
 }
 
-function asResponse(url: string, answer: Dispatcher.ResponseData, body: ArrayBuffer): Response {
-  const headers = new Headers()
-  for (const [name, value] of Object.entries(answer.headers))
-    for (const line of [value ?? []].flat()) headers.append(name, line)
+interface WholeAnswer {
+  readonly status: number
+  readonly headers: Dispatcher.ResponseData['headers']
+  readonly content: Buffer
+}
+
+/** What is answered to the last byte, after which no answer is waited for in vain: undici's own limits begin anew with each part. */
+function wholeAnswer(
+  request: Dispatcher.DispatchOptions,
+  dispatcher: Dispatcher,
+  timeoutMs: number,
+): Promise<WholeAnswer> {
+  let timer: NodeJS.Timeout | undefined
+  const answered = new Promise<WholeAnswer>((resolve, reject) => {
+    let exchange: Dispatcher.DispatchController | undefined
+    let late: Error | undefined
+    timer = setTimeout(() => {
+      late = new Error(`no answer within ${timeoutMs} ms`)
+      exchange?.abort(late)
+      reject(late)
+    }, timeoutMs)
+    let head: Omit<WholeAnswer, 'content'> = { status: 0, headers: {} }
+    const parts: Buffer[] = []
+    dispatcher.dispatch(request, {
+      onRequestStart: (begun) => {
+        exchange = begun
+        if (late !== undefined) begun.abort(late)
+      },
+      onResponseStart: (_exchange, status, headers) => {
+        head = { status, headers }
+      },
+      onResponseData: (_exchange, part) => void parts.push(part),
+      onResponseEnd: () => resolve({ ...head, content: Buffer.concat(parts) }),
+      onResponseError: (_exchange, error) => reject(error),
+    })
+  })
+  return answered.finally(() => clearTimeout(timer))
+}
+
+function asResponse(url: string, { status, headers, content }: WholeAnswer): Response {
   const refuse = (why: string) => {
     throw new GatewayError('ERR_SIGN_IN_ANSWER', `${withoutQuery(url)} answered with ${why}`)
   }
-  if (answer.statusCode < 200) refuse(`status ${answer.statusCode}`)
-  if ((headers.get('content-encoding') ?? 'identity') !== 'identity')
+  if (status < 200) refuse(`status ${status}`)
+  const lines = Object.entries(headers).flatMap(([name, value = []]) =>
+    [value].flat().map((line): [string, string] => [name, line]),
+  )
+  const hasContent = content.length > 0 && status !== 204 && status !== 205 && status !== 304
+  const response = new Response(hasContent ? content : null, { status, headers: lines })
+  if ((response.headers.get('content-encoding') ?? 'identity') !== 'identity')
     refuse('compressed content, though "identity" was asked for')
   // Claims in a JWT would have to be verified as one (OpenID Connect Core §5.3.2); we never ask for that form.
-  if (/^application\/(?:jwt|token-introspection\+jwt)\b/i.test(headers.get('content-type') ?? ''))
+  if (/^application\/(?:jwt|token-introspection\+jwt)\b/i.test(response.headers.get('content-type') ?? ''))
     refuse('a JWT where JSON was asked for')
-  const hasBody =
-    body.byteLength > 0 && answer.statusCode !== 204 && answer.statusCode !== 205 && answer.statusCode !== 304
-  return new Response(hasBody ? body : null, { status: answer.statusCode, headers })
+  // It is here already: read out of a stream, JSON costs five times as much.
+  return Object.assign(response, { json: async (): Promise<unknown> => JSON.parse(utf8.decode(content)) })
 }
 
 /** A URL for the log: parameters may hold tokens. */
