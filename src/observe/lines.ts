@@ -2,7 +2,7 @@ import pino from 'pino'
 
 /** So much may wait to be written, in bytes; what comes on top is dropped. */
 const mostWaiting = 1024 * 1024
-/** How long a line waits for others to be written together with it, in ms, and how much of them may come together, in characters. */
+/** What comes within so long after lines were written, in ms, is written together; and how much of it may come together, in characters. */
 const companyMs = 10
 const mostTogether = 64 * 1024
 /**
@@ -64,18 +64,12 @@ export class Lines {
     return this.#dropped
   }
 
-  /** Takes a line, its line break included, that may wait a moment for others. */
-  add(line: string): void {
+  /** Takes a line, its line break included: it is written at once, or with others when some were written just now. */
+  write(line: string): void {
     const text = this.#shape === undefined ? line : this.#shape(line)
     if (this.#together.length + text.length > this.#most) this.#writeTogether()
     this.#together += text
-    this.#timer ??= setTimeout(writeWaiting, companyMs, this)
-  }
-
-  /** Takes a line, its line break included, that is written at once, after those that wait. */
-  write(line: string): void {
-    this.add(line)
-    this.#writeTogether()
+    if (this.#timer === undefined) this.#writeTogether()
   }
 
   writeWaiting(): void {
@@ -100,6 +94,7 @@ export class Lines {
     if (this.#together === '') return
     const text = this.#together
     this.#together = ''
+    this.#timer ??= setTimeout(writeWaiting, companyMs, this)
     this.#destination.write(text)
   }
 }
