@@ -82,6 +82,11 @@ export class Sessions {
     })
   }
 
+  /** Whom its sessions are made for: see `audienceOf`. */
+  get audience(): string {
+    return this.#parts.audience
+  }
+
   /** Hears of nothing any more, so nobody may be served by it afterwards. */
   close(): void {
     this.#inThisProcess.delete(this)

@@ -1,7 +1,7 @@
 import { GatewayError, reason } from '../core/errors.ts'
 import { claimsOfIdToken } from '../provider/id-token.ts'
 import type { SignedIn } from '../provider/openid-provider.ts'
-import { audienceOf, sessionKey, type SessionRecord } from '../session/record.ts'
+import { sessionKey, type SessionRecord } from '../session/record.ts'
 import { claimsOfSession } from '../session/session-claims.ts'
 import { signInLifetimeMs } from '../session/sessions.ts'
 import { authorizationResponse } from './authorization-response.ts'
@@ -37,7 +37,7 @@ export async function finishSignIn(request: OwnRequest, parts: SignInParts): Pro
       if (attempt !== undefined && (await isSignedIn(request, parts))) return { location: return_to, setCookies: [] }
       throw new GatewayError('ERR_SIGN_IN_EXPIRED', why ?? 'the "state" is missing or none of ours')
     }
-    const signedIn = await exchange(attempt, callback, request, parts)
+    const signedIn = await exchange(attempt, callback, parts)
     const record = await describePerson(signedIn, parts)
     return await createSession(record, attempt, return_to, request, parts)
   } catch (error) {
@@ -56,7 +56,7 @@ async function whyNotToGoOn(
   if (attempt === undefined) return 'the "state" is missing or none of ours'
   if (attempt.origin !== request.externalUrl.origin) return 'the sign-in was begun at another of our origins'
   // A code goes to whoever issued it, and to nobody else (mix-up: RFC 9700 §4.4).
-  if (attempt.audience !== audienceOf(parts.provider.config))
+  if (attempt.audience !== parts.sessions.audience)
     return 'the sign-in was begun at another provider, or as another client'
   if (isExpired(attempt, parts.clock.now())) return 'the sign-in took too long'
   if (!isBoundTo(attempt, request.cookie, parts.cookie))
@@ -65,16 +65,10 @@ async function whyNotToGoOn(
   return isFirst ? undefined : 'this callback has been used before'
 }
 
-function exchange(attempt: Attempt, callback: URL, request: OwnRequest, parts: SignInParts): Promise<SignedIn> {
+function exchange(attempt: Attempt, callback: URL, parts: SignInParts): Promise<SignedIn> {
   const { nonce, code_verifier, begun_at } = attempt
   const state = onlyValue(callback.searchParams, 'state') ?? ''
-  return parts.provider.exchangeCode(callback, {
-    redirect_uri: redirectUri(request.externalUrl, parts.reservedPrefix),
-    state,
-    nonce,
-    code_verifier,
-    begun_at,
-  })
+  return parts.provider.exchangeCode(callback, { state, nonce, code_verifier, begun_at })
 }
 
 /** The ID Token says who; names, e-mail and fields come from userinfo, whose `sub` must be the same. */

@@ -1,5 +1,5 @@
 import type { AuthorizationRequest } from '../provider/openid-provider.ts'
-import { audienceOf, sessionKey } from '../session/record.ts'
+import { sessionKey } from '../session/record.ts'
 import { attemptToState, beginAttempt, rememberAttempt } from './attempt.ts'
 import { onlyValue, redirectUri, type OwnRequest, type Redirect, type SignInParts } from './parts.ts'
 import { returnToOrHome } from './return-to.ts'
@@ -25,8 +25,8 @@ export async function goToProvider(
   if (await isSignedIn(request, parts)) return { location: return_to, setCookies: [] }
 
   // Without the store nobody could come back: better said here than after the provider has been bothered.
-  await parts.sessions.store.ping()
-  const to = { return_to, origin: externalUrl.origin, audience: audienceOf(parts.provider.config) }
+  if (!parts.sessions.store.hearsNotices()) await parts.sessions.store.ping()
+  const to = { return_to, origin: externalUrl.origin, audience: parts.sessions.audience }
   const { attempt, secret } = beginAttempt(to, parts.clock.now())
   const location = await parts.provider.authorizationUrl({
     redirect_uri: redirectUri(externalUrl, parts.reservedPrefix),
