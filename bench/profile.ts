@@ -1,4 +1,4 @@
-// Where the processor time of a signed-in request goes. `npm run profile`; how to read it: docs/performance.md.
+// Where the processor time of a signed-in request goes, or of a sign-in. `npm run profile`; how to read it: docs/performance.md.
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -8,6 +8,7 @@ import { gatehouse } from './contenders/gatehouse.ts'
 import { Profiler, selfTimes } from './cpu-profile.ts'
 import { usualLoad } from './measure.ts'
 import { table } from './report.ts'
+import { signInMany } from './scenarios/sign-ins.ts'
 import { stand } from './stand.ts'
 
 const { values } = parseArgs({
@@ -19,16 +20,18 @@ const { values } = parseArgs({
     body: { type: 'string', default: String(usualLoad.bodyBytes) },
     upload: { type: 'string' },
     connections: { type: 'string', default: String(usualLoad.connections) },
+    'sign-ins': { type: 'string' },
   },
 })
 
 execFileSync('taskset', ['-acp', '1', String(process.pid)])
 const bed = await makeBed()
 const inspector = await freePort()
-const { port, tls, visitors, stop } = await stand(bed, gatehouse(values.store === 'memory' ? 'memory' : 'redis'), {
+const standing = await stand(bed, gatehouse(values.store === 'memory' ? 'memory' : 'redis'), {
   node: values.node,
   nodeOptions: [`--inspect=127.0.0.1:${inspector}`],
 })
+const { port, tls, visitors, stop } = standing
 const order = {
   kind: 'requests',
   bodyBytes: Number(values.body),
@@ -39,25 +42,33 @@ const order = {
   visitors,
   ms: Number(values.seconds) * 1000,
 } as const
+const signIns = values['sign-ins']
+/** Resolves to how many there were. */
+const load = async (): Promise<number> => {
+  if (signIns === undefined) return (await bed.load(order)).count
+  await signInMany(standing, Number(signIns))
+  return Number(signIns)
+}
 // What is compiled while it runs is to be compiled by then.
-await bed.load(order)
+await load()
 const profiler = await Profiler.connect(inspector)
 await profiler.start(200)
-const { count } = await bed.load(order)
+const count = await load()
 const profile = await profiler.stop()
 writeFileSync(values.out, JSON.stringify(profile))
 await stop()
 await bed.close()
 
 const functions = selfTimes(profile)
+const what = signIns === undefined ? 'request' : 'sign-in'
 const total = functions.reduce((sum, { micros }) => sum + micros, 0)
 const top = functions.slice(0, 10).map(({ functionName, place, micros }) => {
   const share = `${((100 * micros) / total).toFixed(1)} %`
   return [`\`${functionName}\` ${place}`, share, (micros / count).toFixed(2)]
 })
 console.log(
-  `${count} requests; ${(total / count).toFixed(1)} µs each in the main thread, the profiler's own cost included.\n`,
+  `${count} ${what}s; ${(total / count).toFixed(1)} µs each in the main thread, the profiler's own cost included.\n`,
 )
-console.log(table(['self time of', 'share', 'µs/request'], top))
+console.log(table(['self time of', 'share', `µs/${what}`], top))
 console.log(`\n${values.out}: open it in Chrome (DevTools, Performance), in VS Code, or at https://www.speedscope.app.`)
 process.exit()
