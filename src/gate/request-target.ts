@@ -22,7 +22,8 @@ const absoluteForm = /^https?:\/\/([^/?]*)/i
 const authoritySyntax = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?$/i
 const unfit = /[^\x21-\x7e]|#/
 const plainPath = /^\/[\w!$&'()*+,:=@~./-]*$/
-const plainPathTrap = /\/\/|\/\.|\.\/|\.$/
+/** A name such as `.well-known` is plain; what has more dots, or nothing behind its dot, is looked into. */
+const plainPathTrap = /\/\/|\/\.(?!\w)|\.\/|\.$/
 
 /**
  * A longer path, in characters, that is not plain is not looked into: all that it could be read as costs milliseconds. RFC 9110 §4.1 asks

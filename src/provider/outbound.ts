@@ -5,6 +5,8 @@ import { addressOf, Agent } from '../core/undici.ts'
 
 /** No answer of a provider is longer than this, in bytes; a longer one is refused unread. */
 const maxAnswerBytes = 1024 * 1024
+/** The header fields of an answer that somebody reads. To copy them all would cost as much as to read the content. */
+const readFields = ['content-type', 'www-authenticate', 'date', 'age', 'location']
 const utf8 = new TextDecoder()
 
 export interface OutboundRequest {
@@ -99,16 +101,15 @@ function asResponse(url: string, { status, headers, content }: WholeAnswer): Res
     throw new GatewayError('ERR_SIGN_IN_ANSWER', `${withoutQuery(url)} answered with ${why}`)
   }
   if (status < 200) refuse(`status ${status}`)
-  const lines = Object.entries(headers).flatMap(([name, value = []]) =>
-    [value].flat().map((line): [string, string] => [name, line]),
-  )
-  const hasContent = content.length > 0 && status !== 204 && status !== 205 && status !== 304
-  const response = new Response(hasContent ? content : null, { status, headers: lines })
-  if ((response.headers.get('content-encoding') ?? 'identity') !== 'identity')
+  const linesOf = (name: string) => [headers[name] ?? []].flat()
+  if (linesOf('content-encoding').some((coding) => coding !== 'identity'))
     refuse('compressed content, though "identity" was asked for')
   // Claims in a JWT would have to be verified as one (OpenID Connect Core §5.3.2); we never ask for that form.
-  if (/^application\/(?:jwt|token-introspection\+jwt)\b/i.test(response.headers.get('content-type') ?? ''))
+  if (linesOf('content-type').some((type) => /^application\/(?:jwt|token-introspection\+jwt)\b/i.test(type)))
     refuse('a JWT where JSON was asked for')
+  const lines = readFields.flatMap((name) => linesOf(name).map((line): [string, string] => [name, line]))
+  const hasContent = content.length > 0 && status !== 204 && status !== 205 && status !== 304
+  const response = new Response(hasContent ? content : null, { status, headers: lines })
   // It is here already: read out of a stream, JSON costs five times as much.
   return Object.assign(response, { json: async (): Promise<unknown> => JSON.parse(utf8.decode(content)) })
 }
