@@ -64,13 +64,14 @@ function toysOf(config: GatewayConfig) {
   }
 }
 
-function welcome({ externalUrl, provider, file }: GatewayConfig): string {
+function welcome({ externalUrl, provider, file, workers }: GatewayConfig): string {
+  const alone = workers > 1 ? ` It is one process; gatehouse run makes ${workers} workers of this file.` : ''
   return `
   Gatehouse is running with ${file}.
 
     open   ${externalUrl.origin}        the application, behind the sign-in
     then   ${provider.issuer}        the provider: end a session there and watch the application
 
-  A change of the file is taken within seconds. Stop it with Ctrl+C.
+  A change of the file is taken within seconds. Stop it with Ctrl+C.${alone}
 `
 }

@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs'
-import { createInterface } from 'node:readline'
 import { inPlainWords } from '../config/files.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import { placeText, type Place, type Sources } from '../config/sources.ts'
@@ -22,6 +21,7 @@ import {
   type Terminal,
   unexpected,
 } from './command.ts'
+import { linesOf } from './given-file.ts'
 import { loadAndSay } from './load.ts'
 import { type Paint, plainly } from './paint.ts'
 
@@ -237,7 +237,7 @@ export async function explainLog(
   const gathered = new LogStory(request)
   try {
     const input = log === '-' ? process.stdin : createReadStream(log)
-    for await (const line of createInterface({ input, crlfDelay: Infinity })) gathered.add(line)
+    for await (const line of linesOf(input.setEncoding('utf8'))) gathered.add(line)
   } catch (error) {
     throw new OperatorError(`${log} ${inPlainWords(error)}`, { cause: error })
   }

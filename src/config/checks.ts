@@ -13,6 +13,7 @@ export function checkConfig(config: GatewayConfig, report: Report, written: Writ
 const day = 86_400_000
 
 const checks: readonly Check[] = [
+  placeholders,
   addresses,
   adminPage,
   externalUrls,
@@ -28,6 +29,20 @@ const checks: readonly Check[] = [
   ...upstreamChecks,
   pageColours,
 ]
+
+/** What `gatehouse import` writes where it could not know. */
+function placeholders({ externalUrl, provider, session: { store } }: GatewayConfig, report: Report): void {
+  const written = {
+    '/external_url': externalUrl.hostname,
+    '/provider/issuer': provider.issuer,
+    '/provider/client_id': provider.client_id,
+    '/session/store/redis/url': store.kind === 'redis' ? store.url.hostname : '',
+    '/session/store/redis/name': store.kind === 'redis_sentinel' ? store.name : '',
+  }
+  for (const [at, text] of Object.entries(written))
+    if (text.includes('change-me') && report.isSound(at))
+      report.warning(at, 'is a placeholder, and nothing works with it', 'write what it is with you')
+}
 
 function addresses({ listen, admin }: GatewayConfig, report: Report): void {
   if (admin === undefined || !report.isSound('/admin/listen')) return

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { cpSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { Browser } from '../support/browser.ts'
 import { root, startCommand } from '../support/command.ts'
 import { folderWith } from '../support/command-line.ts'
-import { freePort } from '../support/redis.ts'
+import { freePort, startRedis } from '../support/redis.ts'
 
 /** A file for a demo on ports that are free; `more` stands below the application. */
 async function demoFile(t: TestContext) {
@@ -63,6 +63,17 @@ test('the demo takes a change of its file, says what does not follow, and its lo
   const told = startCommand(t, ['explain', '--log', log, id])
   assert.equal(await told.ended, 0, told.err())
   assert.match(told.out(), /GET 127\.0\.0\.1\/admin\/users, with the session .*answered with 403 by the gateway/)
+})
+
+test('the demo says that it makes no workers of what the file asks for', async (t) => {
+  const { file } = await demoFile(t)
+  const redis = await startRedis(t)
+  const more = `workers: 3\nsession: { keys: [{ env: SESSION_KEY }], store: { redis: { url: ${redis.url} } } }\n`
+  writeFileSync(file, readFileSync(file, 'utf8') + more)
+  const env = { SESSION_KEY: Buffer.alloc(32, 1).toString('base64') }
+  const demo = startCommand(t, ['demo', '--config', file], { env })
+
+  await demo.prints('Stop it with Ctrl+C. It is one process; gatehouse run makes 3 workers of this file.')
 })
 
 test('an installation without the demo says so, and who has it, before it looks for a file', async (t) => {
