@@ -2,7 +2,7 @@ import pino from 'pino'
 
 /** So much may wait to be written, in bytes; what comes on top is dropped. */
 const mostWaiting = 1024 * 1024
-/** What comes within so long after lines were written, in ms, is written together; and how much of it may come together, in characters. */
+/** What comes within so long after lines were written, in ms, is written together; and how much of it may come together, in bytes. */
 const companyMs = 10
 const mostTogether = 64 * 1024
 /**
@@ -28,6 +28,7 @@ export class Lines {
   readonly #most: number
   readonly #shape: ((line: string) => string) | undefined
   #together = ''
+  #bytesTogether = 0
   #timer: NodeJS.Timeout | undefined
   #dropped = 0
   #untold = 0
@@ -44,6 +45,8 @@ export class Lines {
       maxLength: mostWaiting,
       ...(isShared ? { maxWrite: mostAtOnceIntoSharedPipe } : {}),
     })
+    // The lines before a crash are those that say why.
+    process.once('exit', () => this.#writeAtExit())
     // EPIPE and a full disk.
     this.#destination.on('error', () => {})
     this.#destination.on('drop', (lines: string) => {
@@ -67,8 +70,10 @@ export class Lines {
   /** Takes a line, its line break included: it is written at once, or with others when some were written just now. */
   write(line: string): void {
     const text = this.#shape === undefined ? line : this.#shape(line)
-    if (this.#together.length + text.length > this.#most) this.#writeTogether()
+    const bytes = Buffer.byteLength(text)
+    if (this.#bytesTogether + bytes > this.#most) this.#writeTogether()
     this.#together += text
+    this.#bytesTogether += bytes
     if (this.#timer === undefined) this.#writeTogether()
   }
 
@@ -94,8 +99,19 @@ export class Lines {
     if (this.#together === '') return
     const text = this.#together
     this.#together = ''
+    this.#bytesTogether = 0
     this.#timer ??= setTimeout(writeWaiting, companyMs, this)
     this.#destination.write(text)
+  }
+
+  #writeAtExit(): void {
+    if (this.#together === '') return
+    this.#writeTogether()
+    try {
+      this.#destination.flushSync()
+    } catch {
+      // Whoever read them has gone.
+    }
   }
 }
 
