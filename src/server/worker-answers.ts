@@ -26,7 +26,7 @@ export class WorkerAnswers implements Processes {
   readonly #latest = new Map<Worker, readonly Family[]>()
   /** What workers that are gone had counted: a sum that falls would be taken for a restart. */
   #departed: readonly Family[] = []
-  readonly #waiting = new Map<number, (outcome: Outcome) => void>()
+  readonly #waiting = new Map<number, { readonly worker: Worker; readonly done: (outcome: Outcome) => void }>()
   #number = 0
   readonly #above: () => readonly Family[]
 
@@ -38,12 +38,14 @@ export class WorkerAnswers implements Processes {
   attach(worker: Worker): void {
     this.#latest.set(worker, [])
     worker.on('message', (message: Answered) => {
-      if (message.kind === 'answered') this.#waiting.get(message.number)?.(message)
+      if (message.kind === 'answered') this.#waiting.get(message.number)?.done(message)
     })
     worker.once('exit', () => {
       const counted = (this.#latest.get(worker) ?? []).filter(({ kind }) => kind !== 'gauge')
       this.#departed = merged([this.#departed, counted])
       this.#latest.delete(worker)
+      for (const asked of [...this.#waiting.values()])
+        if (asked.worker === worker) asked.done({ fault: 'the process that was asked has ended' })
     })
   }
 
@@ -87,15 +89,12 @@ export class WorkerAnswers implements Processes {
     return new Promise((resolve, reject) => {
       const done = (outcome: Outcome) => {
         clearTimeout(limit)
-        worker.off('exit', gone)
         this.#waiting.delete(number)
         if ('fault' in outcome) reject(new Error(outcome.fault))
         else resolve(outcome.answer)
       }
-      const gone = () => done({ fault: 'the process that was asked has ended' })
       const limit = setTimeout(() => done({ fault: `no answer within ${limitMs} ms` }), limitMs)
-      worker.once('exit', gone)
-      this.#waiting.set(number, done)
+      this.#waiting.set(number, { worker, done })
       // It may be gone just now.
       if (worker.isConnected()) worker.send({ kind: 'asked', number, question, given } satisfies Asked, () => {})
     })
