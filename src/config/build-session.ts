@@ -23,6 +23,7 @@ export function buildSession(
   ) => readDuration(written[name], below(at, name), from, to, report)
   return {
     keys: readKeys(written, at, store, building),
+    isKeyDrawn: written.keys === undefined && store.kind === 'memory',
     store,
     idleTimeoutMs: duration('idle_timeout', '1s', '365d'),
     absoluteTimeoutMs: duration('absolute_timeout', '1s', '365d'),

@@ -153,6 +153,8 @@ export interface ProviderConfig {
 export interface SessionConfig {
   /** 32 bytes each: the first seals, all open. */
   readonly keys: readonly Buffer[]
+  /** The file names no key: the one above was drawn by chance when it was read. */
+  readonly isKeyDrawn: boolean
   readonly store: StoreConfig
   readonly idleTimeoutMs: number
   readonly absoluteTimeoutMs: number

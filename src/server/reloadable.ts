@@ -35,7 +35,9 @@ export function reloadable(
     .map(({ setting }) => setting)
   const { listen, admin, workers, log, tracing } = running
   const { headerBytes, headerCount, headersTimeoutMs, connections, perClient } = running.limits
-  const session = { ...next.session, store: running.session.store }
+  // What was sealed with a key that is in no file would be lost with it.
+  const { keys } = running.session.isKeyDrawn && next.session.isKeyDrawn ? running.session : next.session
+  const session = { ...next.session, keys, store: running.session.store }
   const limits = {
     ...{ ...next.limits, headerBytes, headerCount, headersTimeoutMs, connections },
     perClient: { ...next.limits.perClient, connections: perClient.connections },

@@ -121,6 +121,7 @@ test('the smallest file has everything else by default', () => {
     [32],
   )
   assert.deepEqual(times, {
+    isKeyDrawn: true,
     store: { kind: 'memory', maxSessions: 100_000 },
     idleTimeoutMs: 1_800_000,
     absoluteTimeoutMs: 43_200_000,
@@ -180,6 +181,7 @@ test('every setting of a full file arrives', () => {
       Buffer.from('000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f', 'hex'),
       Buffer.from(environment['SESSION_KEY'] ?? '', 'base64'),
     ],
+    isKeyDrawn: false,
     store: {
       kind: 'redis',
       url: new URL('rediss://redis.example.com:6379/2'),
