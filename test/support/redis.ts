@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { randomInt, randomUUID } from 'node:crypto'
@@ -6,6 +7,7 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, stat
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { connect as connectTls } from 'node:tls'
 import { Redis } from 'ioredis'
 
@@ -187,24 +189,27 @@ export async function cutOff({ port }: RedisServer): Promise<void> {
 
 /** Every command that a Redis gets while `work` is done, those of scripts too: its name, in small letters, and its arguments. */
 export async function commandsDuring({ port }: RedisServer, work: () => Promise<unknown>): Promise<string[][]> {
-  const redis = new Redis(port, '127.0.0.1')
-  const monitor = await redis.monitor()
+  // The monitor of ioredis fails when what is seen first comes together with the answer to MONITOR.
+  const monitor = connect(port, '127.0.0.1')
+  const lines = createInterface({ input: monitor })[Symbol.asyncIterator]()
+  const next = async () => String((await lines.next()).value)
   try {
-    const seen: string[][] = []
-    const last = randomUUID()
-    const isSeen = new Promise<void>((resolve) => {
-      monitor.on('monitor', (_time: string, [name = '', ...args]: string[]) => {
-        if (args.includes(last)) resolve()
-        else seen.push([name.toLowerCase(), ...args])
-      })
-    })
+    monitor.write('MONITOR\r\n')
+    for (let line = await next(); line !== '+OK'; line = await next());
     await work()
-    await redis.echo(last)
-    await isSeen
+    const last = randomUUID()
+    monitor.write(`ECHO ${last}\r\n`)
+    const seen: string[][] = []
+    for (let line = await next(); !line.includes(last); line = await next()) {
+      // How long the answer is that comes last.
+      if (line.startsWith('$')) continue
+      const [, words = ''] = /^\+[\d.]+ \[[^\]]*\] "(.*)"$/.exec(line) ?? assert.fail(line)
+      const [name = '', ...args] = words.split('" "').map((word) => word.replaceAll('\\"', '"'))
+      seen.push([name.toLowerCase(), ...args])
+    }
     return seen
   } finally {
-    monitor.disconnect()
-    redis.disconnect()
+    monitor.destroy()
   }
 }
 
