@@ -9,6 +9,8 @@ import { type Answers, answerTo, type Processes, type Question, type Reports } f
 const reportLimitMs = 1_000
 /** How long one that answers may take for what was asked, in ms: to end a session asks Redis and the provider. */
 const answerLimitMs = 60_000
+/** What is sent to one that hangs stays here until it goes on: after so many questions it is asked no more until it is heard. */
+const mostUnheard = 1_000
 
 /** What the process above the workers and they say to one another. */
 interface Asked {
@@ -27,6 +29,8 @@ export class WorkerAnswers implements Processes {
   /** What workers that are gone had counted: a sum that falls would be taken for a restart. */
   #departed: readonly Family[] = []
   readonly #waiting = new Map<number, { readonly worker: Worker; readonly done: (outcome: Outcome) => void }>()
+  /** How many questions each has been sent since it said anything. */
+  readonly #unheard = new Map<Worker, number>()
   #number = 0
   readonly #above: () => readonly Family[]
 
@@ -37,13 +41,16 @@ export class WorkerAnswers implements Processes {
 
   attach(worker: Worker): void {
     this.#latest.set(worker, [])
+    this.#unheard.set(worker, 0)
     worker.on('message', (message: Answered) => {
+      if (this.#unheard.has(worker)) this.#unheard.set(worker, 0)
       if (message.kind === 'answered') this.#waiting.get(message.number)?.done(message)
     })
     worker.once('exit', () => {
       const counted = (this.#latest.get(worker) ?? []).filter(({ kind }) => kind !== 'gauge')
       this.#departed = merged([this.#departed, counted])
       this.#latest.delete(worker)
+      this.#unheard.delete(worker)
       for (const asked of [...this.#waiting.values()])
         if (asked.worker === worker) asked.done({ fault: 'the process that was asked has ended' })
     })
@@ -85,6 +92,8 @@ export class WorkerAnswers implements Processes {
   }
 
   #ask(worker: Worker, question: Question, given: readonly unknown[], limitMs: number): Promise<unknown> {
+    const unheard = this.#unheard.get(worker) ?? 0
+    if (unheard >= mostUnheard) return Promise.reject(new Error('it has not answered for long'))
     const number = ++this.#number
     return new Promise((resolve, reject) => {
       const done = (outcome: Outcome) => {
@@ -96,7 +105,9 @@ export class WorkerAnswers implements Processes {
       const limit = setTimeout(() => done({ fault: `no answer within ${limitMs} ms` }), limitMs)
       this.#waiting.set(number, { worker, done })
       // It may be gone just now.
-      if (worker.isConnected()) worker.send({ kind: 'asked', number, question, given } satisfies Asked, () => {})
+      if (!worker.isConnected()) return
+      this.#unheard.set(worker, unheard + 1)
+      worker.send({ kind: 'asked', number, question, given } satisfies Asked, () => {})
     })
   }
 }
