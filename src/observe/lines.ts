@@ -2,7 +2,7 @@ import pino from 'pino'
 
 /** So much may wait to be written, in bytes; what comes on top is dropped. */
 const mostWaiting = 1024 * 1024
-/** What comes within so long after lines were written, in ms, is written together; and how much of it may come together, in bytes. */
+/** How long a line waits for others to be written together with it, in ms, and how much of them may come together, in bytes. */
 const companyMs = 10
 const mostTogether = 64 * 1024
 /**
@@ -45,8 +45,6 @@ export class Lines {
       maxLength: mostWaiting,
       ...(isShared ? { maxWrite: mostAtOnceIntoSharedPipe } : {}),
     })
-    // The lines before a crash are those that say why.
-    process.once('exit', () => this.#writeAtExit())
     // EPIPE and a full disk.
     this.#destination.on('error', () => {})
     this.#destination.on('drop', (lines: string) => {
@@ -67,14 +65,20 @@ export class Lines {
     return this.#dropped
   }
 
-  /** Takes a line, its line break included: it is written at once, or with others when some were written just now. */
-  write(line: string): void {
+  /** Takes a line, its line break included, that may wait a moment for others. */
+  add(line: string): void {
     const text = this.#shape === undefined ? line : this.#shape(line)
     const bytes = Buffer.byteLength(text)
     if (this.#bytesTogether + bytes > this.#most) this.#writeTogether()
     this.#together += text
     this.#bytesTogether += bytes
-    if (this.#timer === undefined) this.#writeTogether()
+    this.#timer ??= setTimeout(writeWaiting, companyMs, this)
+  }
+
+  /** Takes a line, its line break included, that is written at once, after those that wait. */
+  write(line: string): void {
+    this.add(line)
+    this.#writeTogether()
   }
 
   writeWaiting(): void {
@@ -100,18 +104,7 @@ export class Lines {
     const text = this.#together
     this.#together = ''
     this.#bytesTogether = 0
-    this.#timer ??= setTimeout(writeWaiting, companyMs, this)
     this.#destination.write(text)
-  }
-
-  #writeAtExit(): void {
-    if (this.#together === '') return
-    this.#writeTogether()
-    try {
-      this.#destination.flushSync()
-    } catch {
-      // Whoever read them has gone.
-    }
   }
 }
 

@@ -55,7 +55,7 @@ export function createLog(options: LogOptions): WritingLog {
   )
   const always = logger.child({}, { level: 'info' })
   return {
-    add: (line) => lines.write(line),
+    add: (line) => lines.add(line),
     isWritten: (wanted) => logger.isLevelEnabled(wanted),
     dropped: () => lines.dropped,
     flush: (limitMs) => lines.flush(limitMs),
