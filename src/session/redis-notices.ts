@@ -179,13 +179,15 @@ export class RedisNotices {
   }
 
   #refused(error: unknown): void {
-    if (!this.#subscriptionRefused)
+    // Anything else is no word of Redis: the connection broke, or nothing came in time.
+    const isRefusal = error instanceof Error && error.name === 'ReplyError'
+    if (isRefusal && !this.#subscriptionRefused)
       this.#log.error('store.notices_refused', {
         store: this.#subscriber.address,
         reason: reason(error),
         hint: 'what other processes end cannot be heard, so nothing is served from memory',
       })
-    this.#subscriptionRefused = true
+    this.#subscriptionRefused ||= isRefusal
     setTimeout(() => {
       if (this.#subscription === undefined && this.#subscriber.redis.status === 'ready') void this.#subscribe()
     }, beatInterval).unref()
