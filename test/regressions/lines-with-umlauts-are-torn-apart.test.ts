@@ -9,7 +9,7 @@ test('into a pipe that others write into, too, no more than PIPE_BUF bytes are e
   t.after(() => fs.closeSync(fd))
   const lines = new Lines({ fd, isShared: true }, () => {})
 
-  for (let n = 0; n < 100; n += 1) lines.write(`${JSON.stringify({ n, sub: 'jürgen.grün'.repeat(20) })}\n`)
+  for (let n = 0; n < 100; n += 1) lines.add(`${JSON.stringify({ n, sub: 'jürgen.grün'.repeat(20) })}\n`)
   assert.ok(await lines.flush(5000))
 
   const sizes = write.mock.calls.flatMap(({ arguments: [to, text] }) =>
