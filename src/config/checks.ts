@@ -2,6 +2,7 @@ import { isEveryAddress, isLoopback } from './addresses.ts'
 import { pageColours } from './checks-pages.ts'
 import { type Check, settingOf, upstreamChecks } from './checks-upstreams.ts'
 import type { Address, GatewayConfig, RedisStoreConfig } from './model.ts'
+import { placeholder } from './placeholder.ts'
 import { below, type Report } from './report.ts'
 import type { WrittenConfig } from './written.ts'
 
@@ -11,6 +12,9 @@ export function checkConfig(config: GatewayConfig, report: Report, written: Writ
 }
 
 const day = 86_400_000
+
+/** `placeholder`, but not within a longer name, as in exchange-media.example.com. */
+const isPlaceholder = new RegExp(`(?<![\\w-])${placeholder}(?![\\w-])`)
 
 const checks: readonly Check[] = [
   placeholders,
@@ -30,7 +34,6 @@ const checks: readonly Check[] = [
   pageColours,
 ]
 
-/** What `gatehouse import` writes where it could not know. */
 function placeholders({ externalUrl, provider, session: { store } }: GatewayConfig, report: Report): void {
   const written = {
     '/external_url': externalUrl.hostname,
@@ -40,7 +43,7 @@ function placeholders({ externalUrl, provider, session: { store } }: GatewayConf
     '/session/store/redis/name': store.kind === 'redis_sentinel' ? store.name : '',
   }
   for (const [at, text] of Object.entries(written))
-    if (text.includes('change-me') && report.isSound(at))
+    if (isPlaceholder.test(text) && report.isSound(at))
       report.warning(at, 'is a placeholder, and nothing works with it', 'write what it is with you')
 }
 

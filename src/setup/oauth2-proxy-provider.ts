@@ -1,4 +1,5 @@
 import { signingAlgorithms } from '../config/model.ts'
+import { placeholder } from '../config/placeholder.ts'
 import type { Translation } from './translation.ts'
 
 /** The issuers of providers that oauth2-proxy knows by name. */
@@ -66,14 +67,14 @@ function issuerOf(provider: string, from: Translation): string {
       ? `${provider} is no OpenID Provider: sign people in at one that is (it may in turn use ${provider})`
       : `write the issuer of ${provider} as provider.issuer: what stands before /.well-known/openid-configuration`,
   )
-  return 'https://change-me.example.com'
+  return `https://${placeholder}.example.com`
 }
 
 function clientId(from: Translation): string {
   const id = from.text('client_id')
   if (id === undefined)
     from.note('client_id', 'decide', 'provider.client_id is what the gateway is called at the provider')
-  return id ?? 'change-me'
+  return id ?? placeholder
 }
 
 function clientSecret(from: Translation): object {

@@ -1,4 +1,5 @@
 import { parseRedisUrl } from '../config/build-redis.ts'
+import { placeholder } from '../config/placeholder.ts'
 import { durationText, goDurationMs } from './go-duration.ts'
 import type { Translation } from './translation.ts'
 
@@ -48,7 +49,7 @@ function servers(
 ): object {
   const name = from.text('redis_sentinel_master_name')
   const [useSentinel, useCluster] = [from.isOn('redis_use_sentinel'), from.isOn('redis_use_cluster')]
-  if (useSentinel) return { sentinels: sentinels.map(bare), name: name ?? 'change-me' }
+  if (useSentinel) return { sentinels: sentinels.map(bare), name: name ?? placeholder }
   if (useCluster) return { cluster: nodes.map(bare) }
   const [url] = single === undefined ? [] : urlIn(single)
   try {
@@ -57,7 +58,7 @@ function servers(
     return { url: text }
   } catch {
     from.note('redis_connection_url', 'decide', 'write the address of Redis as session.store.redis.url')
-    return { url: 'redis://change-me:6379' }
+    return { url: `redis://${placeholder}:6379` }
   }
 }
 

@@ -1,5 +1,6 @@
 import { stringify } from 'yaml'
 import { parseAddress, parseHttpUrl, parseSubnet } from '../config/addresses.ts'
+import { placeholder } from '../config/placeholder.ts'
 import { printable } from '../core/printable.ts'
 import type { Options } from './flat-toml.ts'
 import { translateProvider } from './oauth2-proxy-provider.ts'
@@ -81,7 +82,7 @@ function browsers(from: Translation, given: string | undefined): object {
   const prefix = `${(from.text('proxy_prefix') ?? '/oauth2').replace(/\/+$/, '')}/`
   const isUsable = /^(\/[\w.-]+)+\/$/.test(prefix)
   const reserved_prefix = isUsable ? prefix : '/.gatehouse/'
-  const external_url = given ?? redirect?.origin ?? 'https://change-me.example.com'
+  const external_url = given ?? redirect?.origin ?? `https://${placeholder}.example.com`
   if (given === undefined && redirect === undefined)
     from.note('redirect_url', 'decide', 'external_url has to be where browsers reach the gateway (--url sets it)')
   from.note(
