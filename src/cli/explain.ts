@@ -67,7 +67,9 @@ export function readExplainCall(argv: readonly string[]): Call {
 /** What else may be wrong: a proxy in front, whose ids are kept, may give some that begin with a dash. */
 function dashedId(argv: readonly string[]): string {
   const isAboutLog = argv.some((arg) => /^--log(?:=|$)/.test(arg))
-  return isAboutLog ? '; an id that begins with "-" stands behind --, at the end' : ''
+  return isAboutLog && /^-[^-]/.test(argv.at(-1) ?? '')
+    ? '; an id that begins with "-" stands behind --, at the end'
+    : ''
 }
 
 interface Values {

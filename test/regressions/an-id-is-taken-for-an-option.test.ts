@@ -15,4 +15,5 @@ test('an id of a proxy that begins with a dash can be given, and what is to be w
     fault: 'there is no option -D; an id that begins with "-" stands behind --, at the end',
   })
   assert.ok('carryOut' in readExplainCall(['--log', 'gateway.log', '--', '-Dk3']))
+  assert.deepEqual(readExplainCall(['--log', 'a', '--log', 'b', 'x']), { fault: '--log is given twice' })
 })
