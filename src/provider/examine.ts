@@ -2,7 +2,7 @@ import * as client from 'openid-client'
 import type { ProviderConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
-import { randomToken } from '../core/random.ts'
+import { randomToken, sha256 } from '../core/random.ts'
 import { discover, metadataUrl, type DiscoveredProvider } from './discovery.ts'
 import { createOutbound, type Outbound } from './outbound.ts'
 import { gatewayErrorIn } from './provider-errors.ts'
@@ -111,7 +111,7 @@ async function tryRedirectUri(
     redirect_uri,
     state: randomToken(16),
     nonce: randomToken(16),
-    code_challenge: await client.calculatePKCECodeChallenge(randomToken(32)),
+    code_challenge: sha256(randomToken(32)),
     code_challenge_method: 'S256',
     // Nobody is signed in in a browser that has no cookies: OpenID Connect Core §3.1.2.6 sends it back with an error.
     prompt: 'none',

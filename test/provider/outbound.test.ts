@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test } from 'node:test'
+import { createOutbound } from '../../src/provider/outbound.ts'
+
+test('what was given up while it waited for a connection is never sent: a code or a refresh token is spent by that', async (t) => {
+  const asked: (string | undefined)[] = []
+  const server = createServer((req, res) => {
+    asked.push(req.url)
+    if (req.url === '/last') res.end('{}')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const outbound = createOutbound({ timeoutMs: 1_000, ca: undefined })
+  t.after(async () => {
+    server.closeAllConnections()
+    server.close()
+    await outbound.close()
+  })
+
+  // The time is up for all of them before anything else happens.
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  // No more than 32 are asked at once.
+  const answers = Array.from({ length: 40 }, (_, n) => outbound.fetch(`${origin}/${n}`, { method: 'POST', body: 'x' }))
+  while (asked.length < 32) await new Promise((resolve) => setImmediate(resolve))
+  t.mock.timers.tick(1_000)
+  for (const answer of await Promise.allSettled(answers)) assert.equal(answer.status, 'rejected')
+
+  assert.equal((await outbound.fetch(`${origin}/last`, {})).status, 200)
+  assert.deepEqual(new Set(asked), new Set([...Array.from({ length: 32 }, (_, n) => `/${n}`), '/last']))
+})
