@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { test } from 'node:test'
+import { startRedis } from '../support/redis.ts'
+import { hearing, open, settings } from '../session/redis-stores.ts'
+
+test('a subscription that is not answered in time is never told as a refusal of Redis, and is tried again', async (t) => {
+  const redis = await startRedis(t)
+  let lost = 0
+  // The first SUBSCRIBE gets lost on the way.
+  const proxy = createServer((client) => {
+    const server = connect(redis.port, '127.0.0.1')
+    client.on('data', (bytes) => {
+      if (lost === 0 && /\r\nsubscribe\r\n/i.test(bytes.toString('latin1'))) lost += 1
+      else server.write(bytes)
+    })
+    server.pipe(client)
+    for (const socket of [client, server])
+      socket.on('error', () => {}).on('close', () => [client, server].forEach((each) => each.destroy()))
+  }).listen(0, '127.0.0.1')
+  t.after(() => proxy.close())
+  await once(proxy, 'listening')
+  const url = new URL(`redis://127.0.0.1:${(proxy.address() as AddressInfo).port}`)
+
+  const { store, log } = open(t, { ...settings, kind: 'redis', url })
+  await hearing(store)
+
+  assert.equal(lost, 1)
+  assert.ok(!log.messages().includes('store.notices_refused'), log.messages().join())
+})
