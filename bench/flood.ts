@@ -9,7 +9,8 @@ import { parseArgs } from 'node:util'
 import { Pool } from 'undici'
 import { startDemoProvider } from '../src/demo/provider.ts'
 import { Browser } from '../test/support/browser.ts'
-import { freePort, startRedis } from '../test/support/redis.ts'
+import { freePort } from '../test/support/free-port.ts'
+import { startRedis } from '../test/support/redis.ts'
 import { builtGateway, start, startProgram, startServer, untilListening } from './process.ts'
 
 const { values } = parseArgs({

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { freePort } from '../test/support/redis.ts'
+import { freePort } from '../test/support/free-port.ts'
 import { makeBed } from './bed.ts'
 import { gatehouse } from './contenders/gatehouse.ts'
 import { Profiler, selfTimes } from './cpu-profile.ts'

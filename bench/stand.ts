@@ -1,7 +1,7 @@
 // A contender that runs, with somebody signed in.
 import { request } from 'undici'
 import { Browser } from '../test/support/browser.ts'
-import { freePort } from '../test/support/redis.ts'
+import { freePort } from '../test/support/free-port.ts'
 import type { Bed } from './bed.ts'
 import type { Contender, Setting } from './contenders/contender.ts'
 import type { Visitor } from './load/order.ts'

@@ -7,7 +7,7 @@ import type { Scenario } from './scenario.ts'
 
 const atOnce = 8
 const inARound = 200
-/** After so many nothing more is compiled meanwhile. */
+/** After so many hardly anything is compiled any more. */
 const warmUp = 4000
 
 /** Whole sign-ins: the page that needs one, the provider and back, code and userinfo, and the page. */

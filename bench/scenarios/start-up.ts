@@ -1,6 +1,6 @@
 import { request } from 'undici'
 import { setTimeout as wait } from 'node:timers/promises'
-import { freePort } from '../../test/support/redis.ts'
+import { freePort } from '../../test/support/free-port.ts'
 import { spread, untilQuiet } from '../measure.ts'
 import { table, withSpread } from '../report.ts'
 import { settingOf } from '../stand.ts'

@@ -5,7 +5,8 @@ import { test, type TestContext } from 'node:test'
 import { Browser } from '../support/browser.ts'
 import { root, startCommand } from '../support/command.ts'
 import { folderWith } from '../support/command-line.ts'
-import { freePort, startRedis } from '../support/redis.ts'
+import { freePort } from '../support/free-port.ts'
+import { startRedis } from '../support/redis.ts'
 
 /** A file for a demo on ports that are free; `more` stands below the application. */
 async function demoFile(t: TestContext) {

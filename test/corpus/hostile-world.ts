@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 import { Browser, type Visit } from '../support/browser.ts'
-import { freePort } from '../support/redis.ts'
+import { freePort } from '../support/free-port.ts'
 import { runReplica, secrets } from '../support/world.ts'
 import { readForm, startHostileProvider, type Bends, type HostileProvider } from './hostile-provider.ts'
 

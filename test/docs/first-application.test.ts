@@ -6,7 +6,7 @@ import { Browser } from '../support/browser.ts'
 import { folderWith } from '../support/command-line.ts'
 import { startCommand } from '../support/command.ts'
 import { startProvider } from '../support/provider.ts'
-import { freePort } from '../support/redis.ts'
+import { freePort } from '../support/free-port.ts'
 import { until } from '../support/until.ts'
 import { blocksOf, pages } from './markdown.ts'
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { gatewayFindings } from '../../src/doctor/gateway.ts'
 import { isPrivate } from '../../src/doctor/connect.ts'
-import { freePort } from '../support/redis.ts'
+import { freePort } from '../support/free-port.ts'
 import { startWorld } from '../support/world.ts'
 import { assertUseful, configOf, finding, type Settings } from './support.ts'
 

@@ -5,7 +5,7 @@ import { providerFindings } from '../../src/doctor/provider.ts'
 import { examineProvider } from '../../src/provider/examine.ts'
 import { inTime } from '../support/in-time.ts'
 import { startProvider, type TestProvider, type TestProviderOptions } from '../support/provider.ts'
-import { freePort } from '../support/redis.ts'
+import { freePort } from '../support/free-port.ts'
 import { assertUseful, configOf, finding, secrets } from './support.ts'
 
 const externalUrl = 'https://orders.example.com'

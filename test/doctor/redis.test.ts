@@ -8,7 +8,8 @@ import { scripts } from '../../src/session/redis-scripts.ts'
 import { inTime } from '../support/in-time.ts'
 import { startCluster } from '../support/redis-cluster.ts'
 import { startSentinel } from '../support/redis-sentinel.ts'
-import { freePort, startRedis, type RedisServer } from '../support/redis.ts'
+import { freePort } from '../support/free-port.ts'
+import { startRedis, type RedisServer } from '../support/redis.ts'
 import { assertUseful, configOf, finding } from './support.ts'
 
 const shared = await startRedis({ after })

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { upstreamFindings } from '../../src/doctor/upstreams.ts'
 import { issueCertificates } from '../support/certificates.ts'
-import { freePort } from '../support/redis.ts'
+import { freePort } from '../support/free-port.ts'
 import { assertUseful, configOf, finding } from './support.ts'
 
 /** An application that listens on this address, on a port that is its own. */

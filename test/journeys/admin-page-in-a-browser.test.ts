@@ -5,7 +5,7 @@ import { after, test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { accessibilityFaults } from '../support/axe.ts'
 import { picture, startChromium } from '../support/chromium.ts'
-import { freePort } from '../support/redis.ts'
+import { freePort } from '../support/free-port.ts'
 import { secrets, startWorld, type Replica, type World } from '../support/world.ts'
 
 const chromium = await startChromium({ after })

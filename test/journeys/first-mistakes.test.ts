@@ -7,7 +7,8 @@ import { Browser, type Visit } from '../support/browser.ts'
 import { folderWith } from '../support/command-line.ts'
 import { startCommand, type Command } from '../support/command.ts'
 import { startProvider, type TestProvider } from '../support/provider.ts'
-import { freePort, startRedis } from '../support/redis.ts'
+import { freePort } from '../support/free-port.ts'
+import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
 // The mistakes that a first configuration has, each made for real: what is printed says where, and what to do. The page shows

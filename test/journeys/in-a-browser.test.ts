@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core'
 import { startDemoUpstream } from '../../src/demo/upstream.ts'
 import { picture, startChromium } from '../support/chromium.ts'
 import { inTime } from '../support/in-time.ts'
-import { freePort } from '../support/redis.ts'
+import { freePort } from '../support/free-port.ts'
 import { startWorld, type World, type WorldOptions } from '../support/world.ts'
 
 const chromium = await startChromium({ after })

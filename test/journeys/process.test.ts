@@ -8,7 +8,8 @@ import { Agent, request } from 'undici'
 import { Browser, navigation } from '../support/browser.ts'
 import { childrenOf, isAlive, root, startCommand, type Command } from '../support/command.ts'
 import { prepareGateway, type Surroundings } from '../support/gateway-process.ts'
-import { freePort, startRedis } from '../support/redis.ts'
+import { freePort } from '../support/free-port.ts'
+import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
 const run = (t: TestContext, { file, env }: Surroundings): Command =>

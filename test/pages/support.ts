@@ -1,7 +1,7 @@
 import { type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { type Chromium, type Person } from '../support/chromium.ts'
-import { freePort } from '../support/redis.ts'
+import { freePort } from '../support/free-port.ts'
 import { startWorld, type World } from '../support/world.ts'
 
 /** Where each page is met, by whom, and its status. */

@@ -10,7 +10,8 @@ import { issueCertificates } from '../support/certificates.ts'
 import { inTime } from '../support/in-time.ts'
 import { startCluster } from '../support/redis-cluster.ts'
 import type { ClusterSetup } from '../support/redis-cluster.ts'
-import { cutOff, freePort, startRedis } from '../support/redis.ts'
+import { freePort } from '../support/free-port.ts'
+import { cutOff, startRedis } from '../support/redis.ts'
 import type { RedisServer } from '../support/redis.ts'
 import {
   answers,

@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis'
-import { freePort, startRedis, tlsOf, type RedisServer, type RedisTls, type Scope } from './redis.ts'
+import { freePort } from './free-port.ts'
+import { startRedis, tlsOf, type RedisServer, type RedisTls, type Scope } from './redis.ts'
 import { until } from './until.ts'
 
 export interface ClusterSetup {

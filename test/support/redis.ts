@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { randomInt, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { connect as connectTls } from 'node:tls'
 import { Redis } from 'ioredis'
+import { freePort } from './free-port.ts'
 
 /** A test context, or anything else that knows when it is over: `{ after }` of node:test stands for a whole file. */
 export interface Scope {
@@ -81,48 +82,6 @@ export async function startRedis(scope: Scope, options: RedisOptions = {}): Prom
   }
 }
 
-/** Files named after the ports that this process and others were given, as long as they run. */
-const claims = join(tmpdir(), `gatehouse-ports-${process.getuid?.() ?? ''}`)
-const claimed: string[] = []
-process.on('exit', () => claimed.forEach((file) => rmSync(file, { force: true })))
-/** A process that was killed gave nothing back; none runs for so long. In ms. */
-const forgottenAfterMs = 30 * 60 * 1000
-
-/**
- * A port nobody listens on, and that nobody else is given meanwhile, another process that looks for one included. It lies below
- * those that the system takes for connections and for port 0.
- */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(15_000, 32_000)
-    if (!claim(port)) continue
-    const server = createServer()
-    const listening = once(server.listen(port, '127.0.0.1'), 'listening')
-    const isFree = await listening.then(
-      () => true,
-      () => false,
-    )
-    if (!isFree) continue
-    server.close()
-    await once(server, 'close')
-    return port
-  }
-}
-
-function claim(port: number): boolean {
-  const file = join(claims, String(port))
-  mkdirSync(claims, { recursive: true })
-  const claimedAt = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Infinity
-  if (Date.now() - claimedAt > forgottenAfterMs) rmSync(file, { force: true })
-  try {
-    closeSync(openSync(file, 'wx'))
-  } catch {
-    return false
-  }
-  claimed.push(file)
-  return true
-}
-
 function argumentsOf(port: number, dir: string, { password, tls, sentinel, args = [] }: RedisOptions): string[] {
   const place = [...portOf(port, tls), '--bind', '127.0.0.1', '--dir', dir]
   // A Sentinel writes what it learns into the file, and begins anew each time it is started here.
@@ -192,7 +151,10 @@ export async function commandsDuring({ port }: RedisServer, work: () => Promise<
   // The monitor of ioredis fails when what is seen first comes together with the answer to MONITOR.
   const monitor = connect(port, '127.0.0.1')
   const lines = createInterface({ input: monitor })[Symbol.asyncIterator]()
-  const next = async () => String((await lines.next()).value)
+  const next = async () => {
+    const { done, value } = await lines.next()
+    return done === true ? assert.fail('the Redis that is watched has gone') : value
+  }
   try {
     monitor.write('MONITOR\r\n')
     for (let line = await next(); line !== '+OK'; line = await next());

@@ -11,7 +11,8 @@ import { Metrics } from '../../src/observe/metrics.ts'
 import { startGateway, type Gateway } from '../../src/server/gateway.ts'
 import { Browser } from './browser.ts'
 import { startProvider, type TestProvider } from './provider.ts'
-import { freePort, startRedis, type RedisServer } from './redis.ts'
+import { freePort } from './free-port.ts'
+import { startRedis, type RedisServer } from './redis.ts'
 
 export interface LogLine {
   readonly level: string
