@@ -74,7 +74,8 @@ export async function untilQuiet(seconds: number): Promise<void> {
   }
 }
 
-async function measure(bed: Bed, stand: Stand, load: Load, seconds: number): Promise<Round> {
+/** One round. */
+export async function measure(bed: Bed, stand: Stand, load: Load, seconds: number): Promise<Round> {
   const usage = () => ({
     cpu: cpuMicros(stand.pid),
     bench: cpuMicros(process.pid),
