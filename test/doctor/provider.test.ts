@@ -22,6 +22,17 @@ function provider(t: TestContext, options: Partial<TestProviderOptions> = {}): P
   })
 }
 
+/** Whatever the provider answers comes with these header fields. */
+function answerWith(fault: TestProvider['fault'], fields: () => Readonly<Record<string, string>>): void {
+  for (const path of [metadataPath, '/oauth/jwks', '/oauth/token', '/oauth/authorize'])
+    fault(path, (_req, res, pass) => {
+      const write = res.writeHead.bind(res) as (...args: unknown[]) => typeof res
+      res.writeHead = ((status: number, headers: Record<string, unknown>) =>
+        write(status, { ...headers, ...fields() })) as typeof res.writeHead
+      pass()
+    })
+}
+
 async function findingsAbout(t: TestContext, issuer: string, settings = '', env = {}) {
   const config = configOf(t, { externalUrl, issuer, provider: settings })
   const facts = await examineProvider(config.provider, registrationOf(config).redirect_uris)
@@ -106,20 +117,22 @@ for (const [seconds, level] of [
 ] as const)
   test(`a clock that is off by ${seconds} s is a ${level}`, async (t) => {
     const { issuer, fault } = await provider(t)
-    const date = () => new Date(Date.now() + seconds * 1000).toUTCString()
-    for (const path of [metadataPath, '/oauth/jwks', '/oauth/token', '/oauth/authorize'])
-      fault(path, (_req, res, pass) => {
-        const write = res.writeHead.bind(res) as (...args: unknown[]) => typeof res
-        res.writeHead = ((status: number, headers: Record<string, unknown>) =>
-          write(status, { ...headers, date: date() })) as typeof res.writeHead
-        pass()
-      })
+    answerWith(fault, () => ({ date: new Date(Date.now() + seconds * 1000).toUTCString() }))
 
     const { what, level: found } = finding(await findingsAbout(t, issuer), 'provider.clock')
 
     assert.equal(found, level, what)
     assert.match(what, seconds < 0 ? /behind this one/ : /ahead of this one/)
   })
+
+test('answers that come out of a cache say nothing wrong about the clock', async (t) => {
+  const { issuer, fault } = await provider(t)
+  answerWith(fault, () => ({ date: new Date(Date.now() - 600_000).toUTCString(), age: '600' }))
+
+  const { what, level } = finding(await findingsAbout(t, issuer), 'provider.clock')
+
+  assert.equal(level, 'ok', what)
+})
 
 for (const [what, change, id, level] of [
   ['back-channel logout', 'backchannel_logout_supported', 'provider.backchannel_logout', 'warning'],
@@ -203,6 +216,16 @@ test('a wrong secret is a fault, and is not printed', async (t) => {
   assert.equal(level, 'fault')
   assert.match(what, /refuses the client orders \(invalid_client\)/)
   assert.match(todo ?? '', /client_secret_basic/)
+})
+
+test('a client that is refused by a challenge alone is known to be refused', async (t) => {
+  const { issuer, fault } = await provider(t)
+  fault('/oauth/token', (_req, res) => res.writeHead(401, { 'www-authenticate': 'Basic realm="id"' }).end())
+
+  const { level, what } = finding(await findingsAbout(t, issuer), 'provider.client')
+
+  assert.equal(level, 'fault')
+  assert.match(what, /refuses the client orders \(invalid_client\)/)
 })
 
 test('scopes and a way to authenticate that are not announced are warned of', async (t) => {

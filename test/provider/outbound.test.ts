@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { createOutbound } from '../../src/provider/outbound.ts'
 
@@ -30,4 +30,21 @@ test('what was given up while it waited for a connection is never sent: a code o
 
   assert.equal((await outbound.fetch(`${origin}/last`, {})).status, 200)
   assert.deepEqual(new Set(asked), new Set([...Array.from({ length: 32 }, (_, n) => `/${n}`), '/last']))
+})
+
+test('a provider with which there is no connection in time is given up when the time is up', async (t) => {
+  const sockets: Socket[] = []
+  // It never takes part in the TLS handshake.
+  const server = createTcpServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const outbound = createOutbound({ timeoutMs: 300, ca: undefined })
+  t.after(async () => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+    await outbound.close()
+  })
+
+  const asking = outbound.fetch(`https://127.0.0.1:${(server.address() as AddressInfo).port}/token`, { method: 'POST' })
+
+  await assert.rejects(asking, { code: 'ERR_PROVIDER_UNAVAILABLE', message: /no answer within 300 ms/ })
 })

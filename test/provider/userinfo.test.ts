@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import { paths, sendJson, startSigningProvider, type Handler } from '../support/signing-provider.ts'
 import { clientOf } from './a-client.ts'
+
+const json = { 'content-type': 'application/json' }
 
 test('userinfo is asked with the access token in the header, and nowhere else', async (t) => {
   const provider = await startSigningProvider(t)
@@ -43,6 +46,16 @@ for (const [what, answer, code] of [
   [
     'a token',
     (_req, res) => res.writeHead(200, { 'content-type': 'application/jwt' }).end('e30.e30.AA'),
+    'ERR_SIGN_IN_ANSWER',
+  ],
+  [
+    'compressed content',
+    (_req, res) => res.writeHead(200, { ...json, 'content-encoding': 'gzip' }).end(gzipSync('{"sub":"jane"}')),
+    'ERR_SIGN_IN_ANSWER',
+  ],
+  [
+    'content that it says is compressed',
+    (_req, res) => res.writeHead(200, { ...json, 'content-encoding': 'gzip' }).end('{"sub":"jane"}'),
     'ERR_SIGN_IN_ANSWER',
   ],
   ['403', (_req, res) => res.writeHead(403).end(), 'ERR_SIGN_IN_ANSWER'],
