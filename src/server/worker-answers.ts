@@ -86,7 +86,7 @@ export class WorkerAnswers implements Processes {
 
   async #oneThatAnswers(): Promise<Worker> {
     const answering = this.#workers.map((worker) => this.#ask(worker, 'live', [], reportLimitMs).then(() => worker))
-    return Promise.any(answering).catch((cause: unknown) => {
+    return Promise.any(answering).catch(({ errors: [cause] }: AggregateError) => {
       throw new Error('none of the processes that serve answers', { cause })
     })
   }

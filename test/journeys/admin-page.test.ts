@@ -414,6 +414,7 @@ test('two workers are one for who looks at the page, and one that hangs is said 
     [200, 503, 503],
   )
   assert.match(none[0]?.body ?? '', /2 processes do not answer.*none of the processes that serve answers/s)
+  assert.doesNotMatch(none[0]?.body ?? '', /promise/i)
 
   // A form of one worker is good for the other.
   const orders = await whenOne(async () => [...ordersOn((await ask(`${around.adminUrl}/`)).body).values()])
