@@ -74,7 +74,7 @@ export async function untilQuiet(seconds: number): Promise<void> {
   }
 }
 
-/** One round. */
+/** One round at once, whatever others on the machine do meanwhile. */
 export async function measure(bed: Bed, stand: Stand, load: Load, seconds: number): Promise<Round> {
   const usage = () => ({
     cpu: cpuMicros(stand.pid),

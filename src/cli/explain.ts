@@ -52,7 +52,7 @@ const options = {
 /** What stands behind `gatehouse explain`. */
 export function readExplainCall(argv: readonly string[]): Call {
   const read = readOptions(argv, options)
-  if (!read.ok) return 'fault' in read ? { fault: `${read.fault}${dashedId(argv)}` } : read
+  if (!read.ok) return 'fault' in read ? { fault: `${read.fault}${dashedId(read.fault, argv)}` } : read
   const { values, positionals } = read
   const fault = formatFault(values.format)
   if (fault !== undefined) return { fault }
@@ -65,11 +65,10 @@ export function readExplainCall(argv: readonly string[]): Call {
 }
 
 /** What else may be wrong: a proxy in front, whose ids are kept, may give some that begin with a dash. */
-function dashedId(argv: readonly string[]): string {
+function dashedId(fault: string, argv: readonly string[]): string {
   const isAboutLog = argv.some((arg) => /^--log(?:=|$)/.test(arg))
-  return isAboutLog && /^-[^-]/.test(argv.at(-1) ?? '')
-    ? '; an id that begins with "-" stands behind --, at the end'
-    : ''
+  if (!isAboutLog || !fault.startsWith('there is no option ')) return ''
+  return '; an id that begins with "-" stands behind --, at the end'
 }
 
 interface Values {

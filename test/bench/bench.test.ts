@@ -53,11 +53,13 @@ test('a target is reached, missed, or not mentioned when nothing was measured', 
     ['cpu nginx', 12.5],
     ['cpu caddy', 60],
     ['sign-in gatehouse-redis', 0.9],
+    ['sign-in in requests of nginx gatehouse-redis', 110],
   ])
   const report = targetsTable(facts) ?? ''
   assert.match(report, /times nginx plain \| 0\.25 \| at least 0\.2 \| at least 0\.4 \| target reached/)
   assert.match(report, /times Caddy plain \| 1\.20 \| at least 1\.3 \| at least 2\.6 \| NOT reached/)
   assert.match(report, /a sign-in, ms of CPU \| 0\.90 \| .* \| aim reached/)
+  assert.match(report, /where nginx takes 13\.5 µs for a request \(reckoned\) \| 1\.5 \| .* \| target reached/)
   assert.doesNotMatch(report, /mod_auth_openidc|NaN|undefined/)
   assert.equal(targetsTable(new Map()), undefined)
 })

@@ -5,14 +5,14 @@ import { test } from 'node:test'
 import { startRedis } from '../support/redis.ts'
 import { hearing, open, settings } from '../session/redis-stores.ts'
 
-test('a subscription that is not answered in time is never told as a refusal of Redis, and is tried again', async (t) => {
+test('a subscription that is not answered in time is never told as a refusal of Redis', async (t) => {
   const redis = await startRedis(t)
-  let lost = 0
+  let isLost = false
   // The first SUBSCRIBE gets lost on the way.
   const proxy = createServer((client) => {
     const server = connect(redis.port, '127.0.0.1')
     client.on('data', (bytes) => {
-      if (lost === 0 && /\r\nsubscribe\r\n/i.test(bytes.toString('latin1'))) lost += 1
+      if (!isLost && /\r\nsubscribe\r\n/i.test(bytes.toString('latin1'))) isLost = true
       else server.write(bytes)
     })
     server.pipe(client)
@@ -26,6 +26,6 @@ test('a subscription that is not answered in time is never told as a refusal of 
   const { store, log } = open(t, { ...settings, kind: 'redis', url })
   await hearing(store)
 
-  assert.equal(lost, 1)
+  assert.ok(isLost)
   assert.ok(!log.messages().includes('store.notices_refused'), log.messages().join())
 })
