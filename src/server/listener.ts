@@ -65,19 +65,27 @@ export async function listen(
   const upgraded = new Set<Duplex>()
   const ending = new WeakSet<Socket>()
   let draining = false
-  const request = (req: IncomingMessage, res: ServerResponse) => {
+  /** Hands a request on, unless nobody knows whether it is one: what stands behind an upgrade that was none may be its content. */
+  const unlessLost = (answer: ListenerHandlers['request']) => (req: IncomingMessage, res: ServerResponse) => {
     if (ending.has(req.socket)) return void res.destroy()
     if (isIgnoredUpgrade(req)) ending.add(req.socket)
     // Not by a header: what stands on the response already is merged with what the upstream sends.
     if (draining || ending.has(req.socket)) res.shouldKeepAlive = false
-    handlers.request(req, res)
+    answer(req, res)
   }
+  const request = unlessLost((req, res) => handlers.request(req, res))
 
   server.on('request', request)
   // The proxy says "100 Continue" itself, once the request has been admitted.
   server.on('checkContinue', request)
+  server.on(
+    'checkExpectation',
+    unlessLost((_req, res) => void res.writeHead(417, { 'Cache-Control': 'no-store' }).end()),
+  )
   server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {})
+    // What is said of this request would be taken for a part of the answer to the one before.
+    if (isAnswering(socket)) return void socket.destroy()
     upgraded.add(socket.once('close', () => upgraded.delete(socket)))
     handlers.upgrade(req, socket, head)
   })

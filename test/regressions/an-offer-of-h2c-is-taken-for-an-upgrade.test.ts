@@ -79,3 +79,26 @@ test('what follows a request with an offer of h2c is not read as another request
   )
   assert.deepEqual(asked, ['/first', '/elsewhere'])
 })
+
+test('what follows a request with an offer of h2c that also expects what nobody knows is not read as another request', async (t) => {
+  const asked: (string | undefined)[] = []
+  const upstream = await httpUpstream(t, (req, res) => {
+    asked.push(req.url)
+    res.end()
+  })
+  const world = await startWorld(t, {
+    upstream: new URL(`http://127.0.0.1:${upstream.port}`),
+    upstreamSettings: 'rules: [{ path: /*, access: public }]',
+  })
+  const content = 'GET /content HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'
+  const client = new RawClient(t, Number(new URL(world.url).port))
+
+  const first = request('GET /first', ['Expect: 200-ok'])
+  client.send(`${first}POST /second HTTP/1.1\r\nHost: h\r\nContent-Length: ${content.length}\r\n\r\n`)
+  await client.until(/ 417 /)
+  client.send(content)
+
+  assert.match(await client.untilClosed(), /^HTTP\/1\.1 417 (?:(?!HTTP)[^])*\r\nConnection: close\r\n(?:(?!HTTP)[^])*$/)
+  await fetch(`${world.url}/elsewhere`)
+  assert.deepEqual(asked, ['/elsewhere'])
+})
