@@ -80,6 +80,7 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
       steps,
       decision,
       upstream: upstreamRequest(request, facts, admission, dropped, {
+        upstreams: config.upstreams,
         cookie,
         isTracing: config.tracing !== undefined,
       }),

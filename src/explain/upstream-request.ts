@@ -1,8 +1,8 @@
-import type { HeaderConfig } from '../config/model.ts'
+import type { HeaderConfig, UpstreamConfig } from '../config/model.ts'
 import { cookieNames } from '../core/cookies.ts'
 import type { Admission } from '../gate/admission.ts'
 import type { RequestFacts } from '../gate/request-facts.ts'
-import { canonicalName, reservedNames } from '../identity/reserved-names.ts'
+import { canonicalName, ofSameApplication, reservedNames } from '../identity/reserved-names.ts'
 import { isHopByHop } from '../proxy/hop-by-hop.ts'
 import { RequestFields, upstreamHeaders } from '../proxy/upstream-headers.ts'
 import type { SessionCookie } from '../session/cookie.ts'
@@ -29,6 +29,7 @@ export interface UpstreamRequest {
 
 /** What the gateway does with headers of its own. */
 export interface Ours {
+  readonly upstreams: readonly UpstreamConfig[]
   readonly cookie: SessionCookie
   /** It takes part in traces, and says itself which. */
   readonly isTracing: boolean
@@ -46,9 +47,9 @@ export function upstreamRequest(
   dropped: readonly string[],
   ours: Ours,
 ): UpstreamRequest {
-  const { cookie, isTracing } = ours
+  const { upstreams, cookie, isTracing } = ours
   const { upstream, identity } = pass
-  const reserved = reservedNames(upstream)
+  const reserved = reservedNames(upstream, ofSameApplication(upstream, upstreams))
   const others = upstreamHeaders(request.rawHeaders, {
     fields: new RequestFields(reserved, isTracing),
     isGatewayCookie: cookie.isOurs,

@@ -1,3 +1,4 @@
+import { isLoopback } from '../config/addresses.ts'
 import type { UpstreamConfig } from '../config/model.ts'
 
 /**
@@ -12,11 +13,30 @@ export function canonicalName(name: string): string {
 /** With these some applications let a request be of another method than it says. */
 const methodOverrides = ['x-http-method-override', 'x-http-method', 'x-method-override']
 
+type Setting = Pick<UpstreamConfig, 'headers' | 'rules'>
+
 /**
  * All names that never arrive from a client: those that the configuration sets for an upstream, and, where rules look at the
- * method, those that would change it behind the rules.
+ * method, those that would change it behind the rules. The application believes them whichever way a request came, so those of
+ * `others`, the upstreams that lead to the same one, are among them. Not `Authorization`: that is checked where it is read, and one path may
+ * take a token of the client's where another gets ours.
  */
-export function reservedNames({ headers, rules }: Pick<UpstreamConfig, 'headers' | 'rules'>): ReadonlySet<string> {
+export function reservedNames(upstream: Setting, others: readonly Setting[] = []): ReadonlySet<string> {
+  const theirs = others.flatMap(namesOf).filter((name) => name !== 'authorization')
+  return new Set([...namesOf(upstream), ...theirs])
+}
+
+function namesOf({ headers, rules }: Setting): readonly string[] {
   const names = headers.map(({ name }) => canonicalName(name))
-  return new Set(rules.some(({ methods }) => methods !== undefined) ? [...names, ...methodOverrides] : names)
+  return rules.some(({ methods }) => methods !== undefined) ? [...names, ...methodOverrides] : names
+}
+
+/** The other upstreams that lead to the same application: to the same host and port, of which only the path may differ. */
+export function ofSameApplication(upstream: UpstreamConfig, upstreams: readonly UpstreamConfig[]): UpstreamConfig[] {
+  return upstreams.filter((other) => other !== upstream && applicationAt(other.url) === applicationAt(upstream.url))
+}
+
+function applicationAt({ protocol, hostname, port }: URL): string {
+  const host = isLoopback(hostname) ? 'localhost' : hostname
+  return `${host}:${port === '' ? (protocol === 'https:' ? '443' : '80') : port}`
 }

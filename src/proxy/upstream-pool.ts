@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
 import { buildConnector, type Connector, Pool } from '../core/undici.ts'
-import { reservedNames } from '../identity/reserved-names.ts'
+import { ofSameApplication, reservedNames } from '../identity/reserved-names.ts'
 import type { AnswerHandler } from './answer-handler.ts'
 import { maxHeadBytes } from './answer-head.ts'
 import { FairQueue } from './fair-queue.ts'
@@ -49,9 +49,9 @@ export class UpstreamPool {
   readonly #turns: FairQueue<() => void>
   #waiting = 0
 
-  constructor(upstream: UpstreamConfig, { isTracing }: UpstreamPoolsOptions) {
+  constructor(upstream: UpstreamConfig, upstreams: readonly UpstreamConfig[], { isTracing }: UpstreamPoolsOptions) {
     this.upstream = upstream
-    this.reserved = reservedNames(upstream)
+    this.reserved = reservedNames(upstream, ofSameApplication(upstream, upstreams))
     this.fields = new RequestFields(this.reserved, isTracing)
     this.#base = upstream.url.pathname.replace(/\/$/, '')
     this.#servername = upstream.url.hostname
@@ -207,7 +207,7 @@ export class UpstreamPools {
   readonly #pools: ReadonlyMap<UpstreamConfig, UpstreamPool>
 
   constructor(upstreams: readonly UpstreamConfig[], options: UpstreamPoolsOptions = { isTracing: false }) {
-    this.#pools = new Map(upstreams.map((upstream) => [upstream, new UpstreamPool(upstream, options)]))
+    this.#pools = new Map(upstreams.map((upstream) => [upstream, new UpstreamPool(upstream, upstreams, options)]))
   }
 
   /** @throws {RangeError} when the upstream belongs to another configuration */
