@@ -106,14 +106,16 @@ export interface CameBack {
   readonly setCookies: readonly string[]
 }
 
+/** @throws {GatewayError} `ERR_STORE_UNAVAILABLE`, when nobody here began it: who may be signed in is not told to be signed out */
 export async function comeBackSignedOut(request: SignOutRequest, parts: LogoutParts): Promise<CameBack> {
   const cookie = stateCookie(parts)
   const remembered = readCookie(request.cookie, cookie.name)
   const { state: expected, other } = readRememberedState(remembered ?? '')
   const [state, ...more] = new URL(request.url, request.externalUrl).searchParams.getAll('state')
-  const id = parts.cookie.read(request.cookie)
-  const session = id === undefined ? undefined : await parts.sessions.read(sessionKey(id)).catch(() => undefined)
   const stateIsOurs = remembered !== undefined && state === expected && more.length === 0
+  const id = parts.cookie.read(request.cookie)
+  const reading = id === undefined ? undefined : parts.sessions.read(sessionKey(id))
+  const session = await (stateIsOurs ? reading?.catch(() => undefined) : reading)
   return {
     stateIsOurs,
     stillSignedIn: session !== undefined,

@@ -194,6 +194,8 @@ test('while Redis is away nobody is sent to sign in, and nobody has lost a sessi
   const refused = await jane.send(`${world.url}/echo`)
   assert.ok(refused.headers['retry-after'])
   assert.equal(refused.headers['set-cookie'], undefined)
+  // Who cannot be known to be signed out is not told so.
+  assert.equal((await jane.send(`${world.url}/.gatehouse/signed-out`)).status, 503)
 
   world.redis?.resume()
   await until('pages are served again', async () => (await jane.send(`${world.url}/echo`)).status === 200)
