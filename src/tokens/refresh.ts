@@ -99,11 +99,16 @@ async function storeTokens(
   })
 }
 
-/** New tokens, so new claims too if they can be had; if not, the next poll or refresh brings them. */
+/**
+ * New tokens, so new claims too if they can be had; if not, the next poll or refresh brings them. An access token that is refused
+ * although it was just issued is that of a session which has ended at the provider.
+ */
 async function withFreshClaims(stored: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
   try {
     const userinfo = await parts.provider.userinfo(stored.record.tokens.access_token, stored.record.sub)
-    return userinfo.kind === 'claims' ? await storeClaims(stored, userinfo.claims, parts) : stored
+    if (userinfo.kind === 'claims') return await storeClaims(stored, userinfo.claims, parts)
+    await parts.sessions.endOne(stored.key, 'userinfo_401')
+    return undefined
   } catch (error) {
     parts.log.warn('session.userinfo_failed', { session: stored.key, reason: reason(error) })
     return stored

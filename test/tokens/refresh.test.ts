@@ -55,6 +55,18 @@ test('what can wait is tried ever more seldom while the provider fails, and nobo
   assert.equal(refreshes() - first, 6)
 })
 
+test('an access token that userinfo refuses although it was just issued ends the session', async (t) => {
+  const { world, ask, refreshes } = await startSignedIn(t)
+  world.provider.fault('/oauth/userinfo', (_req, res) => res.writeHead(401).end())
+  world.moveClock(expired)
+
+  assert.equal((await ask()).status, 401)
+
+  assert.equal(refreshes(), 1)
+  const ended = world.replicas[0]?.log.find(({ message }) => message === 'session.ended')
+  assert.equal(ended?.fields['by'], 'userinfo_401')
+})
+
 test('a refresh that is not granted any more ends the session and its cookie', async (t) => {
   const { world, jane, ask } = await startSignedIn(t)
   world.provider.fault('/oauth/token', (_req, res) =>
