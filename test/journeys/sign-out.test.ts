@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Browser, VisitOptions } from '../support/browser.ts'
+import type { Browser, Visit, VisitOptions } from '../support/browser.ts'
 import { openEventStream } from '../support/streams.ts'
-import { startWorld } from '../support/world.ts'
+import { until } from '../support/until.ts'
+import { startWorld, type World } from '../support/world.ts'
 
 const fromThisSite = { headers: { 'sec-fetch-site': 'same-origin' } }
+
+/** What came of telling the provider, as the audit event says. */
+function outcomeOf({ replicas }: World, event: 'provider.end_session' | 'provider.revocation'): unknown {
+  return replicas[0]?.log.find(({ message }) => message === event)?.fields['outcome']
+}
 
 test('a person signs out through the provider and is back at a page that does not sign in again', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
@@ -62,6 +68,30 @@ test('signing out cuts what is open for the session', async (t) => {
 
   await stream.ended
 })
+
+for (const [who, signOut] of [
+  ['a person', (jane, url) => jane.send(url, fromThisSite)],
+  ['a script', (jane, url) => jane.fetch(url, { method: 'POST' })],
+] satisfies readonly (readonly [string, (jane: Browser, url: string) => Promise<Visit>])[])
+  test(`when ${who} signs out, the refresh token is revoked at the provider`, async (t) => {
+    const world = await startWorld(t)
+    let refresh_token: unknown
+    world.provider.bend('/oauth/token', (body) => void (refresh_token = body['refresh_token']))
+    let form = ''
+    world.provider.fault('/oauth/revoke', (req, _res, pass) => {
+      req.on('data', (chunk: Buffer) => (form += chunk.toString()))
+      pass()
+    })
+    const jane = world.browser()
+    await jane.get(`${world.url}/echo`)
+
+    await signOut(jane, `${world.url}/.gatehouse/sign-out`)
+
+    await until('the revocation is recorded', () => outcomeOf(world, 'provider.revocation') !== undefined)
+    assert.equal(outcomeOf(world, 'provider.revocation'), 'revoked')
+    assert.equal(typeof refresh_token, 'string')
+    assert.equal(new URLSearchParams(form).get('token'), refresh_token)
+  })
 
 test('a script signs out, and the provider is told from server to server', async (t) => {
   const world = await startWorld(t)
