@@ -132,6 +132,24 @@ test('the local session ends when the provider cannot be reached: by a browser',
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
 })
 
+for (const [what, status] of [
+  ['refuses', 400],
+  ['wants to ask the person about it', 303],
+] as const)
+  test(`a script is not told that the session at the provider has ended when the provider ${what}`, async (t) => {
+    const world = await startWorld(t)
+    const jane = world.browser()
+    await jane.get(`${world.url}/echo`)
+    const location = `${world.provider.issuer}/ask`
+    world.provider.fault('/oauth/logout', (_req, res) => void res.writeHead(status, { location }).end())
+
+    const answer = await jane.fetch(`${world.url}/.gatehouse/sign-out`, { method: 'POST' })
+
+    assert.deepEqual(JSON.parse(answer.body), { signed_out: true, provider: 'unreachable' })
+    assert.equal(outcomeOf(world, 'provider.end_session'), 'unreachable')
+    assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
+  })
+
 for (const [what, options] of [
   ['a link on another site', { headers: { 'sec-fetch-site': 'cross-site' } }],
   [
