@@ -329,3 +329,15 @@ test('a planted cookie leads nobody away when they come back from signing out', 
 
   assert.equal(page.url, `${world.url}/`)
 })
+
+test('a return from the provider with two values of "state" is none of ours, and leads nobody to the sign-in', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const back = await jane.until(`${world.url}/.gatehouse/sign-out?then=sign-in`, '/.gatehouse/signed-out')
+
+  const page = await jane.send(`${back}&state=another`)
+
+  assert.equal(page.status, 200)
+  assert.match(page.body, /You are signed out/)
+})
