@@ -19,6 +19,19 @@ for (const store of ['memory', 'redis'] as const) {
   })
 }
 
+test("after a back-channel logout the application's own cookie goes with the next request", async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/`)
+  assert.ok(jane.cookies.has('JSESSIONID'))
+  const [session] = world.provider.sessions()
+  await world.provider.endSession(session?.sid ?? '')
+
+  await jane.fetch(`${world.url}/echo`)
+
+  assert.ok(!jane.cookies.has('JSESSIONID'))
+})
+
 test('a logout token sent to one replica is obeyed by the very next request at the other', async (t) => {
   const world = await startWorld(t, { store: 'redis', replicas: 2 })
   const [first, second] = world.replicas as [Replica, Replica]
