@@ -102,6 +102,20 @@ test('a callback that comes after the logout token of its own sid makes no sessi
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
 })
 
+test('a callback that comes many minutes after the logout token of its own sid makes no session', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  const callback = await jane.until(`${world.url}/echo`, '/.gatehouse/callback')
+  const [session] = world.provider.sessions()
+  const logout_token = await world.provider.logoutToken({ sid: session?.sid ?? '', sub: 'jane' })
+  assert.equal((await world.postLogoutToken({ logout_token })).status, 200)
+
+  world.moveClock(14 * 60_000)
+
+  assert.equal((await jane.send(callback)).status, 403)
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
+})
+
 test('a WebSocket and an event stream are cut within a second of the logout token, on every replica', async (t) => {
   const world = await startWorld(t, { store: 'redis', replicas: 2 })
   const [first, second] = world.replicas as [Replica, Replica]
