@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import { startHostileWorld } from '../corpus/hostile-world.ts'
 import { startWorld, type World } from '../support/world.ts'
 
 const form = { 'content-type': 'application/x-www-form-urlencoded' }
@@ -126,6 +127,21 @@ test('the same logout token many times at once is 200 each time, and obeyed once
   assert.equal(await isSignedIn(), false)
   const obeyed = world.replicas[0]?.log.filter(({ message }) => message === 'logout_token.obeyed')
   assert.equal(obeyed?.length, 1)
+})
+
+test('a logout token that is good for an hour is obeyed once in that hour: whoever is back by then stays', async (t) => {
+  const world = await startHostileWorld(t)
+  const alice = world.browser()
+  await world.signIn(alice)
+  const logout_token = world.provider.logoutToken({ set: { exp: '$now+3600' } })
+  assert.equal((await world.postLogoutToken(`logout_token=${logout_token}`)).status, 200)
+  assert.equal(await world.isSignedIn(alice), false)
+  await world.signIn(alice)
+
+  world.moveClock(20 * 60_000)
+
+  assert.equal((await world.postLogoutToken(`logout_token=${logout_token}`)).status, 200)
+  assert.equal(await world.isSignedIn(alice), true)
 })
 
 test('an ID Token signs nobody out', async (t) => {
