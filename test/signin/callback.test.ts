@@ -94,6 +94,21 @@ test('a code is sent to the provider once, however often the callback is loaded'
   assert.equal(world.provider.hits('/oauth/token'), 1)
 })
 
+test('a callback that is loaded again after some minutes does not send its code once more', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  const callback = await callbackOf(world, jane)
+  const cookie = jane.cookieHeader
+  await jane.send(callback.href)
+  assert.ok(isSignedIn(jane))
+
+  world.moveClock(10 * 60_000)
+  const again = await world.browser().send(callback.href, { headers: { cookie } })
+
+  assert.equal(again.status, 400)
+  assert.equal(world.provider.hits('/oauth/token'), 1)
+})
+
 test('a sign-in that was begun at another origin of the gateway does not end at this one', async (t) => {
   const [world, other] = [await startWorld(t), await startWorld(t)]
   const jane = world.browser()
