@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Redis } from 'ioredis'
+import { commandsSinceStart, type RedisServer } from '../support/redis.ts'
+import { until } from '../support/until.ts'
 import { startWorld, type Replica, type World } from '../support/world.ts'
 
 /** The provider's access tokens live for 20 s, as far as its answers say. */
@@ -47,4 +50,30 @@ test('keys that cannot be had do not cost a session its refresh token', async (t
   world.moveClock(5_000)
 
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
+})
+
+test('a store that takes nothing for a moment in the middle of a refresh does not cost the rotated token', async (t) => {
+  const world = await startWorld(t, { store: 'redis' })
+  const jane = await signedIn(world)
+  const redis = world.redis as RedisServer
+  const admin = new Redis(redis.port, '127.0.0.1')
+  t.after(() => admin.disconnect())
+  // Each attempt to replace a session looks at its version first.
+  const attempts = async () => (await commandsSinceStart(redis)).get('hget') ?? 0
+  let before = Infinity
+  world.provider.fault('/oauth/token', (_req, _res, pass) => {
+    void attempts()
+      .then((sofar) => (before = sofar))
+      .then(() => admin.config('SET', 'maxmemory', '1'))
+      .then(pass)
+  })
+  world.moveClock(21_000)
+
+  let isAnswered = false
+  const asked = jane.fetch(`${world.url}/echo`).finally(() => (isAnswered = true))
+  // The pauses between so many are more than half a second.
+  await until('the store has refused the tokens often', async () => isAnswered || (await attempts()) >= before + 8)
+  await admin.config('SET', 'maxmemory', '0')
+
+  assert.equal((await asked).status, 200)
 })
