@@ -184,6 +184,22 @@ test('asking who is signed in shows no token and does not prolong the session', 
   assert.equal((await jane.fetch(`${world.url}/.gatehouse/session`)).status, 401)
 })
 
+test('asking who is signed in shows the person, and not which session at which provider it is', async (t) => {
+  const world = await startWorld(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  const [atProvider] = world.provider.sessions()
+
+  const { body } = await jane.fetch(`${world.url}/.gatehouse/session`)
+
+  const shown = JSON.parse(body) as { claims: object }
+  assert.deepEqual(Object.keys(shown), ['sub', 'signed_in_at', 'expires_at', 'claims'])
+  const claims = ['sub', 'email', 'given_name', 'family_name', 'https://id.example.com/claims/fields']
+  assert.deepEqual(Object.keys(shown.claims).sort(), claims.sort())
+  assert.ok(atProvider !== undefined && !body.includes(atProvider.sid))
+  assert.ok(!body.includes(world.provider.issuer))
+})
+
 test('while Redis is away nobody is sent to sign in, and nobody has lost a session when it is back', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const jane = world.browser()
