@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Redis } from 'ioredis'
+import type { SessionKey } from '../../src/core/names.ts'
+import { sessionIdFromCookie, sessionKey } from '../../src/session/record.ts'
+import { RedisKeys } from '../../src/session/redis-keys.ts'
 import { openWebSocket } from '../support/streams.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type Replica, type World } from '../support/world.ts'
@@ -22,6 +26,34 @@ test('a session survives a restart of the gateway when it is in Redis', async (t
   await world.startReplica({ port })
 
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
+})
+
+test("a session that is copied in Redis to where another's lies signs nobody in", async (t) => {
+  const world = await startWorld(t, { store: 'redis' })
+  const [jane, samir] = [world.browser('jane'), world.browser('samir')]
+  for (const browser of [jane, samir]) await browser.get(`${world.url}/echo`)
+  const [hers, his] = [jane, samir].map(({ cookies }) => {
+    const id = sessionIdFromCookie(cookies.get('gatehouse')?.value)
+    return id && sessionKey(id)
+  })
+  assert.ok(hers && his)
+  const placeOf = (key: SessionKey) => new RedisKeys('gatehouse:').session(key).session
+  const redis = new Redis(world.redis?.url ?? '')
+  t.after(() => redis.disconnect())
+  const sealed = await redis.hgetBuffer(placeOf(his), 'sealed')
+  assert.ok(sealed)
+
+  assert.equal(await redis.hset(placeOf(hers), 'sealed', sealed), 0)
+  // One that has never served her asks Redis.
+  const { url, log } = await world.startReplica()
+
+  assert.equal((await jane.fetch(`${url}/echo`)).status, 401)
+  const unreadable = log.filter(({ message }) => message === 'session.unreadable')
+  assert.deepEqual(
+    unreadable.map(({ fields }) => fields['session']),
+    [hers],
+  )
+  assert.equal((await samir.fetch(`${url}/echo`)).status, 200)
 })
 
 test('fifty requests at once when the access token has expired make one refresh', async (t) => {
