@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { RawClient, rawUpstream } from '../proxy/support.ts'
 import { startWorld } from '../support/world.ts'
 
 test('HEAD tells of the gateway’s own URLs what GET would, and has no content', async (t) => {
@@ -40,3 +41,24 @@ test('HEAD neither finishes a sign-in nor signs out', async (t) => {
   assert.equal(signOut.headers['allow'], 'GET, POST')
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
 })
+
+for (const path of ['/.gatehouse/x', '/.GateHouse/x'])
+  test(`a WebSocket to ${path} never reaches the application, though all of that is public`, async (t) => {
+    const asked: string[] = []
+    const upstream = await rawUpstream(t, (socket, head) => {
+      asked.push(head.slice(0, head.indexOf('\r\n')))
+      socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+    })
+    const world = await startWorld(t, {
+      upstream: new URL(`http://127.0.0.1:${upstream}`),
+      upstreamSettings: 'rules: [{ path: /*, access: public }]',
+    })
+    const handshake = (target: string) =>
+      `GET ${target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`
+    const answerTo = (target: string) =>
+      new RawClient(t, Number(new URL(world.url).port)).send(handshake(target)).untilClosed()
+
+    assert.match(await answerTo('/x'), /^HTTP\/1\.1 101 /)
+    assert.match(await answerTo(path), /^HTTP\/1\.1 404 /)
+    assert.deepEqual(asked, ['GET /x HTTP/1.1'])
+  })
