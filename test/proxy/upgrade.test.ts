@@ -162,6 +162,20 @@ for (const [offer, heads] of [
   })
 }
 
+test('HTTP/1.0 never switches: the upstream hears of no offer', async (t) => {
+  let asked = ''
+  const upstream = await rawUpstream(t, (socket, head) => {
+    asked = head
+    socket.end(/\r\nupgrade:/i.test(head) ? switched : 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nplain')
+  })
+  const { port } = await startGateway(t, upstream)
+
+  const text = await new RawClient(t, port).send(handshake().replace('HTTP/1.1', 'HTTP/1.0')).untilClosed()
+
+  assert.match(text, /^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nplain$/)
+  assert.doesNotMatch(asked, /\r\n(?:upgrade|connection: upgrade)/i)
+})
+
 test('a switch to what was not offered is a 502', async (t) => {
   const upstream = await rawUpstream(t, (socket) => {
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n')
