@@ -282,6 +282,18 @@ test('an early answer to a large upload arrives whole, although the upload does 
   assert.equal(res.headers.connection, 'close')
 })
 
+test('no request follows on a connection whose last one was answered before it was complete', async (t) => {
+  const upstream = await answering(t, 'HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\n\r\ntoo large')
+  const { port } = await startGateway(t, upstream)
+  const client = new RawClient(t, port).send('POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n12345')
+
+  const text = await client.until(/too large/)
+  client.send(`67890${get}`)
+
+  assert.match(text, /\r\nConnection: close\r\n/)
+  assert.equal(await client.untilClosed(), text)
+})
+
 test('a value that undici refuses to send is a 400, not a crash', async (t) => {
   const { port } = await startGateway(t, await closedPort())
 
