@@ -31,12 +31,14 @@ async function joinedRaw(t: TestContext, protocol = 'websocket') {
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`)
   })
   const gateway = await startGateway(t, port)
+  const upgrade = once(gateway.server, 'upgrade')
   const client = new RawClient(t, gateway.port).send(
     `GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`,
   )
   await client.until(/\r\n\r\n/)
   const received = () => client.received.slice(client.received.indexOf('\r\n\r\n') + 4)
-  return { gateway, client, upstream: upstream as Socket, received }
+  const [, towardsClient] = (await upgrade) as [unknown, Socket]
+  return { gateway, client, towardsClient, upstream: upstream as Socket, received }
 }
 
 const policyViolation = '\x88\x0f\x03\xf0session ended'
@@ -180,4 +182,27 @@ test('a client that neither reads nor hangs up is not waited for', async (t) => 
 
   await over
   while (gateway.live.size > 0) await new Promise(setImmediate)
+})
+
+test('a client that is slow still gets the last message and the Close frame of an upstream that hangs up', async (t) => {
+  const { client, towardsClient, upstream, received } = await joinedRaw(t)
+  const message = `\x82\x7e\x20\x00${'x'.repeat(8 * 1024)}`
+  const last = `${text('the last words')}\x88\x02\x03\xe8`
+  client.socket.pause()
+  // Until the kernel takes no more, in parts that are small enough for the tunnel to go on reading.
+  let sent = 0
+  for (const begin = towardsClient.bytesWritten; towardsClient.writableLength === 0;) {
+    upstream.write(message, 'latin1')
+    sent += message.length
+    while (towardsClient.bytesWritten - begin < sent) await new Promise(setImmediate)
+  }
+  assert.equal(towardsClient.writableNeedDrain, false)
+
+  upstream.end(last, 'latin1')
+  await once(upstream, 'close')
+  client.socket.resume()
+  await client.untilClosed()
+
+  assert.equal(received().length, sent + last.length)
+  assert.ok(received().endsWith(last))
 })
