@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
-import { createServer, type AddressInfo } from 'node:net'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { test } from 'node:test'
+import { inTime } from '../support/in-time.ts'
 import { answering, fetchWhole, httpUpstream, RawClient, rawUpstream, startGateway } from './support.ts'
 
 const get = 'GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n'
@@ -174,6 +175,37 @@ test('a pause longer than the idle timeout breaks the answer off', async (t) => 
   await assert.rejects(fetchWhole(origin), { code: 'ECONNRESET' })
 
   assert.equal(logged[0]?.fields['code'], 'ERR_UPSTREAM_TIMEOUT')
+})
+
+test('a client that does not take the end of a whole answer keeps its connection no longer than idle_timeout', async (t) => {
+  const part = `2000\r\n${'x'.repeat(0x2000)}\r\n`
+  let application: Socket | undefined
+  const upstream = await rawUpstream(t, (socket) => {
+    application = socket
+    socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
+  })
+  const { port, server, logged } = await startGateway(t, upstream, { upstream: { idleTimeoutMs: 1_000 } })
+  const request = once(server, 'request')
+  const client = new RawClient(t, port).send('GET / HTTP/1.1\r\nHost: h\r\n\r\n')
+  const [{ socket: towardsClient }] = (await request) as [IncomingMessage]
+  await client.until(/\r\n\r\n/)
+  client.socket.pause()
+  // Until the kernel takes no more, in parts that are small enough for the gateway to go on reading.
+  while (towardsClient.writableLength === 0) {
+    const before = towardsClient.bytesWritten
+    application?.write(part, 'latin1')
+    while (towardsClient.bytesWritten < before + 0x2000) await new Promise(setImmediate)
+  }
+  assert.equal(towardsClient.writableNeedDrain, false)
+
+  const closed = once(towardsClient, 'close')
+  application?.write('0\r\n\r\n')
+  await inTime(10_000, () => closed)
+  client.socket.resume()
+
+  assert.equal((await client.untilClosed()).endsWith('\r\n0\r\n\r\n'), false)
+  // Of the application, which has done its part.
+  assert.deepEqual(logged, [])
 })
 
 test('a client that pauses its request is a 408 and the connection closes', async (t) => {
