@@ -54,6 +54,8 @@ export class Exchange implements AnswerHandler, LiveStream {
   /** The first part of the answer, when it is short: held until more arrives, or nothing more is to come. */
   #first: string | undefined
   #flowing = false
+  /** Node takes a response that is broken off while its end is on the way for one that has gone out. */
+  #isCut = false
 
   constructor(input: ExchangeInput) {
     const { req, res, pass, facts, parts } = input
@@ -276,6 +278,7 @@ export class Exchange implements AnswerHandler, LiveStream {
       return
     }
     this.#state = 'over'
+    this.#isCut = true
     record.code ??= why
     // To HTTP/1.0 the end of the connection may be the end of the content: only a reset tells a broken answer from a whole one.
     if (res.headersSent && req.httpVersionMinor === 0 && !('encrypted' in req.socket)) req.socket.resetAndDestroy()
@@ -345,7 +348,7 @@ export class Exchange implements AnswerHandler, LiveStream {
   readonly #closed = (): void => {
     const { req, res, record } = this.#input
     req.socket.off('close', this.#closed)
-    record.end(res.headersSent ? res.statusCode : undefined, isWhole(res))
+    record.end(res.headersSent ? res.statusCode : undefined, !this.#isCut && isWhole(res))
     this.#state = 'over'
     this.#forget()
     this.#abandon()

@@ -184,7 +184,7 @@ test('a client that does not take the end of a whole answer keeps its connection
     application = socket
     socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
   })
-  const { port, server, logged } = await startGateway(t, upstream, { upstream: { idleTimeoutMs: 1_000 } })
+  const { port, server, logged, records } = await startGateway(t, upstream, { upstream: { idleTimeoutMs: 3_000 } })
   const request = once(server, 'request')
   const client = new RawClient(t, port).send('GET / HTTP/1.1\r\nHost: h\r\n\r\n')
   const [{ socket: towardsClient }] = (await request) as [IncomingMessage]
@@ -204,6 +204,10 @@ test('a client that does not take the end of a whole answer keeps its connection
   client.socket.resume()
 
   assert.equal((await client.untilClosed()).endsWith('\r\n0\r\n\r\n'), false)
+  assert.deepEqual(
+    records.map(({ aborted }) => aborted),
+    [true],
+  )
   // Of the application, which has done its part.
   assert.deepEqual(logged, [])
 })
