@@ -276,6 +276,9 @@ function refuse(why: string): never {
   throw new GatewayError('ERR_SIGN_IN_ANSWER', why)
 }
 
+/** What a token with a refresh token beside it is taken to live, in seconds, when nobody says it: `expires_in` may be left out (RFC 6749 §5.1). */
+const usualAccessTokenSeconds = 60 * 60
+
 /** `began`: when the request was sent, so that an access token is never thought to live longer than it does. */
 function tokenSet(
   answer: client.TokenEndpointResponse,
@@ -283,7 +286,8 @@ function tokenSet(
   previous: string | undefined,
   began: number,
 ): TokenSet {
-  const { access_token, expires_in, refresh_token = previous } = answer
+  const { access_token, refresh_token = previous } = answer
+  const { expires_in = refresh_token === undefined ? undefined : usualAccessTokenSeconds } = answer
   const lifetime = expires_in === undefined ? undefined : Math.min(expires_in, longestAccessTokenSeconds) * 1000
   return {
     access_token,

@@ -34,7 +34,7 @@ const hashLength = 32
 
 /**
  * Whom the sessions of a gateway are made for: its provider, and itself as that provider's client. Gateways that share a store
- * but are other clients share no session: neither opens, nor ends, what was made for the other.
+ * but are other clients share no session: neither opens what was made for the other, and no Logout Token ends it.
  */
 export function audienceOf(provider: { readonly issuer: string; readonly client_id: string }): string {
   return sha256('audience', provider.issuer, provider.client_id)

@@ -64,6 +64,23 @@ test('a code is exchanged with the verifier and the redirect URI that it was ask
   })
 })
 
+test('an access token of which nobody says how long it lives is refreshed after an hour, if it can be', async (t) => {
+  const provider = await startSigningProvider(t)
+  const clock = { now: () => Date.now(), move: () => {} }
+  const lifetimeWith = async (more: object) => {
+    const { expires_in: _, ...answer } = { ...bearer(), id_token: provider.idToken(soon()), ...more } as Record<
+      string,
+      unknown
+    >
+    provider.answer(paths.token, (_req, res) => sendJson(res, answer))
+    const { tokens } = await clientOf(t, provider, clock).exchangeCode(callback(), authorizationRequest)
+    return (tokens.access_token_expires_at ?? Infinity) - tokens.obtained_at
+  }
+
+  assert.equal(await lifetimeWith({ refresh_token: 'rt' }), 3_600_000)
+  assert.equal(await lifetimeWith({ refresh_token: undefined }), Infinity)
+})
+
 test('PKCE is S256 and the parameters of the configuration are added, whatever the metadata says', async (t) => {
   const provider = await startSigningProvider(t, { authorizationParams: { prompt: 'login', acr_values: 'urn:mfa' } })
   provider.answer(paths.discovery, (_req, res) =>
