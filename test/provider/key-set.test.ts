@@ -105,6 +105,18 @@ test('while the keys cannot be had, those last seen stay good', async (t) => {
   await keys.verify(signedBy(provider.key), options)
 })
 
+test('while the keys cannot be had, a flood of unknown keys gets no token refused for good', async (t) => {
+  const provider = await startSigningProvider(t)
+  const keys = keysOf(t, provider)
+  await keys.verify(signedBy(provider.key), options)
+  provider.answer(paths.jwks, (_req, res) => res.writeHead(500).end())
+
+  for (let token = 0; token < 10; token += 1)
+    await assert.rejects(keys.verify(signedBy(two), options), { code: 'ERR_PROVIDER_UNAVAILABLE', status: 503 })
+
+  assert.equal(provider.hits(paths.jwks), 1 + 4, 'most of them were answered without a question')
+})
+
 test('keys are renewed after an hour: what the provider has withdrawn is not good for ever', async (t) => {
   const provider = await startSigningProvider(t)
   const clock = movableClock()
