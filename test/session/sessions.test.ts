@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { Keyring } from '../../src/core/seal.ts'
+import { createMemoryStore } from '../../src/session/memory-store.ts'
+import { OwedEndings } from '../../src/session/owed-endings.ts'
+import { sessionKey } from '../../src/session/record.ts'
+import { Sessions } from '../../src/session/sessions.ts'
+
+const idleTimeoutMs = 60_000
+/** After so long, activity is written to the store. */
+const touchEveryMs = 6_000
+const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
+
+/** Sessions in a store of their own, which holds so many. */
+function open(t: TestContext, maxSessions: number) {
+  let now = Date.UTC(2026, 0, 1)
+  const clock = { now: () => now }
+  const store = createMemoryStore({ maxSessions, clock })
+  t.after(() => store.close())
+  const sessions = new Sessions({
+    store,
+    keyring: new Keyring([Buffer.alloc(32, 1)]),
+    audience: 'orders',
+    config: { idleTimeoutMs, absoluteTimeoutMs: 60 * idleTimeoutMs, storeOutageGraceMs: 0 },
+    clock,
+    log: quiet,
+    audit: { record() {} },
+    owed: new OwedEndings(quiet),
+  })
+  const signIn = async (sub: string) => {
+    const tokens = { access_token: 'a', obtained_at: 0, id_token: 'i' }
+    const person = { iss: 'https://id.example.com', sub, sid: sub, tokens, claims: { sub }, userinfo_read_at: 0 }
+    const id = await sessions.create(person, now)
+    assert.ok(id)
+    return sessionKey(id)
+  }
+  return { store, sessions, signIn, pass: (ms: number) => void (now += ms) }
+}
+
+test('a session that the store has lost without a word is not served from memory for ever', async (t) => {
+  const { sessions, signIn, pass } = open(t, 1)
+  const jane = await signIn('jane')
+  await signIn('samir')
+  const ended: string[] = []
+  sessions.onEnded((keys) => ended.push(...keys))
+
+  pass(touchEveryMs)
+  sessions.findInMemory(jane)
+  await turn()
+
+  assert.equal(await sessions.find(jane), undefined)
+  assert.deepEqual(ended, [jane], 'what is open for it is closed too')
+})
