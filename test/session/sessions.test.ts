@@ -52,3 +52,19 @@ test('a session that the store has lost without a word is not served from memory
   assert.equal(await sessions.find(jane), undefined)
   assert.deepEqual(ended, [jane], 'what is open for it is closed too')
 })
+
+test('activity that the store could not note is noted at the next request: nobody is signed out too early', async (t) => {
+  const { store, sessions, signIn, pass } = open(t, 10)
+  const jane = await signIn('jane')
+  t.mock.method(store, 'touch').mock.mockImplementationOnce(() => Promise.reject(new Error('away')))
+
+  pass(touchEveryMs)
+  assert.ok(sessions.findInMemory(jane))
+  await turn()
+  pass(1_000)
+  assert.ok(sessions.findInMemory(jane))
+  await turn()
+
+  pass(idleTimeoutMs - 1)
+  assert.ok(await sessions.read(jane))
+})
