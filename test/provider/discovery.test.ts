@@ -207,6 +207,21 @@ test('a visitor who comes right after a failure that is over is served', async (
   assert.equal((await discovery.provider()).algorithm, 'RS256')
 })
 
+test('a provider that was away and is found is not told as failing any more', async (t) => {
+  const provider = await startSigningProvider(t)
+  const clock = movableClock()
+  const discovery = discoveryOf(t, provider, clock)
+  provider.answer(paths.discovery, (_req, res) => res.writeHead(500).end())
+  await assert.rejects(discovery.provider())
+  assert.match(String(discovery.state.failure), /status 500$/)
+  provider.answer(paths.discovery)
+  clock.move(1_000)
+
+  await discovery.provider()
+
+  assert.deepEqual(discovery.state, { readAt: clock.now(), failure: undefined })
+})
+
 test('the provider is looked for in the background until it is there', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const provider = await startSigningProvider(t)
