@@ -55,6 +55,31 @@ test('what can wait is tried ever more seldom while the provider fails, and nobo
   assert.equal(refreshes() - first, 6)
 })
 
+test('who has to wait is served a second after the provider is back, however long it failed before that', async (t) => {
+  const { world, ask, refreshes } = await startSignedIn(t, { session: 'refresh_before: 5m\n  idle_timeout: 8h' })
+  world.provider.bend('/oauth/token', (body) => void (body['expires_in'] = 3600))
+  world.moveClock(expired)
+  await ask()
+  const first = refreshes()
+  world.provider.fault('/oauth/token', (_req, res) => res.writeHead(500).end())
+  world.moveClock(3600_000 - 2 * 60_000)
+  // Beside requests it is tried 1, 2, 4, 8, 16 and 32 s apart, and not again for a minute.
+  for (const second of [0, 1, 2, 4, 8, 16, 32]) {
+    world.moveClock(second * 1_000)
+    assert.equal((await ask()).status, 200)
+    await until('the attempt is over', () => idle(world))
+  }
+  assert.equal(refreshes() - first, 7)
+
+  world.moveClock(58_000)
+  const during = await ask()
+  world.provider.bend('/oauth/token', shortLived)
+  world.moveClock(1_000)
+
+  assert.equal(during.status, 503)
+  assert.equal((await ask()).status, 200)
+})
+
 test('an access token that userinfo refuses although it was just issued ends the session', async (t) => {
   const { world, ask, refreshes } = await startSignedIn(t)
   world.provider.fault('/oauth/userinfo', (_req, res) => res.writeHead(401).end())
