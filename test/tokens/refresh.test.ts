@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import type { Visit } from '../support/browser.ts'
 import { until } from '../support/until.ts'
@@ -8,6 +8,18 @@ import { shortLived, startSignedIn } from './signed-in.ts'
 
 const expired = 11_000
 const soon = 8_000
+
+/** The provider fails; her access token is good for so many more ms, of the last five minutes of an hour, which are for refreshing. */
+async function startFailing(t: TestContext, leftMs: number) {
+  const { world, ask, refreshes } = await startSignedIn(t, { session: 'refresh_before: 5m\n  idle_timeout: 8h' })
+  world.provider.bend('/oauth/token', (body) => void (body['expires_in'] = 3600))
+  world.moveClock(expired)
+  await ask()
+  const before = refreshes()
+  world.provider.fault('/oauth/token', (_req, res) => res.writeHead(500).end())
+  world.moveClock(3600_000 - leftMs)
+  return { world, ask, failed: () => refreshes() - before }
+}
 
 test('while the provider fails nobody is signed out, and when it is back everything goes on', async (t) => {
   const { world, jane, ask } = await startSignedIn(t)
@@ -36,14 +48,7 @@ test('a provider that is down is not asked by every request again', async (t) =>
 })
 
 test('what can wait is tried ever more seldom while the provider fails, and nobody notices', async (t) => {
-  const { world, ask, refreshes } = await startSignedIn(t, { session: 'refresh_before: 5m\n  idle_timeout: 8h' })
-  // An hour, of which the last five minutes are for refreshing: room enough for many failures.
-  world.provider.bend('/oauth/token', (body) => void (body['expires_in'] = 3600))
-  world.moveClock(expired)
-  await ask()
-  const first = refreshes()
-  world.provider.fault('/oauth/token', (_req, res) => res.writeHead(500).end())
-  world.moveClock(3600_000 - 4 * 60_000)
+  const { world, ask, failed } = await startFailing(t, 4 * 60_000)
 
   for (let second = 0; second < 60; second += 1) {
     assert.equal((await ask()).status, 200)
@@ -52,24 +57,18 @@ test('what can wait is tried ever more seldom while the provider fails, and nobo
   }
 
   // 1, 2, 4, 8, 16 and 32 seconds apart.
-  assert.equal(refreshes() - first, 6)
+  assert.equal(failed(), 6)
 })
 
 test('who has to wait is served a second after the provider is back, however long it failed before that', async (t) => {
-  const { world, ask, refreshes } = await startSignedIn(t, { session: 'refresh_before: 5m\n  idle_timeout: 8h' })
-  world.provider.bend('/oauth/token', (body) => void (body['expires_in'] = 3600))
-  world.moveClock(expired)
-  await ask()
-  const first = refreshes()
-  world.provider.fault('/oauth/token', (_req, res) => res.writeHead(500).end())
-  world.moveClock(3600_000 - 2 * 60_000)
+  const { world, ask, failed } = await startFailing(t, 2 * 60_000)
   // Beside requests it is tried 1, 2, 4, 8, 16 and 32 s apart, and not again for a minute.
   for (const second of [0, 1, 2, 4, 8, 16, 32]) {
     world.moveClock(second * 1_000)
     assert.equal((await ask()).status, 200)
     await until('the attempt is over', () => idle(world))
   }
-  assert.equal(refreshes() - first, 7)
+  assert.equal(failed(), 7)
 
   world.moveClock(58_000)
   const during = await ask()
