@@ -1,3 +1,4 @@
+import { portOf } from '../core/addresses.ts'
 import { matchesPath, type PathPattern } from '../core/path-pattern.ts'
 import { isEveryAddress, isLoopback } from './addresses.ts'
 import type { Address, GatewayConfig, RuleConfig, UpstreamConfig } from './model.ts'
@@ -62,8 +63,7 @@ function andTheGateway({ upstreams, listen, reservedPrefix }: GatewayConfig, rep
 }
 
 function leadsTo(url: URL, listen: Address): boolean {
-  const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
-  if (port !== listen.port) return false
+  if (portOf(url) !== listen.port) return false
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   return (
     host === listen.host ||

@@ -52,3 +52,8 @@ export function clientOf(address: string): string {
   const filled = [...groups, ...Array<string>(8 - groups.length - behind.length).fill('0'), ...behind]
   return `${filled.slice(0, 4).join(':')}::/64`
 }
+
+/** The port that an http or https URL leads to, which is that of its scheme when it names none. */
+export function portOf({ protocol, port }: URL): number {
+  return Number(port) || (protocol === 'https:' ? 443 : 80)
+}

@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os'
 import { isLoopback } from '../config/addresses.ts'
 import type { UpstreamConfig } from '../config/model.ts'
+import { portOf } from '../core/addresses.ts'
 import { addressesOf, ask, isPrivate, listens } from './connect.ts'
 import { connectionAdvice } from './connection-advice.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
@@ -37,7 +38,7 @@ async function reachFinding({ url, path, externalUrl, hostHeader, ca }: Upstream
  */
 async function aroundFinding({ url, externalUrl }: UpstreamConfig, outside: readonly string[]): Promise<Finding> {
   const id = 'upstream.around'
-  const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
+  const port = portOf(url)
   const why = 'whoever reaches the application without the gateway can say to be anybody, in its identity headers'
   const named = await addressesOf(url.hostname)
   const own = outside.filter((address) => named.includes(address))

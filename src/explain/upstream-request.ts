@@ -2,7 +2,7 @@ import type { HeaderConfig, UpstreamConfig } from '../config/model.ts'
 import { cookieNames } from '../core/cookies.ts'
 import type { Admission } from '../gate/admission.ts'
 import type { RequestFacts } from '../gate/request-facts.ts'
-import { canonicalName, ofSameApplication, reservedNames } from '../identity/reserved-names.ts'
+import { canonicalName, reservedNames } from '../identity/reserved-names.ts'
 import { isHopByHop } from '../proxy/hop-by-hop.ts'
 import { RequestFields, upstreamHeaders } from '../proxy/upstream-headers.ts'
 import type { SessionCookie } from '../session/cookie.ts'
@@ -49,7 +49,7 @@ export function upstreamRequest(
 ): UpstreamRequest {
   const { upstreams, cookie, isTracing } = ours
   const { upstream, identity } = pass
-  const reserved = reservedNames(upstream, ofSameApplication(upstream, upstreams))
+  const reserved = reservedNames(upstream, upstreams)
   const others = upstreamHeaders(request.rawHeaders, {
     fields: new RequestFields(reserved, isTracing),
     isGatewayCookie: cookie.isOurs,

@@ -1,3 +1,4 @@
+import { portOf } from '../core/addresses.ts'
 import { withoutParameters } from './access-log.ts'
 import type { RequestRecord, RequestSink } from './request-record.ts'
 import { parseTraceParent, RequestTrace } from './trace-context.ts'
@@ -69,7 +70,7 @@ function serverSpan(record: RequestRecord, trace: RequestTrace, offset: number):
     ...(trace.asked === undefined ? [] : [text('url.scheme', trace.asked.proto)]),
     text('url.path', withoutParameters(path)),
     text('server.address', host),
-    ...(trace.asked === undefined ? [] : portOf(`${trace.asked.proto}://${trace.asked.host}`)),
+    ...(trace.asked === undefined ? [] : serverPort(`${trace.asked.proto}://${trace.asked.host}`)),
     text('gatehouse.request_id', id),
     ...(status === 499 ? [] : [number('http.response.status_code', status)]),
     ...(upstream === undefined ? [] : [text('gatehouse.upstream', upstream)]),
@@ -101,7 +102,7 @@ function clientSpan(record: RequestRecord, trace: RequestTrace, sentAt: number, 
       : [
           text('url.full', `${upstreamUrl.origin}${withoutParameters(path)}`),
           text('server.address', upstreamUrl.hostname.replace(/^\[(.*)\]$/, '$1')),
-          ...portOf(upstreamUrl.origin),
+          ...serverPort(upstreamUrl.origin),
         ]),
     ...(upstreamStatus === undefined ? [] : [number('http.response.status_code', upstreamStatus)]),
     ...(upstream === undefined ? [] : [text('gatehouse.upstream', upstream)]),
@@ -137,10 +138,8 @@ function nameOf({ method }: RequestRecord): string {
 }
 
 /** None of what is no URL. */
-function portOf(url: string): readonly Attribute[] {
-  if (!URL.canParse(url)) return []
-  const { port, protocol } = new URL(url)
-  return [number('server.port', port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port))]
+function serverPort(url: string): readonly Attribute[] {
+  return URL.canParse(url) ? [number('server.port', portOf(new URL(url)))] : []
 }
 
 function stateOf({ state }: RequestTrace): { readonly traceState?: string } {

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
 import { buildConnector, type Connector, Pool } from '../core/undici.ts'
-import { ofSameApplication, reservedNames } from '../identity/reserved-names.ts'
+import { reservedNames } from '../identity/reserved-names.ts'
 import type { AnswerHandler } from './answer-handler.ts'
 import { maxHeadBytes } from './answer-head.ts'
 import { FairQueue } from './fair-queue.ts'
@@ -51,7 +51,7 @@ export class UpstreamPool {
 
   constructor(upstream: UpstreamConfig, upstreams: readonly UpstreamConfig[], { isTracing }: UpstreamPoolsOptions) {
     this.upstream = upstream
-    this.reserved = reservedNames(upstream, ofSameApplication(upstream, upstreams))
+    this.reserved = reservedNames(upstream, upstreams)
     this.fields = new RequestFields(this.reserved, isTracing)
     this.#base = upstream.url.pathname.replace(/\/$/, '')
     this.#servername = upstream.url.hostname

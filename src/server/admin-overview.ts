@@ -1,5 +1,6 @@
 import { connect } from 'node:net'
 import type { GatewayConfig } from '../config/model.ts'
+import { portOf } from '../core/addresses.ts'
 import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import { version } from '../core/version.ts'
@@ -110,8 +111,7 @@ function upstreamOfAll(
 /** How long it takes to connect, in ms, or why that fails. Nothing is sent. */
 async function tryConnection(url: URL): Promise<number | string> {
   const began = performance.now()
-  const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
-  const socket = connect({ host: url.hostname.replace(/^\[(.*)\]$/, '$1'), port })
+  const socket = connect({ host: url.hostname.replace(/^\[(.*)\]$/, '$1'), port: portOf(url) })
   try {
     return await new Promise((resolve) => {
       socket.setTimeout(connectLimitMs, () => resolve(`no answer within ${connectLimitMs} ms`))

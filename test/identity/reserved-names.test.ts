@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { parsePathPattern } from '../../src/core/path-pattern.ts'
 import { canonicalName, reservedNames } from '../../src/identity/reserved-names.ts'
 
+const url = new URL('http://127.0.0.1:3000')
 const headers = ['X-User-Sub', 'Remote-User'].map((name) => ({
   name,
   template: [['sub']],
@@ -25,20 +26,34 @@ for (const spoofed of [
   'REMOTE_USER',
 ]) {
   test(`${spoofed} is a name that the configuration keeps for itself`, () => {
-    assert.ok(reservedNames({ headers, rules: [] }).has(canonicalName(spoofed)))
+    assert.ok(reservedNames({ url, headers, rules: [] }, []).has(canonicalName(spoofed)))
   })
 }
 
 test('other names are nobody’s business', () => {
   for (const name of ['X-User-Subject', 'X-UserSub', 'User-Sub', 'Remote-User-2', '_', ''])
-    assert.equal(reservedNames({ headers, rules: [] }).has(canonicalName(name)), false, name)
+    assert.equal(reservedNames({ url, headers, rules: [] }, []).has(canonicalName(name)), false, name)
 })
 
 test('a rule that looks at the method cannot be got round by a header that changes it', () => {
   const rule = { path: parsePathPattern('/*'), access: 'signed_in', unauthenticated: 'auto', require: [] } as const
 
-  const names = reservedNames({ headers, rules: [{ ...rule, methods: ['GET'] }] })
+  const names = reservedNames({ url, headers, rules: [{ ...rule, methods: ['GET'] }] }, [])
 
   assert.ok(names.has(canonicalName('X-HTTP-Method-Override')))
-  assert.ok(!reservedNames({ headers, rules: [{ ...rule, methods: undefined }] }).has('x-http-method-override'))
+  assert.ok(
+    !reservedNames({ url, headers, rules: [{ ...rule, methods: undefined }] }, []).has('x-http-method-override'),
+  )
+})
+
+test('what leads to the same host and port is the same application, however it is written', () => {
+  const at = (text: string) => ({ url: new URL(text), headers, rules: [] })
+  const isKeptFor = (text: string, other: string) =>
+    reservedNames({ ...at(text), headers: [] }, [at(other)]).has('x-user-sub')
+
+  for (const same of ['http://localhost:3000/a/', 'https://127.0.0.2:3000', 'http://[::1]:3000', 'http://0.0.0.0:3000'])
+    assert.ok(isKeptFor(same, 'http://127.0.0.1:3000'), same)
+  assert.ok(isKeptFor('http://app.internal', 'http://APP.internal.:80/public/'))
+  for (const other of ['http://127.0.0.1:3001', 'http://127.0.0.1', 'http://app.internal:3000'])
+    assert.ok(!isKeptFor(other, 'http://127.0.0.1:3000'), other)
 })
