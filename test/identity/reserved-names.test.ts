@@ -54,6 +54,7 @@ test('what leads to the same host and port is the same application, however it i
   for (const same of ['http://localhost:3000/a/', 'https://127.0.0.2:3000', 'http://[::1]:3000', 'http://0.0.0.0:3000'])
     assert.ok(isKeptFor(same, 'http://127.0.0.1:3000'), same)
   assert.ok(isKeptFor('http://app.internal', 'http://APP.internal.:80/public/'))
+  assert.ok(isKeptFor('http://app.internal:443', 'https://app.internal'))
   for (const other of ['http://127.0.0.1:3001', 'http://127.0.0.1', 'http://app.internal:3000'])
     assert.ok(!isKeptFor(other, 'http://127.0.0.1:3000'), other)
 })
