@@ -73,8 +73,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     const unmet = unmetRequirement(rule, session.record.claims)
     if (unmet !== undefined) return forbidden(unmet, { upstream, rule, session })
     const headers = headersOf(upstream, session)
-    if ('missing' in headers)
-      return forbidden(`the claim for the required header ${headers.missing} is missing`, { upstream, rule, session })
+    if ('missing' in headers) return forbidden(whyWithoutHeader(headers), { upstream, rule, session })
     return { kind: 'pass', upstream, identity: headers.lines, session: session.key, caching: upstream.cache }
   }
 
@@ -83,6 +82,13 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
 
 function forbidden(why: string, denial: Denial): Admission {
   return { kind: 'forbidden', why, setCookies: nothing, ...denial }
+}
+
+function whyWithoutHeader({ missing, dropped }: Extract<IdentityHeaders, { missing: string }>): string {
+  const left = dropped.filter((why) => why.startsWith(`${missing}: `))
+  return left.length > 0
+    ? `a required header cannot be sent: ${left.join('; ')}`
+    : `the claim for the required header ${missing} is missing`
 }
 
 /** A link on another site; what the browser loads then is said to come from this one. */

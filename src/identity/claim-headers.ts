@@ -16,12 +16,14 @@ export type IdentityHeaders =
  *
  * Text, numbers and booleans are printed, the members of a list joined, an object (or a list inside of a list) is compact
  * JSON. An absent claim, `null`, a blank text and an empty list have no value, and a header none of whose claims has a value
- * is absent. In a template the space around an absent claim goes with it. A value of more than `max_bytes` is left out whole:
- * half a list of groups is another list.
+ * is absent. In a template the space around an absent claim goes with it.
+ *
+ * A value reaches the upstream unchanged or not at all, because two people whose values differ must never look alike. What the
+ * encoding cannot carry unchanged ({@link Encoding}), and a value of more than `max_bytes`, leaves the header out.
  *
  * A list's members must come apart again where they were joined, or a group named `a,admins` would make its members
  * administrators. With `percent` and `base64` (of a claim that stands alone) each member is encoded on its own, so upstreams
- * split first and decode then. With every other encoding a member that holds the separator is left out.
+ * split first and decode then. A member that cannot be carried, or that would not come apart, is left out.
  */
 export function identityHeaders(headers: readonly HeaderConfig[], claims: Claims): IdentityHeaders {
   const lines: string[] = []
@@ -37,14 +39,24 @@ export function identityHeaders(headers: readonly HeaderConfig[], claims: Claims
 type Drop = (why: string) => void
 
 function headerValue(header: HeaderConfig, claims: Claims, drop: Drop): string | undefined {
-  const { piece, whole } = encodingOf(header)
-  const text = templateText(header.template, piece, (path) => claimText(readClaim(claims, path), header, piece, drop))
-  const value = text === undefined ? '' : whole(text)
-  if (value.length > header.maxBytes) {
-    drop(`longer than ${header.maxBytes} bytes`)
-    return undefined
-  }
-  return value === '' ? undefined : value
+  const encoding = encodingOf(header)
+  let isExact = true
+  const text = templateText(header.template, encoding.piece, (path) => {
+    const claim = readClaim(claims, path)
+    if (isList(claim)) return joinedMembers(claim, header.join, encoding, drop)
+    const why = whyInexact(claim)
+    if (why === undefined) return encoding.piece(printed(claim))
+    drop(why)
+    isExact = false
+    return ''
+  })
+  if (text === undefined || !isExact) return undefined
+  const why = encoding.whyNotCarried(text)
+  const value = why === undefined ? encoding.whole(text) : ''
+  if (why !== undefined) drop(why)
+  else if (value.length > header.maxBytes) drop(`longer than ${header.maxBytes} bytes`)
+  else if (value !== '') return value
+  return undefined
 }
 
 /** `undefined` when none of the claims has a value. */
@@ -74,37 +86,54 @@ function templateText(
   return hasClaim ? text + piece(literal.trimEnd()) : undefined
 }
 
-function claimText(
-  claim: JsonValue | undefined,
-  header: HeaderConfig,
-  piece: (text: string) => string,
-  drop: Drop,
-): string {
-  if (!Array.isArray(claim)) return piece(printed(claim))
-
-  const separator = withoutControls(header.join)
-  const members = (claim as readonly JsonValue[])
-    .map((member) => piece(printed(member)))
-    .filter((member) => member !== '')
-  const whole = members.filter((member) => comesApart(member, separator))
-  if (whole.length < members.length) drop(`${members.length - whole.length} of a list's members hold the separator`)
-  return whole.join(separator)
+function isList(claim: JsonValue | undefined): claim is readonly JsonValue[] {
+  return Array.isArray(claim)
 }
 
+function joinedMembers(claim: readonly JsonValue[], join: string, encoding: Encoding, drop: Drop): string {
+  const separator = withoutControls(join)
+  const members = claim.filter((member) => printed(member) !== '')
+  const exact = members.filter((member) => whyInexact(member) === undefined).map(printed)
+  const carried = exact.filter((text) => encoding.whyNotCarried(text) === undefined).map(encoding.piece)
+  if (carried.length < members.length)
+    drop(`${members.length - carried.length} of a list's members cannot be carried unchanged`)
+  const apart = carried.filter((piece) => comesApart(piece, separator))
+  if (apart.length < carried.length)
+    drop(`${carried.length - apart.length} of a list's members hold the separator, or begin or end with white space`)
+  return apart.join(separator)
+}
+
+/** Blank text counts as no value. */
 function printed(value: JsonValue | undefined): string {
   if (value === undefined || value === null) return ''
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
-  return withoutControls(text).trim() === '' ? '' : text
+  return text.trim() === '' ? '' : text
+}
+
+/** Why a value cannot be printed so that no other value looks like it. */
+function whyInexact(value: JsonValue | undefined): string | undefined {
+  if (isRounded(value)) return 'an integer beyond 2^53, which has lost digits'
+  // JSON escapes a lone surrogate.
+  return typeof value === 'string' ? whyMalformed(value) : undefined
+}
+
+function isRounded(value: JsonValue | undefined): boolean {
+  if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value)
+  return typeof value === 'object' && value !== null && Object.values(value).some(isRounded)
 }
 
 /** Whether a member stays what it is between two separators, also for an upstream that trims what it splits. */
 function comesApart(member: string, separator: string): boolean {
+  if (member !== member.trim()) return false
+  if (member !== member.trim()) return false
   const core = separator.trim() || separator
   if (core === '') return true
   return (member + core).indexOf(core) === member.length
 }
 
 interface Encoding {
+  /** Why a header cannot carry the text unchanged; `undefined` when it can. Never quotes the text. */
+  readonly whyNotCarried: (text: string) => string | undefined
   /** Applied to each literal and each claim, before a list is joined. */
   readonly piece: (text: string) => string
   /** Applied to the header's whole text. */
@@ -112,12 +141,12 @@ interface Encoding {
 }
 
 const encodings: Readonly<Record<HeaderEncoding | 'base64Members', Encoding>> = {
-  utf8: { piece: withoutControls, whole: (text) => utf8Bytes(text.trim()) },
-  latin1: { piece: latin1, whole: (text) => latin1(text.trim()) },
-  percent: { piece: percentEncoded, whole: utf8Bytes },
-  base64: { piece: unchanged, whole: base64 },
-  base64Members: { piece: base64, whole: utf8Bytes },
-  rfc8187: { piece: unchanged, whole: (text) => `UTF-8''${percentEncoded(text)}` },
+  utf8: { whyNotCarried: whyNotPlain, piece: unchanged, whole: utf8Bytes },
+  latin1: { whyNotCarried: whyNotLatin1, piece: unchanged, whole: unchanged },
+  percent: { whyNotCarried: whyMalformed, piece: percentEncoded, whole: utf8Bytes },
+  base64: { whyNotCarried: whyMalformed, piece: unchanged, whole: base64 },
+  base64Members: { whyNotCarried: whyMalformed, piece: base64, whole: utf8Bytes },
+  rfc8187: { whyNotCarried: whyMalformed, piece: unchanged, whole: (text) => `UTF-8''${percentEncoded(text)}` },
 }
 
 function encodingOf({ encode, template }: HeaderConfig): Encoding {
@@ -125,17 +154,29 @@ function encodingOf({ encode, template }: HeaderConfig): Encoding {
   return encodings[encode === 'base64' && standsAlone ? 'base64Members' : encode]
 }
 
+/** Encoders replace a lone surrogate by U+FFFD, which would make two texts equal. */
+function whyMalformed(text: string): string | undefined {
+  return /\p{Surrogate}/u.test(text) ? 'text that is not well-formed Unicode' : undefined
+}
+
+/** RFC 9110 §5.5: a field value has no control characters, and recipients remove white space around it. */
+function whyNotPlain(text: string): string | undefined {
+  // U+2028 and U+2029 end a line for some readers.
+  if (/[\p{Cc}\u2028\u2029]/u.test(text)) return 'a control character, which no header can hold'
+  return text === text.trim() ? whyMalformed(text) : 'white space at its beginning or end, which recipients remove'
+}
+
+function whyNotLatin1(text: string): string | undefined {
+  return /[^\0-\xff]/u.test(text) ? 'a character that latin1 does not have' : whyNotPlain(text)
+}
+
 function unchanged(text: string): string {
   return text
 }
 
-/** A header's value must never end its line (RFC 9110 §5.5): each run of control characters is a space. */
+/** Of a separator from the configuration: it must never end a header's line (RFC 9110 §5.5). */
 function withoutControls(text: string): string {
-  return /[\p{Cc}\u2028\u2029]/u.test(text) ? text.replaceAll(/[\p{Cc}\u2028\u2029 ]+/gu, ' ') : text
-}
-
-function latin1(text: string): string {
-  return withoutControls(text).replaceAll(/[^\0-\xff]/gu, '?')
+  return text.replaceAll(/[\p{Cc}\u2028\u2029 ]+/gu, ' ')
 }
 
 /** Header values are written as latin1, so UTF-8 has to be spelt out in bytes. */
@@ -149,8 +190,7 @@ function base64(text: string): string {
 
 /** RFC 3986 §2.1; all but the unreserved characters. */
 function percentEncoded(text: string): string {
-  const wellFormed = text.replaceAll(/\p{Surrogate}/gu, '\ufffd')
-  return encodeURIComponent(wellFormed).replaceAll(
+  return encodeURIComponent(text).replaceAll(
     /[!'()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
   )
