@@ -1,4 +1,4 @@
-import { ipAddress } from '../core/addresses.ts'
+import { ipAddress, portOf } from '../core/addresses.ts'
 import type { Address, Subnet } from './model.ts'
 
 /**
@@ -53,6 +53,15 @@ export function isLoopback(host: string): boolean {
 /** `0.0.0.0` and `::` mean every address of this machine. */
 export function isEveryAddress(host: string): boolean {
   return host === '0.0.0.0' || ipAddress(host) === '::'
+}
+
+/**
+ * Where an application is reached: host and port, the names of this machine being one. Upstreams with the same lead to the same
+ * application, of which they may serve different paths.
+ */
+export function applicationAt(url: URL): string {
+  const host = url.hostname.replaceAll(/^\[|\]$|\.$/g, '')
+  return `${isLoopback(host) || isEveryAddress(host) ? 'localhost' : host} ${portOf(url)}`
 }
 
 /**

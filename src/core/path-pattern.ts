@@ -37,3 +37,13 @@ export function matchesPath(pattern: PathPattern, segments: readonly string[]): 
   }
   return true
 }
+
+/**
+ * A decoded segment as an upstream compares it that ignores case: `ADMIN`, `adm\u0131n`, `\u017f` and full-width letters become what such
+ * an upstream takes them for.
+ */
+export function foldCase(segment: string): string {
+  if (/^[\0-\x7f]*$/.test(segment)) return segment.toLowerCase()
+  // Upper case first: both forms of "s" and of "i" meet there. The lower case of U+0130 is "i" with a dot above.
+  return segment.normalize('NFKC').toUpperCase().toLowerCase().replaceAll('i\u0307', 'i')
+}

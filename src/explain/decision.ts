@@ -9,6 +9,7 @@ import type { Identity } from '../gate/identify.ts'
 import { ownUrlRefusal } from '../gate/own-urls.ts'
 import { refusalOf } from '../gate/refused.ts'
 import type { RequestFacts } from '../gate/request-facts.ts'
+import { wholeServer } from '../gate/request-target.ts'
 import { isReserved, soundFacts } from '../gate/sound-request.ts'
 import type { Log } from '../observe/log.ts'
 import { hasBody } from '../proxy/request-body.ts'
@@ -61,7 +62,12 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
   try {
     const facts = soundFacts(req, config, new TrustedProxies(config.trustedProxies))
     steps.push(...aboutRequest(facts, request, switches))
-    if (isReserved(facts.target, config.reservedPrefix)) {
+    if (facts.target === wholeServer && !switches)
+      return {
+        steps,
+        decision: { outcome: 'own_url', why: 'OPTIONS * is about the gateway, which answers it with 200' },
+      }
+    if (facts.target === wholeServer || isReserved(facts.target, config.reservedPrefix)) {
       if (switches) throw new GatewayError('ERR_NO_ROUTE', 'nothing of ours can be upgraded')
       return { steps, decision: atOwnUrl(facts, config) }
     }

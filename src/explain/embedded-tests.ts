@@ -48,7 +48,7 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
   // As a browser asks for a page: that is what people have in mind when they write a test.
   const headers = { host: hostOf(upstream, config), accept: 'text/html' }
   try {
-    const facts = requestFacts({ method: test.method, url: test.path, headers, socket: {} }, new TrustedProxies([]))
+    const facts = requestFacts({ method: test.method, url: test.path, headers, socket: {} }, new TrustedProxies([]), '')
     // A test that something else answers would show nothing of these rules, whatever comes of it.
     if (isReserved(facts.target, config.reservedPrefix))
       return `the gateway answers it itself, for it lies below ${config.reservedPrefix}`

@@ -41,7 +41,7 @@ interface Hop {
 
 /** In characters. Longer values are nobody's honest way here; they are not read at all, and of a list of addresses the nearest are. */
 const longestValue = 4096
-const hostSyntax = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?$/i
+const hostSyntax = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{0,5})?$/i
 /** Some proxies name a WebSocket's scheme. */
 const protocols = new Map<string | undefined, 'http' | 'https'>([
   ['http', 'http'],
@@ -57,19 +57,24 @@ const protocols = new Map<string | undefined, 'http' | 'https'>([
 export function forwardedFacts(connection: Connection, headers: HeaderView, trusted: TrustedProxies): ForwardedFacts {
   const peer = (connection.peer && ipAddress(connection.peer)) ?? 'unknown'
   let proto: 'http' | 'https' = connection.encrypted ? 'https' : 'http'
-  let { host } = connection
+  let host = withoutEmptyPort(connection.host)
   if (!trusted.has(peer)) return { clientAddress: peer, proto, host, forwardedFor: peer }
 
   const chain = [peer]
   for (const hop of hops(headers)) {
     proto = protocols.get(hop.proto?.toLowerCase()) ?? proto
-    if (hop.host !== undefined && hostSyntax.test(hop.host)) host = hop.host
+    if (hop.host !== undefined && hostSyntax.test(hop.host)) host = withoutEmptyPort(hop.host)
     const from = hop.from === undefined ? undefined : nodeAddress(hop.from)
     if (from === undefined) break
     chain.unshift(from)
     if (!trusted.has(from)) break
   }
   return { clientAddress: chain[0] ?? peer, proto, host, forwardedFor: chain.join(', ') }
+}
+
+/** `example.com:` and `example.com` are the same authority (RFC 3986 §6.2.3). */
+function withoutEmptyPort(host: string): string {
+  return host.endsWith(':') ? host.slice(0, -1) : host
 }
 
 /** The nearest proxy's word first. */

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts'
 import { forwardedFacts, type HeaderView, type TrustedProxies } from './forwarded.ts'
-import { canonicalTarget, type CanonicalTarget } from './request-target.ts'
+import { canonicalTarget, type CanonicalTarget, wholeServer } from './request-target.ts'
 
 /** All of a request that the decision may look at. */
 export interface RequestFacts {
@@ -41,14 +41,17 @@ export interface ReceivedRequest {
 
 const hostSyntax = /^(\[[\da-f:.]+\]|[\w.-]*?)\.?(?::\d{0,5})?$/i
 
-/** @throws {GatewayError} ERR_REQUEST_TARGET, or ERR_REQUEST_MALFORMED when `Host` is none */
-export function requestFacts(request: ReceivedRequest, trusted: TrustedProxies): RequestFacts {
-  const { headers, socket, method = '' } = request
-  const target = canonicalTarget(request.url ?? '')
+/**
+ * @param defaultHost the host that a request without `Host` is for (RFC 9112 §3.3)
+ * @throws {GatewayError} ERR_REQUEST_TARGET, or ERR_REQUEST_MALFORMED when `Host` is malformed
+ */
+export function requestFacts(request: ReceivedRequest, trusted: TrustedProxies, defaultHost: string): RequestFacts {
+  const { headers, socket, method = '', url = '' } = request
+  const target = method === 'OPTIONS' && url === '*' ? wholeServer : canonicalTarget(url)
   const connection = {
     peer: socket.remoteAddress,
     encrypted: socket.encrypted === true,
-    host: target.authority ?? textOf(headers, 'host') ?? '',
+    host: target.authority ?? textOf(headers, 'host') ?? defaultHost,
   }
   const forwarded = forwardedFacts(connection, headers, trusted)
   return {

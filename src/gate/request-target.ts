@@ -7,9 +7,9 @@ export interface CanonicalTarget {
   /** Its segments, for patterns: `/a/b` → `['a', 'b']`, `/` → `['']`. */
   readonly segments: readonly string[]
   /**
-   * What else an upstream might take the path for: by dropping `;parameters`, by decoding it again, by ending it at a decoded
-   * `?` or `#`, by dropping dots and spaces at a segment's end. Absent when there is only one reading. All of them have to
-   * meet the same rule; see the route table.
+   * What else an upstream might take the path for: by dropping `;parameters`, by decoding it again, by taking an encoded slash for
+   * a slash, by ending it at a decoded `?` or `#`, by dropping dots and spaces at a segment's end. Absent when there is only one
+   * reading. All of them have to meet the same rule; see the route table.
    */
   readonly otherReadings?: readonly (readonly string[])[]
   /** `?…` byte for byte, or the empty string. */
@@ -18,20 +18,25 @@ export interface CanonicalTarget {
   readonly authority?: string
 }
 
+/** Asterisk-form: the request is about the server, not about a resource (RFC 9110 §9.3.7). */
+export const wholeServer: CanonicalTarget = { path: '*', segments: [], query: '' }
+
 const absoluteForm = /^https?:\/\/([^/?]*)/i
-const authoritySyntax = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?$/i
+const authoritySyntax = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{0,5})?$/i
 const unfit = /[^\x21-\x7e]|#/
 const plainPath = /^\/[\w!$&'()*+,:=@~./-]*$/
 /** A name such as `.well-known` is plain; what has more dots, or nothing behind its dot, is looked into. */
 const plainPathTrap = /\/\/|\/\.(?!\w)|\.\/|\.$/
 
 /**
- * A longer path, in characters, that is not plain is not looked into: all that it could be read as costs milliseconds. RFC 9110 §4.1 asks
- * for as much as this.
+ * A longer path, in characters, that is not plain is refused, because each segment is read in every way that an upstream might read it.
+ * This leaves room for 1,024 bytes that are all percent-encoded.
  */
-const longestOddPath = 8_000
-/** So often a path is decoded to see what is in it; no honest link is wrapped deeper. */
-const deepestEncoding = 5
+const longestOddPath = 4_000
+/** A path that is not plain has at most this many segments, encoded slashes counted. */
+const mostOddSegments = 100
+/** A path is decoded this many times at most; no honest link is encoded more often. */
+const deepestEncoding = 3
 
 /**
  * Reads the target of a request line: origin-form, or absolute-form of `http` and `https`. What has one meaning is brought
@@ -64,6 +69,7 @@ function canonicalPath(raw: string): Pick<CanonicalTarget, 'path' | 'segments' |
   // Each segment as it is decoded again and again, the literal one first.
   const kept: (readonly [string, ...string[]])[] = []
   const pieces = decodeUnreserved(raw).slice(1).split('/')
+  if (pieces.length > mostOddSegments) refuse('a path that is not plain and has too many segments')
   for (const [index, segment] of pieces.entries()) {
     const isLast = index === pieces.length - 1
     if (segment === '..' && kept.pop() === undefined) refuse('".." above the root')
@@ -99,19 +105,18 @@ function decodings(segment: string): readonly [string, ...string[]] {
     text = decoded
     all.push(text)
     if (/[\0-\x1f\x7f]/.test(text)) refuse('an encoded control character')
-    if (/[/\\]/.test(text)) refuse('an encoded slash or backslash')
+    if (compatible(text).includes('\\')) refuse('an encoded backslash')
     // Longer UTF-8 than necessary is another disguise of "." and "/" (RFC 3629 §10).
     if (/[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f]|\xf0[\x80-\x8f]/.test(text)) refuse('overlong UTF-8')
-    if (isDotSegment(text) || isDotSegment(asUtf8(text))) refuse('a disguised dot segment')
+    if (text.split('/').length > mostOddSegments) refuse('a path that is not plain and has too many segments')
+    if (isDotSegment(text) || isDotSegment(compatible(text))) refuse('a disguised dot segment')
   }
   return all
 }
 
-/** What some upstream would take for `.` or `..`: with parameters, spaces or more dots, in full-width characters. */
+/** What some upstream would take for `.` or `..`: between encoded slashes, with parameters, spaces or more dots, in full-width characters. */
 function isDotSegment(text: string): boolean {
-  const bare = withoutParameters(text.replace(/[?#].*$/s, '')).trim()
-  if (isBeyondAscii(bare)) return bare.normalize('NFKC').split(/[/\\]/).some(isOnlyDots)
-  return isOnlyDots(bare)
+  return text.split('/').some((part) => isOnlyDots(withoutParameters(part.replace(/[?#].*$/s, '')).trim()))
 }
 
 function isOnlyDots(text: string): boolean {
@@ -126,14 +131,20 @@ function asUtf8(bytes: string): string {
   return isBeyondAscii(bytes) ? Buffer.from(bytes, 'latin1').toString('utf8') : bytes
 }
 
+/** What is left for an upstream that reads UTF-8 and takes a full-width or otherwise compatible character for the plain one. */
+function compatible(bytes: string): string {
+  return isBeyondAscii(bytes) ? asUtf8(bytes).normalize('NFKC') : bytes
+}
+
 type Change = (segments: readonly string[]) => readonly string[]
 
 /** What upstreams do to a decoded path, in the order they could do it in. */
 const changes: readonly (readonly Change[])[] = [
   [dropParameters],
+  [splitSlashes],
   [(segments) => endAt('?', segments), (segments) => endAt('#', segments)],
   [dropParameters],
-  [trimNames, (segments) => trimNames(changeSome(segments, isBeyondAscii, asUtf8))],
+  [trimNames, (segments) => trimNames(splitSlashes(changeSome(segments, isBeyondAscii, compatible)))],
 ]
 
 function readings(decoded: readonly (readonly [string, ...string[]])[], literal: readonly string[]): string[][] {
@@ -144,11 +155,16 @@ function readings(decoded: readonly (readonly [string, ...string[]])[], literal:
     for (const either of changes) for (const form of [...forms]) for (const change of either) forms.add(change(form))
     for (const form of forms) {
       const merged = form.filter((segment, index) => segment !== '' || index === form.length - 1)
-      found.set(merged.join('/'), merged)
+      found.set(keyOf(merged), merged)
     }
   }
-  found.delete(literal.join('/'))
+  found.delete(keyOf(literal))
   return [...found.values()]
+}
+
+/** A decoded segment may hold a slash, but no control character. */
+function keyOf(segments: readonly string[]): string {
+  return segments.join('\0')
 }
 
 /** The very same list when there is nothing to change, so that a set knows it again. */
@@ -162,6 +178,12 @@ function changeSome(
 
 function dropParameters(segments: readonly string[]): readonly string[] {
   return changeSome(segments, (segment) => segment.includes(';'), withoutParameters)
+}
+
+function splitSlashes(segments: readonly string[]): readonly string[] {
+  return segments.some((segment) => segment.includes('/'))
+    ? segments.flatMap((segment) => segment.split('/'))
+    : segments
 }
 
 function endAt(mark: '?' | '#', segments: readonly string[]): readonly string[] {

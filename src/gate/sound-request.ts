@@ -1,5 +1,6 @@
 import type { GatewayConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
+import { foldCase } from '../core/path-pattern.ts'
 import type { TrustedProxies } from './forwarded.ts'
 import { requestFacts, type ReceivedRequest, type RequestFacts } from './request-facts.ts'
 import type { CanonicalTarget } from './request-target.ts'
@@ -11,7 +12,7 @@ import { framingFault, type FramedRequest } from './framing.ts'
  */
 export function soundFacts(
   req: ReceivedRequest & FramedRequest,
-  { limits }: Pick<GatewayConfig, 'limits'>,
+  { limits, externalUrl }: Pick<GatewayConfig, 'limits' | 'externalUrl'>,
   trusted: TrustedProxies,
 ): RequestFacts {
   if (req.rawHeaders.length > 2 * limits.headerCount)
@@ -21,13 +22,13 @@ export function soundFacts(
   // Neither is for a gateway to pass on: RFC 9110 §9.3.6, §9.3.8.
   if (req.method === 'TRACE' || req.method === 'CONNECT')
     throw new GatewayError('ERR_METHOD_UNKNOWN', `the method ${req.method}`)
-  return requestFacts(req, trusted)
+  return requestFacts(req, trusted, externalUrl.host)
 }
 
 /** Below the prefix nothing reaches an upstream, in whatever way the path may be read, and in whatever case. */
 export function isReserved(target: CanonicalTarget, reservedPrefix: string): boolean {
   const reserved = reservedPrefix.split('/').filter((segment) => segment !== '')
   const isBelow = (segments: readonly string[]) =>
-    reserved.every((segment, index) => segments[index]?.toLowerCase() === segment.toLowerCase())
+    reserved.every((segment, index) => foldCase(segments[index] ?? '') === foldCase(segment))
   return isBelow(target.segments) || (target.otherReadings?.some(isBelow) ?? false)
 }

@@ -1,6 +1,5 @@
-import { isEveryAddress, isLoopback } from '../config/addresses.ts'
+import { applicationAt } from '../config/addresses.ts'
 import type { UpstreamConfig } from '../config/model.ts'
-import { portOf } from '../core/addresses.ts'
 
 /**
  * The one spelling of a header's name that it is compared in. Some upstreams read `X_User` or `X.User` as `X-User`, and some
@@ -32,10 +31,4 @@ export function reservedNames(upstream: Setting, upstreams: readonly Setting[]):
 function namesOf({ headers, rules }: Setting): readonly string[] {
   const names = headers.map(({ name }) => canonicalName(name))
   return rules.some(({ methods }) => methods !== undefined) ? [...names, ...methodOverrides] : names
-}
-
-/** Host and port: only the path may differ between upstreams that lead to one application. */
-function applicationAt(url: URL): string {
-  const host = url.hostname.replaceAll(/^\[|\]$|\.$/g, '')
-  return `${isLoopback(host) || isEveryAddress(host) ? 'localhost' : host} ${portOf(url)}`
 }

@@ -1,6 +1,7 @@
 import type { RuleConfig, UpstreamConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
-import { matchesPath, parsePathPattern, type PathPattern } from '../core/path-pattern.ts'
+import { applicationAt } from '../config/addresses.ts'
+import { foldCase, matchesPath, parsePathPattern, type PathPattern } from '../core/path-pattern.ts'
 
 /** Which upstream a request is for, and the rule it has to meet. */
 export interface Route {
@@ -37,6 +38,9 @@ const signedIn: RuleConfig = {
 interface Place {
   readonly upstream: UpstreamConfig
   readonly prefix: readonly string[]
+  /** The prefix in the loose form. */
+  readonly loosePrefix: readonly string[]
+  readonly application: string
   readonly routes: readonly RuledRoute[]
   readonly otherwise: Route
   readonly logoutLinks: readonly PathPattern[]
@@ -74,9 +78,12 @@ export function createRouteTable(upstreams: readonly UpstreamConfig[]): RouteTab
 }
 
 function placeOf(upstream: UpstreamConfig): Place {
+  const prefix = upstream.path.split('/').filter((segment) => segment !== '')
   return {
     upstream,
-    prefix: upstream.path.split('/').filter((segment) => segment !== ''),
+    prefix,
+    loosePrefix: prefix.map(foldCase),
+    application: applicationAt(upstream.url),
     routes: upstream.rules.map((rule) => {
       const isLoose = rule.access === 'signed_in'
       return { upstream, rule, isLogout: false, isLoose, path: isLoose ? loosePattern(rule.path) : rule.path }
@@ -87,7 +94,7 @@ function placeOf(upstream: UpstreamConfig): Place {
 }
 
 function loosePattern(pattern: PathPattern): PathPattern {
-  return { ...pattern, segments: pattern.below ? pattern.segments.map(lowerCase) : loose(pattern.segments) }
+  return { ...pattern, segments: pattern.below ? pattern.segments.map(foldCase) : loose(pattern.segments) }
 }
 
 /**
@@ -97,11 +104,11 @@ function loosePattern(pattern: PathPattern): PathPattern {
 function loose(segments: readonly string[]): readonly string[] {
   const last = segments.length - 1
   const kept = last > 0 && segments[last] === '' ? segments.slice(0, last) : segments
-  return hasUpperCase(kept) ? kept.map(lowerCase) : kept
+  return mayFold(kept) ? kept.map(foldCase) : kept
 }
 
 /** Asked of each request, so that it is a loop and no regular expression. */
-function hasUpperCase(segments: readonly string[]): boolean {
+function mayFold(segments: readonly string[]): boolean {
   for (const segment of segments)
     for (let at = 0; at < segment.length; at += 1) {
       const code = segment.charCodeAt(at)
@@ -110,14 +117,23 @@ function hasUpperCase(segments: readonly string[]): boolean {
   return false
 }
 
-function lowerCase(segment: string): string {
-  return segment.toLowerCase()
-}
-
 function match(candidates: readonly Place[], method: string, segments: readonly string[]): Route | undefined {
   const place = candidates.find(({ prefix }) => startsWith(segments, prefix))
   if (place === undefined) return undefined
   const loosely = loose(segments)
+  const route = matchIn(place, method, segments, loosely)
+  if (loosely === segments) return route
+  // `/ADMIN` is `/admin` to an application that ignores case, also where an upstream of its own protects `/admin`.
+  for (const other of candidates) {
+    if (other === place) break
+    if (other.application !== place.application || !startsWith(loosely, other.loosePrefix)) continue
+    const protecting = matchIn(other, method, segments, loosely)
+    if (protecting.rule.access === 'signed_in') return protecting
+  }
+  return route
+}
+
+function matchIn(place: Place, method: string, segments: readonly string[], loosely: readonly string[]): Route {
   const route =
     place.routes.find(
       ({ rule, path, isLoose }) => matchesMethod(rule, method) && matchesPath(path, isLoose ? loosely : segments),

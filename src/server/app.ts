@@ -84,7 +84,7 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   }
 
   function factsOf(request: FastifyRequest): RequestFacts {
-    return requestFacts(request.raw, parts.trusted)
+    return requestFacts(request.raw, parts.trusted, config.externalUrl.host)
   }
 
   function errorAnswer(error: unknown, request: FastifyRequest): Answer {
@@ -113,7 +113,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     readonly facts: RequestFacts
     readonly own: OwnRequest & SignOutRequest
   } {
-    const facts = requestFacts(request.raw, parts.trusted)
+    const facts = requestFacts(request.raw, parts.trusted, config.externalUrl.host)
     const upstreams = upstreamsOf(facts.host)
     const { headers } = request
     const own = {

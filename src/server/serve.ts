@@ -10,6 +10,7 @@ import type { TrustedProxies } from '../gate/forwarded.ts'
 import { isPage, type RequestFacts } from '../gate/request-facts.ts'
 import { requestId } from '../gate/request-id.ts'
 import { refusalOf } from '../gate/refused.ts'
+import { wholeServer } from '../gate/request-target.ts'
 import { isReserved, soundFacts } from '../gate/sound-request.ts'
 import type { Audit } from '../observe/audit.ts'
 import { withoutParameters } from '../observe/access-log.ts'
@@ -49,7 +50,7 @@ const unreadable = new WeakSet<Socket>()
 
 /** What becomes of each request: ours, the upstream's, or refused. */
 export function createHandlers(
-  config: Pick<GatewayConfig, 'reservedPrefix' | 'limits'>,
+  config: Pick<GatewayConfig, 'reservedPrefix' | 'limits' | 'externalUrl'>,
   parts: ServeParts,
 ): ListenerHandlers {
   const { log, pages } = parts
@@ -59,6 +60,8 @@ export function createHandlers(
     const record = begin(req)
     const facts = factsOf(req, record, (code, why) => refuse(req, res, record, code, why))
     if (facts === undefined) return
+    if (facts.target === wholeServer)
+      return respond(req, res, record, { status: 200, headers: ownAnswerHeaders, body: '' })
     if (isReserved(facts.target, config.reservedPrefix)) {
       req.url = facts.target.path + facts.target.query
       endWith(req, res, record)
@@ -91,7 +94,8 @@ export function createHandlers(
     }
     const facts = factsOf(req, record, stop)
     if (facts === undefined) return
-    if (isReserved(facts.target, config.reservedPrefix)) return stop('ERR_NO_ROUTE', 'nothing of ours can be upgraded')
+    if (facts.target === wholeServer || isReserved(facts.target, config.reservedPrefix))
+      return stop('ERR_NO_ROUTE', 'nothing of ours can be upgraded')
     decide(
       facts,
       (admission) => {

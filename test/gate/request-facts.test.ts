@@ -81,7 +81,11 @@ function received(url: string, headers: Record<string, string | string[]>, remot
 }
 
 test('the authority of an absolute-form target takes the place of Host', () => {
-  const facts = requestFacts(received('http://Orders.example:81/a', { host: 'evil.example' }), nobody)
+  const facts = requestFacts(
+    received('http://Orders.example:81/a', { host: 'evil.example' }),
+    nobody,
+    'default.example',
+  )
 
   assert.equal(facts.host, 'orders.example')
   assert.equal(facts.forwarded.host, 'Orders.example:81')
@@ -92,18 +96,20 @@ test('the host that a trusted proxy was asked for chooses the upstream; another�
   const headers = { host: 'inside', 'x-forwarded-host': 'Shop.example:443', 'x-forwarded-proto': 'http' }
   const proxies = new TrustedProxies([{ address: '10.0.0.0', prefix: 8, family: 'ipv4' }])
 
-  assert.equal(requestFacts(received('/', headers, '10.0.0.1'), proxies).host, 'shop.example')
-  assert.equal(requestFacts(received('/', headers, '192.0.2.1'), proxies).host, 'inside')
-  assert.equal(requestFacts(received('/', headers, '192.0.2.1'), proxies).forwarded.proto, 'https')
+  assert.equal(requestFacts(received('/', headers, '10.0.0.1'), proxies, 'default.example').host, 'shop.example')
+  assert.equal(requestFacts(received('/', headers, '192.0.2.1'), proxies, 'default.example').host, 'inside')
+  assert.equal(requestFacts(received('/', headers, '192.0.2.1'), proxies, 'default.example').forwarded.proto, 'https')
 })
 
 test('several Cookie lines are one', () => {
-  assert.equal(requestFacts(received('/', { cookie: ['a=1', 'b=2'] }), nobody).cookie, 'a=1; b=2')
-  assert.equal(requestFacts(received('/', {}), nobody).cookie, undefined)
+  assert.equal(requestFacts(received('/', { cookie: ['a=1', 'b=2'] }), nobody, 'default.example').cookie, 'a=1; b=2')
+  assert.equal(requestFacts(received('/', {}), nobody, 'default.example').cookie, undefined)
 })
 
 test('a request without a target is refused', () => {
-  assert.throws(() => requestFacts({ method: 'GET', headers: {}, socket: {} }, nobody), { code: 'ERR_REQUEST_TARGET' })
+  assert.throws(() => requestFacts({ method: 'GET', headers: {}, socket: {} }, nobody, 'default.example'), {
+    code: 'ERR_REQUEST_TARGET',
+  })
 })
 
 test('what Node’s server receives can be asked as it is', async (t) => {
@@ -115,7 +121,7 @@ test('what Node’s server receives can be asked as it is', async (t) => {
   const twice = ['Cookie', 'a=1', 'Cookie', 'b=2', 'Origin', 'null', 'Origin', 'null']
   send({ port, host: '127.0.0.1', path: '/a//b?c', headers: ['Host', 'H.example:1', ...twice, 'Accept', html] }).end()
 
-  const facts = requestFacts((await arrived)[0], nobody)
+  const facts = requestFacts((await arrived)[0], nobody, 'default.example')
 
   assert.deepEqual(facts, {
     method: 'GET',

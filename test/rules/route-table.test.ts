@@ -127,3 +127,55 @@ for (const path of [
     assert.throws(() => ask(table, `GET http://x${path}`), { code: 'ERR_REQUEST_TARGET', message: /two ways/ })
   })
 }
+
+const site = upstream({ name: 'site', rules: [rule('/*', { access: 'public' })] })
+const admin = upstream({ name: 'admin', path: '/admin/' })
+
+for (const written of ['/admin/x', '/ADMIN/x', '/Admin', '/admin/'])
+  test(`${written} meets the upstream that protects /admin of the same application, in whatever case it is written`, () => {
+    const { path } = canonicalTarget(written)
+    const route = createRouteTable([site, admin]).route('any', 'GET', canonicalTarget(path))
+    assert.equal(route?.upstream.name, 'admin')
+    assert.equal(route.rule.access, 'signed_in')
+  })
+
+for (const written of [
+  ...[
+    '/adm%C4%B1n/x',
+    '/ADM%C4%B0N',
+    '/%EF%BD%81dmin/x',
+    '/%EF%BC%A1DMIN',
+    '/admin%2Fx',
+    '/%2Fadmin',
+    '/AD%256DIN%252fx',
+  ],
+])
+  test(`${written} is refused, because the application may take it for the protected /admin`, () => {
+    const table = createRouteTable([site, admin])
+    assert.throws(() => table.route('any', 'GET', canonicalTarget(written)), { code: 'ERR_REQUEST_TARGET' })
+  })
+
+test('letter case makes no difference only between upstreams that lead to the same application', () => {
+  const elsewhere = { ...admin, url: new URL('http://127.0.0.1:3001') }
+  const route = createRouteTable([site, elsewhere]).route('any', 'GET', canonicalTarget('/ADMIN/x'))
+  assert.equal(route?.upstream.name, 'site')
+})
+
+test('an upstream that opens a path of an application opens it as it is written only', () => {
+  const open = upstream({ name: 'open', path: '/admin/open/', rules: [rule('/*', { access: 'public' })] })
+  const table = createRouteTable([upstream({ name: 'site' }), admin, open])
+  const accessOf = (path: string) => table.route('any', 'GET', canonicalTarget(path))?.rule.access
+  assert.equal(accessOf('/admin/open/x'), 'public')
+  assert.equal(accessOf('/admin/OPEN/x'), 'signed_in')
+  assert.equal(accessOf('/ADMIN/open/x'), 'signed_in')
+})
+
+test('an encoded slash is one more reading: it passes where all readings meet the same rule', () => {
+  const rules = [rule('/public/*', { access: 'public' }), rule('/api/admin/*', { any_of: ['admins'] })]
+  const table = createRouteTable([upstream({ rules })])
+  const access = (path: string) => table.route('any', 'GET', canonicalTarget(path))?.rule.access
+  assert.equal(access('/api/v4/projects/group%2Fproject'), 'signed_in')
+  assert.equal(access('/public/@scope%2fname'), 'public')
+  for (const path of ['/public%2fx', '/api%2Fadmin/x', '/api/admin%2fx', '/%2fpublic', '/api%252fadmin%252fx'])
+    assert.throws(() => access(path), { code: 'ERR_REQUEST_TARGET' }, path)
+})
