@@ -7,7 +7,12 @@ import { OperatorError, reason } from '../core/errors.ts'
 import type { Log } from '../observe/log.ts'
 import { readCertificate, renewCertificate } from './certificate.ts'
 import { limitConnections, type ConnectionLimitsParts } from './connection-limits.ts'
+import { RequestOrder } from './request-order.ts'
 import { isIgnoredUpgrade, upgradeOptions } from './upgrades.ts'
+
+/** How many pipelined requests may wait on a connection. Clients that pipeline send about ten (apt) at once. */
+const mostPipelined = 64
+const pipeliningHint = 'the client sends requests without reading responses; its connection was closed'
 
 export interface ListenerHandlers {
   request(req: IncomingMessage, res: ServerResponse): void
@@ -65,31 +70,37 @@ export async function listen(
   const upgraded = new Set<Duplex>()
   const ending = new WeakSet<Socket>()
   let draining = false
-  /** Hands a request on, unless nobody knows whether it is one: what stands behind an upgrade that was none may be its content. */
-  const unlessLost = (answer: ListenerHandlers['request']) => (req: IncomingMessage, res: ServerResponse) => {
+  const order = new RequestOrder(mostPipelined)
+  /** Destroys requests that follow an ignored `Upgrade` on the same connection: their bytes may be the content of that request. */
+  const unlessLost = (req: IncomingMessage, res: ServerResponse, answer: ListenerHandlers['request']) => {
     if (ending.has(req.socket)) return void res.destroy()
     if (isIgnoredUpgrade(req)) ending.add(req.socket)
     // Not by a header: what stands on the response already is merged with what the upstream sends.
     if (draining || ending.has(req.socket)) res.shouldKeepAlive = false
     answer(req, res)
   }
-  const request = unlessLost((req, res) => handlers.request(req, res))
+  const inOrder = (answer: ListenerHandlers['request']) => (req: IncomingMessage, res: ServerResponse) => {
+    if (order.await(req, res, () => unlessLost(req, res, answer))) return
+    parts.turnedAway.note('pipelined requests of one connection', req.socket.remoteAddress ?? 'unknown', pipeliningHint)
+    req.socket.destroy()
+  }
+  const request = inOrder((req, res) => handlers.request(req, res))
 
   server.on('request', request)
   // The proxy says "100 Continue" itself, once the request has been admitted.
   server.on('checkContinue', request)
   server.on(
     'checkExpectation',
-    unlessLost((_req, res) => void res.writeHead(417, { 'Cache-Control': 'no-store' }).end()),
+    inOrder((_req, res) => void res.writeHead(417, { 'Cache-Control': 'no-store' }).end()),
   )
   server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {})
-    // What is said of this request would be taken for a part of the answer to the one before.
-    if (isAnswering(socket)) return void socket.destroy()
     upgraded.add(socket.once('close', () => upgraded.delete(socket)))
-    handlers.upgrade(req, socket, head)
+    order.awaitUpgrade(socket, () => handlers.upgrade(req, socket, head))
   })
-  server.on('clientError', answerClientError)
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
+    answerClientError(error, socket, order.isAnswering(socket)),
+  )
   await bind(server, config)
   server.on('error', (error) => log.error('listener.failed', { reason: reason(error) }))
 
@@ -146,9 +157,10 @@ const lingerMs = 2_000
 const refused = new WeakSet<Duplex>()
 
 /** What the parser refuses: RFC 9112 §2.2, RFC 6585 §5. It refuses each chunk that follows, too. */
-function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
+function answerClientError(error: NodeJS.ErrnoException, socket: Duplex, isAnswering: boolean): void {
   if (refused.has(socket)) return
-  if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) {
+  // A response within another one would be taken for a part of it.
+  if (error.code === 'ECONNRESET' || !socket.writable || isAnswering) {
     socket.destroy()
     return
   }
@@ -161,10 +173,4 @@ function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
   refused.add(socket)
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
   setTimeout(() => socket.destroy(), lingerMs).unref()
-}
-
-/** An answer within another one would be taken for a part of it; what is wrong with a request that is still arriving is its answer. */
-function isAnswering(socket: Duplex & { readonly _httpMessage?: ServerResponse | null }): boolean {
-  const { _httpMessage: res } = socket
-  return res !== undefined && res !== null && (res.headersSent || res.req.complete)
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { test } from 'node:test'
 import { httpUpstream, RawClient } from '../proxy/support.ts'
+import { statusesIn } from '../support/raw-exchange.ts'
 import { until } from '../support/until.ts'
 import { startWorld } from '../support/world.ts'
 
@@ -11,40 +11,42 @@ const switching = (path: string) =>
     '\r\n',
   ) + '\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
 
-for (const [what, path] of [
-  ['that is refused', '/closed'],
-  ['that is admitted', '/open/socket'],
+for (const [what, path, status] of [
+  ['that is refused', '/closed', 401],
+  ['that is admitted', '/open/socket', 200],
 ] as const)
-  for (const hasBegun of [false, true])
-    test(`a request to upgrade ${what}, behind an answer that ${hasBegun ? 'has begun' : 'is still to come'}, says nothing within it`, async (t) => {
+  for (const waiting of ['', 'GET /open/second HTTP/1.1\r\nHost: h\r\n\r\n'])
+    test(`a request to upgrade ${what} waits for ${waiting === '' ? 'the response' : 'both responses'} before it`, async (t) => {
       const asked: (string | undefined)[] = []
-      let first: ServerResponse | undefined
+      const responses: ServerResponse[] = []
+      const long = 'x'.repeat(3_000_000)
       const upstream = await httpUpstream(t, (req, res) => {
         asked.push(req.url)
-        first = res
-        if (hasBegun) res.writeHead(200, { 'Content-Length': '1000' }).write('begun')
+        responses.push(res)
+        if (req.url !== '/open/first') res.end('short')
       })
       const world = await startWorld(t, {
         upstream: new URL(`http://127.0.0.1:${upstream.port}`),
         upstreamSettings: 'rules: [{ path: /open/*, access: public }]',
       })
       const client = new RawClient(t, Number(new URL(world.url).port)).send(
-        'GET /open/first HTTP/1.1\r\nHost: h\r\n\r\n',
+        `GET /open/first HTTP/1.1\r\nHost: h\r\n\r\n${waiting}${switching(path)}`,
       )
-      await until('the first request has arrived', () => first !== undefined)
-      if (hasBegun) await client.until(/begun$/)
-      const isGone = once(first as ServerResponse, 'close')
-
-      client.send(switching(path))
-
-      assert.match(await client.untilClosed(), hasBegun ? /^HTTP\/1\.1 200 (?:(?!HTTP)[^])*begun$/ : /^$/)
-      // Nobody waits for its answer any more.
-      await isGone
+      await until('the first request has arrived', () => responses.length > 0)
       assert.deepEqual(asked, ['/open/first'])
+
+      // More than the sockets take at once: the response has to be told when it may go on.
+      responses[0]?.end(long)
+
+      const text = await client.untilClosed()
+      assert.deepEqual(statusesIn(text), [200, ...(waiting === '' ? [] : [200]), status])
+      assert.ok(text.includes(`\r\n\r\n${long}HTTP/1.1 `))
+      assert.deepEqual(asked, [
+        '/open/first',
+        ...(waiting === '' ? [] : ['/open/second']),
+        ...(status === 200 ? [path] : []),
+      ])
       const [replica] = world.replicas
-      await until('the record of the first request is complete', () =>
-        Boolean(replica?.access.some(({ path }) => path === '/open/first')),
-      )
       assert.deepEqual(
         replica?.log.filter(({ level }) => level === 'error'),
         [],
