@@ -26,6 +26,7 @@ const codes = {
   ERR_LOGOUT_REQUEST: { status: 400, text: 'This does not say which session is over.' },
   ERR_LOGOUT_TOKEN_MISSING: { status: 400, text: 'logout_token is missing.' },
   ERR_LOGOUT_TOKEN_INVALID: { status: 400, text: 'logout_token is invalid.' },
+  ERR_OVERLOADED: { status: 503, text: 'Too much is under way at the moment. Please try again shortly.' },
   ERR_UPSTREAM_UNREACHABLE: { status: 502, text: 'The application cannot be reached.' },
   ERR_UPSTREAM_BUSY: { status: 503, text: 'The application is busy. Please try again shortly.' },
   ERR_UPSTREAM_ANSWER: { status: 502, text: 'The application gave an answer that cannot be passed on.' },

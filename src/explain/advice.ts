@@ -100,6 +100,10 @@ export const adviceOnError: Readonly<Record<ErrorCode, Advice>> = {
     means: 'a logout token was refused, and ended nothing',
     todo: 'if it came from the provider: the reason says which check failed; compare issuer, client_id, algorithm and clocks',
   },
+  ERR_OVERLOADED: {
+    means: 'clients have left more of their responses unread than the memory allows',
+    todo: 'see gatehouse_buffered_bytes; bound connections per client, or give the container more memory',
+  },
   ERR_UPSTREAM_UNREACHABLE: {
     means: 'the application could not be connected to',
     todo: 'see whether it runs, and whether upstreams.*.url is its address as seen from the gateway',

@@ -49,6 +49,7 @@ const pageOf: Readonly<Record<ErrorCode, Exclude<PageName, 'signed-out' | 'sign-
   ERR_LOGOUT_REQUEST: 'bad-request',
   ERR_LOGOUT_TOKEN_MISSING: 'bad-request',
   ERR_LOGOUT_TOKEN_INVALID: 'bad-request',
+  ERR_OVERLOADED: 'unavailable',
   ERR_UPSTREAM_UNREACHABLE: 'unavailable',
   ERR_UPSTREAM_BUSY: 'unavailable',
   ERR_UPSTREAM_ANSWER: 'unavailable',

@@ -17,6 +17,7 @@ import type { ProcessState } from './admin-overview.ts'
 import { type AdminSessionsParts, endByOrder, findSessions } from './admin-sessions.ts'
 import { administer } from './administration.ts'
 import { addGatewayMetrics } from './gateway-metrics.ts'
+import { MemoryBudget, processMemory } from './memory-budget.ts'
 import { listen } from './listener.ts'
 import { startObserving, type ObservingParts, type Shown } from './observing.ts'
 import { reloadable } from './reloadable.ts'
@@ -43,6 +44,8 @@ export interface Gateway {
 }
 
 export interface GatewayParts extends ObservingParts {
+  /** The memory of this process, in bytes. Absent: as the container or the machine says. */
+  readonly memoryBytes?: number
   /** Is given the answers to what another process asks, which listens on `admin.listen`. Absent: this one does. */
   readonly answering?: (answers: Answers) => void
 }
@@ -60,9 +63,11 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   const owed = new OwedEndings(log)
   const live = new LiveStreams()
   const turnedAway = new TurnedAway(log, clock)
+  const memory = new MemoryBudget(parts.memoryBytes ?? processMemory(config.workers), { turnedAway })
+  memory.describe(metrics)
   const lasting: LastingParts = {
     ...observing,
-    ...{ store, owed, live, turnedAway, clock, sessions: new Set<Sessions>(), streamSessions: new Map() },
+    ...{ store, owed, live, turnedAway, memory, clock, sessions: new Set<Sessions>(), streamSessions: new Map() },
     onActivity: (key) => void serving.sessions.find(key).catch(() => {}),
   }
   let running = config
@@ -122,7 +127,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
         upgrade: (req, socket, head) => serving.handlers.upgrade(req, socket, head),
         endEndless: () => serving.handlers.endEndless(),
       },
-      { trusted: { has: (address) => serving.trusted.has(address) }, turnedAway, log },
+      { trusted: { has: (address) => serving.trusted.has(address) }, turnedAway, memory, log },
     )
     tidyUp.unshift(() => listener.drain(running.shutdown.drainTimeoutMs))
     answering?.(answers)

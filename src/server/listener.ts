@@ -7,11 +7,12 @@ import { OperatorError, reason } from '../core/errors.ts'
 import type { Log } from '../observe/log.ts'
 import { readCertificate, renewCertificate } from './certificate.ts'
 import { limitConnections, type ConnectionLimitsParts } from './connection-limits.ts'
-import { RequestOrder } from './request-order.ts'
-import { isIgnoredUpgrade, upgradeOptions } from './upgrades.ts'
+import type { MemoryBudget } from './memory-budget.ts'
+import { RequestOrder, type WaitingLimits } from './request-order.ts'
+import { isIgnoredUpgrade, isOverrun, upgradeOptions } from './upgrades.ts'
 
-/** How many pipelined requests may wait on a connection. Clients that pipeline send about ten (apt) at once. */
-const mostPipelined = 64
+/** Clients that pipeline send some ten requests at once (apt). */
+const waitingLimits: WaitingLimits = { perConnection: 64, altogether: 4096 }
 const pipeliningHint = 'the client sends requests without reading responses; its connection was closed'
 
 export interface ListenerHandlers {
@@ -37,9 +38,10 @@ export async function listen(
   config: ListenConfig,
   limits: LimitsConfig,
   handlers: ListenerHandlers,
-  parts: ConnectionLimitsParts & { readonly log: Log },
+  parts: ConnectionLimitsParts & { readonly log: Log; readonly memory: Pick<MemoryBudget, 'watch'> },
 ): Promise<Listener> {
   const { log } = parts
+  const order = new RequestOrder(waitingLimits)
   const options = {
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headersTimeoutMs,
@@ -51,7 +53,7 @@ export async function listen(
     // Ours to refuse: Node would go on reading what stands behind such a request.
     requireHostHeader: false,
     noDelay: true,
-    ...upgradeOptions,
+    ...upgradeOptions((socket) => order.isFull(socket)),
   }
   const { tls } = config
   const server =
@@ -67,10 +69,10 @@ export async function listen(
   // Node would leave out what is beyond its limit. Ours is looked at with the request, and refuses it.
   server.maxHeadersCount = 0
   limitConnections(server, limits, parts)
+  server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => parts.memory.watch(socket))
   const upgraded = new Set<Duplex>()
   const ending = new WeakSet<Socket>()
   let draining = false
-  const order = new RequestOrder(mostPipelined)
   /** Destroys requests that follow an ignored `Upgrade` on the same connection: their bytes may be the content of that request. */
   const unlessLost = (req: IncomingMessage, res: ServerResponse, answer: ListenerHandlers['request']) => {
     if (ending.has(req.socket)) return void res.destroy()
@@ -80,9 +82,7 @@ export async function listen(
     answer(req, res)
   }
   const inOrder = (answer: ListenerHandlers['request']) => (req: IncomingMessage, res: ServerResponse) => {
-    if (order.await(req, res, () => unlessLost(req, res, answer))) return
-    parts.turnedAway.note('pipelined requests of one connection', req.socket.remoteAddress ?? 'unknown', pipeliningHint)
-    req.socket.destroy()
+    order.await(req, res, () => unlessLost(req, res, answer))
   }
   const request = inOrder((req, res) => handlers.request(req, res))
 
@@ -95,6 +95,11 @@ export async function listen(
   )
   server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {})
+    if (isOverrun(req)) {
+      parts.turnedAway.note('pipelined requests', req.socket.remoteAddress ?? 'unknown', pipeliningHint)
+      req.socket.destroy()
+      return
+    }
     upgraded.add(socket.once('close', () => upgraded.delete(socket)))
     order.awaitUpgrade(socket, () => handlers.upgrade(req, socket, head))
   })

@@ -4,6 +4,14 @@ import type { Duplex } from 'node:stream'
 /** A socket of Node's HTTP server: `_httpMessage` is the response that is under way on it. */
 type ServerSocket = Duplex & { readonly _httpMessage?: ServerResponse | null }
 
+/** The bounds on requests that wait for their turn. Each takes some 4 KB. */
+export interface WaitingLimits {
+  /** On one connection, behind the request that is carried out. */
+  readonly perConnection: number
+  /** On all connections together. */
+  readonly altogether: number
+}
+
 interface Line {
   /** The newest response that waits on the connection. */
   last: ServerResponse
@@ -19,34 +27,52 @@ interface Line {
  */
 export class RequestOrder {
   readonly #lines = new WeakMap<Duplex, Line>()
-  readonly #mostWaiting: number
+  readonly #limits: WaitingLimits
+  #waiting = 0
 
-  /** @param mostWaiting how many requests may wait on one connection behind the one that is carried out */
-  constructor(mostWaiting: number) {
-    this.#mostWaiting = mostWaiting
+  constructor(limits: WaitingLimits) {
+    this.#limits = limits
   }
 
-  /** Calls `start` when all earlier requests of the connection have their responses. Answers false when too many wait already. */
-  await(req: IncomingMessage, res: ServerResponse, start: () => void): boolean {
+  /** Whether one more request on the connection would have to wait, and too many wait already. */
+  isFull(socket: ServerSocket): boolean {
+    if (socket._httpMessage === undefined || socket._httpMessage === null) return false
+    const { perConnection, altogether } = this.#limits
+    return this.#waiting >= altogether || (this.#lines.get(socket)?.waiting ?? 0) >= perConnection
+  }
+
+  /** Calls `start` when all earlier requests of the connection have their responses. */
+  await(req: IncomingMessage, res: ServerResponse, start: () => void): void {
     if (res.socket !== null) {
       start()
-      return true
+      return
     }
     const { socket } = req
-    const line = this.#lines.get(socket) ?? { last: res, waiting: 0 }
-    if (line.waiting >= this.#mostWaiting) return false
-    this.#lines.set(socket, line)
+    const line = this.#lineOf(socket, res)
     line.last = res
     line.waiting += 1
+    this.#waiting += 1
     res.once('socket', () => {
       line.waiting -= 1
-      if (line.waiting === 0) this.#lines.delete(socket)
+      this.#waiting -= 1
       // Node is in the middle of finishing the response before.
       process.nextTick(() => {
         if (!socket.destroyed) start()
       })
     })
-    return true
+  }
+
+  #lineOf(socket: Duplex, last: ServerResponse): Line {
+    const known = this.#lines.get(socket)
+    if (known !== undefined) return known
+    const line = { last, waiting: 0 }
+    this.#lines.set(socket, line)
+    socket.once('close', () => {
+      this.#waiting -= line.waiting
+      line.waiting = 0
+      this.#lines.delete(socket)
+    })
+    return line
   }
 
   /** Calls `start` when all earlier requests of a connection have their responses. No more are read from it by Node's HTTP server. */
@@ -56,7 +82,8 @@ export class RequestOrder {
       if (socket.destroyed || socket.writableEnded) socket.destroy()
       else start()
     }
-    const before = this.#lines.get(socket)?.last ?? socket._httpMessage
+    const line = this.#lines.get(socket)
+    const before = line !== undefined && line.waiting > 0 ? line.last : socket._httpMessage
     if (before === undefined || before === null) {
       startUnlessClosed()
       return
@@ -75,7 +102,7 @@ export class RequestOrder {
    * request may be its response, unless that has begun.
    */
   isAnswering(socket: ServerSocket): boolean {
-    if (this.#lines.has(socket)) return true
+    if ((this.#lines.get(socket)?.waiting ?? 0) > 0) return true
     const { _httpMessage: res } = socket
     return res !== undefined && res !== null && (res.headersSent || res.req.complete)
   }

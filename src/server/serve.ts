@@ -29,6 +29,7 @@ import { continueIfExpected, hasBody } from '../proxy/request-body.ts'
 import { carryUpgrade, refuseUpgrade } from '../proxy/upgrade.ts'
 import { formTimeoutMs } from './connection-limits.ts'
 import type { ListenerHandlers } from './listener.ts'
+import type { MemoryBudget } from './memory-budget.ts'
 
 export interface ServeParts {
   readonly admit: Admit
@@ -39,6 +40,7 @@ export interface ServeParts {
   readonly pages: Pages
   /** Is told of every request when it is over. */
   readonly sink: RequestSink
+  readonly memory: Pick<MemoryBudget, 'isExceeded'>
   /** Absent: the gateway takes part in no trace, and passes on what it gets. */
   readonly tracer: Tracer | undefined
   /** The gateway's own URLs. */
@@ -47,6 +49,8 @@ export interface ServeParts {
 
 /** Connections with a request that could not be framed: nobody knows where the next one begins (RFC 9112 §11.2). */
 const unreadable = new WeakSet<Socket>()
+
+const overloaded = 'clients have left too much of their responses unread'
 
 /** What becomes of each request: ours, the upstream's, or refused. */
 export function createHandlers(
@@ -69,6 +73,8 @@ export function createHandlers(
       parts.own(req, res, record)
       return
     }
+    // The gateway's own URLs are served on: a Logout Token that is refused leaves somebody signed in.
+    if (parts.memory.isExceeded) return refuse(req, res, record, 'ERR_OVERLOADED', overloaded)
     decide(
       facts,
       (admission) => answer(req, res, facts, record, admission),
@@ -96,6 +102,7 @@ export function createHandlers(
     if (facts === undefined) return
     if (facts.target === wholeServer || isReserved(facts.target, config.reservedPrefix))
       return stop('ERR_NO_ROUTE', 'nothing of ours can be upgraded')
+    if (parts.memory.isExceeded) return stop('ERR_OVERLOADED', overloaded)
     decide(
       facts,
       (admission) => {

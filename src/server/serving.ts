@@ -27,6 +27,7 @@ import { createApp } from './app.ts'
 import { countedRefreshes } from './gateway-metrics.ts'
 import type { ListenerHandlers } from './listener.ts'
 import { createHandlers } from './serve.ts'
+import type { MemoryBudget } from './memory-budget.ts'
 import type { TurnedAway } from './turned-away.ts'
 import { type KnownSessions, watchLiveSessions } from './watch-live-sessions.ts'
 
@@ -39,6 +40,7 @@ export interface LastingParts {
   readonly sessions: Set<Sessions>
   readonly live: LiveStreams
   readonly turnedAway: TurnedAway
+  readonly memory: Pick<MemoryBudget, 'isExceeded'>
   readonly log: Log
   readonly clock: Clock
   readonly audit: Audit
@@ -105,6 +107,7 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
     audit,
     pages,
     sink: lasting.sink,
+    memory: lasting.memory,
     tracer: lasting.tracer,
     own: (req, res, record) => {
       records.set(req, record)

@@ -1,4 +1,5 @@
 import { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { carriedProtocols, isSwitchAsked } from '../proxy/upgrade.ts'
 
 /**
@@ -9,31 +10,37 @@ function isUpgrade(req: IncomingMessage): boolean {
   return req.method === 'CONNECT' || carriedProtocols(req.headers.upgrade) !== ''
 }
 
-/** Node before 24.9 knows no `shouldUpgradeCallback`; it looks at the request itself once the head has been read. */
-class RequestOfOlderNode extends IncomingMessage {
-  declare parserSaysUpgrade: boolean | null
+/**
+ * The option of Node's servers that says which requests it takes for an upgrade. Node asks `req.upgrade` when the head has been read, and
+ * stops to parse what follows when it is true.
+ *
+ * @param isOverrun whether a request, on this socket, must not even be queued: it is emitted as an upgrade, `isOverrun` is set on it,
+ * and nothing behind it is parsed
+ */
+export function upgradeOptions(isOverrun: (socket: Socket) => boolean): {
+  readonly IncomingMessage: typeof IncomingMessage
+} {
+  class ServerRequest extends IncomingMessage {
+    declare parserSaysUpgrade: boolean | null
+    declare isOverrun: boolean
 
-  get upgrade(): boolean {
-    return this.parserSaysUpgrade === true && isUpgrade(this)
-  }
+    get upgrade(): boolean {
+      return this.isOverrun || (this.parserSaysUpgrade === true && isUpgrade(this))
+    }
 
-  set upgrade(value: boolean | null) {
-    this.parserSaysUpgrade = value
+    // Null: the message is being constructed. Otherwise all of its head has been read.
+    set upgrade(value: boolean | null) {
+      this.parserSaysUpgrade = value
+      this.isOverrun = value !== null && isOverrun(this.socket)
+    }
   }
+  return { IncomingMessage: ServerRequest }
 }
 
-interface UpgradeOptions {
-  readonly shouldUpgradeCallback?: (req: IncomingMessage) => boolean
-  readonly IncomingMessage?: typeof IncomingMessage
+/** Whether a request that was emitted as an upgrade is one that must not be queued; see {@link upgradeOptions}. */
+export function isOverrun(req: IncomingMessage): boolean {
+  return 'isOverrun' in req && req.isOverrun === true
 }
-
-const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-
-/** For Node's servers. */
-export const upgradeOptions: UpgradeOptions =
-  major > 24 || (major === 24 && minor >= 9)
-    ? { shouldUpgradeCallback: isUpgrade }
-    : { IncomingMessage: RequestOfOlderNode }
 
 /**
  * Whether Node's parser took the request for an upgrade, which it is not. What arrived together with it is lost in there, and

@@ -55,7 +55,7 @@ test('a client that pipelines without reading has one request carried out, and i
   const closed = once(client.socket, 'close')
   client.send(get('/').repeat(1_400))
   await until('the gateway has closed the connection', () =>
-    Boolean(world.replicas[0]?.log.some(({ fields }) => fields['limit'] === 'pipelined requests of one connection')),
+    Boolean(world.replicas[0]?.log.some(({ fields }) => fields['limit'] === 'pipelined requests')),
   )
   client.socket.resume()
   await closed

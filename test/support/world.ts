@@ -75,6 +75,8 @@ export interface WorldOptions {
   readonly drain?: string
   /** YAML at the top level. */
   readonly settings?: string
+  /** The memory that each replica believes to have, in bytes. */
+  readonly memoryBytes?: number
 }
 
 /** What the configuration files of all worlds name. */
@@ -133,7 +135,7 @@ export async function runReplica(
   t: TestContext,
   yaml: string,
   clock: Clock,
-  options: Pick<WorldOptions, 'sessionKey'> = {},
+  options: Pick<WorldOptions, 'sessionKey' | 'memoryBytes'> = {},
 ): Promise<Replica> {
   const { config, file } = configure(t, yaml, options)
   const log: LogLine[] = []
@@ -144,6 +146,7 @@ export async function runReplica(
     metrics,
     access: (line: string) => void access.push(JSON.parse(line) as Readonly<Record<string, unknown>>),
     clock,
+    ...(options.memoryBytes === undefined ? {} : { memoryBytes: options.memoryBytes }),
   })
   let stopped: Promise<void> | undefined
   const replica = {

@@ -26,6 +26,7 @@ export const de: Messages = {
     ERR_LOGOUT_REQUEST: 'Es ist nicht gesagt, welche Sitzung zu Ende ist.',
     ERR_LOGOUT_TOKEN_MISSING: 'Die Anfrage war nicht zu verstehen.',
     ERR_LOGOUT_TOKEN_INVALID: 'Die Anfrage war nicht zu verstehen.',
+    ERR_OVERLOADED: 'Im Augenblick ist zu viel gleichzeitig zu tun.',
     ERR_UPSTREAM_UNREACHABLE: 'Die Anwendung ist nicht erreichbar.',
     ERR_UPSTREAM_BUSY: 'Die Anwendung ist überlastet.',
     ERR_UPSTREAM_ANSWER: 'Die Anwendung hat eine Antwort gegeben, die nicht weitergegeben werden kann.',

@@ -26,6 +26,7 @@ export const en: Messages = {
     ERR_LOGOUT_REQUEST: 'This does not say which session is over.',
     ERR_LOGOUT_TOKEN_MISSING: 'The request could not be understood.',
     ERR_LOGOUT_TOKEN_INVALID: 'The request could not be understood.',
+    ERR_OVERLOADED: 'Too much is under way at the moment.',
     ERR_UPSTREAM_UNREACHABLE: 'The application cannot be reached.',
     ERR_UPSTREAM_BUSY: 'The application is busy.',
     ERR_UPSTREAM_ANSWER: 'The application gave an answer that cannot be passed on.',

@@ -26,6 +26,7 @@ export const fr: Messages = {
     ERR_LOGOUT_REQUEST: 'Il n’est pas dit quelle session est terminée.',
     ERR_LOGOUT_TOKEN_MISSING: 'La requête n’a pas pu être comprise.',
     ERR_LOGOUT_TOKEN_INVALID: 'La requête n’a pas pu être comprise.',
+    ERR_OVERLOADED: 'Trop de demandes sont en cours en ce moment.',
     ERR_UPSTREAM_UNREACHABLE: 'L’application est injoignable.',
     ERR_UPSTREAM_BUSY: 'L’application est surchargée.',
     ERR_UPSTREAM_ANSWER: 'L’application a donné une réponse qui ne peut pas être transmise.',

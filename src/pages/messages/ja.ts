@@ -26,6 +26,7 @@ export const ja: Messages = {
     ERR_LOGOUT_REQUEST: 'どのセッションが終了したのか示されていません。',
     ERR_LOGOUT_TOKEN_MISSING: 'リクエストを理解できませんでした。',
     ERR_LOGOUT_TOKEN_INVALID: 'リクエストを理解できませんでした。',
+    ERR_OVERLOADED: '現在、処理が集中しています。',
     ERR_UPSTREAM_UNREACHABLE: 'アプリケーションに接続できません。',
     ERR_UPSTREAM_BUSY: 'アプリケーションが混み合っています。',
     ERR_UPSTREAM_ANSWER: 'アプリケーションからの応答を転送できませんでした。',
