@@ -82,7 +82,8 @@ function gatewayParts(config: GatewayConfig, { log, metrics }: ServingParts): Ga
   return {
     ...{ log, metrics },
     access: config.log.access && log.isWritten('info') ? log.add : undefined,
-    droppedLines: () => log.dropped(),
+    auditLog: log.audit,
+    dropped: () => log.dropped(),
   }
 }
 

@@ -44,9 +44,18 @@ export interface AuditEvents {
   /** `still_there`: it had not ended meanwhile. */
   'session.refreshed': AboutSession & { readonly still_there: boolean }
   'sign_in.failed': Fault
-  /** Somebody who is signed in was refused. `rule` is the place of the rule in the configuration, or `default`. */
+  /**
+   * Somebody who is signed in was refused. `rule` is the place of the rule in the configuration, or `default`. `repeated`: this event
+   * stands for so many alike, of the same session and rule; the other fields are those of the last one.
+   */
   'access.denied': AboutSession &
-    Fault & { readonly upstream: string; readonly rule: string; readonly method: string; readonly path: string }
+    Fault & {
+      readonly upstream: string
+      readonly rule: string
+      readonly method: string
+      readonly path: string
+      readonly repeated?: number
+    }
   /** `ended`: how many sessions. */
   'logout_token.obeyed': Person & { readonly jti: string; readonly ended: number }
   'logout_token.replayed': Person & { readonly jti: string }
@@ -56,6 +65,8 @@ export interface AuditEvents {
   'frontchannel_logout.refused': Fault
   'provider.end_session': Person & Outcome
   'provider.revocation': Person & Outcome
+  /** Nobody read the log for a while: so many audit events are lost. */
+  'audit.dropped': { readonly events: number }
 }
 
 export type AuditEvent = keyof AuditEvents
@@ -65,7 +76,7 @@ export interface Audit {
   record<E extends AuditEvent>(event: E, fields: AuditEvents[E], cause?: Cause): void
 }
 
-export function createAudit(log: Log): Audit {
+export function createAudit(log: Pick<Log, 'info'>): Audit {
   return {
     record: (event, fields, cause) =>
       log.info(event, { audit: true, audit_version: auditVersion, ...fields, ...cause }),

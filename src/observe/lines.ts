@@ -1,7 +1,13 @@
 import pino from 'pino'
 
-/** So much may wait to be written, in bytes; what comes on top is dropped. */
-const mostWaiting = 1024 * 1024
+/** What a line is about. Lines for one purpose cannot take the place of those for another: see {@link Lines}. */
+export type LineKind = 'access' | 'log' | 'audit'
+
+/**
+ * How much may wait to be written, in bytes; a line on top is dropped. Lines of the access log and others share a place, of which
+ * those of the access log get one half: they are dropped first. Audit events have a place of their own.
+ */
+const mostWaiting = { access: 512 * 1024, ordinary: 1024 * 1024, audit: 4 * 1024 * 1024 }
 /** How long a line waits for others to be written together with it, in ms, and how much of them may come together, in bytes. */
 const companyMs = 10
 const mostTogether = 64 * 1024
@@ -19,22 +25,43 @@ export interface LinesOptions {
   readonly shape?: ((line: string) => string) | undefined
 }
 
+/** How many lines were dropped because nobody read them. */
+export interface DroppedLines {
+  /** Of the log and the access log. */
+  readonly lines: number
+  readonly auditEvents: number
+}
+
+/** Lines that are written together, and how many bytes of them are audit events. */
+interface Batch {
+  readonly text: string
+  readonly bytes: number
+  readonly auditBytes: number
+}
+
 /**
  * Lines on their way out of the process, in the order in which they came: many at once, never waited for, and bounded. When
- * nobody reads them they are dropped, and counted.
+ * nobody reads them they are dropped, and counted: first those of the access log. Audit events have bounds of their own, so that no
+ * number of other lines removes one.
  */
 export class Lines {
   readonly #destination: ReturnType<typeof pino.destination>
   readonly #most: number
   readonly #shape: ((line: string) => string) | undefined
+  readonly #batches: Batch[] = []
+  /** The destination has not written yet what it was given. */
+  #isBusy = false
   #together = ''
   #bytesTogether = 0
+  #auditBytesTogether = 0
+  readonly #waiting = { ordinary: 0, audit: 0 }
   #timer: NodeJS.Timeout | undefined
-  #dropped = 0
-  #untold = 0
+  readonly #dropped = { lines: 0, auditEvents: 0 }
+  #untold = { lines: 0, auditEvents: 0 }
+  #whenWritten: (() => void)[] = []
 
   /** `onReadAgain` is told how many lines were dropped as soon as the reader is back. */
-  constructor({ fd, isShared, shape }: LinesOptions, onReadAgain: (dropped: number) => void) {
+  constructor({ fd, isShared, shape }: LinesOptions, onReadAgain: (dropped: DroppedLines) => void) {
     this.#most = isShared ? mostAtOnceIntoSharedPipe : mostTogether
     this.#shape = shape
     // Written synchronously, a pipe that is full would stop the whole process.
@@ -42,42 +69,47 @@ export class Lines {
       fd,
       sync: false,
       minLength: 1,
-      maxLength: mostWaiting,
+      maxLength: mostWaiting.ordinary,
       ...(isShared ? { maxWrite: mostAtOnceIntoSharedPipe } : {}),
     })
-    // EPIPE and a full disk.
-    this.#destination.on('error', () => {})
-    this.#destination.on('drop', (lines: string) => {
-      const count = lines.split('\n').length - 1
-      this.#dropped += count
-      this.#untold += count
-    })
+    // EPIPE and a full disk: what is written next tries again.
+    this.#destination.on('error', () => (this.#isBusy = false))
     this.#destination.on('drain', () => {
-      if (this.#untold === 0) return
-      const count = this.#untold
-      this.#untold = 0
-      onReadAgain(count)
+      this.#isBusy = false
+      this.#pass()
+      const { lines, auditEvents } = this.#untold
+      if (this.#isBusy || lines + auditEvents === 0) return
+      this.#untold = { lines: 0, auditEvents: 0 }
+      onReadAgain({ lines, auditEvents })
     })
   }
 
   /** How many lines were dropped so far. */
-  get dropped(): number {
+  get dropped(): DroppedLines {
     return this.#dropped
   }
 
   /** Takes a line, its line break included, that may wait a moment for others. */
-  add(line: string): void {
+  add(line: string, kind: LineKind = 'log'): void {
     const text = this.#shape === undefined ? line : this.#shape(line)
     const bytes = Buffer.byteLength(text)
+    if (!this.#hasRoomFor(bytes, kind)) {
+      const what = kind === 'audit' ? 'auditEvents' : 'lines'
+      this.#dropped[what] += 1
+      this.#untold[what] += 1
+      return
+    }
     if (this.#bytesTogether + bytes > this.#most) this.#writeTogether()
     this.#together += text
     this.#bytesTogether += bytes
+    if (kind === 'audit') this.#auditBytesTogether += bytes
+    this.#waiting[kind === 'audit' ? 'audit' : 'ordinary'] += bytes
     this.#timer ??= setTimeout(writeWaiting, companyMs, this)
   }
 
   /** Takes a line, its line break included, that is written at once, after those that wait. */
-  write(line: string): void {
-    this.add(line)
+  write(line: string, kind: LineKind = 'log'): void {
+    this.add(line, kind)
     this.#writeTogether()
   }
 
@@ -91,20 +123,42 @@ export class Lines {
     this.#writeTogether()
     return new Promise((resolve) => {
       const limit = setTimeout(() => resolve(false), limitMs)
-      // It also syncs, which a pipe refuses: that it answers at all says that everything is written.
-      this.#destination.flush(() => {
-        clearTimeout(limit)
-        resolve(true)
-      })
+      this.#whenWritten.push(() =>
+        // It also syncs, which a pipe refuses: that it answers at all says that everything is written.
+        this.#destination.flush(() => {
+          clearTimeout(limit)
+          resolve(true)
+        }),
+      )
+      this.#pass()
     })
+  }
+
+  #hasRoomFor(bytes: number, kind: LineKind): boolean {
+    if (kind === 'audit') return this.#waiting.audit + bytes <= mostWaiting.audit
+    return this.#waiting.ordinary + bytes <= (kind === 'access' ? mostWaiting.access : mostWaiting.ordinary)
   }
 
   #writeTogether(): void {
     if (this.#together === '') return
-    const text = this.#together
+    this.#batches.push({ text: this.#together, bytes: this.#bytesTogether, auditBytes: this.#auditBytesTogether })
     this.#together = ''
     this.#bytesTogether = 0
-    this.#destination.write(text)
+    this.#auditBytesTogether = 0
+    this.#pass()
+  }
+
+  /** Gives the destination what it takes: what it has not written yet cannot be told apart any more. */
+  #pass(): void {
+    while (!this.#isBusy) {
+      const batch = this.#batches.shift()
+      if (batch === undefined) break
+      this.#waiting.audit -= batch.auditBytes
+      this.#waiting.ordinary -= batch.bytes - batch.auditBytes
+      this.#isBusy = !this.#destination.write(batch.text)
+    }
+    if (this.#batches.length > 0) return
+    for (const written of this.#whenWritten.splice(0)) written()
   }
 }
 

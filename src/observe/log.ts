@@ -1,5 +1,6 @@
 import pino from 'pino'
-import { Lines } from './lines.ts'
+import { createAudit } from './audit.ts'
+import { type DroppedLines, Lines } from './lines.ts'
 import { pretty } from './pretty.ts'
 
 /** What may stand beside an event: plain values only, so that nobody logs a whole request, token set or error by accident. */
@@ -29,10 +30,12 @@ export interface LogOptions {
 export interface WritingLog extends Log {
   /** Takes a line of JSON that is complete, its line break included, and may wait a moment to be written with others. */
   readonly add: (line: string) => void
+  /** Takes audit events, of the level info. Other lines cannot take their place. */
+  readonly audit: Pick<Log, 'info'>
   /** Whether lines of this level are written. */
   isWritten(level: LogOptions['level']): boolean
   /** How many lines were dropped because nobody read them. */
-  dropped(): number
+  dropped(): DroppedLines
   /** Resolves when all lines are written, or with `false` after `limitMs`: whoever should read them does not. */
   flush(limitMs: number): Promise<boolean>
 }
@@ -41,21 +44,17 @@ export interface WritingLog extends Log {
 export function createLog(options: LogOptions): WritingLog {
   const { level, stream = 'stdout', format = 'json', isShared = false } = options
   const shape = format === 'json' ? undefined : (line: string) => pretty(line, format === 'pretty_in_colour')
-  const lines = new Lines({ fd: stream === 'stdout' ? 1 : 2, isShared, shape }, (dropped) =>
-    always.warn({ lines: dropped }, 'log.dropped'),
-  )
-  const logger = pino(
-    {
-      level,
-      base: null,
-      timestamp: pino.stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }) },
-    },
-    lines,
-  )
+  const lines = new Lines({ fd: stream === 'stdout' ? 1 : 2, isShared, shape }, (dropped) => {
+    if (dropped.lines > 0) always.warn({ lines: dropped.lines }, 'log.dropped')
+    if (dropped.auditEvents > 0) createAudit(audit).record('audit.dropped', { events: dropped.auditEvents })
+  })
+  const logger = pino(pinoOptions(level), lines)
   const always = logger.child({}, { level: 'info' })
+  const auditor = pino(pinoOptions(level), { write: (line) => lines.write(line, 'audit') })
+  const audit: WritingLog['audit'] = { info: (message, fields) => auditor.info(fields ?? {}, message) }
   return {
-    add: (line) => lines.add(line),
+    add: (line) => lines.add(line, 'access'),
+    audit,
     isWritten: (wanted) => logger.isLevelEnabled(wanted),
     dropped: () => lines.dropped,
     flush: (limitMs) => lines.flush(limitMs),
@@ -64,5 +63,14 @@ export function createLog(options: LogOptions): WritingLog {
     info: (message, fields) => logger.info(fields ?? {}, message),
     warn: (message, fields) => logger.warn(fields ?? {}, message),
     error: (message, fields) => logger.error(fields ?? {}, message),
+  }
+}
+
+function pinoOptions(level: LogOptions['level']): pino.LoggerOptions {
+  return {
+    level,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label) => ({ level: label }) },
   }
 }

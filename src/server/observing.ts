@@ -4,12 +4,14 @@ import { version } from '../core/version.ts'
 import { createAccessLog } from '../observe/access-log.ts'
 import { createAudit, type Audit } from '../observe/audit.ts'
 import { countedAudit, countedLog } from '../observe/event-metrics.ts'
+import type { DroppedLines } from '../observe/lines.ts'
 import type { Log } from '../observe/log.ts'
 import { LogoutNotices } from '../observe/logout-notices.ts'
 import { Metrics } from '../observe/metrics.ts'
 import { describeSpans, OtlpExporter } from '../observe/otlp.ts'
 import { addProcessMetrics } from '../observe/process-metrics.ts'
 import { createRequestMetrics } from '../observe/request-metrics.ts'
+import { RepeatedDenials } from '../observe/repeated-denials.ts'
 import { combinedSink, type RequestSink } from '../observe/request-record.ts'
 import { Tracer } from '../observe/tracing.ts'
 import { UpstreamsHealth } from '../observe/upstream-health.ts'
@@ -21,10 +23,12 @@ export interface ObservingParts {
   readonly log: Log
   /** Takes the lines of the access log, one for each request. Absent: there is none. */
   readonly access?: ((line: string) => void) | undefined
+  /** Takes audit events; absent: the log does. */
+  readonly auditLog?: Pick<Log, 'info'>
   /** Takes what is counted; absent: a fresh one. */
   readonly metrics?: Metrics
-  /** How many lines of the log were dropped. */
-  readonly droppedLines?: () => number
+  /** How much of the log was dropped. */
+  readonly dropped?: () => DroppedLines
   readonly clock?: Clock
 }
 
@@ -49,16 +53,25 @@ export interface Shown {
   readonly upstreams: UpstreamsHealth
 }
 
+const nothingDropped: DroppedLines = { lines: 0, auditEvents: 0 }
+
 export function startObserving(
   { tracing, admin }: Pick<GatewayConfig, 'tracing' | 'admin'>,
   parts: ObservingParts,
 ): Observing {
-  const { metrics = new Metrics(), droppedLines = () => 0, access, clock = systemClock } = parts
+  const { metrics = new Metrics(), dropped = () => nothingDropped, access, clock = systemClock } = parts
   const log = countedLog(parts.log, metrics)
   const stopProcessMetrics = addProcessMetrics(metrics, version)
   metrics.counted(
     { name: 'gatehouse_log_lines_dropped_total', help: 'Lines of the log that were dropped because nobody read them.' },
-    droppedLines,
+    () => dropped().lines,
+  )
+  metrics.counted(
+    {
+      name: 'gatehouse_audit_events_dropped_total',
+      help: 'Audit events that were dropped because nobody read the log.',
+    },
+    () => dropped().auditEvents,
   )
   describeSpans(metrics)
   const exporter = tracing && new OtlpExporter(tracing, { version, log, metrics })
@@ -66,12 +79,14 @@ export function startObserving(
   const now = () => clock.now()
   const shown = admin?.page && { logouts: new LogoutNotices(), upstreams: new UpstreamsHealth(now) }
   const sinks = [createRequestMetrics(metrics), access && createAccessLog(access), tracer, shown?.upstreams]
-  const audit = countedAudit(createAudit(log), metrics)
+  const denials = new RepeatedDenials(createAudit(parts.auditLog ?? log))
+  const audit = countedAudit(denials, metrics)
   return {
     ...{ log, metrics, tracer, shown },
     audit: shown === undefined ? audit : shown.logouts.watching(audit, now),
     sink: combinedSink(sinks.filter((sink) => sink !== undefined)),
     close: async () => {
+      denials.flush()
       stopProcessMetrics()
       await exporter?.close(lastSpansMs)
     },

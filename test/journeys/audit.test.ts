@@ -11,7 +11,10 @@ const schema = JSON.parse(readFileSync(new URL('../../schemas/audit-event.schema
   readonly definitions: Record<string, object>
 }
 const ajv = new Ajv({ allErrors: true, strict: true })
-const names = schema.oneOf.map(({ $ref }) => $ref.replace('#/definitions/', ''))
+/** `audit.dropped` is written when nobody reads the log. */
+const names = schema.oneOf
+  .map(({ $ref }) => $ref.replace('#/definitions/', ''))
+  .filter((name) => name !== 'audit.dropped')
 const validators = new Map(
   names.map((name) => [name, ajv.compile({ ...schema, oneOf: undefined, $id: name, $ref: `#/definitions/${name}` })]),
 )
@@ -92,6 +95,21 @@ test('who was refused, and by which line of the file, is on record', async (t) =
     path: '/admin/reports;…',
     client: '127.0.0.1',
   })
+})
+
+test('denials that are repeated are one event with their number', async (t) => {
+  const world = await startWorld(t)
+  const zoe = world.browser('zoe')
+  await zoe.get(`${world.url}/echo`)
+  for (let times = 0; times < 30; times += 1) await zoe.send(`${world.url}/admin/${times}`)
+  await world.replicas[0]?.stop()
+
+  const [first, rest, ...more] = named(world, 'access.denied')
+  assert.equal(more.length, 0)
+  assert.deepEqual([first?.['path'], first?.['repeated']], ['/admin/0', undefined])
+  assert.deepEqual([rest?.['path'], rest?.['repeated']], ['/admin/29', 29])
+  const validate = validators.get('access.denied')
+  assert.ok(validate?.(rest), ajv.errorsText(validate?.errors))
 })
 
 test('a session and its end name the requests that they came from', async (t) => {

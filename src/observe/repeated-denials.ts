@@ -1,0 +1,60 @@
+import type { Audit, AuditEvents, Cause } from './audit.ts'
+
+/** How long a denial stands for those like it, in ms. */
+const windowMs = 10_000
+/** This many different denials are watched for repetition; further ones are recorded each. */
+const mostWatched = 1000
+
+interface Watched {
+  repeated: number
+  fields: AuditEvents['access.denied']
+  cause: Cause | undefined
+  readonly timer: NodeJS.Timeout
+}
+
+/**
+ * The same audit, in which somebody who is denied again and again does not drown other events: the first denial of a session by a rule
+ * is recorded at once, those of the following ten seconds as one event that says how many there were, with the fields of the last one.
+ */
+export class RepeatedDenials implements Audit {
+  readonly #audit: Audit
+  readonly #watched = new Map<string, Watched>()
+
+  constructor(audit: Audit) {
+    this.#audit = audit
+  }
+
+  record<E extends keyof AuditEvents>(event: E, fields: AuditEvents[E], cause?: Cause): void {
+    if (event === 'access.denied') this.#denied(fields as AuditEvents['access.denied'], cause)
+    else this.#audit.record(event, fields, cause)
+  }
+
+  /** Records what was repeated so far. */
+  flush(): void {
+    for (const key of [...this.#watched.keys()]) this.#close(key)
+  }
+
+  #denied(fields: AuditEvents['access.denied'], cause: Cause | undefined): void {
+    const key = [fields.session, fields.upstream, fields.rule, fields.code].join('\n')
+    const watched = this.#watched.get(key)
+    if (watched !== undefined) {
+      watched.repeated += 1
+      watched.fields = fields
+      watched.cause = cause
+      return
+    }
+    this.#audit.record('access.denied', fields, cause)
+    if (this.#watched.size >= mostWatched) return
+    const timer = setTimeout(() => this.#close(key), windowMs).unref()
+    this.#watched.set(key, { repeated: 0, fields, cause, timer })
+  }
+
+  #close(key: string): void {
+    const watched = this.#watched.get(key)
+    if (watched === undefined) return
+    const { repeated, fields, cause, timer } = watched
+    clearTimeout(timer)
+    this.#watched.delete(key)
+    if (repeated > 0) this.#audit.record('access.denied', { ...fields, repeated }, cause)
+  }
+}
