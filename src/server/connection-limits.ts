@@ -12,6 +12,8 @@ export interface ConnectionLimitsParts {
 
 /** So often connections that wait for a next request are closed to make room, at most, in ms. */
 const makeRoomEveryMs = 1000
+/** The part of all connections that may be open before room is made: whoever comes next is not to be turned away for those who are idle. */
+const roomy = 0.9
 
 /** How long a form for the gateway itself may take to arrive, all of it, at most, in ms. */
 const maxFormMs = 10_000
@@ -31,16 +33,23 @@ export function limitConnections(
 ): void {
   const perClient = new ClientCount(limits.perClient.connections)
   let madeRoomAt = -Infinity
+  let open = 0
+  /** Those who only keep a connection for later make room for those who ask now. */
+  const makeRoom = () => {
+    if (performance.now() - madeRoomAt < makeRoomEveryMs) return
+    madeRoomAt = performance.now()
+    server.closeIdleConnections()
+  }
 
   server.maxConnections = limits.connections
   server.on('drop', (dropped) => {
     turnedAway.note('limits.connections', dropped?.remoteAddress ?? 'unknown')
-    if (performance.now() - madeRoomAt < makeRoomEveryMs) return
-    madeRoomAt = performance.now()
-    // Those who only keep a connection for later make room for those who ask now.
-    server.closeIdleConnections()
+    makeRoom()
   })
   server.prependListener('connection', (socket) => {
+    open += 1
+    socket.once('close', () => (open -= 1))
+    if (open > limits.connections * roomy) makeRoom()
     const address = ipAddress(socket.remoteAddress ?? '') ?? 'unknown'
     if (trusted.has(address)) return
     const client = clientOf(address)

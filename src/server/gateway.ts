@@ -16,6 +16,7 @@ import { startAdmin } from './admin.ts'
 import type { ProcessState } from './admin-overview.ts'
 import { type AdminSessionsParts, endByOrder, findSessions } from './admin-sessions.ts'
 import { administer } from './administration.ts'
+import { connectionsWithin } from './file-descriptors.ts'
 import { addGatewayMetrics } from './gateway-metrics.ts'
 import { MemoryBudget, processMemory } from './memory-budget.ts'
 import { listen } from './listener.ts'
@@ -121,7 +122,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   try {
     const listener = await listen(
       config.listen,
-      config.limits,
+      { ...config.limits, connections: connectionsWithin(config.limits.connections, log) },
       {
         request: (req, res) => serving.handlers.request(req, res),
         upgrade: (req, socket, head) => serving.handlers.upgrade(req, socket, head),

@@ -292,7 +292,7 @@ test('a connection that is closed counts no more', async (t) => {
     assert.equal((await ask(`${world.url}/static/about.txt`, { from: '127.0.0.66' })).status, 200)
 })
 
-test('when all connections are taken, those that only wait make room', async (t) => {
+test('when nearly all connections are taken, those that only wait make room, and nobody is turned away', async (t) => {
   const world = await startWorld(t, { settings: 'limits: { connections: 20 }' })
   const port = Number(new URL(world.url).port)
   const idle = await Promise.all(Array.from({ length: 20 }, () => fate(t, port, '127.0.0.1')))
@@ -300,7 +300,7 @@ test('when all connections are taken, those that only wait make room', async (t)
 
   await until('somebody new is served', async () => (await fate(t, port, '127.0.0.2')) === 'served')
 
-  assert.equal(turnedAway(world)[0]?.['limit'], 'limits.connections')
+  assert.deepEqual(turnedAway(world), [])
 })
 
 test('a TLS handshake that never ends is ended', async (t) => {

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { test } from 'node:test'
+import { startCommand } from '../support/command.ts'
+import { prepareGateway } from '../support/gateway-process.ts'
+import { until } from '../support/until.ts'
+
+test('at the limit of open files new connections are refused, and requests that are under way get their responses', async (t) => {
+  const { url, upstream, file, env, provider } = await prepareGateway(t, { rules: '[{ path: /*, access: public }]' })
+  const gatehouse = [process.execPath, 'dist/main.js', 'run', '--config', file].join("' '")
+  const gateway = startCommand(t, ['-c', `ulimit -n 256; exec '${gatehouse}'`], { program: ['sh'], env })
+  await gateway.said('gatehouse is ready')
+  const lowered = await gateway.said('limits.connections_lowered')
+  assert.deepEqual([lowered['lowered_to'], lowered['open_files']], [96, 256])
+
+  const { port, host } = new URL(url)
+  const responses: string[] = []
+  let closed = 0
+  const client = (path: string): Socket => {
+    const socket = connect(Number(port), '127.0.0.1')
+    t.after(() => socket.destroy())
+    socket.on('error', () => {}).on('data', (chunk) => responses.push(chunk.toString().slice(0, 12)))
+    socket.once('close', () => (closed += 1))
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+    return socket
+  }
+  const slow = Array.from({ length: 90 }, () => client('/slow'))
+  await until('slow requests wait at the application', () => upstream.waiting() === 90)
+  for (let more = 0; more < 300; more += 1) client('/slow')
+  await until('further connections are refused', () => closed >= 290)
+  assert.deepEqual(responses, [])
+
+  upstream.release()
+  await until('all that was accepted has its response', () => responses.length >= 90)
+  assert.deepEqual(new Set(responses), new Set(['HTTP/1.1 200']))
+  // Idle connections make room for whoever comes next, a Logout Token too.
+  const logout_token = await provider.logoutToken({ sid: 'unknown', sub: 'jane' })
+  await until('a Logout Token is accepted', async () => {
+    const body = new URLSearchParams({ logout_token })
+    const sent = fetch(`${url}/.gatehouse/backchannel-logout`, { method: 'POST', body })
+    return sent.then(
+      ({ status }) => status === 200,
+      () => false,
+    )
+  })
+  for (const socket of slow) if (!socket.destroyed) await Promise.all([once(socket, 'close'), socket.destroy()])
+  assert.deepEqual(
+    gateway.log().filter(({ code }) => code === 'ERR_UPSTREAM_UNREACHABLE'),
+    [],
+  )
+})
