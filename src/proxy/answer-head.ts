@@ -1,3 +1,5 @@
+import { announcesContent } from './responses-without-content.ts'
+
 /** So long may an answer's head be, in bytes. */
 export const maxHeadBytes = 64 * 1024
 
@@ -76,7 +78,9 @@ export function plainAnswerHead(text: string, method: string): AnswerHead | unde
   if (hasNone && status === 204 && (isChunked || length !== undefined)) return undefined
   const content = hasNone ? 0 : isChunked ? 'chunked' : length === undefined ? undefined : Number(length)
   if (content === undefined) return undefined
-  return { status, statusMessage, lines, content, keepAliveMs: closes ? 0 : keepAliveMs }
+  // Not after HEAD at all: some upstreams send content after the response, when the connection serves another request already.
+  const isReusable = !closes && method !== 'HEAD' && !(hasNone && announcesContent(isChunked, length))
+  return { status, statusMessage, lines, content, keepAliveMs: isReusable ? keepAliveMs : 0 }
 }
 
 const beginning = 'HTTP/1.1 '

@@ -3,6 +3,7 @@ import { Duplex } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { Client } from '../core/undici.ts'
 import { maxHeadBytes } from './answer-head.ts'
+import { ResponsesWithoutContent } from './responses-without-content.ts'
 import { forgiving } from './upstream-socket.ts'
 
 /**
@@ -69,7 +70,7 @@ export function handOver({ method, bytes, socket }: Rest, handler: Dispatcher.Di
   const close = () => void client.destroy().catch(() => {})
   client.dispatch(
     { method: method as Dispatcher.HttpMethod, path: '/', reset: true },
-    {
+    new ResponsesWithoutContent({
       ...handler,
       onResponseEnd: (reader, trailers) => {
         handler.onResponseEnd?.(reader, trailers)
@@ -79,7 +80,7 @@ export function handOver({ method, bytes, socket }: Rest, handler: Dispatcher.Di
         handler.onResponseError?.(reader, error)
         close()
       },
-    },
+    }),
   )
   return rest
 }

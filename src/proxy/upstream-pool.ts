@@ -9,6 +9,7 @@ import { maxHeadBytes } from './answer-head.ts'
 import { FairQueue } from './fair-queue.ts'
 import { PlainPool } from './plain-pool.ts'
 import type { RequestBody } from './request-body.ts'
+import { ResponsesWithoutContent } from './responses-without-content.ts'
 import type { ConnectionTarget, WrittenRequest } from './upstream-connection.ts'
 import { RequestFields } from './upstream-headers.ts'
 import { forgiving } from './upstream-socket.ts'
@@ -122,7 +123,7 @@ export class UpstreamPool {
       upgrade: upgrade ?? null,
       servername: this.#servername,
     }
-    return () => void this.#pool.dispatch(named, handler)
+    return () => void this.#pool.dispatch(named, new ResponsesWithoutContent(handler))
   }
 
   /** Lets running exchanges end; `destroy` does not. */
@@ -160,7 +161,9 @@ function written({ method, path, headers, identity, body }: UpstreamRequest): Wr
   if (isChunked) head += 'Transfer-Encoding: chunked\r\n'
   // RFC 9110 §8.6: said even when there is none.
   else if (!hasLength && expectsContent.has(method)) head += 'Content-Length: 0\r\n'
-  return { method, head: `${head}${identityText(identity)}Connection: keep-alive\r\n\r\n`, body, isChunked }
+  // The connection is not used again after HEAD, so the upstream is told to close it.
+  const connection = method === 'HEAD' ? 'close' : 'keep-alive'
+  return { method, head: `${head}${identityText(identity)}Connection: ${connection}\r\n\r\n`, body, isChunked }
 }
 
 const identityTexts = new WeakMap<readonly string[], string>()

@@ -229,8 +229,8 @@ test('whatever an upstream answers, and however it arrives, comes out as undici 
       // How much of an answer arrives before a reset takes the rest away is up to the kernel; so is how much is passed on of one that
       // turns out to be wrong.
       if (theirs.end === 'failed' && ours.end === 'failed') return
-      // A 304 says how long the content would be (RFC 9110 §8.6); undici misses it when the connection ends.
-      if (ours.status === 304 && theirs.end === 'failed') return assert.equal(ours.body, '')
+      // A 304 says how long the content would be (RFC 9110 §8.6), a 204 must not; undici fails when that content does not come.
+      if ((ours.status === 304 || ours.status === 204) && theirs.end === 'failed') return assert.equal(ours.body, '')
       // undici forgets the beginning of a reason phrase that arrives in two parts.
       assert.ok(ours.statusMessage?.endsWith(theirs.statusMessage ?? ''))
       assert.deepEqual({ ...ours, statusMessage: theirs.statusMessage }, theirs)
