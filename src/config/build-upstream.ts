@@ -63,6 +63,8 @@ export function buildUpstream(
     responseTimeoutMs: duration('response_timeout', '10ms', '1d'),
     idleTimeoutMs: duration('idle_timeout', '0s', '1d'),
     maxConnections: written.max_connections,
+    maxStreams: written.max_streams,
+    maxStreamsPerClient: written.max_streams_per_client,
     ca: readAuthorities(written.ca_file, own('ca_file'), report),
     tests: present(written.tests).flatMap(([index, test]) =>
       readTest(test, below(own('tests'), index), claims, report),

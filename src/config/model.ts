@@ -280,7 +280,12 @@ export interface UpstreamConfig {
   readonly responseTimeoutMs: number
   /** How long a body may pause, either way, in milliseconds; 0: for ever. Event streams and WebSockets may pause for ever. */
   readonly idleTimeoutMs: number
+  /** How many exchanges there are with the upstream at the same time, without streams. */
   readonly maxConnections: number
+  /** How many streams there are: event streams, tunnels, and exchanges that take longer than some seconds. */
+  readonly maxStreams: number
+  /** How many streams of one session, or of one address without a session. */
+  readonly maxStreamsPerClient: number
   /** Certificate authorities (PEM) for an `https:` upstream. */
   readonly ca: string | undefined
   readonly tests: readonly EmbeddedTest[]

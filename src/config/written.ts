@@ -143,6 +143,8 @@ export interface WrittenUpstream {
   readonly response_timeout: string
   readonly idle_timeout: string
   readonly max_connections: number
+  readonly max_streams: number
+  readonly max_streams_per_client: number
   readonly ca_file?: string
   readonly tests: WrittenList<WrittenTest>
 }

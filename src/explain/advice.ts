@@ -109,8 +109,8 @@ export const adviceOnError: Readonly<Record<ErrorCode, Advice>> = {
     todo: 'see whether it runs, and whether upstreams.*.url is its address as seen from the gateway',
   },
   ERR_UPSTREAM_BUSY: {
-    means: 'too many requests wait for a connection to the application',
-    todo: 'see why it is slow; raise max_connections if it could take more at a time',
+    means: 'no connection to the application was free for the request, or too many streams are open',
+    todo: 'see which requests take long; raise max_connections or max_streams, as the line upstream.busy says',
   },
   ERR_UPSTREAM_ANSWER: {
     means: 'the application’s answer was malformed or broke off',

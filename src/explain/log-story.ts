@@ -89,7 +89,7 @@ function sentence(line: LogLine): string {
     case 'upstream.failed':
       return `${when}  the application${of} failed at ${text('url')} with ${text('code')}: ${text('reason')}`
     case 'upstream.busy':
-      return `${when}  the application${of} had too many requests waiting`
+      return `${when}  a request waited ${text('waited_ms')} ms for a connection to the application${of}: ${text('reason')}`
     case 'sign_in.failed':
     case 'sign_in.not_started':
       return `${when}  the sign-in failed with ${text('code')}: ${text('reason')}`

@@ -11,6 +11,7 @@ interface Place {
   /** By method, then by class of status: 2 is 2xx. */
   readonly requests: Map<string, (Count | undefined)[]>
   readonly duration: Distribution
+  readonly wait: Distribution
   readonly bytes: Count
   readonly aborted: Count
 }
@@ -26,6 +27,14 @@ export function createRequestMetrics(metrics: Metrics): RequestSink {
     {
       name: 'gatehouse_request_duration_seconds',
       help: 'From the head of a request to the end of its answer. Without WebSockets and event streams.',
+      labels: ['upstream'],
+    },
+    durationBounds,
+  )
+  const wait = metrics.histogram(
+    {
+      name: 'gatehouse_upstream_wait_seconds',
+      help: 'How long requests waited for a connection to their upstream, of those that had to wait.',
       labels: ['upstream'],
     },
     durationBounds,
@@ -70,6 +79,7 @@ export function createRequestMetrics(metrics: Metrics): RequestSink {
     const made: Place = {
       requests: new Map(),
       duration: duration.of(label),
+      wait: wait.of(label),
       bytes: bytes.of(label),
       aborted: aborted.of(label),
     }
@@ -98,6 +108,7 @@ export function createRequestMetrics(metrics: Metrics): RequestSink {
       const place = placeOf(record.upstream)
       requestsOf(place, record).add()
       place.bytes.add(record.bytes)
+      if (record.waitedMs > 0) place.wait.observe(record.waitedMs / 1000)
       if (record.aborted) place.aborted.add()
       if (record.code !== undefined) refusals.of(record.code).add()
       if (record.stream === undefined) {

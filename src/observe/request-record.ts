@@ -55,6 +55,8 @@ export class RequestRecord {
   /** The client did not get the whole answer. */
   aborted = false
   durationMs = 0
+  /** How long it waited for a connection to the upstream. */
+  waitedMs = 0
   stream: 'event_stream' | 'tunnel' | undefined
   readonly #sink: RequestSink
   #isOver = false

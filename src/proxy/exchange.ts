@@ -6,6 +6,7 @@ import { type ErrorCode, GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../gate/request-facts.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import { type AnswerHandler, shortBytes } from './answer-handler.ts'
+import { ConnectionSlot } from './connection-slots.ts'
 import { closeWhenUnread, lingerOnClose } from './lingering-close.ts'
 import type { CutReason, LiveStream } from './live-streams.ts'
 import type { Pass, ProxyParts } from './parts.ts'
@@ -40,7 +41,7 @@ export interface ExchangeInput {
 export class Exchange implements AnswerHandler, LiveStream {
   readonly #input: ExchangeInput
   readonly #pool: UpstreamPool
-  readonly #client: string
+  readonly #slot: ConnectionSlot
   readonly #body: RequestBody | undefined
   #release: (() => void) | undefined
   #isEventStream = false
@@ -48,8 +49,6 @@ export class Exchange implements AnswerHandler, LiveStream {
   #controller: Dispatcher.DispatchController | undefined
   /** Of the part we are in: until the answer begins, then for a pause in it. */
   #timer: NodeJS.Timeout | undefined
-  #inQueue = true
-  #hasTurn = false
   #drains = false
   /** The first part of the answer, when it is short: held until more arrives, or nothing more is to come. */
   #first: string | undefined
@@ -61,7 +60,7 @@ export class Exchange implements AnswerHandler, LiveStream {
     const { req, res, pass, facts, parts } = input
     this.#input = input
     this.#pool = parts.pools.of(pass.upstream)
-    this.#client = pass.session ?? clientOf(facts.forwarded.clientAddress)
+    this.#slot = new ConnectionSlot(pass.session ?? clientOf(facts.forwarded.clientAddress))
     this.#body = hasBody(req)
       ? new RequestBody({
           req,
@@ -84,17 +83,15 @@ export class Exchange implements AnswerHandler, LiveStream {
 
   start(): void {
     const { req, pass, facts, record, parts, upgrade } = this.#input
-    if (this.#pool.isFullFor(this.#client)) {
-      parts.log.warn('upstream.busy', { request: record.id, upstream: pass.upstream.name })
-      this.#refuse('ERR_UPSTREAM_BUSY')
+    if (this.#pool.isFullFor(this.#slot.client)) {
+      this.#refuseBusy('too many requests wait for a connection')
       return
     }
+    // It includes the time that the request waits for a connection, so that the response comes when the setting says.
     this.#setTimer(pass.upstream.responseTimeoutMs)
     record.trace?.sent(pass.upstream.url)
-    this.#hasTurn = true
     this.#pool.dispatch(
       {
-        client: this.#client,
         method: facts.method,
         path: this.#pool.path(facts.target.path, facts.target.query),
         headers: upstreamHeaders(req.rawHeaders, {
@@ -110,18 +107,21 @@ export class Exchange implements AnswerHandler, LiveStream {
         upgrade: upgrade?.protocols,
       },
       this,
+      this.#slot,
     )
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#leaveQueue()
     // It waited for a connection and nobody wants it any more: thrown here, nothing is sent and the connection stays usable.
     if (this.#state === 'over') {
-      this.#leaveConnection()
+      this.#pool.release(this.#slot)
       throw new GatewayError('ERR_INTERNAL', 'over before it was sent')
     }
     this.#controller = controller
-    this.#timer?.refresh()
+    const { waitedMs } = this.#slot
+    if (waitedMs === 0) return
+    this.#input.record.waitedMs = waitedMs
+    if (waitedMs >= longWaitMs && this.#pool.reportsWait()) this.#logBusy('requests wait long for a connection')
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, statusMessage?: string): void {
@@ -132,13 +132,18 @@ export class Exchange implements AnswerHandler, LiveStream {
       this.#inform(status, rawHeaders)
       return
     }
-    record.trace?.upstreamAnswered(status)
     const lines = responseHeaders(rawHeaders, {
       isGatewayCookie: parts.isGatewayCookie,
       caching: pass.caching,
       upstream: pass.upstream.url,
       status,
     })
+    this.#isEventStream = isEventStream(lines)
+    if (this.#isEventStream && !this.#pool.keepAsStream(this.#slot)) {
+      this.#refuseBusy(tooManyStreams)
+      return
+    }
+    record.trace?.upstreamAnswered(status)
     // An answer that comes before the request is complete is passed on at once; the connection is not used again.
     if (this.#body && !req.complete) lines.push('Connection', 'close')
 
@@ -147,7 +152,6 @@ export class Exchange implements AnswerHandler, LiveStream {
       res.writeHead(status, statusMessage, lines)
     else res.writeHead(status, lines)
     this.#state = 'answering'
-    this.#isEventStream = isEventStream(lines)
     // Nobody's event stream ends with no session, but it has to end with the gateway.
     if (this.#isEventStream) {
       this.#release ??= parts.live.open(undefined, this)
@@ -201,7 +205,7 @@ export class Exchange implements AnswerHandler, LiveStream {
   }
 
   onResponseEnd(controller: Dispatcher.DispatchController): void {
-    this.#leaveConnection()
+    this.#pool.release(this.#slot)
     if (this.#state !== 'answering') return
     const { req, res, record } = this.#input
     record.trace?.upstreamEnded()
@@ -218,18 +222,24 @@ export class Exchange implements AnswerHandler, LiveStream {
   }
 
   onResponseError(_: unknown, error: Error): void {
-    this.#leaveQueue()
-    this.#leaveConnection()
+    this.#pool.release(this.#slot)
     this.#fail(upstreamError(error))
   }
 
   onRequestUpgrade(controller: Dispatcher.DispatchController, _: number, __: unknown, socket: Duplex): void {
     const { upgrade, record } = this.#input
-    this.#leaveConnection()
     if (this.#state === 'over' || upgrade === undefined) {
       socket.destroy()
+      this.#pool.release(this.#slot)
       return
     }
+    if (!this.#pool.keepAsStream(this.#slot)) {
+      socket.destroy()
+      this.#controller = undefined
+      this.#refuseBusy(tooManyStreams)
+      return
+    }
+    socket.once('close', () => this.#pool.release(this.#slot))
     this.#state = 'over'
     record.trace?.upstreamAnswered(101)
     this.#forget()
@@ -262,9 +272,16 @@ export class Exchange implements AnswerHandler, LiveStream {
     }
     // All of the answer has arrived here, but the client does not take it.
     if (this.#state === 'over') this.cut()
-    else if (this.#state === 'waiting')
-      this.#fail(new GatewayError('ERR_UPSTREAM_TIMEOUT', 'no answer within response_timeout'))
-    else this.#fail(new GatewayError('ERR_UPSTREAM_TIMEOUT', 'a pause longer than idle_timeout'))
+    else if (this.#state !== 'waiting')
+      this.#fail(new GatewayError('ERR_UPSTREAM_TIMEOUT', 'a pause longer than idle_timeout'))
+    else if (this.#hasWaitedMost()) this.#refuseBusy('no connection became free in most of response_timeout')
+    else this.#fail(new GatewayError('ERR_UPSTREAM_TIMEOUT', 'no answer within response_timeout'))
+  }
+
+  /** The gateway, and not the upstream, used up most of the time. */
+  #hasWaitedMost(): boolean {
+    const { state, waitedMs } = this.#slot
+    return state === 'waiting' || waitedMs * 2 > this.#input.pass.upstream.responseTimeoutMs
   }
 
   /**
@@ -324,6 +341,27 @@ export class Exchange implements AnswerHandler, LiveStream {
     else this.cut()
   }
 
+  #refuseBusy(reason: string): void {
+    // Before the log, which says how long it waited.
+    this.#pool.release(this.#slot)
+    this.#input.record.waitedMs = this.#slot.waitedMs
+    this.#logBusy(reason)
+    this.#refuse('ERR_UPSTREAM_BUSY')
+  }
+
+  #logBusy(reason: string): void {
+    const { pass, record, parts } = this.#input
+    const setting = `upstreams.${pass.upstream.name}.${reason === tooManyStreams ? 'max_streams' : 'max_connections'}`
+    parts.log.warn('upstream.busy', {
+      request: record.id,
+      upstream: pass.upstream.name,
+      reason,
+      waited_ms: Math.round(this.#slot.waitedMs),
+      ...this.#pool.load,
+      hint: `see which requests take long; raise ${setting} if the application can take more at a time`,
+    })
+  }
+
   #refuse(code: ErrorCode): void {
     const { req, res, facts, record, parts } = this.#input
     if (this.#state !== 'waiting') {
@@ -357,6 +395,8 @@ export class Exchange implements AnswerHandler, LiveStream {
   #abandon(): void {
     this.#body?.destroy()
     if (this.#controller && !this.#controller.aborted) this.#controller.abort(abandoned)
+    // One that waits for a connection needs none any more.
+    if (this.#slot.state === 'waiting') this.#pool.release(this.#slot)
   }
 
   #forget(): void {
@@ -364,24 +404,15 @@ export class Exchange implements AnswerHandler, LiveStream {
     this.#release?.()
   }
 
-  #leaveQueue(): void {
-    if (!this.#inQueue) return
-    this.#inQueue = false
-    this.#pool.started()
-  }
-
-  /** To whoever waits for one. */
-  #leaveConnection(): void {
-    if (!this.#hasTurn) return
-    this.#hasTurn = false
-    this.#pool.finished(this.#client)
-  }
-
   #setTimer(ms: number): void {
     clearTimeout(this.#timer)
     this.#timer = ms > 0 ? setTimeout(quiet, ms, this) : undefined
   }
 }
+
+/** A request that waited so long for a connection, in ms, is worth a line in the log. */
+const longWaitMs = 1_000
+const tooManyStreams = 'too many event streams, tunnels and long exchanges are open'
 
 const abandoned = new GatewayError('ERR_INTERNAL', 'the exchange is over')
 

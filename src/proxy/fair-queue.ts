@@ -2,22 +2,39 @@ import { Roster } from '../core/roster.ts'
 
 /** Of what is free a client may have this many times as much: alone three quarters of all, and the more there are the less each. */
 const shareOfFree = 3
+/** This part of all is kept for clients that have nothing yet. Of fewer than eight nothing is kept. */
+const partForNewcomers = 1 / 8
 
-/** Who has how much of something that all share (the dynamic thresholds of Choudhury and Hahne): some is always left for whoever comes. */
-class Shares {
+/**
+ * Who has how much of something that all share (the dynamic thresholds of Choudhury and Hahne). However many clients take as much as
+ * they may, a part is left for clients that have nothing yet.
+ */
+export class Shares {
   readonly #most: number
+  readonly #mostPerClient: number
+  readonly #kept: number
   readonly #held = new Roster<string, { count: number }>(
     () => ({ count: 0 }),
     ({ count }) => count > 0,
   )
   #taken = 0
 
-  constructor(most: number) {
+  constructor(most: number, mostPerClient = Infinity) {
     this.#most = most
+    this.#mostPerClient = mostPerClient
+    this.#kept = Math.floor(most * partForNewcomers)
+  }
+
+  /** How much all clients have together. */
+  get taken(): number {
+    return this.#taken
   }
 
   hasFor(client: string): boolean {
-    return (this.#held.get(client)?.count ?? 0) < shareOfFree * (this.#most - this.#taken)
+    const free = this.#most - this.#taken
+    const held = this.#held.get(client)?.count ?? 0
+    if (held === 0) return free > 0
+    return free > this.#kept && held < shareOfFree * free && held < this.#mostPerClient
   }
 
   take(client: string): void {
@@ -46,6 +63,16 @@ export class FairQueue<T> {
     this.#seats = new Shares(seats)
   }
 
+  /** How many places are taken. */
+  get taken(): number {
+    return this.#places.taken
+  }
+
+  /** How many items wait. */
+  get waiting(): number {
+    return this.#seats.taken
+  }
+
   /** Whether there is neither a place nor one to wait for the client. */
   isFullFor(client: string): boolean {
     return !this.#places.hasFor(client) && !this.#seats.hasFor(client)
@@ -68,6 +95,16 @@ export class FairQueue<T> {
   leave(client: string): readonly T[] {
     this.#places.leave(client)
     return this.#lines.size === 0 ? nobody : this.#callIn()
+  }
+
+  /** Takes an item that waits out of its line. */
+  withdraw(client: string, item: T): void {
+    const line = this.#lines.get(client)
+    const at = line?.indexOf(item) ?? -1
+    if (line === undefined || at < 0) return
+    line.splice(at, 1)
+    this.#seats.leave(client)
+    if (line.length === 0) this.#lines.delete(client)
   }
 
   /** Lets all that wait have a place, whether there is one or not. */

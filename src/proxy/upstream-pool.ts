@@ -6,7 +6,7 @@ import { buildConnector, type Connector, Pool } from '../core/undici.ts'
 import { reservedNames } from '../identity/reserved-names.ts'
 import type { AnswerHandler } from './answer-handler.ts'
 import { maxHeadBytes } from './answer-head.ts'
-import { FairQueue } from './fair-queue.ts'
+import { type ConnectionSlot, ConnectionSlots } from './connection-slots.ts'
 import { PlainPool } from './plain-pool.ts'
 import type { RequestBody } from './request-body.ts'
 import { ResponsesWithoutContent } from './responses-without-content.ts'
@@ -16,10 +16,9 @@ import { forgiving } from './upstream-socket.ts'
 
 /** So many requests may wait for a connection; the next one is turned away. */
 const maxWaiting = 4096
+const reportWaitEveryMs = 10_000
 
 export interface UpstreamRequest {
-  /** Who is served with a connection: a session, or where somebody without one is. */
-  readonly client: string
   readonly method: string
   readonly path: string
   /** Name and value in turn. */
@@ -29,6 +28,16 @@ export interface UpstreamRequest {
   readonly body: RequestBody | undefined
   /** The protocols that the upstream may switch to. */
   readonly upgrade: string | undefined
+}
+
+/** How many exchanges there are with an upstream in this process. */
+export interface UpstreamLoad {
+  /** Requests that wait for a connection. */
+  readonly waiting: number
+  /** Requests that use a connection. */
+  readonly requests: number
+  /** Event streams, tunnels, and exchanges that have taken longer than some seconds. */
+  readonly streams: number
 }
 
 export interface UpstreamPoolsOptions {
@@ -46,9 +55,8 @@ export class UpstreamPool {
   readonly #plain: PlainPool | undefined
   readonly #base: string
   readonly #servername: string
-  /** What sends a request, by whom it is for. */
-  readonly #turns: FairQueue<() => void>
-  #waiting = 0
+  readonly #slots: ConnectionSlots
+  #waitReportedAt = -Infinity
 
   constructor(upstream: UpstreamConfig, upstreams: readonly UpstreamConfig[], { isTracing }: UpstreamPoolsOptions) {
     this.upstream = upstream
@@ -56,9 +64,10 @@ export class UpstreamPool {
     this.fields = new RequestFields(this.reserved, isTracing)
     this.#base = upstream.url.pathname.replace(/\/$/, '')
     this.#servername = upstream.url.hostname
-    this.#turns = new FairQueue(upstream.maxConnections, maxWaiting)
+    this.#slots = new ConnectionSlots(upstream, maxWaiting)
+    const connections = upstream.maxConnections + upstream.maxStreams
     this.#pool = new Pool(upstream.url.origin, {
-      connections: upstream.maxConnections,
+      connections,
       // Never two requests on the way on one connection: an answer can be taken for another's, and one failure fails both.
       pipelining: 1,
       connect: connector(upstream),
@@ -70,18 +79,26 @@ export class UpstreamPool {
       maxHeaderSize: maxHeadBytes,
       // No interceptor: "retry" would send a POST twice, "redirect" would follow what is meant for the browser.
     })
-    this.#plain =
-      upstream.url.protocol === 'http:' ? new PlainPool(plainTarget(upstream), upstream.maxConnections) : undefined
+    this.#plain = upstream.url.protocol === 'http:' ? new PlainPool(plainTarget(upstream), connections) : undefined
   }
 
-  /** How many requests wait for a connection. */
-  get waiting(): number {
-    return this.#waiting
+  /** How many requests wait for a connection, have one, or have become streams. */
+  get load(): UpstreamLoad {
+    const { waiting, requests, streams } = this.#slots
+    return { waiting, requests, streams }
   }
 
   /** Whether too many requests wait, of all or of this client. */
   isFullFor(client: string): boolean {
-    return this.#waiting >= maxWaiting || this.#turns.isFullFor(client)
+    return this.#slots.isFullFor(client)
+  }
+
+  /** Whether a long wait for a connection is to be logged. It is at most every ten seconds. */
+  reportsWait(): boolean {
+    const now = performance.now()
+    if (now - this.#waitReportedAt < reportWaitEveryMs) return false
+    this.#waitReportedAt = now
+    return true
   }
 
   /** Where a canonical path lies at the upstream. It has no dot segment, so it cannot leave the base path. */
@@ -90,24 +107,24 @@ export class UpstreamPool {
   }
 
   /**
-   * `handler` calls `started` when its turn has come or it has failed before, and `finished` when it needs the connection no more.
+   * Sends a request as soon as its client may use a connection. The caller releases the slot when it needs the connection no more.
    * @throws {GatewayError} ERR_REQUEST_MALFORMED when there is a control character in a field; nothing has been sent then
    */
-  dispatch(request: UpstreamRequest, handler: AnswerHandler): void {
-    const send = this.#sending(request, handler)
-    this.#waiting += 1
-    if (this.#turns.enter(request.client, send)) send()
+  dispatch(request: UpstreamRequest, handler: AnswerHandler, slot: ConnectionSlot): void {
+    this.#slots.enter(slot, this.#sending(request, handler, slot))
   }
 
-  started(): void {
-    this.#waiting -= 1
+  /** The exchange lasts: it moves to the bounds of streams. `false`: there are too many of them. */
+  keepAsStream(slot: ConnectionSlot): boolean {
+    return this.#slots.keepAsStream(slot)
   }
 
-  finished(client: string): void {
-    for (const send of this.#turns.leave(client)) send()
+  /** May be called again. */
+  release(slot: ConnectionSlot): void {
+    this.#slots.release(slot)
   }
 
-  #sending(request: UpstreamRequest, handler: AnswerHandler): () => void {
+  #sending(request: UpstreamRequest, handler: AnswerHandler, slot: ConnectionSlot): () => void {
     const { method, path, headers, identity, body, upgrade } = request
     const plain = this.#plain
     if (plain !== undefined && upgrade === undefined) {
@@ -123,17 +140,19 @@ export class UpstreamPool {
       upgrade: upgrade ?? null,
       servername: this.#servername,
     }
-    return () => void this.#pool.dispatch(named, new ResponsesWithoutContent(handler))
+    const send = () => void this.#pool.dispatch(named, new ResponsesWithoutContent(handler))
+    // A slot is released before undici has the connection back, two turns of the event loop later; undici would open another one.
+    return () => (slot.waitingSince > 0 ? setImmediate(setImmediate, send) : send())
   }
 
   /** Lets running exchanges end; `destroy` does not. */
   async close(): Promise<void> {
-    for (const send of this.#turns.letAllIn()) send()
+    this.#slots.startAll()
     await Promise.all([this.#pool.close(), this.#plain?.close()])
   }
 
   async destroy(): Promise<void> {
-    for (const send of this.#turns.letAllIn()) send()
+    this.#slots.startAll()
     await Promise.all([this.#pool.destroy(), this.#plain?.destroy()])
   }
 }
@@ -220,9 +239,9 @@ export class UpstreamPools {
     return pool
   }
 
-  /** How many requests wait for a connection, by the upstream's name. */
-  waiting(): readonly (readonly [upstream: string, waiting: number])[] {
-    return [...this.#pools].map(([{ name }, pool]) => [name, pool.waiting] as const)
+  /** How many exchanges there are with each upstream, by its name. */
+  loads(): readonly (readonly [upstream: string, load: UpstreamLoad])[] {
+    return [...this.#pools].map(([{ name }, pool]) => [name, pool.load] as const)
   }
 
   /** Lets running exchanges end, and takes no new ones. */

@@ -24,8 +24,23 @@ export function addGatewayMetrics(metrics: Metrics, serving: () => InService): v
     'sum',
     () =>
       serving()
-        .pools.waiting()
-        .map(([upstream, waiting]) => [[upstream], waiting] as const),
+        .pools.loads()
+        .map(([upstream, { waiting }]) => [[upstream], waiting] as const),
+  )
+  metrics.gauge(
+    {
+      name: 'gatehouse_upstream_exchanges',
+      help: 'Exchanges with the upstream: request (counts for max_connections) or stream (counts for max_streams).',
+      labels: ['upstream', 'kind'],
+    },
+    'sum',
+    () =>
+      serving()
+        .pools.loads()
+        .flatMap(([upstream, { requests, streams }]) => [
+          [[upstream, 'request'], requests] as const,
+          [[upstream, 'stream'], streams] as const,
+        ]),
   )
 }
 

@@ -188,14 +188,14 @@ function processState(
   shown: Shown | undefined,
 ): ProcessState {
   if (shown === undefined) throw new Error('there is no page to show it')
-  const waiting = new Map(pools.waiting())
+  const loads = new Map(pools.loads())
   return {
     startedAt,
     provider: provider.state,
     upstreams: upstreams.map(({ name }) => ({
       ...shown.upstreams.of(name),
       name,
-      waiting: waiting.get(name) ?? 0,
+      waiting: loads.get(name)?.waiting ?? 0,
     })),
     logouts: shown.logouts.latest,
   }

@@ -91,6 +91,8 @@ test('the smallest file has everything else by default', () => {
         responseTimeoutMs: 60_000,
         idleTimeoutMs: 300_000,
         maxConnections: 128,
+        maxStreams: 8192,
+        maxStreamsPerClient: 1024,
         ca: undefined,
         tests: [],
       },

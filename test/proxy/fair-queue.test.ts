@@ -9,12 +9,13 @@ function entered(queue: FairQueue<string>, client: string, times: number): numbe
   return count
 }
 
-test('one client has three quarters of the places at most, and others what is left of them', () => {
+test('one client has three quarters of the places at most, and an eighth is kept for clients that have none', () => {
   const queue = new FairQueue<string>(128, 4096)
 
   assert.equal(entered(queue, 'a', 500), 96)
-  assert.equal(entered(queue, 'b', 500), 24)
-  assert.equal(entered(queue, 'c', 1), 1)
+  assert.equal(entered(queue, 'b', 500), 16)
+  for (let newcomer = 0; newcomer < 16; newcomer += 1) assert.equal(entered(queue, `newcomer ${newcomer}`, 2), 1)
+  assert.equal(entered(queue, 'too late', 1), 0)
 })
 
 test('of few places a client may have all but the last, and of three or less all', () => {
@@ -36,6 +37,17 @@ test('who waits has a line of its own, and the lines take turns', () => {
   const called = [queue.leave('a'), queue.leave('a'), queue.leave('a')].flat()
 
   assert.deepEqual(called, ['a3', 'b0', 'a4'])
+})
+
+test('whoever does not wait any more leaves its seat, and is not called', () => {
+  const queue = new FairQueue<string>(1, 100)
+  entered(queue, 'a', 4)
+
+  queue.withdraw('a', 'a1')
+  queue.withdraw('a', 'a1')
+
+  assert.equal(queue.waiting, 2)
+  assert.deepEqual(queue.leave('a'), ['a2'])
 })
 
 test('one client cannot take all that there is to wait in', () => {

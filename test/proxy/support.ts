@@ -46,6 +46,8 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
     responseTimeoutMs: 10_000,
     idleTimeoutMs: 10_000,
     maxConnections: 16,
+    maxStreams: 64,
+    maxStreamsPerClient: 64,
     ca: undefined,
     tests: [],
     ...overrides,

@@ -23,6 +23,8 @@ export function upstream({
     responseTimeoutMs: 1000,
     idleTimeoutMs: 1000,
     maxConnections: 8,
+    maxStreams: 64,
+    maxStreamsPerClient: 64,
     ca: undefined,
     tests: [],
     ...said,

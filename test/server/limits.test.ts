@@ -269,7 +269,8 @@ test('a slow application is nothing to the others, and who waits for it is told'
   const quick = await Promise.all(Array.from({ length: 20 }, () => ask(`${world.url}/static/about.txt`)))
 
   assert.deepEqual([...new Set(quick.map(({ status }) => status))], [200])
-  assert.deepEqual([...new Set((await Promise.all(waiting)).map(({ status }) => status))], [504])
+  // 504: the application had the time; 503: the request had no connection in most of it.
+  assert.deepEqual([...new Set((await Promise.all(waiting)).map(({ status }) => status))].sort(), [503, 504])
 })
 
 test('a client has no more connections open than it may; others and trusted proxies are not held to that', async (t) => {
