@@ -32,8 +32,11 @@ export function buildUpstream(
   const { report, claims } = building
   const own = (setting: string) => below(at, setting)
   const externalUrl = readOrigin(written.external_url, own('external_url'), building.externalUrl, report)
-  const duration = (setting: 'connect_timeout' | 'response_timeout' | 'idle_timeout', from: string, to: string) =>
-    readDuration(written[setting], own(setting), from, to, report)
+  const duration = (
+    setting: 'connect_timeout' | 'response_timeout' | 'idle_timeout' | 'keep_alive',
+    from: string,
+    to: string,
+  ) => readDuration(written[setting], own(setting), from, to, report)
   return {
     name,
     place: report.keyPlace(at),
@@ -62,6 +65,7 @@ export function buildUpstream(
     connectTimeoutMs: duration('connect_timeout', '10ms', '5m'),
     responseTimeoutMs: duration('response_timeout', '10ms', '1d'),
     idleTimeoutMs: duration('idle_timeout', '0s', '1d'),
+    keepAliveMs: duration('keep_alive', '0s', '1h'),
     maxConnections: written.max_connections,
     maxStreams: written.max_streams,
     maxStreamsPerClient: written.max_streams_per_client,

@@ -280,6 +280,8 @@ export interface UpstreamConfig {
   readonly responseTimeoutMs: number
   /** How long a body may pause, either way, in milliseconds; 0: for ever. Event streams and WebSockets may pause for ever. */
   readonly idleTimeoutMs: number
+  /** How long a connection to the upstream is kept without a request; 0: not at all. */
+  readonly keepAliveMs: number
   /** How many exchanges there are with the upstream at the same time, without streams. */
   readonly maxConnections: number
   /** How many streams there are: event streams, tunnels, and exchanges that take longer than some seconds. */

@@ -142,6 +142,7 @@ export interface WrittenUpstream {
   readonly connect_timeout: string
   readonly response_timeout: string
   readonly idle_timeout: string
+  readonly keep_alive: string
   readonly max_connections: number
   readonly max_streams: number
   readonly max_streams_per_client: number

@@ -12,7 +12,7 @@ export interface AnswerHead {
   readonly lines: readonly string[]
   /** How many bytes of content follow, or that they come in chunks. */
   readonly content: number | 'chunked'
-  /** How long the connection may be kept without a request, in ms; 0: not at all. */
+  /** How long the upstream lets the connection be kept without a request, in ms; 0: not at all, `Infinity`: it does not say. */
   readonly keepAliveMs: number
 }
 
@@ -23,11 +23,8 @@ const control = /[^\t\x20-\x7e\x80-\xff]/
 const contentLength = /^\d{1,15}$/
 const keepAliveTimeout = /(?:^|[,\s])timeout\s*=\s*"?(\d{1,6})/i
 
-/** As long as a connection is kept when the upstream does not say for how long it keeps it. */
-const usualKeepAliveMs = 4_000
-const longestKeepAliveMs = 60_000
 /** So much earlier than the upstream we let go, or a request may meet a connection that is being closed. */
-const keepAliveMarginMs = 1_000
+export const keepAliveMarginMs = 1_000
 
 /**
  * Reads an answer's head, without the empty line at its end. `undefined`: it is none of the plain ones, and somebody else has to
@@ -42,7 +39,7 @@ export function plainAnswerHead(text: string, method: string): AnswerHead | unde
   const lines: string[] = []
   let length: string | undefined
   let isChunked = false
-  let keepAliveMs = usualKeepAliveMs
+  let keepAliveMs = Infinity
   let closes = false
 
   for (let at = 1; at < fields.length; at++) {
@@ -123,8 +120,8 @@ function meaningOf(name: string): Meaning {
 
 function keptFor(keepAlive: string): number {
   const seconds = keepAliveTimeout.exec(keepAlive)?.[1]
-  if (seconds === undefined) return usualKeepAliveMs
-  return Math.min(Math.max(Number(seconds) * 1000 - keepAliveMarginMs, 0), longestKeepAliveMs)
+  if (seconds === undefined) return Infinity
+  return Math.max(Number(seconds) * 1000 - keepAliveMarginMs, 0)
 }
 
 /** Spaces and tabs only (RFC 9110 §5.6.3): `trim` takes a no-break space, too, which is a byte of somebody's text. */

@@ -21,7 +21,6 @@ interface Idle {
 
 /** How often idle connections are looked through, in ms. */
 const sweepMs = 1_000
-const unusedKeepAliveMs = 4_000
 
 /** Connections to an upstream over plain TCP, and who waits for one. */
 export class PlainPool implements ConnectionOwner {
@@ -78,7 +77,13 @@ export class PlainPool implements ConnectionOwner {
       connection.destroy(closed)
       return
     }
-    this.#idle.push({ connection, until: performance.now() + keepAliveMs })
+    const now = performance.now()
+    const { keepAliveMs: ownKeepAliveMs, lifetimeMs } = this.#target
+    if (ownKeepAliveMs === 0 || now - connection.createdAt >= lifetimeMs) {
+      connection.destroy(closed)
+      return
+    }
+    this.#idle.push({ connection, until: now + Math.min(keepAliveMs, ownKeepAliveMs) })
     this.#sweeper ??= setTimeout(this.#sweep, sweepMs).unref()
     if (this.#queue.length > 0) this.#flushSoon()
   }
@@ -107,10 +112,20 @@ export class PlainPool implements ConnectionOwner {
         connection.send(request, handler)
       } catch {
         // Nobody wants it any more, and nothing has been sent.
-        this.free(connection, unusedKeepAliveMs)
+        this.free(connection, Infinity)
       }
     }
     this.#resolveWhenClosed()
+  }
+
+  /** On a new connection, whatever is idle: another idle one may have been closed, too. */
+  resend(request: WrittenRequest, handler: AnswerHandler): void {
+    const connection = this.#connect()
+    try {
+      connection.send(request, handler)
+    } catch {
+      this.free(connection, Infinity)
+    }
   }
 
   #take(): UpstreamConnection | undefined {
@@ -120,6 +135,10 @@ export class PlainPool implements ConnectionOwner {
       idle.connection.destroy(closed)
     }
     if (this.#open.size >= this.#maxConnections) return undefined
+    return this.#connect()
+  }
+
+  #connect(): UpstreamConnection {
     const connection = new UpstreamConnection(this.#target, this)
     this.#open.add(connection)
     return connection

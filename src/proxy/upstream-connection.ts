@@ -19,16 +19,22 @@ export interface WrittenRequest {
 }
 
 export interface ConnectionOwner {
-  /** It can take another request, for `keepAliveMs` from now on. */
+  /** It can take another request. The upstream keeps it for `keepAliveMs` from now on. */
   free(connection: UpstreamConnection, keepAliveMs: number): void
   /** It is closed, or will take no other request. Called once. */
   gone(connection: UpstreamConnection): void
+  /** The connection was closed when it was used again, before a byte of the response: the request has to be sent on a new one. */
+  resend(request: WrittenRequest, handler: AnswerHandler): void
 }
 
 export interface ConnectionTarget {
   readonly host: string
   readonly port: number
   readonly connectTimeoutMs: number
+  /** How long a connection is kept without a request, in ms; 0: not at all. */
+  readonly keepAliveMs: number
+  /** After so many ms a connection takes no other request, so that the host is resolved again. */
+  readonly lifetimeMs: number
 }
 
 /** A part of an answer that takes less of the buffer is copied; a larger one is lent with it, and the connection gets another buffer. */
@@ -49,6 +55,9 @@ const connectTimeout = new GatewayError('ERR_UPSTREAM_TIMEOUT', 'no connection w
 export class UpstreamConnection {
   readonly #socket: Socket
   readonly #owner: ConnectionOwner
+  /** In ms, on the clock of `performance.now`. */
+  readonly createdAt = performance.now()
+  #hasServed = false
   #turn: Turn | undefined
   /** The beginning of a head whose end has not arrived. */
   #head: Buffer | undefined
@@ -95,6 +104,7 @@ export class UpstreamConnection {
 
   /** Closes it, whatever it is doing. Its exchange is told. */
   destroy(error: Error): void {
+    this.#hasServed = false
     this.#fail(error)
   }
 
@@ -212,6 +222,7 @@ export class UpstreamConnection {
     if (!isReusable) {
       this.#end(turn)
     } else {
+      this.#hasServed = true
       this.#turn = undefined
       turn.detach()
       // It may have been paused by a client that takes its time; nobody would hear when it is closed, or anything of the next answer.
@@ -253,10 +264,25 @@ export class UpstreamConnection {
 
   #fail(error: Error): void {
     const turn = this.#turn
+    if (turn !== undefined && this.#mayResend(turn)) {
+      this.#end(turn)
+      this.#owner.resend(turn.request, turn.handler)
+      return
+    }
     // Whoever reads the answer knows what a failure means for it, and tells.
     if (turn?.handedOver !== undefined) turn.handedOver.destroy(error)
     else if (turn !== undefined) this.#failTurn(turn, error)
     this.#close()
+  }
+
+  /**
+   * Upstreams close connections that are idle, and may do so while a request is on its way. It is sent once more when it is
+   * safe and has no content, and when no byte of a response has arrived (RFC 9110 §9.2.2).
+   */
+  #mayResend({ request, head, handedOver }: Turn): boolean {
+    const { method, body } = request
+    const isSafe = body === undefined && (method === 'GET' || method === 'HEAD')
+    return this.#hasServed && isSafe && head === undefined && handedOver === undefined && this.#head === undefined
   }
 
   #failTurn(turn: Turn, error: Error): void {

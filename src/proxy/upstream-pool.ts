@@ -2,13 +2,14 @@ import { isIP } from 'node:net'
 import type { Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
-import { buildConnector, type Connector, Pool } from '../core/undici.ts'
+import { buildConnector, Client, type Connector, Pool } from '../core/undici.ts'
 import { reservedNames } from '../identity/reserved-names.ts'
 import type { AnswerHandler } from './answer-handler.ts'
-import { maxHeadBytes } from './answer-head.ts'
+import { keepAliveMarginMs, maxHeadBytes } from './answer-head.ts'
 import { type ConnectionSlot, ConnectionSlots } from './connection-slots.ts'
 import { PlainPool } from './plain-pool.ts'
 import type { RequestBody } from './request-body.ts'
+import { Resending } from './resending.ts'
 import { ResponsesWithoutContent } from './responses-without-content.ts'
 import type { ConnectionTarget, WrittenRequest } from './upstream-connection.ts'
 import { RequestFields } from './upstream-headers.ts'
@@ -17,6 +18,8 @@ import { forgiving } from './upstream-socket.ts'
 /** So many requests may wait for a connection; the next one is turned away. */
 const maxWaiting = 4096
 const reportWaitEveryMs = 10_000
+/** After so many ms a connection takes no other request, so that a change of the host's addresses is noticed. */
+const lifetimeMs = 60_000
 
 export interface UpstreamRequest {
   readonly method: string
@@ -52,6 +55,7 @@ export class UpstreamPool {
   readonly fields: RequestFields
   /** For what is not plain: TLS, and requests to switch to another protocol. */
   readonly #pool: Pool
+  readonly #options: NonNullable<ConstructorParameters<typeof Client>[1]>
   readonly #plain: PlainPool | undefined
   readonly #base: string
   readonly #servername: string
@@ -66,19 +70,22 @@ export class UpstreamPool {
     this.#servername = upstream.url.hostname
     this.#slots = new ConnectionSlots(upstream, maxWaiting)
     const connections = upstream.maxConnections + upstream.maxStreams
-    this.#pool = new Pool(upstream.url.origin, {
-      connections,
+    this.#options = {
       // Never two requests on the way on one connection: an answer can be taken for another's, and one failure fails both.
-      pipelining: 1,
+      // 0 is one, on a connection that is closed after it.
+      pipelining: upstream.keepAliveMs === 0 ? 0 : 1,
       connect: connector(upstream),
       // The exchange keeps its own time: undici's run in steps of half a second, and cannot let an event stream pause.
       headersTimeout: 0,
       bodyTimeout: 0,
-      keepAliveTimeout: 4_000,
-      keepAliveMaxTimeout: 60_000,
+      ...(upstream.keepAliveMs === 0
+        ? {}
+        : { keepAliveTimeout: upstream.keepAliveMs, keepAliveMaxTimeout: upstream.keepAliveMs }),
+      keepAliveTimeoutThreshold: keepAliveMarginMs,
       maxHeaderSize: maxHeadBytes,
-      // No interceptor: "retry" would send a POST twice, "redirect" would follow what is meant for the browser.
-    })
+    }
+    // No interceptor: "retry" would send a POST twice, "redirect" would follow what is meant for the browser.
+    this.#pool = new Pool(upstream.url.origin, { ...this.#options, connections, clientTtl: lifetimeMs })
     this.#plain = upstream.url.protocol === 'http:' ? new PlainPool(plainTarget(upstream), connections) : undefined
   }
 
@@ -140,9 +147,19 @@ export class UpstreamPool {
       upgrade: upgrade ?? null,
       servername: this.#servername,
     }
-    const send = () => void this.#pool.dispatch(named, new ResponsesWithoutContent(handler))
+    const isSafe = body === undefined && (method === 'GET' || method === 'HEAD')
+    const resending = isSafe ? new Resending(handler, (again) => this.#sendOnNew(named, again)) : handler
+    const send = () => void this.#pool.dispatch(named, new ResponsesWithoutContent(resending))
     // A slot is released before undici has the connection back, two turns of the event loop later; undici would open another one.
     return () => (slot.waitingSince > 0 ? setImmediate(setImmediate, send) : send())
+  }
+
+  /** Sends a request on a connection of its own, which is closed after the response. */
+  #sendOnNew(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
+    const client = new Client(this.upstream.url.origin, { ...this.#options, pipelining: 0 })
+    client.dispatch(request, new ResponsesWithoutContent(handler))
+    // It takes effect when the response is complete.
+    void client.close().catch(() => {})
   }
 
   /** Lets running exchanges end; `destroy` does not. */
@@ -157,8 +174,9 @@ export class UpstreamPool {
   }
 }
 
-function plainTarget({ url, connectTimeoutMs }: UpstreamConfig): ConnectionTarget {
-  return { host: bareHost(url), port: url.port === '' ? 80 : Number(url.port), connectTimeoutMs }
+function plainTarget({ url, connectTimeoutMs, keepAliveMs }: UpstreamConfig): ConnectionTarget {
+  const port = url.port === '' ? 80 : Number(url.port)
+  return { host: bareHost(url), port, connectTimeoutMs, keepAliveMs, lifetimeMs }
 }
 
 /** `[::1]` → `::1` */

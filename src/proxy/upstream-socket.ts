@@ -1,9 +1,11 @@
 import type { Socket } from 'node:net'
+import { noteReuse } from './resending.ts'
 
 /** Disarms three traps of undici's HTTP/1.1 client, before it gets hold of the socket. */
 export function forgiving(socket: Socket): Socket {
   tellResetFromEnd(socket)
-  dropContinue(socket)
+  const isUnanswered = dropContinue(socket)
+  noteReuse(socket, isUnanswered)
   goOnAtEnd(socket)
   return socket
 }
@@ -49,21 +51,29 @@ const maxInterimBytes = 8 * 1024
  * undici breaks the connection on a "100 Continue" that it did not ask for, although a client has to put up with it (RFC 9110
  * §15.2). It is taken out of what undici reads, and only where an answer begins: after a request's head was written, which
  * undici does with a string that begins with the method (those that frame a chunk begin with CR LF).
+ * Returns whether the connection is used again, and no byte of the response to the last request has arrived.
  */
-function dropContinue(socket: Socket): void {
+function dropContinue(socket: Socket): () => boolean {
   const write = socket.write
   const read = socket.read
   let answerDue = false
+  let requestsSent = 0
+  let hasReceived = false
   let held: Buffer | undefined
 
   socket.write = function (this: Socket, ...given: unknown[]) {
     const [data] = given
-    if (typeof data === 'string' && !data.startsWith('\r\n')) answerDue = true
+    if (typeof data === 'string' && !data.startsWith('\r\n')) {
+      answerDue = true
+      requestsSent += 1
+      hasReceived = false
+    }
     return (write as (...given: unknown[]) => boolean).apply(this, given)
   } as Socket['write']
 
   socket.read = function (this: Socket, size?: number): Buffer | null {
     const chunk = read.call(this, size) as Buffer | null
+    hasReceived ||= chunk !== null
     if (!answerDue || chunk === null) return chunk
 
     const answer = afterContinue(held ? Buffer.concat([held, chunk]) : chunk)
@@ -71,6 +81,7 @@ function dropContinue(socket: Socket): void {
     held = answer.incomplete ? answer.bytes : undefined
     return answer.incomplete ? null : answer.bytes
   }
+  return () => requestsSent > 1 && !hasReceived
 }
 
 /** What is left when each "100 Continue" at the beginning is gone; `incomplete` when it cannot be told yet. */

@@ -90,6 +90,7 @@ test('the smallest file has everything else by default', () => {
         connectTimeoutMs: 5_000,
         responseTimeoutMs: 60_000,
         idleTimeoutMs: 300_000,
+        keepAliveMs: 1_500,
         maxConnections: 128,
         maxStreams: 8192,
         maxStreamsPerClient: 1024,

@@ -45,6 +45,7 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
     connectTimeoutMs: 2_000,
     responseTimeoutMs: 10_000,
     idleTimeoutMs: 10_000,
+    keepAliveMs: 4_000,
     maxConnections: 16,
     maxStreams: 64,
     maxStreamsPerClient: 64,

@@ -97,7 +97,10 @@ async function byUndici(port: number, { method }: Script): Promise<Outcome> {
 }
 
 async function byOurs(port: number, { method }: Script): Promise<Outcome> {
-  const pool = new PlainPool({ host: '127.0.0.1', port, connectTimeoutMs: 5_000 }, 1)
+  const pool = new PlainPool(
+    { host: '127.0.0.1', port, connectTimeoutMs: 5_000, keepAliveMs: 4_000, lifetimeMs: 60_000 },
+    1,
+  )
   const head = `${method} / HTTP/1.1\r\nHost: h\r\n\r\n`
   const outcome = await record((handler) => pool.dispatch({ method, head, body: undefined, isChunked: false }, handler))
   await pool.destroy()

@@ -22,6 +22,7 @@ export function upstream({
     connectTimeoutMs: 1000,
     responseTimeoutMs: 1000,
     idleTimeoutMs: 1000,
+    keepAliveMs: 1_500,
     maxConnections: 8,
     maxStreams: 64,
     maxStreamsPerClient: 64,
