@@ -5,6 +5,7 @@ import { clientOf } from '../core/addresses.ts'
 import { type ErrorCode, GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../gate/request-facts.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
+import { reportActivity } from './activity.ts'
 import { type AnswerHandler, shortBytes } from './answer-handler.ts'
 import { ConnectionSlot } from './connection-slots.ts'
 import { closeWhenUnread, lingerOnClose } from './lingering-close.ts'
@@ -45,6 +46,7 @@ export class Exchange implements AnswerHandler, LiveStream {
   readonly #body: RequestBody | undefined
   #release: (() => void) | undefined
   #isEventStream = false
+  #reportedAt = -Infinity
   #state: 'waiting' | 'answering' | 'over' = 'waiting'
   #controller: Dispatcher.DispatchController | undefined
   /** Of the part we are in: until the answer begins, then for a pause in it. */
@@ -68,7 +70,10 @@ export class Exchange implements AnswerHandler, LiveStream {
           idleTimeoutMs: parts.bodyIdleTimeoutMs,
           bytesPerSecond: parts.bodyBytesPerSecond,
           onStall: () => this.#refuse('ERR_REQUEST_TIMEOUT'),
-          onPart: () => this.#timer?.refresh(),
+          onPart: () => {
+            this.#timer?.refresh()
+            this.#reportActivity()
+          },
         })
       : undefined
     this.#release = pass.session === undefined ? undefined : parts.live.open(pass.session, this)
@@ -194,6 +199,8 @@ export class Exchange implements AnswerHandler, LiveStream {
     this.#writeFirst()
     this.#flowing = true
     this.#timer?.refresh()
+    // What a page that is left open gets is no sign that somebody is there.
+    if (!this.#isEventStream) this.#reportActivity()
     if (res.write(part, 'latin1', written)) return
     controller.pause()
     if (this.#drains) return
@@ -254,6 +261,11 @@ export class Exchange implements AnswerHandler, LiveStream {
     if (this.#first !== undefined) this.#writeFirst()
     else if (!this.#flowing && facts.method !== 'HEAD') res.flushHeaders()
     this.#flowing = true
+  }
+
+  #reportActivity(): void {
+    const { pass, parts } = this.#input
+    this.#reportedAt = reportActivity(pass.session, this.#reportedAt, parts)
   }
 
   #writeFirst(): void {

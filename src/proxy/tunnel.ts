@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { SessionKey } from '../core/names.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
+import { reportActivity } from './activity.ts'
 import type { CutReason, LiveStream } from './live-streams.ts'
 import type { ProxyParts } from './parts.ts'
 import { closeFrameToClient, closeFrameToServer, FrameTracker } from './websocket-frames.ts'
@@ -8,7 +9,6 @@ import { closeFrameToClient, closeFrameToServer, FrameTracker } from './websocke
 /** How long what is left in one direction may take to get out when the other side is gone. */
 const flushMs = 30_000
 const keepAliveMs = 60_000
-const activityEveryMs = 5_000
 /** How long the rest of a frame may take to arrive, so that a Close frame can follow it. */
 const restOfFrameMs = 100
 /** How long a peer may take to hang up after it was told. */
@@ -143,21 +143,13 @@ export class Tunnel implements LiveStream {
   }
 
   readonly #fromClient = (chunk: Buffer): void => {
+    const { session, parts } = this.#input
     this.#toUpstream?.read(chunk)
-    this.#reportActivity()
+    // Only what the person's side sends: a page that is left open gets messages for ever.
+    this.#reportedAt = reportActivity(session, this.#reportedAt, parts)
   }
 
   readonly #fromUpstream = (chunk: Buffer): void => this.#toClient?.read(chunk)
-
-  /** What the person's side sends is activity, as a request is: whoever works over a WebSocket alone is not idle. */
-  #reportActivity(): void {
-    const { session, parts } = this.#input
-    if (session === undefined) return
-    const now = performance.now()
-    if (now - this.#reportedAt < activityEveryMs) return
-    this.#reportedAt = now
-    parts.onActivity(session)
-  }
 }
 
 /** Ends a connection with a Close frame where one can stand; in the middle of a frame it breaks off. */

@@ -47,7 +47,7 @@ export interface LastingParts {
   readonly sink: RequestSink
   readonly tracer: Tracer | undefined
   readonly metrics: Metrics
-  /** The person's side of a tunnel has sent something: the session is in use. */
+  /** Bytes of an upload or download have moved, or the person's side of a tunnel has sent something: the session is in use. */
   readonly onActivity: (session: SessionKey) => void
 }
 

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { Redis } from 'ioredis'
 import type { SessionKey } from '../../src/core/names.ts'
@@ -173,6 +176,44 @@ test('whoever works over a WebSocket alone is not idle', async (t) => {
 
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
 })
+
+for (const direction of ['upload', 'download'] as const)
+  test(`whoever waits for a long ${direction} is not idle while bytes move, up to absolute_timeout`, async (t) => {
+    const arrived: string[] = []
+    let answer: ServerResponse | undefined
+    const application = createServer((req, res) => {
+      req.on('data', (part: Buffer) => arrived.push(String(part)))
+      if (req.url === '/long') (answer = res).writeHead(200).flushHeaders()
+      else res.end('hello')
+    }).listen(0, '127.0.0.1')
+    await once(application, 'listening')
+    t.after(() => application.close().closeAllConnections())
+    const world = await startWorld(t, {
+      session: 'idle_timeout: 30m\n  absolute_timeout: 2h',
+      upstream: new URL(`http://127.0.0.1:${(application.address() as AddressInfo).port}`),
+    })
+    const jane = world.browser()
+    await jane.get(`${world.url}/page`)
+    const sent = request(`${world.url}/long`, {
+      method: direction === 'upload' ? 'POST' : 'GET',
+      headers: { cookie: jane.cookieHeader, ...(direction === 'upload' ? { 'content-length': 1000 } : {}) },
+    })
+    sent.on('error', () => {}).flushHeaders()
+    const [response] = (await once(sent, 'response')) as [IncomingMessage]
+    const broken = new Promise((resolve) => response.on('error', () => {}).once('close', resolve))
+    response.on('data', (part: Buffer) => arrived.push(String(part)))
+
+    world.moveClock(25 * minute)
+    if (direction === 'upload') sent.write('part')
+    else answer?.write('part')
+    await until('the part has arrived', () => arrived.includes('part'))
+    world.moveClock(25 * minute)
+    assert.equal((await jane.fetch(`${world.url}/page`)).status, 200)
+
+    world.moveClock(75 * minute)
+    await broken
+    assert.equal((await jane.fetch(`${world.url}/page`)).status, 401)
+  })
 
 test('a session of one client opens nothing at the gateway of another client, though they share Redis and keys', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
