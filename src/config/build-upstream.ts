@@ -62,6 +62,7 @@ export function buildUpstream(
       ),
       cookies: present(written.logout.cookies).map(([, cookie]) => cookie),
     },
+    upgrade: present(written.upgrade).map(([, protocol]) => protocol.toLowerCase()),
     connectTimeoutMs: duration('connect_timeout', '10ms', '5m'),
     responseTimeoutMs: duration('response_timeout', '10ms', '1d'),
     idleTimeoutMs: duration('idle_timeout', '0s', '1d'),

@@ -275,6 +275,8 @@ export interface UpstreamConfig {
   /** What caches are told of answers to who is signed in: what the upstream says, but never to share them; nothing at all to keep; what it says. */
   readonly cache: 'private' | 'no_store' | 'upstream'
   readonly logout: { readonly paths: readonly PathPattern[]; readonly cookies: readonly string[] }
+  /** The protocols of `Upgrade` that are passed on, in lower case; without a version: any. */
+  readonly upgrade: readonly string[]
   readonly connectTimeoutMs: number
   /** How long the upstream may take until its answer begins. */
   readonly responseTimeoutMs: number

@@ -139,6 +139,7 @@ export interface WrittenUpstream {
   readonly cache: 'private' | 'no_store' | 'upstream'
   readonly trusted_origins: 'any' | WrittenList<string>
   readonly logout: { readonly paths: WrittenList<string>; readonly cookies: WrittenList<string> }
+  readonly upgrade: WrittenList<string>
   readonly connect_timeout: string
   readonly response_timeout: string
   readonly idle_timeout: string

@@ -13,7 +13,7 @@ import { wholeServer } from '../gate/request-target.ts'
 import { isReserved, soundFacts } from '../gate/sound-request.ts'
 import type { Log } from '../observe/log.ts'
 import { hasBody } from '../proxy/request-body.ts'
-import { carriedProtocols, isSwitchAsked } from '../proxy/upgrade.ts'
+import { carriedProtocols, isSwitchAsked, listedProtocols } from '../proxy/upgrade.ts'
 import { unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable, type Route } from '../rules/route-table.ts'
 import { SessionCookie } from '../session/cookie.ts'
@@ -56,7 +56,7 @@ export interface Explanation {
 export function explain(request: SuppliedRequest, who: Identity, config: GatewayConfig): Explanation {
   const req = arrived(request, config.listen.tls !== undefined)
   const steps: Step[] = []
-  const switches = isSwitching(req)
+  const switches = isSwitching(req, config)
   const early = serverRefusal(req, switches, config.limits)
   if (early !== undefined) return { steps, decision: { outcome: 'refused', ...early } }
   try {
@@ -129,9 +129,9 @@ function droppedHeaders(): { readonly log: Log; readonly dropped: string[] } {
 }
 
 /** Whether the gateway takes it for a request to switch to another protocol; any other is answered like one that does not ask. */
-function isSwitching({ headers }: ArrivedRequest): boolean {
+function isSwitching({ headers }: ArrivedRequest, { upstreams }: Pick<GatewayConfig, 'upstreams'>): boolean {
   const { connection, upgrade } = headers
-  return isSwitchAsked({ connection, upgrade }) && carriedProtocols(upgrade) !== ''
+  return isSwitchAsked({ connection, upgrade }) && carriedProtocols(upgrade, listedProtocols(upstreams)) !== ''
 }
 
 function aboutRequest(facts: RequestFacts, { target, peer }: SuppliedRequest, switches: boolean): Step[] {

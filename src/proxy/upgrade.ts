@@ -1,6 +1,7 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { UpstreamConfig } from '../config/model.ts'
 import { type ErrorCode, GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../gate/request-facts.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
@@ -34,7 +35,7 @@ export function carryUpgrade(
 
   const res = responseOn(socket as Socket, req, record)
   // HTTP/1.0 cannot switch: RFC 9110 §7.8.
-  const protocols = req.httpVersionMinor === 0 ? '' : carriedProtocols(req.headers.upgrade)
+  const protocols = req.httpVersionMinor === 0 ? '' : carriedProtocols(req.headers.upgrade, pass.upstream.upgrade)
   const onSwitch = (upstream: Duplex, rawHeaders: readonly (Buffer | string)[]): void => {
     const answer = switching(rawHeaders, protocols, { parts, upstream: pass.upstream.url })
     if (answer instanceof GatewayError) {
@@ -83,10 +84,20 @@ export function refuseUpgrade(
 // A tunnel of HTTP would carry requests past the gate (h2c smuggling), and so would TLS with HTTP inside.
 const carriesRequests = /^(?:h2c?|https?|tls)(?:\/|$)/i
 
-/** The protocols that are passed on; a request that offers no other is answered as if it had not asked (RFC 9110 §7.8). */
-export function carriedProtocols(upgrade: string | undefined): string {
-  const protocols = (upgrade ?? '').split(',').map((protocol) => protocol.trim())
-  return protocols.filter((protocol) => protocol !== '' && !carriesRequests.test(protocol)).join(', ')
+/**
+ * The protocols of an `Upgrade` field that are passed on: those that are `listed`, in lower case, with any version unless the list names
+ * one. A request that offers no such protocol is answered as if it had not asked (RFC 9110 §7.8).
+ */
+export function carriedProtocols(upgrade: string | undefined, listed: readonly string[]): string {
+  if (upgrade === undefined) return ''
+  const isListed = (protocol: string) => listed.includes(protocol) || listed.includes(protocol.replace(/\/.*$/, ''))
+  const protocols = upgrade.split(',').map((protocol) => protocol.trim())
+  return protocols.filter((protocol) => isListed(protocol.toLowerCase()) && !carriesRequests.test(protocol)).join(', ')
+}
+
+/** The protocols that any of these upstreams lists: requests for others are requests like any. */
+export function listedProtocols(upstreams: readonly Pick<UpstreamConfig, 'upgrade'>[]): readonly string[] {
+  return [...new Set(upstreams.flatMap(({ upgrade }) => upgrade))]
 }
 
 /** Whether a request wants its connection to be of another protocol from here on: RFC 9110 §7.8. */

@@ -126,6 +126,9 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
       {
         request: (req, res) => serving.handlers.request(req, res),
         upgrade: (req, socket, head) => serving.handlers.upgrade(req, socket, head),
+        get upgradeProtocols() {
+          return serving.handlers.upgradeProtocols
+        },
         endEndless: () => serving.handlers.endEndless(),
       },
       { trusted: { has: (address) => serving.trusted.has(address) }, turnedAway, memory, log },

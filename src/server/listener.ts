@@ -18,6 +18,8 @@ const pipeliningHint = 'the client sends requests without reading responses; its
 export interface ListenerHandlers {
   request(req: IncomingMessage, res: ServerResponse): void
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void
+  /** The protocols of `Upgrade` that any upstream lists, in lower case. */
+  readonly upgradeProtocols: readonly string[]
   /** Ends what would never end by itself. Called again and again while the listener drains. */
   endEndless(): void
 }
@@ -53,7 +55,7 @@ export async function listen(
     // Ours to refuse: Node would go on reading what stands behind such a request.
     requireHostHeader: false,
     noDelay: true,
-    ...upgradeOptions((socket) => order.isFull(socket)),
+    ...upgradeOptions({ listed: () => handlers.upgradeProtocols, isFull: (socket) => order.isFull(socket) }),
   }
   const { tls } = config
   const server =

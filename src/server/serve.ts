@@ -26,7 +26,7 @@ import { carry } from '../proxy/http.ts'
 import { closeWhenUnread, lingerOnClose } from '../proxy/lingering-close.ts'
 import type { ProxyParts } from '../proxy/parts.ts'
 import { continueIfExpected, hasBody } from '../proxy/request-body.ts'
-import { carryUpgrade, refuseUpgrade } from '../proxy/upgrade.ts'
+import { carryUpgrade, listedProtocols, refuseUpgrade } from '../proxy/upgrade.ts'
 import { formTimeoutMs } from './connection-limits.ts'
 import type { ListenerHandlers } from './listener.ts'
 import type { MemoryBudget } from './memory-budget.ts'
@@ -54,7 +54,7 @@ const overloaded = 'clients have left too much of their responses unread'
 
 /** What becomes of each request: ours, the upstream's, or refused. */
 export function createHandlers(
-  config: Pick<GatewayConfig, 'reservedPrefix' | 'limits' | 'externalUrl'>,
+  config: Pick<GatewayConfig, 'reservedPrefix' | 'limits' | 'externalUrl' | 'upstreams'>,
   parts: ServeParts,
 ): ListenerHandlers {
   const { log, pages } = parts
@@ -241,7 +241,8 @@ export function createHandlers(
     else log.warn('request.refused', fields)
   }
 
-  return { request, upgrade, endEndless: () => parts.proxy.live.closeEndless() }
+  const upgradeProtocols = listedProtocols(config.upstreams)
+  return { request, upgrade, upgradeProtocols, endEndless: () => parts.proxy.live.closeEndless() }
 }
 
 function redirect(

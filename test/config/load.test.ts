@@ -87,6 +87,7 @@ test('the smallest file has everything else by default', () => {
         trustedOrigins: [],
         cache: 'private',
         logout: { paths: [], cookies: [] },
+        upgrade: ['websocket'],
         connectTimeoutMs: 5_000,
         responseTimeoutMs: 60_000,
         idleTimeoutMs: 300_000,

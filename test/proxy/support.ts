@@ -42,6 +42,7 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
     trustedOrigins: [],
     cache: 'private',
     logout: { paths: [], cookies: [] },
+    upgrade: ['websocket'],
     connectTimeoutMs: 2_000,
     responseTimeoutMs: 10_000,
     idleTimeoutMs: 10_000,

@@ -141,18 +141,23 @@ test('an upgrade that is never answered is a 504', async (t) => {
   assert.match(await new RawClient(t, port).send(handshake()).untilClosed(), /^HTTP\/1\.1 504 /)
 })
 
-for (const [offer, heads] of [
-  ['h2c', /^(?![^]*upgrade)/i],
-  ['TLS/1.0', /^(?![^]*upgrade)/i],
-  ['HTTP/2.0, websocket', /\r\nupgrade: websocket\r\n/],
+for (const [offer, heads, listed] of [
+  ['h2c', /^(?![^]*upgrade)/i, ['websocket', 'h2c']],
+  ['TLS/1.0', /^(?![^]*upgrade)/i, ['websocket', 'tls/1.0']],
+  ['HTTP/2.0, websocket', /\r\nupgrade: websocket\r\n/, ['websocket']],
+  ['custom/2, WebSocket', /\r\nupgrade: WebSocket\r\n/, ['websocket']],
+  ['custom', /^(?![^]*upgrade)/i, ['websocket']],
+  ['Custom/2, websocket', /\r\nupgrade: Custom\/2\r\n/, ['custom']],
+  ['custom/2, custom/3', /\r\nupgrade: custom\/3\r\n/, ['custom/3']],
+  ['custom', /^(?![^]*upgrade)/i, ['custom/3']],
 ] as const) {
-  test(`nothing tunnels requests past the gate: Upgrade: ${offer}`, async (t) => {
+  test(`nothing tunnels requests past the gate, or what is not listed: Upgrade: ${offer}, listed ${listed.join()}`, async (t) => {
     let asked = ''
     const upstream = await rawUpstream(t, (socket, head) => {
       asked = head
       socket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nplain')
     })
-    const { port } = await startGateway(t, upstream)
+    const { port } = await startGateway(t, upstream, { upstream: { upgrade: listed } })
     const client = new RawClient(t, port).send(
       `GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: ${offer}\r\nHTTP2-Settings: AA\r\n\r\n`,
     )

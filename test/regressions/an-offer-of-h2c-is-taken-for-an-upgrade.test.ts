@@ -49,6 +49,21 @@ test('the application gets the content of a request with an offer of h2c, and no
   assert.doesNotMatch(answer, /h2c|http2-settings/i)
 })
 
+for (const [what, settings, expected] of [
+  ['a request like any other, with its content', '', /^HTTP\/1\.1 200 OK\r\n[^]*"bodyLength": ?5/],
+  ['an upgrade where an upstream lists it', 'upgrade: [websocket, custom]', /^HTTP\/1\.1 400 /],
+] as const)
+  test(`a request with an offer of another protocol is ${what}`, async (t) => {
+    const world = await startWorld(t, { upstreamSettings: settings })
+    const jane = world.browser()
+    await jane.get(`${world.url}/echo`)
+
+    const bytes = request('POST /echo', [`Cookie: ${jane.cookieHeader}`], 'hello').replace('h2c', 'custom/1')
+
+    // A tunnel has no content before it.
+    assert.match(await answerTo(t, world, bytes), expected)
+  })
+
 test('what follows a request with an offer of h2c is not read as another request', async (t) => {
   const asked: (string | undefined)[] = []
   let answer = () => {}

@@ -19,6 +19,7 @@ export function upstream({
     trustedOrigins: [],
     cache: 'private',
     logout: { paths: logout, cookies: [] },
+    upgrade: ['websocket'],
     connectTimeoutMs: 1000,
     responseTimeoutMs: 1000,
     idleTimeoutMs: 1000,
