@@ -7,6 +7,7 @@ const codes = {
   ERR_REQUEST_TIMEOUT: { status: 408, text: 'The request did not arrive in time.' },
   ERR_PAYLOAD_TOO_LARGE: { status: 413, text: 'The request is too large.' },
   ERR_MEDIA_TYPE: { status: 415, text: 'The request is of a kind that is not accepted here.' },
+  ERR_EXPECTATION: { status: 417, text: 'The request expects what is not supported here.' },
   ERR_HEADERS_TOO_LARGE: { status: 431, text: 'The request has too many header lines.' },
   ERR_TOO_MANY_REQUESTS: { status: 429, text: 'Too many requests came from your network. Please try again shortly.' },
   ERR_UNAUTHENTICATED: { status: 401, text: 'Please sign in.' },
@@ -31,6 +32,7 @@ const codes = {
   ERR_UPSTREAM_BUSY: { status: 503, text: 'The application is busy. Please try again shortly.' },
   ERR_UPSTREAM_ANSWER: { status: 502, text: 'The application gave an answer that cannot be passed on.' },
   ERR_UPSTREAM_TIMEOUT: { status: 504, text: 'The application did not answer in time.' },
+  ERR_LOOP: { status: 508, text: 'The request came back to where it had been sent from.' },
   ERR_INTERNAL: { status: 500, text: 'Something went wrong.' },
 } as const
 

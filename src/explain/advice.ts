@@ -36,6 +36,10 @@ export const adviceOnError: Readonly<Record<ErrorCode, Advice>> = {
     means: 'one of the gateway’s own URLs was sent something that is no form',
     todo: 'look at what sent it: a logout token comes as application/x-www-form-urlencoded',
   },
+  ERR_EXPECTATION: {
+    means: 'the client sent an Expect other than 100-continue',
+    todo: 'remove the field from the client',
+  },
   ERR_HEADERS_TOO_LARGE: {
     means: 'the request had more header lines than limits.header_count',
     todo: 'raise it if honest clients send as many',
@@ -119,6 +123,10 @@ export const adviceOnError: Readonly<Record<ErrorCode, Advice>> = {
   ERR_UPSTREAM_TIMEOUT: {
     means: 'the application did not answer in time',
     todo: 'look at the application; if it may take as long, raise response_timeout of the upstream',
+  },
+  ERR_LOOP: {
+    means: 'the request had been sent to this upstream by this gateway before: two proxies lead to each other',
+    todo: 'look at where upstreams.*.url leads: it has to be the application, and not a proxy that leads back here',
   },
   ERR_INTERNAL: { means: 'a fault in Gatehouse', todo: 'please report it, with the lines of the log about it' },
 }

@@ -2,7 +2,7 @@ import { METHODS } from 'node:http'
 import type { LimitsConfig } from '../config/model.ts'
 import type { ArrivedRequest } from './request.ts'
 
-/** What Node's HTTP server answers by itself; the gateway, and its log, hear nothing of such a request. */
+/** What is refused before the gateway looks at the request. The log hears of nothing but the 417. */
 export function serverRefusal(
   { method = '', url = '', rawHeaders, headers }: ArrivedRequest,
   switches: boolean,

@@ -56,6 +56,7 @@ export function upstreamRequest(
     host: upstream.hostHeader === 'client' ? facts.forwarded.host : upstream.url.host,
     forwarded: facts.forwarded,
     requestId,
+    loopMarker: '(marks the upstream)',
     trace: isTracing ? trace : undefined,
   })
   return {

@@ -33,6 +33,7 @@ const pageOf: Readonly<Record<ErrorCode, Exclude<PageName, 'signed-out' | 'sign-
   ERR_REQUEST_TIMEOUT: 'bad-request',
   ERR_PAYLOAD_TOO_LARGE: 'bad-request',
   ERR_MEDIA_TYPE: 'bad-request',
+  ERR_EXPECTATION: 'bad-request',
   ERR_HEADERS_TOO_LARGE: 'bad-request',
   ERR_TOO_MANY_REQUESTS: 'too-many-requests',
   ERR_UNAUTHENTICATED: 'sign-in-required',
@@ -54,6 +55,7 @@ const pageOf: Readonly<Record<ErrorCode, Exclude<PageName, 'signed-out' | 'sign-
   ERR_UPSTREAM_BUSY: 'unavailable',
   ERR_UPSTREAM_ANSWER: 'unavailable',
   ERR_UPSTREAM_TIMEOUT: 'unavailable',
+  ERR_LOOP: 'unavailable',
   ERR_INTERNAL: 'unavailable',
 }
 

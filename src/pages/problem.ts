@@ -28,6 +28,7 @@ const titles: Readonly<Record<number, string>> = {
   502: 'Bad Gateway',
   503: 'Service Unavailable',
   504: 'Gateway Timeout',
+  508: 'Loop Detected',
 }
 
 /** The answer to a request that is not carried out, for programs: `application/problem+json` (RFC 9457), in English. */

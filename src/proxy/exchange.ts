@@ -14,7 +14,7 @@ import type { Pass, ProxyParts } from './parts.ts'
 import { hasBody, RequestBody } from './request-body.ts'
 import { responseHeaders, responseTrailers } from './response-headers.ts'
 import { upstreamError } from './upstream-errors.ts'
-import { upstreamHeaders } from './upstream-headers.ts'
+import { loopField, upstreamHeaders } from './upstream-headers.ts'
 import type { UpstreamPool } from './upstream-pool.ts'
 
 /** What the upstream sent with a 101, and the connection from then on. */
@@ -88,6 +88,11 @@ export class Exchange implements AnswerHandler, LiveStream {
 
   start(): void {
     const { req, pass, facts, record, parts, upgrade } = this.#input
+    // RFC 5842 §7.2. Each time round would open another connection to itself.
+    if (String(req.headers[loopField] ?? '').includes(this.#pool.loopMarker)) {
+      this.#fail(new GatewayError('ERR_LOOP', 'the upstream sent the request back to this gateway'))
+      return
+    }
     if (this.#pool.isFullFor(this.#slot.client)) {
       this.#refuseBusy('too many requests wait for a connection')
       return
@@ -105,6 +110,7 @@ export class Exchange implements AnswerHandler, LiveStream {
           host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
           forwarded: facts.forwarded,
           requestId: record.id,
+          loopMarker: this.#pool.loopMarker,
           trace: record.trace,
         }),
         identity: pass.identity,

@@ -22,6 +22,7 @@ export function responseHeaders(received: readonly (Buffer | string)[], input: R
   const lines: string[] = []
   let cacheControl: string | undefined
   let varies = false
+  let hasDate = false
 
   for (let at = 0; at + 1 < received.length; at += 2) {
     const name = text(received[at])
@@ -33,6 +34,11 @@ export function responseHeaders(received: readonly (Buffer | string)[], input: R
 
     if (lowerCase === 'set-cookie' && input.isGatewayCookie(cookieName(value))) continue
     if (lowerCase === 'content-length' && withoutLength) continue
+    // A field with a single value: clients and caches that get two take either of them (RFC 9110 §5.3, §6.6.1).
+    if (lowerCase === 'date') {
+      if (hasDate) continue
+      hasDate = true
+    }
     if (lowerCase === 'vary') varies ||= /\*|\bcookie\b/i.test(value)
     if (caching !== 'anybody' && caching !== 'varies') {
       if (lowerCase === 'cache-control') {

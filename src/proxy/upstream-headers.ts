@@ -10,15 +10,23 @@ export interface UpstreamHeadersInput {
   readonly host: string
   readonly forwarded: ForwardedFacts
   readonly requestId: string
+  /** Says to this gateway, if the request ever comes back, that it was sent to this upstream. */
+  readonly loopMarker: string
   /** Absent: the gateway takes part in no trace. */
   readonly trace: Pick<RequestTrace, 'traceParent' | 'state'> | undefined
 }
 
 /** What becomes of a field of a request: `listed` in `Connection` or not, by its name. */
-type Fate = 'withheld' | 'cookie' | 'content-length' | 'passed'
+type Fate = 'withheld' | 'cookie' | 'content-length' | 'loop' | 'passed'
 
 /** So many names are remembered; honest clients use a few dozen. */
 const mostNames = 1024
+
+/**
+ * The upstreams that a request was sent to, for gateways that it comes back to. Not `Via`, because servers change their responses to
+ * requests with `Via`: nginx does not compress them.
+ */
+export const loopField = 'gatehouse-loop'
 
 /** W3C Trace Context §3.2, §3.3. */
 const traceFields = ['traceparent', 'tracestate']
@@ -47,6 +55,7 @@ export class RequestFields {
 
   #decide(lowerCase: string): Fate {
     if (isWithheld(lowerCase) || this.#reserved.has(canonicalName(lowerCase))) return 'withheld'
+    if (lowerCase === loopField) return 'loop'
     return lowerCase === 'cookie' || lowerCase === 'content-length' ? lowerCase : 'passed'
   }
 }
@@ -60,6 +69,7 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
   const listed = namedInConnection(received)
   const lines = ['Host', input.host]
   let contentLength: string | undefined
+  let loop = input.loopMarker
 
   for (let at = 0; at + 1 < received.length; at += 2) {
     const name = received[at] as string
@@ -71,6 +81,8 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
     } else if (fate === 'cookie') {
       const cookies = withoutGatewayCookies(value, input.isGatewayCookie)
       if (cookies !== undefined) lines.push(name, cookies)
+    } else if (fate === 'loop') {
+      loop = `${value}, ${loop}`
     } else if (contentLength === undefined) {
       // "010" is eight to whoever takes a leading zero for octal, and what is left would be another request.
       contentLength = value.replace(/^0+(?=\d)/, '')
@@ -80,7 +92,7 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
 
   const { forwardedFor, proto, host } = input.forwarded
   lines.push('X-Forwarded-For', forwardedFor, 'X-Forwarded-Proto', proto, 'X-Forwarded-Host', host)
-  lines.push('X-Request-Id', input.requestId)
+  lines.push('X-Request-Id', input.requestId, 'Gatehouse-Loop', loop)
   if (input.trace !== undefined) lines.push(...traceLines(input.trace))
   return lines
 }

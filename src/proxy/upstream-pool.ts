@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import type { Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
+import { randomToken } from '../core/random.ts'
 import { buildConnector, Client, type Connector, Pool } from '../core/undici.ts'
 import { reservedNames } from '../identity/reserved-names.ts'
 import type { AnswerHandler } from './answer-handler.ts'
@@ -53,6 +54,8 @@ export class UpstreamPool {
   readonly upstream: UpstreamConfig
   readonly reserved: ReadonlySet<string>
   readonly fields: RequestFields
+  /** Marks requests that were sent to this upstream by this process. */
+  readonly loopMarker = randomToken(9)
   /** For what is not plain: TLS, and requests to switch to another protocol. */
   readonly #pool: Pool
   readonly #options: NonNullable<ConstructorParameters<typeof Client>[1]>

@@ -125,6 +125,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
       { ...config.limits, connections: connectionsWithin(config.limits.connections, log) },
       {
         request: (req, res) => serving.handlers.request(req, res),
+        expectation: (req, res) => serving.handlers.expectation(req, res),
         upgrade: (req, socket, head) => serving.handlers.upgrade(req, socket, head),
         get upgradeProtocols() {
           return serving.handlers.upgradeProtocols

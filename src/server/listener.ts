@@ -17,6 +17,8 @@ const pipeliningHint = 'the client sends requests without reading responses; its
 
 export interface ListenerHandlers {
   request(req: IncomingMessage, res: ServerResponse): void
+  /** A request with an `Expect` that is not supported. */
+  expectation(req: IncomingMessage, res: ServerResponse): void
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void
   /** The protocols of `Upgrade` that any upstream lists, in lower case. */
   readonly upgradeProtocols: readonly string[]
@@ -93,7 +95,7 @@ export async function listen(
   server.on('checkContinue', request)
   server.on(
     'checkExpectation',
-    inOrder((_req, res) => void res.writeHead(417, { 'Cache-Control': 'no-store' }).end()),
+    inOrder((req, res) => handlers.expectation(req, res)),
   )
   server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {})

@@ -82,6 +82,14 @@ export function createHandlers(
     )
   }
 
+  function expectation(req: IncomingMessage, res: ServerResponse): void {
+    if (unreadable.has(req.socket)) return void res.destroy()
+    const record = begin(req)
+    const facts = factsOf(req, record, (code, why) => refuse(req, res, record, code, why))
+    // RFC 9110 §10.1.1.
+    if (facts !== undefined) refuse(req, res, record, 'ERR_EXPECTATION', 'Expect is supported with 100-continue only')
+  }
+
   /** The bound is on the whole of it: whoever sends a form byte by byte would keep a connection for good. */
   function expectForm(req: IncomingMessage, res: ServerResponse, record: RequestRecord): void {
     continueIfExpected(req, res)
@@ -242,7 +250,7 @@ export function createHandlers(
   }
 
   const upgradeProtocols = listedProtocols(config.upstreams)
-  return { request, upgrade, upgradeProtocols, endEndless: () => parts.proxy.live.closeEndless() }
+  return { request, expectation, upgrade, upgradeProtocols, endEndless: () => parts.proxy.live.closeEndless() }
 }
 
 function redirect(

@@ -209,6 +209,16 @@ test('an upgrade that is refused has its code', async (t) => {
   assert.equal(line['code'], 'ERR_UNAUTHENTICATED')
 })
 
+test('a request with an Expect that is not supported has its line, with its code', async (t) => {
+  const world = await startWorld(t)
+  const sent = request(`${world.url}/static/expecting`, { headers: { expect: 'tea' } }).end()
+  const [answer] = await once(sent, 'response')
+  answer.resume()
+
+  const line = await lineOf(first(world), '/static/expecting')
+  assert.deepEqual([answer.statusCode, line['status'], line['code']], [417, 417, 'ERR_EXPECTATION'])
+})
+
 test('a client that goes away is told from one that was answered', async (t) => {
   const { url, waiting } = await slowUpstream(t)
   const upstreamSettings = 'rules: [{ path: /*, access: public }]'

@@ -123,6 +123,14 @@ test('where who asks makes the difference, caches are told so, once', () => {
   }
 })
 
+test('of two Date fields the first is passed on', () => {
+  const received = bytes('Date', 'Thu, 01 Jan 2026 00:00:00 GMT', 'X-A', '1', 'date', 'Fri, 02 Jan 2026 00:00:00 GMT')
+
+  const lines = responseHeaders(received, { ...input, caching: 'anybody' })
+
+  assert.deepEqual(lines, ['Date', 'Thu, 01 Jan 2026 00:00:00 GMT', 'X-A', '1'])
+})
+
 test('a value with CR, LF or NUL is never passed on', () => {
   for (const evil of ['a\rb', 'a\nb', 'a\0b'])
     assert.throws(() => responseHeaders(bytes('X-A', evil), input), { code: 'ERR_UPSTREAM_ANSWER' })

@@ -14,6 +14,7 @@ const input = {
     forwardedFor: '192.0.2.7',
   },
   requestId: 'r-1',
+  loopMarker: 'marker',
   trace: undefined,
 } as const
 
@@ -86,6 +87,8 @@ test('what Connection names ends here, wherever the line stands, and so do the h
     'X-Forwarded-Host', 'orders.example.com',
     'X-Request-Id',
     'r-1',
+    'Gatehouse-Loop',
+    'marker',
     'X-Remote-User', 'jane',
   ]) // prettier-ignore
 })

@@ -10,6 +10,7 @@ export const de: Messages = {
     ERR_REQUEST_TIMEOUT: 'Die Anfrage ist nicht rechtzeitig angekommen.',
     ERR_PAYLOAD_TOO_LARGE: 'Die Anfrage ist zu groß.',
     ERR_MEDIA_TYPE: 'Anfragen dieser Art werden hier nicht angenommen.',
+    ERR_EXPECTATION: 'Die Anfrage erwartet etwas, das hier nicht unterstützt wird.',
     ERR_HEADERS_TOO_LARGE: 'Die Anfrage hat zu viele Kopfzeilen.',
     ERR_TOO_MANY_REQUESTS: 'Aus Ihrem Netz kamen zu viele Anfragen.',
     ERR_UNAUTHENTICATED: 'Bitte melden Sie sich an.',
@@ -31,6 +32,7 @@ export const de: Messages = {
     ERR_UPSTREAM_BUSY: 'Die Anwendung ist überlastet.',
     ERR_UPSTREAM_ANSWER: 'Die Anwendung hat eine Antwort gegeben, die nicht weitergegeben werden kann.',
     ERR_UPSTREAM_TIMEOUT: 'Die Anwendung hat nicht rechtzeitig geantwortet.',
+    ERR_LOOP: 'Die Anfrage ist dorthin zurückgekommen, von wo sie gesendet wurde.',
     ERR_INTERNAL: 'Etwas ist schiefgegangen.',
   },
   advice: {

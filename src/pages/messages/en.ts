@@ -10,6 +10,7 @@ export const en: Messages = {
     ERR_REQUEST_TIMEOUT: 'The request did not arrive in time.',
     ERR_PAYLOAD_TOO_LARGE: 'The request is too large.',
     ERR_MEDIA_TYPE: 'The request is of a kind that is not accepted here.',
+    ERR_EXPECTATION: 'The request expects what is not supported here.',
     ERR_HEADERS_TOO_LARGE: 'The request has too many header lines.',
     ERR_TOO_MANY_REQUESTS: 'Too many requests came from your network.',
     ERR_UNAUTHENTICATED: 'Please sign in.',
@@ -31,6 +32,7 @@ export const en: Messages = {
     ERR_UPSTREAM_BUSY: 'The application is busy.',
     ERR_UPSTREAM_ANSWER: 'The application gave an answer that cannot be passed on.',
     ERR_UPSTREAM_TIMEOUT: 'The application did not answer in time.',
+    ERR_LOOP: 'The request came back to where it had been sent from.',
     ERR_INTERNAL: 'Something went wrong.',
   },
   advice: {

@@ -10,6 +10,7 @@ export const fr: Messages = {
     ERR_REQUEST_TIMEOUT: 'La requête n’est pas arrivée à temps.',
     ERR_PAYLOAD_TOO_LARGE: 'La requête est trop volumineuse.',
     ERR_MEDIA_TYPE: 'Les requêtes de ce type ne sont pas acceptées ici.',
+    ERR_EXPECTATION: 'La requête attend ce qui n’est pas pris en charge ici.',
     ERR_HEADERS_TOO_LARGE: 'La requête a trop de lignes d’en-tête.',
     ERR_TOO_MANY_REQUESTS: 'Trop de requêtes sont venues de votre réseau.',
     ERR_UNAUTHENTICATED: 'Veuillez vous connecter.',
@@ -31,6 +32,7 @@ export const fr: Messages = {
     ERR_UPSTREAM_BUSY: 'L’application est surchargée.',
     ERR_UPSTREAM_ANSWER: 'L’application a donné une réponse qui ne peut pas être transmise.',
     ERR_UPSTREAM_TIMEOUT: 'L’application n’a pas répondu à temps.',
+    ERR_LOOP: 'La requête est revenue là d’où elle avait été envoyée.',
     ERR_INTERNAL: 'Une erreur s’est produite.',
   },
   advice: {

@@ -10,6 +10,7 @@ export const ja: Messages = {
     ERR_REQUEST_TIMEOUT: 'リクエストが時間内に届きませんでした。',
     ERR_PAYLOAD_TOO_LARGE: 'リクエストが大きすぎます。',
     ERR_MEDIA_TYPE: 'この種類のリクエストは受け付けていません。',
+    ERR_EXPECTATION: 'リクエストが求める動作には対応していません。',
     ERR_HEADERS_TOO_LARGE: 'リクエストのヘッダーが多すぎます。',
     ERR_TOO_MANY_REQUESTS: 'お使いのネットワークからのリクエストが多すぎます。',
     ERR_UNAUTHENTICATED: 'サインインしてください。',
@@ -31,6 +32,7 @@ export const ja: Messages = {
     ERR_UPSTREAM_BUSY: 'アプリケーションが混み合っています。',
     ERR_UPSTREAM_ANSWER: 'アプリケーションからの応答を転送できませんでした。',
     ERR_UPSTREAM_TIMEOUT: 'アプリケーションが時間内に応答しませんでした。',
+    ERR_LOOP: 'リクエストが送信元に戻ってきました。',
     ERR_INTERNAL: '問題が発生しました。',
   },
   advice: {
