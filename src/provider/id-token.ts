@@ -36,7 +36,7 @@ const code = 'ERR_SIGN_IN_ANSWER'
  * @throws {GatewayError} `ERR_SIGN_IN_ANSWER` names the claim; `ERR_PROVIDER_UNAVAILABLE` when keys cannot be had
  */
 export async function verifyIdToken(id_token: string, expected: IdTokenExpectations): Promise<IdToken> {
-  const { typ, payload } = await verifySignedToken(id_token, expected, code)
+  const { typ, payload } = await verifySignedToken(id_token, expected, { code })
   const refuse = (why: string): never => {
     throw new GatewayError(code, `ID Token refused: ${why}`)
   }

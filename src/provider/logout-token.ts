@@ -4,7 +4,7 @@ import { stringClaim, verifySignedToken, type TokenExpectations } from './signed
 export interface LogoutToken {
   readonly iss: string
   readonly jti: string
-  /** Seconds since the epoch. */
+  /** Seconds since the epoch. For a token without `exp`: when it stops being accepted. */
   readonly exp: number
   readonly sub: string | undefined
   readonly sid: string | undefined
@@ -14,6 +14,8 @@ const code = 'ERR_LOGOUT_TOKEN_INVALID'
 const logoutEvent = 'http://schemas.openid.net/event/backchannel-logout'
 /** A Logout Token is short-lived; one that was issued longer ago than this is refused whatever its `exp` says. */
 const maxAgeSeconds = 60 * 60
+/** Providers that predate the final specification leave `exp` out; §4 recommends that a Logout Token lives two minutes at most. */
+const lifetimeWithoutExp = 2 * 60
 
 /**
  * Verifies a Logout Token: OpenID Connect Back-Channel Logout 1.0 §2.6.
@@ -23,7 +25,7 @@ export async function verifyLogoutToken(logout_token: string, expected: TokenExp
   const refuse = (why: string): never => {
     throw new GatewayError(code, `logout token refused: ${why}`)
   }
-  const { typ, payload } = await verifySignedToken(logout_token, expected, code)
+  const { typ, payload } = await verifySignedToken(logout_token, expected, { code, lifetimeWithoutExp })
 
   // §2.4 recommends `logout+jwt` and allows providers that say JWT or nothing.
   if (typ !== undefined && typ !== 'jwt' && typ !== 'logout+jwt') refuse(`"typ" is ${typ}`)

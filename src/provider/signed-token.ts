@@ -18,19 +18,28 @@ export interface TokenExpectations {
 
 const clockHint = '; if it has just been issued, compare the clocks of both machines'
 
+/** What a kind of token has to be like. */
+export interface TokenKind {
+  /** What a `GatewayError` about such a token is called. */
+  readonly code: ErrorCode
+  /** For tokens that may come without `exp`: such a token expires this many seconds after its `iat`. Absent: `exp` is required. */
+  readonly lifetimeWithoutExp?: number
+}
+
 export interface SignedToken {
   readonly typ: string | undefined
+  /** `exp`: the time the token expires, in seconds since the epoch, whether or not the token says so itself. */
   readonly payload: JWTPayload & { readonly iat: number; readonly exp: number }
 }
 
 /**
- * Signature, algorithm, `iss`, `aud`, `exp`, `iat` and `nbf`: the part that ID Tokens and Logout Tokens have in common.
- * @throws {GatewayError} `code` when the token is refused, `ERR_PROVIDER_UNAVAILABLE` when the keys cannot be had
+ * Verifies what ID Tokens and Logout Tokens have in common: signature, algorithm, `iss`, `aud`, `exp`, `iat` and `nbf`.
+ * @throws {GatewayError} `kind.code` when the token is refused, `ERR_PROVIDER_UNAVAILABLE` when the keys cannot be had
  */
 export async function verifySignedToken(
   token: string,
   expected: TokenExpectations,
-  code: ErrorCode,
+  { code, lifetimeWithoutExp }: TokenKind,
 ): Promise<SignedToken> {
   const { payload, protectedHeader } = await expected.keys
     .verify(token, {
@@ -39,16 +48,19 @@ export async function verifySignedToken(
       algorithms: [expected.algorithm],
       clockTolerance: expected.clockToleranceMs / 1000,
       currentDate: new Date(expected.now),
-      requiredClaims: ['iss', 'aud', 'iat', 'exp'],
+      requiredClaims: ['iss', 'aud', 'iat', ...(lifetimeWithoutExp === undefined ? ['exp'] : [])],
     })
     .catch((cause: unknown) => {
       if (cause instanceof GatewayError) throw cause
       const hint = cause instanceof Error && 'code' in cause && cause.code === 'ERR_JWT_EXPIRED' ? clockHint : ''
       throw new GatewayError(code, `signature or registered claims: ${reason(cause)}${hint}`, { cause })
     })
-  const { iat, exp } = payload
-  if (typeof iat !== 'number' || typeof exp !== 'number')
-    throw new GatewayError(code, '"iat" and "exp" have to be numbers')
+  const { iat } = payload
+  if (typeof iat !== 'number') throw new GatewayError(code, '"iat" has to be a number')
+  const exp = payload.exp ?? iat + (lifetimeWithoutExp ?? 0)
+  // jose has compared an `exp` that is there.
+  if (payload.exp === undefined && exp * 1000 <= expected.now - expected.clockToleranceMs)
+    throw new GatewayError(code, `it has no "exp", and was issued more than ${exp - iat} s ago${clockHint}`)
   const issuedIn = Math.round(iat - expected.now / 1000)
   if (issuedIn * 1000 > expected.clockToleranceMs)
     throw new GatewayError(

@@ -19,6 +19,7 @@ for (const [why, forge] of forgeries)
 
 for (const [why, claims] of [
   ...wrongClaims,
+  ['"exp" is missing', () => ({ exp: undefined })],
   ['"sub" is missing', () => ({ sub: undefined })],
   ['"nonce" is missing', () => ({ nonce: undefined })],
   ['"nonce" is another', () => ({ nonce: 'n-2' })],

@@ -25,6 +25,7 @@ for (const [why, claims] of [
   ['"jti" is empty', () => ({ jti: '' })],
   ['"jti" is a number', () => ({ jti: 1 })],
   ['it was issued hours ago, though it is good for days', () => ({ iat: at - 3700, exp: at + 86_400 })],
+  ['"exp" is missing, and it was issued longer ago than two minutes', () => ({ iat: at - 150, exp: undefined })],
   ['"nonce" is present', () => ({ nonce: 'n' })],
   ['"nonce" is present, though it is nothing', () => ({ nonce: null })],
   ['"events" is missing', () => ({ events: undefined })],
@@ -79,6 +80,16 @@ for (const [what, claims, expected] of [
     const { sub, sid } = await verifyLogoutToken(provider.logoutToken(claims), expectationsOf(t, provider))
 
     assert.deepEqual({ sub, sid }, expected)
+  })
+
+for (const seconds of [0, 120, 149])
+  test(`a logout token without "exp" is taken for two minutes: it was issued ${seconds} s ago`, async (t) => {
+    const provider = await startSigningProvider(t)
+    const iat = at - seconds
+
+    const { exp } = await verifyLogoutToken(provider.logoutToken({ iat, exp: undefined }), expectationsOf(t, provider))
+
+    assert.equal(exp, iat + 120)
   })
 
 test('members that nobody knows change nothing about the event', async (t) => {
