@@ -3,6 +3,7 @@ import { pageColours } from './checks-pages.ts'
 import { type Check, settingOf, upstreamChecks } from './checks-upstreams.ts'
 import type { Address, GatewayConfig, RedisStoreConfig } from './model.ts'
 import { placeholder } from './placeholder.ts'
+import { harmOfOfflineAccess, offlineAccess, providerKind } from './provider-kind.ts'
 import { below, type Report } from './report.ts'
 import type { WrittenConfig } from './written.ts'
 
@@ -137,13 +138,12 @@ function workers({ session }: GatewayConfig, report: Report, { workers: wanted }
 
 function provider({ provider }: GatewayConfig, report: Report): void {
   const { scopes, client_secret, issuer, ca, authorizationParams } = provider
-  // Google refuses the scope, and gives a refresh token for this parameter.
-  const asksForRefreshToken = scopes.includes('offline_access') || authorizationParams['access_type'] === 'offline'
-  if (report.isSound('/provider/scopes') && !asksForRefreshToken)
+  const harm = scopes?.includes(offlineAccess) ? harmOfOfflineAccess(providerKind(issuer)) : undefined
+  if (harm !== undefined && report.isSound('/provider/scopes', '/provider/issuer'))
     report.warning(
-      '/provider/scopes',
-      'has no offline_access: without a refresh token, a session that has expired at the provider goes on here',
-      'add offline_access (not with Keycloak and Google, which give one without), or set session.absolute_timeout to what the provider allows',
+      below('/provider/scopes', scopes?.indexOf(offlineAccess) ?? 0),
+      `must not be asked for here: ${harm}`,
+      'remove offline_access: this provider gives a refresh token without it',
     )
   if (report.isSound('/provider/client_secret') && client_secret.length < 16)
     report.warning('/provider/client_secret', 'is shorter than 16 characters, which can be guessed')

@@ -134,7 +134,8 @@ export interface ProviderConfig {
   readonly response_mode: 'query' | 'form_post'
   /** Whether sessions also end by OpenID Connect Front-Channel Logout 1.0. */
   readonly frontchannelLogout: boolean
-  readonly scopes: readonly string[]
+  /** Absent: what suits the provider is asked for, see `requestedAccess`. */
+  readonly scopes: readonly string[] | undefined
   /** Parameters added to each authorization request, for example `prompt` or `acr_values`. */
   readonly authorizationParams: Readonly<Record<string, string>>
   /** Short names for claims with long ones. */

@@ -68,7 +68,7 @@ export interface WrittenProvider {
   readonly token_endpoint_auth_method: 'client_secret_basic' | 'client_secret_post'
   readonly response_mode: 'query' | 'form_post'
   readonly frontchannel_logout: boolean
-  readonly scopes: WrittenList<string>
+  readonly scopes?: WrittenList<string>
   readonly authorization_params: Readonly<Record<string, string>>
   readonly claims: Readonly<Record<string, string>>
   readonly id_token_claims: WrittenList<string>

@@ -1,5 +1,7 @@
 import type { ProviderConfig } from '../config/model.ts'
+import { harmOfOfflineAccess, offlineAccess } from '../config/provider-kind.ts'
 import { issuerHint } from '../provider/discovery.ts'
+import { kindOf, type RequestedAccess } from '../provider/requested-access.ts'
 import type { ProviderFacts, RedirectUriFact } from '../provider/examine.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
 import { connectionAdvice } from './connection-advice.ts'
@@ -18,6 +20,7 @@ export function providerFindings(facts: ProviderFacts, config: ProviderConfig, e
     keysFinding(facts.keys, facts.taken.algorithm),
     pkceFinding(metadata),
     ...capabilityFindings(metadata, config),
+    ...scopeFindings(metadata, config, facts.taken.access),
     ...logoutFindings(metadata, config),
     ...facts.redirectUris.map(redirectUriFinding),
     clientFinding(facts, config),
@@ -107,7 +110,7 @@ function includes(metadata: Metadata, name: string, member: string, otherwise: r
 }
 
 function capabilityFindings(metadata: Metadata, config: ProviderConfig): Finding[] {
-  const { token_endpoint_auth_method: method, scopes, response_mode } = config
+  const { token_endpoint_auth_method: method, response_mode } = config
   const findings: Finding[] = []
   if (!includes(metadata, 'token_endpoint_auth_methods_supported', method, ['client_secret_basic']))
     findings.push(
@@ -119,18 +122,6 @@ function capabilityFindings(metadata: Metadata, config: ProviderConfig): Finding
           todo: `set provider.token_endpoint_auth_method to one that it lists: ${listed(metadata['token_endpoint_auth_methods_supported'])}`,
         },
       ),
-    )
-  const unknown = scopes.filter(
-    (scope) => Array.isArray(metadata['scopes_supported']) && !includes(metadata, 'scopes_supported', scope),
-  )
-  if (unknown.length > 0)
-    findings.push(
-      warning('provider.scopes', `does not list ${unknown.join(', ')} among its scopes_supported`, {
-        why: unknown.includes('offline_access')
-          ? 'without a refresh token, a session that has expired at the provider goes on here until session.absolute_timeout'
-          : 'claims that belong to these scopes may be missing; some providers do not list all they have',
-        todo: 'see what the provider calls them, and whether this client may ask for them',
-      }),
     )
   if (!includes(metadata, 'response_modes_supported', response_mode, ['query', 'fragment']))
     findings.push(
@@ -148,6 +139,30 @@ function capabilityFindings(metadata: Metadata, config: ProviderConfig): Finding
         }),
       )
   return findings
+}
+
+function scopeFindings(metadata: Metadata, { issuer }: ProviderConfig, access: RequestedAccess): Finding[] {
+  const { scopes } = access
+  const harm = scopes.includes(offlineAccess) ? harmOfOfflineAccess(kindOf(issuer, metadata)) : undefined
+  if (harm !== undefined)
+    return [
+      warning('provider.scopes', 'is asked for offline_access, which does harm here', {
+        why: harm,
+        todo: 'remove offline_access from provider.scopes: this provider gives a refresh token without it',
+      }),
+    ]
+  const unknown = scopes.filter(
+    (scope) => Array.isArray(metadata['scopes_supported']) && !includes(metadata, 'scopes_supported', scope),
+  )
+  if (unknown.length === 0) return [ok('provider.scopes', `is asked for ${scopes.join(' ')}`)]
+  return [
+    warning('provider.scopes', `does not list ${unknown.join(', ')} among its scopes_supported`, {
+      why: unknown.includes(offlineAccess)
+        ? 'without a refresh token, a session that has expired at the provider goes on here until session.absolute_timeout'
+        : 'claims that belong to these scopes may be missing; some providers do not list all they have',
+      todo: 'see what the provider calls them, and whether this client may ask for them',
+    }),
+  ]
 }
 
 const demands = [

@@ -8,6 +8,7 @@ import { printable } from '../core/printable.ts'
 import type { Log } from '../observe/log.ts'
 import type { Outbound } from './outbound.ts'
 import { gatewayErrorIn } from './provider-errors.ts'
+import { requestedAccess, type RequestedAccess } from './requested-access.ts'
 
 const renewAfterMs = 60 * 60 * 1000
 const retryFirstMs = 1000
@@ -19,6 +20,8 @@ const retryMostMs = 30_000
 export interface DiscoveredProvider {
   readonly configuration: client.Configuration
   readonly algorithm: SigningAlgorithm
+  /** What is asked for in an authorization request. */
+  readonly access: RequestedAccess
   readonly jwks_uri: string
   /** What each URL is for, as metrics name it. */
   readonly endpoints: ReadonlyMap<string, string>
@@ -186,6 +189,7 @@ export async function discover(config: ProviderConfig, outbound: Outbound): Prom
   return {
     configuration,
     algorithm,
+    access: requestedAccess(config, metadata),
     jwks_uri: metadata.jwks_uri as string,
     endpoints: endpointsOf(metadata),
     end_session_endpoint: endpoint('end_session_endpoint'),

@@ -6,6 +6,7 @@ import { randomToken, sha256 } from '../core/random.ts'
 import { discover, metadataUrl, type DiscoveredProvider } from './discovery.ts'
 import { createOutbound, type Outbound } from './outbound.ts'
 import { gatewayErrorIn } from './provider-errors.ts'
+import type { RequestedAccess } from './requested-access.ts'
 
 /** What was answered, and after how long; or why there was no answer that can be used. */
 export type Answered<T> = { readonly value: T; readonly ms: number } | { readonly why: string }
@@ -15,7 +16,7 @@ export interface ProviderFacts {
   /** The discovery document as it came. */
   readonly metadata: Answered<Readonly<Record<string, unknown>>>
   /** What the gateway makes of it; or why it does not take it. */
-  readonly taken: { readonly algorithm: string } | { readonly why: string }
+  readonly taken: { readonly algorithm: string; readonly access: RequestedAccess } | { readonly why: string }
   /** How far the provider's clock is ahead of ours, in ms: `Date` has whole seconds (RFC 9110 §6.6.1). Absent: it sends none. */
   readonly clockAheadMs?: number
   readonly keys?: Answered<readonly Readonly<Record<string, unknown>>[]>
@@ -55,7 +56,7 @@ export async function examineProvider(config: ProviderConfig, redirectUris: read
     const [keys, clientFact, ...facts] = await Promise.all([
       readKeys(found.jwks_uri, timed),
       tryClient(found, redirectUris[0] ?? ''),
-      ...redirectUris.map((uri) => tryRedirectUri(found, config, uri, timed)),
+      ...redirectUris.map((uri) => tryRedirectUri(found, uri, timed)),
     ])
     return { metadata, taken: found, keys, client: clientFact, redirectUris: facts, ...ahead() }
   } finally {
@@ -99,13 +100,12 @@ async function readKeys(url: string, outbound: Outbound): Promise<NonNullable<Pr
 }
 
 async function tryRedirectUri(
-  { configuration }: DiscoveredProvider,
-  { authorizationParams, scopes }: ProviderConfig,
+  { configuration, access: { scopes, params } }: DiscoveredProvider,
   redirect_uri: string,
   outbound: Outbound,
 ): Promise<RedirectUriFact> {
   const url = client.buildAuthorizationUrl(configuration, {
-    ...authorizationParams,
+    ...params,
     response_type: 'code',
     scope: scopes.join(' '),
     redirect_uri,

@@ -15,6 +15,7 @@ import { measuredOutbound } from './measured-outbound.ts'
 import { createOutbound, type Outbound } from './outbound.ts'
 import { answerError, isInvalidGrant, isUnauthorized } from './provider-errors.ts'
 import type { TokenExpectations } from './signed-token.ts'
+import { TokenResponseWarnings } from './token-response-warnings.ts'
 
 /** No access token is believed to live longer, in seconds: `expires_in` comes from outside. */
 const longestAccessTokenSeconds = 366 * 24 * 60 * 60
@@ -63,10 +64,12 @@ export class OpenidProvider {
   readonly #outbound: Outbound
   readonly #discovery: Discovery
   readonly #keys: KeySet
+  readonly #warnings: TokenResponseWarnings
 
   constructor(config: ProviderConfig, parts: { readonly clock: Clock; readonly log: Log; readonly metrics?: Metrics }) {
     this.config = config
     this.#clock = parts.clock
+    this.#warnings = new TokenResponseWarnings(parts.log)
     const outbound = createOutbound(config)
     this.#outbound =
       parts.metrics === undefined ? outbound : measuredOutbound(outbound, parts.metrics, (url) => this.#endpointOf(url))
@@ -123,15 +126,15 @@ export class OpenidProvider {
 
   /** Where the browser is sent to sign in: OpenID Connect Core §3.1.2.1, with PKCE S256 whatever the metadata says (RFC 9700 §2.1.1). */
   async authorizationUrl(request: AuthorizationRequest): Promise<URL> {
-    const { configuration } = await this.#discovery.provider()
+    const { configuration, access } = await this.#discovery.provider()
     return client.buildAuthorizationUrl(configuration, {
-      ...this.config.authorizationParams,
+      ...access.params,
       ...(request.login_hint === undefined ? {} : { login_hint: request.login_hint }),
       ...(request.prompt === undefined ? {} : { prompt: request.prompt }),
       response_type: 'code',
       // "query" is what a code comes by unless something else is asked for.
       ...(this.config.response_mode === 'query' ? {} : { response_mode: this.config.response_mode }),
-      scope: this.config.scopes.join(' '),
+      scope: access.scopes.join(' '),
       redirect_uri: request.redirect_uri,
       state: request.state,
       nonce: request.nonce,
@@ -167,6 +170,7 @@ export class OpenidProvider {
       nonce: request.nonce,
       authenticatedSince: max_age === undefined ? undefined : request.begun_at - Number(max_age) * 1000,
     })
+    this.#warnings.reviewSignIn(answer)
     return { tokens: tokenSet(answer, id_token, undefined, began), idToken }
   }
 

@@ -1,6 +1,7 @@
 import { stringify } from 'yaml'
 import { isLoopback, parseHttpUrl, parseOrigin } from '../config/addresses.ts'
 import { parseRedisUrl } from '../config/build-redis.ts'
+import { offlineAccess, providerKind } from '../config/provider-kind.ts'
 
 /** What has to be known for a first configuration. */
 export interface Answers {
@@ -75,8 +76,6 @@ export function exportsFor({ store }: Answers): readonly string[] {
 /** A first configuration in YAML, every setting of it explained; good for `gatehouse check` as it is. */
 export function firstFile({ issuer, client_id, url, upstream, store }: Answers): string {
   const { hostname, protocol, port } = new URL(url)
-  // Google refuses the scope offline_access, and has a parameter of its own for it.
-  const isGoogle = new URL(issuer).hostname === 'accounts.google.com'
   const behindTls = protocol === 'https:'
   // The application may be on the usual port already.
   const ownPort = behindTls ? (new URL(upstream).port === '8080' ? '8081' : '8080') : port || '80'
@@ -102,9 +101,9 @@ provider:
   client_id: ${scalar(client_id)}
   # A secret never stands in this file: { env: NAME } or { file: PATH }.
   client_secret: { env: CLIENT_SECRET }
-  # A refresh token, so that a session can outlive the access token, comes by ${isGoogle ? 'access_type' : 'offline_access'}.
-  scopes: [openid, profile, email${isGoogle ? '' : ', offline_access'}]
-${isGoogle ? '  authorization_params: { access_type: offline, prompt: consent }\n' : ''}
+  # Scopes need not be listed: a refresh token is asked for in the way of this provider. A list replaces all of them.
+  # scopes: [${firstScopes(issuer)}]
+
 session:
 ${store === 'memory' ? memoryText : redisText(store)}
   # A session ends when nothing was asked for in this time …
@@ -139,6 +138,11 @@ upstreams:
       - { get: /, expect: sign_in }
       - { as: { sub: u1, email: jane@example.com }, get: /, expect: pass, headers: { X-Remote-User: u1 } }
 `
+}
+
+/** What is asked for without a list, as far as it is known before the provider has been discovered. */
+function firstScopes(issuer: string): string {
+  return ['openid', 'profile', 'email', ...(providerKind(issuer) === 'other' ? [offlineAccess] : [])].join(', ')
 }
 
 const tlsText = `# To end TLS here instead, in place of the line above:

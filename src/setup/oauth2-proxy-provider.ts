@@ -1,5 +1,6 @@
 import { signingAlgorithms } from '../config/model.ts'
 import { placeholder } from '../config/placeholder.ts'
+import { harmOfOfflineAccess, offlineAccess, providerKind } from '../config/provider-kind.ts'
 import type { Translation } from './translation.ts'
 
 /** The issuers of providers that oauth2-proxy knows by name. */
@@ -24,18 +25,19 @@ const withoutOpenidConnect: ReadonlySet<string> = new Set([
 /** `provider:` in place of what oauth2-proxy says of the provider and its client. */
 export function translateProvider(from: Translation): object {
   const provider = from.text('provider') ?? 'google'
+  const issuer = issuerOf(provider, from)
   const authorization_params = {
-    // Google takes no scope offline_access, and gives a refresh token for this parameter.
-    access_type: provider === 'google' ? 'offline' : undefined,
+    // Beside scopes that are listed, as oauth2-proxy asks for a refresh token.
+    access_type: provider === 'google' && from.text('scope') !== undefined ? 'offline' : undefined,
     prompt: from.text('prompt'),
     acr_values: from.text('acr_values'),
     resource: from.text('resource'),
   }
   return {
-    issuer: issuerOf(provider, from),
+    issuer,
     client_id: clientId(from),
     client_secret: clientSecret(from),
-    scopes: scopes(provider, from),
+    scopes: scopes(provider, issuer, from),
     ...(Object.values(authorization_params).some((value) => value !== undefined) && { authorization_params }),
     id_token_signed_response_alg: algorithm(from),
     response_mode: responseMode(from),
@@ -88,11 +90,19 @@ function clientSecret(from: Translation): object {
   return { env: 'CLIENT_SECRET' }
 }
 
-function scopes(provider: string, from: Translation): readonly string[] | undefined {
+/** `undefined`: the gateway asks for what suits the provider. */
+function scopes(provider: string, issuer: string, from: Translation): readonly string[] | undefined {
   const written = from.text('scope')?.split(/[\s,]+/)
-  if (written !== undefined) return ['openid', ...written.filter((scope) => scope !== 'openid')]
-  if (provider === 'google') return ['openid', 'profile', 'email']
-  return from.list('allowed_groups').length > 0 ? ['openid', 'profile', 'email', 'offline_access', 'groups'] : undefined
+  if (written !== undefined) {
+    const harm = written.includes(offlineAccess) ? harmOfOfflineAccess(providerKind(issuer)) : undefined
+    if (harm !== undefined) from.note('scope', 'changed', `offline_access is left out: ${harm}`)
+    const left = harm === undefined ? written : written.filter((scope) => scope !== offlineAccess)
+    return ['openid', ...left.filter((scope) => scope !== 'openid')]
+  }
+  if (provider === 'google' || from.list('allowed_groups').length === 0) return undefined
+  // GitLab rejects scopes that it does not know, and gives a refresh token for every sign-in.
+  const isOffline = providerKind(issuer) === 'other' && provider !== 'gitlab' && provider !== 'keycloak-oidc'
+  return ['openid', 'profile', 'email', ...(isOffline ? [offlineAccess] : []), 'groups']
 }
 
 function algorithm(from: Translation): string | undefined {

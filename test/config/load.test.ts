@@ -62,7 +62,7 @@ test('the smallest file has everything else by default', () => {
       response_mode: 'query',
       frontchannelLogout: false,
       idTokenClaims: [],
-      scopes: ['openid', 'profile', 'email', 'offline_access'],
+      scopes: undefined,
       authorizationParams: {},
       claims: {},
       id_token_signed_response_alg: undefined,

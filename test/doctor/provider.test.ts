@@ -53,6 +53,7 @@ test('of a provider with which all is well there is nothing but good to say', as
       'provider.clock ok',
       'provider.keys ok',
       'provider.pkce ok',
+      'provider.scopes ok',
       'provider.backchannel_logout ok',
       'provider.end_session ok',
       'provider.redirect_uri ok',
@@ -231,12 +232,16 @@ test('a client that is refused by a challenge alone is known to be refused', asy
 test('scopes and a way to authenticate that are not announced are warned of', async (t) => {
   const { issuer, bend } = await provider(t)
   bend(metadataPath, (body) => {
-    body['scopes_supported'] = ['openid', 'profile', 'email']
+    body['scopes_supported'] = ['openid', 'profile']
     body['token_endpoint_auth_methods_supported'] = ['private_key_jwt']
     body['response_modes_supported'] = ['query']
   })
 
-  const findings = await findingsAbout(t, issuer, 'response_mode: form_post')
+  const findings = await findingsAbout(
+    t,
+    issuer,
+    'response_mode: form_post\n  scopes: [openid, profile, offline_access]',
+  )
 
   assert.match(finding(findings, 'provider.scopes').what, /offline_access/)
   assert.match(finding(findings, 'provider.token_endpoint_auth_method').todo ?? '', /private_key_jwt/)

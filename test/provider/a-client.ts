@@ -1,4 +1,5 @@
 import type { TestContext } from 'node:test'
+import type { Log, LogFields } from '../../src/observe/log.ts'
 import { OpenidProvider } from '../../src/provider/openid-provider.ts'
 import { silent, type SigningProvider } from '../support/signing-provider.ts'
 import { movableClock, type MovableClock } from './expectations.ts'
@@ -8,11 +9,33 @@ export function clientOf(
   t: TestContext,
   provider: SigningProvider,
   clock: MovableClock = movableClock(),
+  log: Log = silent,
 ): OpenidProvider {
-  const client = new OpenidProvider(provider.config, { clock, log: silent })
+  const client = new OpenidProvider(provider.config, { clock, log })
   t.after(() => client.close())
   return client
 }
+
+/** A log that keeps its warnings. */
+export function recordedWarnings(): { readonly log: Log; readonly warnings: { event: string; fields: LogFields }[] } {
+  const warnings: { event: string; fields: LogFields }[] = []
+  return { warnings, log: { ...silent, warn: (event, fields = {}) => void warnings.push({ event, fields }) } }
+}
+
+/** The redirect of the provider that brings an authorization code. */
+export function callbackWithCode(): URL {
+  const { redirect_uri, state } = authorizationRequest
+  return new URL(`?${new URLSearchParams({ code: 'c-1', state }).toString()}`, redirect_uri)
+}
+
+/** `iat` and `exp` that openid-client, which takes the time from the system, accepts too. */
+export function validNow(): { readonly iat: number; readonly exp: number } {
+  const iat = Math.floor(Date.now() / 1000)
+  return { iat, exp: iat + 120 }
+}
+
+/** The clock of the system. */
+export const systemClock: MovableClock = { now: () => Date.now(), move: () => {} }
 
 export const authorizationRequest = {
   redirect_uri: 'https://orders.example.com/.gatehouse/callback',

@@ -1,0 +1,30 @@
+/** Providers that give refresh tokens in a way of their own. */
+export type ProviderKind =
+  /** Gives a refresh token without `offline_access`; with it, the single sign-on session makes way for an offline session. */
+  | 'keycloak'
+  /** Rejects `offline_access`, and gives a refresh token for `access_type=offline` instead. */
+  | 'google'
+  | 'other'
+
+/** What an issuer identifier says about the provider. An issuer that is not a URL is `other`. */
+export function providerKind(issuer: string): ProviderKind {
+  if (!URL.canParse(issuer)) return 'other'
+  const { hostname, pathname } = new URL(issuer)
+  if (hostname === 'accounts.google.com') return 'google'
+  return pathname.includes('/realms/') ? 'keycloak' : 'other'
+}
+
+/** The scope that asks for a refresh token (OpenID Connect Core §11). */
+export const offlineAccess = 'offline_access'
+
+/** Why `offline_access` must not be asked for at a provider of this kind; `undefined` where it does no harm. */
+export function harmOfOfflineAccess(kind: ProviderKind): string | undefined {
+  switch (kind) {
+    case 'keycloak':
+      return 'with offline_access Keycloak replaces the single sign-on session by an offline session: no Logout Token is sent for it, and single sign-on to other applications is lost'
+    case 'google':
+      return 'Google rejects offline_access with invalid_scope: nobody can sign in'
+    case 'other':
+      return undefined
+  }
+}
