@@ -1,23 +1,17 @@
-import {
-  createLocalJWKSet,
-  errors,
-  jwtVerify,
-  type JSONWebKeySet,
-  type JWTVerifyOptions,
-  type JWTVerifyResult,
-} from 'jose'
+import { compactVerify, errors, jwtVerify, type JSONWebKeySet, type JWTVerifyOptions, type JWTVerifyResult } from 'jose'
 import { isWithin, type Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import type { Log } from '../observe/log.ts'
 import type { Outbound } from './outbound.ts'
+import { verificationKeys, verifyWithAny, type VerificationKeys } from './verification-keys.ts'
 
 const renewAfterMs = 60 * 60 * 1000
 const retryAfterMs = 1000
 const forcedAtOnce = 4
 const forcedEveryMs = 10_000
-
-type LookUp = ReturnType<typeof createLocalJWKSet>
+/** Keys that were read this recently, in ms, tell what the provider publishes at this moment. */
+const recentMs = 60_000
 
 export interface KeySetParts {
   readonly jwksUri: () => Promise<string>
@@ -51,8 +45,8 @@ export interface KeySetState {
  */
 export class KeySet {
   readonly #parts: KeySetParts
-  readonly #fetching = new SingleFlight<'jwks', LookUp>()
-  #lookUp: LookUp | undefined
+  readonly #fetching = new SingleFlight<'jwks', VerificationKeys>()
+  #keys: VerificationKeys | undefined
   #known: readonly KnownKey[] = []
   #fetchedAt = 0
   #failure: { readonly error: unknown; readonly at: number } | undefined
@@ -69,34 +63,50 @@ export class KeySet {
     const { error } = this.#failure ?? {}
     return {
       keys: this.#known,
-      readAt: this.#lookUp === undefined ? undefined : this.#fetchedAt,
+      readAt: this.#keys === undefined ? undefined : this.#fetchedAt,
       failure: error === undefined ? undefined : reason(error),
     }
   }
 
   /** `jwtVerify` with the provider's keys. @throws what `jwtVerify` throws, or a `GatewayError` when the keys cannot be had at all */
   async verify(token: string, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
-    const lookUp = this.#lookUp ?? (await this.#first())
+    const verifyWith = (keys: VerificationKeys) => verifyWithAny(keys, (key) => jwtVerify(token, key, options))
+    const keys = this.#keys ?? (await this.#first())
     if (this.#parts.clock.now() - this.#fetchedAt > renewAfterMs) this.#renewInBackground()
     try {
-      return await jwtVerify(token, lookUp, options)
+      return await verifyWith(keys)
     } catch (error) {
       // Without `kid`, a new key has the name of the old one.
       const mayBeRotated =
         error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWSSignatureVerificationFailed
       // What came meanwhile counts too: others may have fetched the new key already.
-      const renewed = mayBeRotated ? await this.#renewed(lookUp) : undefined
+      const renewed = mayBeRotated ? await this.#renewed(keys) : undefined
       if (renewed === undefined) throw error
-      return jwtVerify(token, renewed, options)
+      return verifyWith(renewed)
     }
+  }
+
+  /**
+   * Whether the provider still publishes the key of a token that it has signed. Asks the provider at most once a minute. While it
+   * does not answer, the keys last seen decide; without any, the answer is yes.
+   */
+  async stillHasKeyOf(token: string): Promise<boolean> {
+    const now = this.#parts.clock.now()
+    const askedAt = Math.max(this.#fetchedAt, this.#failure?.at ?? 0)
+    const keys = isWithin(recentMs, askedAt, now) ? this.#keys : await this.#fetch().catch(() => this.#keys)
+    if (keys === undefined) return true
+    return verifyWithAny(keys, (key) => compactVerify(token, key)).then(
+      () => true,
+      () => false,
+    )
   }
 
   /**
    * Keys that were fetched after `seen`, or `undefined`: the ones that are here are new enough to say that a token has none.
    * @throws {GatewayError} when the provider does not give its keys: nothing can be said about the token then
    */
-  async #renewed(seen: LookUp): Promise<LookUp | undefined> {
-    if (this.#lookUp !== seen) return this.#lookUp
+  async #renewed(seen: VerificationKeys): Promise<VerificationKeys | undefined> {
+    if (this.#keys !== seen) return this.#keys
     // To wait for a fetch that is under way costs nothing: after a rotation many tokens come at once.
     if (!this.#isFetching && !this.#mayForce()) {
       if (this.#failure !== undefined) throw this.#failure.error
@@ -107,11 +117,11 @@ export class KeySet {
 
   /** Resolves when there are keys to verify with. @throws {GatewayError} when the provider does not give them */
   async ready(): Promise<void> {
-    if (this.#lookUp === undefined) await this.#first()
+    if (this.#keys === undefined) await this.#first()
   }
 
   /** The first keys; a provider that has just failed to give them is not asked by every token again. */
-  async #first(): Promise<LookUp> {
+  async #first(): Promise<VerificationKeys> {
     if (this.#failure !== undefined && isWithin(retryAfterMs, this.#failure.at, this.#parts.clock.now()))
       throw this.#failure.error
     return this.#fetch()
@@ -146,12 +156,12 @@ export class KeySet {
     })
   }
 
-  #fetch(): Promise<LookUp> {
+  #fetch(): Promise<VerificationKeys> {
     this.#isFetching = true
     return this.#fetching.run('jwks', () => this.#askProvider().finally(() => (this.#isFetching = false)))
   }
 
-  async #askProvider(): Promise<LookUp> {
+  async #askProvider(): Promise<VerificationKeys> {
     try {
       const uri = await this.#parts.jwksUri()
       const answer = await this.#parts.outbound.fetch(uri, {
@@ -160,7 +170,7 @@ export class KeySet {
       if (answer.status !== 200)
         throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} answered with status ${answer.status}`)
       const found = await readKeys(answer, uri)
-      this.#lookUp = createLocalJWKSet(found)
+      this.#keys = verificationKeys(found)
       this.#known = this.#described(found)
     } catch (error) {
       this.#failure = { error, at: this.#parts.clock.now() }
@@ -169,7 +179,7 @@ export class KeySet {
     }
     this.#failure = undefined
     this.#fetchedAt = this.#parts.clock.now()
-    return this.#lookUp
+    return this.#keys
   }
 }
 
