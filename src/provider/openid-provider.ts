@@ -220,7 +220,10 @@ export class OpenidProvider {
     }
   }
 
-  /** Where the browser is sent to sign out (RP-Initiated Logout 1.0 §2), or `undefined` when the provider has no such place. */
+  /**
+   * Where the browser is sent to sign out (RP-Initiated Logout 1.0 §2), or `undefined` when the provider has no such place. A provider
+   * that has dropped the key of the ID Token could not verify the hint, and would show an error page: it gets `client_id` instead.
+   */
   async endSessionUrl(request: {
     readonly id_token_hint: string
     readonly post_logout_redirect_uri: string
@@ -229,7 +232,11 @@ export class OpenidProvider {
     const { end_session_endpoint } = await this.#discovery.provider()
     if (end_session_endpoint === undefined) return undefined
     const url = new URL(end_session_endpoint)
-    for (const [name, value] of Object.entries(request)) url.searchParams.set(name, value)
+    const { id_token_hint, ...others } = request
+    const hint = (await this.#keys.stillHasKeyOf(id_token_hint))
+      ? { id_token_hint }
+      : { client_id: this.config.client_id }
+    for (const [name, value] of Object.entries({ ...hint, ...others })) url.searchParams.set(name, value)
     return url
   }
 
