@@ -139,10 +139,11 @@ function told({ ended, atProvider }: EndedByAdministrator, issuer: string): stri
   const texts = {
     ended: 'ended there too',
     unsupported: 'it has no end-session endpoint',
-    unreachable: 'it could not be reached, or refused: not ended there',
+    unknown: 'it did not say whether it has ended there',
+    unreachable: 'it could not be reached: not ended there',
     not_asked: 'not asked any more',
   } as const
-  const answers = (['ended', 'unsupported', 'unreachable', 'not_asked'] as const).flatMap((outcome) => {
+  const answers = (['ended', 'unknown', 'unsupported', 'unreachable', 'not_asked'] as const).flatMap((outcome) => {
     const count = atProvider[outcome]
     return count === undefined ? [] : `${sessionCount(count)}: ${texts[outcome]}`
   })

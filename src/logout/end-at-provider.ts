@@ -7,13 +7,13 @@ type Parts = Pick<LogoutParts, 'provider' | 'audit'>
 
 /**
  * Ends the provider's session without a browser, by `POST` with `id_token_hint`. The local session has ended before; a provider
- * that cannot be reached changes nothing about that and is recorded.
+ * that cannot be reached changes nothing about that and is recorded. `unknown`: it did not say whether its session has ended.
  */
 export function endAtProvider(
   record: SessionRecord,
   parts: Parts,
   cause?: Cause,
-): Promise<'ended' | 'unsupported' | 'unreachable'> {
+): Promise<'ended' | 'unknown' | 'unsupported' | 'unreachable'> {
   const work = parts.provider.endSession(record.tokens.id_token)
   return recorded('provider.end_session', { record, parts, cause, work })
 }

@@ -83,7 +83,7 @@ export async function signOutWithoutBrowser(
   request: SignOutRequest,
   parts: LogoutParts,
 ): Promise<{
-  readonly provider: 'ended' | 'unsupported' | 'unreachable' | 'no_session'
+  readonly provider: 'ended' | 'unknown' | 'unsupported' | 'unreachable' | 'no_session'
   readonly setCookies: readonly string[]
 }> {
   const record = await endLocally(request, parts)

@@ -8,6 +8,7 @@ import type { ProviderConfig } from '../config/model.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { Discovery, type DiscoveredProvider } from './discovery.ts'
+import { endSessionOutcome } from './end-session-response.ts'
 import { verifyIdToken, type IdToken } from './id-token.ts'
 import { KeySet, type KeySetState } from './key-set.ts'
 import { verifyLogoutToken, type LogoutToken } from './logout-token.ts'
@@ -240,17 +241,19 @@ export class OpenidProvider {
     return url
   }
 
-  /** Ends the provider's session without a browser, by POST with `id_token_hint` alone. `unsupported`: there is no such endpoint. */
-  async endSession(id_token_hint: string): Promise<'ended' | 'unsupported'> {
+  /**
+   * Ends the provider's session without a browser, by POST with `id_token_hint` alone. `unknown`: the provider answered, and did not
+   * say that the session has ended. `unsupported`: there is no such endpoint.
+   */
+  async endSession(id_token_hint: string): Promise<'ended' | 'unknown' | 'unsupported'> {
     const { end_session_endpoint } = await this.#discovery.provider()
     if (end_session_endpoint === undefined) return 'unsupported'
-    const answer = await this.#outbound.fetch(end_session_endpoint.href, {
+    const response = await this.#outbound.fetch(end_session_endpoint.href, {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body: new URLSearchParams({ id_token_hint }).toString(),
     })
-    if (answer.ok) return 'ended'
-    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `end_session_endpoint answered with status ${answer.status}`)
+    return endSessionOutcome(response)
   }
 
   /** Revokes a refresh token (RFC 7009). `unsupported`: the provider has no revocation endpoint. */

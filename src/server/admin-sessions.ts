@@ -94,8 +94,8 @@ function told({ ended, atProvider, failure }: EndedByAdministrator): OrderOutcom
   const there = {
     ended: 'At the provider it has ended, too.',
     unsupported: 'The provider has no end-session endpoint: whoever is signed in there comes back without a password.',
-    unreachable:
-      'The provider could not be reached, or refused: whoever is signed in there comes back without a password.',
+    unknown: 'The provider did not say whether it has ended there.',
+    unreachable: 'The provider could not be reached: a person who is signed in there comes back without a password.',
     not_asked: 'The provider was not asked.',
   }[outcome]
   return { status: 200, title: 'The session has ended', text: `It has ended on every replica. ${there}` }

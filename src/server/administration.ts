@@ -37,8 +37,8 @@ export interface SessionSummary {
   readonly claimNames: readonly string[]
 }
 
-/** What became of sessions at the provider. `not_asked`: it could not be reached for those before. */
-export type AtProvider = 'ended' | 'unsupported' | 'unreachable' | 'not_asked'
+/** What became of sessions at the provider. `unknown`: it did not say. `not_asked`: it could not be reached for those before. */
+export type AtProvider = 'ended' | 'unknown' | 'unsupported' | 'unreachable' | 'not_asked'
 
 export interface EndedByAdministrator {
   /** How many were ended here. */

@@ -132,21 +132,31 @@ test('the local session ends when the provider cannot be reached: by a browser',
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
 })
 
-for (const [what, status] of [
-  ['refuses', 400],
-  ['wants to ask the person about it', 303],
+const question = '<!doctype html><title>Log out</title><form method="post"><button>Yes</button></form>'
+
+for (const [what, provider, status, type, body] of [
+  ['refuses', 'unknown', 400, 'application/json', '{"error":"invalid_request"}'],
+  ['wants to ask the person about it elsewhere', 'unknown', 302, 'text/html', ''],
+  ['asks the person with a form', 'unknown', 200, 'text/html; charset=utf-8', question],
+  ['asks the person with a page that is not called one', 'unknown', 200, 'application/octet-stream', question],
+  ['answers with an error and status 200', 'unknown', 200, 'application/json', '{"error":"server_error"}'],
+  ['fails', 'unreachable', 500, 'text/html', question],
+  ['is overloaded', 'unreachable', 429, 'text/plain', ''],
+  ['answers with nothing', 'ended', 204, 'text/plain', ''],
+  ['answers with JSON', 'ended', 200, 'application/json', '{}'],
+  ['answers with a word', 'ended', 200, 'text/html; charset=utf-8', 'OK'],
 ] as const)
-  test(`a script is not told that the session at the provider has ended when the provider ${what}`, async (t) => {
+  test(`a script is told ${provider} of the session at the provider when the provider ${what}`, async (t) => {
     const world = await startWorld(t)
     const jane = world.browser()
     await jane.get(`${world.url}/echo`)
-    const location = `${world.provider.issuer}/ask`
-    world.provider.fault('/oauth/logout', (_req, res) => void res.writeHead(status, { location }).end())
+    const headers = { 'content-type': type, location: `${world.provider.issuer}/ask` }
+    world.provider.fault('/oauth/logout', (_req, res) => void res.writeHead(status, headers).end(body))
 
     const answer = await jane.fetch(`${world.url}/.gatehouse/sign-out`, { method: 'POST' })
 
-    assert.deepEqual(JSON.parse(answer.body), { signed_out: true, provider: 'unreachable' })
-    assert.equal(outcomeOf(world, 'provider.end_session'), 'unreachable')
+    assert.deepEqual(JSON.parse(answer.body), { signed_out: true, provider })
+    assert.equal(outcomeOf(world, 'provider.end_session'), provider)
     assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
   })
 
