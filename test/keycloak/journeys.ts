@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict'
+import { after, before, test, type TestContext } from 'node:test'
+import { startDemoUpstream } from '../../src/demo/upstream.ts'
+import { Browser, type Visit } from '../support/browser.ts'
+import { freePort } from '../support/free-port.ts'
+import type { Json } from '../support/signing-provider.ts'
+import { until } from '../support/until.ts'
+import { runReplica, secrets, type Replica } from '../support/world.ts'
+import { person, startKeycloak, type Keycloak, type Realm } from './keycloak.ts'
+
+// Sign-in, refresh and every way in which a session ends, against a real Keycloak. Run by `npm run test:keycloak`.
+let keycloak: Keycloak
+before(async () => {
+  keycloak = await startKeycloak(process.env['KEYCLOAK_HOME'] ?? '')
+})
+after(() => keycloak.stop())
+
+interface KeycloakWorld {
+  readonly realm: Realm
+  readonly url: string
+  readonly replica: Replica
+  /** Moves the gateway's clock; milliseconds that are added to the real time. */
+  moveClock(ms: number): void
+  isSignedIn(browser: Browser): Promise<boolean>
+  /** The session's end in the log: what `by` says. */
+  endedBy(): readonly unknown[]
+}
+
+/** A realm, an application and a gateway between them. */
+async function startKeycloakWorld(
+  t: TestContext,
+  {
+    realmSettings = {},
+    providerSettings = '',
+  }: { readonly realmSettings?: Json; readonly providerSettings?: string } = {},
+): Promise<KeycloakWorld> {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const realm = await keycloak.createRealm(
+    {
+      clientId: 'orders',
+      secret: secrets.CLIENT_SECRET,
+      redirectUris: [`${url}/.gatehouse/callback`],
+      frontchannelLogout: false,
+      attributes: {
+        'backchannel.logout.url': `${url}/.gatehouse/backchannel-logout`,
+        'backchannel.logout.session.required': 'true',
+        'post.logout.redirect.uris': `${url}/.gatehouse/signed-out`,
+      },
+    },
+    realmSettings,
+  )
+  const upstream = await startDemoUpstream({ host: '127.0.0.1', port: 0 })
+  t.after(() => upstream.close())
+  let moved = 0
+  const replica = await runReplica(
+    t,
+    `version: 1
+listen: 127.0.0.1:${port}
+external_url: ${url}
+shutdown: { drain_timeout: 500ms }
+provider:
+  issuer: ${realm.issuer}
+  client_id: orders
+  client_secret: { env: CLIENT_SECRET }
+  ${providerSettings}
+session:
+  keys: [{ env: SESSION_KEY }]
+  store: memory
+upstreams:
+  orders:
+    url: ${upstream.url.origin}
+    headers: { X-Remote-User: preferred_username, X-Email: email }
+`,
+    { now: () => Date.now() + moved },
+  )
+  return {
+    ...{ realm, url, replica },
+    moveClock: (ms) => void (moved += ms),
+    isSignedIn: async (browser) => (await browser.fetch(`${url}/echo`)).status === 200,
+    endedBy: () => replica.log.filter(({ message }) => message === 'session.ended').map(({ fields }) => fields['by']),
+  }
+}
+
+/** Opens the application and signs in at Keycloak's page. */
+async function signIn(browser: Browser, { url }: KeycloakWorld): Promise<Visit> {
+  const page = await browser.get(`${url}/echo`)
+  const { username, password } = person
+  return submit(browser, page, { username, password })
+}
+
+/** Submits the form of a page. */
+function submit(browser: Browser, page: Visit, fields: Readonly<Record<string, string>>): Promise<Visit> {
+  const [form = ''] = /<form[^]*?<\/form>/.exec(page.body) ?? []
+  const action = /action="([^"]+)"/.exec(form)?.[1]?.replaceAll('&amp;', '&')
+  assert.ok(action !== undefined, `no form at ${page.url}: ${page.status} ${page.body.slice(0, 2000)}`)
+  const hidden = [...form.matchAll(/<input[^>]*type="hidden"[^>]*>/g)].map(([input]): [string, string] => [
+    /name="([^"]*)"/.exec(input)?.[1] ?? '',
+    /value="([^"]*)"/.exec(input)?.[1] ?? '',
+  ])
+  return browser.get(new URL(action, page.url).href, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams([...hidden, ...Object.entries(fields)]).toString(),
+  })
+}
+
+test('a person signs in, and the application learns who it is', async (t) => {
+  const world = await startKeycloakWorld(t)
+  const jane = new Browser('jane')
+
+  const page = await signIn(jane, world)
+
+  assert.equal(page.status, 200)
+  assert.match(page.body, /jane@example\.com/)
+  assert.equal((await world.realm.sessions()).length, 1)
+  assert.deepEqual(
+    world.replica.log.filter(({ level }) => level === 'warn'),
+    [],
+  )
+})
+
+test('an administrator signs the person out: the Logout Token ends the session', async (t) => {
+  const world = await startKeycloakWorld(t)
+  const jane = new Browser('jane')
+  await signIn(jane, world)
+
+  await world.realm.admin('POST', `/users/${world.realm.userId}/logout`)
+
+  await until('the session has ended', async () => !(await world.isSignedIn(jane)))
+  assert.deepEqual(world.endedBy(), ['provider'])
+})
+
+test('an administrator ends one of two sessions: the other one goes on', async (t) => {
+  const world = await startKeycloakWorld(t)
+  const [phone, laptop] = [new Browser('jane'), new Browser('jane')]
+  await signIn(phone, world)
+  const [first] = await world.realm.sessions()
+  await signIn(laptop, world)
+
+  await world.realm.admin('DELETE', `/sessions/${first?.id}`)
+
+  await until('the session has ended', async () => !(await world.isSignedIn(phone)))
+  assert.equal(await world.isSignedIn(laptop), true)
+})
+
+test('the person signs out at Keycloak, of the account console: the Logout Token ends the session', async (t) => {
+  const world = await startKeycloakWorld(t)
+  const jane = new Browser('jane')
+  await signIn(jane, world)
+
+  const question = await jane.get(`${world.realm.issuer}/protocol/openid-connect/logout?client_id=account-console`)
+  await submit(jane, question, { confirmLogout: 'Logout' })
+
+  await until('the session has ended', async () => !(await world.isSignedIn(jane)))
+  assert.deepEqual(world.endedBy(), ['provider'])
+  assert.equal((await world.realm.sessions()).length, 0)
+})
+
+test('the person signs out here: Keycloak asks nothing and sends the browser back', async (t) => {
+  const world = await startKeycloakWorld(t)
+  const jane = new Browser('jane')
+  await signIn(jane, world)
+
+  const page = await jane.get(`${world.url}/.gatehouse/sign-out`)
+
+  assert.equal(new URL(page.url).pathname, '/.gatehouse/signed-out')
+  assert.equal((await world.realm.sessions()).length, 0)
+  assert.match((await jane.get(`${world.url}/echo`)).url, /\/protocol\/openid-connect\/auth/)
+})
+
+test('a script signs out here: the session at Keycloak ends', async (t) => {
+  const world = await startKeycloakWorld(t)
+  const jane = new Browser('jane')
+  await signIn(jane, world)
+
+  const answer = await jane.fetch(`${world.url}/.gatehouse/sign-out`, { method: 'POST' })
+
+  assert.equal(answer.status, 200)
+  t.diagnostic(`POST sign-out: ${answer.body}`)
+  await until('the session at Keycloak has ended', async () => (await world.realm.sessions()).length === 0)
+})
+
+test('tokens are refreshed, and the session goes on', async (t) => {
+  const world = await startKeycloakWorld(t, { realmSettings: { accessTokenLifespan: 60 } })
+  const jane = new Browser('jane')
+  await signIn(jane, world)
+
+  world.moveClock(61_000)
+
+  assert.equal(await world.isSignedIn(jane), true)
+  assert.equal(world.replica.log.filter(({ message }) => message === 'session.refreshed').length, 1)
+})
+
+test('a session that expires at Keycloak ends here at the next refresh', async (t) => {
+  const world = await startKeycloakWorld(t, { realmSettings: { accessTokenLifespan: 60 } })
+  const jane = new Browser('jane')
+  await signIn(jane, world)
+  const expiresAt = Date.now() + 2_000
+  await world.realm.admin('PUT', '', { ssoSessionMaxLifespan: 1 })
+  await until('the session has expired at Keycloak', () => Date.now() > expiresAt)
+
+  world.moveClock(61_000)
+  assert.equal(await world.isSignedIn(jane), false)
+
+  // Some versions notice the expiry when they are asked for new tokens, and send a Logout Token before they refuse them.
+  const [by] = world.endedBy()
+  assert.ok(by === 'invalid_grant' || by === 'provider', String(by))
+})
+
+test('with offline_access the log warns of the offline session', async (t) => {
+  const world = await startKeycloakWorld(t, { providerSettings: 'scopes: [openid, profile, email, offline_access]' })
+  const jane = new Browser('jane')
+
+  await signIn(jane, world)
+
+  const warnings = world.replica.log.filter(({ level }) => level === 'warn')
+  assert.deepEqual(
+    warnings.map(({ message }) => message),
+    ['provider.offline_session'],
+  )
+  await world.realm.admin('POST', `/users/${world.realm.userId}/logout`)
+  t.diagnostic(`still signed in after an administrator's logout: ${await world.isSignedIn(jane)}`)
+})
