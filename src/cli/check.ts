@@ -1,6 +1,7 @@
 import type { Diagnostic } from '../config/diagnostics.ts'
 import { loadConfig, type LoadResult } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model.ts'
+import { offlineAccess } from '../config/provider-kind.ts'
 import {
   type Call,
   type CommandInput,
@@ -56,13 +57,20 @@ function checkedFile({ file, env }: CommandInput): Checked {
   return { file, diagnostics, sources, tests, config: failures.length > 0 ? undefined : config }
 }
 
+/** What cannot be known before a sign-in: whether the provider gives a refresh token without consent. */
+function refreshTokenNote({ provider: { scopes, authorizationParams } }: GatewayConfig): string {
+  const prompts = authorizationParams['prompt']?.split(' ') ?? []
+  if (!scopes?.includes(offlineAccess) || prompts.includes('consent')) return ''
+  return '\nIf the log says provider.no_refresh_token after a sign-in, set provider.authorization_params: { prompt: consent }.\n'
+}
+
 const say: Readonly<Record<CheckFormat, (checked: Checked, input: CommandInput) => void>> = {
   text({ file, diagnostics, sources, tests, config }, { out, err, paintOut, paintErr }) {
     err(shownDiagnostics(diagnostics, sources, paintErr))
     if (config === undefined) return err(`\n${file} is not good: ${countOf(diagnostics)}\n`)
     const passed = tests === 0 ? '' : `; its ${tests === 1 ? 'test passes' : `${tests} tests pass`}`
     const good = `${file} is good${passed}.`
-    out(`${paintOut?.('green', good) ?? good}\n\n${registrationText(config)}`)
+    out(`${paintOut?.('green', good) ?? good}\n\n${registrationText(config)}${refreshTokenNote(config)}`)
   },
   json({ file, diagnostics, tests, config }, { out }) {
     const register = config === undefined ? {} : { register: registrationOf(config) }

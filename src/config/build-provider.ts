@@ -1,7 +1,7 @@
 import { isLoopback, parseHttpUrl } from './addresses.ts'
 import { type Building, present, readDuration } from './building.ts'
 import { readAuthorities } from './certificates.ts'
-import type { ProviderConfig } from './model.ts'
+import type { ProviderConfig, UpstreamConfig } from './model.ts'
 import { below, type Report } from './report.ts'
 import { readSecret } from './secrets.ts'
 import type { WrittenProvider } from './written.ts'
@@ -21,6 +21,7 @@ export function buildProvider(written: WrittenProvider | undefined, at: string, 
     authorizationParams: readAuthorizationParams(written, below(at, 'authorization_params'), report),
     claims: written.claims,
     idTokenClaims: readIdTokenClaims(written, below(at, 'id_token_claims'), report),
+    userinfoClaims: [],
     id_token_signed_response_alg: written.id_token_signed_response_alg,
     clockToleranceMs: readDuration(written.clock_tolerance, below(at, 'clock_tolerance'), '0s', '5m', report),
     timeoutMs: readDuration(written.timeout, below(at, 'timeout'), '100ms', '60s', report),
@@ -39,10 +40,24 @@ const standIn: ProviderConfig = {
   authorizationParams: {},
   claims: {},
   idTokenClaims: [],
+  userinfoClaims: [],
   id_token_signed_response_alg: undefined,
   clockToleranceMs: 0,
   timeoutMs: 0,
   ca: undefined,
+}
+
+/** The claims that these upstreams need, and that no ID Token has or is asked for. */
+export function userinfoClaims(
+  upstreams: readonly Pick<UpstreamConfig, 'headers' | 'rules'>[],
+  { idTokenClaims }: Pick<ProviderConfig, 'idTokenClaims'>,
+): string[] {
+  const paths = upstreams.flatMap(({ headers, rules }) => [
+    ...headers.flatMap(({ template }) => template.flatMap((part) => (typeof part === 'string' ? [] : [part]))),
+    ...rules.flatMap(({ require }) => require.map(({ claim }) => claim)),
+  ])
+  const names = new Set(paths.map(([name]) => String(name)))
+  return [...names].filter((name) => !ofTheTokenItself.has(name) && !idTokenClaims.includes(name))
 }
 
 /** Kept exactly as it is written: it is compared letter by letter (OpenID Connect Discovery 1.0 §4.3). */

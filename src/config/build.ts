@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os'
 import { parsePathPattern } from '../core/path-pattern.ts'
 import { parseAddress, parseHost, parseSubnet } from './addresses.ts'
 import { buildPages } from './build-pages.ts'
-import { buildProvider } from './build-provider.ts'
+import { buildProvider, userinfoClaims } from './build-provider.ts'
 import { buildSession } from './build-session.ts'
 import { buildTracing } from './build-tracing.ts'
 import { buildUpstream } from './build-upstream.ts'
@@ -29,6 +29,9 @@ export function buildConfig(file: string, written: WrittenConfig, building: Buil
   const provider = buildProvider(written.provider, '/provider', building)
   const session = buildSession(written.session, '/session', { ...building, secure: externalUrl.protocol === 'https:' })
   const inherited = { ...building, externalUrl, claims: provider.claims }
+  const upstreams = Object.entries(written.upstreams ?? {}).map(([name, upstream]) =>
+    buildUpstream(name, upstream, below('/upstreams', name), inherited),
+  )
   return {
     version: 1,
     file,
@@ -41,11 +44,9 @@ export function buildConfig(file: string, written: WrittenConfig, building: Buil
     ),
     workers:
       session.store.kind === 'memory' ? 1 : written.workers === 'auto' ? availableParallelism() : written.workers,
-    provider,
+    provider: { ...provider, userinfoClaims: userinfoClaims(upstreams, provider) },
     session,
-    upstreams: Object.entries(written.upstreams ?? {}).map(([name, upstream]) =>
-      buildUpstream(name, upstream, below('/upstreams', name), inherited),
-    ),
+    upstreams,
     pages: buildPages(written.pages, '/pages', report),
     limits: buildLimits(written.limits, report),
     shutdown: {

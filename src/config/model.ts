@@ -142,6 +142,8 @@ export interface ProviderConfig {
   readonly claims: Readonly<Record<string, string>>
   /** The claims that come out of the ID Token, and not out of userinfo. */
   readonly idTokenClaims: readonly string[]
+  /** The other claims that headers and rules name: userinfo has to have them. */
+  readonly userinfoClaims: readonly string[]
   /** The one algorithm that this client is registered with; absent: RS256, or the only one the provider announces. */
   readonly id_token_signed_response_alg: SigningAlgorithm | undefined
   readonly clockToleranceMs: number

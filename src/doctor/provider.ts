@@ -21,6 +21,7 @@ export function providerFindings(facts: ProviderFacts, config: ProviderConfig, e
     pkceFinding(metadata),
     ...capabilityFindings(metadata, config),
     ...scopeFindings(metadata, config, facts.taken.access),
+    ...userinfoFindings(metadata),
     ...logoutFindings(metadata, config),
     ...facts.redirectUris.map(redirectUriFinding),
     clientFinding(facts, config),
@@ -154,7 +155,11 @@ function scopeFindings(metadata: Metadata, { issuer }: ProviderConfig, access: R
   const unknown = scopes.filter(
     (scope) => Array.isArray(metadata['scopes_supported']) && !includes(metadata, 'scopes_supported', scope),
   )
-  if (unknown.length === 0) return [ok('provider.scopes', `is asked for ${scopes.join(' ')}`)]
+  if (unknown.length === 0) {
+    const mayNeedConsent = scopes.includes(offlineAccess) && !access.params['prompt']?.split(' ').includes('consent')
+    const ifNone = '; if the log says provider.no_refresh_token, set provider.authorization_params: { prompt: consent }'
+    return [ok('provider.scopes', `is asked for ${scopes.join(' ')}${mayNeedConsent ? ifNone : ''}`)]
+  }
   return [
     warning('provider.scopes', `does not list ${unknown.join(', ')} among its scopes_supported`, {
       why: unknown.includes(offlineAccess)
@@ -172,6 +177,16 @@ const demands = [
 
 function listed(value: unknown): string {
   return Array.isArray(value) ? value.join(', ') : 'it lists none'
+}
+
+function userinfoFindings(metadata: Metadata): Finding[] {
+  if (metadata['userinfo_endpoint'] !== undefined) return []
+  return [
+    warning('provider.userinfo', 'has no userinfo_endpoint: all claims come from the ID Token', {
+      why: 'claims are as they were at the sign-in or at the last refresh, and session.poll_userinfo finds out nothing',
+      todo: 'nothing, if provider.id_token_claims names all claims that the application needs; a short session.absolute_timeout bounds the rest',
+    }),
+  ]
 }
 
 function logoutFindings(metadata: Metadata, config: ProviderConfig): Finding[] {

@@ -25,6 +25,7 @@ export interface DiscoveredProvider {
   readonly jwks_uri: string
   /** What each URL is for, as metrics name it. */
   readonly endpoints: ReadonlyMap<string, string>
+  readonly userinfo_endpoint: URL | undefined
   readonly end_session_endpoint: URL | undefined
   readonly revocation_endpoint: URL | undefined
 }
@@ -172,8 +173,13 @@ export async function discover(config: ProviderConfig, outbound: Outbound): Prom
     if (url?.protocol === 'https:' || (onLoopback && url?.protocol === 'http:')) return url
     return refuse(`its ${String(name)} is not an ${onLoopback ? 'http or ' : ''}https URL`)
   }
-  for (const name of ['authorization_endpoint', 'token_endpoint', 'userinfo_endpoint', 'jwks_uri'] as const)
+  for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const)
     if (endpoint(name) === undefined) refuse(`its metadata has no ${name}`)
+  const userinfo_endpoint = endpoint('userinfo_endpoint')
+  if (userinfo_endpoint === undefined && config.userinfoClaims.length > 0)
+    refuse(
+      `its metadata has no userinfo_endpoint: add to provider.id_token_claims what its ID Tokens have of ${config.userinfoClaims.join(', ')}`,
+    )
 
   const algorithm = chooseAlgorithm(config, metadata.id_token_signing_alg_values_supported)
   const configuration = new client.Configuration(
@@ -182,7 +188,7 @@ export async function discover(config: ProviderConfig, outbound: Outbound): Prom
     { id_token_signed_response_alg: algorithm, [client.clockTolerance]: config.clockToleranceMs / 1000 },
     clientAuth(config),
   )
-  configuration[client.customFetch] = asFetch(outbound)
+  configuration[client.customFetch] = withoutNulls(asFetch(outbound), metadata.token_endpoint)
   // What is asked is bounded already; these timers would go on long after the answer.
   configuration.timeout = 0
   if (onLoopback) client.allowInsecureRequests(configuration)
@@ -192,6 +198,7 @@ export async function discover(config: ProviderConfig, outbound: Outbound): Prom
     access: requestedAccess(config, metadata),
     jwks_uri: metadata.jwks_uri as string,
     endpoints: endpointsOf(metadata),
+    userinfo_endpoint,
     end_session_endpoint: endpoint('end_session_endpoint'),
     revocation_endpoint: endpoint('revocation_endpoint'),
   }
@@ -261,6 +268,21 @@ function clientAuth(config: ProviderConfig): client.ClientAuth {
   return config.token_endpoint_auth_method === 'client_secret_post'
     ? client.ClientSecretPost(client_secret)
     : client.ClientSecretBasic(client_secret)
+}
+
+/** A member of a token response that is `null` is an absent one: some providers write `"refresh_token": null`. */
+function withoutNulls(fetch: client.CustomFetch, token_endpoint: string | undefined): client.CustomFetch {
+  return async (url, options) => {
+    const response = await fetch(url, options)
+    if (url !== token_endpoint) return response
+    const read = response.json.bind(response)
+    const json = async (): Promise<unknown> => {
+      const body: unknown = await read()
+      if (typeof body !== 'object' || body === null || Array.isArray(body)) return body
+      return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null))
+    }
+    return Object.assign(response, { json })
+  }
 }
 
 function asFetch(outbound: Outbound): client.CustomFetch {

@@ -14,7 +14,7 @@ import { KeySet, type KeySetState } from './key-set.ts'
 import { verifyLogoutToken, type LogoutToken } from './logout-token.ts'
 import { measuredOutbound } from './measured-outbound.ts'
 import { createOutbound, type Outbound } from './outbound.ts'
-import { answerError, isInvalidGrant, isUnauthorized } from './provider-errors.ts'
+import { answerError, InvalidTokensError, isAboutTokens, isInvalidGrant, isUnauthorized } from './provider-errors.ts'
 import type { TokenExpectations } from './signed-token.ts'
 import { TokenResponseWarnings } from './token-response-warnings.ts'
 
@@ -164,6 +164,7 @@ export class OpenidProvider {
         idTokenExpected: true,
       })
       .catch((cause: unknown) => answerError('the authorization code was not exchanged', cause))
+    refuseOtherTokenTypes(answer)
     const id_token = answer.id_token ?? refuse('there is no id_token in the token response')
     const { max_age } = this.config.authorizationParams
     const idToken = await verifyIdToken(id_token, {
@@ -171,7 +172,7 @@ export class OpenidProvider {
       nonce: request.nonce,
       authenticatedSince: max_age === undefined ? undefined : request.begun_at - Number(max_age) * 1000,
     })
-    this.#warnings.reviewSignIn(answer)
+    this.#warnings.reviewSignIn(answer, found.access)
     return { tokens: tokenSet(answer, id_token, undefined, began), idToken }
   }
 
@@ -188,31 +189,41 @@ export class OpenidProvider {
       answer = await client.refreshTokenGrant(found.configuration, tokens.refresh_token)
     } catch (cause) {
       if (isInvalidGrant(cause)) return { kind: 'invalid_grant' }
+      if (isAboutTokens(cause)) throw new InvalidTokensError(reason(cause), cause)
       return answerError('the tokens were not refreshed', cause)
     }
+    this.#warnings.reviewScope(answer, found.access)
     const id_token = await this.#refreshedIdToken(answer, sub, found)
     return { kind: 'refreshed', tokens: tokenSet(answer, id_token ?? tokens.id_token, tokens.refresh_token, began) }
   }
 
-  /** The ID Token of a refresh, or `undefined`: there need not be one (§12.2), and one that cannot be verified now is none. */
+  /**
+   * The ID Token of a refresh, or `undefined`: there need not be one (§12.2), and one that cannot be verified now is none.
+   * @throws {InvalidTokensError} when the response must not be accepted
+   */
   async #refreshedIdToken(
-    { id_token }: client.TokenEndpointResponse,
+    answer: client.TokenEndpointResponse,
     sub: string,
     found: DiscoveredProvider,
   ): Promise<string | undefined> {
-    if (id_token === undefined) return undefined
+    const { id_token } = answer
     try {
+      refuseOtherTokenTypes(answer)
+      if (id_token === undefined) return undefined
       await verifyIdToken(id_token, { ...this.#expectations(found), sub })
       return id_token
     } catch (error) {
-      if (error instanceof GatewayError && error.code === 'ERR_PROVIDER_UNAVAILABLE') return undefined
-      throw error
+      if (!(error instanceof GatewayError)) throw error
+      if (error.code === 'ERR_PROVIDER_UNAVAILABLE') return undefined
+      throw new InvalidTokensError(error.message, error)
     }
   }
 
   /** Reads userinfo; its `sub` has to be the ID Token's (OpenID Connect Core §5.3.2). */
   async userinfo(access_token: string, sub: string): Promise<Userinfo> {
-    const { configuration } = await this.#discovery.provider()
+    const { configuration, userinfo_endpoint } = await this.#discovery.provider()
+    // Then `id_token_claims` covers what headers and rules need: see `discover`.
+    if (userinfo_endpoint === undefined) return { kind: 'claims', claims: { sub } }
     try {
       return { kind: 'claims', claims: (await client.fetchUserInfo(configuration, access_token, sub)) as Claims }
     } catch (cause) {
@@ -288,6 +299,11 @@ export class OpenidProvider {
 
 function refuse(why: string): never {
   throw new GatewayError('ERR_SIGN_IN_ANSWER', why)
+}
+
+/** The gateway proves no possession of a key, so that it could not use another kind of access token (RFC 9449 §5). */
+function refuseOtherTokenTypes({ token_type }: client.TokenEndpointResponse): void {
+  if (token_type.toLowerCase() !== 'bearer') refuse(`the access token is of the type ${token_type}, and not Bearer`)
 }
 
 /** What a token with a refresh token beside it is taken to live, in seconds, when nobody says it: `expires_in` may be left out (RFC 6749 §5.1). */

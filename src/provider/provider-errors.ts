@@ -6,6 +6,24 @@ export function isInvalidGrant(error: unknown): boolean {
   return error instanceof client.ResponseBodyError && error.error === 'invalid_grant'
 }
 
+/**
+ * The provider has refreshed the tokens, and they must not be accepted. To ask again is of little use: the refresh token may be spent,
+ * and the next ones are made in the same way.
+ */
+export class InvalidTokensError extends GatewayError {
+  constructor(why: string, cause: unknown) {
+    super('ERR_SIGN_IN_ANSWER', `the refreshed tokens are invalid: ${why}`, { cause })
+  }
+}
+
+/** Whether openid-client rejected the tokens of a response that the provider sent with success. */
+export function isAboutTokens(error: unknown): boolean {
+  if (!(error instanceof client.ClientError)) return false
+  return error.code?.startsWith('OAUTH_JWT_') === true || causes(error).some(({ message }) => aboutTokens.test(message))
+}
+
+const aboutTokens = /\bJWT\b|"id_token"|`token_type`/
+
 /** The access token is not good any more: RFC 6750 §3.1. */
 export function isUnauthorized(error: unknown): boolean {
   return statusOf(error) === 401

@@ -1,6 +1,8 @@
 import { decodeJwt } from 'jose'
 import type { TokenEndpointResponse } from 'openid-client'
 import type { Log } from '../observe/log.ts'
+import { offlineAccess } from '../config/provider-kind.ts'
+import { asksForRefreshToken, type RequestedAccess } from './requested-access.ts'
 
 /**
  * Looks at token responses for what an operator has to change at the provider or in the configuration, and warns of each such thing
@@ -15,12 +17,34 @@ export class TokenResponseWarnings {
   }
 
   /** Reviews the response to an authorization code. */
-  reviewSignIn(response: TokenEndpointResponse): void {
+  reviewSignIn(response: TokenEndpointResponse, access: RequestedAccess): void {
+    if (response.refresh_token === undefined && asksForRefreshToken(access))
+      this.#warnOnce('provider.no_refresh_token', {
+        reason:
+          'a refresh token was asked for, and none came: a session that has expired at the provider goes on here until session.absolute_timeout',
+        hint: 'Allow the client refresh tokens at the provider. If it gives them only with consent (OpenID Connect Core §11), set provider.authorization_params: { prompt: consent }.',
+      })
+    this.reviewScope(response, access)
     if (isOffline(response))
       this.#warnOnce('provider.offline_session', {
         reason:
           'the refresh token is an offline token, which Keycloak gives for the scope offline_access: no Logout Token is sent for such a session',
         hint: 'Remove offline_access from provider.scopes, and from the default client scopes of the client at the provider.',
+      })
+  }
+
+  /** Reviews the scopes of any token response: fewer may be granted than were asked for (RFC 6749 §3.3). */
+  reviewScope({ scope }: TokenEndpointResponse, { scopes }: RequestedAccess): void {
+    if (scope === undefined) return
+    const granted = scope.split(' ')
+    // The ID Token and the refresh token show by themselves whether these two were granted; some providers leave them out.
+    const missing = scopes.filter(
+      (asked) => asked !== 'openid' && asked !== offlineAccess && !granted.some((one) => isCalled(one, asked)),
+    )
+    if (missing.length > 0)
+      this.#warnOnce('provider.scope_narrowed', {
+        reason: `the provider did not grant ${missing.join(', ')}: claims that belong to it may be missing`,
+        hint: 'Allow the client these scopes at the provider, or remove them from provider.scopes.',
       })
   }
 
@@ -30,6 +54,11 @@ export class TokenResponseWarnings {
     this.#told.add(what)
     this.#log.warn(event, fields)
   }
+}
+
+/** Some providers call a scope by a longer name: `https://www.googleapis.com/auth/userinfo.email` is `email`. */
+function isCalled(granted: string, asked: string): boolean {
+  return granted === asked || granted.endsWith(`/${asked}`) || granted.endsWith(`.${asked}`)
 }
 
 /** Keycloak writes it into the refresh token (`typ`), and gives an offline session without an end a life of 0 seconds. */

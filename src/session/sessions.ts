@@ -16,7 +16,14 @@ import type { EndedSession, LogoutOrder, SessionStore } from './store.ts'
 
 /** Who or what ended a session; the word that stands in the audit event. */
 export type EndedBy =
-  'provider' | 'provider_frame' | 'person' | 'administrator' | 'new_sign_in' | 'invalid_grant' | 'userinfo_401'
+  | 'provider'
+  | 'provider_frame'
+  | 'person'
+  | 'administrator'
+  | 'new_sign_in'
+  | 'invalid_grant'
+  | 'invalid_tokens'
+  | 'userinfo_401'
 
 /** How many times within an idle timeout activity is written to the store. */
 const touchesPerIdleTimeout = 10

@@ -3,6 +3,7 @@ import { isWithin } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { SingleFlight } from '../core/single-flight.ts'
+import { InvalidTokensError } from '../provider/provider-errors.ts'
 import type { StoredSession } from '../session/record.ts'
 import { whatIsDue, type Due, type FreshnessConfig } from './freshness.ts'
 import { pollUserinfo } from './poll-userinfo.ts'
@@ -16,8 +17,13 @@ const longestPauseMs = 60_000
 /** So many calls to the provider may be under way; the connections to it are more. */
 const mostAtOnce = 12
 
+/** After this many refreshes in a row that brought invalid tokens, a session whose access token has expired ends. */
+const mostInvalid = 3
+
 interface Failure {
   readonly error: unknown
+  /** How many refreshes in a row brought tokens that must not be accepted. */
+  readonly invalid: number
   readonly pauseMs: number
   readonly at: number
 }
@@ -69,8 +75,15 @@ export class Upkeep {
         this.#failures.delete(session.key)
         return fresh
       } catch (error) {
-        const pauseMs = Math.min((this.#failures.get(session.key)?.pauseMs ?? firstPauseMs / 2) * 2, longestPauseMs)
-        this.#failures.set(session.key, { error, pauseMs, at: this.#parts.clock.now() })
+        const before = this.#failures.get(session.key)
+        const invalid = error instanceof InvalidTokensError ? (before?.invalid ?? 0) + 1 : 0
+        if (due === 'refresh_now' && invalid >= mostInvalid) {
+          await this.#parts.sessions.endOne(session.key, 'invalid_tokens')
+          this.#failures.delete(session.key)
+          return undefined
+        }
+        const pauseMs = Math.min((before?.pauseMs ?? firstPauseMs / 2) * 2, longestPauseMs)
+        this.#failures.set(session.key, { error, invalid, pauseMs, at: this.#parts.clock.now() })
         throw error
       }
     })

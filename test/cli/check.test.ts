@@ -285,3 +285,15 @@ test('the version that is printed is the package’s', () => {
 
   assert.ok(readFileSync('src/core/version.ts', 'utf8').includes(`export const version = '${version}'`))
 })
+
+for (const [written, isTold] of [
+  ['scopes: [openid, offline_access]', true],
+  ['scopes: [openid, offline_access]\n  authorization_params: { prompt: login consent }', false],
+  ['scopes: [openid]', false],
+  ['response_mode: query', false],
+] as const)
+  test(`what to do when no refresh token comes is ${isTold ? '' : 'not '}told: ${JSON.stringify(written)}`, async (t) => {
+    const { out } = await checkedFile(t, settings.replace('  client_id:', `  ${written}\n  client_id:`))
+
+    assert.equal(out.includes('{ prompt: consent }'), isTold)
+  })

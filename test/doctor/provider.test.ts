@@ -33,8 +33,9 @@ function answerWith(fault: TestProvider['fault'], fields: () => Readonly<Record<
     })
 }
 
-async function findingsAbout(t: TestContext, issuer: string, settings = '', env = {}) {
-  const config = configOf(t, { externalUrl, issuer, provider: settings })
+async function findingsAbout(t: TestContext, issuer: string, settings = '', env = {}, headers = '{}') {
+  const upstream = `url: http://127.0.0.1:3000\n    headers: ${headers}`
+  const config = configOf(t, { externalUrl, issuer, provider: settings, upstream })
   const facts = await examineProvider(config.provider, registrationOf(config).redirect_uris)
   const findings = providerFindings(facts, config.provider, env)
   assertUseful(findings)
@@ -159,11 +160,34 @@ test('an endpoint is missing: it is said as the gateway would say it', async (t)
   const { issuer, bend } = await provider(t)
   bend(metadataPath, (body) => delete body['userinfo_endpoint'])
 
-  const { level, what } = finding(await findingsAbout(t, issuer), 'provider.discovery')
+  const findings = await findingsAbout(t, issuer, '', {}, '{ X-Email: email }')
 
+  const { level, what } = finding(findings, 'provider.discovery')
   assert.equal(level, 'fault')
   assert.match(what, /its metadata has no userinfo_endpoint/)
 })
+
+test('a provider without a userinfo endpoint that can be used is told with what is lost', async (t) => {
+  const { issuer, bend } = await provider(t)
+  bend(metadataPath, (body) => delete body['userinfo_endpoint'])
+
+  const findings = await findingsAbout(t, issuer, 'id_token_claims: [email]', {}, '{ X-Email: email }')
+
+  assert.equal(finding(findings, 'provider.discovery').level, 'ok')
+  assert.equal(finding(findings, 'provider.userinfo').level, 'warning')
+})
+
+for (const [scopes, params, isTold] of [
+  ['[openid, offline_access]', '{}', true],
+  ['[openid, offline_access]', '{ prompt: consent }', false],
+  ['[openid]', '{}', false],
+] as const)
+  test(`what to do when no refresh token comes is ${isTold ? '' : 'not '}told: ${scopes} ${params}`, async (t) => {
+    const { issuer } = await provider(t)
+    const findings = await findingsAbout(t, issuer, `scopes: ${scopes}\n  authorization_params: ${params}`)
+
+    assert.equal(/prompt: consent/.test(finding(findings, 'provider.scopes').what), isTold)
+  })
 
 test('a key set without a key for the algorithm is a fault', async (t) => {
   const { issuer } = await provider(t)

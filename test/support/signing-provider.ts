@@ -146,6 +146,7 @@ export async function startSigningProvider(
       response_mode: 'query',
       frontchannelLogout: false,
       idTokenClaims: [],
+      userinfoClaims: ['email'],
       scopes: ['openid', 'offline_access'],
       authorizationParams: {},
       claims: {},

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startWorld, type WorldOptions } from '../support/world.ts'
+
+const metadataPath = '/.well-known/openid-configuration'
+
+/** A gateway whose provider has no userinfo endpoint, and puts an address into its ID Tokens. */
+async function startWithoutUserinfo(t: Parameters<typeof startWorld>[0], options: WorldOptions) {
+  const world = await startWorld(t, {
+    ...options,
+    providerStartsDown: true,
+    upstreamSettings: options.upstreamSettings ?? '',
+  })
+  world.provider.bend(metadataPath, (body) => delete body['userinfo_endpoint'])
+  world.provider.fault('/oauth/userinfo', (_req, res) => void res.writeHead(404).end())
+  await world.provider.up()
+  return world
+}
+
+test('a provider without a userinfo endpoint is used when the ID Token has what headers and rules need', async (t) => {
+  const world = await startWithoutUserinfo(t, {
+    providerSettings: 'id_token_claims: [auth_time]',
+    headers: 'X-Remote-User: sub\n      X-Signed-In: auth_time',
+    session: 'poll_userinfo: 60s',
+  })
+  const jane = world.browser()
+
+  const page = await jane.get(`${world.url}/echo`)
+
+  assert.equal(page.status, 200)
+  assert.match(page.body, /jane/)
+  world.moveClock(5 * 60_000)
+  assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
+  assert.equal(world.provider.hits('/oauth/userinfo'), 0)
+})
+
+for (const [what, options] of [
+  ['header', { headers: 'X-Remote-User: sub\n      X-Email: email' }],
+  [
+    'rule',
+    {
+      headers: 'X-Remote-User: sub',
+      upstreamSettings: 'rules: [{ path: /*, require: { claim: email, any_of: [a] } }]',
+    },
+  ],
+] satisfies readonly (readonly [string, WorldOptions])[])
+  test(`a ${what} that only userinfo could fill is named when there is no userinfo endpoint`, async (t) => {
+    const world = await startWithoutUserinfo(t, options)
+
+    const page = await world.browser().get(`${world.url}/echo`)
+
+    assert.equal(page.status, 503)
+    const warning = world.replicas[0]?.log.findLast(({ message }) => message === 'provider.unavailable')
+    assert.match(String(warning?.fields['reason']), /no userinfo_endpoint: add to provider\.id_token_claims .* email$/)
+  })
