@@ -16,6 +16,13 @@ export function sha256(...parts: readonly [string, ...string[]]): string {
   return hash('sha256', input, 'base64url')
 }
 
+/** The left half of a digest, as base64url: `at_hash` of OpenID Connect Core §3.1.3.6. `bits`: of the SHA-2 function. */
+export function leftHalfOfHash(bits: 256 | 384 | 512, text: string): string {
+  return hash(`sha${bits}`, text, 'buffer')
+    .subarray(0, bits / 16)
+    .toString('base64url')
+}
+
 /**
  * 95 bits of chance, as 16 letters of base64url, the first of them from A to f: who pastes it behind a command never gives an
  * option.

@@ -1,6 +1,7 @@
 import { decodeJwt } from 'jose'
 import type { Claims } from '../core/claims.ts'
 import { GatewayError } from '../core/errors.ts'
+import { leftHalfOfHash } from '../core/random.ts'
 import { stringClaim, verifySignedToken, type TokenExpectations } from './signed-token.ts'
 
 /** What an ID Token tells us: identity, and nothing else (names and e-mail come from userinfo). */
@@ -25,6 +26,8 @@ export interface IdTokenExpectations extends TokenExpectations {
   readonly nonce?: string
   /** At sign-in with `max_age`: the person has shown who they are no earlier, in ms since the epoch (§3.1.3.7 (13)). */
   readonly authenticatedSince?: number | undefined
+  /** The access token that came with it: `at_hash` has to be its hash, when it is there (§3.1.3.8). */
+  readonly access_token?: string
   /** At refresh: who the session belongs to; another `sub` is refused (OpenID Connect Core §12.2). */
   readonly sub?: string
 }
@@ -51,6 +54,13 @@ export async function verifyIdToken(id_token: string, expected: IdTokenExpectati
   if (azp !== undefined && azp !== expected.client_id) refuse('"azp" names another client')
   if (Array.isArray(payload.aud) && payload.aud.length > 1 && azp === undefined)
     refuse('several audiences, but no "azp"')
+
+  if ('at_hash' in payload && expected.access_token !== undefined) {
+    const { algorithm, access_token } = expected
+    // The hash function of the signature; Ed25519 has SHA-512 within (RFC 8032 §5.1).
+    const bits = algorithm.endsWith('256') ? 256 : algorithm.endsWith('384') ? 384 : 512
+    if (payload['at_hash'] !== leftHalfOfHash(bits, access_token)) refuse('"at_hash" is that of another access token')
+  }
 
   if (expected.authenticatedSince !== undefined) {
     // The person could have taken "max_age" out of the address on the way.

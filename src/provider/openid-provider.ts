@@ -170,6 +170,7 @@ export class OpenidProvider {
     const idToken = await verifyIdToken(id_token, {
       ...this.#expectations(found),
       nonce: request.nonce,
+      access_token: answer.access_token,
       authenticatedSince: max_age === undefined ? undefined : request.begun_at - Number(max_age) * 1000,
     })
     this.#warnings.reviewSignIn(answer, found.access)
@@ -210,7 +211,7 @@ export class OpenidProvider {
     try {
       refuseOtherTokenTypes(answer)
       if (id_token === undefined) return undefined
-      await verifyIdToken(id_token, { ...this.#expectations(found), sub })
+      await verifyIdToken(id_token, { ...this.#expectations(found), access_token: answer.access_token, sub })
       return id_token
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error

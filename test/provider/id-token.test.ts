@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import { verifyIdToken } from '../../src/provider/id-token.ts'
-import { jwt, logoutEvent, now, startSigningProvider, type Json } from '../support/signing-provider.ts'
+import { ecKey, jwt, logoutEvent, now, startSigningProvider, type Json } from '../support/signing-provider.ts'
 import { expectationsOf } from './expectations.ts'
 import { forgeries, wrongClaims } from './forged-tokens.ts'
 
@@ -132,3 +133,31 @@ test('a client that is registered with ES256 takes no RS256', async (t) => {
 
   await assert.rejects(verifyIdToken(token, { ...expectationsOf(t, provider), algorithm: 'ES256' }), refused)
 })
+
+for (const [algorithm, key, sha] of [
+  ['RS256', undefined, 'sha256'],
+  ['ES256', ecKey('ec'), 'sha256'],
+] as const)
+  for (const [what, hashOf, isRefused] of [
+    ['that of the access token', 'at-1', false],
+    ['that of another one', 'at-2', true],
+  ] as const)
+    test(`an ID Token is ${isRefused ? 'refused' : 'taken'} whose "at_hash" is ${what}: ${algorithm}`, async (t) => {
+      const provider = await startSigningProvider(t)
+      provider.publish((key ?? provider.key).jwk)
+      const at_hash = createHash(sha).update(hashOf).digest().subarray(0, 16).toString('base64url')
+      const expected = { ...expectationsOf(t, provider), algorithm, nonce: 'n-1', access_token: 'at-1' }
+
+      const verified = verifyIdToken(provider.idToken({ at_hash }, {}, key), expected)
+
+      if (isRefused) await assert.rejects(verified, /"at_hash"/)
+      else assert.equal((await verified).sub, 'jane')
+    })
+
+for (const at_hash of [null, 1, '', ['AAAA']])
+  test(`an ID Token is refused whose "at_hash" is ${JSON.stringify(at_hash)}`, async (t) => {
+    const provider = await startSigningProvider(t)
+    const expected = { ...expectationsOf(t, provider), nonce: 'n-1', access_token: 'at-1' }
+
+    await assert.rejects(verifyIdToken(provider.idToken({ at_hash }), expected), /"at_hash"/)
+  })
