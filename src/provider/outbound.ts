@@ -1,6 +1,7 @@
 import { rootCertificates } from 'node:tls'
 import type { Dispatcher } from 'undici'
 import { GatewayError, reason } from '../core/errors.ts'
+import { deepestJson, isDeeperThan } from '../core/json-depth.ts'
 import { addressOf, Agent } from '../core/undici.ts'
 
 /** No answer of a provider is longer than this, in bytes; a longer one is refused unread. */
@@ -112,7 +113,12 @@ function asResponse(url: string, { status, headers, content }: WholeAnswer): Res
   const hasContent = content.length > 0 && status !== 204 && status !== 205 && status !== 304
   const response = new Response(hasContent ? content : null, { status, headers: lines })
   // It is here already: read out of a stream, JSON costs five times as much.
-  return Object.assign(response, { json: async (): Promise<unknown> => JSON.parse(utf8.decode(content)) })
+  const json = async (): Promise<unknown> => {
+    const value: unknown = JSON.parse(utf8.decode(content))
+    if (isDeeperThan(deepestJson, value)) refuse(`JSON that is nested deeper than ${deepestJson} levels`)
+    return value
+  }
+  return Object.assign(response, { json })
 }
 
 /** A URL for the log: parameters may hold tokens. */

@@ -1,5 +1,6 @@
 import type { JWTPayload } from 'jose'
 import { GatewayError, reason, type ErrorCode } from '../core/errors.ts'
+import { deepestJson, isDeeperThan } from '../core/json-depth.ts'
 import type { SigningAlgorithm } from '../config/model.ts'
 import type { KeySet } from './key-set.ts'
 
@@ -55,6 +56,8 @@ export async function verifySignedToken(
       const hint = cause instanceof Error && 'code' in cause && cause.code === 'ERR_JWT_EXPIRED' ? clockHint : ''
       throw new GatewayError(code, `signature or registered claims: ${reason(cause)}${hint}`, { cause })
     })
+  if (isDeeperThan(deepestJson, payload))
+    throw new GatewayError(code, `its claims are nested deeper than ${deepestJson} levels`)
   const { iat } = payload
   if (typeof iat !== 'number') throw new GatewayError(code, '"iat" has to be a number')
   const exp = payload.exp ?? iat + (lifetimeWithoutExp ?? 0)

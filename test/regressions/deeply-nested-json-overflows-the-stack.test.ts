@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { authorizationRequest, callbackWithCode, clientOf, systemClock, validNow } from '../provider/a-client.ts'
+import { startHostileWorld } from '../corpus/hostile-world.ts'
+import { bearer, jwt, paths, sendJson, startSigningProvider } from '../support/signing-provider.ts'
+
+const nested = (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`
+const list = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
+
+for (const [what, claim] of [
+  ['an object', nested(100_000)],
+  ['a list', list(400_000)],
+  ['an object, just too deep', nested(64)],
+] as const)
+  test(`userinfo with a claim that is nested deeply is refused, and said to be so: ${what}`, async (t) => {
+    const world = await startHostileWorld(t, {
+      bends: { userinfo: { status: 200, body: `{"sub":"alice","deep":${claim}}` } },
+    })
+
+    const { status } = await world.signIn(world.browser())
+
+    assert.equal(status, 502)
+  })
+
+for (const [path, why] of [
+  [paths.discovery, 'ERR_PROVIDER_UNAVAILABLE'],
+  [paths.jwks, 'ERR_PROVIDER_UNAVAILABLE'],
+  [paths.token, 'ERR_SIGN_IN_ANSWER'],
+  [paths.userinfo, 'ERR_SIGN_IN_ANSWER'],
+] as const)
+  test(`no answer at ${path} may be nested deeply`, async (t) => {
+    const provider = await startSigningProvider(t)
+    provider.answer(paths.token, (_req, res) => sendJson(res, { ...bearer(), id_token: provider.idToken(validNow()) }))
+    provider.answer(path, (_req, res) => {
+      const answer = {
+        ...provider.metadata,
+        ...bearer(),
+        id_token: provider.idToken(validNow()),
+        keys: [provider.key.jwk],
+      }
+      const text = JSON.stringify({ sub: 'jane', ...answer }).replace('{', `{"deep":${nested(50_000)},`)
+      res.writeHead(200, { 'content-type': 'application/json' }).end(text)
+    })
+    const client = clientOf(t, provider, systemClock)
+
+    const signIn = client
+      .exchangeCode(callbackWithCode(), authorizationRequest)
+      .then(({ tokens }) => client.userinfo(tokens.access_token, 'jane'))
+
+    await assert.rejects(signIn, { code: why })
+  })
+
+test('an ID Token may not be nested deeply', async (t) => {
+  const provider = await startSigningProvider(t)
+  const claims = { iss: provider.issuer, aud: 'orders', sub: 'jane', nonce: 'n-1', ...validNow() }
+  const text = JSON.stringify(claims).replace('{', `{"deep":${nested(20_000)},`)
+  provider.answer(paths.token, (_req, res) => sendJson(res, { ...bearer(), id_token: jwt(text, provider.key) }))
+
+  await assert.rejects(clientOf(t, provider, systemClock).exchangeCode(callbackWithCode(), authorizationRequest), {
+    code: 'ERR_SIGN_IN_ANSWER',
+    message: /nested deeper than 64 levels/,
+  })
+})
+
+test('claims may be nested as deeply as anybody needs', async (t) => {
+  const world = await startHostileWorld(t, {
+    bends: { userinfo: { set: { fields: JSON.parse(nested(60)) as unknown } } },
+  })
+  const alice = world.browser()
+
+  await world.signIn(alice)
+
+  assert.equal(await world.isSignedIn(alice), true)
+})
