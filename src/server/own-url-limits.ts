@@ -1,8 +1,17 @@
 import type { ClientLimitsConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
+import { FairQueue } from '../proxy/fair-queue.ts'
 import { ClientBudget, ClientCount } from './client-budget.ts'
 import type { TurnedAway } from './turned-away.ts'
+
+/**
+ * At most this many callbacks are processed at the same time: half of the connections to the provider (`createOutbound`), so that
+ * refreshes always have the other half.
+ */
+const exchangesAtOnce = 16
+/** How many further callbacks may wait for their turn. */
+const mostWaitingExchanges = 4096
 
 /** So many addresses that good logout tokens came from are remembered. */
 const mostProviders = 256
@@ -36,6 +45,7 @@ function visits({ callbacks, callbacksAtOnce }: ClientLimitsConfig, clock: Clock
 export class OwnUrlLimits {
   readonly #signIns: ClientBudget
   readonly #callbacks: Visits
+  readonly #exchanges = new FairQueue<() => void>(exchangesAtOnce, mostWaitingExchanges)
   readonly #frames: Visits
   readonly #refusedTokens: ClientBudget
   readonly #providers = new Set<string>()
@@ -54,9 +64,25 @@ export class OwnUrlLimits {
     this.#check('sign_ins', client, this.#signIns.take(client))
   }
 
-  /** A callback. @throws {TooManyRequests} or what `work` throws */
+  /**
+   * A callback. Clients share the exchanges with the provider: made-up codes of one client, which a slow provider takes seconds to
+   * refuse, delay neither the sign-ins of others nor refreshes.
+   * @throws {TooManyRequests} or what `work` throws
+   */
   comeBack<T>(client: string, work: () => Promise<T>): Promise<T> {
-    return this.#visit(this.#callbacks, client, work)
+    return this.#visit(this.#callbacks, client, () => this.#exchange(client, work))
+  }
+
+  async #exchange<T>(client: string, work: () => Promise<T>): Promise<T> {
+    this.#check('callbacks_at_once', client, this.#exchanges.isFullFor(client) ? 1000 : 0)
+    await new Promise<void>((begin) => {
+      if (this.#exchanges.enter(client, begin)) begin()
+    })
+    try {
+      return await work()
+    } finally {
+      for (const begin of this.#exchanges.leave(client)) begin()
+    }
   }
 
   /**
@@ -78,19 +104,21 @@ export class OwnUrlLimits {
   }
 
   /**
-   * Only what is refused counts, and not where good tokens have come from: whoever shares an address with the provider, or seems
-   * to because of a proxy between, cannot shut it out.
+   * Only refused tokens count, and a good one is obeyed whatever came before it from the same address: behind a proxy that is not
+   * trusted, strangers and the provider have one. Beyond the limit a refused token is answered with 429, and not recorded. An address
+   * that a good token has come from is not held to the limit.
    * @throws {TooManyRequests} or what `work` throws
    */
   async receiveLogoutToken<T>(client: string, work: () => Promise<T>): Promise<T> {
-    if (!this.#providers.has(client)) this.#check('refused_logout_tokens', client, this.#refusedTokens.waitMs(client))
     try {
       const answer = await work()
       if (this.#providers.size < mostProviders) this.#providers.add(client)
       return answer
     } catch (error) {
       // A store or a provider that is away is nobody's fault out there.
-      if (error instanceof GatewayError && error.status === 400) this.#refusedTokens.take(client)
+      if (!(error instanceof GatewayError) || error.status !== 400) throw error
+      const waitMs = this.#refusedTokens.take(client)
+      if (!this.#providers.has(client)) this.#check('refused_logout_tokens', client, waitMs)
       throw error
     }
   }

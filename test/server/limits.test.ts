@@ -139,15 +139,20 @@ test('while the provider is slow a client has no more than so many callbacks wai
 test('strangers who send what is no logout token are turned away, and the provider never is', async (t) => {
   const world = await startWorld(t, { settings: 'limits: { per_client: { refused_logout_tokens: 5/m } }' })
   const receiver = `${world.url}/.gatehouse/backchannel-logout`
-  const [jane, zoe] = [world.browser(), world.browser('zoe')]
-  for (const person of [jane, zoe]) await person.get(`${world.url}/echo`)
-  const [sidOfJane, sidOfZoe] = world.provider.sessions().map(({ sid }) => sid ?? '')
+  const [jane, zoe, samir] = [world.browser(), world.browser('zoe'), world.browser('samir')]
+  for (const person of [jane, zoe, samir]) await person.get(`${world.url}/echo`)
+  const [sidOfJane, sidOfZoe, sidOfSamir] = world.provider.sessions().map(({ sid }) => sid ?? '')
   const stranger = '127.0.0.66'
 
   for (let times = 0; times < 5; times += 1)
     assert.equal((await ask(receiver, logoutToken('garbage', { from: stranger }))).status, 400)
   const refused = await ask(receiver, logoutToken('garbage', { from: stranger }))
   assert.deepEqual([refused.status, refused.retryAfter], [429, '12'])
+
+  // The provider itself, at the address of the stranger, before any good token has come from there.
+  const ofSamir = await world.provider.logoutToken({ sid: sidOfSamir ?? '', sub: 'samir' })
+  assert.equal((await ask(receiver, logoutToken(ofSamir, { from: stranger }))).status, 200)
+  assert.equal((await samir.fetch(`${world.url}/echo`)).status, 401)
 
   const ofJane = await world.provider.logoutToken({ sid: sidOfJane ?? '', sub: 'jane' })
   assert.equal((await ask(receiver, logoutToken(ofJane))).status, 200)
