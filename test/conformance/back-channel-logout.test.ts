@@ -10,7 +10,8 @@ const modules: readonly (readonly [name: string, token: TokenBend, isObeyed: boo
   ['-alg-none', { sign: 'none' }, false],
   ['-no-event', { del: ['events'] }, false],
   ['-with-nonce', { set: { nonce: 'a-nonce' } }, false],
-  ['-wrong-alg', { sign: 'hs256-secret' }, false],
+  // By a key of the key set, with another algorithm than the one that the client is registered with.
+  ['-wrong-alg', { key: 'ec' }, false],
   ['-wrong-aud', { set: { aud: 'another-client' } }, false],
   ['-wrong-event', { set: { events: { 'http://schemas.openid.net/event/another': {} } } }, false],
   ['-wrong-iss', { set: { iss: 'https://other.example/' } }, false],
@@ -23,6 +24,7 @@ for (const [name, token, isObeyed] of modules)
     await world.signIn(alice)
     await world.signIn(sameSession)
     const { headers } = await world.signOut(alice)
+    assert.ok(world.provider.published.includes('ec'))
 
     const answer = await world.postLogoutToken(`logout_token=${encodeURIComponent(world.provider.logoutToken(token))}`)
 

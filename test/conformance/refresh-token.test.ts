@@ -24,12 +24,31 @@ test('oidcc-client-test-refresh-token', async (t) => {
 })
 
 test('oidcc-client-test-refresh-token-invalid-issuer', async (t) => {
-  const { isSignedIn } = await afterExpiry(t, { refreshIdToken: { set: { iss: 'https://other.example/' } } })
+  const { isSignedIn, world } = await afterExpiry(t, { refreshIdToken: { set: { iss: 'https://other.example/' } } })
   assert.equal(isSignedIn, false)
+  assert.equal(world.provider.hits('userinfo'), 1, 'userinfo was asked with a token that must not be accepted')
 })
 
 test('oidcc-client-test-refresh-token-invalid-sub', async (t) => {
   const { isSignedIn, world } = await afterExpiry(t, { refreshIdToken: { set: { sub: 'somebody-else' } } })
   assert.equal(isSignedIn, false)
+  assert.equal(world.provider.hits('userinfo'), 1, 'userinfo was asked with a token that must not be accepted')
   assert.ok(!world.seen.some(({ headers }) => headers['x-user-sub'] === 'somebody-else'))
+})
+
+test('oidcc-client-test-refresh-token, whose responses have no expires_in', async (t) => {
+  const withoutLifetime = { del: ['expires_in'] }
+  const world = await startHostileWorld(t, { bends: { token: withoutLifetime, refreshToken: withoutLifetime } })
+  const alice = world.browser()
+  await world.signIn(alice)
+
+  // An access token without expires_in is taken to live for an hour; the session is in use all the time.
+  for (let minutes = 0; minutes < 60; minutes += 20) {
+    assert.equal(await world.isSignedIn(alice), true)
+    assert.equal(world.provider.hits('token_refresh'), 0)
+    world.moveClock(20 * 60_000)
+  }
+
+  assert.equal(await world.isSignedIn(alice), true)
+  assert.deepEqual([world.provider.hits('token_refresh'), world.provider.hits('userinfo')], [1, 2])
 })
