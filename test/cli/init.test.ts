@@ -171,3 +171,17 @@ test('answers that are each good and do not go together are said', async (t) => 
   assert.ok('err' in said)
   assert.match(said.err, /the address of the gateway itself[^]*is written, and not good yet/)
 })
+
+for (const [issuer, listed] of [
+  ['https://id.example.com', 'openid, profile, email, offline_access'],
+  ['https://keycloak.example.com/realms/main', 'openid, profile, email'],
+  ['https://accounts.google.com', 'openid, profile, email'],
+] as const)
+  test(`the scopes are left to the gateway, and the comment names those of ${issuer}`, async (t) => {
+    const { file } = await callInit(t, argsOf({ ...given, issuer }))
+
+    assert.ok(readFileSync(file, 'utf8').includes(`# scopes: [${listed}]\n`))
+    const loaded = loadConfig(file, secrets)
+    assert.ok(loaded.ok)
+    assert.equal(loaded.config.provider.scopes, undefined)
+  })

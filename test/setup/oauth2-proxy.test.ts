@@ -329,3 +329,29 @@ test('what was switched off is not missed; what was on and is not there is said'
   assert.equal(translated('pass_access_token = false').said('pass_access_token')?.level, 'unneeded')
   assert.equal(translated('pass_access_token = true').said('pass_access_token')?.level, 'lost')
 })
+
+for (const [what, options, scopes, isNoted] of [
+  ['nothing at all', '', undefined, false],
+  ['groups', 'allowed_groups = ["staff"]', ['openid', 'profile', 'email', 'offline_access', 'groups'], false],
+  ['scopes', 'scope = "openid email offline_access"', ['openid', 'email', 'offline_access'], false],
+  ['groups of Keycloak', 'allowed_groups = ["staff"]\n#keycloak', ['openid', 'profile', 'email', 'groups'], false],
+  ['scopes of Keycloak', 'scope = "email offline_access"\n#keycloak', ['openid', 'email'], true],
+] as const)
+  test(`offline_access is translated only where it does no harm: ${what}`, () => {
+    const realm = options.includes('#keycloak') ? '/realms/main' : ''
+    const toml = `provider = "${realm === '' ? 'oidc' : 'keycloak-oidc'}"
+oidc_issuer_url = "https://id.example.com${realm}"
+client_id = "orders"
+redirect_url = "https://orders.example.com/oauth2/callback"
+email_domains = ["*"]
+${options}`
+
+    const { yaml, notes } = translated(toml)
+
+    const { provider } = parse(yaml) as { readonly provider: { readonly scopes?: readonly string[] } }
+    assert.deepEqual(provider.scopes, scopes)
+    assert.equal(
+      notes.some(({ option, text }) => option === 'scope' && text.includes('offline_access')),
+      isNoted,
+    )
+  })
