@@ -30,7 +30,7 @@ async function joinedRaw(t: TestContext, protocol = 'websocket') {
     upstream = socket
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`)
   })
-  const gateway = await startGateway(t, port)
+  const gateway = await startGateway(t, port, { upstream: { upgrade: [protocol] } })
   const upgrade = once(gateway.server, 'upgrade')
   const client = new RawClient(t, gateway.port).send(
     `GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`,

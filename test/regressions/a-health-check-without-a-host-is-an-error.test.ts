@@ -46,7 +46,7 @@ test('OPTIONS * is answered by the gateway, and never reaches an application', a
     404,
   )
   assert.deepEqual(
-    world.replicas[0]?.log.filter(({ level }) => level === 'warn').map(({ fields }) => fields['code']),
+    world.replicas[0]?.log.filter(({ message }) => message === 'request.refused').map(({ fields }) => fields['code']),
     ['ERR_REQUEST_TARGET', 'ERR_NO_ROUTE'],
   )
 })
