@@ -1,6 +1,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import type { GatewayConfig } from '../config/model.ts'
 import type { Log } from '../observe/log.ts'
+import { closeUnacknowledgedConnection } from './handed-connections.ts'
 import { WorkerConfig } from './worker-config.ts'
 import type { WorkerAnswers } from './worker-answers.ts'
 
@@ -56,6 +57,7 @@ export async function startWorkers(parts: WorkersParts): Promise<Workers> {
   const start = (isReplacement: boolean): Promise<void> =>
     new Promise((resolve, reject) => {
       const worker = cluster.fork()
+      closeUnacknowledgedConnection(worker)
       parts.answers.attach(worker)
       config.attach(worker)
       const startedAt = Date.now()
