@@ -21,11 +21,26 @@ export interface ReloadParts {
  */
 export function reloadOnChange({ file, env }: Pick<CommandInput, 'file' | 'env'>, parts: ReloadParts): void {
   const { log, files, apply } = parts
-  let queue = Promise.resolve()
-  const reload = (why: string) => void (queue = queue.then(() => reloadOnce(why)))
+  let isReloading = false
+  let wanted: string | undefined
+  /** Reloads that are asked for during another one are merged: the files are read once more, after it. */
+  const reload = (why: string) => {
+    wanted = why
+    if (!isReloading) void reloadWhileWanted()
+  }
   const watch = watchFiles(() => reload('a file changed'))
   watch.watch(files)
   if (!process.stdout.isTTY) process.on('SIGHUP', () => reload('SIGHUP'))
+
+  async function reloadWhileWanted(): Promise<void> {
+    isReloading = true
+    while (wanted !== undefined) {
+      const why = wanted
+      wanted = undefined
+      await reloadOnce(why)
+    }
+    isReloading = false
+  }
 
   async function reloadOnce(why: string): Promise<void> {
     try {

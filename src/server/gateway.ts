@@ -5,6 +5,7 @@ import { reason } from '../core/errors.ts'
 import type { Log } from '../observe/log.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import { LiveStreams } from '../proxy/live-streams.ts'
+import type { UpstreamPools } from '../proxy/upstream-pool.ts'
 import { measuredStore } from '../session/measured-store.ts'
 import { OwedEndings } from '../session/owed-endings.ts'
 import { createMemoryStore } from '../session/memory-store.ts'
@@ -25,6 +26,9 @@ import { reloadable } from './reloadable.ts'
 import { createServing, inTurn, type LastingParts, type Serving } from './serving.ts'
 import { type Answers, onlyThis, type Readiness } from './processes.ts'
 import { TurnedAway } from './turned-away.ts'
+
+/** How many earlier configurations may stay in memory until what they began has ended. */
+const mostRetiring = 4
 
 /** How long a start waits for Redis and the provider, in ms, before it goes on without them. */
 const startupGraceMs = 2000
@@ -74,6 +78,21 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   let running = config
   let serving = await createServing(config, lasting)
   const retired = new Set<Serving>()
+  /** Of earlier configurations: exchanges have their connections until they end, or the gateway stops. */
+  const earlierPools = new Set<UpstreamPools>()
+  const retire = async (predecessor: Serving): Promise<void> => {
+    retired.add(predecessor)
+    await predecessor.retire().finally(() => retired.delete(predecessor))
+    closeWhenUnused(predecessor.pools)
+  }
+  const closeWhenUnused = (pools: UpstreamPools): void => {
+    earlierPools.add(pools)
+    void pools
+      .close()
+      .catch(() => {})
+      .finally(() => earlierPools.delete(pools))
+  }
+  let retiring: Promise<unknown>[] = []
   addGatewayMetrics(metrics, () => serving)
 
   let draining = false
@@ -85,6 +104,8 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     return done
   }
   const reload = async (next: GatewayConfig): Promise<readonly string[]> => {
+    // A configuration that was replaced stays in memory for seconds. Whoever reloads again and again is slowed down.
+    if (retiring.length >= mostRetiring) await Promise.race(retiring)
     const { config: wanted, needRestart } = reloadable(running, next)
     const successor = await createServing(wanted, lasting)
     // Whoever signs in at this moment is not to wait for another discovery.
@@ -96,8 +117,8 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     const predecessor = serving
     if (honourTheSame(running, wanted)) successor.sessions.takeOver(predecessor.sessions)
     ;[running, serving] = [wanted, successor]
-    retired.add(predecessor)
-    void predecessor.retire().finally(() => retired.delete(predecessor))
+    const done = retire(predecessor).finally(() => (retiring = retiring.filter((each) => each !== done)))
+    retiring.push(done)
     return needRestart
   }
   const adminSessions: AdminSessionsParts = {
@@ -117,7 +138,10 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     sessions: (looking) => findSessions(looking, adminSessions),
     end: (order, client) => endByOrder(order, client, adminSessions),
   }
-  const endAll = async () => void (await Promise.all([serving, ...retired].map((each) => each.end())))
+  const endAll = async () => {
+    await Promise.all([serving, ...retired].map((each) => each.end()))
+    await Promise.all([...earlierPools].map((pools) => pools.destroy()))
+  }
   const tidyUp = [endAll, async () => owed.forget(), () => store.close(), () => observing.close()]
   try {
     const listener = await listen(

@@ -58,7 +58,10 @@ export interface Serving {
   readonly provider: OpenidProvider
   readonly trusted: TrustedProxies
   readonly pools: UpstreamPools
-  /** Another one has taken its place: what is under way may finish, then all is let go. */
+  /**
+   * Another one has taken its place: what is under way may finish, then all is closed except `pools`, whose exchanges may last as long
+   * as they like.
+   */
   retire(): Promise<void>
   /** The gateway stops, and has no requests any more. */
   end(): Promise<void>
@@ -134,8 +137,6 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
       await callsEnd()
       await upkeep.settled()
       await letGo()
-      // Running exchanges, however long they last, have their connections until they end, or the gateway stops.
-      await pools.close().catch(() => {})
     },
     end: async () => {
       stopWatching()
