@@ -103,7 +103,7 @@ export class RedisConnection {
       let timer: NodeJS.Timeout | undefined
       const late = new Promise<never>((_, reject) => {
         const refuse = () => reject(this.unavailable(`no answer within ${this.timeoutMs} ms`))
-        timer = setTimeout(refuse, Math.max(0, until - performance.now()))
+        timer = setTimeout(refuse, Math.max(0, until - performance.now())).unref()
       })
       try {
         return await Promise.race([step, late])

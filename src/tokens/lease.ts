@@ -17,7 +17,7 @@ export async function underLease<T>(
 ): Promise<{ readonly result: T } | undefined> {
   const owner = randomToken(16)
   if (!(await store.acquireLease(key, owner, leaseMs))) return undefined
-  const renewal = setInterval(() => void store.renewLease(key, owner, leaseMs).catch(() => {}), leaseMs / 4)
+  const renewal = setInterval(() => void store.renewLease(key, owner, leaseMs).catch(() => {}), leaseMs / 4).unref()
   try {
     return { result: await work() }
   } finally {

@@ -33,7 +33,7 @@ export async function refresh(seen: StoredSession, parts: UpkeepParts): Promise<
     const done = await underLease(seen.key, parts.sessions.store, () => refreshUnderLease(seen, parts))
     if (done !== undefined) return { session: done.result }
     const current = await parts.sessions.read(seen.key)
-    if (current === undefined || hasNewerTokens(current, seen)) return { session: current }
+    if (current === undefined || hasOtherTokens(current, seen)) return { session: current }
     return undefined
   }, parts.provider.config.timeoutMs * 2)
   if (outcome === undefined)
@@ -47,13 +47,13 @@ export async function refresh(seen: StoredSession, parts: UpkeepParts): Promise<
 async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
   // Read again under the lease: another replica may have spent the refresh token that we saw.
   const current = await parts.sessions.read(seen.key)
-  if (current === undefined || !isRefreshable(current) || hasNewerTokens(current, seen)) return current
+  if (current === undefined || !isRefreshable(current) || hasOtherTokens(current, seen)) return current
 
   const refreshed = await parts.provider.refresh(current.record.tokens, current.record.sub)
   if (refreshed.kind === 'invalid_grant') {
     // A process that was suspended loses its lease; whoever had it meanwhile has spent the refresh token, and stored a new one.
     const latest = await parts.sessions.read(current.key)
-    if (latest === undefined || hasNewerTokens(latest, current)) return latest
+    if (latest === undefined || hasOtherTokens(latest, current)) return latest
     await parts.sessions.endOne(current.key, 'invalid_grant')
     return undefined
   }
@@ -65,24 +65,21 @@ async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promi
     sid: current.record.sid,
     still_there: stored !== undefined,
   })
-  return stored === undefined ? undefined : withFreshClaims(stored, parts)
+  // The tokens of another replica may be some minutes old: what the provider says of them is asked when it is due.
+  if (stored === undefined || !hasSameTokens(stored.record.tokens, refreshed.tokens)) return stored
+  return withFreshClaims(stored, parts)
 }
 
-/** The store may be away just now, and the refresh token that it holds is spent: try until the new one is in. */
+/** Retries while the store does not answer, because the refresh token that the store holds is spent. */
 async function storeTokens(
   current: StoredSession,
   tokens: TokenSet,
   parts: UpkeepParts,
 ): Promise<StoredSession | undefined> {
-  let target: StoredSession | undefined = current
   let failure: unknown
   const written = await untilAnswered(async () => {
     try {
-      target = (await parts.sessions.read(current.key)) ?? undefined
-      if (target === undefined) return { session: undefined }
-      const outcome = await parts.sessions.replace(target, { ...target.record, tokens })
-      if (outcome === 'gone') return { session: undefined }
-      return outcome === 'conflict' ? undefined : { session: outcome }
+      return { session: await replaceTokens(current, tokens, parts) }
     } catch (error) {
       failure = error
       return undefined
@@ -97,6 +94,38 @@ async function storeTokens(
   throw new GatewayError('ERR_STORE_UNAVAILABLE', `refreshed tokens could not be stored: ${reason(failure)}`, {
     cause: failure,
   })
+}
+
+/**
+ * Replaces the tokens that were refreshed, and never newer ones. The lease is no proof: a process that is suspended for longer than
+ * the lease does not know that it lost the lease. So the write is fenced by the version that was read before the refresh. Tokens that
+ * another replica stored in the meantime stay, unless the provider issued them earlier than these.
+ */
+async function replaceTokens(
+  refreshed: StoredSession,
+  tokens: TokenSet,
+  { sessions }: UpkeepParts,
+): Promise<StoredSession | undefined> {
+  for (let target = refreshed; ;) {
+    const outcome = await sessions.replace(target, { ...target.record, tokens })
+    if (outcome === 'gone') return undefined
+    if (outcome !== 'conflict') return outcome
+    const latest = await sessions.read(refreshed.key)
+    if (latest === undefined) return undefined
+    const isOvertaken = hasOtherTokens(latest, refreshed)
+    if (isOvertaken && !wasIssuedLater(tokens, latest.record.tokens)) return latest
+    target = latest
+  }
+}
+
+/** Whether the ID Token of `tokens` is newer by the provider's own clock. A refresh may bring no ID Token; then it is not known. */
+function wasIssuedLater(tokens: TokenSet, others: TokenSet): boolean {
+  return issuedAt(tokens) > issuedAt(others)
+}
+
+/** In seconds since the epoch. */
+function issuedAt({ id_token }: TokenSet): number {
+  return Number(claimsOfIdToken(id_token, ['iat'])['iat'])
 }
 
 /**
@@ -137,6 +166,15 @@ function isRefreshable(session: StoredSession): session is Refreshable {
   return session.record.tokens.refresh_token !== undefined
 }
 
-function hasNewerTokens(current: StoredSession, seen: StoredSession): boolean {
-  return current.record.tokens.obtained_at !== seen.record.tokens.obtained_at
+/** Whether another refresh than the one that `seen` comes from has brought the tokens of `current`. */
+function hasOtherTokens(current: StoredSession, seen: StoredSession): boolean {
+  return !hasSameTokens(current.record.tokens, seen.record.tokens)
+}
+
+function hasSameTokens(one: TokenSet, other: TokenSet): boolean {
+  return (
+    one.refresh_token === other.refresh_token &&
+    one.access_token === other.access_token &&
+    one.obtained_at === other.obtained_at
+  )
 }

@@ -82,7 +82,7 @@ export class RotatingProvider {
     const obtained_at = this.#clock.now()
     return {
       access_token: `access ${refresh_token}`,
-      id_token: sub,
+      id_token: `e30.${Buffer.from(JSON.stringify({ sub })).toString('base64url')}.`,
       refresh_token,
       obtained_at,
       access_token_expires_at: obtained_at + accessTokenLifetime,
