@@ -158,7 +158,7 @@ function clockFindings({ clockAheadMs }: RedisServerFacts): Finding[] {
       'redis.clock',
       `its clock is ${(Math.abs(clockAheadMs) / 1000).toFixed(1)} s ${clockAheadMs < 0 ? 'behind' : 'ahead of'} this one`,
       {
-        why: 'one of the two is wrong; gateways with different clocks can take a sign-in that began just before a logout for one that began after it',
+        why: 'one of the two is wrong: tokens that have expired count as valid here or the reverse, and sessions end early or late (logouts are compared by the clock of Redis alone)',
         todo: 'keep all clocks by NTP',
       },
     ),

@@ -58,6 +58,7 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
     acquireLease: timed('acquire_lease', store.acquireLease),
     renewLease: timed('renew_lease', store.renewLease),
     releaseLease: timed('release_lease', store.releaseLease),
+    time: timed('time', store.time),
     ping: timed('ping', store.ping),
     list: () => store.list(),
     listSid: (tag) => store.listSid(tag),

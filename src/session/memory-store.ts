@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
 import { tagOf } from './record.ts'
-import type { EndedSession, LogoutOrder, NewSession, SealedSession, SessionStore } from './store.ts'
+import type { EndedSession, LogoutOrder, NewSession, SealedSession, SessionStore, StoreTime } from './store.ts'
 
 export interface MemoryStore extends SessionStore {
   /** How many entries of any kind are held, for tests of the bound. */
@@ -138,6 +138,11 @@ class SessionsInMemory implements MemoryStore {
 
   silentFor(): number {
     return -Infinity
+  }
+
+  async time(): Promise<StoreTime> {
+    const now = this.#clock.now()
+    return { earliest: now, latest: now }
   }
 
   async ping(): Promise<void> {}

@@ -1,3 +1,4 @@
+import type { Clock } from '../core/clock.ts'
 import type { SessionKey } from '../core/names.ts'
 import { reason } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
@@ -5,8 +6,9 @@ import type { Log } from '../observe/log.ts'
 import { meetingTag } from './redis-connection.ts'
 import type { RedisConnection } from './redis-connection.ts'
 import type { RedisKeys } from './redis-keys.ts'
+import { RedisClock } from './redis-clock.ts'
 import { RedisLosses } from './redis-losses.ts'
-import type { StoreNotice } from './store.ts'
+import type { StoreNotice, StoreTime } from './store.ts'
 
 /** How often the subscription is proven alive, in ms. */
 const beatInterval = 500
@@ -22,6 +24,11 @@ interface Confirmations {
   /** How many processes were told; unknown until Redis has answered, which a confirmation may outrun. */
   told: number
   readonly enough: () => void
+}
+
+interface Parts {
+  readonly log: Log
+  readonly clock: Clock
 }
 
 /** Our ears at one server, for as long as one connection lasts. */
@@ -47,6 +54,7 @@ export class RedisNotices {
   readonly #commands: RedisConnection
   readonly #subscriber: RedisConnection
   readonly #losses: RedisLosses
+  readonly #clock: RedisClock
   readonly #log: Log
   readonly #listeners = new Set<(notice: StoreNotice) => void>()
   readonly #awaited = new Map<string, Confirmations>()
@@ -59,13 +67,15 @@ export class RedisNotices {
   /** Something could not be told: when it can again, all are told that anything may have happened. */
   #owesNotice = false
 
-  constructor(commands: RedisConnection, subscriber: RedisConnection, keys: RedisKeys, log: Log) {
+  constructor(commands: RedisConnection, subscriber: RedisConnection, keys: RedisKeys, parts: Parts) {
     this.channel = keys.channel('notices')
     this.#confirmationPrefix = keys.channel('ack:')
     this.#keys = keys
     this.#commands = commands
     this.#subscriber = subscriber
+    const { log, clock } = parts
     this.#losses = new RedisLosses(commands, log)
+    this.#clock = new RedisClock(commands.address, clock, log)
     this.#log = log
     subscriber.redis.on('ready', () => void this.#subscribe())
     subscriber.redis.on('close', () => this.#lost())
@@ -93,6 +103,17 @@ export class RedisNotices {
 
   silentFor(): number {
     return performance.now() - this.#heardUntil - proofLasts
+  }
+
+  /** The time at the server where the processes meet. @throws {GatewayError} `ERR_STORE_UNAVAILABLE` */
+  async time(): Promise<StoreTime> {
+    return this.#clock.time ?? this.#askTime()
+  }
+
+  async #askTime(): Promise<StoreTime> {
+    const sentAt = performance.now()
+    this.#clock.take(Number(await this.#commands.run('clock', [this.#keys.epoch(meetingTag)], [])), sentAt)
+    return this.#clock.time ?? this.#askTime()
   }
 
   /** What a script publishes when it has changed a session. */
@@ -209,7 +230,8 @@ export class RedisNotices {
     const sentAt = performance.now()
     const args = [randomToken(12), subscription?.beats ?? '', sentAt]
     const answer = await this.#commands.run('beat', [this.#keys.epoch(anchor)], args)
-    const [told, epoch] = answer as [number, Buffer]
+    const [told, epoch, time] = answer as [number, Buffer, Buffer]
+    if (anchor === meetingTag) this.#clock.take(Number(time), sentAt)
     if (this.#losses.isAnother(anchor, epoch.toString())) this.#give({ kind: 'resumed' })
     if (subscription === undefined || subscription !== this.#subscription) return
     if (told > 0) this.#prove(subscription, { toldAt: sentAt })

@@ -1,7 +1,7 @@
 /**
  * What Redis does in one step. Every script touches keys of one slot only, and each of them is in KEYS, so that a Cluster can
- * run it. Times are Redis' own: a gateway says how long, never until when. A tombstone is the one exception: its value is
- * compared with the time at which a gateway began a sign-in, so it is a gateway's time too.
+ * run it. Times are Redis' own: a gateway says how long, never until when. The value of a tombstone is compared with the time at which
+ * a sign-in began. Both are the time of the server where the processes meet, because the nodes of a Cluster have clocks of their own.
  */
 
 const now = `
@@ -129,11 +129,12 @@ const announce = `
 return redis.call('PUBLISH', ARGV[1], ARGV[2])`
 
 /**
- * A sign of life: answers the epoch of the server which holds the key, and how many listen there to a channel to which the time
- * is sent. PERSIST changes nothing, but is a write: a replica refuses it, as does a primary without the replicas it needs.
+ * A sign of life: answers how many listen to a channel to which the time of sending is sent, and the epoch and the time of the
+ * server which holds the key. PERSIST changes nothing, but is a write: a replica refuses it, as does a primary without the replicas it needs.
  */
 const beat = `
-local epoch_if_none, channel, time = ARGV[1], ARGV[2], ARGV[3]
+${now}
+local epoch_if_none, channel, sent_at = ARGV[1], ARGV[2], ARGV[3]
 redis.call('PERSIST', KEYS[1])
 local epoch = redis.call('GET', KEYS[1])
 if not epoch then
@@ -141,8 +142,13 @@ if not epoch then
   redis.call('SET', KEYS[1], epoch)
 end
 local told = 0
-if channel ~= '' then told = redis.call('PUBLISH', channel, time) end
-return { told, epoch }`
+if channel ~= '' then told = redis.call('PUBLISH', channel, sent_at) end
+return { told, epoch, string.format('%.0f', now) }`
+
+/** The time of the server which holds the key, in ms since the epoch. */
+const clock = `
+${now}
+return string.format('%.0f', now)`
 
 /** Prolongs a lease that this owner still holds. */
 const renewLease = `
@@ -164,6 +170,7 @@ export const scripts = {
   finishEnding,
   announce,
   beat,
+  clock,
   renewLease,
   releaseLease,
 } as const

@@ -8,7 +8,15 @@ import type { RedisConnection } from './redis-connection.ts'
 import { bySlot, hashOf, RedisKeys } from './redis-keys.ts'
 import { RedisNotices } from './redis-notices.ts'
 import { connectToRedis } from './redis-servers.ts'
-import type { EndedSession, LogoutOrder, NewSession, SealedSession, SessionStore, StoreNotice } from './store.ts'
+import type {
+  EndedSession,
+  LogoutOrder,
+  NewSession,
+  SealedSession,
+  SessionStore,
+  StoreNotice,
+  StoreTime,
+} from './store.ts'
 
 /** How many sessions are ended in one go. */
 const chunkSize = 200
@@ -54,7 +62,7 @@ class SessionsInRedis implements SessionStore {
     this.#commands = commands
     this.#subscriber = subscriber
     this.#keys = new RedisKeys(config.keyPrefix)
-    this.#notices = new RedisNotices(commands, subscriber, this.#keys, log)
+    this.#notices = new RedisNotices(commands, subscriber, this.#keys, { log, clock })
     this.#clock = clock
     this.#endings = new RecentEndings((keys) => this.#endAgain(keys), log)
     this.#notices.listen((notice) => {
@@ -177,6 +185,10 @@ class SessionsInRedis implements SessionStore {
 
   silentFor(): number {
     return this.#notices.silentFor()
+  }
+
+  time(): Promise<StoreTime> {
+    return this.#notices.time()
   }
 
   /** Waits for a connection that is being made: what is asked at start is whether there is a store, not whether it is there yet. */

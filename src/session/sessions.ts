@@ -176,8 +176,8 @@ export class Sessions {
   }
 
   /**
-   * A new session under a new id, always. `undefined` when a Logout Token for it has arrived since `begun_at`, the time the
-   * browser was sent to the provider. `cause` is for the audit event, here and below.
+   * A new session under a new id, always. `undefined` when a Logout Token for it has arrived since `begun_at`, the time in the store
+   * when the browser was sent to the provider. `cause` is for the audit event, here and below.
    */
   async create(
     record: Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>,
@@ -247,10 +247,10 @@ export class Sessions {
 
   /** Ends all sessions of one (iss, sid), and no others. `replayed`: this order was carried out before. */
   async endSid(sid: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
-    const [tag, logoutOrder] = [sidTag(this.#parts.audience, sid), this.#logoutOrder(order)]
+    const tag = sidTag(this.#parts.audience, sid)
     const ended = await this.#given({
-      ...{ name: logoutOrder.jti, whom: tag, isProven: true },
-      give: () => this.store.endSid(tag, logoutOrder),
+      ...{ name: jtiOf(order), whom: tag, isProven: true },
+      give: async () => this.store.endSid(tag, await this.#logoutOrder(order)),
       here: (near) => near.keysOf(({ key }) => tagOf(key) === tag),
       again: () => this.endSid(sid, order, by, cause),
     })
@@ -273,10 +273,10 @@ export class Sessions {
 
   /** Ends all sessions of one (iss, sub). `replayed`: this order was carried out before. */
   async endSub(sub: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
-    const [tag, logoutOrder] = [subTag(this.#parts.audience, sub), this.#logoutOrder(order)]
+    const tag = subTag(this.#parts.audience, sub)
     const ended = await this.#given({
-      ...{ name: logoutOrder.jti, whom: tag, isProven: true },
-      give: () => this.store.endSub(tag, logoutOrder),
+      ...{ name: jtiOf(order), whom: tag, isProven: true },
+      give: async () => this.store.endSub(tag, await this.#logoutOrder(order)),
       here: (near) => near.keysOf(({ record }) => record.sub === sub),
       again: () => this.endSub(sub, order, by, cause),
     })
@@ -333,13 +333,14 @@ export class Sessions {
     return { key, audience: this.#parts.audience }
   }
 
-  #logoutOrder({ iss, jti, exp }: EndOrder): LogoutOrder {
-    const at = this.#parts.clock.now()
+  async #logoutOrder(order: EndOrder): Promise<LogoutOrder> {
+    const remaining = order.exp * 1000 - this.#parts.clock.now()
+    const { latest } = await this.store.time()
     // A token may be good for a little longer than its `exp`, by the clock tolerance; five minutes are the most that is allowed.
     return {
-      jti: sha256(iss, jti),
-      jti_ttl: Math.max(exp * 1000 - at, 0) + 10 * 60 * 1000,
-      at,
+      jti: jtiOf(order),
+      jti_ttl: Math.max(remaining, 0) + 10 * 60 * 1000,
+      at: latest,
       tombstone_ttl: 2 * signInLifetimeMs,
     }
   }
@@ -413,4 +414,8 @@ export class Sessions {
       settle()
     }
   }
+}
+
+function jtiOf({ iss, jti }: EndOrder): string {
+  return sha256(iss, jti)
 }

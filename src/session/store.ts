@@ -72,6 +72,12 @@ export interface SessionStore {
    */
   silentFor(): number
 
+  /**
+   * The time of the store, which is the same for all processes whatever their own clocks say. Endings and sign-ins are compared by
+   * it: `LogoutOrder.at` is the latest that it may be, `NewSession.begun_at` the earliest.
+   */
+  time(): Promise<StoreTime>
+
   /** Resolves when the store answers. */
   ping(): Promise<void>
 
@@ -84,6 +90,12 @@ export type StoreNotice =
   | { readonly kind: 'changed'; readonly key: SessionKey }
   | { readonly kind: 'resumed' }
 
+/** Bounds of the time in the store, in ms since the epoch; they are apart by one way there and back. */
+export interface StoreTime {
+  readonly earliest: number
+  readonly latest: number
+}
+
 export interface NewSession {
   readonly key: SessionKey
   readonly subTag: SubTag
@@ -92,7 +104,7 @@ export interface NewSession {
   readonly idle_timeout: number
   /** In ms since the epoch. */
   readonly absolute_expires_at: number
-  /** When the browser was sent to the provider, in ms since the epoch. */
+  /** When the browser was sent to the provider, in the store's time. */
   readonly begun_at: number
 }
 
@@ -111,7 +123,7 @@ export interface LogoutOrder {
   readonly jti: string
   /** How long the `jti` is remembered, in ms: until the token has expired. */
   readonly jti_ttl: number
-  /** When the order arrived, in ms since the epoch: sign-ins that began at or before it must not become sessions. */
+  /** When the order arrived, in the store's time: sign-ins that began at or before it must not become sessions. */
   readonly at: number
   /** How long the tombstone stands, in ms: longer than a sign-in may take. */
   readonly tombstone_ttl: number

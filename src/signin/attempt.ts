@@ -19,6 +19,8 @@ export interface Attempt {
   readonly audience: string
   /** In ms since the epoch. */
   readonly begun_at: number
+  /** The same in the store's time, by which it is compared with logouts; absent in those of earlier versions. */
+  readonly begun_at_store?: number
   /** The hash of the binding cookie's value. */
   readonly binding: string
 }
@@ -29,7 +31,7 @@ const suffix = 'signin-'
 const sealContext = 'gatehouse sign-in attempt'
 
 export function beginAttempt(
-  to: Pick<Attempt, 'return_to' | 'origin' | 'audience'>,
+  to: Pick<Attempt, 'return_to' | 'origin' | 'audience' | 'begun_at_store'>,
   now: number,
 ): { attempt: Attempt; secret: string } {
   const secret = randomToken(16)

@@ -92,7 +92,8 @@ async function createSession(
   request: OwnRequest,
   parts: SignInParts,
 ): Promise<Redirect> {
-  const id = await parts.sessions.create({ ...record, origin: attempt.origin }, attempt.begun_at, request.cause)
+  const begun = attempt.begun_at_store ?? attempt.begun_at
+  const id = await parts.sessions.create({ ...record, origin: attempt.origin }, begun, request.cause)
   if (id === undefined)
     throw new GatewayError('ERR_SIGN_IN_ENDED', 'a logout token for this session came before the callback')
   await endPrevious(request, parts)

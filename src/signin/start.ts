@@ -25,8 +25,10 @@ export async function goToProvider(
   if (await isSignedIn(request, parts)) return { location: return_to, setCookies: [] }
 
   // Without the store nobody could come back: better said here than after the provider has been bothered.
-  if (!parts.sessions.store.hearsNotices()) await parts.sessions.store.ping()
-  const to = { return_to, origin: externalUrl.origin, audience: parts.sessions.audience }
+  const { store, audience } = parts.sessions
+  if (!store.hearsNotices()) await store.ping()
+  const { earliest } = await store.time()
+  const to = { return_to, origin: externalUrl.origin, audience, begun_at_store: earliest }
   const { attempt, secret } = beginAttempt(to, parts.clock.now())
   const location = await parts.provider.authorizationUrl({
     redirect_uri: redirectUri(externalUrl, parts.reservedPrefix),

@@ -247,14 +247,18 @@ class Run {
     await pause(given.delay)
     if (given.kind === 'time') return
     if (given.kind === 'begin') {
-      this.#attempts.push({ sid: given.sid, begun_at: this.#clock.now(), batch: this.#batch })
+      const batch = this.#batch
+      this.#attempts.push({ sid: given.sid, begun_at: await this.#storeTime(this.#replicas[0] as Replica), batch })
       return
     }
     const replica = this.#replicas[given.at] as Replica
     const target = 'session' in given ? before[given.session % Math.max(before.length, 1)] : undefined
     switch (given.kind) {
       case 'sign_in':
-        await this.#signIn(replica, given.sid, this.#clock.now())
+        await this.#storeTime(replica).then(
+          (begun_at) => this.#signIn(replica, given.sid, begun_at),
+          () => undefined,
+        )
         return
       case 'finish':
         return this.#finish(given.attempt, replica, crashed.has(given.at))
@@ -278,6 +282,10 @@ class Run {
         await turn()
         return replica.stop()
     }
+  }
+
+  async #storeTime({ sessions }: Replica): Promise<number> {
+    return (await sessions.store.time()).earliest
   }
 
   /** Answers whether it became a session; `undefined` when the replica has died. */

@@ -69,7 +69,7 @@ export async function signedInAt(here: Replica, there: Replica, sid = 'one'): Pr
   const claims = { sub: 'jane' }
   const tokens = { access_token: 'a', obtained_at: 0, access_token_expires_at: 0 } as never
   const record = { iss: 'https://id.example.com', sub: 'jane', sid, tokens, claims, userinfo_read_at: 0 }
-  const cookie = await here.sessions.create(record, Date.now())
+  const cookie = await here.sessions.create(record, (await here.store.time()).earliest)
   assert.ok(cookie !== undefined)
   const id = sessionKey(cookie)
   await until(tick, async () => {
