@@ -10,3 +10,19 @@ export const systemClock: Clock = { now: () => Date.now() }
 export function isWithin(ms: number, at: number, now: number): boolean {
   return now >= at && now < at + ms
 }
+
+/**
+ * A clock for durations and rates: when `clock` is set back, this one goes on from where it was. Its milliseconds count from an
+ * arbitrary time, and must not be compared with another clock.
+ */
+export function steadyClock(clock: Clock): Clock {
+  let [last, elapsed] = [clock.now(), 0]
+  return {
+    now: () => {
+      const now = clock.now()
+      elapsed += Math.max(0, now - last)
+      last = now
+      return elapsed
+    },
+  }
+}

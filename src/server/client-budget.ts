@@ -1,5 +1,5 @@
 import type { Rate } from '../config/quantities.ts'
-import type { Clock } from '../core/clock.ts'
+import { steadyClock, type Clock } from '../core/clock.ts'
 
 /** So many clients are remembered for each budget; the one that was seen least recently starts anew. */
 const mostClients = 20_000
@@ -17,7 +17,7 @@ export class ClientBudget {
   constructor({ count, perMs }: Rate, clock: Clock) {
     this.#perMs = perMs
     this.#stepMs = perMs / count
-    this.#clock = clock
+    this.#clock = steadyClock(clock)
   }
 
   /** How many clients are remembered. */
@@ -43,8 +43,7 @@ export class ClientBudget {
 
   #fullAtOf(client: string): number {
     const now = this.#clock.now()
-    // Never further ahead than an empty budget takes: a clock that was set back would shut somebody out for as long.
-    return Math.max(now, Math.min(this.#fullAt.get(client) ?? now, now + this.#perMs))
+    return Math.max(now, this.#fullAt.get(client) ?? now)
   }
 
   #waitUntil(fullAt: number): number {

@@ -109,7 +109,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     const { config: wanted, needRestart } = reloadable(running, next)
     const successor = await createServing(wanted, lasting)
     // Whoever signs in at this moment is not to wait for another discovery.
-    await untilTrue(() => Promise.resolve(draining || successor.provider.isKnown), Date.now() + startupGraceMs)
+    await untilTrue(() => Promise.resolve(draining || successor.provider.isKnown), performance.now() + startupGraceMs)
     if (draining) {
       await successor.end()
       return []
@@ -231,7 +231,7 @@ function processState(
 
 /** Who starts at the same time is waited for, a moment: the first visitors are not to see that. Who does not come is not. */
 async function areThereSoon(store: SessionStore, provider: OpenidProvider, log: Log): Promise<Gateway['foundAtStart']> {
-  const end = Date.now() + startupGraceMs
+  const end = performance.now() + startupGraceMs
   const isThere = (answers: () => Promise<boolean>) => untilTrue(answers, end)
   const [storeIsThere, providerIsThere] = await Promise.all([
     isThere(() =>
@@ -249,7 +249,7 @@ async function areThereSoon(store: SessionStore, provider: OpenidProvider, log: 
 
 async function untilTrue(holds: () => Promise<boolean>, end: number): Promise<boolean> {
   while (!(await holds())) {
-    if (Date.now() >= end) return false
+    if (performance.now() >= end) return false
     await wait(20)
   }
   return true

@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.ts'
+import { steadyClock, type Clock } from '../core/clock.ts'
 import type { Log } from '../observe/log.ts'
 
 const atMostEveryMs = 10_000
@@ -14,7 +14,7 @@ export class TurnedAway {
 
   constructor(log: Log, clock: Clock) {
     this.#log = log
-    this.#clock = clock
+    this.#clock = steadyClock(clock)
   }
 
   /** @param limit the setting, as in `limits.per_client.sign_ins` @param hint what to do about it */
@@ -27,8 +27,7 @@ export class TurnedAway {
     const known = this.#limits.get(limit) ?? { count: 0, toldAt: -Infinity }
     this.#limits.set(limit, known)
     known.count += 1
-    // A clock that was set back keeps nothing from being told.
-    if (now >= known.toldAt && now < known.toldAt + atMostEveryMs) return
+    if (now < known.toldAt + atMostEveryMs) return
     this.#log.warn('limit.reached', {
       limit,
       client,

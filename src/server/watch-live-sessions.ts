@@ -83,8 +83,11 @@ export function watchLiveSessions({ live, sessions, known, clock, log }: WatchPa
     if (!isAnswered) log.debug('streams.not_looked_up')
     let pause = isAnswered ? everyMs : retryMs
     for (const [key, { endsAt, answeredAt }] of known) {
-      if (clock.now() >= answeredAt + longestUnknownMs) live.closeAll([key])
-      pause = Math.min(pause, endsAt - clock.now())
+      const now = clock.now()
+      if (now >= answeredAt + longestUnknownMs) live.closeAll([key])
+      // A clock that is set back prolongs nothing.
+      if (now < answeredAt) known.set(key, { endsAt, answeredAt: now })
+      pause = Math.min(pause, endsAt - now)
     }
     return Math.max(pause, 0)
   }

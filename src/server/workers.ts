@@ -60,7 +60,7 @@ export async function startWorkers(parts: WorkersParts): Promise<Workers> {
       closeUnacknowledgedConnection(worker)
       parts.answers.attach(worker)
       config.attach(worker)
-      const startedAt = Date.now()
+      const startedAt = performance.now()
       let serves = isReplacement
       worker.on('message', (message) => {
         if (message !== 'ready') return
@@ -73,7 +73,7 @@ export async function startWorkers(parts: WorkersParts): Promise<Workers> {
       })
     })
   const replace = (pid: number | undefined, startedAt: number, how: string | number): void => {
-    pauseMs = Date.now() - startedAt > stableMs ? restartFirstMs : Math.min(pauseMs * 2, restartMostMs)
+    pauseMs = performance.now() - startedAt > stableMs ? restartFirstMs : Math.min(pauseMs * 2, restartMostMs)
     log.error('worker.died', { pid, how, again_in_ms: pauseMs })
     setTimeout(() => {
       if (stopping === undefined) start(true).catch(() => {})

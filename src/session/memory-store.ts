@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.ts'
+import { steadyClock, type Clock } from '../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
 import { tagOf } from './record.ts'
 import type { EndedSession, LogoutOrder, NewSession, SealedSession, SessionStore, StoreTime } from './store.ts'
@@ -20,11 +20,14 @@ interface Remembered {
   readonly sealed: Uint8Array
   readonly version: number
   readonly subTag: SubTag
+  /** On the steady clock. */
   readonly absolute_expires_at: number
 }
 
 class SessionsInMemory implements MemoryStore {
   readonly #clock: Clock
+  /** Decides what has expired. */
+  readonly #steady: Clock
   readonly #sessions: ExpiringMap<SessionKey, Remembered>
   readonly #bySid = new Index<SidTag>()
   readonly #bySub = new Index<SubTag>()
@@ -37,6 +40,7 @@ class SessionsInMemory implements MemoryStore {
 
   constructor(max: number, clock: Clock) {
     this.#clock = clock
+    this.#steady = steadyClock(clock)
     this.#sessions = new ExpiringMap(max, (key, session) => {
       this.#bySid.remove(tagOf(key), key)
       this.#bySub.remove(session.subTag, key)
@@ -46,7 +50,7 @@ class SessionsInMemory implements MemoryStore {
     this.#jtis = new ExpiringMap(max)
     this.#once = new ExpiringMap(max)
     this.#leases = new ExpiringMap(max)
-    this.#sweptAt = clock.now()
+    this.#sweptAt = this.#steady.now()
     this.#sweeping = setInterval(() => this.#now(), sweepInterval).unref()
   }
 
@@ -55,7 +59,8 @@ class SessionsInMemory implements MemoryStore {
     const tag = tagOf(session.key)
     if (this.#endedSince(tag, session.begun_at, now) || this.#endedSince(session.subTag, session.begun_at, now))
       return 'ended'
-    const { sealed, subTag, absolute_expires_at } = session
+    const { sealed, subTag } = session
+    const absolute_expires_at = now + session.absolute_expires_at - this.#clock.now()
     const remembered = { sealed, subTag, absolute_expires_at, version: 1 }
     this.#sessions.set(session.key, remembered, Math.min(now + session.idle_timeout, absolute_expires_at))
     this.#bySid.add(tag, session.key)
@@ -181,7 +186,7 @@ class SessionsInMemory implements MemoryStore {
   }
 
   #now(): number {
-    const now = this.#clock.now()
+    const now = this.#steady.now()
     if (now - this.#sweptAt < sweepInterval) return now
     this.#sweptAt = now
     for (const map of [this.#sessions, this.#tombstones, this.#jtis, this.#once, this.#leases]) map.sweep(now)

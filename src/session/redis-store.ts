@@ -215,20 +215,21 @@ class SessionsInRedis implements SessionStore {
   ): Promise<readonly Ended[] | 'replayed'> {
     const { index, keyOf, how } = whom
     const jti = this.#keys.jti(tag, order.jti)
+    let intime = this.#commands.deadline()
     const beginning = this.#commands.run(
       'beginEnding',
       [index, this.#keys.tombstone(tag), jti],
       [Math.floor(order.at), atLeast1(order.tombstone_ttl)],
     )
-    const members = (await beginning) as Buffer[] | null
+    const members = (await intime(beginning)) as Buffer[] | null
     if (members === null) return 'replayed'
 
     const ended: Ended[] = []
     const confirmed: Promise<void>[] = []
     let taken = false
-    for (const chunk of chunksOf(members.map(String))) {
-      // Each chunk has the whole time: a person with thousands of sessions is signed out of them too.
-      const intime = this.#commands.deadline()
+    for (const [count, chunk] of chunksOf(members.map(String)).entries()) {
+      // Each further chunk has the whole time: a person with thousands of sessions is signed out of them too.
+      if (count > 0) intime = this.#commands.deadline()
       const outcome = await intime(this.#end(chunk.members.map(keyOf), how))
       ended.push(...outcome.ended)
       confirmed.push(outcome.confirmed)

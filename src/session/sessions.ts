@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { Clock } from '../core/clock.ts'
+import { isWithin, type Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionId, SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
@@ -121,7 +121,8 @@ export class Sessions {
     if (near === undefined || !this.store.hearsNotices() || this.#isOwed(near.stored)) return undefined
     const now = this.#parts.clock.now()
     if (this.#isOver(near, now)) return undefined
-    if (now >= near.touchedAt + this.#touchEveryMs) this.#touch(near, now)
+    // A clock that was set back must not keep activity from the store, where the session would expire.
+    if (!isWithin(this.#touchEveryMs, near.touchedAt, now)) this.#touch(near, now)
     return near.stored
   }
 
@@ -235,7 +236,7 @@ export class Sessions {
   async endOne(key: SessionKey, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
     const found = await this.#given({
       ...{ name: key, whom: key, isProven: this.#near.get(key) !== undefined },
-      give: () => this.store.endOne(key),
+      give: async () => ((await this.#isForeign(key)) ? [] : this.store.endOne(key)),
       here: () => [key],
       again: async () => {
         for (const ended of await this.endOne(key, by, cause)) this.#endedLate.set(key, ended)
@@ -327,6 +328,15 @@ export class Sessions {
   #startAnew(): void {
     this.#near.clear()
     this.#grace.end('store_answers')
+  }
+
+  /**
+   * Whether a session was made for another audience: gateways that share a store end no session of each other. One that was sealed with
+   * a key that is gone is not told apart, and is served by nobody.
+   */
+  async #isForeign(key: SessionKey): Promise<boolean> {
+    const stored = await this.store.read(key)
+    return stored !== undefined && openRecord(this.#parts.keyring, this.#place(key), stored.sealed) === undefined
   }
 
   #place(key: SessionKey) {

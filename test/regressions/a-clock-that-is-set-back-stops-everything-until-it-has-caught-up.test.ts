@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
 import { test } from 'node:test'
 import { keysOf, movableClock } from '../provider/expectations.ts'
 import { jwt, paths, rsaKey, startSigningProvider } from '../support/signing-provider.ts'
+import { Keyring } from '../../src/core/seal.ts'
+import { createMemoryStore } from '../../src/session/memory-store.ts'
+import { OwedEndings } from '../../src/session/owed-endings.ts'
+import { sessionKey } from '../../src/session/record.ts'
+import { Sessions } from '../../src/session/sessions.ts'
+import { startWorld } from '../support/world.ts'
 import { shortLived, startSignedIn } from '../tokens/signed-in.ts'
 
 const hours = 60 * 60_000
@@ -46,4 +54,47 @@ test('a refresh that failed is tried again after the clock was set back', async 
   world.moveClock(-5 * 60_000)
 
   assert.equal((await ask()).status, 200)
+})
+
+test('a sign-in is not locked out for longer than its rate says after the clock was set back', async (t) => {
+  const world = await startWorld(t, { settings: 'limits: { per_client: { sign_ins: 2/m } }' })
+  const signIn = async () => {
+    const [answer] = (await once(get(`${world.url}/.gatehouse/sign-in`), 'response')) as [IncomingMessage]
+    answer.resume()
+    return answer.statusCode
+  }
+  ;(await fetch(`${world.url}/.gatehouse/sign-in`, { redirect: 'manual', headers: { accept: 'text/html' } })).status
+  assert.deepEqual([await signIn(), await signIn(), await signIn()], [303, 303, 429])
+
+  world.moveClock(-2 * hours)
+  assert.equal(await signIn(), 429)
+  world.moveClock(31_000)
+
+  assert.equal(await signIn(), 303)
+})
+
+test('activity is written to the store after the clock was set back, so that nobody active is signed out', async (t) => {
+  const clock = movableClock()
+  const memory = createMemoryStore({ maxSessions: 10, clock })
+  t.after(() => memory.close())
+  const touched: number[] = []
+  const touch = memory.touch.bind(memory)
+  const store = Object.assign(memory, {
+    touch: (...args: Parameters<typeof touch>) => (touched.push(1), touch(...args)),
+  })
+  const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
+  const sessions = new Sessions({
+    ...{ store, clock, log: quiet, audit: { record: () => {} }, owed: new OwedEndings(quiet) },
+    ...{ keyring: new Keyring([Buffer.alloc(32, 1)]), audience: 'a' },
+    config: { idleTimeoutMs: hours / 2, absoluteTimeoutMs: 12 * hours, storeOutageGraceMs: 0 },
+  })
+  const record = { iss: 'i', sub: 's', claims: {}, userinfo_read_at: 0 }
+  const tokens = { access_token: 'a', obtained_at: 0, id_token: 'i' }
+  const id = await sessions.create({ ...record, tokens }, clock.now())
+  assert.ok(id !== undefined)
+
+  clock.move(-2 * hours)
+  assert.notEqual(sessions.findInMemory(sessionKey(id)), undefined)
+
+  assert.equal(touched.length, 1)
 })
