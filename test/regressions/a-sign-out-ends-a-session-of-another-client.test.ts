@@ -7,7 +7,7 @@ test('the cookie of another client of the same Redis and prefix ends nothing, by
   const wiki = await startWorld(t, { store: 'redis', redis: orders.redis, client_id: 'wiki' })
   const jane = orders.browser()
   await jane.get(`${orders.url}/echo`)
-  const cookie = [...jane.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+  const cookie = [...jane.cookies].map(([name, { value }]) => `${name}=${value}`).join('; ')
   const sent = (method: string) =>
     fetch(`${wiki.url}/.gatehouse/sign-out`, {
       method,
