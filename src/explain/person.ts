@@ -17,5 +17,5 @@ export function personWith(claims: Claims | undefined, { provider }: Pick<Gatewa
     claims: { iss: provider.issuer, ...withLongNames(claims, provider.claims), sub },
     userinfo_read_at: 0,
   }
-  return { kind: 'signed_in', session: { key: 'explained' as SessionKey, version: 1, record, sealedBytes: 0 } }
+  return { kind: 'signed_in', session: { key: 'explained' as SessionKey, version: 1, record, bytes: 0 } }
 }

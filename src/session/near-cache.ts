@@ -25,7 +25,7 @@ export interface PendingRead {
 export class NearCache {
   readonly #live = new LRUCache<SessionKey, NearSession>({
     maxSize: maxBytes,
-    sizeCalculation: ({ stored }) => stored.sealedBytes + 512,
+    sizeCalculation: ({ stored }) => stored.bytes + 512,
   })
   readonly #ended = new LRUCache<SessionKey, true>({ max: maxEnded })
   readonly #pending = new Map<SessionKey, Set<PendingRead>>()

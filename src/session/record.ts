@@ -24,8 +24,8 @@ export interface StoredSession {
   readonly key: SessionKey
   readonly version: number
   readonly record: SessionRecord
-  /** How large the sealed record is. */
-  readonly sealedBytes: number
+  /** About how much memory the record takes, in bytes. */
+  readonly bytes: number
 }
 
 const tagLength = 24

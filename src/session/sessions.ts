@@ -158,17 +158,18 @@ export class Sessions {
       // The store may be away again before it is heard that it has ended.
       if (sealed === undefined) this.#near.drop(key)
       if (sealed === undefined || this.#near.hasEnded(key)) return undefined
-      const record = openRecord(this.#parts.keyring, this.#place(key), sealed.sealed)
-      if (record === undefined) {
+      const opened = openRecord(this.#parts.keyring, this.#place(key), sealed.sealed)
+      if (opened === undefined) {
         this.#parts.log.warn('session.unreadable', {
           session: key,
           hint: 'sealed with a key that is not in session.keys, or changed in the store',
         })
         return undefined
       }
+      const { record, unpackedBytes: bytes } = opened
       // The store's own expiry is the authority; this one holds when its clock is behind.
       if (this.#parts.clock.now() >= record.absolute_expires_at) return undefined
-      const stored = { key, version: sealed.version, record, sealedBytes: sealed.sealed.byteLength }
+      const stored = { key, version: sealed.version, record, bytes }
       if (this.#isOwed(stored)) return undefined
       const known = this.#near.get(key)
       if (known !== undefined) keep(stored, known.touchedAt)
@@ -191,7 +192,7 @@ export class Sessions {
     const whole: SessionRecord = { ...record, created_at, absolute_expires_at }
     const id = newSessionId(this.#parts.audience, record.sid)
     const key = sessionKey(id)
-    const sealed = sealRecord(this.#parts.keyring, this.#place(key), whole)
+    const { sealed, unpackedBytes: bytes } = sealRecord(this.#parts.keyring, this.#place(key), whole)
     const created = await this.#asking(key, async (keep) => {
       const outcome = await this.store.create({
         key,
@@ -201,7 +202,7 @@ export class Sessions {
         absolute_expires_at,
         begun_at,
       })
-      if (outcome === 'created') keep({ key, version: 1, record: whole, sealedBytes: sealed.byteLength }, created_at)
+      if (outcome === 'created') keep({ key, version: 1, record: whole, bytes }, created_at)
       return outcome
     })
     if (created === 'ended') return undefined
@@ -213,7 +214,7 @@ export class Sessions {
   /** Writes a new record over the version that was read; `conflict`: another wrote first, `gone`: it has ended meanwhile. */
   async replace(previous: StoredSession, record: SessionRecord): Promise<StoredSession | 'conflict' | 'gone'> {
     const { key, version } = previous
-    const sealed = sealRecord(this.#parts.keyring, this.#place(key), record)
+    const { sealed, unpackedBytes: bytes } = sealRecord(this.#parts.keyring, this.#place(key), record)
     return this.#asking(key, async (keep) => {
       const touchedAt = this.#near.get(key)?.touchedAt
       const outcome = await this.store.replace(key, sealed, version)
@@ -221,7 +222,7 @@ export class Sessions {
         this.#near.drop(key)
         return outcome
       }
-      const stored = { key, version: version + 1, record, sealedBytes: sealed.byteLength }
+      const stored = { key, version: version + 1, record, bytes }
       for (const other of this.#others()) other.#near.drop(key)
       if (touchedAt !== undefined) keep(stored, touchedAt)
       return stored
@@ -358,7 +359,7 @@ export class Sessions {
   #ended(sessions: readonly EndedSession[], by: EndedBy, cause: Cause | undefined): readonly Ended[] {
     const ended = sessions.map(({ key, sealed }) => ({
       key,
-      record: openRecord(this.#parts.keyring, this.#place(key), sealed),
+      record: openRecord(this.#parts.keyring, this.#place(key), sealed)?.record,
     }))
     for (const { key, record } of ended)
       this.#parts.audit.record(

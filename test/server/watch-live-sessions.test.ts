@@ -25,7 +25,7 @@ function watching(t: TestContext) {
       if (isAway) throw new Error('away')
       const absolute_expires_at = ends.get(key)
       if (absolute_expires_at === undefined) return undefined
-      return { key, version: 1, sealedBytes: 0, record: { absolute_expires_at } as SessionRecord }
+      return { key, version: 1, bytes: 0, record: { absolute_expires_at } as SessionRecord }
     },
   }
   const log = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
