@@ -246,7 +246,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     const { own } = ownRequest(request)
     const id = parts.cookie.read(own.cookie)
     const found = id === undefined ? undefined : await parts.sessions.peek(sessionKey(id))
-    if (found === undefined) return send(reply, toSignIn(request))
+    if (found === undefined || found.isDoubtful === true) return send(reply, toSignIn(request))
     const { sub, claims, created_at, absolute_expires_at } = found.record
     const { iss: _iss, sid: _sid, ...shown } = claims
     const times = {

@@ -24,6 +24,8 @@ export interface StoredSession {
   readonly key: SessionKey
   readonly version: number
   readonly record: SessionRecord
+  /** The provider has to say that it has not ended: see `SealedSession`. */
+  readonly isDoubtful?: boolean
   /** About how much memory the record takes, in bytes. */
   readonly bytes: number
 }

@@ -42,25 +42,25 @@ return 1`
 const create = `
 ${now}${index}
 local hash, sealed, sub = ARGV[1], ARGV[2], ARGV[3]
-local idle_timeout, remaining, begun_at = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local idle_timeout, remaining, begun_at, run = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 local ended_at = redis.call('GET', KEYS[3])
 if ended_at and begun_at <= tonumber(ended_at) then return 0 end
 if redis.call('EXISTS', KEYS[4]) == 1 then return 0 end
 local ttl = math.min(idle_timeout, remaining)
 if ttl <= 0 then return 1 end
-redis.call('HSET', KEYS[1], 'sealed', sealed, 'version', 1, 'expires_at', now + remaining, 'sub', sub)
+redis.call('HSET', KEYS[1], 'sealed', sealed, 'version', 1, 'expires_at', now + remaining, 'sub', sub, 'run', run)
 redis.call('PEXPIRE', KEYS[1], ttl)
 add(KEYS[2], hash, now + remaining)
 return 1`
 
 /** Replaces the sealed bytes if nobody else did since they were read, tells the other processes, and leaves the expiry as it is. */
 const replace = `
-local sealed, version, channel, notice = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local sealed, version, channel, notice, run = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local stored = redis.call('HGET', KEYS[1], 'version')
 if not stored then return 'gone' end
 if stored ~= version then return 'conflict' end
 redis.call('PUBLISH', channel, notice)
-redis.call('HSET', KEYS[1], 'sealed', sealed, 'version', version + 1)
+redis.call('HSET', KEYS[1], 'sealed', sealed, 'version', version + 1, 'run', run)
 return 'replaced'`
 
 /** Moves the idle expiry, never past the absolute one. */

@@ -7,6 +7,7 @@ import { reportAvailability } from './redis-connection.ts'
 import type { RedisConnection } from './redis-connection.ts'
 import { bySlot, hashOf, RedisKeys } from './redis-keys.ts'
 import { RedisNotices } from './redis-notices.ts'
+import { RedisRuns } from './redis-runs.ts'
 import { connectToRedis } from './redis-servers.ts'
 import type {
   EndedSession,
@@ -55,6 +56,7 @@ class SessionsInRedis implements SessionStore {
   readonly #notices: RedisNotices
   readonly #endings: RecentEndings
   readonly #keys: RedisKeys
+  readonly #runs: RedisRuns
   readonly #clock: Clock
 
   constructor(config: RedisStoreConfig, log: Log, clock: Clock) {
@@ -64,6 +66,7 @@ class SessionsInRedis implements SessionStore {
     this.#keys = new RedisKeys(config.keyPrefix)
     this.#notices = new RedisNotices(commands, subscriber, this.#keys, { log, clock })
     this.#clock = clock
+    this.#runs = new RedisRuns(commands, log)
     this.#endings = new RecentEndings((keys) => this.#endAgain(keys), log)
     this.#notices.listen((notice) => {
       if (notice.kind === 'ended') this.#endings.remember(notice.keys)
@@ -81,7 +84,15 @@ class SessionsInRedis implements SessionStore {
     const subKeys = [this.#keys.subIndex(subTag), this.#keys.tombstone(subTag)]
     if ((await intime(this.#commands.run('enterSub', subKeys, [key, remaining, begun_at]))) !== 1) return 'ended'
 
-    const args = [hashOf(key), bytes(sealed), subTag, Math.floor(idle_timeout), remaining, begun_at]
+    const args = [
+      hashOf(key),
+      bytes(sealed),
+      subTag,
+      Math.floor(idle_timeout),
+      remaining,
+      begun_at,
+      await intime(this.#runs.current()),
+    ]
     const created = await intime(this.#commands.run('create', [place, index, tombstone, ended], args))
     if (created === 1) return 'created'
     await this.#leaveSubs([{ key, subTag }])
@@ -90,14 +101,16 @@ class SessionsInRedis implements SessionStore {
 
   async read(key: SessionKey): Promise<SealedSession | undefined> {
     const { session } = this.#keys.session(key)
-    const [sealed, version] = await this.#commands.answer(
-      this.#commands.redis.hmgetBuffer(session, 'sealed', 'version'),
-    )
-    return sealed && version ? { sealed, version: Number(version) } : undefined
+    await this.#runs.current()
+    const reading = this.#commands.redis.hmgetBuffer(session, 'sealed', 'version', 'run')
+    const [sealed, version, run] = await this.#commands.answer(reading)
+    if (!sealed || !version) return undefined
+    const isDoubtful = this.#runs.isUnknown(run?.toString() ?? '')
+    return { sealed, version: Number(version), ...(isDoubtful && { isDoubtful }) }
   }
 
   async replace(key: SessionKey, sealed: Uint8Array, version: number): Promise<'replaced' | 'conflict' | 'gone'> {
-    const args = [bytes(sealed), version, this.#notices.channel, this.#notices.changed(key)]
+    const args = [bytes(sealed), version, this.#notices.channel, this.#notices.changed(key), await this.#runs.current()]
     const outcome = await this.#commands.run('replace', [this.#keys.session(key).session], args)
     if (String(outcome) === 'replaced') await this.#notices.tellChanged(key)
     return String(outcome) as 'replaced' | 'conflict' | 'gone'

@@ -169,7 +169,8 @@ export class Sessions {
       const { record, unpackedBytes: bytes } = opened
       // The store's own expiry is the authority; this one holds when its clock is behind.
       if (this.#parts.clock.now() >= record.absolute_expires_at) return undefined
-      const stored = { key, version: sealed.version, record, bytes }
+      const { version, isDoubtful = false } = sealed
+      const stored = { key, version, record, bytes, ...(isDoubtful && { isDoubtful }) }
       if (this.#isOwed(stored)) return undefined
       const known = this.#near.get(key)
       if (known !== undefined) keep(stored, known.touchedAt)

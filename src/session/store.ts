@@ -111,6 +111,8 @@ export interface NewSession {
 export interface SealedSession {
   readonly sealed: Uint8Array
   readonly version: number
+  /** The store may have gone back to an older copy since the session was written: it may have ended in between. */
+  readonly isDoubtful?: boolean
 }
 
 export interface EndedSession {

@@ -4,6 +4,8 @@ import type { StoredSession } from '../session/record.ts'
 /** What a session's tokens and claims need before, or beside, the request at hand. */
 export type Due =
   | 'nothing'
+  /** The store may have forgotten that the session ended: the request waits until the provider has been asked. */
+  | 'confirm'
   /** The access token is still good, but not for long: refresh, and let nobody wait. */
   | 'refresh_soon'
   /** The access token has expired: the request waits for the refresh. */
@@ -17,7 +19,8 @@ export type FreshnessConfig = Pick<SessionConfig, 'refreshBeforeMs' | 'pollUseri
 const latestShare = 0.25
 
 /** @param now in ms since the epoch */
-export function whatIsDue({ key, record }: StoredSession, config: FreshnessConfig, now: number): Due {
+export function whatIsDue({ key, record, isDoubtful }: StoredSession, config: FreshnessConfig, now: number): Due {
+  if (isDoubtful === true) return 'confirm'
   const { tokens } = record
   if (tokens.refresh_token !== undefined && tokens.access_token_expires_at !== undefined) {
     if (now >= tokens.access_token_expires_at) return 'refresh_now'

@@ -50,9 +50,10 @@ export class Upkeep {
     const due = whatIsDue(session, this.#config, now)
     if (due === 'nothing') return session
     const failure = this.#failures.get(session.key)
-    const pauseMs = due === 'refresh_now' ? firstPauseMs : failure?.pauseMs
+    const isWaitedFor = due === 'refresh_now' || due === 'confirm'
+    const pauseMs = isWaitedFor ? firstPauseMs : failure?.pauseMs
     const pausing = failure !== undefined && isWithin(pauseMs ?? 0, failure.at, now)
-    if (due === 'refresh_now') return pausing ? Promise.reject(failure.error) : this.#run(session, due)
+    if (isWaitedFor) return pausing ? Promise.reject(failure.error) : this.#run(session, due)
     // What nobody waits for must not stand in the way of sign-ins and of those who wait: the next request asks again.
     if (!pausing && this.#underWay.size < mostAtOnce)
       this.#run(session, due).catch((error: unknown) => {
@@ -71,7 +72,7 @@ export class Upkeep {
   #run(session: StoredSession, due: Exclude<Due, 'nothing'>): Promise<StoredSession | undefined> {
     return this.#underWay.run(session.key, async () => {
       try {
-        const fresh = await (due === 'userinfo' ? pollUserinfo(session, this.#parts) : refresh(session, this.#parts))
+        const fresh = await upkeepOf(session, due)(session, this.#parts)
         this.#failures.delete(session.key)
         return fresh
       } catch (error) {
@@ -88,4 +89,10 @@ export class Upkeep {
       }
     })
   }
+}
+
+/** A refresh says more than userinfo, which some providers answer for as long as the access token lasts. */
+function upkeepOf({ record }: StoredSession, due: Exclude<Due, 'nothing'>): typeof refresh {
+  const isByUserinfo = due === 'confirm' ? record.tokens.refresh_token === undefined : due === 'userinfo'
+  return isByUserinfo ? pollUserinfo : refresh
 }

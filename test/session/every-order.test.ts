@@ -129,6 +129,8 @@ class Run {
 
   async begin(): Promise<void> {
     await direct.flushall()
+    // Asked once for each connection, before the first step.
+    for (const { store } of this.#replicas) await store.read('a:b' as SessionKey)
     this.key = (await this.#create(this.#replicas[0], await this.#now())) ?? assert.fail('nobody is signed in')
   }
 
