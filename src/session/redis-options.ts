@@ -27,6 +27,8 @@ Object.defineProperty(Redis.prototype, 'stream', {
 export const disconnectTimeout = 100
 const connectTimeout = 2_000
 const longestRetryDelay = 2_000
+/** A server that owes an answer and is silent for so long hangs, in ms: nothing is served from memory then either. */
+const longestSilence = 1_500
 
 type Options = Omit<RedisOptions, 'replyMapping'>
 
@@ -137,8 +139,8 @@ function connectionOptions(
     connectTimeout,
     disconnectTimeout,
     commandTimeout: timeoutMs,
-    // A server that hangs keeps its connections: without this, what we send to it would pile up here.
-    socketTimeout: timeoutMs,
+    // A server that hangs keeps its connections, and what we send to it would pile up here. A slow server answers something in time.
+    socketTimeout: Math.min(timeoutMs, longestSilence),
     maxLoadingRetryTime: 500,
 
     // Nothing waits for a connection, and nothing is sent twice: what was not answered is refused when the connection breaks.
