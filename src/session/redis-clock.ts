@@ -5,6 +5,9 @@ import type { StoreTime } from './store.ts'
 /** A sample of the time in Redis is good for this long, in ms. Clocks do not drift apart in such a time. */
 const sampleLasts = 5_000
 
+/** A sample is used again when Redis took no longer to answer, in ms. Others are too vague. */
+const preciseMs = 100
+
 /** A difference of clocks that is logged, in ms. */
 const noticeableMs = 1_000
 
@@ -23,12 +26,13 @@ export class RedisClock {
   }
 
   /** Takes note of the time in Redis, in ms since the epoch; `sentAt` is when it was asked for, on the clock of `performance`. */
-  take(time: number, sentAt: number): void {
+  take(time: number, sentAt: number): StoreTime {
     const receivedAt = performance.now()
-    this.#sample = { time, sentAt, receivedAt }
+    if (receivedAt - sentAt <= preciseMs) this.#sample = { time, sentAt, receivedAt }
     const now = this.#clock.now()
     // Redis read its clock at some time between the request and the response.
     this.#compare(Math.max(0, time - now, now - time - (receivedAt - sentAt)), now > time)
+    return { earliest: time, latest: Math.ceil(time + receivedAt - sentAt) }
   }
 
   /** `undefined`: Redis has to be asked. */

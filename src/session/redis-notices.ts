@@ -112,8 +112,8 @@ export class RedisNotices {
 
   async #askTime(): Promise<StoreTime> {
     const sentAt = performance.now()
-    this.#clock.take(Number(await this.#commands.run('clock', [this.#keys.epoch(meetingTag)], [])), sentAt)
-    return this.#clock.time ?? this.#askTime()
+    const time = await this.#commands.run('clock', [this.#keys.epoch(meetingTag)], [])
+    return this.#clock.take(Number(time), sentAt)
   }
 
   /** What a script publishes when it has changed a session. */
