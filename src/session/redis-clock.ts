@@ -26,13 +26,12 @@ export class RedisClock {
   }
 
   /** Takes note of the time in Redis, in ms since the epoch; `sentAt` is when it was asked for, on the clock of `performance`. */
-  take(time: number, sentAt: number): StoreTime {
+  take(time: number, sentAt: number): void {
     const receivedAt = performance.now()
     if (receivedAt - sentAt <= preciseMs) this.#sample = { time, sentAt, receivedAt }
     const now = this.#clock.now()
     // Redis read its clock at some time between the request and the response.
     this.#compare(Math.max(0, time - now, now - time - (receivedAt - sentAt)), now > time)
-    return { earliest: time, latest: Math.ceil(time + receivedAt - sentAt) }
   }
 
   /** `undefined`: Redis has to be asked. */

@@ -112,8 +112,10 @@ export class RedisNotices {
 
   async #askTime(): Promise<StoreTime> {
     const sentAt = performance.now()
-    const time = await this.#commands.run('clock', [this.#keys.epoch(meetingTag)], [])
-    return this.#clock.take(Number(time), sentAt)
+    const time = Number(await this.#commands.run('clock', [this.#keys.epoch(meetingTag)], []))
+    this.#clock.take(time, sentAt)
+    // Whatever was there before the question is no later, and whatever comes after the answer is no earlier.
+    return { earliest: time, latest: time }
   }
 
   /** What a script publishes when it has changed a session. */
