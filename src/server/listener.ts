@@ -8,6 +8,7 @@ import type { Log } from '../observe/log.ts'
 import { readCertificate, renewCertificate } from './certificate.ts'
 import { limitConnections, type ConnectionLimitsParts } from './connection-limits.ts'
 import type { MemoryBudget } from './memory-budget.ts'
+import { serveHalfClosedConnections } from './half-closed.ts'
 import { RequestOrder, type WaitingLimits } from './request-order.ts'
 import { isIgnoredUpgrade, isOverrun, upgradeOptions } from './upgrades.ts'
 
@@ -73,6 +74,8 @@ export async function listen(
   // Node would leave out what is beyond its limit. Ours is looked at with the request, and refuses it.
   server.maxHeadersCount = 0
   limitConnections(server, limits, parts)
+  // Over TLS the end of what a client sends is the end of the connection (RFC 9112 §9.8).
+  if (tls === undefined) serveHalfClosedConnections(server)
   server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => parts.memory.watch(socket))
   const upgraded = new Set<Duplex>()
   const ending = new WeakSet<Socket>()

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { test, type TestContext } from 'node:test'
+import { httpUpstream, RawClient } from '../proxy/support.ts'
+import { until } from '../support/until.ts'
+import { startWorld, type World } from '../support/world.ts'
+
+const upstreamSettings = 'rules: [{ path: /*, access: public }]'
+
+async function startGateway(
+  t: TestContext,
+  respond: (req: IncomingMessage, res: ServerResponse) => void,
+): Promise<{ world: World; client: RawClient }> {
+  const { port } = await httpUpstream(t, respond)
+  const world = await startWorld(t, { upstream: new URL(`http://127.0.0.1:${port}`), upstreamSettings })
+  return { world, client: new RawClient(t, Number(new URL(world.url).port)) }
+}
+
+const accessLine = (world: World, wanted: string) => world.replicas[0]?.access.find(({ path }) => path === wanted)
+
+for (const [version, isSlow] of [
+  ['1.1', false],
+  ['1.0', false],
+  ['1.1', true],
+] as const)
+  test(`a client of HTTP/${version} that half-closes gets its response${isSlow ? ', also one that takes seconds' : ''}`, async (t) => {
+    let response: ServerResponse | undefined
+    const { client } = await startGateway(t, (req, res) => {
+      response = res
+      req.resume()
+    })
+    client.send(`GET / HTTP/${version}\r\nHost: h\r\n\r\n`).socket.end()
+    await until('the request has arrived', () => response !== undefined)
+    if (isSlow) await client.until(/^HTTP\/1\.1 102 Processing\r\n\r\n/)
+    response?.end('x'.repeat(500_000))
+
+    assert.match(await client.untilClosed(), /HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nx{500000}$/)
+  })
+
+test('requests that were pipelined before a client half-closes all get their responses', async (t) => {
+  const { client } = await startGateway(t, (req, res) => void res.end(`[${req.url}]`))
+  client.send('GET /1 HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.1\r\nHost: h\r\n\r\n').socket.end()
+
+  const text = await client.untilClosed()
+  assert.deepEqual(
+    [...text.matchAll(/\[(\/\d)\]/g)].map(([, path]) => path),
+    ['/1', '/2'],
+  )
+})
+
+test('a client that is gone is noticed while the application has not responded', async (t) => {
+  let gone: Promise<unknown> | undefined
+  const { world, client } = await startGateway(t, (_req, res) => void (gone = once(res, 'close')))
+  client.send('GET /slow HTTP/1.1\r\nHost: h\r\n\r\n')
+  await until('the request has arrived', () => gone !== undefined)
+  client.socket.destroy()
+  await gone
+  await until('it has its line', () => accessLine(world, '/slow') !== undefined)
+  assert.equal(accessLine(world, '/slow')?.['aborted'], true)
+})
+
+test('a quiet event stream ends when its client sends no more', async (t) => {
+  let gone: Promise<unknown> | undefined
+  const { client } = await startGateway(t, (_req, res) => {
+    gone = once(res, 'close')
+    res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: 1\n\n')
+  })
+  client.send('GET /events HTTP/1.1\r\nHost: h\r\n\r\n')
+  await client.until(/data: 1/)
+  client.socket.end()
+  await Promise.all([client.untilClosed(), gone])
+})
