@@ -153,9 +153,9 @@ function readHeader(
   ]
 }
 
-/** For who writes claims as other tools do: `$sub`, `$.sub`, `${sub}`. */
+/** For those who write claims as other tools do: `$sub`, `$.sub`, `${sub}`, `{{ sub }}`. */
 function hintForClaims(text: string): string | undefined {
-  const meant = text.replaceAll(/\$(?=\{)|(?<=^|\{)\$\.?/g, '')
+  const meant = text.replaceAll(/\$(?=\{)|(?<=^|\{)\$\.?/g, '').replaceAll(/\{\{\s*\.?([^{}\s]+)\s*\}\}/g, '{$1}')
   return meant === text || meant === '' ? undefined : `did you mean "${meant}"?`
 }
 

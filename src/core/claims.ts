@@ -19,6 +19,12 @@ export function parseClaimPath(text: string): ClaimPath {
   let at = 0
   // Nobody means a claim whose name begins so, but those who know other gateways, or JSONPath, mean something by it.
   if (text.startsWith('$')) throw new SyntaxError(`a claim's name stands here without "$": "${text}"`)
+  // Template languages have filters and defaults: {name|lower}, {lower(name)}, {name ?? email}.
+  const operator = /[|()?]/.exec(text.replaceAll(/"(?:[^"\\]|\\.)*"/g, ''))?.[0]
+  if (operator !== undefined)
+    throw new SyntaxError(
+      `"${operator}" is not possible in "${text}": a claim is sent as it is, without filters, functions and defaults; a claim's name with this character in it stands in quotes`,
+    )
   while (at < text.length) {
     const indexed = text[at] === '['
     if (path.length > 0 && !indexed) {
