@@ -34,8 +34,22 @@ function checkSecret(text: string, at: string, source: string, report: Report): 
   const secret = withoutLastLineBreaks(text)
   if (secret === '') report.error(at, `${source} is empty`)
   else if (/[\0-\x1f\x7f\ufffd]/.test(secret)) report.error(at, `${source} is not one line of text`)
-  else return secret
+  else {
+    warnOfSurroundings(secret, at, source, report)
+    return secret
+  }
   return undefined
+}
+
+/** Compose files, `.env` files and `echo "..." >` put characters around a secret that nobody sees afterwards. */
+function warnOfSurroundings(secret: string, at: string, source: string, report: Report): void {
+  const found =
+    secret.trim() === secret
+      ? /^(["'`]).*\1$/.test(secret)
+        ? 'begins and ends with a quotation mark, which is taken as part of it'
+        : undefined
+      : 'begins or ends with white space, which is taken as part of it'
+  if (found !== undefined) report.warning(at, `${source} ${found}`, 'remove it, unless the secret really has it')
 }
 
 function withoutLastLineBreaks(text: string): string {

@@ -4,6 +4,8 @@ const key = Buffer.from(Array.from({ length: 32 }, (_, index) => 255 - index * 3
 export const environment: Readonly<Record<string, string>> = {
   CLIENT_SECRET: 'a client secret of the tests',
   SHORT_SECRET: 'swordfish',
+  QUOTED_SECRET: '"a client secret in quotes"',
+  BLANK_SECRET: ' a client secret with a blank ',
   REDIS_PASSWORD: 'a redis password of the tests',
   SESSION_KEY: key.toString('base64'),
   SESSION_KEY_HEX: key.toString('hex').toUpperCase(),
