@@ -20,8 +20,8 @@ function parseListenHost(host: string): string {
   const looksLikeIPv4 = /^[\d.]+$/.test(host)
   if (looksLikeIPv4 ? isIPv4(host) : /^[A-Za-z\d]([A-Za-z\d.-]*[A-Za-z\d])?$/.test(host)) return host
   throw new SyntaxError(
-    host === ''
-      ? 'has no host before the port; write 0.0.0.0 or [::] for every address'
+    host === '' || host === '*'
+      ? `has ${host === '' ? 'no host' : '"*"'} before the port; write 0.0.0.0 or [::] for every address`
       : `"${host}" is neither an IP address nor a host name`,
   )
 }

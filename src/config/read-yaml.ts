@@ -125,8 +125,18 @@ class Reading {
     const value = alias ?? (isEmpty && key ? key : this.#begin(node as Node))
     this.#report.add(at, { key: key ?? value, value, isList: isSeq(node), ...typedText(node) })
     if (isNode(node) && node.anchor !== undefined && this.#repeating === 0) this.#anchors.set(node.anchor, node)
-    if (isScalar(node)) return node.value
+    if (isScalar(node)) return this.#scalarValue(node, at)
     return isMap(node) || isSeq(node) ? this.#readCollection(node, at) : null
+  }
+
+  #scalarValue({ value, type, source = '' }: Scalar, at: string): unknown {
+    if (type === 'PLAIN' && /(?:^|\s)\/\//.test(source))
+      this.#report.warning(
+        at,
+        'has "//" in it, which begins no comment in YAML: all of it is the value',
+        'begin the comment with "#", or put the value in quotes',
+      )
+    return value
   }
 
   #readCollection(node: YAMLMap | YAMLSeq, at: string): object {
@@ -161,6 +171,8 @@ class Reading {
       if (name === undefined) {
         const isNone = pair.key === null || (isScalar(pair.key) && pair.key.value === null)
         this.#report.errorAtPlace(place, at, isNone ? 'a key is missing before ":"' : 'a key must be plain text')
+      } else if (name.startsWith('//') && isScalar(pair.key) && pair.key.type === 'PLAIN') {
+        this.#report.errorAtPlace(place, at, 'this is no comment in YAML', 'a comment begins with "#"')
       } else if (name === '__proto__') {
         this.#report.errorAtPlace(place, below(at, name), 'cannot be the name of anything')
       } else if (this.#report.wasWritten(below(at, name))) {

@@ -1,5 +1,6 @@
 import type { AnySchemaObject, ErrorObject } from 'ajv'
 import { didYouMean } from './did-you-mean.ts'
+import { hintForForeign } from './foreign-settings.ts'
 import { below, namesOf, type Report } from './report.ts'
 
 /** The setting that an error is about. */
@@ -43,6 +44,10 @@ function hintForUnknown(
   if (name.includes('{') || ((error.data as Record<string, unknown>)[name] === null && known.includes('template')))
     return `a template is put in quotes: "${name.includes('{') ? name : `{${name}}`}"`
   if (meant !== undefined) return `did you mean "${meant}"?`
+  if (known.includes('claim') && known.includes('any_of'))
+    return `to require values of a claim of this name, write claim: ${name}, and any_of, all_of or none_of beside it`
+  const foreign = hintForForeign(name, error.instancePath)
+  if (foreign !== undefined) return foreign
   if (/^(skip|insecure|disable)_/.test(name) || /_(skip|insecure)_/.test(name))
     return 'checks cannot be switched off; a certificate authority of your own is trusted with "ca_file"'
   const elsewhere = homesOf(name, schema)
@@ -118,7 +123,7 @@ function reportValue(error: ErrorObject, at: string, report: Report): void {
 }
 
 function hintForValue(
-  { keyword, schema, parentSchema, data }: ErrorObject,
+  { keyword, schema, parentSchema, data, instancePath }: ErrorObject,
   typed: string | undefined,
 ): string | undefined {
   // Where a text has a form of its own, quotes would not help.
@@ -127,9 +132,26 @@ function hintForValue(
   if (typeof data !== 'string') return undefined
   if (keyword === 'type' && schema === 'boolean' && /^(yes|no|on|off)$/i.test(data))
     return `"${data}" is text in YAML 1.2; write ${/^(yes|on)$/i.test(data)}`
-  if (keyword !== 'enum' || parentSchema?.['errorMessage'] !== undefined) return undefined
+  if (keyword !== 'enum') {
+    const example = exampleOfMap(data, parentSchema)
+    return example && `write it as a map: ${namesOf(instancePath).at(-1)}: ${flow(example)}`
+  }
+  if (parentSchema?.['errorMessage'] !== undefined) return undefined
   const meant = didYouMean(data, (schema as unknown[]).map(String))
-  return meant === undefined ? undefined : `did you mean "${meant}"?`
+  if (meant !== undefined) return `did you mean "${meant}"?`
+  // A description that says what each value does tells which one is meant.
+  const description = String(parentSchema?.['description'] ?? '')
+  return (schema as unknown[]).every((value) => description.includes(`${String(value)}: `)) ? description : undefined
+}
+
+/** For a bare word, or the scheme of a URL, that names one of the maps that are possible: `redis`, `redis://redis:6379`. */
+function exampleOfMap(data: string, parentSchema: AnySchemaObject | undefined): object | undefined {
+  const [word = ''] = data.trim().toLowerCase().split('://')
+  const examples = (parentSchema?.['examples'] ?? []) as readonly unknown[]
+  return examples.find(
+    (example): example is object =>
+      typeof example === 'object' && example !== null && (word in example || word.replace(/s$/, '') in example),
+  )
 }
 
 const typeNames: Readonly<Record<string, string>> = {

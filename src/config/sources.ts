@@ -36,12 +36,18 @@ export class Sources {
     this.#lines.set(file, text.split(/\r\n|\n|\r/))
   }
 
+  /** The line at a place as it was read: not to be shown, because a secret may stand in it. */
+  line({ file, line }: Place): string | undefined {
+    return this.#lines.get(file)?.[line - 1]
+  }
+
   /**
    * The line at a place without what may be a secret: `about` is the setting that it is quoted for, with what is said of it.
    * `undefined` when there is nothing to show.
    */
-  quote({ file, line, column }: Place, about = ''): Quote | undefined {
-    const found = this.#lines.get(file)?.[line - 1]
+  quote(place: Place, about = ''): Quote | undefined {
+    const { column } = place
+    const found = this.line(place)
     if (found === undefined || found.trim() === '') return undefined
     const at = Math.min(column - 1, found.length)
     return clipped(withoutSecrets(printable(found.replaceAll('\t', ' ')), at, about), at)

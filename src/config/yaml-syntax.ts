@@ -15,6 +15,7 @@ export function reportSyntax(
   root: string,
   report: Report,
 ): boolean {
+  const lineOf = (place: Place) => report.sources.line(place)?.trimStart() ?? ''
   const found = [...document.errors, ...document.warnings].map((error) => ({
     error,
     place: placeOf(isUnclosedQuote(error) ? lastQuoteBegins(document, error.pos[0]) : error.pos[0]),
@@ -26,11 +27,13 @@ export function reportSyntax(
     if (hasTabs && error.code === 'BLOCK_AS_IMPLICIT_KEY') continue
     if (lines.has(place.line) || lines.size >= maxSyntaxErrors) continue
     lines.add(place.line)
-    const { message, hint } = inPlainWords(error)
+    const { message, hint } = /^\/[/*]/.test(lineOf(place)) ? foreignComment : inPlainWords(error)
     report.errorAtPlace(place, root, message, hint)
   }
   return found.length > 0
 }
+
+const foreignComment = { message: 'this is no comment in YAML', hint: 'a comment begins with "#"' }
 
 function isUnclosedQuote(error: YAMLError): boolean {
   return error.code === 'MISSING_CHAR' && error.message.includes('quote')
@@ -71,6 +74,11 @@ function inPlainWords(error: YAMLError): { message: string; hint?: string } {
       return {
         message: 'settings cannot begin here, behind a value',
         hint: 'check the indentation of the next line; put a value that has ": " in it in quotes',
+      }
+    case 'BAD_ALIAS':
+      return {
+        message: 'a value cannot begin with "*" here',
+        hint: 'put the value in quotes; to serve every host, leave hosts out',
       }
     case 'BAD_SCALAR_START':
       return { message: 'a value cannot begin with this character', hint: 'put the value in quotes' }
