@@ -14,7 +14,14 @@ import { KeySet, type KeySetState } from './key-set.ts'
 import { verifyLogoutToken, type LogoutToken } from './logout-token.ts'
 import { measuredOutbound } from './measured-outbound.ts'
 import { createOutbound, type Outbound } from './outbound.ts'
-import { answerError, InvalidTokensError, isAboutTokens, isInvalidGrant, isUnauthorized } from './provider-errors.ts'
+import {
+  answerError,
+  hintForRejectedAlgorithm,
+  InvalidTokensError,
+  isAboutTokens,
+  isInvalidGrant,
+  isUnauthorized,
+} from './provider-errors.ts'
 import type { TokenExpectations } from './signed-token.ts'
 import { TokenResponseWarnings } from './token-response-warnings.ts'
 
@@ -190,7 +197,8 @@ export class OpenidProvider {
       answer = await client.refreshTokenGrant(found.configuration, tokens.refresh_token)
     } catch (cause) {
       if (isInvalidGrant(cause)) return { kind: 'invalid_grant' }
-      if (isAboutTokens(cause)) throw new InvalidTokensError(reason(cause), cause)
+      if (isAboutTokens(cause))
+        throw new InvalidTokensError(`${reason(cause)}${hintForRejectedAlgorithm(cause)}`, cause)
       return answerError('the tokens were not refreshed', cause)
     }
     this.#warnings.reviewScope(answer, found.access)

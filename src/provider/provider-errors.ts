@@ -1,4 +1,5 @@
 import * as client from 'openid-client'
+import { signingAlgorithms } from '../config/model.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 
 /** The refresh token is expired, revoked or was used before: RFC 6749 §5.2. */
@@ -53,10 +54,8 @@ export function answerError(what: string, cause: unknown): never {
       "by this machine's clock the ID Token has expired, or is not good yet: compare the clocks of both machines",
     )
   if (isInvalidGrant(cause)) return fail('ERR_SIGN_IN_EXPIRED', `the provider answered invalid_grant`)
-  if (cause instanceof client.ResponseBodyError) {
-    const hint = cause.error === 'invalid_client' ? clientHint : ''
-    return fail('ERR_SIGN_IN_ANSWER', `the provider answered ${printable(cause.error)}${hint}`)
-  }
+  if (cause instanceof client.ResponseBodyError)
+    return fail('ERR_SIGN_IN_ANSWER', `the provider answered ${toldBy(cause)}${responseHints.get(cause.error) ?? ''}`)
   if (status !== undefined && (status >= 500 || status === 429))
     return fail('ERR_PROVIDER_UNAVAILABLE', `the provider answered with status ${status}`)
   // RFC 6749 §5.2: with 401 and a challenge, `invalid_client` is what it means.
@@ -64,14 +63,41 @@ export function answerError(what: string, cause: unknown): never {
   if (status !== undefined) return fail('ERR_SIGN_IN_ANSWER', `the provider answered with status ${status}`)
   if (cause instanceof client.ClientError && cause.code === 'OAUTH_TIMEOUT')
     return fail('ERR_PROVIDER_UNAVAILABLE', 'no answer in time')
-  return fail('ERR_SIGN_IN_ANSWER', reason(cause))
+  return fail('ERR_SIGN_IN_ANSWER', `${reason(cause)}${hintForRejectedAlgorithm(cause)}`)
 }
 
 const clientHint = '; check provider.client_id, client_secret and token_endpoint_auth_method'
+const scopeHint = '; check provider.scopes: not every provider knows offline_access'
+
+/** What the operator can do about an error of the token endpoint (RFC 6749 §5.2). */
+const responseHints: ReadonlyMap<string, string> = new Map([
+  ['invalid_client', clientHint],
+  // Keycloak answers this for a wrong secret, too.
+  ['unauthorized_client', `${clientHint}, and that the client may use the authorization code flow`],
+  ['invalid_scope', scopeHint],
+])
+
+/** The hint for an error of openid-client about a token that another algorithm signed; empty for other errors. */
+export function hintForRejectedAlgorithm(error: unknown): string {
+  for (const { message, cause } of causes(error)) {
+    if (message !== 'unexpected JWT "alg" header parameter') continue
+    const { header, expected } = (cause ?? {}) as { header?: { alg?: unknown }; expected?: unknown }
+    return hintForAlgorithm(header?.alg, expected)
+  }
+  return ''
+}
+
+/** What to do about a token that is signed with `alg` where `expected` is required. */
+export function hintForAlgorithm(alg: unknown, expected: unknown): string {
+  const known = signingAlgorithms.find((name) => name === alg)
+  return known === undefined
+    ? `; have the provider sign the tokens of this client with ${String(expected)}`
+    : `; the token is signed with ${known} and not with ${String(expected)}: set provider.id_token_signed_response_alg to the algorithm that this client is registered with at the provider`
+}
 
 /** What the operator can do about an error that the provider sends the browser back with. */
 const refusalHints: ReadonlyMap<string, string> = new Map([
-  ['invalid_scope', '; check provider.scopes: not every provider knows offline_access'],
+  ['invalid_scope', scopeHint],
   ['unauthorized_client', '; allow the client the authorization code flow at the provider'],
   ['unsupported_response_type', '; allow the client the authorization code flow at the provider'],
   ['access_denied', '; the person declined, or may not use this client'],
@@ -85,14 +111,24 @@ function refusal(cause: client.AuthorizationResponseError): GatewayError {
   const busy = cause.error === 'temporarily_unavailable' || cause.error === 'server_error'
   return new GatewayError(
     busy ? 'ERR_PROVIDER_UNAVAILABLE' : 'ERR_SIGN_IN_REFUSED',
-    `the provider sent the browser back with ${printable(cause.error)}${refusalHints.get(cause.error) ?? ''}`,
+    `the provider sent the browser back with ${toldBy(cause)}${refusalHints.get(cause.error) ?? ''}`,
     { cause },
   )
 }
 
+/**
+ * The error code, for `invalid_scope` with the provider's own words, which name the scope. The words of other errors stay
+ * unread, because a token endpoint may quote the code or the token that it was sent.
+ */
+function toldBy({ error, error_description }: client.AuthorizationResponseError | client.ResponseBodyError): string {
+  return error === 'invalid_scope' && error_description !== undefined && error_description !== ''
+    ? `${printable(error)} (${printable(error_description, 200)})`
+    : printable(error)
+}
+
 /** RFC 6749 §5.2 allows printable characters only; whatever else comes does not reach the log. */
-function printable(text: string): string {
-  return `"${text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 100)}"`
+function printable(text: string, longest = 100): string {
+  return `"${text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, longest)}"`
 }
 
 /** The error of ours that a library has wrapped. */

@@ -1,8 +1,9 @@
-import type { JWTPayload } from 'jose'
+import { decodeProtectedHeader, type JWTPayload } from 'jose'
 import { GatewayError, reason, type ErrorCode } from '../core/errors.ts'
 import { deepestJson, isDeeperThan } from '../core/json-depth.ts'
 import type { SigningAlgorithm } from '../config/model.ts'
 import type { KeySet } from './key-set.ts'
+import { hintForAlgorithm } from './provider-errors.ts'
 
 /** What every token of the provider is held against. */
 export interface TokenExpectations {
@@ -53,7 +54,7 @@ export async function verifySignedToken(
     })
     .catch((cause: unknown) => {
       if (cause instanceof GatewayError) throw cause
-      const hint = cause instanceof Error && 'code' in cause && cause.code === 'ERR_JWT_EXPIRED' ? clockHint : ''
+      const hint = hintFor(cause, token, expected.algorithm)
       throw new GatewayError(code, `signature or registered claims: ${reason(cause)}${hint}`, { cause })
     })
   if (isDeeperThan(deepestJson, payload))
@@ -71,6 +72,12 @@ export async function verifySignedToken(
       `"iat" lies ${issuedIn} s ahead of this machine's clock: compare the clocks of both machines`,
     )
   return { typ: protectedHeader.typ?.toLowerCase().replace(/^application\//, ''), payload: { ...payload, iat, exp } }
+}
+
+function hintFor(error: unknown, token: string, algorithm: SigningAlgorithm): string {
+  const errorCode = error instanceof Error && 'code' in error ? error.code : undefined
+  if (errorCode === 'ERR_JWT_EXPIRED') return clockHint
+  return errorCode === 'ERR_JOSE_ALG_NOT_ALLOWED' ? hintForAlgorithm(decodeProtectedHeader(token).alg, algorithm) : ''
 }
 
 /** A claim that has to be a non-empty string when it is there. @throws {GatewayError} `code` */

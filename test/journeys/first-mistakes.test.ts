@@ -236,7 +236,7 @@ const mistakes: readonly Mistake[] = [
   },
   {
     title: 'A scope that the provider does not know',
-    says: [/sign_in\.failed/, /invalid_scope/, /check provider\.scopes/],
+    says: [/sign_in\.failed/, /invalid_scope/, /Invalid scopes: openid offline_access/, /check provider\.scopes/],
     make: async (t) => {
       // The toy provider leaves out what it does not know; others do this (RFC 6749 §4.1.2.1).
       const heal = at.provider.fault('/oauth/authorize', (req, res) => {
@@ -244,6 +244,7 @@ const mistakes: readonly Mistake[] = [
         const back = new URL(asked.get('redirect_uri') ?? '')
         back.search = new URLSearchParams({
           error: 'invalid_scope',
+          error_description: 'Invalid scopes: openid offline_access',
           state: asked.get('state') ?? '',
           iss: at.provider.issuer,
         }).toString()

@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { bearer, paths, sendJson, startSigningProvider, type Handler } from '../support/signing-provider.ts'
+import {
+  bearer,
+  ecKey,
+  paths,
+  sendJson,
+  startSigningProvider,
+  type Handler,
+  type Json,
+} from '../support/signing-provider.ts'
 import { authorizationRequest, clientOf } from './a-client.ts'
 
 const secret = 'a:b%c+d é&=/'
@@ -184,11 +192,66 @@ test('a token endpoint that redirects gets no credentials sent after it', async 
   assert.equal(elsewhere.hits(paths.token), 0)
 })
 
-test('a wrong client secret is named to the operator', async (t) => {
-  const provider = await startSigningProvider(t)
-  provider.answer(paths.token, (_req, res) => sendJson(res, { error: 'invalid_client' }, 401))
+// Keycloak answers unauthorized_client to a wrong secret.
+for (const error of ['invalid_client', 'unauthorized_client'])
+  for (const status of [400, 401])
+    test(`a wrong client secret is named to the operator: ${error} with ${status}`, async (t) => {
+      const provider = await startSigningProvider(t)
+      provider.answer(paths.token, (_req, res) => sendJson(res, { error }, status))
+      const told = { message: /check provider\.client_id, client_secret and token_endpoint_auth_method/ }
 
-  await assert.rejects(clientOf(t, provider).refresh(tokens, 'jane'), { message: /check provider\.client_id/ })
+      await assert.rejects(clientOf(t, provider).refresh(tokens, 'jane'), told)
+      await assert.rejects(clientOf(t, provider).exchangeCode(callback(), authorizationRequest), told)
+    })
+
+test('invalid_scope is told with the words of the provider, safely printed and bounded', async (t) => {
+  const provider = await startSigningProvider(t)
+  const parameters = {
+    error: 'invalid_scope',
+    error_description: `Invalid scopes: "openid\u001b[2J\n ü${'x'.repeat(999)}`,
+  }
+  const told = (error: Error) => {
+    assert.match(error.message, /"invalid_scope" \("Invalid scopes: .openid\?\[2J\?/)
+    assert.match(error.message, /check provider\.scopes/)
+    assert.match(error.message, /^[\x20-\x7e]{1,500}$/)
+    return true
+  }
+  provider.answer(paths.token, (_req, res) => sendJson(res, parameters, 400))
+  const client = clientOf(t, provider)
+
+  await assert.rejects(client.exchangeCode(callback(parameters), authorizationRequest), told)
+  await assert.rejects(client.refresh(tokens, 'jane'), told)
+})
+
+test('the words of other errors are not told: a token endpoint may quote what it was sent', async (t) => {
+  const provider = await startSigningProvider(t)
+  const answer = { error: 'invalid_request', error_description: 'the refresh token rt-secret is malformed' }
+  provider.answer(paths.token, (_req, res) => sendJson(res, answer, 400))
+
+  await assert.rejects(clientOf(t, provider).refresh(tokens, 'jane'), (error: Error) => !error.message.includes('rt-'))
+})
+
+test('an ID Token of another algorithm is told with both, and with the setting', async (t) => {
+  const provider = await startSigningProvider(t, { id_token_signed_response_alg: 'RS256' })
+  const key = ecKey('ec')
+  const clock = { now: () => Date.now(), move: () => {} }
+  const answerWith = (header: Json) =>
+    provider.answer(paths.token, (_req, res) =>
+      sendJson(res, { ...bearer(), id_token: provider.idToken(soon(), header, key) }),
+    )
+  const client = clientOf(t, provider, clock)
+  provider.publish(provider.key.jwk, key.jwk)
+
+  answerWith({})
+  const told = { message: /signed with ES256 and not with RS256: set provider\.id_token_signed_response_alg/ }
+  await assert.rejects(client.exchangeCode(callback(), authorizationRequest), told)
+  await assert.rejects(client.refresh(tokens, 'jane'), told)
+  await assert.rejects(client.verifyLogoutToken(provider.logoutToken({}, {}, key)), told)
+
+  answerWith({ alg: 'HS256' })
+  await assert.rejects(client.exchangeCode(callback(), authorizationRequest), {
+    message: /have the provider sign the tokens of this client with RS256/,
+  })
 })
 
 test('a refresh that is not granted is an outcome, not an error', async (t) => {
