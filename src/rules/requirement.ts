@@ -18,6 +18,8 @@ function whyUnmet({ any_of, all_of, none_of }: RequirementConfig, claim: JsonVal
   if (values === undefined) return 'the claim is neither text, a number, true or false, nor a list of those'
   if (any_of === undefined && all_of === undefined && none_of === undefined) return 'the rule does not say what it asks'
 
+  const isAbsent = claim === undefined || claim === null
+  if (isAbsent && (any_of !== undefined || all_of !== undefined)) return 'the claim is absent'
   if (any_of && !any_of.some((wanted) => values.includes(wanted))) return `holds none of ${list(any_of)}`
   if (all_of && (values.length === 0 || !all_of.every((wanted) => values.includes(wanted))))
     return `does not hold all of ${list(all_of)}`

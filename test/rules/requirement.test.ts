@@ -67,6 +67,16 @@ test('the reason names the claim as it was written and what was asked, never wha
   assert.equal(why, `${text}: holds none of admins, ops`)
 })
 
+for (const absent of [undefined, null])
+  for (const asked of [{ any_of: ['admins'] }, { all_of: ['admins'] }, { any_of: ['admins'], none_of: ['guests'] }])
+    test(`of a claim that is ${absent}, ${JSON.stringify(asked)} says that it is absent`, () => {
+      assert.equal(unmet(asked, absent), 'groups: the claim is absent')
+    })
+
+test('an empty list is not an absent claim', () => {
+  assert.equal(unmet({ any_of: ['admins'] }, []), 'groups: holds none of admins')
+})
+
 test('all requirements of a rule have to be met', () => {
   const require = [requirement('groups', { any_of: ['a'] }), requirement('level', { any_of: ['3'] })]
 
