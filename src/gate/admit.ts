@@ -1,7 +1,7 @@
-import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { GatewayConfig, HeaderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import { longestReturnTo, signInUrl } from '../core/return-to.ts'
 import type { Log } from '../observe/log.ts'
-import { identityHeaders, type IdentityHeaders } from '../identity/claim-headers.ts'
+import { headersWithoutValue, identityHeaders, type IdentityHeaders } from '../identity/claim-headers.ts'
 import { unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable } from '../rules/route-table.ts'
 import type { SessionCookie } from '../session/cookie.ts'
@@ -96,9 +96,32 @@ function isFromElsewhere({ method, isPage, secFetchSite }: RequestFacts): boolea
   return isPage && method === 'GET' && secFetchSite === 'cross-site'
 }
 
+/**
+ * Logs a header without a value once, unless a session has had a value for it before: a claim that never comes is a mistake in
+ * the configuration or at the provider, a claim that some people lack is not.
+ */
+function createAbsenceLog(
+  log: Log,
+): (upstream: UpstreamConfig, headers: Extract<IdentityHeaders, { lines: unknown }>) => void {
+  const settled = new WeakSet<HeaderConfig>()
+  return (upstream, headers) => {
+    const absent = headersWithoutValue(upstream.headers, headers)
+    for (const header of upstream.headers) {
+      if (absent.includes(header) && !settled.has(header))
+        log.info('headers.claim_absent', {
+          upstream: upstream.name,
+          header: header.name,
+          hint: 'if nobody has a value for it: compare the claim with what the provider sends (provider.scopes, provider.id_token_claims)',
+        })
+      settled.add(header)
+    }
+  }
+}
+
 /** The headers of a session are made once for each version of its record. */
 function createHeaderCache(log: Log): (upstream: UpstreamConfig, session: StoredSession) => IdentityHeaders {
   const cache = new WeakMap<StoredSession['record'], Map<UpstreamConfig, IdentityHeaders>>()
+  const logAbsence = createAbsenceLog(log)
   return (upstream, { key, record }) => {
     const byUpstream = cache.get(record) ?? new Map<UpstreamConfig, IdentityHeaders>()
     cache.set(record, byUpstream)
@@ -106,6 +129,7 @@ function createHeaderCache(log: Log): (upstream: UpstreamConfig, session: Stored
     if (headers === undefined) {
       headers = identityHeaders(upstream.headers, record.claims)
       byUpstream.set(upstream, headers)
+      if ('lines' in headers) logAbsence(upstream, headers)
       if ('dropped' in headers && headers.dropped.length > 0)
         log.warn('headers.dropped', { session: key, upstream: upstream.name, headers: headers.dropped })
     }

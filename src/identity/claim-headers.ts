@@ -36,6 +36,15 @@ export function identityHeaders(headers: readonly HeaderConfig[], claims: Claims
   return { lines, dropped }
 }
 
+/** The headers that have no line because none of their claims has a value, and for no other reason. */
+export function headersWithoutValue(
+  headers: readonly HeaderConfig[],
+  { lines, dropped }: { readonly lines: readonly string[]; readonly dropped: readonly string[] },
+): readonly HeaderConfig[] {
+  const sent = new Set(lines.filter((_, index) => index % 2 === 0))
+  return headers.filter(({ name }) => !sent.has(name) && !dropped.some((why) => why.startsWith(`${name}: `)))
+}
+
 type Drop = (why: string) => void
 
 function headerValue(header: HeaderConfig, claims: Claims, drop: Drop): string | undefined {

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import type { Claims } from '../../src/core/claims.ts'
+import { personWith } from '../../src/explain/person.ts'
+import { createAdmit } from '../../src/gate/admit.ts'
+import { TrustedProxies } from '../../src/gate/forwarded.ts'
+import { requestFacts } from '../../src/gate/request-facts.ts'
+import { configOf } from '../doctor/support.ts'
+
+const upstream = `url: http://127.0.0.1:3000
+    headers: { X-User: sub, X-Groups: gruops, X-Phone: phone_number, X-Name: '{given_name} {name}' }
+    rules: [{ path: /admin, require: { claim: roles, any_of: [admins] } }]
+`
+
+/** Requests of people with these claims to one gateway: what it logged, and its decisions. */
+function visits(t: TestContext, path: string, people: readonly Claims[]) {
+  const config = configOf(t, { upstream })
+  const logged: Record<string, unknown>[] = []
+  const note = (msg: string, fields?: object) => void logged.push({ msg, ...fields })
+  let claims: Claims = {}
+  const admit = createAdmit(config, {
+    identify: () => personWith(claims, config),
+    cookie: { forget: () => [], isStrict: false },
+    log: { debug: note, info: note, warn: note, error: note, announce: note },
+  })
+  const request = { method: 'GET', url: path, headers: { host: 'orders.example.com' }, socket: {} }
+  const facts = requestFacts(request, new TrustedProxies([]), '')
+  const admissions = people.map((person) => {
+    claims = person
+    return admit(facts)
+  })
+  return { logged, admissions }
+}
+
+test('a header whose claim never comes is logged once, however many requests and people there are', (t) => {
+  const jane = { sub: 'jane', name: 'Jane', phone_number: '+1' }
+
+  const { logged } = visits(t, '/', [jane, jane, { sub: 'joe', name: 'Joe' }, { sub: 'ann', name: 'Ann' }])
+
+  assert.deepEqual(
+    logged.map(({ msg, upstream, header }) => ({ msg, upstream, header })),
+    [{ msg: 'headers.claim_absent', upstream: 'orders', header: 'X-Groups' }],
+    'X-Phone has had a value, X-Name one of its claims',
+  )
+  assert.match(String(logged[0]?.['hint']), /provider\.scopes, provider\.id_token_claims/)
+})
+
+test('a rule on a claim that does not come says that it is absent', (t) => {
+  const { admissions } = visits(t, '/admin', [{ sub: 'jane' }, { sub: 'joe', roles: ['guests'] }])
+
+  assert.deepEqual(
+    admissions.map((admission) => 'why' in admission && admission.why),
+    ['roles: the claim is absent', 'roles: holds none of admins'],
+  )
+})
