@@ -3,8 +3,9 @@ import { registrationOf } from '../config/registration.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import type { Claims } from '../core/claims.ts'
 import { reason } from '../core/errors.ts'
-import { examineProvider } from '../provider/examine.ts'
+import { examineProvider, type ProviderFacts } from '../provider/examine.ts'
 import { examineRedis } from '../session/examine-redis.ts'
+import { patienceMs } from './connect.ts'
 import { fault, type Finding, ok } from './finding.ts'
 import { gatewayFindings } from './gateway.ts'
 import { headerBudgetFinding } from './header-budget.ts'
@@ -39,11 +40,9 @@ export function examine(
   const { provider, session, upstreams } = config
   const { store } = session
   const { redirect_uris } = registrationOf(config)
+  const asked = examineProvider(provider, redirect_uris)
   const looks: readonly (readonly [subject: string, look: () => Promise<Finding[]>])[] = [
-    [
-      `provider ${provider.issuer}`,
-      async () => providerFindings(await examineProvider(provider, redirect_uris), provider, env),
-    ],
+    [`provider ${provider.issuer}`, async () => providerFindings(await asked, provider, env)],
     store.kind === 'memory'
       ? ['sessions in memory', async () => [memoryFinding()]]
       : ['Redis', async () => redisFindings(await examineRedis(store), store)],
@@ -51,7 +50,10 @@ export function examine(
       (upstream) =>
         [
           `upstream ${upstream.name}`,
-          async () => [...(await upstreamFindings(upstream)), ...headerBudgetFinding(upstream, claims)],
+          async () => [
+            ...(await upstreamFindings(upstream)),
+            ...headerBudgetFinding(upstream, claims, await listedClaims(asked)),
+          ],
         ] as const,
     ),
     [`gateway ${config.externalUrl.origin}`, () => gatewayFindings(config, env, Date.now())],
@@ -63,6 +65,15 @@ export function examine(
       findings: await Promise.race([look().catch(failed), unfinishedAfter(budget)]),
     })),
   )
+}
+
+/** The claims that a provider lists, as soon as it has said so; `undefined` when it lists none, or takes long. */
+async function listedClaims(asked: Promise<ProviderFacts>): Promise<readonly string[] | undefined> {
+  const late = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), patienceMs).unref())
+  const facts = await Promise.race([asked, late])
+  if (facts === undefined || 'why' in facts.metadata) return undefined
+  const { claims_supported } = facts.metadata.value
+  return Array.isArray(claims_supported) ? claims_supported.map(String) : undefined
 }
 
 function unfinishedAfter(ms: number): Promise<Finding[]> {

@@ -1,6 +1,6 @@
 import type { HeaderConfig, UpstreamConfig } from '../config/model.ts'
 import type { Claims } from '../core/claims.ts'
-import { identityHeaders } from '../identity/claim-headers.ts'
+import { headersWithoutValue, identityHeaders } from '../identity/claim-headers.ts'
 import { type Finding, ok, warning } from './finding.ts'
 
 /**
@@ -29,14 +29,37 @@ const usualBytes: Readonly<Record<string, number>> = {
   updated_at: 16,
 }
 
-/** How much of what applications take as headers the identity may need: measured with somebody's claims, estimated without. */
-export function headerBudgetFinding(upstream: UpstreamConfig, claims: Claims | undefined): Finding[] {
+/** Claims that providers send without listing them: lists, which may be long. */
+const unlistedLists: ReadonlySet<string> = new Set([
+  'groups',
+  'roles',
+  'entitlements',
+  'permissions',
+  'realm_access',
+  'resource_access',
+  'cognito:groups',
+  'wids',
+])
+
+/**
+ * How much of what applications take as headers the identity may need: measured with somebody's claims, estimated without.
+ * `listed`: the claims that the provider says it has (`claims_supported`); `undefined` when it does not say so. A header of a claim
+ * that is not among them, and of no usual name, counts as absent: it may be misspelt.
+ */
+export function headerBudgetFinding(
+  upstream: UpstreamConfig,
+  claims: Claims | undefined,
+  listed?: readonly string[],
+): Finding[] {
   if (upstream.headers.length === 0) return []
-  const { bytes, longest, dropped } =
-    claims === undefined ? estimated(upstream.headers) : measured(upstream.headers, claims)
+  const { bytes, longest, dropped, absent } =
+    claims === undefined ? estimated(upstream.headers, listed) : measured(upstream.headers, claims)
   const id = 'upstream.header_budget'
   const what = `identity headers of ${claims === undefined ? 'an estimated ' : ''}${kilobytes(bytes)}${claims === undefined ? '' : ' for these claims'}`
-  const left = dropped.length === 0 ? [] : [droppedFinding(dropped)]
+  const left = [
+    ...(dropped.length === 0 ? [] : [droppedFinding(dropped)]),
+    ...(absent.length === 0 ? [] : [absentFinding(absent, claims !== undefined)]),
+  ]
   if (bytes + othersNeed <= commonLimit)
     return [...left, ok(id, `${what}: many applications take ${kilobytes(commonLimit)} of headers in all`)]
   return [
@@ -58,10 +81,25 @@ function droppedFinding(dropped: readonly string[]): Finding {
   })
 }
 
+function absentFinding(names: readonly string[], isMeasured: boolean): Finding {
+  const id = 'upstream.header_claims'
+  if (isMeasured) return ok(id, `without a value for these claims, and so left out: ${names.join(', ')}`)
+  return warning(
+    id,
+    `not counted, because the provider does not list their claims (claims_supported): ${names.join(', ')}`,
+    {
+      why: 'a header whose claim never comes is never sent; some providers do not list all claims they have',
+      todo: 'compare the names with the claims at the provider, and see whether a scope or mapper is needed; headers.claim_absent in the log says which never came',
+    },
+  )
+}
+
 interface Budget {
   readonly bytes: number
   /** What was left out, and why: never the value. */
   readonly dropped: readonly string[]
+  /** The names of the headers without a claim that has a value. */
+  readonly absent: readonly string[]
   /** The names of the headers that need most of it. */
   readonly longest: readonly string[]
 }
@@ -75,11 +113,21 @@ function measured(headers: readonly HeaderConfig[], claims: Claims): Budget {
   const sizes: [string, number][] = []
   for (let at = 0; at + 1 < lines.length; at += 2)
     sizes.push([lines[at] as string, lineBytes(lines[at] as string, (lines[at + 1] as string).length)])
-  return budgetOf(sizes, written.dropped)
+  const absent = headersWithoutValue(headers, { lines, dropped: written.dropped })
+  return budgetOf(sizes, written.dropped, absent)
 }
 
-function estimated(headers: readonly HeaderConfig[]): Budget {
-  return budgetOf(headers.map((header) => [header.name, lineBytes(header.name, mostBytes(header))]))
+function estimated(headers: readonly HeaderConfig[], listed: readonly string[] | undefined): Budget {
+  const mayCome = (part: HeaderConfig['template'][number]) =>
+    typeof part !== 'string' &&
+    (listed === undefined || [...listed, ...unlistedLists, ...Object.keys(usualBytes)].includes(String(part[0])))
+  const absent = headers.filter(({ template }) => !template.some(mayCome))
+  const sent = headers.filter((header) => !absent.includes(header))
+  return budgetOf(
+    sent.map((header) => [header.name, lineBytes(header.name, mostBytes(header))]),
+    [],
+    absent,
+  )
 }
 
 /** A name, a colon, a space, the value and a line break of two. */
@@ -99,10 +147,19 @@ function mostBytes({ template, encode, maxBytes }: HeaderConfig): number {
   return Math.min(bytes, maxBytes)
 }
 
-function budgetOf(sizes: readonly (readonly [string, number])[], dropped: readonly string[] = []): Budget {
+function budgetOf(
+  sizes: readonly (readonly [string, number])[],
+  dropped: readonly string[],
+  absent: readonly HeaderConfig[],
+): Budget {
   const bytes = sizes.reduce((sum, [, size]) => sum + size, 0)
   const longest = sizes.filter(([, size]) => size >= 1024).map(([name]) => name)
-  return { bytes, dropped, longest: longest.length > 0 ? longest : sizes.map(([name]) => name) }
+  return {
+    bytes,
+    dropped,
+    absent: absent.map(({ name }) => name),
+    longest: longest.length > 0 ? longest : sizes.map(([name]) => name),
+  }
 }
 
 function kilobytes(bytes: number): string {

@@ -49,9 +49,9 @@ test('a configuration that everybody may change is a fault', (t) => {
   assert.equal(finding(filesAbout(t, 0o400, 0o666), 'files.configuration').level, 'fault')
 })
 
-function budget(t: TestContext, headers: string, claims?: Claims) {
+function budget(t: TestContext, headers: string, claims?: Claims, listed?: readonly string[]) {
   const { upstreams } = configOf(t, { upstream: `url: http://127.0.0.1:3000\n    headers:\n${headers}` })
-  const findings = upstreams.flatMap((upstream) => headerBudgetFinding(upstream, claims))
+  const findings = upstreams.flatMap((upstream) => headerBudgetFinding(upstream, claims, listed))
   assertUseful(findings)
   return findings
 }
@@ -89,6 +89,27 @@ test('lists may be as long as max_bytes: that is warned of, by name, and can be 
   assert.equal(many.level, 'warning')
   assert.match(many.what, /the longest is X-Roles/)
   assert.match(finding(tooMany, 'upstream.headers_dropped').what, /X-Roles: longer than 8192 bytes/)
+})
+
+test('a header whose claim the provider does not have is not counted, and named', (t) => {
+  const headers =
+    '      X-Remote-User: sub\n      X-Groups: { claim: gruops, max_bytes: 8kb }\n      X-Roles: roles.all\n'
+
+  const typo = budget(t, headers, undefined, ['sub', 'email', 'groups'])
+  const listed = budget(t, headers, undefined, ['sub', 'gruops'])
+  const unknown = budget(t, headers)
+  const measured = budget(t, headers, { sub: 'u1', groups: ['staff'] })
+
+  assert.match(finding(typo, 'upstream.header_claims').what, /does not list their claims .*: X-Groups$/)
+  assert.equal(finding(typo, 'upstream.header_budget').level, 'ok', 'a list of usual name is counted with 4 KiB')
+  for (const counted of [listed, unknown]) {
+    assert.match(finding(counted, 'upstream.header_budget').what, /estimated 12\.\d KiB/)
+    assert.ok(!counted.some(({ id }) => id === 'upstream.header_claims'))
+  }
+  assert.equal(
+    finding(measured, 'upstream.header_claims').what,
+    'without a value for these claims, and so left out: X-Groups, X-Roles',
+  )
 })
 
 test('an application that is told nothing has no budget', (t) => {
