@@ -10,8 +10,8 @@ type Metadata = Readonly<Record<string, unknown>>
 
 /** What there is to say of a provider and of its client. */
 export function providerFindings(facts: ProviderFacts, config: ProviderConfig, env: Environment): Finding[] {
-  const clock = facts.clockAheadMs === undefined ? [] : [clockFinding(facts.clockAheadMs, config.clockToleranceMs)]
-  if ('why' in facts.metadata) return [noAnswer(facts.metadata.why, env), ...clock]
+  const clock = clockFindings(facts, config)
+  if ('why' in facts.metadata) return [noAnswer(facts.metadata.why, facts.wrongScheme, env), ...clock]
   const { value: metadata, ms } = facts.metadata
   if ('why' in facts.taken) return [notTaken(facts.taken.why), ...clock]
   return [
@@ -31,14 +31,14 @@ export function providerFindings(facts: ProviderFacts, config: ProviderConfig, e
 /** The environment variables that matter here. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-function noAnswer(why: string, env: Environment): Finding {
+function noAnswer(why: string, wrongScheme: string | undefined, env: Environment): Finding {
   const proxy = env['HTTPS_PROXY'] ?? env['https_proxy'] ?? env['HTTP_PROXY'] ?? env['http_proxy']
-  const isElsewhere = /status 404|did not answer with a JSON object/.test(why)
-  const todo = isElsewhere ? issuerHint : connectionAdvice(why, 'provider.issuer', 'provider.ca_file')
+  const isElsewhere = wrongScheme === undefined && /status 404|did not answer with a JSON object/.test(why)
+  const todo = wrongScheme ?? (isElsewhere ? issuerHint : connectionAdvice(why, 'provider.issuer', 'provider.ca_file'))
   return fault('provider.discovery', `has no discovery document that can be read: ${why}`, {
     why: 'nobody can sign in; who is signed in is served until tokens have to be refreshed',
     todo:
-      proxy === undefined || isElsewhere
+      proxy === undefined || isElsewhere || wrongScheme !== undefined
         ? todo
         : `${todo}; the gateway does not use the HTTP proxy that the environment names`,
   })
@@ -51,6 +51,12 @@ function notTaken(why: string): Finding {
       ? 'write the issuer exactly as the provider spells it, a slash at its end included'
       : 'change what is named, at the provider or in provider.*',
   })
+}
+
+function clockFindings({ clockAheadMs, metadata }: ProviderFacts, { clockToleranceMs }: ProviderConfig): Finding[] {
+  if (clockAheadMs !== undefined) return [clockFinding(clockAheadMs, clockToleranceMs)]
+  if ('why' in metadata) return []
+  return [ok('provider.clock', 'sends no Date, so that its clock cannot be compared with this one')]
 }
 
 function clockFinding(aheadMs: number, toleranceMs: number): Finding {

@@ -1,15 +1,12 @@
 import type { RedisStoreConfig } from '../config/model.ts'
 import { printable } from '../core/printable.ts'
-import type { RedisFacts, RedisServerFacts } from '../session/examine-redis.ts'
+import type { RedisFacts, RedisFailure, RedisServerFacts } from '../session/examine-redis.ts'
 import { connectionAdvice } from './connection-advice.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
 
 /** What there is to say of the Redis that keeps the sessions. */
-export function redisFindings(
-  facts: RedisFacts | { readonly address: string; readonly why: string },
-  config: RedisStoreConfig,
-): Finding[] {
-  if ('why' in facts) return [notThere(facts.why)]
+export function redisFindings(facts: RedisFacts | RedisFailure, config: RedisStoreConfig): Finding[] {
+  if ('why' in facts) return [notThere(facts)]
   return [
     ...facts.servers.flatMap((server) => serverFindings(server, config, facts.servers.length)),
     ...rightsFindings(facts, config),
@@ -19,8 +16,11 @@ export function redisFindings(
 
 const servedMeanwhile = 'until it answers, pages behind the sign-in are answered with 503, and nobody can sign in'
 
-function notThere(why: string): Finding {
-  return fault('redis.connection', `cannot be used: ${why}`, { why: servedMeanwhile, todo: remedyFor(why) })
+function notThere({ why, wrongScheme }: RedisFailure): Finding {
+  return fault('redis.connection', `cannot be used: ${why}`, {
+    why: servedMeanwhile,
+    todo: wrongScheme ?? remedyFor(why),
+  })
 }
 
 function remedyFor(why: string): string {

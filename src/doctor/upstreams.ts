@@ -2,6 +2,7 @@ import { networkInterfaces } from 'node:os'
 import { isLoopback } from '../config/addresses.ts'
 import type { UpstreamConfig } from '../config/model.ts'
 import { portOf } from '../core/addresses.ts'
+import { httpSchemeMismatch } from '../core/scheme-mismatch.ts'
 import { addressesOf, ask, isPrivate, listens } from './connect.ts'
 import { connectionAdvice } from './connection-advice.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
@@ -18,13 +19,30 @@ export async function upstreamFindings(upstream: UpstreamConfig, outside = outsi
 async function reachFinding({ url, path, externalUrl, hostHeader, ca }: UpstreamConfig): Promise<Finding> {
   const id = 'upstream.reachable'
   const host = hostHeader === 'client' ? externalUrl.host : url.host
-  const answer = await ask(new URL(path, url), { method: 'HEAD', headers: { host }, ca })
-  if ('why' in answer)
+  const askBy = (method: string) => ask(new URL(path, url), { method, headers: { host }, ca })
+  const head = await askBy('HEAD')
+  // Some applications know GET only.
+  const isUnknown = 'status' in head && (head.status === 501 || head.status === 405)
+  const answer = isUnknown ? await askBy('GET') : head
+  const method = isUnknown ? 'GET' : 'HEAD'
+  if ('why' in answer) {
+    const mismatch = await httpSchemeMismatch(answer.why, url)
     return fault(id, `${url.origin} cannot be asked: ${answer.why}`, {
       why: 'people who are signed in get 502',
-      todo: connectionAdvice(answer.why, 'the url of the upstream', 'its ca_file'),
+      todo:
+        mismatch === undefined
+          ? connectionAdvice(answer.why, 'the url of the upstream', 'its ca_file')
+          : `${mismatch} in the url of the upstream`,
     })
-  const what = `${url.origin} answers HEAD ${path} with ${answer.status} in ${Math.ceil(answer.ms)} ms`
+  }
+  const what = `${url.origin} answers ${method} ${path} with ${answer.status} in ${Math.ceil(answer.ms)} ms`
+  // Servers with TLS that read HTTP by mistake answer 400 without TLS.
+  const mismatch = answer.status === 400 ? await httpSchemeMismatch('status 400', url) : undefined
+  if (mismatch !== undefined)
+    return fault(id, what, {
+      why: 'nobody reaches the application',
+      todo: `${mismatch} in the url of the upstream`,
+    })
   if (answer.status < 500) return ok(id, what)
   return warning(id, what, {
     why: 'the application, or what stands before it, is in trouble, or does not know the Host it was asked for',

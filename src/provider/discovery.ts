@@ -5,6 +5,8 @@ import { GatewayError, reason } from '../core/errors.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import { signingAlgorithms, type ProviderConfig, type SigningAlgorithm } from '../config/model.ts'
 import { printable } from '../core/printable.ts'
+import { schemeMismatch } from '../core/scheme-mismatch.ts'
+import { portOf } from '../core/addresses.ts'
 import type { Log } from '../observe/log.ts'
 import type { Outbound } from './outbound.ts'
 import { gatewayErrorIn } from './provider-errors.ts'
@@ -117,16 +119,26 @@ export class Discovery {
         this.#pauseMs = performance.now() - began < quickMs ? quickMs : retryFirstMs
         const before = this.#failure?.message
         this.#failure = unavailable(this.#config.issuer, cause)
-        if (this.#failure.message !== before)
+        if (this.#failure.message !== before) {
+          const wrongScheme = await issuerSchemeMismatch(this.#config.issuer, this.#failure.message)
           this.#parts.log.warn('provider.unavailable', {
             issuer: this.#config.issuer,
             reason: this.#failure.message,
-            hint: `${isElsewhere(this.#failure) ? issuerHint : 'check provider.issuer'}; it is tried again until it answers, and signing in gets 503 meanwhile`,
+            hint: `${wrongScheme ?? (isElsewhere(this.#failure) ? issuerHint : 'check provider.issuer')}; it is tried again until it answers, and signing in gets 503 meanwhile`,
           })
+        }
         throw this.#failure
       }
     })
   }
+}
+
+/** Whether the port of the issuer speaks something else than its scheme says: see {@link schemeMismatch}. */
+export async function issuerSchemeMismatch(issuer: string, why: string): Promise<string | undefined> {
+  const url = new URL(issuer)
+  const server = { host: url.hostname, port: portOf(url), isTls: url.protocol === 'https:', tlsScheme: 'https://' }
+  const found = await schemeMismatch(why, server)
+  return found === undefined ? undefined : `${found} in provider.issuer`
 }
 
 /** Something answers there, and it has no document. */

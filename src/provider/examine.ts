@@ -3,7 +3,7 @@ import type { ProviderConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
 import { randomToken, sha256 } from '../core/random.ts'
-import { discover, metadataUrl, type DiscoveredProvider } from './discovery.ts'
+import { discover, issuerSchemeMismatch, metadataUrl, type DiscoveredProvider } from './discovery.ts'
 import { createOutbound, type Outbound } from './outbound.ts'
 import { gatewayErrorIn } from './provider-errors.ts'
 import type { RequestedAccess } from './requested-access.ts'
@@ -15,6 +15,8 @@ export type Answered<T> = { readonly value: T; readonly ms: number } | { readonl
 export interface ProviderFacts {
   /** The discovery document as it came. */
   readonly metadata: Answered<Readonly<Record<string, unknown>>>
+  /** When there is no answer: that the port of the issuer speaks something else than its scheme says. */
+  readonly wrongScheme?: string
   /** What the gateway makes of it; or why it does not take it. */
   readonly taken: { readonly algorithm: string; readonly access: RequestedAccess } | { readonly why: string }
   /** How far the provider's clock is ahead of ours, in ms: `Date` has whole seconds (RFC 9110 §6.6.1). Absent: it sends none. */
@@ -52,7 +54,10 @@ export async function examineProvider(config: ProviderConfig, redirectUris: read
   try {
     const [metadata, found] = await Promise.all([readJson(metadataUrl(config.issuer), timed), taken(config, timed)])
     const ahead = () => (clock.aheadMs === undefined ? {} : { clockAheadMs: clock.aheadMs })
-    if ('why' in found) return { metadata, taken: found, redirectUris: [], ...ahead() }
+    if ('why' in found) {
+      const wrongScheme = 'why' in metadata ? await issuerSchemeMismatch(config.issuer, metadata.why) : undefined
+      return { metadata, taken: found, redirectUris: [], ...ahead(), ...(wrongScheme && { wrongScheme }) }
+    }
     const [keys, clientFact, ...facts] = await Promise.all([
       readKeys(found.jwks_uri, timed),
       tryClient(found, redirectUris[0] ?? ''),

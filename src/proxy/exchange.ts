@@ -13,7 +13,7 @@ import type { CutReason, LiveStream } from './live-streams.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { hasBody, RequestBody } from './request-body.ts'
 import { responseHeaders, responseTrailers } from './response-headers.ts'
-import { upstreamError } from './upstream-errors.ts'
+import { reportWrongScheme, upstreamError } from './upstream-errors.ts'
 import { loopField, upstreamHeaders } from './upstream-headers.ts'
 import type { UpstreamPool } from './upstream-pool.ts'
 
@@ -155,6 +155,9 @@ export class Exchange implements AnswerHandler, LiveStream {
       return
     }
     record.trace?.upstreamAnswered(status)
+    // What nginx and Go answer to HTTP on a port with TLS.
+    if (status === 400 && pass.upstream.url.protocol === 'http:')
+      reportWrongScheme('status 400', pass.upstream, parts.log)
     // An answer that comes before the request is complete is passed on at once; the connection is not used again.
     if (this.#body && !req.complete) lines.push('Connection', 'close')
 
@@ -355,8 +358,11 @@ export class Exchange implements AnswerHandler, LiveStream {
           }
         : {}),
     })
-    if (this.#state === 'waiting') this.#refuse(error.code)
-    else this.cut()
+    if (this.#state === 'waiting') {
+      const mayBeScheme = error.code === 'ERR_UPSTREAM_UNREACHABLE' || error.code === 'ERR_UPSTREAM_ANSWER'
+      if (mayBeScheme) reportWrongScheme(error.message, pass.upstream, parts.log)
+      this.#refuse(error.code)
+    } else this.cut()
   }
 
   #refuseBusy(reason: string): void {

@@ -1,4 +1,7 @@
+import type { UpstreamConfig } from '../config/model.ts'
 import { type ErrorCode, GatewayError, reason } from '../core/errors.ts'
+import { httpSchemeMismatch } from '../core/scheme-mismatch.ts'
+import type { Log } from '../observe/log.ts'
 
 const codes: Readonly<Record<string, ErrorCode>> = {
   ETIMEDOUT: 'ERR_UPSTREAM_TIMEOUT',
@@ -28,4 +31,25 @@ function meaning(error: unknown): ErrorCode {
   if (error.code.startsWith('HPE_')) return 'ERR_UPSTREAM_ANSWER'
   if (error.code === 'UND_ERR_SOCKET' && /^bad /.test(error.message)) return 'ERR_UPSTREAM_ANSWER'
   return codes[error.code] ?? 'ERR_UPSTREAM_UNREACHABLE'
+}
+
+/** An upstream is asked what it speaks at most this often, and at most once in this time, in ms. */
+const mostProbes = 3
+const probeAfterMs = 60_000
+const probes = new WeakMap<UpstreamConfig, { readonly count: number; readonly at: number }>()
+
+/**
+ * Logs `upstream.wrong_scheme` when an upstream speaks TLS and its `url` says http, or the reverse. To be called after a failed
+ * exchange that may be due to that; most calls do nothing, because the upstream is asked a few times only.
+ */
+export function reportWrongScheme(why: string, upstream: UpstreamConfig, log: Log): void {
+  const now = performance.now()
+  const { count, at } = probes.get(upstream) ?? { count: 0, at: -Infinity }
+  if (count >= mostProbes || now - at < probeAfterMs) return
+  probes.set(upstream, { count: count + 1, at: now })
+  void httpSchemeMismatch(why, upstream.url).then((mismatch) => {
+    if (mismatch === undefined) return
+    const { name, url } = upstream
+    log.warn('upstream.wrong_scheme', { upstream: name, url: url.origin, hint: `${mismatch} in upstreams.${name}.url` })
+  })
 }

@@ -5,6 +5,7 @@ import { randomToken, sha256 } from '../core/random.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { RedisConnection } from './redis-connection.ts'
 import { RedisKeys } from './redis-keys.ts'
+import { redisSchemeMismatch } from './redis-scheme.ts'
 import { connectToRedis } from './redis-servers.ts'
 
 /** How long a connection is waited for, in ms. */
@@ -41,13 +42,19 @@ export interface RedisFacts {
   readonly error?: string
 }
 
+/** Why Redis cannot be used. */
+export interface RedisFailure {
+  readonly address: string
+  readonly why: string
+  /** That its port speaks something else than the scheme of its URL says, and what to write. */
+  readonly wrongScheme?: string
+}
+
 /**
  * Asks Redis what it is, and tries each command that the gateway needs with places of its own, which expire after a second. Never
  * rejects; takes about ten seconds at most.
  */
-export async function examineRedis(
-  config: RedisStoreConfig,
-): Promise<RedisFacts | { readonly address: string; readonly why: string }> {
+export async function examineRedis(config: RedisStoreConfig): Promise<RedisFacts | RedisFailure> {
   const { commands, subscriber } = connectToRedis(config)
   const { address } = commands
   try {
@@ -55,7 +62,9 @@ export async function examineRedis(
     const servers = await Promise.all(commands.primaries().map(serverFacts))
     return { address, servers, ...(await tryCommands(commands, subscriber, new RedisKeys(config.keyPrefix))) }
   } catch (error) {
-    return { address, why: reason(error) }
+    const why = reason(error)
+    const wrongScheme = await redisSchemeMismatch(why, config)
+    return { address, why, ...(wrongScheme && { wrongScheme }) }
   } finally {
     await Promise.all([commands.close(), subscriber.close()])
   }

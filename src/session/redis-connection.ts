@@ -188,8 +188,15 @@ function hintOn(problem: string): string | undefined {
   return undefined
 }
 
-/** One line when the store goes, one when it is back to stay, none for each attempt. */
-export function reportAvailability(connection: RedisConnection, log: Log): void {
+/**
+ * One line when the store goes, one when it is back to stay, none for each attempt. A store that was never there gets a second
+ * line when `whySchemeIsWrong` finds the reason in the scheme of its URL.
+ */
+export function reportAvailability(
+  connection: RedisConnection,
+  log: Log,
+  whySchemeIsWrong: (problem: string) => Promise<string | undefined>,
+): void {
   const { redis, address: store } = connection
   let available: boolean | undefined
   let settling: NodeJS.Timeout | undefined
@@ -201,6 +208,10 @@ export function reportAvailability(connection: RedisConnection, log: Log): void 
   const gone = () => {
     clearTimeout(settling)
     if (available === false || connection.closed) return
+    if (available === undefined)
+      void whySchemeIsWrong(connection.problem).then((hint) => {
+        if (hint !== undefined && !connection.closed) log.warn('store.wrong_scheme', { store, hint })
+      })
     available = false
     const hint = hintOn(connection.problem)
     log.warn('store.unavailable', { store, reason: connection.problem, ...(hint === undefined ? {} : { hint }) })

@@ -4,6 +4,7 @@ import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
 import type { Log } from '../observe/log.ts'
 import { RecentEndings } from './recent-endings.ts'
 import { reportAvailability } from './redis-connection.ts'
+import { redisSchemeMismatch } from './redis-scheme.ts'
 import type { RedisConnection } from './redis-connection.ts'
 import { bySlot, hashOf, RedisKeys } from './redis-keys.ts'
 import { RedisNotices } from './redis-notices.ts'
@@ -72,7 +73,7 @@ class SessionsInRedis implements SessionStore {
       if (notice.kind === 'ended') this.#endings.remember(notice.keys)
       if (notice.kind === 'resumed') this.#endings.repeat()
     })
-    reportAvailability(this.#commands, log)
+    reportAvailability(this.#commands, log, (why) => redisSchemeMismatch(why, config))
   }
 
   async create(session: NewSession): Promise<'created' | 'ended'> {

@@ -127,6 +127,20 @@ for (const [seconds, level] of [
     assert.match(what, seconds < 0 ? /behind this one/ : /ahead of this one/)
   })
 
+test('of a provider that sends no Date it is said that its clock cannot be compared', async (t) => {
+  const { issuer, fault } = await provider(t)
+  for (const path of [metadataPath, '/oauth/jwks', '/oauth/token', '/oauth/authorize'])
+    fault(path, (_req, res, pass) => {
+      res.sendDate = false
+      const write = res.writeHead.bind(res) as (...args: unknown[]) => typeof res
+      res.writeHead = ((status: number, { date: _, ...headers }: Record<string, unknown>) =>
+        write(status, headers)) as typeof res.writeHead
+      pass()
+    })
+
+  assert.match(finding(await findingsAbout(t, issuer), 'provider.clock').what, /sends no Date/)
+})
+
 test('answers that come out of a cache say nothing wrong about the clock', async (t) => {
   const { issuer, fault } = await provider(t)
   answerWith(fault, () => ({ date: new Date(Date.now() - 600_000).toUTCString(), age: '600' }))

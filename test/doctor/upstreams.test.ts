@@ -90,6 +90,21 @@ test('an application that is not there is a fault, with what to look at', async 
   assert.match(todo ?? '', /nobody listens there/)
 })
 
+for (const status of [501, 405])
+  test(`an application that answers HEAD with ${status} is asked again with GET`, async (t) => {
+    const asked: unknown[] = []
+    const port = await startApplication(t, '127.0.0.1', (req, res) => {
+      asked.push(req.method)
+      res.writeHead(req.method === 'GET' ? 200 : status).end()
+    })
+
+    const { level, what } = finding(await findingsAbout(t, `url: http://127.0.0.1:${port}`), 'upstream.reachable')
+
+    assert.equal(level, 'ok')
+    assert.match(what, /answers GET \/ with 200/)
+    assert.deepEqual(asked, ['HEAD', 'GET'])
+  })
+
 test('an application that is in trouble is warned of, with the host that it was asked for', async (t) => {
   const port = await startApplication(t, '127.0.0.1', (_req, res) => void res.writeHead(502).end())
 
@@ -122,5 +137,5 @@ test('an authority that is not trusted, and a server without TLS, are said as th
   assert.equal(trusted.level, 'ok', trusted.what)
   assert.match(unknown.todo ?? '', /name the authority that signed its certificate in its ca_file/)
   assert.equal(wrongName.level, 'fault')
-  assert.match(noTls.todo ?? '', /one side speaks TLS and the other does not/)
+  assert.match(noTls.todo ?? '', /does not speak TLS, which https:\/\/ needs: .*or write http:\/\/ in the url/)
 })

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { systemClock } from '../../src/core/clock.ts'
+import { providerFindings } from '../../src/doctor/provider.ts'
+import { redisFindings } from '../../src/doctor/redis.ts'
+import { upstreamFindings } from '../../src/doctor/upstreams.ts'
+import type { Log, LogFields } from '../../src/observe/log.ts'
+import { Discovery } from '../../src/provider/discovery.ts'
+import { examineProvider } from '../../src/provider/examine.ts'
+import { createOutbound } from '../../src/provider/outbound.ts'
+import { examineRedis } from '../../src/session/examine-redis.ts'
+import { createRedisStore } from '../../src/session/redis-store.ts'
+import { configOf, finding } from '../doctor/support.ts'
+import { fetchWhole, startGateway } from '../proxy/support.ts'
+import { issueCertificates } from '../support/certificates.ts'
+import { startRedis } from '../support/redis.ts'
+import { explainingTlsServer, plainServer, tlsServer } from '../support/tls-servers.ts'
+import { until } from '../support/until.ts'
+
+// https to a port without TLS, http to a port with TLS, and the same with Redis: the log and doctor name the scheme, where
+// there was "socket hang up", "wrong version number" or ETIMEDOUT.
+
+const writeHttps = (port: number) => new RegExp(`^port ${port} speaks TLS: write https://`)
+const noTls = (port: number) => new RegExp(`^port ${port} does not speak TLS, which https:// needs`)
+
+function recordingLog(): { log: Log; hints: (message: string) => string[] } {
+  const lines: { message: string; fields: LogFields }[] = []
+  const write = (message: string, fields: LogFields = {}) => void lines.push({ message, fields })
+  return {
+    log: { debug: write, info: write, warn: write, error: write, announce: write },
+    hints: (wanted) => lines.flatMap(({ message, fields }) => (message === wanted ? [String(fields['hint'])] : [])),
+  }
+}
+
+/** `[url, what is said]` for each kind of server with the wrong scheme. */
+async function wrongUrls(t: TestContext): Promise<[string, RegExp][]> {
+  const [plain, secure, explaining] = [
+    await plainServer(t),
+    await tlsServer(t, issueCertificates(t).server),
+    await explainingTlsServer(t),
+  ]
+  return [
+    [`https://127.0.0.1:${plain}`, noTls(plain)],
+    [`http://127.0.0.1:${secure}`, writeHttps(secure)],
+    [`http://127.0.0.1:${explaining}`, writeHttps(explaining)],
+  ]
+}
+
+test('of a provider', async (t) => {
+  for (const [issuer, said] of await wrongUrls(t)) {
+    const { provider } = configOf(t, { issuer })
+    const { log, hints } = recordingLog()
+    const outbound = createOutbound(provider)
+    const discovery = new Discovery(provider, { outbound, clock: systemClock, log })
+    t.after(async () => {
+      discovery.close()
+      await outbound.close()
+    })
+
+    await assert.rejects(discovery.provider(), { code: 'ERR_PROVIDER_UNAVAILABLE' })
+    const findings = providerFindings(await examineProvider(provider, []), provider, {})
+
+    assert.match(hints('provider.unavailable')[0] ?? '', said)
+    assert.match(finding(findings, 'provider.discovery').todo ?? '', said)
+  }
+})
+
+test('of an upstream', async (t) => {
+  for (const [url, said] of await wrongUrls(t)) {
+    const { origin, logged } = await startGateway(t, 1, { upstream: { url: new URL(url) } })
+    const { upstreams } = configOf(t, { upstream: `url: ${url}` })
+
+    for (let each = 0; each < 3; each++) await fetchWhole(origin)
+    const lines = () => logged.filter(({ message }) => message === 'upstream.wrong_scheme')
+    await until('the line about the scheme', () => lines().length > 0)
+    const findings = await Promise.all(upstreams.map((upstream) => upstreamFindings(upstream, [])))
+
+    assert.match(String(lines()[0]?.fields['hint']), said)
+    assert.equal(lines().length, 1, 'not for each request')
+    const { level, todo } = finding(findings.flat(), 'upstream.reachable')
+    assert.equal(level, 'fault')
+    assert.match(todo ?? '', said)
+  }
+})
+
+test('of Redis', async (t) => {
+  const [plain, secure] = [await startRedis(t), await startRedis(t, { tls: issueCertificates(t).server })]
+  for (const [url, said] of [
+    [
+      `rediss://127.0.0.1:${plain.port}`,
+      /does not speak TLS, which rediss:\/\/ needs: .*, or write redis:\/\/ in session/,
+    ],
+    [`redis://127.0.0.1:${secure.port}`, /speaks TLS: write rediss:\/\/ in session\.store\.redis\.url$/],
+  ] as const) {
+    const { store: config } = configOf(t, { store: `{ redis: { url: "${url}", timeout: 300ms } }` }).session
+    assert.ok(config.kind !== 'memory')
+    const { log, hints } = recordingLog()
+    const store = createRedisStore(config, { log, clock: systemClock })
+    t.after(() => store.close())
+
+    await until('the line about the scheme', () => hints('store.wrong_scheme').length > 0)
+    const findings = redisFindings(await examineRedis(config), config)
+
+    assert.match(hints('store.wrong_scheme')[0] ?? '', said)
+    assert.match(finding(findings, 'redis.connection').todo ?? '', said)
+  }
+})

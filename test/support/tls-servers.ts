@@ -1,0 +1,56 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import { createServer as createTcpServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import type { RedisTls, Scope } from './redis.ts'
+
+async function listening(scope: Scope, server: Server): Promise<number> {
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  scope.after(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+/** An HTTP server without TLS; resolves to its port. */
+export function plainServer(scope: Scope): Promise<number> {
+  return listening(
+    scope,
+    createServer((_req, res) => res.end('plain')),
+  )
+}
+
+/** An HTTPS server, which closes connections without TLS; resolves to its port. */
+export function tlsServer(scope: Scope, { cert, key }: RedisTls): Promise<number> {
+  const files = { cert: readFileSync(cert), key: readFileSync(key) }
+  return listening(
+    scope,
+    createSecureServer(files, (_req, res) => res.end('secure')),
+  )
+}
+
+/** Answers as nginx and Go do on a port with TLS: 400 to HTTP, an alert to a TLS record that is malformed. */
+export function explainingTlsServer(scope: Scope): Promise<number> {
+  const alert = Buffer.from([0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x0a])
+  const answer = 'HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n'
+  return listening(
+    scope,
+    createTcpServer((socket) => socket.once('data', ([first]) => socket.end(first === 0x16 ? alert : answer))),
+  )
+}
+
+/** Takes connections and never sends a byte. */
+export function silentServer(scope: Scope): Promise<number> {
+  return listening(
+    scope,
+    createTcpServer(() => {}),
+  )
+}
