@@ -155,9 +155,9 @@ export class Exchange implements AnswerHandler, LiveStream {
       return
     }
     record.trace?.upstreamAnswered(status)
-    // What nginx and Go answer to HTTP on a port with TLS.
-    if (status === 400 && pass.upstream.url.protocol === 'http:')
-      reportWrongScheme('status 400', pass.upstream, parts.log)
+    // nginx and Go answer 400 to HTTP on a port with TLS.
+    if (status === 400) this.#reportWrongScheme('status 400')
+    else this.#pool.hasAnswered = true
     // An answer that comes before the request is complete is passed on at once; the connection is not used again.
     if (this.#body && !req.complete) lines.push('Connection', 'close')
 
@@ -359,10 +359,16 @@ export class Exchange implements AnswerHandler, LiveStream {
         : {}),
     })
     if (this.#state === 'waiting') {
-      const mayBeScheme = error.code === 'ERR_UPSTREAM_UNREACHABLE' || error.code === 'ERR_UPSTREAM_ANSWER'
-      if (mayBeScheme) reportWrongScheme(error.message, pass.upstream, parts.log)
+      if (error.code === 'ERR_UPSTREAM_UNREACHABLE' || error.code === 'ERR_UPSTREAM_ANSWER')
+        this.#reportWrongScheme(error.message)
       this.#refuse(error.code)
     } else this.cut()
+  }
+
+  /** An upstream that has answered before has the right scheme, and is not asked. */
+  #reportWrongScheme(why: string): void {
+    const { pass, parts } = this.#input
+    if (!this.#pool.hasAnswered) reportWrongScheme(why, pass.upstream, parts.log)
   }
 
   #refuseBusy(reason: string): void {

@@ -33,20 +33,18 @@ function meaning(error: unknown): ErrorCode {
   return codes[error.code] ?? 'ERR_UPSTREAM_UNREACHABLE'
 }
 
-/** An upstream is asked what it speaks at most this often, and at most once in this time, in ms. */
-const mostProbes = 3
+/** An upstream is asked what it speaks at most once in this time, in ms. */
 const probeAfterMs = 60_000
-const probes = new WeakMap<UpstreamConfig, { readonly count: number; readonly at: number }>()
+const probedAt = new WeakMap<UpstreamConfig, number>()
 
 /**
  * Logs `upstream.wrong_scheme` when an upstream speaks TLS and its `url` says http, or the reverse. To be called after a failed
- * exchange that may be due to that; most calls do nothing, because the upstream is asked a few times only.
+ * exchange that may be due to that; asks the upstream at most once a minute.
  */
 export function reportWrongScheme(why: string, upstream: UpstreamConfig, log: Log): void {
   const now = performance.now()
-  const { count, at } = probes.get(upstream) ?? { count: 0, at: -Infinity }
-  if (count >= mostProbes || now - at < probeAfterMs) return
-  probes.set(upstream, { count: count + 1, at: now })
+  if (now - (probedAt.get(upstream) ?? -Infinity) < probeAfterMs) return
+  probedAt.set(upstream, now)
   void httpSchemeMismatch(why, upstream.url).then((mismatch) => {
     if (mismatch === undefined) return
     const { name, url } = upstream

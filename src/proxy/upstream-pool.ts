@@ -53,6 +53,8 @@ export interface UpstreamPoolsOptions {
 export class UpstreamPool {
   readonly upstream: UpstreamConfig
   readonly reserved: ReadonlySet<string>
+  /** Whether the upstream has answered a request, with another status than 400. */
+  hasAnswered = false
   readonly fields: RequestFields
   /** Marks requests that were sent to this upstream by this process. */
   readonly loopMarker = randomToken(9)

@@ -172,6 +172,8 @@ export async function rawUpstream(t: TestContext, onHead: (socket: Socket, head:
     socket.on('error', () => {})
     socket.on('data', (chunk: Buffer) => {
       text += chunk.toString('latin1')
+      // The gateway asks whether this is TLS, which is no request.
+      if (text.startsWith('\x16')) return void socket.destroy()
       const end = text.indexOf('\r\n\r\n')
       if (end < 0) return
       const head = text.slice(0, end + 4)
