@@ -357,7 +357,14 @@ function happened(
 
 /** Without what is about the connection to the application, and what is made up anew for each request. */
 function comparable(headers: readonly (readonly [string, string])[]): readonly string[] {
-  const aboutTheConnection = ['connection', 'content-length', 'transfer-encoding', 'upgrade', 'x-request-id']
+  const aboutTheConnection = [
+    'connection',
+    'content-length',
+    'transfer-encoding',
+    'upgrade',
+    'x-request-id',
+    'gatehouse-loop',
+  ]
   return headers
     .map(([name, value]) => [name.toLowerCase(), value.trim()] as const)
     .filter(([name]) => !aboutTheConnection.includes(name))
