@@ -1,4 +1,5 @@
 import { METHODS } from 'node:http'
+import type { ErrorCode } from '../core/errors.ts'
 import type { LimitsConfig } from '../config/model.ts'
 import type { ArrivedRequest } from './request.ts'
 
@@ -7,7 +8,7 @@ export function serverRefusal(
   { method = '', url = '', rawHeaders, headers }: ArrivedRequest,
   switches: boolean,
   { headerBytes }: Pick<LimitsConfig, 'headerBytes'>,
-): { readonly status: number; readonly why: string; readonly note?: string } | undefined {
+): { readonly status: number; readonly code?: ErrorCode; readonly why: string; readonly note?: string } | undefined {
   if (!METHODS.includes(method)) return { status: 400, why: `no HTTP server of Node.js knows the method ${method}` }
   // As Node counts: what stands between names and values, and at the end of lines, is not among it.
   const bytes = Buffer.byteLength([url, ...rawHeaders].join(''))
@@ -19,6 +20,6 @@ export function serverRefusal(
     }
   const { expect } = headers
   if (!switches && expect !== undefined && !/(?:^|\W)100-continue(?:$|\W)/i.test(expect))
-    return { status: 417, why: 'nothing but 100-continue can be expected (Expect)' }
+    return { status: 417, code: 'ERR_EXPECTATION', why: 'nothing but 100-continue can be expected (Expect)' }
   return undefined
 }

@@ -73,7 +73,10 @@ export class Lines {
       ...(isShared ? { maxWrite: mostAtOnceIntoSharedPipe } : {}),
     })
     // EPIPE and a full disk: what is written next tries again.
-    this.#destination.on('error', () => (this.#isBusy = false))
+    this.#destination.on('error', () => {
+      this.#isBusy = false
+      if (this.#whenWritten.length > 0) this.#pass()
+    })
     this.#destination.on('drain', () => {
       this.#isBusy = false
       this.#pass()
