@@ -192,7 +192,7 @@ const outcomes: Readonly<Record<Decision['outcome'], string>> = {
   cross_site: 'refused: made by a page of another site',
   ask_again: 'the browser asks again, with its Strict cookie',
   no_route: 'refused: no upstream',
-  sign_out: 'sent to the gateway’s sign-out',
+  sign_out: 'signed out by the gateway',
   unavailable: 'cannot be decided now',
   refused: 'refused',
   own_url: 'answered by the gateway itself',

@@ -1,15 +1,16 @@
 import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../core/claims.ts'
-import { parsePathPattern } from '../core/path-pattern.ts'
+import { parsePathPattern, type PathPattern } from '../core/path-pattern.ts'
 import { parseHost, parseHttpUrl, parseOrigin } from './addresses.ts'
 import { type Building, present, readDuration, readOrigin, readSize, standInUrl } from './building.ts'
 import { readAuthorities } from './certificates.ts'
 import { withLongName, withLongNames } from './claim-names.ts'
-import type { EmbeddedTest, HeaderConfig, RequirementConfig, RuleConfig, UpstreamConfig } from './model.ts'
+import type { EmbeddedTest, HeaderConfig, LogoutLink, RequirementConfig, RuleConfig, UpstreamConfig } from './model.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
 import { below, type Report } from './report.ts'
 import type {
   WrittenHeader,
   WrittenList,
+  WrittenLogoutLink,
   WrittenRequirement,
   WrittenRule,
   WrittenTest,
@@ -37,11 +38,15 @@ export function buildUpstream(
     from: string,
     to: string,
   ) => readDuration(written[setting], own(setting), from, to, report)
+  const path = report.parse(own('path'), '/', () => parseUpstreamPath(written.path), hintForFolder(written.path))
+  const logoutLinks = present(written.logout.paths).flatMap(([index, link]) =>
+    readLogoutLink(link, below(below(own('logout'), 'paths'), index), report),
+  )
   return {
     name,
     place: report.keyPlace(at),
     hosts: readHosts(written, externalUrl, own('hosts'), report),
-    path: report.parse(own('path'), '/', () => parseUpstreamPath(written.path), hintForFolder(written.path)),
+    path,
     url: readUrl(written.url, own('url'), report),
     externalUrl,
     hostHeader: written.host_header,
@@ -52,15 +57,11 @@ export function buildUpstream(
     trustedOrigins: readOrigins(written.trusted_origins, own('trusted_origins'), report),
     cache: written.cache,
     logout: {
-      paths: present(written.logout.paths).flatMap(([index, path]) =>
-        report.parse(
-          below(below(own('logout'), 'paths'), index),
-          [],
-          () => [parsePathPattern(path)],
-          hintForPath(path),
-        ),
-      ),
-      cookies: present(written.logout.cookies).map(([, cookie]) => cookie),
+      paths: logoutLinks,
+      cookies: present(written.logout.cookies).map(([, cookie]) => ({
+        name: cookie,
+        paths: cookiePaths(path, logoutLinks),
+      })),
     },
     upgrade: present(written.upgrade).map(([, protocol]) => protocol.toLowerCase()),
     connectTimeoutMs: duration('connect_timeout', '10ms', '5m'),
@@ -75,6 +76,42 @@ export function buildUpstream(
       readTest(test, below(own('tests'), index), claims, report),
     ),
   }
+}
+
+function readLogoutLink(written: string | WrittenLogoutLink, at: string, report: Report): LogoutLink[] {
+  const isShort = typeof written === 'string'
+  const { path = undefined, query = {} } = isShort ? { path: written } : written
+  if (path === undefined) return []
+  return report.parse(
+    isShort ? at : below(at, 'path'),
+    [],
+    () => [{ path: parsePathPattern(path), query: Object.entries(query) }],
+    hintForLogoutLink(path) ?? hintForPath(path),
+  )
+}
+
+function hintForLogoutLink(written: string): string | undefined {
+  const [, path, query = ''] = /^(\/[^?#]*)\?([^#]+)$/.exec(written) ?? []
+  if (path === undefined) return undefined
+  const parameters = [...new URLSearchParams(query)].map(([name, value]) => `${name}: ${value}`)
+  return `did you mean { path: ${path}, query: { ${parameters.join(', ')} } }?`
+}
+
+/**
+ * The paths, besides `/`, that an application sets its cookies for: its own, the folders of its logout links, and those above them.
+ * Applications write them with and without the last slash, and these are two cookies to a browser (RFC 6265 §5.3).
+ */
+function cookiePaths(upstreamPath: string, links: readonly LogoutLink[]): readonly string[] {
+  const folders = [upstreamPath.split('/').slice(1, -1), ...links.map(({ path }) => folderOf(path))]
+  const paths = folders.flatMap((names) => names.map((_, last) => `/${names.slice(0, last + 1).join('/')}`))
+  return [...new Set(paths)].flatMap((path) => [path, `${path}/`])
+}
+
+/** The names of the folders above what a pattern matches; nothing is known of those from its first "*" on. */
+function folderOf({ segments, below: isOpen }: PathPattern): readonly string[] {
+  const folders = isOpen ? segments : segments.slice(0, -1)
+  const star = folders.indexOf('*')
+  return star < 0 ? folders : folders.slice(0, star)
 }
 
 function readHosts(written: WrittenUpstream, externalUrl: URL, at: string, report: Report): readonly string[] {

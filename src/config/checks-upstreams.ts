@@ -14,6 +14,7 @@ export const upstreamChecks: readonly Check[] = [
   hosts,
   headers,
   rules,
+  logout,
   trustedOrigins,
   cache,
 ]
@@ -157,6 +158,32 @@ function mayLieBelow(pattern: PathPattern, path: UpstreamConfig['path']): boolea
   return wanted.every(
     (name, index) => segments[index] === undefined || segments[index] === '*' || segments[index] === name,
   )
+}
+
+function logout({ upstreams, reservedPrefix }: GatewayConfig, report: Report): void {
+  for (const { name, path, logout } of upstreams) {
+    const at = settingOf(name, 'logout')
+    const [pathsAt, cookiesAt] = [below(at, 'paths'), below(at, 'cookies')]
+    if (report.isSound(pathsAt, settingOf(name, 'path'), '/reserved_prefix'))
+      for (const [index, link] of logout.paths.entries()) {
+        const isOwn = `${link.path.text}/`.startsWith(reservedPrefix)
+        if (!mayLieBelow(link.path, path))
+          report.warning(below(pathsAt, index), `is never reached: this upstream serves what lies below ${path}`)
+        else if (isOwn)
+          report.warning(
+            below(pathsAt, index),
+            `is never reached: what begins with ${reservedPrefix} belongs to the gateway itself`,
+          )
+      }
+    if (!report.isSound(cookiesAt)) continue
+    for (const [index, cookie] of logout.cookies.entries())
+      if (cookie.name.includes('*'))
+        report.warning(
+          below(cookiesAt, index),
+          'expires no cookie: "*" does not stand for other characters in the name of a cookie',
+          'write the full name of each cookie, as the browser shows it',
+        )
+  }
 }
 
 function trustedOrigins({ upstreams }: GatewayConfig, report: Report): void {

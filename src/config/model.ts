@@ -277,7 +277,7 @@ export interface UpstreamConfig {
   readonly trustedOrigins: readonly string[] | 'any'
   /** What caches are told of answers to who is signed in: what the upstream says, but never to share them; nothing at all to keep; what it says. */
   readonly cache: 'private' | 'no_store' | 'upstream'
-  readonly logout: { readonly paths: readonly PathPattern[]; readonly cookies: readonly string[] }
+  readonly logout: { readonly paths: readonly LogoutLink[]; readonly cookies: readonly ApplicationCookie[] }
   /** The protocols of `Upgrade` that are passed on, in lower case; without a version: any. */
   readonly upgrade: readonly string[]
   readonly connectTimeoutMs: number
@@ -296,6 +296,20 @@ export interface UpstreamConfig {
   /** Certificate authorities (PEM) for an `https:` upstream. */
   readonly ca: string | undefined
   readonly tests: readonly EmbeddedTest[]
+}
+
+/** A logout link of an application: a path, and the query parameters that a request for it has. */
+export interface LogoutLink {
+  readonly path: PathPattern
+  /** Names and values, decoded. Empty: the path alone is the link. */
+  readonly query: readonly (readonly [name: string, value: string])[]
+}
+
+/** A cookie of an application, which ends with the session. */
+export interface ApplicationCookie {
+  readonly name: string
+  /** The paths, besides `/`, that the application may have set it for; a browser keeps one cookie for each (RFC 6265 §5.3). */
+  readonly paths: readonly string[]
 }
 
 export type HeaderEncoding = 'utf8' | 'latin1' | 'percent' | 'base64' | 'rfc8187'

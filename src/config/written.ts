@@ -138,7 +138,7 @@ export interface WrittenUpstream {
   readonly rules: WrittenList<WrittenRule>
   readonly cache: 'private' | 'no_store' | 'upstream'
   readonly trusted_origins: 'any' | WrittenList<string>
-  readonly logout: { readonly paths: WrittenList<string>; readonly cookies: WrittenList<string> }
+  readonly logout: { readonly paths: WrittenList<string | WrittenLogoutLink>; readonly cookies: WrittenList<string> }
   readonly upgrade: WrittenList<string>
   readonly connect_timeout: string
   readonly response_timeout: string
@@ -149,6 +149,11 @@ export interface WrittenUpstream {
   readonly max_streams_per_client: number
   readonly ca_file?: string
   readonly tests: WrittenList<WrittenTest>
+}
+
+export interface WrittenLogoutLink {
+  readonly path?: string
+  readonly query?: Readonly<Record<string, string>>
 }
 
 export interface WrittenHeader {

@@ -3,6 +3,8 @@ export interface CookieAttributes {
   readonly name: string
   readonly secure: boolean
   readonly sameSite: 'lax' | 'strict'
+  /** Absent: `/`. */
+  readonly path?: string
 }
 
 /** The value of the named cookie in a `Cookie` header; a name that stands there twice counts as absent, for nobody knows which is meant. */
@@ -45,7 +47,7 @@ export function withoutCookies(header: string, drop: (name: string) => boolean):
 export function setCookie(cookie: CookieAttributes, value: string, maxAge?: number): string {
   const parts = [
     `${cookie.name}=${value}`,
-    'Path=/',
+    `Path=${cookie.path ?? '/'}`,
     'HttpOnly',
     `SameSite=${cookie.sameSite === 'strict' ? 'Strict' : 'Lax'}`,
   ]

@@ -8,7 +8,7 @@ import { TrustedProxies } from '../gate/forwarded.ts'
 import type { Identity } from '../gate/identify.ts'
 import { ownUrlRefusal } from '../gate/own-urls.ts'
 import { refusalOf } from '../gate/refused.ts'
-import type { RequestFacts } from '../gate/request-facts.ts'
+import { isScript, type RequestFacts } from '../gate/request-facts.ts'
 import { wholeServer } from '../gate/request-target.ts'
 import { isReserved, soundFacts } from '../gate/sound-request.ts'
 import type { Log } from '../observe/log.ts'
@@ -78,7 +78,7 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
     const admission = createAdmit(config, { identify: () => who, cookie, log })(facts)
     if (admission instanceof Promise) throw new TypeError('a decision about somebody who is known takes no time')
     if (route !== undefined && !route.isLogout) steps.push(...aboutPerson(route, who, facts))
-    const decision = { ...decided(admission, switches), ...lossOf(admission, facts) }
+    const decision = { ...decided(admission, req, switches), ...lossOf(admission, facts) }
     if (admission.kind !== 'pass') return { steps, decision }
     if (switches && hasBody(req))
       throw new GatewayError('ERR_REQUEST_MALFORMED', 'a request to switch to another protocol has no content')
@@ -190,7 +190,7 @@ function whyNotCrossSite({ method, isUpgrade, secFetchSite, origin }: RequestFac
   return 'the page that asks is this site’s own, or trusted'
 }
 
-function decided(admission: Admission, switches: boolean): Decision {
+function decided(admission: Admission, req: ArrivedRequest, switches: boolean): Decision {
   const { kind: outcome } = admission
   if (outcome === 'pass') return { outcome }
   const [code, why] = refusalOf(admission)
@@ -198,8 +198,11 @@ function decided(admission: Admission, switches: boolean): Decision {
   if (switches) return refused
   switch (outcome) {
     case 'sign_in':
-    case 'sign_out':
       return { outcome, status: 303, location: admission.location }
+    case 'sign_out':
+      return isScript(req.method ?? '', req.headers)
+        ? { outcome, note: `it is carried out as POST ${admission.location}, for a script of this site` }
+        : { outcome, status: 303, location: admission.location }
     case 'ask_again':
       return { outcome, status: 200, location: admission.location }
     case 'unauthorized':

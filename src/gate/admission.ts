@@ -39,7 +39,10 @@ export type Admission =
   | { readonly kind: 'ask_again'; readonly location: string }
   /** No upstream serves it; `why` is for the log. */
   | { readonly kind: 'no_route'; readonly why: string }
-  /** The application's own logout link: the browser is sent to `location`, the gateway's sign-out. */
+  /**
+   * The application's own logout link. `location` is the gateway's sign-out: a browser is sent there, and for a script the request is
+   * carried out as `POST` to it.
+   */
   | { readonly kind: 'sign_out'; readonly location: string }
   /** It cannot be decided right now; fail closed, and say when to try again. */
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }

@@ -91,6 +91,31 @@ export function isPage(method: string, headers: HeaderView): boolean {
   return acceptsHtml(textOf(headers, 'accept'))
 }
 
+/**
+ * Whether a script makes the request, and not an element such as an image, which anybody can write into a page, or a load in advance.
+ * Only a script sends another method than GET and POST.
+ */
+export function isScript(method: string, headers: HeaderView): boolean {
+  if (headers['upgrade'] !== undefined || isAnnouncedLoad(headers)) return false
+  if (method !== 'GET' && method !== 'POST') return true
+  const mode = textOf(headers, 'sec-fetch-mode')
+  const dest = textOf(headers, 'sec-fetch-dest')
+  if (mode !== undefined || dest !== undefined) {
+    if (mode === 'navigate' || (dest !== undefined && dest !== 'empty')) return false
+    // `navigator.sendBeacon` posts in the mode "no-cors".
+    return method === 'POST' || mode !== 'no-cors'
+  }
+  if (isPage(method, headers)) return false
+  return (
+    method === 'POST' || headers['x-requested-with'] !== undefined || /\bjson\b/i.test(textOf(headers, 'accept') ?? '')
+  )
+}
+
+/** A load that the browser makes in advance, before the person goes there. */
+export function isAnnouncedLoad(headers: HeaderView): boolean {
+  return ['sec-purpose', 'purpose', 'x-moz'].some((name) => /\bprefetch\b/i.test(textOf(headers, name) ?? ''))
+}
+
 function acceptsHtml(accept: string | undefined): boolean {
   return (
     accept?.split(',').some((range) => {

@@ -1,3 +1,4 @@
+import type { ApplicationCookie } from '../config/model.ts'
 import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
@@ -28,7 +29,7 @@ export interface SignOutRequest {
   readonly origin: string | undefined
   readonly referer: string | undefined
   readonly externalUrl: URL
-  /** The names of the cookies that applications on this host keep: they go with the session. */
-  readonly applicationCookies: readonly string[]
+  /** The cookies of the applications on this host, which are expired with the session. */
+  readonly applicationCookies: readonly ApplicationCookie[]
   readonly cause: Cause
 }

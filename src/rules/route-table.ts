@@ -1,4 +1,4 @@
-import type { RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { LogoutLink, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
 import { applicationAt } from '../config/addresses.ts'
 import { foldCase, matchesPath, parsePathPattern, type PathPattern } from '../core/path-pattern.ts'
@@ -15,6 +15,8 @@ export interface Route {
 export interface RoutedPath {
   readonly segments: readonly string[]
   readonly otherReadings?: readonly (readonly string[])[]
+  /** `?…` as it was sent. */
+  readonly query?: string
 }
 
 export interface RouteTable {
@@ -43,7 +45,7 @@ interface Place {
   readonly application: string
   readonly routes: readonly RuledRoute[]
   readonly otherwise: Route
-  readonly logoutLinks: readonly PathPattern[]
+  readonly logoutLinks: readonly LogoutLink[]
 }
 
 interface RuledRoute extends Route {
@@ -62,12 +64,13 @@ export function createRouteTable(upstreams: readonly UpstreamConfig[]): RouteTab
   return {
     route(host, method, path) {
       const candidates = byHost.get(host) ?? ofAnyHost
-      const route = match(candidates, method, path.segments)
+      const { query = '' } = path
+      const route = match(candidates, method, path.segments, query)
       if (path.otherReadings === undefined) return route
 
       let isLogout = route?.isLogout
       for (const reading of path.otherReadings) {
-        const other = match(candidates, method, reading)
+        const other = match(candidates, method, reading, query)
         if (!asksTheSame(route, other)) refuse(route, other)
         isLogout ||= other?.isLogout
       }
@@ -89,8 +92,12 @@ function placeOf(upstream: UpstreamConfig): Place {
       return { upstream, rule, isLogout: false, isLoose, path: isLoose ? loosePattern(rule.path) : rule.path }
     }),
     otherwise: { upstream, rule: signedIn, isLogout: false },
-    logoutLinks: upstream.logout.paths.map(loosePattern),
+    logoutLinks: upstream.logout.paths.map(looseLink),
   }
+}
+
+function looseLink({ path, query }: LogoutLink): LogoutLink {
+  return { path: loosePattern(path), query: query.map(([name, value]) => [foldCase(name), foldCase(value)]) }
 }
 
 function loosePattern(pattern: PathPattern): PathPattern {
@@ -117,28 +124,39 @@ function mayFold(segments: readonly string[]): boolean {
   return false
 }
 
-function match(candidates: readonly Place[], method: string, segments: readonly string[]): Route | undefined {
+function match(
+  candidates: readonly Place[],
+  method: string,
+  segments: readonly string[],
+  query: string,
+): Route | undefined {
   const place = candidates.find(({ prefix }) => startsWith(segments, prefix))
   if (place === undefined) return undefined
   const loosely = loose(segments)
-  const route = matchIn(place, method, segments, loosely)
+  const route = matchIn(place, method, segments, loosely, query)
   if (loosely === segments) return route
   // `/ADMIN` is `/admin` to an application that ignores case, also where an upstream of its own protects `/admin`.
   for (const other of candidates) {
     if (other === place) break
     if (other.application !== place.application || !startsWith(loosely, other.loosePrefix)) continue
-    const protecting = matchIn(other, method, segments, loosely)
+    const protecting = matchIn(other, method, segments, loosely, query)
     if (protecting.rule.access === 'signed_in') return protecting
   }
   return route
 }
 
-function matchIn(place: Place, method: string, segments: readonly string[], loosely: readonly string[]): Route {
+function matchIn(
+  place: Place,
+  method: string,
+  segments: readonly string[],
+  loosely: readonly string[],
+  query: string,
+): Route {
   const route =
     place.routes.find(
       ({ rule, path, isLoose }) => matchesMethod(rule, method) && matchesPath(path, isLoose ? loosely : segments),
     ) ?? place.otherwise
-  return isLogoutLink(place, method, loosely) ? { ...route, isLogout: true } : route
+  return isLogoutLink(place, method, loosely, query) ? { ...route, isLogout: true } : route
 }
 
 function startsWith(segments: readonly string[], prefix: readonly string[]): boolean {
@@ -151,9 +169,20 @@ function matchesMethod({ methods }: RuleConfig, method: string): boolean {
   return methods === undefined || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
 }
 
-function isLogoutLink({ logoutLinks }: Place, method: string, segments: readonly string[]): boolean {
-  if (method !== 'GET' && method !== 'POST') return false
-  return logoutLinks.some((pattern) => matchesPath(pattern, segments))
+function isLogoutLink({ logoutLinks }: Place, method: string, segments: readonly string[], query: string): boolean {
+  // A preflight asks what a script of another origin may do, and carries no cookie (Fetch, "CORS-preflight fetch").
+  if (logoutLinks.length === 0 || method === 'OPTIONS') return false
+  return logoutLinks.some((link) => matchesPath(link.path, segments) && hasParameters(query, link.query))
+}
+
+/**
+ * Whether a query has all of these parameters, whatever else it has. Applications disagree about letter case and about which value of a
+ * repeated parameter counts, so each value counts, in any case: a sign-out by mistake does less harm than a missed one.
+ */
+function hasParameters(query: string, wanted: LogoutLink['query']): boolean {
+  if (wanted.length === 0) return true
+  const sent = [...new URLSearchParams(query)].map(([name, value]) => [foldCase(name), foldCase(value)])
+  return wanted.every(([name, value]) => sent.some((parameter) => parameter[0] === name && parameter[1] === value))
 }
 
 /** Two rules without requirements that open to the same people, in the same way, are one. */

@@ -50,8 +50,8 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   readForms(app)
   app.addHook('onSend', async (request, reply, payload) => {
     closeWhenUnread(request.raw, reply.raw)
-    if (typeof payload === 'string' && request.method !== 'HEAD')
-      parts.recordOf(request.raw).bytes = Buffer.byteLength(payload)
+    const record = parts.recordOf(request.raw)
+    if (typeof payload === 'string' && record.method !== 'HEAD') record.bytes = Buffer.byteLength(payload)
   })
   app.setErrorHandler((error, request, reply) => send(reply, errorAnswer(error, request)))
   app.setNotFoundHandler((request, reply) => send(reply, notFound(request)))
@@ -128,7 +128,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
       referer: headers.referer,
       externalUrl: upstreams[0]?.externalUrl ?? config.externalUrl,
       cause: parts.recordOf(request.raw).cause,
-      applicationCookies: [...new Set(upstreams.flatMap(({ logout }) => logout.cookies))],
+      applicationCookies: upstreams.flatMap(({ logout }) => logout.cookies),
     }
     return { facts, own }
   }

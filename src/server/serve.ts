@@ -7,7 +7,7 @@ import { GatewayError, reason, unreachable, type ErrorCode } from '../core/error
 import type { Admission, Denial } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import type { TrustedProxies } from '../gate/forwarded.ts'
-import { isPage, type RequestFacts } from '../gate/request-facts.ts'
+import { isPage, isScript, type RequestFacts } from '../gate/request-facts.ts'
 import { requestId } from '../gate/request-id.ts'
 import { refusalOf } from '../gate/refused.ts'
 import { wholeServer } from '../gate/request-target.ts'
@@ -67,11 +67,7 @@ export function createHandlers(
     if (facts.target === wholeServer)
       return respond(req, res, record, { status: 200, headers: ownAnswerHeaders, body: '' })
     if (isReserved(facts.target, config.reservedPrefix)) {
-      req.url = facts.target.path + facts.target.query
-      endWith(req, res, record)
-      if (hasBody(req)) expectForm(req, res, record)
-      parts.own(req, res, record)
-      return
+      return answerItself(req, res, record, { method: facts.method, url: facts.target.path + facts.target.query })
     }
     // The gateway's own URLs are served on: a Logout Token that is refused leaves somebody signed in.
     if (parts.memory.isExceeded) return refuse(req, res, record, 'ERR_OVERLOADED', overloaded)
@@ -88,6 +84,20 @@ export function createHandlers(
     const facts = factsOf(req, record, (code, why) => refuse(req, res, record, code, why))
     // RFC 9110 §10.1.1.
     if (facts !== undefined) refuse(req, res, record, 'ERR_EXPECTATION', 'Expect is supported with 100-continue only')
+  }
+
+  /** Has the gateway's own URLs answer, under the method and URL that are given. */
+  function answerItself(
+    req: IncomingMessage,
+    res: ServerResponse,
+    record: RequestRecord,
+    { method, url }: { readonly method: string; readonly url: string },
+  ): void {
+    req.method = method
+    req.url = url
+    endWith(req, res, record)
+    if (hasBody(req)) expectForm(req, res, record)
+    parts.own(req, res, record)
   }
 
   /** The bound is on the whole of it: whoever sends a form byte by byte would keep a connection for good. */
@@ -184,8 +194,10 @@ export function createHandlers(
         record.session = admission.session
         return res.destroyed ? record.end(undefined, false) : carry(req, res, admission, facts, record, parts.proxy)
       case 'sign_in':
-      case 'sign_out':
         return redirect(req, res, record, admission)
+      case 'sign_out':
+        if (!isScript(facts.method, req.headers)) return redirect(req, res, record, admission)
+        return answerItself(req, res, record, { method: 'POST', url: admission.location })
       case 'ask_again':
         return respond(req, res, record, pages.goOn(admission.location, visit(req, record)))
       case 'unauthorized':

@@ -1,6 +1,6 @@
-import { expireCookie, readCookie, setCookie, type CookieAttributes } from '../core/cookies.ts'
+import { cookieNames, expireCookie, readCookie, setCookie, type CookieAttributes } from '../core/cookies.ts'
 import type { SessionId } from '../core/names.ts'
-import type { SessionCookieConfig } from '../config/model.ts'
+import type { ApplicationCookie, SessionCookieConfig } from '../config/model.ts'
 import { sessionIdFromCookie } from './record.ts'
 
 /** The cookie that carries the session id, and the names of the cookies that belong to the gateway beside it. */
@@ -30,14 +30,21 @@ export class SessionCookie {
     return expireCookie(this.#attributes)
   }
 
-  /** `Set-Cookie` values for a browser whose session is over: its cookie goes, and so do those of the application, as far as they are there. */
-  forget(header: string | undefined, applicationCookies: readonly string[]): string[] {
-    const there = applicationCookies.filter((name) => readCookie(header, name) !== undefined)
-    return [
-      ...(this.isIn(header) ? [this.expire()] : []),
-      // Set for the root path, as far as can be known.
-      ...there.map((name) => expireCookie({ name, secure: this.#attributes.secure, sameSite: 'lax' })),
-    ]
+  /**
+   * `Set-Cookie` values for a browser whose session has ended. They expire the session cookie and the cookies of the applications.
+   * The browser sends a cookie with another path than `/` to that path only, so such a cookie is expired whether it was sent or not.
+   */
+  forget(header: string | undefined, applicationCookies: readonly ApplicationCookie[]): string[] {
+    const expired = applicationCookies.flatMap(({ name, paths }) => [
+      ...(cookieNames(header, name).includes(name) ? [this.#expireForeign(name, '/')] : []),
+      // A cookie with this prefix has the path "/" (RFC 6265bis §4.1.3.2).
+      ...(name.startsWith('__Host-') ? [] : paths.map((path) => this.#expireForeign(name, path))),
+    ])
+    return [...(this.isIn(header) ? [this.expire()] : []), ...new Set(expired)]
+  }
+
+  #expireForeign(name: string, path: string): string {
+    return expireCookie({ name, secure: this.#attributes.secure, sameSite: 'lax', path })
   }
 
   /** Another cookie of the gateway: `Lax` always, for it has to come along when the provider sends the browser back. */

@@ -305,7 +305,13 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
   )
   assert.equal(orders.cache, 'no_store')
   assert.deepEqual(orders.trustedOrigins, ['https://portal.example.com', 'https://wiki.example.com'])
-  assert.deepEqual(orders.logout, { paths: [parsePathPattern('/logout')], cookies: ['JSESSIONID'] })
+  assert.deepEqual(orders.logout, {
+    paths: [
+      { path: parsePathPattern('/auth/logout'), query: [] },
+      { path: parsePathPattern('/index'), query: [['do', 'logout']] },
+    ],
+    cookies: [{ name: 'JSESSIONID', paths: ['/auth', '/auth/'] }],
+  })
   assert.deepEqual(orders.tests, [
     {
       place: { file: 'full.yaml', line: 70, column: 9 },

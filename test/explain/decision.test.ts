@@ -95,7 +95,7 @@ for (const [what, args, ...told] of [
     'an offer of h2c, which is answered like any other request',
     ['-H', 'Upgrade: h2c', '/logout'],
     /no page load/,
-    /\n303 sent to the gateway’s sign-out/,
+    /\n303 signed out by the gateway/,
   ],
   ['a method that Node does not know', ['FOO', '/static/x'], /^FOO .*\n\n400 refused\n +because +no HTTP server/],
   ['an expectation that nobody meets', ['-H', 'Expect: tea', '/static/x'], /\n417 refused/],
@@ -118,7 +118,12 @@ for (const [what, args, ...told] of [
   [
     'a logout link',
     ['--as', 'CLAIMS', '/logout'],
-    /rule +the application’s own logout link.*\n\n303 sent to the gateway’s sign-out: \/\.gatehouse\/sign-out\n/,
+    /rule +the application’s own logout link.*\n\n303 signed out by the gateway: \/\.gatehouse\/sign-out\n/,
+  ],
+  [
+    'a logout link that a script asks for',
+    ['--as', 'CLAIMS', '-H', 'Sec-Fetch-Mode: cors', 'DELETE', '/logout'],
+    /\nsigned out by the gateway\n +note +it is carried out as POST \/\.gatehouse\/sign-out/,
   ],
   ['the gateway’s own URL', ['/.gatehouse/sign-in?x'], /\nanswered by the gateway itself\n/],
   [

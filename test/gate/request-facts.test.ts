@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { TrustedProxies } from '../../src/gate/forwarded.ts'
-import { hostName, isPage, requestFacts } from '../../src/gate/request-facts.ts'
+import { hostName, isPage, isScript, requestFacts } from '../../src/gate/request-facts.ts'
 
 const html = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
 const nobody = new TrustedProxies([])
@@ -21,6 +21,41 @@ for (const [what, method, headers] of [
 ] as const)
   test(`${what} is a page load`, () => {
     assert.equal(isPage(method, headers), true)
+  })
+
+const fetched = { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }
+
+for (const [what, method, headers] of [
+  ['fetch()', 'GET', fetched],
+  ['fetch() in the mode same-origin', 'GET', { 'sec-fetch-mode': 'same-origin', 'sec-fetch-dest': 'empty' }],
+  ['fetch() with POST', 'POST', fetched],
+  ['fetch() with DELETE', 'DELETE', fetched],
+  ['fetch() with HEAD', 'HEAD', fetched],
+  ['sendBeacon()', 'POST', { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'empty' }],
+  ['XMLHttpRequest of an older browser', 'GET', { 'x-requested-with': 'XMLHttpRequest', accept: '*/*' }],
+  ['JSON for an older browser', 'GET', { accept: 'application/json, text/plain, */*' }],
+  ['a POST of an older browser', 'POST', { accept: '*/*' }],
+] as const)
+  test(`${what} is made by a script`, () => {
+    assert.equal(isScript(method, headers), true)
+  })
+
+for (const [what, method, headers] of [
+  ['a page', 'GET', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', accept: html }],
+  ['a form', 'POST', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', accept: html }],
+  ['an iframe', 'GET', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' }],
+  ['a form in an iframe', 'POST', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' }],
+  ['an image', 'GET', { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }],
+  ['an image with crossorigin', 'GET', { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'image' }],
+  ['a link that is fetched in advance', 'GET', { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'empty' }],
+  ['the same with crossorigin', 'GET', { ...fetched, 'sec-purpose': 'prefetch' }],
+  ['a page of an older browser', 'GET', { accept: html }],
+  ['a form of an older browser', 'POST', { accept: html }],
+  ['an image of an older browser', 'GET', { accept: 'image/*,*/*;q=0.8' }],
+  ['a WebSocket', 'GET', { upgrade: 'websocket', 'sec-fetch-mode': 'websocket', 'sec-fetch-dest': 'empty' }],
+] as const)
+  test(`${what} is not made by a script`, () => {
+    assert.equal(isScript(method, headers), false)
   })
 
 for (const [what, method, headers] of [

@@ -8,7 +8,7 @@ for (const [what, mode, dest] of [
   ['a video with crossorigin', 'cors', 'video'],
   ['an object', 'navigate', 'object'],
   ['an embed', 'navigate', 'embed'],
-  ['a script that fetches', 'cors', 'empty'],
+  ['a link that is fetched in advance', 'no-cors', 'empty'],
 ] as const)
   test(`${what} in what somebody wrote on this site signs nobody out`, async (t) => {
     const world = await startWorld(t)

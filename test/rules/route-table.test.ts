@@ -91,15 +91,54 @@ test('a rule that asks for something holds in any case, and with or without a sl
   for (const path of ['/Open', '/open/', '/maybe/x', '/reports/x', '/filesx', '/']) assert.equal(ask(path), '/*', path)
 })
 
-test('the application’s own logout link is known by GET and POST, with parameters too', () => {
+test('the application’s own logout link is known by every method but OPTIONS, with parameters too', () => {
   const logout = [parsePathPattern('/logout'), parsePathPattern('/account/*')]
   const table = createRouteTable([upstream({ path: '/', logout, rules: [rule('/*', { access: 'public' })] })])
 
   assert.equal(ask(table, 'GET http://x/logout?a=b'), 'orders: /* (logout)')
   assert.equal(ask(table, 'POST http://x/account/bye'), 'orders: /* (logout)')
   assert.equal(ask(table, 'GET http://x/logout;jsessionid=1'), 'orders: /* (logout)')
-  assert.equal(ask(table, 'HEAD http://x/logout'), 'orders: /*')
+  for (const method of ['HEAD', 'DELETE', 'PUT', 'PATCH'])
+    assert.equal(ask(table, `${method} http://x/logout`), 'orders: /* (logout)')
+  assert.equal(ask(table, 'OPTIONS http://x/logout'), 'orders: /*')
   assert.equal(ask(table, 'GET http://x/logout/now'), 'orders: /*')
+})
+
+test('a logout link that is a query is known by its parameters, however they are written', () => {
+  const logout = [
+    { path: parsePathPattern('/wp-login.php'), query: [['action', 'logout']] },
+    {
+      path: parsePathPattern('/*'),
+      query: [
+        ['option', 'com_users'],
+        ['task', 'user.logout'],
+      ],
+    },
+  ] as const
+  const table = createRouteTable([{ ...upstream(), logout: { paths: logout, cookies: [] } }])
+  const isLogout = (target: string) => table.route('x', 'GET', canonicalTarget(target))?.isLogout
+
+  for (const target of [
+    '/wp-login.php?action=logout',
+    '/wp-login.php?action=logout&_wpnonce=1a2b',
+    '/WP-Login.php/?x=y&Action=LOGOUT',
+    '/wp-login.php?%61ction=log%6Fut',
+    '/wp-login.php?action=login&action=logout',
+    '/wp-login.php;v=1?action=logout',
+    '/index.php?task=user.logout&option=com_users',
+    '/?task=user.logout&option=com_users',
+  ])
+    assert.equal(isLogout(target), true, target)
+  for (const target of [
+    '/wp-login.php',
+    '/wp-login.php?',
+    '/wp-login.php?action=login',
+    '/wp-login.php?action=logouts',
+    '/wp-login.php?redirect=action=logout',
+    '/wp-admin/?action=logout',
+    '/index.php?task=user.logout',
+  ])
+    assert.equal(isLogout(target), false, target)
 })
 
 test('parameters do no harm where every reading meets the same rule, or one that asks the same', () => {
