@@ -135,12 +135,14 @@ function isSwitching({ headers }: ArrivedRequest, { upstreams }: Pick<GatewayCon
 }
 
 function aboutRequest(facts: RequestFacts, { target, peer }: SuppliedRequest, switches: boolean): Step[] {
-  const { isPage, forwarded, host } = facts
+  const { isPage, isFrame, forwarded, host } = facts
   const kind = switches
     ? 'asks for another protocol (Upgrade): no page, and never redirected'
-    : isPage
-      ? 'a page load: the browser may be redirected'
-      : 'no page load: 401 instead of a redirect to the sign-in'
+    : isFrame
+      ? 'a page load in a frame: a page with a link that opens the whole window, instead of a redirect to the sign-in'
+      : isPage
+        ? 'a page load: the browser may be redirected'
+        : 'no page load: 401 instead of a redirect to the sign-in'
   const client = peer === undefined ? '' : `; from ${forwarded.clientAddress}, by ${forwarded.proto}`
   const { path, query, otherReadings = [] } = facts.target
   const sent = target.startsWith('/') ? target : target.replace(/^[a-z]+:\/\/[^/?]*/i, '')

@@ -51,7 +51,8 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
       return { kind: 'pass', upstream, identity: nothing, session: undefined, caching: 'varies' }
     if (identity.kind === 'unavailable') return identity
     const setCookies = identity.staleCookie ? parts.cookie.forget(facts.cookie, upstream.logout.cookies) : nothing
-    const mayRedirect = rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage)
+    const mayRedirect =
+      !facts.isFrame && (rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage))
     const signIn = signInUrl(config.reservedPrefix, undefined)
     if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies }
     // After signing in the page is asked for anew, with GET: what a form had posted is not kept.

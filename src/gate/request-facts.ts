@@ -10,6 +10,8 @@ export interface RequestFacts {
   readonly host: string
   /** A page load in a browser, which may be redirected; everything else gets 401. */
   readonly isPage: boolean
+  /** A page load in a frame of another page. A redirect to the sign-in would end there: providers do not show themselves in frames. */
+  readonly isFrame: boolean
   /** It asks for another protocol, which is a WebSocket nearly always. */
   readonly isUpgrade: boolean
   /** What the browser says of the page that makes the request: `Sec-Fetch-Site` and `Origin`, as far as they were sent. */
@@ -59,6 +61,7 @@ export function requestFacts(request: ReceivedRequest, trusted: TrustedProxies, 
     target,
     host: hostName(forwarded.host),
     isPage: isPage(method, headers),
+    isFrame: isFrame(headers),
     isUpgrade: headers['upgrade'] !== undefined,
     secFetchSite: textOf(headers, 'sec-fetch-site'),
     origin: textOf(headers, 'origin'),
@@ -89,6 +92,23 @@ export function isPage(method: string, headers: HeaderView): boolean {
 
   if (textOf(headers, 'x-requested-with')?.toLowerCase() === 'xmlhttprequest') return false
   return acceptsHtml(textOf(headers, 'accept'))
+}
+
+/** Whether the browser loads a page into a frame. Only browsers that send `Sec-Fetch-Dest` say so. */
+export function isFrame(headers: HeaderView): boolean {
+  const dest = textOf(headers, 'sec-fetch-dest')
+  return (dest === 'iframe' || dest === 'frame') && textOf(headers, 'sec-fetch-mode') === 'navigate'
+}
+
+/**
+ * The path and query of the page that has the frame, for the request that loads the frame. `undefined` when the browser does not
+ * say, or when that page is on another host.
+ */
+export function embeddingPage(headers: HeaderView, host: string): string | undefined {
+  const referer = textOf(headers, 'referer') ?? ''
+  if (!URL.canParse(referer)) return undefined
+  const page = new URL(referer)
+  return page.host === host.toLowerCase() ? page.pathname + page.search : undefined
 }
 
 /**

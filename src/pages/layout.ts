@@ -23,6 +23,8 @@ export interface PageContent {
 export interface PageLink {
   readonly href: string
   readonly text: string
+  /** The link opens in the whole window, also from a frame. */
+  readonly opensWindow?: boolean
 }
 
 /** The one layout of all built-in pages. */
@@ -66,8 +68,9 @@ function support({ support }: PageContent): string[] {
   return [`<p>${escape(label)} ${url === undefined ? escape(text) : linkHtml({ href: url, text })}</p>`]
 }
 
-function linkHtml({ href, text }: PageLink, className?: string): string {
-  return `<a${className === undefined ? '' : ` class="${className}"`} href="${escape(href)}">${escape(text)}</a>`
+function linkHtml({ href, text, opensWindow = false }: PageLink, className?: string): string {
+  const attributes = `${className === undefined ? '' : ` class="${className}"`}${opensWindow ? ' target="_top"' : ''}`
+  return `<a${attributes} href="${escape(href)}">${escape(text)}</a>`
 }
 
 function formHtml({ href, text }: PageLink): string {

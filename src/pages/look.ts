@@ -26,6 +26,8 @@ export interface SpokenPage extends Spoken {
   readonly urls: Readonly<Record<PageAction, string>>
   /** The other origins that answering the form of this page may redirect to. Absent: it has none. */
   readonly goesOnTo?: readonly string[] | undefined
+  /** It is shown in a frame of its own origin. */
+  readonly inFrame?: boolean | undefined
 }
 
 /** How pages look: as they are built in, with the name, logo and colours of the configuration, or by templates of the operator. */
@@ -41,13 +43,16 @@ export class Look {
   }
 
   page(spoken: SpokenPage): Answer {
+    const inFrame = spoken.inFrame === true
     const template = this.#config.templates[spoken.page]
-    if (template !== undefined) return this.#byTemplate(template, spoken)
+    // The links of a template would open in the frame, where nobody can sign in.
+    if (template !== undefined && !inFrame) return this.#byTemplate(template, spoken)
     const links = pageActions[spoken.page].map((action) => ({
       href: spoken.urls[action],
       text: spoken.said.actions[action],
+      opensWindow: inFrame && action !== 'retry',
     }))
-    return this.builtIn(spoken, links, spoken)
+    return this.builtIn(spoken, links, { goesOnTo: spoken.goesOnTo, framedBy: inFrame ? ["'self'"] : [] })
   }
 
   /**

@@ -15,6 +15,8 @@ export interface Messages {
   /** What to do about it. */
   readonly advice: Readonly<Record<RefusalPage, string>>
   readonly actions: Readonly<Record<PageAction, string>>
+  /** The text of the page, in a frame, that asks to sign in. */
+  readonly signInFromFrame: string
   readonly signInFailed: string
   readonly signedIn: string
   readonly signedOut: Heading

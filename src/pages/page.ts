@@ -24,7 +24,7 @@ export interface PagePolicy {
   readonly images: boolean
   /** The other origins that answering its form may redirect to. Absent: it has no form. */
   readonly formGoesOnTo: readonly string[] | undefined
-  /** The origins whose pages may show it in a frame. Absent: none may. */
+  /** The origins whose pages may show it in a frame, or `'self'`. Absent: none may. */
   readonly framedBy?: readonly string[]
 }
 

@@ -18,6 +18,8 @@ export interface Visit {
 export interface RefusalOptions extends ProblemOptions, Visit {
   /** A page load in a browser gets a page; everything else a problem document. */
   readonly asPage: boolean
+  /** A page load in a frame gets a page that may be shown in a frame of its own origin, and whose links open the whole window. */
+  readonly inFrame?: boolean | undefined
   /** The path and query that the person wanted to see: signing in leads back there. */
   readonly returnTo?: string | undefined
   /** Where to try again. Absent: the URL that was asked for. */
@@ -73,7 +75,7 @@ export class Pages {
 
   /** The answer to a request that is not carried out: a page, or a problem document. */
   refusal(code: ErrorCode, options: RefusalOptions): Answer {
-    if (!options.asPage) return problem(code, options)
+    if (!options.asPage && options.inFrame !== true) return problem(code, options)
     const { status } = publicAnswer(code)
     const answer = this.#refusalPage(code, status, options)
     return { ...answer, headers: { ...answer.headers, ...refusalHeaders(status, options) } }
@@ -117,9 +119,13 @@ export class Pages {
 
   #refusalPage(code: ErrorCode, status: number, options: RefusalOptions): Answer {
     const page = pageOf[code]
+    const { inFrame } = options
     if (page !== 'sign-in-failed') {
-      const say = ({ errors, advice }: Messages) => ({ title: errors[code], text: advice[page] })
-      return this.#look.page({ ...this.#spoken(options, say, status), page, urls: this.#urls(options) })
+      const say = ({ errors, advice, signInFromFrame }: Messages) => ({
+        title: errors[code],
+        text: inFrame === true && page === 'sign-in-required' ? signInFromFrame : advice[page],
+      })
+      return this.#look.page({ ...this.#spoken(options, say, status), page, urls: this.#urls(options), inFrame })
     }
     const say = ({ signInFailed, errors }: Messages) => ({ title: signInFailed, text: errors[code] })
     const urls = {
@@ -128,7 +134,7 @@ export class Pages {
       // Nobody is signed in here; at the provider somebody may be, who would be taken again without being asked.
       other_account: signInUrl(this.#reservedPrefix, options.returnTo, 'login'),
     }
-    return this.#look.page({ ...this.#spoken(options, say, status), page, urls })
+    return this.#look.page({ ...this.#spoken(options, say, status), page, urls, inFrame })
   }
 
   #spoken({ acceptLanguage, requestId }: Visit, say: (said: Messages) => Heading, status = 200): Spoken {

@@ -402,6 +402,7 @@ export class Exchange implements AnswerHandler, LiveStream {
     record.code = code
     const { status, headers, body } = parts.pages.refusal(code, {
       asPage: facts.isPage,
+      inFrame: facts.isFrame,
       requestId: record.id,
       acceptLanguage: req.headers['accept-language'],
       returnTo: facts.target.path + facts.target.query,

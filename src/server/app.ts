@@ -4,7 +4,7 @@ import type { GatewayConfig, UpstreamConfig } from '../config/model.ts'
 import { clientOf } from '../core/addresses.ts'
 import { GatewayError, reason, type ErrorCode } from '../core/errors.ts'
 import { signInUrl } from '../core/return-to.ts'
-import { requestFacts, type RequestFacts } from '../gate/request-facts.ts'
+import { embeddingPage, isFrame, requestFacts, type RequestFacts } from '../gate/request-facts.ts'
 import type { TrustedProxies } from '../gate/forwarded.ts'
 import { ownUrlRefusal } from '../gate/own-urls.ts'
 import { endByFrontChannel } from '../logout/frontchannel.ts'
@@ -133,8 +133,11 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     return { facts, own }
   }
 
-  function toSignIn(request: FastifyRequest): Answer {
-    return refused(request, 'ERR_UNAUTHENTICATED', { signIn: signInUrl(config.reservedPrefix, undefined) })
+  function toSignIn(request: FastifyRequest, { forwarded }: RequestFacts): Answer {
+    return refused(request, 'ERR_UNAUTHENTICATED', {
+      signIn: signInUrl(config.reservedPrefix, undefined),
+      returnTo: embeddingPage(request.headers, forwarded.host),
+    })
   }
 
   const signIn = (request: FastifyRequest, reply: FastifyReply) => begin(startSignIn, request, reply)
@@ -143,7 +146,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
   async function begin(start: typeof startSignIn, request: FastifyRequest, reply: FastifyReply) {
     const { facts, own } = ownRequest(request)
     // A script cannot sign anybody in; it would leave an attempt behind that never comes back.
-    if (isPartOfAPage(request, facts)) return send(reply, toSignIn(request))
+    if (isPartOfAPage(request, facts)) return send(reply, toSignIn(request, facts))
     limits.beginSignIn(clientOf(facts.forwarded.clientAddress))
     try {
       return redirect(reply, await start(own, parts))
@@ -165,7 +168,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
 
   async function callback(request: FastifyRequest, reply: FastifyReply) {
     const { facts, own } = ownRequest(request)
-    if (isPartOfAPage(request, facts)) return send(reply, toSignIn(request))
+    if (isPartOfAPage(request, facts)) return send(reply, toSignIn(request, facts))
     try {
       const client = clientOf(facts.forwarded.clientAddress)
       const { location, setCookies } = await limits.comeBack(client, () => finishSignIn(own, parts))
@@ -243,10 +246,10 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
 
   /** Who is signed in, since when, until when; never a token. Asking does not prolong the session. */
   async function session(request: FastifyRequest, reply: FastifyReply) {
-    const { own } = ownRequest(request)
+    const { facts, own } = ownRequest(request)
     const id = parts.cookie.read(own.cookie)
     const found = id === undefined ? undefined : await parts.sessions.peek(sessionKey(id))
-    if (found === undefined || found.isDoubtful === true) return send(reply, toSignIn(request))
+    if (found === undefined || found.isDoubtful === true) return send(reply, toSignIn(request, facts))
     const { sub, claims, created_at, absolute_expires_at } = found.record
     const { iss: _iss, sid: _sid, ...shown } = claims
     const times = {
@@ -274,7 +277,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
 function createRefused({ pages, recordOf }: Pick<AppParts, 'pages' | 'recordOf'>) {
   return (request: FastifyRequest, code: ErrorCode, options: Partial<RefusalOptions> = {}): Answer => {
     recordOf(request.raw).code = code
-    return pages.refusal(code, { asPage: false, ...visit(request), ...options })
+    return pages.refusal(code, { asPage: false, inFrame: isFrame(request.headers), ...visit(request), ...options })
   }
 }
 

@@ -7,7 +7,7 @@ import { GatewayError, reason, unreachable, type ErrorCode } from '../core/error
 import type { Admission, Denial } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import type { TrustedProxies } from '../gate/forwarded.ts'
-import { isPage, isScript, type RequestFacts } from '../gate/request-facts.ts'
+import { embeddingPage, isFrame, isPage, isScript, type RequestFacts } from '../gate/request-facts.ts'
 import { requestId } from '../gate/request-id.ts'
 import { refusalOf } from '../gate/refused.ts'
 import { wholeServer } from '../gate/request-target.ts'
@@ -209,8 +209,9 @@ export function createHandlers(
         if ('rule' in admission) denied(record, code, admission)
         if (code !== 'ERR_UNAUTHENTICATED') note(req, record, code, why)
         record.code = code
-        const returnTo = facts.target.path + facts.target.query
-        const shown = { asPage: facts.isPage, returnTo, ...visit(req, record), ...options }
+        const { isFrame: inFrame, isPage: asPage, target, forwarded } = facts
+        const returnTo = inFrame ? embeddingPage(req.headers, forwarded.host) : target.path + target.query
+        const shown = { asPage, inFrame, returnTo, ...visit(req, record), ...options }
         return respond(req, res, record, pages.refusal(code, shown))
       }
       default:
@@ -229,7 +230,7 @@ export function createHandlers(
     record.code = code
     if (res.headersSent) return void res.destroy()
     const asPage = isPage(req.method ?? '', req.headers)
-    const answer = pages.refusal(code, { asPage, ...visit(req, record) })
+    const answer = pages.refusal(code, { asPage, inFrame: isFrame(req.headers), ...visit(req, record) })
     const isUnreadable = code === 'ERR_REQUEST_MALFORMED'
     if (isUnreadable) unreadable.add(req.socket)
     respond(req, res, record, answer, isUnreadable)

@@ -121,6 +121,11 @@ for (const [what, args, ...told] of [
     /rule +the application’s own logout link.*\n\n303 signed out by the gateway: \/\.gatehouse\/sign-out\n/,
   ],
   [
+    'a page load in a frame',
+    ['-H', 'Sec-Fetch-Mode: navigate', '-H', 'Sec-Fetch-Dest: iframe', '/orders'],
+    /request +a page load in a frame: .*\n[^]*\n401 refused: nobody is signed in\n/,
+  ],
+  [
     'a logout link that a script asks for',
     ['--as', 'CLAIMS', '-H', 'Sec-Fetch-Mode: cors', 'DELETE', '/logout'],
     /\nsigned out by the gateway\n +note +it is carried out as POST \/\.gatehouse\/sign-out/,

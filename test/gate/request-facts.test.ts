@@ -163,6 +163,7 @@ test('what Node’s server receives can be asked as it is', async (t) => {
     target: { path: '/a/b', segments: ['a', 'b'], query: '?c' },
     host: 'h.example',
     isPage: true,
+    isFrame: false,
     isUpgrade: false,
     secFetchSite: undefined,
     origin: 'null, null',

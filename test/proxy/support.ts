@@ -116,6 +116,7 @@ export async function startGateway(
       target: { path, segments: path.slice(1).split('/'), query: query.join('') },
       host: 'orders.example.com',
       isPage: options.isPage ?? false,
+      isFrame: false,
       isUpgrade: req.headers.upgrade !== undefined,
       secFetchSite: undefined,
       origin: undefined,

@@ -52,6 +52,8 @@ export const de: Messages = {
     retry: 'Noch einmal versuchen',
     sign_out: 'Abmelden',
   },
+  signInFromFrame:
+    'Ihre Sitzung ist beendet, oder Sie sind nicht angemeldet. Die Anmeldung öffnet sich im ganzen Fenster.',
   signInFailed: 'Sie sind nicht angemeldet.',
   signedIn: 'Sie sind angemeldet.',
   signedOut: { title: 'Sie sind abgemeldet.', text: 'Sie können dieses Fenster jetzt schließen.' },

@@ -50,6 +50,7 @@ export const en: Messages = {
     retry: 'Try again',
     sign_out: 'Sign out',
   },
+  signInFromFrame: 'Your session has ended, or you are not signed in. The sign-in opens in the whole window.',
   signInFailed: 'You are not signed in.',
   signedIn: 'You are signed in.',
   signedOut: { title: 'You are signed out.', text: 'You may close this window now.' },

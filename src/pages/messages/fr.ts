@@ -50,6 +50,7 @@ export const fr: Messages = {
     retry: 'Réessayer',
     sign_out: 'Se déconnecter',
   },
+  signInFromFrame: 'Votre session est terminée ou n’a pas encore commencé. La connexion s’ouvre dans toute la fenêtre.',
   signInFailed: 'La connexion a échoué.',
   signedIn: 'La connexion a réussi.',
   signedOut: { title: 'La déconnexion a réussi.', text: 'Vous pouvez maintenant fermer cette fenêtre.' },

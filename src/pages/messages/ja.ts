@@ -52,6 +52,7 @@ export const ja: Messages = {
     retry: 'もう一度試す',
     sign_out: 'サインアウト',
   },
+  signInFromFrame: 'セッションが終了したか、サインインしていません。サインインはウィンドウ全体で開きます。',
   signInFailed: 'サインインしていません。',
   signedIn: 'サインインしました。',
   signedOut: { title: 'サインアウトしました。', text: 'このウィンドウを閉じてもかまいません。' },
