@@ -9,6 +9,11 @@ export function signInUrl(reservedPrefix: string, returnTo: string | undefined, 
   return withQuery(`${reservedPrefix}sign-in`, { prompt, return_to: returnTo })
 }
 
+/** The same for a browser whose session has ended: the response also removes the pages that the browser keeps. */
+export function signInAgainUrl(reservedPrefix: string, returnTo: string): string {
+  return withQuery(`${reservedPrefix}sign-in`, { again: '1', return_to: returnTo })
+}
+
 /** The URL below the reserved prefix that signs out, and then asks who it is to be. */
 export function otherAccountUrl(reservedPrefix: string, returnTo: string | undefined): string {
   return withQuery(`${reservedPrefix}sign-out`, { then: 'sign-in', return_to: returnTo })

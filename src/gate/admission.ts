@@ -24,8 +24,16 @@ export type Admission =
       readonly session: SessionKey | undefined
       readonly caching: Caching
     }
-  /** A page load that has to sign in first: the browser is sent to `location`. */
-  | { readonly kind: 'sign_in'; readonly location: string; readonly setCookies: readonly string[] }
+  /**
+   * A page load that has to sign in first: the browser is sent to `location`. `leavesPage`: a page of the session that has ended is open
+   * in the browser, which would show it again on Back. A page of ours in between lets the browser remove it.
+   */
+  | {
+      readonly kind: 'sign_in'
+      readonly location: string
+      readonly setCookies: readonly string[]
+      readonly leavesPage?: boolean
+    }
   /** Not a page load, and nobody is signed in. `location` is where a front end may send the person. */
   | { readonly kind: 'unauthorized'; readonly location: string; readonly setCookies: readonly string[] }
   /** Signed in, but the rule asks for more; `why` is for the log. */

@@ -1,5 +1,5 @@
 import type { GatewayConfig, HeaderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
-import { longestReturnTo, signInUrl } from '../core/return-to.ts'
+import { longestReturnTo, signInAgainUrl, signInUrl } from '../core/return-to.ts'
 import type { Log } from '../observe/log.ts'
 import { headersWithoutValue, identityHeaders, type IdentityHeaders } from '../identity/claim-headers.ts'
 import { unmetRequirement } from '../rules/requirement.ts'
@@ -60,6 +60,10 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     // The sign-in would not go there anyway, and a Location this long may be more than a request head can hold.
     if (return_to.length > longestReturnTo) return { kind: 'sign_in', location: signIn, setCookies }
     if (parts.cookie.isStrict && isFromElsewhere(facts)) return { kind: 'ask_again', location: return_to }
+    if (identity.staleCookie && facts.isPage && facts.secFetchSite === 'same-origin') {
+      const location = signInAgainUrl(config.reservedPrefix, return_to)
+      return { kind: 'sign_in', location, setCookies, leavesPage: true }
+    }
     return { kind: 'sign_in', location: signInUrl(config.reservedPrefix, return_to), setCookies }
   }
 

@@ -25,7 +25,8 @@ export async function signOutWithBrowser(request: SignOutRequest, parts: LogoutP
   const record = await endLocally(request, parts)
   const signedOut = new URL(`${parts.reservedPrefix}signed-out`, request.externalUrl).href
   const other = wantsOtherAccount(request)
-  const landing = other === undefined ? signedOut : signInAsOther(other, parts)
+  // The query tells the page that the browser comes from here, as `state` does that comes from the provider.
+  const landing = other === undefined ? `${signedOut}?provider=not_asked` : signInAsOther(other, parts)
   const setCookies = parts.cookie.forget(request.cookie, request.applicationCookies)
   if (record === undefined) return { kind: 'redirect', location: landing, setCookies }
 

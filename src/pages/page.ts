@@ -16,6 +16,13 @@ export const ownAnswerHeaders = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 } as const
 
+/**
+ * Stands on responses at the end of a session: the browser removes what it keeps of this origin in its cache, and pages that it keeps for
+ * Back (W3C Clear Site Data §3.1). The page that this response takes the place of is kept for Back only after the response, so it takes
+ * one more response of ours to remove it. Browsers heed the field over HTTPS and on loopback.
+ */
+export const clearCache = { 'Clear-Site-Data': '"cache"' } as const
+
 /** What a page may do. */
 export interface PagePolicy {
   /** Of the contents of its `<style>` elements. */

@@ -1,11 +1,12 @@
 import { type ErrorCode, publicAnswer } from '../core/errors.ts'
-import { type Answer, ownAnswerHeaders } from './page.ts'
+import { type Answer, clearCache, ownAnswerHeaders } from './page.ts'
 
 export interface ProblemOptions {
   /** By what an operator finds the request in the log. */
   readonly requestId: string
   /** Where the person may sign in. */
   readonly signIn?: string | undefined
+  /** `Set-Cookie` values that expire what is left of a session that has ended. */
   readonly setCookies?: readonly string[] | undefined
   readonly headers?: Readonly<Record<string, string | string[]>> | undefined
 }
@@ -58,7 +59,7 @@ export function refusalHeaders(
     // RFC 9110 §15.5.2 asks for a challenge. A scheme that no browser knows keeps its password dialogue closed.
     ...(status === 401 ? { 'WWW-Authenticate': 'Gatehouse realm="sign-in"' } : {}),
     ...(status === 503 ? { 'Retry-After': '5' } : {}),
-    ...(setCookies.length > 0 ? { 'Set-Cookie': [...setCookies] } : {}),
+    ...(setCookies.length > 0 ? { 'Set-Cookie': [...setCookies], ...clearCache } : {}),
     ...headers,
   }
 }

@@ -12,7 +12,7 @@ import { receiveLogoutToken } from '../logout/backchannel.ts'
 import type { LogoutParts, SignOutRequest } from '../logout/parts.ts'
 import { comeBackSignedOut, isFromThisSite, signOutWithBrowser, signOutWithoutBrowser } from '../logout/sign-out.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
-import { ownAnswerHeaders, type Answer } from '../pages/page.ts'
+import { clearCache, ownAnswerHeaders, type Answer } from '../pages/page.ts'
 import type { Pages, RefusalOptions, Visit } from '../pages/pages.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import { closeWhenUnread } from '../proxy/lingering-close.ts'
@@ -149,7 +149,8 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     if (isPartOfAPage(request, facts)) return send(reply, toSignIn(request, facts))
     limits.beginSignIn(clientOf(facts.forwarded.clientAddress))
     try {
-      return redirect(reply, await start(own, parts))
+      const isAgain = new URL(own.url, own.externalUrl).searchParams.has('again')
+      return redirect(reply, await start(own, parts), isAgain ? clearCache : {})
     } catch (error) {
       if (!(error instanceof GatewayError) || !facts.isPage) throw error
       parts.log.warn('sign_in.not_started', { code: error.code, reason: error.message, request: request.id })
@@ -172,9 +173,10 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     try {
       const client = clientOf(facts.forwarded.clientAddress)
       const { location, setCookies } = await limits.comeBack(client, () => finishSignIn(own, parts))
-      if (!parts.cookie.isStrict) return redirect(reply, { location, setCookies })
+      // Nothing that the browser keeps may be of another session.
+      if (!parts.cookie.isStrict) return redirect(reply, { location, setCookies }, clearCache)
       const next = parts.pages.goOn(location, visit(request), { signedIn: true })
-      return send(reply, { ...next, headers: { ...next.headers, 'Set-Cookie': [...setCookies] } })
+      return send(reply, { ...next, headers: { ...next.headers, ...clearCache, 'Set-Cookie': [...setCookies] } })
     } catch (error) {
       if (!(error instanceof SignInError)) throw error
       parts.log.warn('sign_in.failed', { code: error.code, reason: error.message, request: request.id })
@@ -190,10 +192,10 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     if (request.method === 'POST' && !facts.isPage) {
       if (!isFromThisSite(own)) return send(reply, refused(request, 'ERR_CROSS_SITE'))
       const { provider, setCookies } = await signOutWithoutBrowser(own, parts)
-      return send(reply, json(200, { signed_out: true, provider }, setCookies))
+      return send(reply, json(200, { signed_out: true, provider }, setCookies, clearCache))
     }
     const outcome = await signOutWithBrowser(own, parts)
-    if (outcome.kind === 'redirect') return redirect(reply, outcome)
+    if (outcome.kind === 'redirect') return redirect(reply, outcome, clearCache)
     return send(reply, askToSignOut('asked_elsewhere', request))
   }
 
@@ -207,10 +209,19 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     if (signIn !== undefined && !stillSignedIn) return redirect(reply, { location: signIn, setCookies })
     // A return that nobody here began changes nothing, and must not tell anybody that they are signed out when they are not.
     const answer = stillSignedIn ? askToSignOut('still_signed_in', request) : parts.pages.signedOut(visit(request))
-    return send(
-      reply,
-      setCookies.length === 0 ? answer : { ...answer, headers: { ...answer.headers, 'Set-Cookie': [...setCookies] } },
-    )
+    const cookies = setCookies.length > 0 ? { 'Set-Cookie': [...setCookies] } : {}
+    return send(reply, {
+      ...answer,
+      headers: { ...answer.headers, ...cookies, ...(stillSignedIn ? {} : cleared(request)) },
+    })
+  }
+
+  /**
+   * Whoever comes from a sign-out has a query, and has left a page behind that the browser keeps for Back from now on. The same page
+   * is loaded once more, without the query, and its response removes what the browser keeps.
+   */
+  function cleared({ url }: FastifyRequest): Answer['headers'] {
+    return url.includes('?') ? { Refresh: `0; url=${config.reservedPrefix}signed-out` } : clearCache
   }
 
   async function backchannelLogout(request: FastifyRequest, reply: FastifyReply) {
@@ -329,16 +340,21 @@ function send(reply: FastifyReply, { status, headers, body }: Answer): FastifyRe
 function redirect(
   reply: FastifyReply,
   to: { readonly location: string; readonly setCookies: readonly string[] },
+  more: Answer['headers'] = {},
 ): FastifyReply {
   const cookies = to.setCookies.length > 0 ? { 'Set-Cookie': [...to.setCookies] } : {}
-  return send(reply, { status: 303, headers: { ...ownAnswerHeaders, ...cookies, Location: to.location }, body: '' })
+  return send(reply, {
+    status: 303,
+    headers: { ...ownAnswerHeaders, ...more, ...cookies, Location: to.location },
+    body: '',
+  })
 }
 
-function json(status: number, value: unknown, setCookies: readonly string[]): Answer {
+function json(status: number, value: unknown, setCookies: readonly string[], more: Answer['headers'] = {}): Answer {
   const cookies = setCookies.length > 0 ? { 'Set-Cookie': [...setCookies] } : {}
   return {
     status,
-    headers: { ...ownAnswerHeaders, ...cookies, 'Content-Type': 'application/json' },
+    headers: { ...ownAnswerHeaders, ...more, ...cookies, 'Content-Type': 'application/json' },
     body: `${JSON.stringify(value)}\n`,
   }
 }

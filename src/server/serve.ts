@@ -18,7 +18,7 @@ import type { Log } from '../observe/log.ts'
 import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
 import { parseTraceParent } from '../observe/trace-context.ts'
 import type { Tracer } from '../observe/tracing.ts'
-import { ownAnswerHeaders, type Answer } from '../pages/page.ts'
+import { clearCache, ownAnswerHeaders, type Answer } from '../pages/page.ts'
 import type { Pages, Visit } from '../pages/pages.ts'
 import type { ProblemOptions } from '../pages/problem.ts'
 import { isWhole } from '../proxy/exchange.ts'
@@ -193,10 +193,19 @@ export function createHandlers(
         record.upstream = admission.upstream.name
         record.session = admission.session
         return res.destroyed ? record.end(undefined, false) : carry(req, res, admission, facts, record, parts.proxy)
-      case 'sign_in':
-        return redirect(req, res, record, admission)
+      case 'sign_in': {
+        const { location, setCookies, leavesPage = false } = admission
+        const ended = setCookies.length > 0 ? { 'Set-Cookie': [...setCookies], ...clearCache } : {}
+        const sent: Answer = leavesPage
+          ? pages.goOn(location, visit(req, record))
+          : { status: 303, headers: { ...ownAnswerHeaders, Location: location }, body: '' }
+        return respond(req, res, record, { ...sent, headers: { ...sent.headers, ...ended } })
+      }
       case 'sign_out':
-        if (!isScript(facts.method, req.headers)) return redirect(req, res, record, admission)
+        if (!isScript(facts.method, req.headers)) {
+          const headers = { ...ownAnswerHeaders, Location: admission.location }
+          return respond(req, res, record, { status: 303, headers, body: '' })
+        }
         return answerItself(req, res, record, { method: 'POST', url: admission.location })
       case 'ask_again':
         return respond(req, res, record, pages.goOn(admission.location, visit(req, record)))
@@ -264,17 +273,6 @@ export function createHandlers(
 
   const upgradeProtocols = listedProtocols(config.upstreams)
   return { request, expectation, upgrade, upgradeProtocols, endEndless: () => parts.proxy.live.closeEndless() }
-}
-
-function redirect(
-  req: IncomingMessage,
-  res: ServerResponse,
-  record: RequestRecord,
-  to: { readonly location: string; readonly setCookies?: readonly string[] },
-): void {
-  const cookies = to.setCookies !== undefined && to.setCookies.length > 0 ? { 'Set-Cookie': [...to.setCookies] } : {}
-  const headers = { ...ownAnswerHeaders, ...cookies, Location: to.location }
-  respond(req, res, record, { status: 303, headers, body: '' })
 }
 
 function respond(

@@ -35,12 +35,16 @@ const args = [
 ]
 
 /** @throws when there is no Chromium */
-export async function startChromium(scope: Scope): Promise<Chromium> {
+export async function startChromium(scope: Scope, { keepsPagesForBack = false } = {}): Promise<Chromium> {
   if (!existsSync(executablePath))
     throw new Error(
       `There is no Chromium at ${executablePath}. On Debian: apt-get install chromium. Elsewhere name yours in CHROMIUM.`,
     )
-  const browser = await chromium.launch({ executablePath, args })
+  const browser = await chromium.launch({
+    executablePath,
+    args,
+    ignoreDefaultArgs: keepsPagesForBack ? ['--disable-back-forward-cache'] : [],
+  })
   scope.after(() => browser.close())
   return {
     person: async (scope, options = {}) => {
