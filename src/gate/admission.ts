@@ -12,7 +12,7 @@ export type Caching = 'anybody' | 'varies' | UpstreamConfig['cache']
 /**
  * What is to become of a request. A value: nothing has been sent yet. `setCookies` are `Set-Cookie` values that expire what is left
  * of a session that has ended. Only what is answered at once has them: by the time an upstream answers, the browser may have
- * signed in again, and its new cookie has the same name.
+ * signed in again, and its new cookie has the same name. So `expire` of a request that passes is asked when the response begins.
  */
 export type Admission =
   | {
@@ -23,6 +23,8 @@ export type Admission =
       /** Absent on public paths without a session. */
       readonly session: SessionKey | undefined
       readonly caching: Caching
+      /** `Set-Cookie` values for a session that has ended; none when the browser may have another session by then. */
+      readonly expire?: () => readonly string[]
     }
   /**
    * A page load that has to sign in first: the browser is sent to `location`. `leavesPage`: a page of the session that has ended is open

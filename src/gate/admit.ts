@@ -22,6 +22,8 @@ export interface AdmitParts {
 }
 
 const nothing: readonly string[] = []
+/** A sign-in that begins after a request is hardly over within this time, in ms. */
+const soonMs = 1_000
 
 export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'>, parts: AdmitParts): Admit {
   const routes = createRouteTable(config.upstreams)
@@ -47,9 +49,13 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
   function decide(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, identity: Identity): Admission {
     if (identity.kind === 'signed_in') return admitPerson(facts, upstream, rule, identity.session)
     // What is open to everybody, known or not, stays open when sessions cannot be looked up; the person is unknown then.
-    if (rule.access === 'optional')
-      return { kind: 'pass', upstream, identity: nothing, session: undefined, caching: 'varies' }
+    if (rule.access === 'optional') {
+      const pass = { kind: 'pass', upstream, identity: nothing, session: undefined, caching: 'varies' } as const
+      const expire = identity.kind === 'anonymous' ? expiry(identity, facts, upstream) : undefined
+      return expire === undefined ? pass : { ...pass, expire }
+    }
     if (identity.kind === 'unavailable') return identity
+    identity.ended?.noteExpired()
     const setCookies = identity.staleCookie ? parts.cookie.forget(facts.cookie, upstream.logout.cookies) : nothing
     const mayRedirect =
       !facts.isFrame && (rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage))
@@ -65,6 +71,21 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
       return { kind: 'sign_in', location, setCookies, leavesPage: true }
     }
     return { kind: 'sign_in', location: signInUrl(config.reservedPrefix, return_to), setCookies }
+  }
+
+  /** Another process may have signed the browser in again, so that only a response that begins soon expires the cookie. */
+  function expiry(
+    { ended }: Extract<Identity, { kind: 'anonymous' }>,
+    { cookie }: RequestFacts,
+    { logout }: UpstreamConfig,
+  ): (() => readonly string[]) | undefined {
+    if (ended === undefined) return undefined
+    const end = performance.now() + soonMs
+    return () => {
+      if (performance.now() > end || ended.isExpired()) return nothing
+      ended.noteExpired()
+      return parts.cookie.forget(cookie, logout.cookies)
+    }
   }
 
   function admitPerson(

@@ -8,23 +8,40 @@ import type { Upkeep } from '../tokens/upkeep.ts'
 export type Identity =
   | { readonly kind: 'signed_in'; readonly session: StoredSession }
   /** `staleCookie`: a cookie was sent, but it leads to no session; the browser may forget it. */
-  | { readonly kind: 'anonymous'; readonly staleCookie: boolean }
+  | { readonly kind: 'anonymous'; readonly staleCookie: boolean; readonly ended?: EndedCookie }
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
+
+/** The cookie of a session that has ended. */
+export interface EndedCookie {
+  /** Whether a response has just expired or replaced it in the browser. */
+  isExpired(): boolean
+  noteExpired(): void
+}
 
 export interface IdentifyParts {
   readonly cookie: SessionCookie
-  readonly sessions: Pick<Sessions, 'findInMemory' | 'find'>
+  readonly sessions: Pick<Sessions, 'findInMemory' | 'find' | 'isExpired' | 'noteExpired'>
   readonly upkeep: Pick<Upkeep, 'fresh'>
 }
 
 const stranger: Identity = { kind: 'anonymous', staleCookie: false }
-const forgotten: Identity = { kind: 'anonymous', staleCookie: true }
+const forgotten = { kind: 'anonymous', staleCookie: true } as const
 
 /** Answers without a promise when the session is in memory and nothing is due. Never rejects for a store or provider that is away. */
 export function identify(cookieHeader: string | undefined, parts: IdentifyParts): Identity | Promise<Identity> {
   const id = parts.cookie.read(cookieHeader)
   if (id === undefined) return parts.cookie.isIn(cookieHeader) ? forgotten : stranger
   const key = sessionKey(id)
+  const asIdentity = (session: StoredSession | undefined): Identity =>
+    session === undefined
+      ? {
+          ...forgotten,
+          ended: {
+            isExpired: () => parts.sessions.isExpired(key),
+            noteExpired: () => parts.sessions.noteExpired(key),
+          },
+        }
+      : { kind: 'signed_in', session }
   const inMemory = parts.sessions.findInMemory(key)
   if (inMemory === undefined)
     return parts.sessions
@@ -33,10 +50,6 @@ export function identify(cookieHeader: string | undefined, parts: IdentifyParts)
       .then(asIdentity, unavailable)
   const fresh = parts.upkeep.fresh(inMemory)
   return fresh instanceof Promise ? fresh.then(asIdentity, unavailable) : { kind: 'signed_in', session: fresh }
-}
-
-function asIdentity(session: StoredSession | undefined): Identity {
-  return session === undefined ? forgotten : { kind: 'signed_in', session }
 }
 
 function unavailable(error: unknown): Identity {

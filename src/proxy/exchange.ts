@@ -158,6 +158,7 @@ export class Exchange implements AnswerHandler, LiveStream {
     // nginx and Go answer 400 to HTTP on a port with TLS.
     if (status === 400) this.#reportWrongScheme('status 400')
     else this.#pool.hasAnswered = true
+    for (const line of pass.expire?.() ?? []) lines.push('Set-Cookie', line)
     // An answer that comes before the request is complete is passed on at once; the connection is not used again.
     if (this.#body && !req.complete) lines.push('Connection', 'close')
 

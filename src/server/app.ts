@@ -133,10 +133,11 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     return { facts, own }
   }
 
-  function toSignIn(request: FastifyRequest, { forwarded }: RequestFacts): Answer {
+  function toSignIn(request: FastifyRequest, { forwarded }: RequestFacts, setCookies: readonly string[] = []): Answer {
     return refused(request, 'ERR_UNAUTHENTICATED', {
       signIn: signInUrl(config.reservedPrefix, undefined),
       returnTo: embeddingPage(request.headers, forwarded.host),
+      setCookies,
     })
   }
 
@@ -260,7 +261,11 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
     const { facts, own } = ownRequest(request)
     const id = parts.cookie.read(own.cookie)
     const found = id === undefined ? undefined : await parts.sessions.peek(sessionKey(id))
-    if (found === undefined || found.isDoubtful === true) return send(reply, toSignIn(request, facts))
+    if (found === undefined) {
+      const setCookies = parts.cookie.isIn(own.cookie) ? parts.cookie.forget(own.cookie, own.applicationCookies) : []
+      return send(reply, toSignIn(request, facts, setCookies))
+    }
+    if (found.isDoubtful === true) return send(reply, toSignIn(request, facts))
     const { sub, claims, created_at, absolute_expires_at } = found.record
     const { iss: _iss, sid: _sid, ...shown } = claims
     const times = {

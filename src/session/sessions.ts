@@ -27,6 +27,8 @@ export type EndedBy =
 
 /** How many times within an idle timeout activity is written to the store. */
 const touchesPerIdleTimeout = 10
+/** How long it is known that the cookie of a session has been expired, in ms. */
+const expiredMs = 10_000
 /** A sign-in takes no longer than this, so a tombstone has to stand no longer. */
 export const signInLifetimeMs = 15 * 60 * 1000
 
@@ -64,6 +66,8 @@ export interface EndOrder {
 /** Who is signed in. Live sessions are answered from memory; their ends and changes are heard from every other replica. */
 export class Sessions {
   readonly store: SessionStore
+  /** The keys whose cookies have been expired or replaced in the last seconds. */
+  readonly #expired = new LRUCache<SessionKey, true>({ max: 10_000, ttl: expiredMs })
   readonly #parts: SessionsParts
   readonly #near = new NearCache()
   readonly #endListeners: ((keys: readonly SessionKey[]) => void)[] = []
@@ -236,6 +240,7 @@ export class Sessions {
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async endOne(key: SessionKey, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
+    if (by === 'new_sign_in') this.noteExpired(key)
     const found = await this.#given({
       ...{ name: key, whom: key, isProven: this.#near.get(key) !== undefined },
       give: async () => ((await this.#isForeign(key)) ? [] : this.store.endOne(key)),
@@ -246,6 +251,18 @@ export class Sessions {
     })
     const ended = this.#ended(found, by, cause)
     return ended.length > 0 ? ended : [this.#endedLate.get(key) ?? []].flat()
+  }
+
+  /**
+   * Whether this process has just expired or replaced the cookie with this key. The browser may have signed in again since then, so the cookie
+   * must not be expired once more: the new one has the same name.
+   */
+  isExpired(key: SessionKey): boolean {
+    return this.#expired.has(key)
+  }
+
+  noteExpired(key: SessionKey): void {
+    this.#expired.set(key, true)
   }
 
   /** Ends all sessions of one (iss, sid), and no others. `replayed`: this order was carried out before. */
