@@ -180,7 +180,6 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
       return send(reply, { ...next, headers: { ...next.headers, ...clearCache, 'Set-Cookie': [...setCookies] } })
     } catch (error) {
       if (!(error instanceof SignInError)) throw error
-      parts.log.warn('sign_in.failed', { code: error.code, reason: error.message, request: request.id })
       const { code, returnTo } = error
       // A callback is good for once.
       const retry = signInUrl(config.reservedPrefix, returnTo)

@@ -20,7 +20,6 @@ import { parseTraceParent } from '../observe/trace-context.ts'
 import type { Tracer } from '../observe/tracing.ts'
 import { clearCache, ownAnswerHeaders, type Answer } from '../pages/page.ts'
 import type { Pages, Visit } from '../pages/pages.ts'
-import type { ProblemOptions } from '../pages/problem.ts'
 import { isWhole } from '../proxy/exchange.ts'
 import { carry } from '../proxy/http.ts'
 import { closeWhenUnread, lingerOnClose } from '../proxy/lingering-close.ts'
@@ -112,9 +111,9 @@ export function createHandlers(
 
   function upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     const record = begin(req)
-    const stop = (code: ErrorCode, why: string, options: Partial<ProblemOptions> = {}) => {
+    const stop = (code: ErrorCode, why: string) => {
       note(req, record, code, why)
-      refuseUpgrade(socket, record, code, options)
+      refuseUpgrade(socket, record, code, {})
     }
     const facts = factsOf(req, record, stop)
     if (facts === undefined) return
@@ -131,7 +130,8 @@ export function createHandlers(
         }
         const [code, why, options] = refusalOf(admission)
         if ('rule' in admission) denied(record, code, admission)
-        return stop(code, why, options)
+        else note(req, record, code, why)
+        return refuseUpgrade(socket, record, code, options)
       },
       (error) => stop(codeOf(error), reason(error)),
     )
@@ -216,7 +216,7 @@ export function createHandlers(
       case 'unavailable': {
         const [code, why, options] = refusalOf(admission)
         if ('rule' in admission) denied(record, code, admission)
-        if (code !== 'ERR_UNAUTHENTICATED') note(req, record, code, why)
+        else if (code !== 'ERR_UNAUTHENTICATED') note(req, record, code, why)
         record.code = code
         const { isFrame: inFrame, isPage: asPage, target, forwarded } = facts
         const returnTo = inFrame ? embeddingPage(req.headers, forwarded.host) : target.path + target.query
@@ -245,7 +245,7 @@ export function createHandlers(
     respond(req, res, record, answer, isUnreadable)
   }
 
-  /** Somebody who is known may not do this: that is for auditors. */
+  /** Somebody who is known may not do this: that is for auditors. The audit event takes the place of `request.refused`. */
   function denied(record: RequestRecord, code: ErrorCode, denial: Denial & { readonly why: string }): void {
     const { upstream, rule, session, why } = denial
     const { iss, sub, sid } = session.record

@@ -145,7 +145,7 @@ test('a refusal’s page has the id by which the log says why, by which rule, an
   const refused = await jane.get(`${around.url}/admin/users`)
   assert.equal(refused.status, 403)
   const id = /Request ID ([\w-]+)/.exec(refused.body)?.[1] ?? assert.fail(refused.body)
-  await gateway.said('request.refused')
+  await gateway.said('access.denied')
   gateway.child.kill('SIGTERM')
   await gateway.ended
   // As `docker compose logs` and `kubectl logs --prefix` write it.

@@ -100,8 +100,7 @@ async function running(t: TestContext, text: string, env?: Env) {
       return run.ended
     },
     logged: async (message: string) => {
-      // Beside the audit event there is one that says more.
-      const told = () => lines(message).find((line) => !line.includes('audit=true'))
+      const told = () => lines(message)[0]
       await until(`the log has ${message}`, () => told() !== undefined)
       return `$ gatehouse run --config gateway.yaml\n${told()}\n`
     },

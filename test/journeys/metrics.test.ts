@@ -29,6 +29,7 @@ test('a journey from sign-in to logout can be read from the metrics', async (t) 
   await socket.ended
   await world.postLogoutToken({ logout_token: 'none' })
   await world.browser().send(`${world.url}/.gatehouse/callback?code=x&state=y`)
+  await world.browser().send(`${world.url}/%zz`)
   let after = open
   await until('the streams are gone', async () => {
     after = await readMetrics(adminUrl(world))
