@@ -18,7 +18,7 @@ import { unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable, type Route } from '../rules/route-table.ts'
 import { SessionCookie } from '../session/cookie.ts'
 import { type ArrivedRequest, arrived, type SuppliedRequest } from './request.ts'
-import { serverRefusal } from './server-refusal.ts'
+import { isExpectationUnmet, serverRefusal } from './server-refusal.ts'
 import { upstreamRequest, type UpstreamRequest } from './upstream-request.ts'
 import { hostsText, requirementText, ruleText } from './words.ts'
 
@@ -57,11 +57,13 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
   const req = arrived(request, config.listen.tls !== undefined)
   const steps: Step[] = []
   const switches = isSwitching(req, config)
-  const early = serverRefusal(req, switches, config.limits)
+  const early = serverRefusal(req, config.limits)
   if (early !== undefined) return { steps, decision: { outcome: 'refused', ...early } }
   try {
     const facts = soundFacts(req, config, new TrustedProxies(config.trustedProxies))
     steps.push(...aboutRequest(facts, request, switches))
+    if (isExpectationUnmet(req, switches))
+      throw new GatewayError('ERR_EXPECTATION', 'nothing but 100-continue can be expected (Expect)')
     if (facts.target === wholeServer && !switches)
       return {
         steps,
