@@ -78,7 +78,13 @@ async function end(place: FillPlace): Promise<number> {
 
 async function withSessions(place: FillPlace, work: (sessions: Sessions) => Promise<void>): Promise<void> {
   const url = new URL(place.redis)
-  const settings = { username: undefined, password: undefined, tls: undefined, keyPrefix: 'gatehouse:' }
+  const settings = {
+    username: undefined,
+    password: undefined,
+    tls: undefined,
+    keyPrefix: 'gatehouse:',
+    replicasAcknowledge: 0,
+  }
   const store = createRedisStore({ kind: 'redis', url, ...settings, timeoutMs: 10_000 }, { log, clock: systemClock })
   try {
     await store.ping()

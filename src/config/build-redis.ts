@@ -18,6 +18,7 @@ export function buildRedis(written: WrittenRedis, at: string, building: Building
     password: secret('password'),
     keyPrefix: written.key_prefix,
     timeoutMs: readDuration(written.timeout, below(at, 'timeout'), '100ms', '10s', report),
+    replicasAcknowledge: written.replicas_acknowledge,
   }
 
   if (sentinels !== undefined) {

@@ -187,6 +187,8 @@ interface RedisSettings {
   readonly tls: RedisTlsConfig | undefined
   readonly keyPrefix: string
   readonly timeoutMs: number
+  /** How many replicas must have the end of a session before it is acknowledged; 0: none. */
+  readonly replicasAcknowledge: number
 }
 
 /** In PEM, all of it. */

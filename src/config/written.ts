@@ -104,6 +104,7 @@ export interface WrittenRedis {
   readonly key_file?: string
   readonly key_prefix: string
   readonly timeout: string
+  readonly replicas_acknowledge: number
 }
 
 export interface WrittenPages {

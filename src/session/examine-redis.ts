@@ -55,7 +55,7 @@ export interface RedisFailure {
  * rejects; takes about ten seconds at most.
  */
 export async function examineRedis(config: RedisStoreConfig): Promise<RedisFacts | RedisFailure> {
-  const { commands, subscriber } = connectToRedis(config)
+  const { commands, subscriber } = connectToRedis({ ...config, replicasAcknowledge: 0 })
   const { address } = commands
   try {
     await connected(commands)

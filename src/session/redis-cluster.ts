@@ -20,8 +20,8 @@ export class ClusterConnection extends RedisConnection {
   readonly #takeoverListeners: (() => void)[] = []
   #refreshedAt = -Infinity
 
-  constructor(config: RedisClusterConfig, address: string) {
-    const cluster = new Cluster([...config.nodes], clusterOptions(config, 'commands'))
+  constructor(config: RedisClusterConfig, address: string, purpose = 'commands') {
+    const cluster = new Cluster([...config.nodes], clusterOptions(config, purpose))
     super(cluster, { address, timeoutMs: config.timeoutMs })
     cluster.on('node error', (error: unknown) => this.failed(error))
     cluster.on('refresh', () => this.#refreshed(anchorsOf(cluster)))
@@ -40,6 +40,13 @@ export class ClusterConnection extends RedisConnection {
   override primaries(): readonly Redis[] {
     if (this.redis.status !== 'ready') throw this.unavailable(this.problem)
     return this.redis.nodes('master')
+  }
+
+  override serverOf(tag: string): Redis {
+    const owner = this.ownerOf(tag)
+    const server = this.primaries().find(({ options }) => options.host === owner?.host && options.port === owner?.port)
+    if (server === undefined) throw this.unavailable('the node of this slot is not known')
+    return server
   }
 
   override get anchors(): readonly string[] {

@@ -3,10 +3,16 @@ import type { Cluster } from 'ioredis'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { Log } from '../observe/log.ts'
 import { disconnectTimeout, retryDelay } from './redis-options.ts'
-import type { ScriptName } from './redis-scripts.ts'
+import { scripts, type ScriptName } from './redis-scripts.ts'
 
 type Argument = string | number | Buffer
 type Command = (...args: (Argument | readonly Argument[])[]) => Promise<unknown>
+
+/** For an operation of several steps: rejects when the time is up before a step ends. `until` is on the clock of `performance`. */
+export interface Deadline {
+  <T>(step: Promise<T>): Promise<T>
+  readonly until: number
+}
 
 /** The slot in which the processes find each other. */
 export const meetingTag = 'notices'
@@ -53,6 +59,12 @@ export class RedisConnection {
     return this.redis instanceof Redis ? [this.redis] : []
   }
 
+  /** The server that holds a hash tag. @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when it is not known */
+  serverOf(_tag: string): Redis {
+    if (this.redis instanceof Redis) return this.redis
+    throw this.unavailable(this.#problem)
+  }
+
   /** Hash tags: one in each of these servers, that of the meeting place first. */
   get anchors(): readonly string[] {
     return [meetingTag]
@@ -82,6 +94,11 @@ export class RedisConnection {
     return this.answer(command.call(this.redis, keys.length, keys, args))
   }
 
+  /** The same at one server, without redirections. It sends one command, so that the script never runs later than it was sent. */
+  async runAt(server: Redis, script: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+    return this.answer(server.callBuffer('EVAL', scripts[script].trim(), keys.length, ...keys, ...args))
+  }
+
   /** The answer to a command; whatever goes wrong means that the store cannot be used now. */
   async answer<T>(command: Promise<T>): Promise<T> {
     try {
@@ -97,9 +114,9 @@ export class RedisConnection {
   }
 
   /** For what takes several steps: none of them is waited for when the time is up, and none is begun then. */
-  deadline(): <T>(step: Promise<T>) => Promise<T> {
+  deadline(): Deadline {
     const until = performance.now() + this.timeoutMs
-    return async (step) => {
+    const intime = async <T>(step: Promise<T>): Promise<T> => {
       let timer: NodeJS.Timeout | undefined
       const late = new Promise<never>((_, reject) => {
         const refuse = () => reject(this.unavailable(`no answer within ${this.timeoutMs} ms`))
@@ -111,6 +128,7 @@ export class RedisConnection {
         clearTimeout(timer)
       }
     }
+    return Object.assign(intime, { until })
   }
 
   /** Resolves when the connection is usable, at once when it is. */

@@ -12,8 +12,8 @@ export class SentinelConnection extends RedisConnection {
   readonly #watches: readonly Redis[]
   readonly #pinging: NodeJS.Timeout
 
-  constructor(config: RedisSentinelConfig, address: string) {
-    super(new Redis(sentinelOptions(config, 'commands')), { address, timeoutMs: config.timeoutMs })
+  constructor(config: RedisSentinelConfig, address: string, purpose = 'commands') {
+    super(new Redis(sentinelOptions(config, purpose)), { address, timeoutMs: config.timeoutMs })
     // ioredis could do it, and would write of each Sentinel that is away to standard error, again and again.
     this.#watches = config.sentinels.map((sentinel) => {
       const watch = new Redis(watchOptions(config, sentinel))

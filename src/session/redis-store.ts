@@ -2,13 +2,16 @@ import type { RedisStoreConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
 import type { Log } from '../observe/log.ts'
+import { LRUCache } from 'lru-cache'
+import { AcknowledgedWrites } from './acknowledged-writes.ts'
 import { RecentEndings } from './recent-endings.ts'
 import { reportAvailability } from './redis-connection.ts'
 import { redisSchemeMismatch } from './redis-scheme.ts'
-import type { RedisConnection } from './redis-connection.ts'
+import type { Deadline, RedisConnection } from './redis-connection.ts'
 import { bySlot, hashOf, RedisKeys } from './redis-keys.ts'
 import { RedisNotices } from './redis-notices.ts'
 import { RedisRuns } from './redis-runs.ts'
+import type { ScriptName } from './redis-scripts.ts'
 import { connectToRedis } from './redis-servers.ts'
 import type {
   EndedSession,
@@ -51,9 +54,24 @@ interface Ending {
   readonly leave: boolean
 }
 
+/** Sessions that were ended in Redis. */
+interface EndedInRedis {
+  /** Resolves when the other processes have dropped them. */
+  readonly confirmed: Promise<void>
+  /** Resolves when enough replicas have it; rejects with `ERR_STORE_UNAVAILABLE`. */
+  readonly acknowledged: Promise<unknown>
+}
+
+/** How many sessions are remembered that an order ended in Redis before it failed. */
+const maxUnfinished = 1_000
+
 class SessionsInRedis implements SessionStore {
   readonly #commands: RedisConnection
   readonly #subscriber: RedisConnection
+  readonly #writer: RedisConnection | undefined
+  readonly #acknowledged: AcknowledgedWrites | undefined
+  /** The next attempt of an order that failed half-way answers for them too. */
+  readonly #unfinished = new LRUCache<SessionKey, Ended>({ max: maxUnfinished })
   readonly #notices: RedisNotices
   readonly #endings: RecentEndings
   readonly #keys: RedisKeys
@@ -61,9 +79,11 @@ class SessionsInRedis implements SessionStore {
   readonly #clock: Clock
 
   constructor(config: RedisStoreConfig, log: Log, clock: Clock) {
-    const { commands, subscriber } = connectToRedis(config)
+    const { commands, subscriber, endings } = connectToRedis(config)
     this.#commands = commands
     this.#subscriber = subscriber
+    this.#writer = endings
+    this.#acknowledged = endings && new AcknowledgedWrites(endings, config.replicasAcknowledge, log)
     this.#keys = new RedisKeys(config.keyPrefix)
     this.#notices = new RedisNotices(commands, subscriber, this.#keys, { log, clock })
     this.#clock = clock
@@ -122,8 +142,15 @@ class SessionsInRedis implements SessionStore {
   }
 
   async endOne(key: SessionKey): Promise<readonly EndedSession[]> {
-    const { ended, confirmed } = await this.#commands.deadline()(this.#end([key], { tombstone_ttl: 0, leave: true }))
-    await Promise.all([confirmed, this.#leaveSubs(ended)])
+    const intime = this.#commands.deadline()
+    const ended: Ended[] = []
+    await this.#keepingOnFailure(ended, async () => {
+      const { confirmed, acknowledged } = await intime(
+        this.#end([key], { how: { tombstone_ttl: 0, leave: true }, until: intime.until, ended }),
+      )
+      await intime(acknowledged)
+      await Promise.all([confirmed, this.#leaveSubs(ended)])
+    })
     return ended.map(endedSession)
   }
 
@@ -215,7 +242,7 @@ class SessionsInRedis implements SessionStore {
   async close(): Promise<void> {
     this.#endings.forget()
     this.#notices.close()
-    await Promise.all([this.#commands.close(), this.#subscriber.close()])
+    await Promise.all([this.#commands.close(), this.#subscriber.close(), this.#writer?.close()])
   }
 
   /**
@@ -229,28 +256,32 @@ class SessionsInRedis implements SessionStore {
   ): Promise<readonly Ended[] | 'replayed'> {
     const { index, keyOf, how } = whom
     const jti = this.#keys.jti(tag, order.jti)
-    let intime = this.#commands.deadline()
-    const beginning = this.#commands.run(
-      'beginEnding',
-      [index, this.#keys.tombstone(tag), jti],
-      [Math.floor(order.at), atLeast1(order.tombstone_ttl)],
-    )
-    const members = (await intime(beginning)) as Buffer[] | null
+    let intime: Deadline = this.#commands.deadline()
+    const beginning = this.#write(tag, 'beginEnding', {
+      keys: [index, this.#keys.tombstone(tag), jti],
+      args: [Math.floor(order.at), atLeast1(order.tombstone_ttl)],
+      until: intime.until,
+    })
+    const { answer, acknowledged: hasBegun } = await intime(beginning)
+    const members = answer as Buffer[] | null
     if (members === null) return 'replayed'
 
     const ended: Ended[] = []
     const confirmed: Promise<void>[] = []
     let taken = false
-    for (const [count, chunk] of chunksOf(members.map(String)).entries()) {
-      // Each further chunk has the whole time: a person with thousands of sessions is signed out of them too.
-      if (count > 0) intime = this.#commands.deadline()
-      const outcome = await intime(this.#end(chunk.members.map(keyOf), how))
-      ended.push(...outcome.ended)
-      confirmed.push(outcome.confirmed)
-      const args = [chunk.isLast ? atLeast1(order.jti_ttl) : 0, ...chunk.members]
-      taken = (await intime(this.#commands.run('finishEnding', [index, jti], args))) === 1
-    }
-    await Promise.all(confirmed)
+    await this.#keepingOnFailure(ended, async () => {
+      for (const [count, chunk] of chunksOf(members.map(String)).entries()) {
+        // Each further chunk has the whole time: a person with thousands of sessions is signed out of them too.
+        if (count > 0) intime = this.#commands.deadline()
+        const keys = chunk.members.map(keyOf)
+        const outcome = await intime(this.#end(keys, { how, until: intime.until, ended }))
+        confirmed.push(outcome.confirmed)
+        await intime(Promise.all([hasBegun, outcome.acknowledged]))
+        const args = [chunk.isLast ? atLeast1(order.jti_ttl) : 0, ...chunk.members]
+        taken = (await intime(this.#commands.run('finishEnding', [index, jti], args))) === 1
+      }
+      await Promise.all(confirmed)
+    })
     // The same token twice at the same moment: each answers for the sessions that it ended.
     return taken || ended.length > 0 ? ended : 'replayed'
   }
@@ -258,30 +289,77 @@ class SessionsInRedis implements SessionStore {
   /** Ends sessions, slot by slot, and tells all processes. */
   async #end(
     keys: readonly SessionKey[],
-    how: Ending,
-  ): Promise<{ readonly ended: readonly Ended[]; readonly confirmed: Promise<void> }> {
-    if (keys.length === 0) return { ended: [], confirmed: Promise.resolve() }
-    const ending = [...bySlot(keys)].map(([tag, members]) => this.#endInSlot(tag, members, how))
-    const ended = (await Promise.all(ending)).flat()
+    { how, until, ended }: { readonly how: Ending; readonly until: number; readonly ended: Ended[] },
+  ): Promise<EndedInRedis> {
+    if (keys.length === 0) return { confirmed: Promise.resolve(), acknowledged: Promise.resolve() }
+    const ending = [...bySlot(keys)].map(async ([tag, members]) => {
+      const { answer, acknowledged } = await this.#write(tag, 'endSessions', {
+        ...this.#endingOf(tag, members, how),
+        until,
+      })
+      ended.push(...endedFrom(tag, answer as Buffer[]))
+      return acknowledged
+    })
+    // What has ended in one slot is known before the failure of another one is told.
+    await Promise.allSettled(ending)
+    const acknowledgements = await Promise.all(ending)
+    for (const key of keys) {
+      const left = this.#unfinished.get(key)
+      if (left !== undefined) ended.push(left)
+      this.#unfinished.delete(key)
+    }
     this.#endings.remember(keys)
     const { confirmed } = await this.#notices.tellEnded(keys)
-    return { ended, confirmed }
+    const acknowledged = Promise.all(acknowledgements)
+    acknowledged.catch(() => {})
+    return { confirmed, acknowledged }
+  }
+
+  async #keepingOnFailure(ended: readonly Ended[], work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      for (const each of ended) this.#unfinished.set(each.key, each)
+      throw error
+    }
+  }
+
+  /** Runs a script in the slot of a hash tag, and tells when as many replicas have it as the configuration asks for. */
+  async #write(
+    tag: SidTag | SubTag,
+    script: ScriptName,
+    write: {
+      readonly keys: readonly string[]
+      readonly args: readonly (string | number)[]
+      readonly until: number
+    },
+  ): Promise<{ readonly answer: unknown; readonly acknowledged: Promise<void> }> {
+    if (this.#acknowledged === undefined || this.#writer === undefined)
+      return { answer: await this.#commands.run(script, write.keys, write.args), acknowledged: Promise.resolve() }
+    // At the start and after a failover one connection may be there before the other.
+    if (this.#commands.redis.status === 'ready') await this.#writer.ready()
+    return this.#acknowledged.run(tag, script, write)
   }
 
   /** They stay in their indexes: an order that is not yet carried out has to find whom to tell of. */
   async #endAgain(keys: readonly SessionKey[]): Promise<void> {
     const how: Ending = { tombstone_ttl: 0, leave: false }
     for (const { members } of chunksOf(keys))
-      await Promise.all([...bySlot(members)].map(([tag, sessions]) => this.#endInSlot(tag, sessions, how)))
+      await Promise.all(
+        [...bySlot(members)].map(([tag, sessions]) => {
+          const { keys, args } = this.#endingOf(tag, sessions, how)
+          return this.#commands.run('endSessions', keys, args)
+        }),
+      )
   }
 
-  async #endInSlot(tag: SidTag, keys: readonly SessionKey[], { tombstone_ttl, leave }: Ending): Promise<Ended[]> {
+  /** The keys and arguments of `endSessions`. */
+  #endingOf(tag: SidTag, keys: readonly SessionKey[], { tombstone_ttl, leave }: Ending) {
     const places = keys
       .map((key) => this.#keys.session(key))
       .flatMap(({ session, lease, ended }) => [session, lease, ended])
     const args = [this.#notices.channel, this.#notices.ended(keys), tombstone_ttl, leave ? 1 : 0, ...keys.map(hashOf)]
-    const found = await this.#commands.run('endSessions', [this.#keys.sidIndex(tag), ...places], args)
-    return endedFrom(tag, found as Buffer[])
+    return { keys: [this.#keys.sidIndex(tag), ...places], args }
   }
 
   /** Takes ended sessions out of their subs' indexes: for tidiness only, since an entry of an ended session ends nothing. */

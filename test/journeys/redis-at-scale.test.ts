@@ -186,7 +186,14 @@ async function askedDuring(redis: RedisServer, work: () => Promise<void>): Promi
 }
 
 async function addSessions(t: TestContext, redis: RedisServer, count: number): Promise<void> {
-  const settings = { username: undefined, password: undefined, tls: undefined, keyPrefix, timeoutMs: 5_000 }
+  const settings = {
+    username: undefined,
+    password: undefined,
+    tls: undefined,
+    keyPrefix,
+    timeoutMs: 5_000,
+    replicasAcknowledge: 0,
+  }
   const url = new URL(redis.url)
   const store = createRedisStore({ kind: 'redis', url, ...settings }, { log: silent, clock: systemClock })
   t.after(() => store.close())

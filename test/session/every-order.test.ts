@@ -86,7 +86,7 @@ function startReplica(clockAheadMs: number, change: (store: SessionStore) => voi
   const clock = { now: () => Date.now() + clockAheadMs }
   const storeConfig: RedisStoreConfig = {
     ...{ kind: 'redis', url: new URL(server.url), keyPrefix: 'gatehouse:', timeoutMs: minute },
-    ...{ username: undefined, password: undefined, tls: undefined },
+    ...{ username: undefined, password: undefined, tls: undefined, replicasAcknowledge: 0 },
   }
   const store = createRedisStore(storeConfig, { log: quiet, clock })
   // Redis has the clock of this machine. Without asking, it costs no step now and then.

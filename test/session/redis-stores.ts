@@ -46,6 +46,7 @@ export const settings = {
   tls: undefined,
   keyPrefix: 'gatehouse:',
   timeoutMs: 400,
+  replicasAcknowledge: 0,
 }
 
 /** A store that may still be connecting, and what it has said. */

@@ -55,6 +55,8 @@ export interface WorldOptions {
   readonly replicas?: number
   /** Another world's Redis, shared. */
   readonly redis?: RedisServer | undefined
+  /** YAML below `redis:`, on one line. */
+  readonly redisSettings?: string
   readonly client_id?: string
   /** Another key than that of all worlds, in base64. */
   readonly sessionKey?: string
@@ -191,7 +193,7 @@ provider:
   ${options.providerSettings ?? ''}
 session:
   keys: [{ env: SESSION_KEY }]
-  store: ${redis === undefined ? 'memory' : `{ redis: { url: "${redis.url}" } }`}
+  store: ${redis === undefined ? 'memory' : `{ redis: { url: "${redis.url}", ${options.redisSettings ?? ''} } }`}
   ${options.session ?? ''}
 upstreams:
   orders:
