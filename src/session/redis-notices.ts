@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts'
-import type { SessionKey } from '../core/names.ts'
+import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
 import { reason } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
 import type { Log } from '../observe/log.ts'
@@ -8,7 +8,7 @@ import type { RedisConnection } from './redis-connection.ts'
 import type { RedisKeys } from './redis-keys.ts'
 import { RedisClock } from './redis-clock.ts'
 import { RedisLosses } from './redis-losses.ts'
-import type { StoreNotice, StoreTime } from './store.ts'
+import type { StoreNotice, StoreTime, Tombstone } from './store.ts'
 
 /** How often the subscription is proven alive, in ms. */
 const beatInterval = 500
@@ -29,6 +29,8 @@ interface Confirmations {
 interface Parts {
   readonly log: Log
   readonly clock: Clock
+  /** Is called for each tombstone that another process has raised. */
+  readonly onTombstone: (tombstone: Tombstone) => void
 }
 
 /** Our ears at one server, for as long as one connection lasts. */
@@ -56,6 +58,7 @@ export class RedisNotices {
   readonly #losses: RedisLosses
   readonly #clock: RedisClock
   readonly #log: Log
+  readonly #onTombstone: (tombstone: Tombstone) => void
   readonly #listeners = new Set<(notice: StoreNotice) => void>()
   readonly #awaited = new Map<string, Confirmations>()
   #beating: NodeJS.Timeout | undefined
@@ -73,7 +76,8 @@ export class RedisNotices {
     this.#keys = keys
     this.#commands = commands
     this.#subscriber = subscriber
-    const { log, clock } = parts
+    const { log, clock, onTombstone } = parts
+    this.#onTombstone = onTombstone
     this.#losses = new RedisLosses(commands, log)
     this.#clock = new RedisClock(commands.address, clock, log)
     this.#log = log
@@ -126,6 +130,16 @@ export class RedisNotices {
   /** What a script publishes when it ends sessions. With an `id`, all who hear it confirm that they have dropped them. */
   ended(keys: readonly SessionKey[], id?: string): string {
     return JSON.stringify({ from: this.#from, kind: 'ended', id, keys })
+  }
+
+  /** What a script publishes when it raises a tombstone. */
+  raised(tombstone: Tombstone): string {
+    return JSON.stringify({ from: this.#from, kind: 'ended', keys: [], tombstone })
+  }
+
+  /** After a script has raised a tombstone: makes sure that the others hear of it. */
+  async tellRaised(tombstone: Tombstone): Promise<void> {
+    if (!this.#commands.publishesEverywhere) await this.#announce(this.raised(tombstone)).catch(() => {})
   }
 
   /** After a script has changed a session: makes sure that the others hear of it, now or later. */
@@ -272,6 +286,10 @@ export class RedisNotices {
       if (message.id !== undefined) this.#confirmed(message.id)
       return
     }
+    if (message?.tombstone !== undefined) {
+      this.#onTombstone(message.tombstone)
+      return
+    }
     // What a newer version says and we do not understand may be that anything ended.
     const told = this.#give(message?.notice ?? { kind: 'resumed' })
     if (!told || message?.id === undefined) return
@@ -303,6 +321,7 @@ interface Message {
   readonly from: string
   readonly id: string | undefined
   readonly notice: StoreNotice | undefined
+  readonly tombstone: Tombstone | undefined
 }
 
 function parse(text: string): Message | undefined {
@@ -313,15 +332,27 @@ function parse(text: string): Message | undefined {
     return undefined
   }
   if (typeof message !== 'object' || message === null) return undefined
-  const { from, id, kind, key, keys } = message as Record<string, unknown>
+  const { from, id, kind, key, keys, tombstone } = message as Record<string, unknown>
   if (typeof from !== 'string') return undefined
-  return { from, id: typeof id === 'string' ? id : undefined, notice: noticeOf(kind, key, keys) }
+  return {
+    from,
+    id: typeof id === 'string' ? id : undefined,
+    notice: noticeOf(kind, key, keys),
+    tombstone: tombstoneOf(tombstone),
+  }
 }
 
 function noticeOf(kind: unknown, key: unknown, keys: unknown): StoreNotice | undefined {
   if (kind === 'changed' && typeof key === 'string') return { kind, key: key as SessionKey }
   if (kind === 'ended' && Array.isArray(keys)) return { kind, keys: keys as SessionKey[] }
   return undefined
+}
+
+function tombstoneOf(written: unknown): Tombstone | undefined {
+  if (typeof written !== 'object' || written === null) return undefined
+  const { tag, at, ttl } = written as Record<string, unknown>
+  if (typeof tag !== 'string' || typeof at !== 'number' || typeof ttl !== 'number') return undefined
+  return { tag: tag as SidTag | SubTag, at, ttl }
 }
 
 // Promise.withResolvers came with Node.js 22.

@@ -72,19 +72,32 @@ if not expires_at then return 0 end
 redis.call('PEXPIRE', KEYS[1], math.min(idle_timeout, expires_at - now))
 return redis.call('EXISTS', KEYS[1])`
 
+/** A tombstone never gets older, and never stands shorter than before. */
+const tombstone = `
+local function raise(tombstone, at, ttl)
+  at = math.max(at, tonumber(redis.call('GET', tombstone) or at))
+  ttl = math.max(ttl, redis.call('PTTL', tombstone))
+  redis.call('SET', tombstone, string.format('%.0f', at), 'PX', ttl)
+end`
+
+/** Raises a tombstone that Redis may have lost. */
+const raiseTombstone = `
+${tombstone}
+raise(KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]))
+return 1`
+
 /**
- * Takes an order to end all sessions of one index, in its slot: unless the token was taken before, raises the tombstone and
- * answers who is there. Whoever is added later began after the order, or is refused.
+ * Takes an order to end all sessions of one index, in its slot: unless the token was taken before, raises the tombstone, tells the
+ * other processes of it, and answers who is there. Whoever is added later began after the order, or is refused.
  */
 const beginEnding = `
-${now}${index}
-local at, ttl = tonumber(ARGV[1]), tonumber(ARGV[2])
+${now}${index}${tombstone}
+local at, ttl, channel, notice = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
 if redis.call('EXISTS', KEYS[3]) == 1 then return false end
 -- First of all something that frees memory: after that Redis lets a script write even when it is full, and a logout goes through.
 prune(KEYS[1])
-at = math.max(at, tonumber(redis.call('GET', KEYS[2]) or at))
-ttl = math.max(ttl, redis.call('PTTL', KEYS[2]))
-redis.call('SET', KEYS[2], string.format('%.0f', at), 'PX', ttl)
+raise(KEYS[2], at, ttl)
+redis.call('PUBLISH', channel, notice)
 return redis.call('ZRANGE', KEYS[1], 0, -1)`
 
 /**
@@ -166,6 +179,7 @@ export const scripts = {
   replace,
   touch,
   beginEnding,
+  raiseTombstone,
   endSessions,
   finishEnding,
   announce,

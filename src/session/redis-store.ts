@@ -8,6 +8,7 @@ import { RecentEndings } from './recent-endings.ts'
 import { reportAvailability } from './redis-connection.ts'
 import { redisSchemeMismatch } from './redis-scheme.ts'
 import type { Deadline, RedisConnection } from './redis-connection.ts'
+import { tagOf } from './record.ts'
 import { bySlot, hashOf, RedisKeys } from './redis-keys.ts'
 import { RedisNotices } from './redis-notices.ts'
 import { RedisRuns } from './redis-runs.ts'
@@ -21,6 +22,7 @@ import type {
   SessionStore,
   StoreNotice,
   StoreTime,
+  Tombstone,
 } from './store.ts'
 
 /** How many sessions are ended in one go. */
@@ -85,10 +87,14 @@ class SessionsInRedis implements SessionStore {
     this.#writer = endings
     this.#acknowledged = endings && new AcknowledgedWrites(endings, config.replicasAcknowledge, log)
     this.#keys = new RedisKeys(config.keyPrefix)
-    this.#notices = new RedisNotices(commands, subscriber, this.#keys, { log, clock })
+    this.#notices = new RedisNotices(commands, subscriber, this.#keys, {
+      log,
+      clock,
+      onTombstone: (tombstone) => this.#endings.rememberTombstone(tombstone),
+    })
     this.#clock = clock
     this.#runs = new RedisRuns(commands, log)
-    this.#endings = new RecentEndings((keys) => this.#endAgain(keys), log)
+    this.#endings = new RecentEndings((keys, tombstones) => this.#endAgain(keys, tombstones), log)
     this.#notices.listen((notice) => {
       if (notice.kind === 'ended') this.#endings.remember(notice.keys)
       if (notice.kind === 'resumed') this.#endings.repeat()
@@ -101,7 +107,9 @@ class SessionsInRedis implements SessionStore {
     const { index, tombstone, session: place, ended } = this.#keys.session(key)
     const remaining = Math.floor(session.absolute_expires_at - this.#clock.now())
     const intime = this.#commands.deadline()
+    const isRefused = () => this.#endings.refuses(tagOf(key), begun_at) || this.#endings.refuses(subTag, begun_at)
 
+    if (isRefused()) return 'ended'
     const subKeys = [this.#keys.subIndex(subTag), this.#keys.tombstone(subTag)]
     if ((await intime(this.#commands.run('enterSub', subKeys, [key, remaining, begun_at]))) !== 1) return 'ended'
 
@@ -114,7 +122,7 @@ class SessionsInRedis implements SessionStore {
       begun_at,
       await intime(this.#runs.current()),
     ]
-    const created = await intime(this.#commands.run('create', [place, index, tombstone, ended], args))
+    const created = !isRefused() && (await intime(this.#commands.run('create', [place, index, tombstone, ended], args)))
     if (created === 1) return 'created'
     await this.#leaveSubs([{ key, subTag }])
     return 'ended'
@@ -256,15 +264,18 @@ class SessionsInRedis implements SessionStore {
   ): Promise<readonly Ended[] | 'replayed'> {
     const { index, keyOf, how } = whom
     const jti = this.#keys.jti(tag, order.jti)
+    const tombstone: Tombstone = { tag, at: Math.floor(order.at), ttl: atLeast1(order.tombstone_ttl) }
     let intime: Deadline = this.#commands.deadline()
     const beginning = this.#write(tag, 'beginEnding', {
       keys: [index, this.#keys.tombstone(tag), jti],
-      args: [Math.floor(order.at), atLeast1(order.tombstone_ttl)],
+      args: [tombstone.at, tombstone.ttl, this.#notices.channel, this.#notices.raised(tombstone)],
       until: intime.until,
     })
     const { answer, acknowledged: hasBegun } = await intime(beginning)
     const members = answer as Buffer[] | null
     if (members === null) return 'replayed'
+    this.#endings.rememberTombstone(tombstone)
+    void this.#notices.tellRaised(tombstone)
 
     const ended: Ended[] = []
     const confirmed: Promise<void>[] = []
@@ -342,7 +353,14 @@ class SessionsInRedis implements SessionStore {
   }
 
   /** They stay in their indexes: an order that is not yet carried out has to find whom to tell of. */
-  async #endAgain(keys: readonly SessionKey[]): Promise<void> {
+  async #endAgain(keys: readonly SessionKey[], tombstones: readonly Tombstone[]): Promise<void> {
+    // First the tombstones: after that no sign-in can add a session.
+    for (const { members } of chunksOf(tombstones))
+      await Promise.all(
+        members.map(({ tag, at, ttl }) =>
+          this.#commands.run('raiseTombstone', [this.#keys.tombstone(tag)], [at, atLeast1(ttl)]),
+        ),
+      )
     const how: Ending = { tombstone_ttl: 0, leave: false }
     for (const { members } of chunksOf(keys))
       await Promise.all(

@@ -84,6 +84,15 @@ export interface SessionStore {
   close(): Promise<void>
 }
 
+/** Sign-ins of a sid or sub that began at or before `at`, in the store's time, must not become sessions. */
+export interface Tombstone {
+  readonly tag: SidTag | SubTag
+  /** In ms since the epoch. */
+  readonly at: number
+  /** How long it stands, in ms. */
+  readonly ttl: number
+}
+
 /** Something another process did. Listeners drop their copies; for `ended` they close what is open for the session too. */
 export type StoreNotice =
   | { readonly kind: 'ended'; readonly keys: readonly SessionKey[] }
