@@ -4,6 +4,7 @@ import { GatewayError, reason } from '../core/errors.ts'
 import type { Log } from '../observe/log.ts'
 import { disconnectTimeout, retryDelay } from './redis-options.ts'
 import { scripts, type ScriptName } from './redis-scripts.ts'
+import { afterSocketsAreRead } from './redis-timeouts.ts'
 
 type Argument = string | number | Buffer
 type Command = (...args: (Argument | readonly Argument[])[]) => Promise<unknown>
@@ -120,7 +121,7 @@ export class RedisConnection {
       let timer: NodeJS.Timeout | undefined
       const late = new Promise<never>((_, reject) => {
         const refuse = () => reject(this.unavailable(`no answer within ${this.timeoutMs} ms`))
-        timer = setTimeout(refuse, Math.max(0, until - performance.now())).unref()
+        timer = setTimeout(() => afterSocketsAreRead(refuse), Math.max(0, until - performance.now())).unref()
       })
       try {
         return await Promise.race([step, late])

@@ -8,6 +8,7 @@ import type {
   RedisTlsConfig,
 } from '../config/model.ts'
 import { scripts } from './redis-scripts.ts'
+import './redis-timeouts.ts'
 
 // ioredis listens for the first error of a connection. TLS that is given up in its handshake may have a second one, and an error
 // that nobody listens for ends the process. The connections that it makes for itself, to Sentinels, are of this class too.
