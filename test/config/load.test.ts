@@ -196,6 +196,7 @@ test('every setting of a full file arrives', () => {
       tls: { ca, cert: undefined, key: undefined },
       keyPrefix: 'orders:',
       timeoutMs: 500,
+      replicasAcknowledge: 0,
     },
     idleTimeoutMs: 900_000,
     absoluteTimeoutMs: 28_800_000,
