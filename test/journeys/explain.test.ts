@@ -157,7 +157,7 @@ test('a refusal’s page has the id by which the log says why, by which rule, an
 
   assert.match(told.out(), new RegExp(`^request ${id}\n`))
   assert.match(told.out(), /GET \/admin\/users was denied to jane by the rule at .*gateway\.yaml:\d+ of orders\n/)
-  assert.match(told.out(), /fields\.groups: holds none of nobody/)
+  assert.match(told.out(), /fields\.groups: the claim is absent/)
   assert.match(
     told.out(),
     /GET 127\.0\.0\.1\/admin\/users, with the session .*, from 127\.0\.0\.1: answered with 403 by the gateway/,
