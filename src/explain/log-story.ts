@@ -85,7 +85,7 @@ function sentence(line: LogLine): string {
       return `${when}  refused with ${text('code')}${session}: ${text('reason')}`
     }
     case 'access.denied':
-      return `${when}  ${text('method')} ${text('path')} was denied to ${text('sub')} ${byRule(line)}${of}`
+      return `${when}  ${text('method')} ${text('path')} was denied to ${text('sub')} ${byRule(line)}${of}: ${text('reason')}`
     case 'upstream.failed':
       return `${when}  the application${of} failed at ${text('url')} with ${text('code')}: ${text('reason')}`
     case 'upstream.busy':

@@ -156,7 +156,10 @@ test('a refusal’s page has the id by which the log says why, by which rule, an
   assert.equal(await told.ended, 0, told.err())
 
   assert.match(told.out(), new RegExp(`^request ${id}\n`))
-  assert.match(told.out(), /GET \/admin\/users was denied to jane by the rule at .*gateway\.yaml:\d+ of orders\n/)
+  assert.match(
+    told.out(),
+    /GET \/admin\/users was denied to jane by the rule at .*gateway\.yaml:\d+ of orders: fields\.groups/,
+  )
   assert.match(told.out(), /fields\.groups: the claim is absent/)
   assert.match(
     told.out(),
