@@ -1,7 +1,7 @@
 import { elementsOf, type MarkupElement } from './markup.ts'
 
 /** What a page can offer to do next. */
-export type PageAction = 'home' | 'sign_in' | 'other_account' | 'retry' | 'sign_out'
+export type PageAction = 'home' | 'sign_in' | 'other_account' | 'retry' | 'sign_out' | 'stay_signed_in'
 
 /** The pages that a template can take the place of, and what each of them offers. */
 export const pageActions = {
@@ -12,7 +12,7 @@ export const pageActions = {
   'too-many-requests': ['retry'],
   unavailable: ['retry'],
   'sign-in-failed': ['retry', 'other_account'],
-  'sign-out': ['sign_out'],
+  'sign-out': ['sign_out', 'stay_signed_in'],
   'signed-out': ['sign_in'],
 } as const satisfies Readonly<Record<string, readonly PageAction[]>>
 

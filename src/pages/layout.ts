@@ -13,7 +13,7 @@ export interface PageContent {
   readonly text: string
   /** What to do next; the first one is the one that most people want. */
   readonly links: readonly PageLink[]
-  /** What the links do is done with POST, by buttons. */
+  /** What the first link does is done with POST, by a button. */
   readonly isForm: boolean
   readonly support: { readonly label: string; readonly text: string; readonly url: string | undefined } | undefined
   /** In small print. */
@@ -46,7 +46,7 @@ export function layout(content: PageContent): string {
     `<h1>${escape(title)}</h1>`,
     `<p>${escape(text)}</p>`,
     ...links.map((link, index) =>
-      isForm ? formHtml(link) : `<p>${linkHtml(link, index === 0 ? 'first' : undefined)}</p>`,
+      isForm && index === 0 ? formHtml(link) : `<p>${linkHtml(link, index === 0 ? 'first' : undefined)}</p>`,
     ),
     ...support(content),
     `<p class="note">${escape(note)}</p>`,

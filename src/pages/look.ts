@@ -56,7 +56,7 @@ export class Look {
   }
 
   /**
-   * `goesOnTo`: the link is the button of a form that is sent with POST, and may be redirected to these origins. `framedBy`: pages of
+   * `goesOnTo`: the first link is the button of a form that is sent with POST, and may be redirected to these origins. `framedBy`: pages of
    * these origins may show it in a frame.
    */
   builtIn(
@@ -112,6 +112,7 @@ export class Look {
       ...{ other_account_url: urls.other_account, other_account_label: actions.other_account },
       ...{ retry_url: urls.retry, retry_label: actions.retry },
       ...{ sign_out_url: urls.sign_out, sign_out_label: actions.sign_out },
+      ...{ stay_signed_in_url: urls.stay_signed_in, stay_signed_in_label: actions.stay_signed_in },
     }
   }
 

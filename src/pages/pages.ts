@@ -152,6 +152,7 @@ export class Pages {
       // The empty reference is the URL that was asked for (RFC 3986 §4.4).
       retry: retry ?? '',
       sign_out: `${prefix}sign-out`,
+      stay_signed_in: '/',
     }
   }
 }

@@ -158,6 +158,7 @@ test('the sign-out form may be answered with a redirect to the provider, and is 
   const { headers, body } = pagesWith().signOut('asked_elsewhere', ['https://id.example.com'], visit)
 
   assert.match(body, /<form method="post" action="\/\.gatehouse\/sign-out">/)
+  assert.match(body, /<a [^>]*href="\/"[^>]*>No, stay signed in<|<a href="\/">No, stay signed in</)
   assert.match(String(headers['Content-Security-Policy']), /form-action 'self' https:\/\/id\.example\.com;/)
   assert.equal(headers['Referrer-Policy'], 'same-origin')
 })

@@ -51,6 +51,7 @@ export const de: Messages = {
     other_account: 'Mit einem anderen Konto anmelden',
     retry: 'Noch einmal versuchen',
     sign_out: 'Abmelden',
+    stay_signed_in: 'Nein, angemeldet bleiben',
   },
   signInFromFrame:
     'Ihre Sitzung ist beendet, oder Sie sind nicht angemeldet. Die Anmeldung öffnet sich im ganzen Fenster.',

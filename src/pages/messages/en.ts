@@ -49,6 +49,7 @@ export const en: Messages = {
     other_account: 'Sign in with another account',
     retry: 'Try again',
     sign_out: 'Sign out',
+    stay_signed_in: 'No, stay signed in',
   },
   signInFromFrame: 'Your session has ended, or you are not signed in. The sign-in opens in the whole window.',
   signInFailed: 'You are not signed in.',

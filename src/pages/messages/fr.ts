@@ -49,6 +49,7 @@ export const fr: Messages = {
     other_account: 'Se connecter avec un autre compte',
     retry: 'Réessayer',
     sign_out: 'Se déconnecter',
+    stay_signed_in: 'Non, rester connecté',
   },
   signInFromFrame: 'Votre session est terminée ou n’a pas encore commencé. La connexion s’ouvre dans toute la fenêtre.',
   signInFailed: 'La connexion a échoué.',

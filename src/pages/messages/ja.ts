@@ -51,6 +51,7 @@ export const ja: Messages = {
     other_account: '別のアカウントでサインイン',
     retry: 'もう一度試す',
     sign_out: 'サインアウト',
+    stay_signed_in: 'いいえ、サインインしたままにする',
   },
   signInFromFrame: 'セッションが終了したか、サインインしていません。サインインはウィンドウ全体で開きます。',
   signInFailed: 'サインインしていません。',
