@@ -158,7 +158,8 @@ export class Lines {
       if (batch === undefined) break
       this.#waiting.audit -= batch.auditBytes
       this.#waiting.ordinary -= batch.bytes - batch.auditBytes
-      this.#isBusy = !this.#destination.write(batch.text)
+      // pino replaces `write` by a function that returns nothing once the reader is gone.
+      this.#isBusy = this.#destination.write(batch.text) === false
     }
     if (this.#batches.length > 0) return
     for (const written of this.#whenWritten.splice(0)) written()

@@ -178,7 +178,7 @@ function sessionOf({ provider }: World, person: string): { readonly sub: string;
 async function askedDuring(redis: RedisServer, work: () => Promise<void>): Promise<string[]> {
   const commands = await commandsDuring(redis, work)
   const isSignOfLife = ([name = '', ...args]: readonly string[]) =>
-    ['ping', 'info', 'persist'].includes(name) || args.some((arg) => /:beat:|:epoch$/.test(arg))
+    ['ping', 'info', 'persist', 'time'].includes(name) || args.some((arg) => /:beat:|:epoch$/.test(arg))
   return commands
     .filter((command) => !isSignOfLife(command))
     .map(([name, ...args]) => `${name} ${args.length}`)

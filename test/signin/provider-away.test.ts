@@ -33,7 +33,7 @@ test('a script is told the same in its own language', async (t) => {
   const world = await startWorld(t, { providerStartsDown: true })
 
   const answer = await world.browser().send(`${world.url}/.gatehouse/sign-in`, {
-    headers: { accept: '*/*', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
+    headers: { accept: '*/*', 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' },
   })
 
   assert.notEqual(answer.status, 200)
