@@ -10,7 +10,7 @@ import { Redis } from 'ioredis'
 import type { RedisServerConfig } from '../../src/config/model.ts'
 import { systemClock } from '../../src/core/clock.ts'
 import type { Clock } from '../../src/core/clock.ts'
-import { sha256 } from '../../src/core/random.ts'
+import { randomToken, sha256 } from '../../src/core/random.ts'
 import { Keyring } from '../../src/core/seal.ts'
 import { newSessionId, sessionKey, sidTag, subTag, tagOf } from '../../src/session/record.ts'
 import { freePort } from '../support/free-port.ts'
@@ -30,7 +30,8 @@ const admin = new Redis(shared.port, '127.0.0.1')
 after(() => admin.disconnect())
 
 storeContract('redis', async (t) => {
-  const { store } = await openShared(t)
+  // A channel of its own: the notice of a tombstone of the test before may be on its way yet.
+  const { store } = await openShared(t, { keyPrefix: `${randomToken(6)}:` })
   return { store, now: systemClock.now, tick, size: () => sizeOf(admin) }
 })
 
