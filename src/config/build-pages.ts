@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import {
+  optionalActions,
   pageActions,
   pageNames,
   parsePageTemplate,
@@ -144,7 +145,7 @@ function readTemplate(
     if (setting !== undefined) report.errorAtPlace(whole, at, `uses {{${placeholder}}}, but ${setting} is not set`)
   }
   for (const action of pageActions[page])
-    if (!used.has(`${action}_url`))
+    if (!used.has(`${action}_url`) && !optionalActions.has(action))
       report.warningAtPlace(whole, at, `has no {{${action}_url}}: whoever sees this page cannot go on from it`)
   if (!used.has('request_id') && page !== 'signed-out' && page !== 'sign-out')
     report.warningAtPlace(whole, at, 'has no {{request_id}}, by which a report is found in the log')

@@ -16,6 +16,9 @@ export const pageActions = {
   'signed-out': ['sign_in'],
 } as const satisfies Readonly<Record<string, readonly PageAction[]>>
 
+/** Actions that a template may leave out: the browser's Back does the same. */
+export const optionalActions: ReadonlySet<PageAction> = new Set<PageAction>(['stay_signed_in'])
+
 export type PageName = keyof typeof pageActions
 
 export const pageNames = Object.keys(pageActions) as readonly PageName[]

@@ -41,8 +41,8 @@ test('an administrator sees who is signed in, and nothing that is secret', async
     t,
     world,
     'list',
-    '--sid',
-    sidOf('samir'),
+    // In one argument: a sid may begin with "-".
+    `--sid=${sidOf('samir')}`,
     '--upstream',
     'orders',
     '--format',

@@ -50,7 +50,9 @@ test('a Logout Token that no replica of Redis has stored gets 503, and 200 when 
     return (await world.postLogoutToken({ logout_token })).status === 200
   })
   assert.equal(told('store.endings_acknowledged'), 1)
-  assert.equal(told('session.ended'), 1, 'the ending is in the audit log, once')
+  // The gateway repeats the order by itself, too: the one that comes first has the event.
+  await until('the ending is in the audit log', () => told('session.ended') > 0)
+  assert.equal(told('session.ended'), 1, 'once')
 })
 
 test('an ending is acknowledged by a replica that is there, and refused without one', async (t) => {
