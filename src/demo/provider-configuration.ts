@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync, type JsonWebKey } from 'node:crypto'
 import type { Configuration, KoaContextWithOIDC } from 'oidc-provider'
 import { randomToken } from '../core/random.ts'
 import type { Markup } from './html.ts'
@@ -139,7 +139,10 @@ async function grantAll({ oidc }: KoaContextWithOIDC) {
   return grant
 }
 
+let processKey: JsonWebKey | undefined
+
+/** All demo providers of one process share a key pair, because generating one takes up to a second. */
 function signingKey() {
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
-  return { ...privateKey.export({ format: 'jwk' }), kty: 'RSA' as const, kid: randomToken(8), use: 'sig', alg: 'RS256' }
+  processKey ??= generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })
+  return { ...processKey, kty: 'RSA' as const, kid: randomToken(8), use: 'sig', alg: 'RS256' }
 }

@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from 'node:fs'
 import type { Log } from '../observe/log.ts'
 
 /** Kept free for Redis, the provider, files, administration, and connections to upstreams that wait to be used again. */
@@ -5,17 +6,11 @@ const reserve = 64
 /** Fewer connections are of no use. */
 const fewest = 10
 
-/** How many files and connections this process may have open (`ulimit -n`); Infinity when there is no limit. */
+/** How many files and connections this process may have open (`ulimit -n`); Infinity when there is no limit or it is unknown. */
 export function fileDescriptorLimit(): number {
-  // Not in the types yet. Node.js before 22.0 and 20.13 does not know it either.
-  const report = process.report as NodeJS.ProcessReport & { excludeNetwork?: boolean }
-  const { excludeNetwork = false } = report
-  // Otherwise it looks up the name of each peer.
-  report.excludeNetwork = true
-  const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: number | string } } }
-  report.excludeNetwork = excludeNetwork
-  const soft = userLimits?.open_files?.soft
-  return typeof soft === 'number' ? soft : Infinity
+  const file = '/proc/self/limits'
+  const soft = existsSync(file) && /^Max open files +(\d+)/m.exec(readFileSync(file, 'latin1'))?.[1]
+  return typeof soft === 'string' ? Number(soft) : Infinity
 }
 
 /**

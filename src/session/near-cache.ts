@@ -27,7 +27,8 @@ export class NearCache {
     maxSize: maxBytes,
     sizeCalculation: ({ stored }) => stored.bytes + 512,
   })
-  readonly #ended = new LRUCache<SessionKey, true>({ max: maxEnded })
+  // `max` would reserve memory for all of them at the start, which takes 40 ms.
+  readonly #ended = new LRUCache<SessionKey, true>({ maxSize: maxEnded, sizeCalculation: () => 1 })
   readonly #pending = new Map<SessionKey, Set<PendingRead>>()
 
   get(key: SessionKey): NearSession | undefined {
