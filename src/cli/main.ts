@@ -1,35 +1,26 @@
 import { parseArgs } from 'node:util'
 import { didYouMean } from '../config/did-you-mean.ts'
-import { schemaText } from '../config/schema.ts'
 import { OperatorError } from '../core/errors.ts'
 import { version } from '../core/version.ts'
 import { askOnTerminal } from './ask.ts'
-import { readCheckCall } from './check.ts'
 import { aboutFile, type Call, type CommandReader, readOptions, unexpected } from './command.ts'
-import { demo } from './demo.ts'
-import { readDoctorCall } from './doctor.ts'
-import { readExplainCall } from './explain.ts'
-import { health } from './health.ts'
 import { help, overview } from './help.ts'
-import { readImportCall } from './import.ts'
-import { readInitCall } from './init.ts'
 import { paintFor } from './paint.ts'
-import { run } from './run.ts'
-import { readSessionsCall } from './sessions.ts'
 
-const commands: Readonly<Record<string, CommandReader>> = {
-  init: readInitCall,
-  import: readImportCall,
-  run: aboutFile(run),
-  check: readCheckCall,
-  doctor: readDoctorCall,
-  explain: readExplainCall,
-  sessions: readSessionsCall,
-  health: aboutFile(health),
-  schema: printing(schemaText),
-  demo: aboutFile(demo),
-  help: readHelpCall,
-  version: printing(() => `${version}\n`),
+/** Each command's modules are loaded when it is called: a health check each few seconds must not load the whole gateway. */
+const commands: Readonly<Record<string, () => Promise<CommandReader>>> = {
+  init: async () => (await import('./init.ts')).readInitCall,
+  import: async () => (await import('./import.ts')).readImportCall,
+  run: async () => aboutFile((await import('./run.ts')).run),
+  check: async () => (await import('./check.ts')).readCheckCall,
+  doctor: async () => (await import('./doctor.ts')).readDoctorCall,
+  explain: async () => (await import('./explain.ts')).readExplainCall,
+  sessions: async () => (await import('./sessions.ts')).readSessionsCall,
+  health: async () => aboutFile((await import('./health.ts')).health),
+  schema: async () => printing((await import('../config/schema.ts')).schemaText),
+  demo: async () => aboutFile((await import('./demo.ts')).demo),
+  help: async () => readHelpCall,
+  version: async () => printing(() => `${version}\n`),
 }
 
 /** Runs a command; resolves to the exit code: 0 well, 1 something is wrong with what was given, 2 the call itself is. */
@@ -40,7 +31,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
   const { name, rest } = commandOf(argv)
-  const call = callOf(name, rest)
+  const call = await callOf(name, rest)
   if ('fault' in call) {
     err(`gatehouse: ${call.fault}\n"gatehouse help${help[name] === undefined ? '' : ` ${name}`}" says more\n`)
     return 2
@@ -72,9 +63,9 @@ function commandOf(argv: readonly string[]): { readonly name: string; readonly r
   return { name: argv[first.index] as string, rest: argv.toSpliced(first.index, 1) }
 }
 
-function callOf(name: string, rest: readonly string[]): Call {
-  const read = Object.hasOwn(commands, name) ? commands[name] : undefined
-  return read === undefined ? { fault: noCommand(name) } : read(rest)
+async function callOf(name: string, rest: readonly string[]): Promise<Call> {
+  const load = Object.hasOwn(commands, name) ? commands[name] : undefined
+  return load === undefined ? { fault: noCommand(name) } : (await load())(rest)
 }
 
 function noCommand(name: string): string {
