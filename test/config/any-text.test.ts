@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import { formatDiagnostics } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { environment, secretTexts } from './environment.ts'
+import { searchFor } from '../support/searches.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-config-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -29,7 +30,7 @@ function isTold(text: string): void {
 test('no text makes loading throw', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => isTold(told(text))),
-    { numRuns: 300 },
+    { numRuns: searchFor(300) },
   )
 })
 
@@ -73,7 +74,7 @@ test('no slip in a full file makes loading throw', () => {
       for (const { at, length, text: put } of slips) text = text.slice(0, at) + put + text.slice(at + length)
       isTold(told(text))
     }),
-    { numRuns: 1000 },
+    { numRuns: searchFor(1000) },
   )
 })
 

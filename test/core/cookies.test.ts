@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { cookieNames, expireCookie, readCookie, setCookie, withoutCookies } from '../../src/core/cookies.ts'
 import { processorTime } from '../support/processor-time.ts'
+import { searchFor } from '../support/searches.ts'
 
 for (const [header, value] of [
   ['s=1', '1'],
@@ -88,6 +89,6 @@ test('whatever a Cookie header holds, our cookie does not stay in it', () => {
       const value = readCookie(header, 's')
       assert.ok(value === undefined || header.includes(value))
     }),
-    { numRuns: 2000 },
+    { numRuns: searchFor(2000) },
   )
 })

@@ -14,7 +14,7 @@ test('the parts of undici are those of its main module', () => {
 
 test('what undici has besides is not loaded: it is 10 MB of each process', () => {
   const program = `
-    await import('./src/cli/main.ts')
+    await import('./src/cli/run.ts')
     const { Module } = await import('node:module')
     const loaded = Object.keys(Module._cache).filter((path) => path.includes('/undici/'))
     console.log(loaded.length, loaded.filter((path) => /fetch|websocket|mock|interceptor/.test(path)).length)`

@@ -1,8 +1,9 @@
 import type { TestContext } from 'node:test'
 import fc from 'fast-check'
+import { searchFor } from '../support/searches.ts'
 
 /** How long each fuzzer runs, in ms; `FUZZ_MS` gives it more. */
-export const fuzzMs = Number(process.env['FUZZ_MS'] ?? 10_000)
+export const fuzzMs = Number(process.env['FUZZ_MS'] ?? searchFor(10_000))
 
 /** How often it is looked for as long again, on a machine that is too busy to show everything the first time. */
 const mostRounds = 8

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { forwardedFacts, type HeaderView, TrustedProxies } from '../../src/gate/forwarded.ts'
+import { searchFor } from '../support/searches.ts'
 
 const trusted = new TrustedProxies([
   { address: '10.0.0.0', prefix: 8, family: 'ipv4' },
@@ -161,7 +162,7 @@ test('no value is so odd that it throws, takes long, or gets out unread', () => 
         assert.match(believed.host, /^[\w.:[\]-]+$/)
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: searchFor(2000) },
   )
 })
 

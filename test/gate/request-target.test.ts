@@ -6,6 +6,7 @@ import { canonicalTarget } from '../../src/gate/request-target.ts'
 import { createRouteTable, type Route, type RouteTable } from '../../src/rules/route-table.ts'
 import { rule, upstream } from '../rules/configs.ts'
 import { processorTime } from '../support/processor-time.ts'
+import { searchFor } from '../support/searches.ts'
 
 for (const [raw, path, segments, query] of [
   ['/', '/', [''], ''],
@@ -173,9 +174,9 @@ test('whatever an upstream makes of a path that got through, it is as open as th
         assert.equal(meant?.rule.access, through.route?.rule.access, `${through.path} → /${segments.join('/')}`)
       }
     }),
-    { numRuns: 20_000 },
+    { numRuns: searchFor(20_000) },
   )
-  assert.ok(throughOpen > 200, `only ${throughOpen} of the cases were let through`)
+  assert.ok(throughOpen > searchFor(200), `only ${throughOpen} of the cases were let through`)
 })
 
 test('the same holds for any rules, prefixes and logout links', () => {
@@ -202,7 +203,7 @@ test('the same holds for any rules, prefixes and logout links', () => {
         if (meant?.isLogout) assert.equal(through.route?.isLogout, true, why)
       }
     }),
-    { numRuns: 20_000 },
+    { numRuns: searchFor(20_000) },
   )
 })
 
@@ -212,7 +213,7 @@ test('a canonical path is canonical: reading it again changes nothing', () => {
       const once = accepted(raw, openOnly)
       if (once !== undefined) assert.equal(canonicalTarget(once.path).path, once.path)
     }),
-    { numRuns: 5000 },
+    { numRuns: searchFor(5000) },
   )
 })
 

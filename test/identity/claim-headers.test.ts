@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import type { HeaderConfig, HeaderEncoding } from '../../src/config/model.ts'
 import { type Claims, parseClaimPath, parseClaimTemplate } from '../../src/core/claims.ts'
 import { identityHeaders } from '../../src/identity/claim-headers.ts'
+import { searchFor } from '../support/searches.ts'
 
 const jane: Claims = {
   sub: 'u1',
@@ -160,7 +161,7 @@ test('two values that differ never become the same header', () => {
       // Recipients see the value without the white space around it, and some decode before they remove it.
       if (one !== other && a !== undefined) assert.notEqual(a.trim(), b?.trim())
     }),
-    { numRuns: 3000 },
+    { numRuns: searchFor(3000) },
   )
 })
 
@@ -211,7 +212,7 @@ test('members come apart as they were joined, whatever is in them', () => {
         }
       },
     ),
-    { numRuns: 5000 },
+    { numRuns: searchFor(5000) },
   )
 })
 
@@ -246,7 +247,7 @@ test('no claim, no template and no separator can end a header line', () => {
       const bytes = valueOf(value, { encode, join, maxBytes: 1e6 }, { c } as Claims)
       assert.match(bytes ?? 'x', /^[\x21-\x7e\x80-\xff]([\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?$/)
     }),
-    { numRuns: 3000 },
+    { numRuns: searchFor(3000) },
   )
 })
 

@@ -10,6 +10,7 @@ import { ReadBuffer } from '../../src/proxy/read-buffers.ts'
 import { issueCertificates } from '../support/certificates.ts'
 import { until } from '../support/until.ts'
 import { fetchWhole, rawUpstream, startGateway } from './support.ts'
+import { searchFor } from '../support/searches.ts'
 
 /** Answers by what the path asks for, and counts connections. */
 async function countingUpstream(t: TestContext, answer: (socket: Socket, path: string) => void) {
@@ -206,7 +207,7 @@ test('nobody gets a byte of an answer to somebody else, whatever upstream and cl
         }),
       )
     }),
-    { numRuns: 200 },
+    { numRuns: searchFor(200) },
   )
   assert.ok(whole > 100, `${whole} whole answers`)
 })

@@ -15,6 +15,7 @@ import { openRecord } from '../../src/session/sealed-record.ts'
 import { Sessions } from '../../src/session/sessions.ts'
 import type { SessionStore } from '../../src/session/store.ts'
 import { Upkeep } from '../../src/tokens/upkeep.ts'
+import { searchFor } from '../support/searches.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 import { grantOf, RotatingProvider } from './rotating-provider.ts'
@@ -474,7 +475,7 @@ const examples: Step[][][] = [
 
 /** Most of the time is spent in waiting, so several of them go on at once. */
 const atOnce = 6
-const runs = Number(process.env['RUNS'] ?? 40)
+const runs = Number(process.env['RUNS'] ?? searchFor(40))
 /** However busy the machine is: as many as there is time for, in ms. */
 const limit = process.env['RUNS'] === undefined ? 6_000 : Infinity
 
