@@ -14,6 +14,7 @@ const codes = {
   ERR_FORBIDDEN: { status: 403, text: 'You are signed in, but this is not open to you.' },
   ERR_CROSS_SITE: { status: 403, text: 'This request came from another site and was not carried out.' },
   ERR_NO_ROUTE: { status: 404, text: 'There is nothing at this address.' },
+  ERR_WRONG_HOST: { status: 421, text: 'Sign-in is not possible at this address.' },
   ERR_SIGN_IN_EXPIRED: { status: 400, text: 'Your sign-in could not be completed. Please start again.' },
   ERR_SIGN_IN_ISSUER: { status: 400, text: 'This link is for another sign-in service.' },
   ERR_SIGN_IN_REFUSED: { status: 403, text: 'The sign-in service did not let you in.' },

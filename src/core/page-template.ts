@@ -1,12 +1,14 @@
 import { elementsOf, type MarkupElement } from './markup.ts'
 
 /** What a page can offer to do next. */
-export type PageAction = 'home' | 'sign_in' | 'other_account' | 'retry' | 'sign_out' | 'stay_signed_in'
+export type PageAction =
+  'home' | 'sign_in' | 'other_account' | 'retry' | 'sign_out' | 'stay_signed_in' | 'right_address'
 
 /** The pages that a template can take the place of, and what each of them offers. */
 export const pageActions = {
   'bad-request': ['home'],
   'sign-in-required': ['sign_in'],
+  'wrong-address': ['right_address'],
   forbidden: ['other_account'],
   'not-found': ['home'],
   'too-many-requests': ['retry'],

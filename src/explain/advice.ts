@@ -64,6 +64,10 @@ export const adviceOnError: Readonly<Record<ErrorCode, Advice>> = {
     means: 'no upstream serves this host and path, or it is a URL of the gateway that there is not',
     todo: 'compare hosts and path of the upstreams with what was asked for; a proxy before the gateway may change Host',
   },
+  ERR_WRONG_HOST: {
+    means: 'a browser opened the gateway at a host where it cannot sign in, because the sign-in ends at external_url',
+    todo: 'redirect that host to external_url, or give it an upstream with its own external_url; if the host is right, a proxy before the gateway changes Host: have it pass Host on, or name it in trusted_proxies and have it set X-Forwarded-Host',
+  },
   ERR_SIGN_IN_EXPIRED: {
     means: 'a browser came back from the provider too late, twice, or without the cookie that it had left with',
     todo: `${restart}: an external_url that is not the one in the browser’s address bar, or a proxy that drops cookies, does it to everybody`,

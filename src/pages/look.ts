@@ -112,6 +112,7 @@ export class Look {
       ...{ other_account_url: urls.other_account, other_account_label: actions.other_account },
       ...{ retry_url: urls.retry, retry_label: actions.retry },
       ...{ sign_out_url: urls.sign_out, sign_out_label: actions.sign_out },
+      ...{ right_address_url: urls.right_address, right_address_label: actions.right_address },
       ...{ stay_signed_in_url: urls.stay_signed_in, stay_signed_in_label: actions.stay_signed_in },
     }
   }

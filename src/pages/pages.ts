@@ -22,6 +22,8 @@ export interface RefusalOptions extends ProblemOptions, Visit {
   readonly inFrame?: boolean | undefined
   /** The path and query that the person wanted to see: signing in leads back there. */
   readonly returnTo?: string | undefined
+  /** The URL of the page at the host where the person can sign in; for ERR_WRONG_HOST. */
+  readonly rightAddress?: string | undefined
   /** Where to try again. Absent: the URL that was asked for. */
   readonly retry?: string | undefined
 }
@@ -42,6 +44,7 @@ const pageOf: Readonly<Record<ErrorCode, Exclude<PageName, 'signed-out' | 'sign-
   ERR_FORBIDDEN: 'forbidden',
   ERR_CROSS_SITE: 'bad-request',
   ERR_NO_ROUTE: 'not-found',
+  ERR_WRONG_HOST: 'wrong-address',
   ERR_SIGN_IN_EXPIRED: 'sign-in-failed',
   ERR_SIGN_IN_ISSUER: 'sign-in-failed',
   ERR_SIGN_IN_REFUSED: 'sign-in-failed',
@@ -119,11 +122,12 @@ export class Pages {
 
   #refusalPage(code: ErrorCode, status: number, options: RefusalOptions): Answer {
     const page = pageOf[code]
-    const { inFrame } = options
+    const { inFrame, rightAddress = '' } = options
     if (page !== 'sign-in-failed') {
       const say = ({ errors, advice, signInFromFrame }: Messages) => ({
         title: errors[code],
-        text: inFrame === true && page === 'sign-in-required' ? signInFromFrame : advice[page],
+        text:
+          inFrame === true && page === 'sign-in-required' ? signInFromFrame : advice[page] + addressOf(rightAddress),
       })
       return this.#look.page({ ...this.#spoken(options, say, status), page, urls: this.#urls(options), inFrame })
     }
@@ -143,7 +147,7 @@ export class Pages {
     return { language, said, status, requestId, ...say(said) }
   }
 
-  #urls({ returnTo, retry }: Pick<RefusalOptions, 'returnTo' | 'retry'> = {}): Readonly<Record<PageAction, string>> {
+  #urls({ returnTo, retry, rightAddress }: Partial<RefusalOptions> = {}): Readonly<Record<PageAction, string>> {
     const prefix = this.#reservedPrefix
     return {
       home: '/',
@@ -153,6 +157,12 @@ export class Pages {
       retry: retry ?? '',
       sign_out: `${prefix}sign-out`,
       stay_signed_in: '/',
+      right_address: rightAddress ?? '/',
     }
   }
+}
+
+/** The host of a URL, to be written behind a sentence that introduces it. */
+function addressOf(url: string): string {
+  return url === '' ? '' : ` ${new URL(url).host}`
 }

@@ -21,12 +21,15 @@ import { finishSignIn, SignInError } from '../signin/callback.ts'
 import type { OwnRequest, SignInParts } from '../signin/parts.ts'
 import { takeFormPost } from '../signin/authorization-response.ts'
 import { initiateByGet, initiateSignIn } from '../signin/initiate.ts'
-import { startSignIn } from '../signin/start.ts'
+import { startSignIn, WrongHostError } from '../signin/start.ts'
 import { OwnUrlLimits, TooManyRequests } from './own-url-limits.ts'
 import type { TurnedAway } from './turned-away.ts'
 
 /** No form that is sent to the gateway's own URLs is larger, in bytes. */
 const maxFormBytes = 16 * 1024
+
+const wrongHostHint =
+  'redirect that host to external_url, or give it an upstream with its own external_url; if a proxy changes Host, have it pass Host on'
 
 export interface AppParts extends SignInParts, LogoutParts {
   readonly provider: OpenidProvider
@@ -120,6 +123,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
       method: request.method,
       url: request.url,
       cookie: facts.cookie,
+      host: facts.forwarded.host,
       secFetchSite: asText(headers['sec-fetch-site']),
       secFetchMode: asText(headers['sec-fetch-mode']),
       secFetchDest: asText(headers['sec-fetch-dest']),
@@ -153,11 +157,26 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
       const isAgain = new URL(own.url, own.externalUrl).searchParams.has('again')
       return redirect(reply, await start(own, parts), isAgain ? clearCache : {})
     } catch (error) {
+      if (error instanceof WrongHostError) return send(reply, toRightAddress(request, facts, own, error))
       if (!(error instanceof GatewayError) || !facts.isPage) throw error
       parts.log.warn('sign_in.not_started', { code: error.code, reason: error.message, request: request.id })
       const returnTo = new URL(own.url, own.externalUrl).searchParams.get('return_to') ?? undefined
       return send(reply, refused(request, error.code, { asPage: true, returnTo }))
     }
+  }
+
+  /** The page links to `external_url` only, because anybody can write any `Host`. */
+  function toRightAddress(
+    request: FastifyRequest,
+    { isPage: asPage }: RequestFacts,
+    { externalUrl }: OwnRequest,
+    { code, message, address: rightAddress }: WrongHostError,
+  ): Answer {
+    parts.log.warn('sign_in.not_started', { code, reason: message, hint: wrongHostHint, request: request.id })
+    const signIn = new URL(signInUrl(config.reservedPrefix, undefined), externalUrl).href
+    // The link is followed with a Referer where it leads to the same origin: see isAtExternalUrl.
+    const headers = { 'Referrer-Policy': 'same-origin' }
+    return refused(request, code, { asPage, rightAddress, signIn, headers })
   }
 
   async function initiateLoginByGet(request: FastifyRequest, reply: FastifyReply) {

@@ -49,6 +49,9 @@ export interface ServeParts {
 /** Connections with a request that could not be framed: nobody knows where the next one begins (RFC 9112 §11.2). */
 const unreadable = new WeakSet<Socket>()
 
+/** The sign-in sees by the `Referer` whether the browser is at `external_url`; "no-referrer" would remove it (Fetch §4.4). */
+const keepsReferer = { 'Referrer-Policy': 'same-origin' }
+
 const overloaded = 'clients have left too much of their responses unread'
 
 /** What becomes of each request: ours, the upstream's, or refused. */
@@ -198,7 +201,7 @@ export function createHandlers(
         const ended = setCookies.length > 0 ? { 'Set-Cookie': [...setCookies], ...clearCache } : {}
         const sent: Answer = leavesPage
           ? pages.goOn(location, visit(req, record))
-          : { status: 303, headers: { ...ownAnswerHeaders, Location: location }, body: '' }
+          : { status: 303, headers: { ...ownAnswerHeaders, ...keepsReferer, Location: location }, body: '' }
         return respond(req, res, record, { ...sent, headers: { ...sent.headers, ...ended } })
       }
       case 'sign_out':

@@ -22,6 +22,9 @@ export interface OwnRequest {
   /** The path and query, as they were asked for. */
   readonly url: string
   readonly cookie: string | undefined
+  /** The value of `Host` as the client sent it, with or without a port. */
+  readonly host: string
+  readonly referer: string | undefined
   /** The origin that browsers know this gateway by, for the host that was asked for; from the configuration, never from `Host`. */
   readonly externalUrl: URL
   readonly cause: Cause

@@ -1,11 +1,30 @@
+import { GatewayError } from '../core/errors.ts'
 import type { AuthorizationRequest } from '../provider/openid-provider.ts'
 import { sessionKey } from '../session/record.ts'
 import { attemptToState, beginAttempt, rememberAttempt } from './attempt.ts'
 import { onlyValue, redirectUri, type OwnRequest, type Redirect, type SignInParts } from './parts.ts'
 import { returnToOrHome } from './return-to.ts'
 
+/** A sign-in that begins at a host whose cookies do not come back to `external_url`. */
+export class WrongHostError extends GatewayError {
+  /** The URL of the wanted page at `external_url`. */
+  readonly address: string
+
+  constructor(host: string, address: URL) {
+    super(
+      'ERR_WRONG_HOST',
+      `the sign-in would begin at ${host.slice(0, longestHost)} and end at ${address.host}, which is external_url`,
+    )
+    this.address = address.href
+  }
+}
+
+/** In characters: RFC 1035 §2.3.4. */
+const longestHost = 255
+
 /**
  * `GET sign-in?return_to=…&prompt=login`: sends the browser to the provider. Who is signed in already goes where they wanted to.
+ * @throws {WrongHostError}
  * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` while the provider has not been found, `ERR_STORE_UNAVAILABLE`
  */
 export function startSignIn(request: OwnRequest, parts: SignInParts): Promise<Redirect> {
@@ -23,6 +42,8 @@ export async function goToProvider(
   const { externalUrl, cookie } = request
   const return_to = returnToOrHome(wish.return_to, externalUrl, parts.reservedPrefix)
   if (await isSignedIn(request, parts)) return { location: return_to, setCookies: [] }
+
+  if (!isAtExternalUrl(request)) throw new WrongHostError(request.host, new URL(return_to, externalUrl))
 
   // Without the store nobody could come back: better said here than after the provider has been bothered.
   const { store, audience } = parts.sessions
@@ -45,4 +66,17 @@ export async function goToProvider(
 export async function isSignedIn(request: OwnRequest, parts: SignInParts): Promise<boolean> {
   const id = parts.cookie.read(request.cookie)
   return id !== undefined && (await parts.sessions.read(sessionKey(id))) !== undefined
+}
+
+/**
+ * Whether the browser sends the cookies of this request to `external_url` too. They are bound to the host and not to the port
+ * (RFC 6265 §8.5). A `Referer` of `external_url` shows that the browser is there, and that a proxy has changed `Host`.
+ */
+function isAtExternalUrl({ host, referer = '', externalUrl }: OwnRequest): boolean {
+  if (hostnameOf(`http://${host}`) === externalUrl.hostname) return true
+  return URL.canParse(referer) && new URL(referer).origin === externalUrl.origin
+}
+
+function hostnameOf(url: string): string | undefined {
+  return URL.canParse(url) ? new URL(url).hostname : undefined
 }

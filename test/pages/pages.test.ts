@@ -20,6 +20,7 @@ function eachPage(pages: Pages, acceptLanguage?: string): Readonly<Record<PageNa
   return {
     'bad-request': pages.refusal('ERR_REQUEST_MALFORMED', options),
     'sign-in-required': pages.refusal('ERR_UNAUTHENTICATED', options),
+    'wrong-address': pages.refusal('ERR_WRONG_HOST', { ...options, rightAddress: 'https://orders.example.com/a' }),
     forbidden: pages.refusal('ERR_FORBIDDEN', options),
     'not-found': pages.refusal('ERR_NO_ROUTE', options),
     'too-many-requests': pages.refusal('ERR_TOO_MANY_REQUESTS', options),

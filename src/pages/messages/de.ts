@@ -17,6 +17,7 @@ export const de: Messages = {
     ERR_FORBIDDEN: 'Sie sind angemeldet, haben hier aber keinen Zugang.',
     ERR_CROSS_SITE: 'Diese Anfrage kam von einer anderen Website und wurde nicht ausgeführt.',
     ERR_NO_ROUTE: 'Unter dieser Adresse gibt es nichts.',
+    ERR_WRONG_HOST: 'Unter dieser Adresse können Sie sich nicht anmelden.',
     ERR_SIGN_IN_EXPIRED: 'Ihre Anmeldung konnte nicht abgeschlossen werden. Bitte beginnen Sie noch einmal.',
     ERR_SIGN_IN_ISSUER: 'Dieser Link ist für einen anderen Anmeldedienst.',
     ERR_SIGN_IN_REFUSED: 'Der Anmeldedienst hat die Anmeldung abgelehnt.',
@@ -39,6 +40,7 @@ export const de: Messages = {
     'bad-request':
       'Gehen Sie zurück und versuchen Sie es noch einmal. Wenn ein Link Sie hierher geführt hat, ist er vielleicht unvollständig.',
     'sign-in-required': 'Diese Seite ist nur für angemeldete Personen.',
+    'wrong-address': 'Die Adresse dieser Anwendung ist',
     forbidden:
       'Wenn ein anderes Ihrer Konten diese Seite öffnen darf, melden Sie sich damit an. Andernfalls bitten Sie um Zugang.',
     'not-found': 'Der Link ist vielleicht falsch oder veraltet.',
@@ -52,6 +54,7 @@ export const de: Messages = {
     retry: 'Noch einmal versuchen',
     sign_out: 'Abmelden',
     stay_signed_in: 'Nein, angemeldet bleiben',
+    right_address: 'Zur richtigen Adresse',
   },
   signInFromFrame:
     'Ihre Sitzung ist beendet, oder Sie sind nicht angemeldet. Die Anmeldung öffnet sich im ganzen Fenster.',

@@ -17,6 +17,7 @@ export const en: Messages = {
     ERR_FORBIDDEN: 'You are signed in, but this is not open to you.',
     ERR_CROSS_SITE: 'This request came from another site and was not carried out.',
     ERR_NO_ROUTE: 'There is nothing at this address.',
+    ERR_WRONG_HOST: 'You cannot sign in at this address.',
     ERR_SIGN_IN_EXPIRED: 'Your sign-in could not be completed. Please start again.',
     ERR_SIGN_IN_ISSUER: 'This link is for another sign-in service.',
     ERR_SIGN_IN_REFUSED: 'The sign-in service did not let you in.',
@@ -38,6 +39,7 @@ export const en: Messages = {
   advice: {
     'bad-request': 'Go back and try again. If a link brought you here, it may be incomplete.',
     'sign-in-required': 'This page is for people who are signed in.',
+    'wrong-address': 'The address of this application is',
     forbidden: 'If another account of yours may open this page, sign in with that one. Otherwise ask for access.',
     'not-found': 'The link may be wrong or out of date.',
     'too-many-requests': 'Please wait a moment, then try again.',
@@ -50,6 +52,7 @@ export const en: Messages = {
     retry: 'Try again',
     sign_out: 'Sign out',
     stay_signed_in: 'No, stay signed in',
+    right_address: 'Go to the right address',
   },
   signInFromFrame: 'Your session has ended, or you are not signed in. The sign-in opens in the whole window.',
   signInFailed: 'You are not signed in.',

@@ -17,6 +17,7 @@ export const fr: Messages = {
     ERR_FORBIDDEN: 'Votre compte n’a pas accès à cette page.',
     ERR_CROSS_SITE: 'Cette requête venait d’un autre site et n’a pas été exécutée.',
     ERR_NO_ROUTE: 'Il n’y a rien à cette adresse.',
+    ERR_WRONG_HOST: 'La connexion n’est pas possible à cette adresse.',
     ERR_SIGN_IN_EXPIRED: 'La connexion n’a pas pu aboutir. Veuillez recommencer.',
     ERR_SIGN_IN_ISSUER: 'Ce lien est destiné à un autre service de connexion.',
     ERR_SIGN_IN_REFUSED: 'Le service de connexion a refusé l’accès.',
@@ -38,6 +39,7 @@ export const fr: Messages = {
   advice: {
     'bad-request': 'Revenez en arrière et réessayez. Si un lien vous a mené ici, il est peut-être incomplet.',
     'sign-in-required': 'Cette page est réservée aux personnes connectées.',
+    'wrong-address': 'L’adresse de cette application est',
     forbidden: 'Si un autre de vos comptes y a accès, connectez-vous avec celui-là. Sinon, demandez l’accès.',
     'not-found': 'Le lien est peut-être erroné ou périmé.',
     'too-many-requests': 'Veuillez patienter un instant, puis réessayer.',
@@ -50,6 +52,7 @@ export const fr: Messages = {
     retry: 'Réessayer',
     sign_out: 'Se déconnecter',
     stay_signed_in: 'Non, rester connecté',
+    right_address: 'Aller à la bonne adresse',
   },
   signInFromFrame: 'Votre session est terminée ou n’a pas encore commencé. La connexion s’ouvre dans toute la fenêtre.',
   signInFailed: 'La connexion a échoué.',

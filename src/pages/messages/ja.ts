@@ -17,6 +17,7 @@ export const ja: Messages = {
     ERR_FORBIDDEN: 'サインインしていますが、このページを開く権限がありません。',
     ERR_CROSS_SITE: 'このリクエストは別のサイトから送られたため、実行されませんでした。',
     ERR_NO_ROUTE: 'このアドレスには何もありません。',
+    ERR_WRONG_HOST: 'このアドレスではサインインできません。',
     ERR_SIGN_IN_EXPIRED: 'サインインを完了できませんでした。もう一度やり直してください。',
     ERR_SIGN_IN_ISSUER: 'このリンクは別のサインインサービスのものです。',
     ERR_SIGN_IN_REFUSED: 'サインインサービスがサインインを拒否しました。',
@@ -39,6 +40,7 @@ export const ja: Messages = {
     'bad-request':
       '前のページに戻って、もう一度お試しください。リンクから来た場合は、リンクが不完全な可能性があります。',
     'sign-in-required': 'このページを開くにはサインインが必要です。',
+    'wrong-address': 'このアプリケーションの正しいアドレス：',
     forbidden:
       '権限のある別のアカウントをお持ちの場合は、そのアカウントでサインインしてください。お持ちでない場合は、アクセス権を申請してください。',
     'not-found': 'リンクが間違っているか、古くなっている可能性があります。',
@@ -52,6 +54,7 @@ export const ja: Messages = {
     retry: 'もう一度試す',
     sign_out: 'サインアウト',
     stay_signed_in: 'いいえ、サインインしたままにする',
+    right_address: '正しいアドレスへ進む',
   },
   signInFromFrame: 'セッションが終了したか、サインインしていません。サインインはウィンドウ全体で開きます。',
   signInFailed: 'サインインしていません。',
