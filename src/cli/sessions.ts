@@ -34,7 +34,12 @@ export async function sessions(task: SessionsTask, input: CommandInput): Promise
   try {
     const administration = await openAdministration(config, { log, clock: systemClock })
     try {
-      return await carryOut(task, administration, { ...input, log, issuer: config.provider.issuer })
+      return await carryOut(task, administration, {
+        ...input,
+        log,
+        issuer: config.provider.issuer,
+        showsPerson: config.admin?.page?.showClaim !== undefined,
+      })
     } finally {
       await administration.close()
     }
@@ -51,11 +56,16 @@ async function carryOut(
     err,
     log,
     issuer,
-  }: Pick<CommandInput, 'out' | 'err'> & { readonly log: Pick<WritingLog, 'flush'>; readonly issuer: string },
+    showsPerson,
+  }: Pick<CommandInput, 'out' | 'err'> & {
+    readonly log: Pick<WritingLog, 'flush'>
+    readonly issuer: string
+    readonly showsPerson: boolean
+  },
 ): Promise<number> {
   switch (task.kind) {
     case 'list':
-      return list(task, administration, { out, err })
+      return list(task, administration, { out, err, showsPerson })
     case 'show':
       for await (const session of administration.list({ key: task.key })) {
         out(task.asJson ? asDocument(details(session)) : described(session))
@@ -78,29 +88,35 @@ async function carryOut(
 async function list(
   { selection, asJson }: Extract<SessionsTask, { kind: 'list' }>,
   administration: Administration,
-  { out, err }: Pick<CommandInput, 'out' | 'err'>,
+  { out, err, showsPerson }: Pick<CommandInput, 'out' | 'err'> & { readonly showsPerson: boolean },
 ): Promise<number> {
   let count = 0
   for await (const session of administration.list(selection)) {
     if (count === 0 && !asJson)
-      out(`${'session'.padEnd(57)}  ${'signed in at'.padEnd(24)}  ${'expires at'.padEnd(24)}  sub  sid\n`)
-    out(`${asJson ? JSON.stringify(shortly(session)) : asLine(session)}\n`)
+      out(
+        `${'session'.padEnd(57)}  ${'signed in at'.padEnd(24)}  ${'expires at'.padEnd(24)}  sub  sid${showsPerson ? '  person' : ''}\n`,
+      )
+    out(`${asJson ? JSON.stringify(shortly(session)) : asLine(session, showsPerson)}\n`)
     count += 1
   }
   if (count === 0) err(`gatehouse: ${Object.keys(selection).length > 0 ? 'no session fits' : 'nobody is signed in'}\n`)
   return 0
 }
 
-function asLine({ key, sub, sid, created_at, absolute_expires_at }: SessionSummary): string {
-  return [key, iso(created_at), iso(absolute_expires_at), shown(sub), sid === undefined ? '-' : shown(sid)].join('  ')
+function asLine(
+  { key, sub, person, sid, created_at, absolute_expires_at }: SessionSummary,
+  showsPerson: boolean,
+): string {
+  const names = [sub, sid, ...(showsPerson ? [person] : [])].map((name) => (name === undefined ? '-' : shown(name)))
+  return [key, iso(created_at), iso(absolute_expires_at), ...names].join('  ')
 }
 
 function asDocument(result: object): string {
   return `${JSON.stringify({ version: 1, ...result }, null, 2)}\n`
 }
 
-function shortly({ key, sub, sid, origin, created_at, absolute_expires_at }: SessionSummary) {
-  return { session: key, sub, sid, origin, signed_in_at: iso(created_at), expires_at: iso(absolute_expires_at) }
+function shortly({ key, sub, person, sid, origin, created_at, absolute_expires_at }: SessionSummary) {
+  return { session: key, sub, person, sid, origin, signed_in_at: iso(created_at), expires_at: iso(absolute_expires_at) }
 }
 
 function details(session: SessionSummary) {
@@ -115,10 +131,11 @@ function details(session: SessionSummary) {
 }
 
 function described(session: SessionSummary): string {
-  const { key, sub, sid, origin, access_token_expires_at } = session
+  const { key, sub, person, sid, origin, access_token_expires_at } = session
   const lines = [
     ['session', key],
     ['sub', shown(sub)],
+    ...(person === undefined ? [] : [['person', shown(person)] as const]),
     ['sid', sid === undefined ? '-' : shown(sid)],
     ['signed in at', `${iso(session.created_at)}${origin === undefined ? '' : `, ${origin}`}`],
     ['expires at', `${iso(session.absolute_expires_at)}, or when it is idle for too long`],

@@ -1,3 +1,5 @@
+import { parseClaimPath } from '../core/claims.ts'
+import { type ShortNames, withLongName } from './claim-names.ts'
 import { availableParallelism } from 'node:os'
 import { parsePathPattern } from '../core/path-pattern.ts'
 import { parseAddress, parseHost, parseSubnet } from './addresses.ts'
@@ -36,7 +38,7 @@ export function buildConfig(file: string, written: WrittenConfig, building: Buil
     version: 1,
     file,
     listen: buildListen(written.listen, report),
-    admin: buildAdmin(written.admin, building),
+    admin: buildAdmin(written.admin, inherited),
     externalUrl,
     reservedPrefix: readReservedPrefix(written.reserved_prefix, report),
     trustedProxies: present(written.trusted_proxies).flatMap(([index, text]) =>
@@ -67,7 +69,9 @@ function buildListen(written: WrittenConfig['listen'], report: Report): ListenCo
   }
 }
 
-function buildAdmin(written: WrittenConfig['admin'], building: Building): AdminConfig | undefined {
+type AdminBuilding = Building & { readonly claims: ShortNames }
+
+function buildAdmin(written: WrittenConfig['admin'], building: AdminBuilding): AdminConfig | undefined {
   if (written?.listen === undefined) return undefined
   const { listen, page } = written
   const address = building.report.parse('/admin/listen', undefined, () => parseAddress(listen, '127.0.0.1'))
@@ -75,12 +79,20 @@ function buildAdmin(written: WrittenConfig['admin'], building: Building): AdminC
   return address && { ...address, page: builtPage }
 }
 
-function buildAdminPage({ token, hosts }: WrittenAdminPage, at: string, { env, report }: Building): AdminPageConfig {
+function buildAdminPage(
+  { token, hosts, show_claim }: WrittenAdminPage,
+  at: string,
+  { env, report, claims }: AdminBuilding,
+): AdminPageConfig {
   return {
     token: token && readSecret(token, below(at, 'token'), env, report),
     hosts: present(hosts).flatMap(([index, host]) =>
       report.parse(below(below(at, 'hosts'), index), [], () => [parseOneHost(host)]),
     ),
+    showClaim:
+      show_claim === undefined
+        ? undefined
+        : report.parse(below(at, 'show_claim'), undefined, () => withLongName(parseClaimPath(show_claim), claims)),
   }
 }
 

@@ -42,6 +42,8 @@ export interface AdminPageConfig {
   readonly token: string | undefined
   /** The host names, beside IP addresses and `localhost`, that the page is asked for by. */
   readonly hosts: readonly string[]
+  /** The claim that administrators see beside `sub`. Absent: none. */
+  readonly showClaim: ClaimPath | undefined
 }
 
 export interface TracingConfig {

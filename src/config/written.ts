@@ -40,6 +40,7 @@ export type WrittenList<T> = readonly (T | undefined)[]
 export interface WrittenAdminPage {
   readonly token?: WrittenSecret
   readonly hosts: WrittenList<string>
+  readonly show_claim?: string
 }
 
 export interface WrittenTracing {

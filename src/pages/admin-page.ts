@@ -42,6 +42,8 @@ export interface ShownSessions {
 export interface ShownSession {
   readonly key: string
   readonly sub: string
+  /** What the configured claim says of who it is. */
+  readonly person: string | undefined
   readonly sid: string | undefined
   readonly origin: string | undefined
   readonly began: number
@@ -161,6 +163,7 @@ h2 { font-size: 1.2rem; margin: 2rem 0 .75rem }
 table { border-collapse: collapse; width: 100%; font-size: .9375rem; overflow-wrap: normal }
 caption { text-align: start; font-size: .875rem; padding: 0 0 .5rem }
 th, td { text-align: start; vertical-align: top; padding: .375rem .75rem .375rem 0; border-top: 1px solid rgb(128 128 128 / .35) }
+td.action, th.action { position: sticky; inset-inline-end: 0; background: var(--surface); padding-inline: .5rem 0 }
 td.number, th.number { text-align: end; font-variant-numeric: tabular-nums }
 code { font-size: .875rem; overflow-wrap: anywhere }
 time { white-space: nowrap }
@@ -173,7 +176,7 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; ma
 dt { font-weight: 600 }
 dd { margin: 0; overflow-wrap: anywhere }
 strong { font-weight: 600 }
-@media (max-width: 40rem) { dl { grid-template-columns: 1fr } }
+@media (max-width: 40rem) { dl { grid-template-columns: 1fr } th[scope=row] { min-width: 8rem; overflow-wrap: anywhere } }
 `
 
 function about({ at, version, processes, isShared }: Overview): string {
@@ -213,14 +216,17 @@ function sessionsHtml(sessions: Overview['sessions'], { looking, at }: Overview)
   return `${form}\n${table(
     'sessions',
     caption,
-    ['Person', 'Signed in', 'Ends at the latest', 'At', 'Session of the provider', 'Key', 'Action'],
+    ['Person', 'Signed in', 'Ends at the latest', 'At', 'Session of the provider', 'Key', '!Action'],
     found.map((session) => sessionRow(session, at)),
   )}`
 }
 
-function sessionRow({ key, sub, sid, origin, began, ends, order }: ShownSession, at: number): readonly string[] {
+function sessionRow(
+  { key, sub, person, sid, origin, began, ends, order }: ShownSession,
+  at: number,
+): readonly string[] {
   return [
-    escape(sub),
+    person === undefined ? escape(sub) : `${escape(person)}<br><code>${escape(sub)}</code>`,
     `${time(began)}<br>${age(began, at)}`,
     time(ends),
     origin === undefined ? 'not known' : escape(origin),
@@ -229,7 +235,7 @@ function sessionRow({ key, sub, sid, origin, began, ends, order }: ShownSession,
     [
       '<form method="post" action="/sessions/end">',
       `<input type="hidden" name="order" value="${escape(order)}">`,
-      `<button type="submit" aria-label="${escape(`End the session of ${sub}, ${key}`)}">End</button>`,
+      `<button type="submit" aria-label="${escape(`End the session of ${person ?? sub}, ${key}`)}">End</button>`,
       '</form>',
     ].join(''),
   ]
@@ -323,11 +329,15 @@ function section(id: string, title: string, content: string): string {
   return `<section>\n<h2 id="${id}">${title}</h2>\n${content}\n</section>`
 }
 
-/** Heads and cells are HTML. A head that begins with "#" is of numbers. A table that is too wide scrolls by itself, by keyboard too. */
+/**
+ * Heads and cells are HTML. A head that begins with "#" is of numbers; one that begins with "!" is of actions, which stay in sight. A table that is too wide scrolls by itself, by keyboard too.
+ */
 function table(id: string, caption: string, heads: readonly string[], rows: readonly (readonly string[])[]): string {
-  const isNumber = heads.map((head) => head.startsWith('#'))
-  const className = (column: number) => (isNumber[column] === true ? ' class="number"' : '')
-  const head = heads.map((text, column) => `<th scope="col"${className(column)}>${text.replace(/^#/, '')}</th>`)
+  const className = (column: number) => {
+    const kind = { '#': 'number', '!': 'action' }[heads[column]?.[0] ?? '']
+    return kind === undefined ? '' : ` class="${kind}"`
+  }
+  const head = heads.map((text, column) => `<th scope="col"${className(column)}>${text.replace(/^[#!]/, '')}</th>`)
   const body = rows.map((cells) => {
     const [first = '', ...others] = cells
     const rest = others.map((cell, column) => `<td${className(column + 1)}>${cell}</td>`)

@@ -36,8 +36,17 @@ export async function findSessions({ sub, sid }: Looking, parts: AdminSessionsPa
     const isTooMany = found.length > mostSessions
     const shown = found.slice(0, mostSessions).toSorted((a, b) => b.created_at - a.created_at)
     return {
-      found: shown.map(({ key, sub, sid, origin, created_at, absolute_expires_at }) => ({
-        ...{ key, sub, sid, origin, began: created_at, ends: absolute_expires_at, order: orderToEnd(key, parts) },
+      found: shown.map(({ key, sub, person, sid, origin, created_at, absolute_expires_at }) => ({
+        ...{
+          key,
+          sub,
+          person,
+          sid,
+          origin,
+          began: created_at,
+          ends: absolute_expires_at,
+          order: orderToEnd(key, parts),
+        },
       })),
       cut: isTooMany ? 'too_many' : performance.now() > deadline ? 'too_slow' : undefined,
       count: isTooMany ? await administration.count(selection, performance.now() + lookLimitMs) : found.length,

@@ -1,8 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { GatewayConfig } from '../config/model.ts'
+import { type ClaimPath, type JsonValue, readClaim } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, OperatorError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
+import { printable } from '../core/printable.ts'
 import { Keyring } from '../core/seal.ts'
 import { endAtProvider, revokeTokens } from '../logout/end-at-provider.ts'
 import { createAudit, type Audit, type Cause } from '../observe/audit.ts'
@@ -23,10 +25,15 @@ export interface Selection {
   readonly upstream?: string
 }
 
-/** What an administrator may see of a session: never a token, a cookie or a claim's value. Times in ms since the epoch. */
+/**
+ * What an administrator may see of a session: never a token or a cookie, and of the claims' values only that of
+ * `admin.page.show_claim`. Times in ms since the epoch.
+ */
 export interface SessionSummary {
   readonly key: SessionKey
   readonly sub: string
+  /** The value of `admin.page.show_claim` on one line, cut after 80 characters. Absent: no such setting or claim. */
+  readonly person: string | undefined
   readonly sid: string | undefined
   readonly origin: string | undefined
   readonly created_at: number
@@ -76,7 +83,7 @@ export interface Administration extends SessionsAdministration {
 }
 
 export interface AdministrationParts {
-  readonly config: Pick<GatewayConfig, 'upstreams' | 'file' | 'provider' | 'session'>
+  readonly config: Pick<GatewayConfig, 'upstreams' | 'file' | 'provider' | 'session' | 'admin'>
   readonly sessions: Sessions
   readonly provider: OpenidProvider
   readonly audit: Audit
@@ -128,7 +135,8 @@ export function administer({ config, sessions, provider, audit }: Administration
   return {
     async *list(selection, deadline = Infinity) {
       try {
-        for await (const { key, record } of select(selection, deadline)) yield summary(key, record)
+        for await (const { key, record } of select(selection, deadline))
+          yield summary(key, record, config.admin?.page?.showClaim)
       } catch (error) {
         throw forOperator(error)
       }
@@ -273,11 +281,12 @@ async function endThere(
   return counts
 }
 
-function summary(key: SessionKey, record: SessionRecord): SessionSummary {
+function summary(key: SessionKey, record: SessionRecord, showClaim: ClaimPath | undefined): SessionSummary {
   const { sub, sid, origin, created_at, absolute_expires_at, userinfo_read_at, tokens, claims } = record
   return {
     key,
     sub,
+    person: showClaim && personText(readClaim(claims, showClaim)),
     sid,
     origin,
     created_at,
@@ -287,6 +296,17 @@ function summary(key: SessionKey, record: SessionRecord): SessionSummary {
     hasRefreshToken: tokens.refresh_token !== undefined,
     claimNames: Object.keys(claims).toSorted(),
   }
+}
+
+/** In characters. */
+const longestPerson = 80
+
+function personText(value: JsonValue | undefined): string | undefined {
+  if (value === undefined || value === null || value === '') return undefined
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  // A character is two code units at most.
+  const [...characters] = printable(text.slice(0, 2 * longestPerson + 2))
+  return characters.length <= longestPerson ? characters.join('') : `${characters.slice(0, longestPerson).join('')}…`
 }
 
 function chunksOf<T>(list: readonly T[]): T[][] {

@@ -156,7 +156,11 @@ test('every setting of a full file arrives', () => {
   assert.deepEqual(full.admin, {
     host: '127.0.0.1',
     port: 9090,
-    page: { token: 'a client secret of the tests', hosts: ['gateway.internal.example.com'] },
+    page: {
+      token: 'a client secret of the tests',
+      hosts: ['gateway.internal.example.com'],
+      showClaim: [fields, 'costCentre'],
+    },
   })
   assert.equal(full.reservedPrefix, '/auth/gatehouse/')
   assert.deepEqual(full.trustedProxies, [

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { after, test, type TestContext } from 'node:test'
+import { startChromium } from '../support/chromium.ts'
+import { root, startCommand } from '../support/command.ts'
+import { freePort } from '../support/free-port.ts'
+import { secrets, startWorld, type Replica, type World } from '../support/world.ts'
+
+const chromium = await startChromium({ after })
+
+async function startWithPage(t: TestContext, page: string): Promise<{ readonly world: World; readonly admin: string }> {
+  const adminPort = await freePort()
+  const world = await startWorld(t, {
+    store: 'redis',
+    settings: `admin: { listen: "127.0.0.1:${adminPort}", page: ${page} }`,
+  })
+  await world.browser('jane').get(`${world.url}/echo`)
+  return { world, admin: `http://127.0.0.1:${adminPort}/` }
+}
+
+test('the page for administration shows the configured claim beside sub', async (t) => {
+  const { admin } = await startWithPage(t, '{ show_claim: email }')
+
+  const html = await (await fetch(admin)).text()
+
+  assert.match(html, /<th scope="row">jane\.doe@example\.com<br><code>jane<\/code><\/th>/)
+  assert.match(html, /aria-label="End the session of jane\.doe@/)
+})
+
+test('a person without the claim is shown by sub', async (t) => {
+  const { admin } = await startWithPage(t, '{ show_claim: employee.number }')
+
+  assert.match(await (await fetch(admin)).text(), /<th scope="row">jane<\/th>/)
+})
+
+test('the value of the claim is escaped and cut', async (t) => {
+  const { admin } = await startWithPage(t, '{ show_claim: fields }')
+
+  const [, value = ''] = /<th scope="row">([^<]*)<br>/.exec(await (await fetch(admin)).text()) ?? []
+
+  assert.match(value, /^\{&quot;/)
+  assert.ok([...value.replaceAll('&quot;', '"')].length <= 81, value)
+})
+
+test('gatehouse sessions prints the configured claim', async (t) => {
+  const { world } = await startWithPage(t, '{ show_claim: email }')
+  const { file } = world.replicas[0] as Replica
+  const program = [process.execPath, '--import', 'tsx', join(root, 'src', 'main.ts')] as const
+  const run = async (...args: readonly string[]) => {
+    const command = startCommand(t, ['sessions', 'list', ...args, '--config', file], { program, env: secrets })
+    await command.ended
+    return command.out()
+  }
+
+  assert.match(await run(), /  sub  sid  person\n.*  jane  \S+  jane\.doe@\S+\n$/)
+  const { person } = JSON.parse(await run('--format', 'json')) as { person: string }
+  assert.match(person, /^jane\.doe@/)
+})
+
+test('at 390 px the button that ends a session is in sight without scrolling to the side', async (t) => {
+  const { admin } = await startWithPage(t, '{ show_claim: email }')
+  const page = await (await chromium.person(t, { viewport: { width: 390, height: 844 } })).tab()
+
+  await page.goto(admin)
+  const button = page.getByRole('button', { name: /^End the session of jane\.doe@/ })
+  await button.waitFor()
+  await page.getByRole('heading', { name: 'Sessions' }).scrollIntoViewIfNeeded()
+  const box = await button.boundingBox()
+  const isOnTop = await page.evaluate(`(() => {
+    const button = document.querySelector('td.action button')
+    const { x, y, width, height } = button.getBoundingClientRect()
+    return document.elementFromPoint(x + width / 2, y + height / 2) === button
+  })()`)
+
+  assert.ok(box !== null && box.x >= 0 && box.x + box.width <= 390, JSON.stringify(box))
+  assert.equal(isOnTop, true)
+  await button.click()
+  await page.getByRole('heading', { name: 'The session has ended' }).waitFor()
+})
