@@ -144,8 +144,20 @@ export const adviceOnCut: Readonly<Record<CutReason, Advice>> = {
   going_away: { means: 'the gateway was stopped', todo: 'nothing: clients connect again' },
 }
 
-/** What is known of a code that stands in a log. */
-export function adviceOn(code: string): Advice | undefined {
+/** The reasons of ERR_FORBIDDEN that are about the provider's claims, and not about what the person may do. */
+const absentClaim = /\bthe claim (?:is absent|for the required header \S+ is missing)$/
+
+const adviceOnAbsentClaim: Advice = {
+  means: 'somebody was signed in, but the provider did not send the claim that is needed',
+  todo: 'compare the name of the claim with claim_names of gatehouse sessions show; if it is not there, have the provider send it: ask for its scope (provider.scopes), or add it to userinfo at the provider (a mapper); if only the ID Token has it, name it in provider.id_token_claims; people then sign in again',
+}
+
+/**
+ * What is known of a code that stands in a log.
+ * @param reason why, as the line with the code says it
+ */
+export function adviceOn(code: string, reason = ''): Advice | undefined {
+  if (code === 'ERR_FORBIDDEN' && absentClaim.test(reason)) return adviceOnAbsentClaim
   if (Object.hasOwn(adviceOnError, code)) return adviceOnError[code as ErrorCode]
   return Object.hasOwn(adviceOnCut, code) ? adviceOnCut[code as CutReason] : undefined
 }

@@ -96,3 +96,19 @@ test('what is no JSON is passed over, and nothing found is nothing told', () => 
 test('a code that there is not has no advice', () => {
   assert.equal(adviceOn('constructor'), undefined)
 })
+
+for (const reason of ['groups: the claim is absent', 'the claim for the required header X-Email is missing'])
+  test(`a claim that does not come is not told as a group that is missing: ${reason}`, () => {
+    const denied = { msg: 'access.denied', request: 'one', code: 'ERR_FORBIDDEN', reason }
+
+    const { advice } = storyOf('one', [denied]) ?? {}
+
+    assert.match(advice?.means ?? '', /did not send the claim/)
+    assert.match(advice?.todo ?? '', /provider\.scopes.*mapper.*provider\.id_token_claims/)
+  })
+
+test('a claim without the value that the rule asks for is told as a group that is missing', () => {
+  const denied = { msg: 'access.denied', request: 'one', code: 'ERR_FORBIDDEN', reason: 'groups: holds none of admins' }
+
+  assert.match(storyOf('one', [denied])?.advice?.todo ?? '', /put them into the group/)
+})

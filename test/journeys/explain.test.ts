@@ -165,7 +165,7 @@ test('a refusal’s page has the id by which the log says why, by which rule, an
     told.out(),
     /GET 127\.0\.0\.1\/admin\/users, with the session .*, from 127\.0\.0\.1: answered with 403 by the gateway/,
   )
-  assert.match(told.out(), /to do {5}if they should: put them into the group/)
+  assert.match(told.out(), /to do {5}compare the name of the claim with .*provider\.scopes.*provider\.id_token_claims/)
 
   const unknown = startCommand(t, ['explain', '--log', log, 'no-such-request'])
   assert.equal(await unknown.ended, 1)
