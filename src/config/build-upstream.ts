@@ -1,3 +1,4 @@
+import { ipAddress } from '../core/addresses.ts'
 import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../core/claims.ts'
 import { parsePathPattern, type PathPattern } from '../core/path-pattern.ts'
 import { parseHost, parseHttpUrl, parseOrigin } from './addresses.ts'
@@ -61,6 +62,7 @@ export function buildUpstream(
       cookies: present(written.logout.cookies).map(([, cookie]) => ({
         name: cookie,
         paths: cookiePaths(path, logoutLinks),
+        domains: cookieDomains(externalUrl.hostname),
       })),
     },
     upgrade: present(written.upgrade).map(([, protocol]) => protocol.toLowerCase()),
@@ -105,6 +107,20 @@ function cookiePaths(upstreamPath: string, links: readonly LogoutLink[]): readon
   const folders = [upstreamPath.split('/').slice(1, -1), ...links.map(({ path }) => folderOf(path))]
   const paths = folders.flatMap((names) => names.map((_, last) => `/${names.slice(0, last + 1).join('/')}`))
   return [...new Set(paths)].flatMap((path) => [path, `${path}/`])
+}
+
+/** A response expires a cookie for each of these, so the number is bounded. */
+const mostCookieDomains = 4
+
+/**
+ * The domains that a host may set cookies for: itself and those above it, down to two labels. Browsers ignore the field
+ * for a public suffix such as `co.uk` (RFC 6265 §5.3 step 5). An IP address or a host with one label has none.
+ */
+function cookieDomains(hostname: string): readonly string[] {
+  if (ipAddress(hostname.replace(/^\[(.*)\]$/, '$1')) !== undefined) return []
+  const labels = hostname.split('.')
+  const domains = labels.slice(0, -1).map((_, first) => labels.slice(first).join('.'))
+  return domains.slice(-mostCookieDomains)
 }
 
 /** The names of the folders above what a pattern matches; nothing is known of those from its first "*" on. */

@@ -314,6 +314,8 @@ export interface ApplicationCookie {
   readonly name: string
   /** The paths, besides `/`, that the application may have set it for; a browser keeps one cookie for each (RFC 6265 §5.3). */
   readonly paths: readonly string[]
+  /** The `Domain` attributes that the application may have set it with for the path `/`, the longest first. */
+  readonly domains: readonly string[]
 }
 
 export type HeaderEncoding = 'utf8' | 'latin1' | 'percent' | 'base64' | 'rfc8187'

@@ -5,6 +5,8 @@ export interface CookieAttributes {
   readonly sameSite: 'lax' | 'strict'
   /** Absent: `/`. */
   readonly path?: string
+  /** Absent: the host that sets the cookie, alone (RFC 6265 §5.3). */
+  readonly domain?: string
 }
 
 /** The value of the named cookie in a `Cookie` header; a name that stands there twice counts as absent, for nobody knows which is meant. */
@@ -48,6 +50,7 @@ export function setCookie(cookie: CookieAttributes, value: string, maxAge?: numb
   const parts = [
     `${cookie.name}=${value}`,
     `Path=${cookie.path ?? '/'}`,
+    ...(cookie.domain === undefined ? [] : [`Domain=${cookie.domain}`]),
     'HttpOnly',
     `SameSite=${cookie.sameSite === 'strict' ? 'Strict' : 'Lax'}`,
   ]

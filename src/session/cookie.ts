@@ -32,19 +32,25 @@ export class SessionCookie {
 
   /**
    * `Set-Cookie` values for a browser whose session has ended. They expire the session cookie and the cookies of the applications.
+   * A cookie with a `Domain` attribute is another cookie to a browser than one without (RFC 6265 §5.3 step 11).
    * The browser sends a cookie with another path than `/` to that path only, so such a cookie is expired whether it was sent or not.
    */
   forget(header: string | undefined, applicationCookies: readonly ApplicationCookie[]): string[] {
-    const expired = applicationCookies.flatMap(({ name, paths }) => [
-      ...(cookieNames(header, name).includes(name) ? [this.#expireForeign(name, '/')] : []),
+    const expired = applicationCookies.flatMap(({ name, paths, domains }) => [
+      ...(cookieNames(header, name).includes(name)
+        ? [undefined, ...(name.startsWith('__Host-') ? [] : domains)].map((domain) =>
+            this.#expireForeign(name, '/', domain),
+          )
+        : []),
       // A cookie with this prefix has the path "/" (RFC 6265bis §4.1.3.2).
       ...(name.startsWith('__Host-') ? [] : paths.map((path) => this.#expireForeign(name, path))),
     ])
     return [...(this.isIn(header) ? [this.expire()] : []), ...new Set(expired)]
   }
 
-  #expireForeign(name: string, path: string): string {
-    return expireCookie({ name, secure: this.#attributes.secure, sameSite: 'lax', path })
+  #expireForeign(name: string, path: string, domain?: string): string {
+    const cookie = { name, secure: this.#attributes.secure, sameSite: 'lax', path } as const
+    return expireCookie(domain === undefined ? cookie : { ...cookie, domain })
   }
 
   /** Another cookie of the gateway: `Lax` always, for it has to come along when the provider sends the browser back. */

@@ -315,7 +315,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       { path: parsePathPattern('/auth/logout'), query: [] },
       { path: parsePathPattern('/index'), query: [['do', 'logout']] },
     ],
-    cookies: [{ name: 'JSESSIONID', paths: ['/auth', '/auth/'] }],
+    cookies: [{ name: 'JSESSIONID', paths: ['/auth', '/auth/'], domains: ['orders.example.com', 'example.com'] }],
   })
   assert.deepEqual(orders.tests, [
     {
