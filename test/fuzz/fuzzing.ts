@@ -25,6 +25,8 @@ export async function fuzz<T>(
     runs += 1
     return holds(value)
   })
+  // What starts with the first value is not a part of the time: on a busy machine it takes all of it.
+  await fc.assert(property, { numRuns: 1 })
   for (let round = 0; round === 0 || (round < mostRounds && !hasShown()); round += 1)
     await fc.assert(property, {
       numRuns: Number.MAX_SAFE_INTEGER,
