@@ -120,7 +120,7 @@ class SessionsInRedis implements SessionStore {
       Math.floor(idle_timeout),
       remaining,
       begun_at,
-      await intime(this.#runs.current()),
+      await intime(this.#runs.current(tagOf(key))),
     ]
     const created = !isRefused() && (await intime(this.#commands.run('create', [place, index, tombstone, ended], args)))
     if (created === 1) return 'created'
@@ -130,16 +130,16 @@ class SessionsInRedis implements SessionStore {
 
   async read(key: SessionKey): Promise<SealedSession | undefined> {
     const { session } = this.#keys.session(key)
-    await this.#runs.current()
     const reading = this.#commands.redis.hmgetBuffer(session, 'sealed', 'version', 'run')
     const [sealed, version, run] = await this.#commands.answer(reading)
     if (!sealed || !version) return undefined
-    const isDoubtful = this.#runs.isUnknown(run?.toString() ?? '')
+    const isDoubtful = await this.#runs.isUnknown(run?.toString() ?? '')
     return { sealed, version: Number(version), ...(isDoubtful && { isDoubtful }) }
   }
 
   async replace(key: SessionKey, sealed: Uint8Array, version: number): Promise<'replaced' | 'conflict' | 'gone'> {
-    const args = [bytes(sealed), version, this.#notices.channel, this.#notices.changed(key), await this.#runs.current()]
+    const run = await this.#runs.current(tagOf(key))
+    const args = [bytes(sealed), version, this.#notices.channel, this.#notices.changed(key), run]
     const outcome = await this.#commands.run('replace', [this.#keys.session(key).session], args)
     if (String(outcome) === 'replaced') await this.#notices.tellChanged(key)
     return String(outcome) as 'replaced' | 'conflict' | 'gone'
