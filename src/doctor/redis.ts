@@ -39,18 +39,23 @@ function remedyFor(why: string): string {
 function serverFindings(server: RedisServerFacts, config: RedisStoreConfig, count: number): Finding[] {
   return [
     versionFinding(server),
+    ...runFindings(server),
     ...modeFindings(server, config, count),
     memoryFinding(server),
     latencyFinding(server, config),
     ...clockFindings(server),
+    ...replicaFindings(server, config),
   ]
 }
+
+const olderCopies =
+  'the gateway does not notice when Redis is restored from an older copy, and serves sessions that have ended'
 
 function versionFinding({ version }: RedisServerFacts): Finding {
   const id = 'redis.version'
   if (version === undefined)
     return warning(id, 'does not say which version it is', {
-      why: 'without INFO, neither version nor eviction policy can be seen, here and in the log of the gateway',
+      why: `without INFO, ${olderCopies}; version and eviction policy cannot be seen`,
       todo: 'allow INFO to the Redis user (+info)',
     })
   const major = Number(/(\d+)\./.exec(version)?.[1])
@@ -59,6 +64,32 @@ function versionFinding({ version }: RedisServerFacts): Finding {
     why: 'it is tested with Redis 7',
     todo: 'use Redis 7 or newer',
   })
+}
+
+function runFindings({ version, run_id }: RedisServerFacts): Finding[] {
+  // Without INFO nothing is known, and that is said of the version.
+  if (version === undefined || run_id !== undefined) return []
+  return [
+    warning('redis.run', 'names no run_id in INFO', {
+      why: olderCopies,
+      todo: 'use a Redis that names its run_id, or never restore it from a file that is older than its last write',
+    }),
+  ]
+}
+
+function replicaFindings(
+  { replicasAcknowledging: count }: RedisServerFacts,
+  { replicasAcknowledge: wanted }: RedisStoreConfig,
+): Finding[] {
+  if (count === undefined) return []
+  const id = 'redis.replicas'
+  if (count >= wanted) return [ok(id, `${count} replicas acknowledge writes (replicas_acknowledge: ${wanted})`)]
+  return [
+    fault(id, `${count} replicas acknowledge writes, and session.store.redis.replicas_acknowledge asks for ${wanted}`, {
+      why: 'each Logout Token and each sign-out gets 503',
+      todo: 'connect more replicas to this server (INFO replication lists them), or lower replicas_acknowledge',
+    }),
+  ]
 }
 
 const modes: Readonly<Record<RedisStoreConfig['kind'], string>> = {
@@ -173,10 +204,17 @@ function rightsFindings(
   if (denied.length === 0) return error === undefined ? [ok(id, 'the user may give every command that is needed')] : []
   return [
     fault(id, `the user ${username} may not give ${denied.join(', ')} on ${keyPrefix}*`, {
-      why: 'signing in, signing out or hearing of logouts will fail, at the first time that it is needed',
+      why: whyRightsMatter(denied),
       todo: `ACL SETUSER ${username} ~${keyPrefix}* &${keyPrefix}* ${denied.map((command) => `+${command.toLowerCase()}`).join(' ')}`,
     }),
   ]
+}
+
+function whyRightsMatter(denied: readonly string[]): string {
+  const failures = 'signing in, signing out or hearing of logouts will fail, at the first time that it is needed'
+  if (!denied.includes('INFO')) return failures
+  const withoutInfo = `without INFO, ${olderCopies}`
+  return denied.length === 1 ? withoutInfo : `${failures}; ${withoutInfo}`
 }
 
 function errorFinding(error: string): Finding {

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis'
 import type { RedisStoreConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
 import { randomToken, sha256 } from '../core/random.ts'
-import type { SessionKey } from '../core/names.ts'
+import type { SessionKey, SidTag } from '../core/names.ts'
 import type { RedisConnection } from './redis-connection.ts'
 import { RedisKeys } from './redis-keys.ts'
 import { redisSchemeMismatch } from './redis-scheme.ts'
@@ -14,12 +14,17 @@ const patienceMs = 3_000
 /** How often the way there and back is measured. */
 const pings = 15
 
+/** How long replicas may take to acknowledge a write, in ms. */
+const longestWaitMs = 1_000
+
 /** What one server says of itself; what it does not say is absent. */
 export interface RedisServerFacts {
   /** `redis 7.2.4`, `valkey 8.0.1`. */
   readonly version?: string
   readonly mode?: string
   readonly role?: string
+  /** By which the gateway notices that this server went back to an older copy. */
+  readonly run_id?: string
   /** In bytes; 0: as much as there is. */
   readonly maxmemory?: number
   readonly used_memory?: number
@@ -29,6 +34,8 @@ export interface RedisServerFacts {
   readonly pingMs?: number
   /** How far its clock is ahead of ours. */
   readonly clockAheadMs?: number
+  /** How many replicas acknowledged a write in time; absent unless `replicas_acknowledge` asks for some. */
+  readonly replicasAcknowledging?: number
 }
 
 export interface RedisFacts {
@@ -59,8 +66,16 @@ export async function examineRedis(config: RedisStoreConfig): Promise<RedisFacts
   const { address } = commands
   try {
     await connected(commands)
-    const servers = await Promise.all(commands.primaries().map(serverFacts))
-    return { address, servers, ...(await tryCommands(commands, subscriber, new RedisKeys(config.keyPrefix))) }
+    const keys = new RedisKeys(config.keyPrefix)
+    const places = placesFor(commands, keys, config)
+    const servers = await Promise.all(
+      commands.primaries().map(async (server) => {
+        const replicasAcknowledging = await countReplicas(server, places.get(server), config)
+        return { ...(await serverFacts(server)), ...present({ replicasAcknowledging }) }
+      }),
+    )
+    const needed = [...probes(keys), ...(config.replicasAcknowledge > 0 ? [waitProbe] : [])]
+    return { address, servers, ...(await tryCommands(commands, subscriber, needed, keys)) }
   } catch (error) {
     const why = reason(error)
     const wrongScheme = await redisSchemeMismatch(why, config)
@@ -117,14 +132,17 @@ export function probes(keys: RedisKeys): readonly Probe[] {
   ]
 }
 
+const waitProbe: Probe = ['WAIT', '0', '1']
+
 async function tryCommands(
   commands: RedisConnection,
   subscriber: RedisConnection,
+  needed: readonly Probe[],
   keys: RedisKeys,
 ): Promise<Pick<RedisFacts, 'denied' | 'error'>> {
   const denied = new Set<string>()
   const attempts: readonly (readonly [string, () => Promise<unknown>])[] = [
-    ...probes(keys).map(([command, ...args]) => [command, () => commands.redis.call(command, ...args)] as const),
+    ...needed.map(([command, ...args]) => [command, () => commands.redis.call(command, ...args)] as const),
     ['SUBSCRIBE', () => connected(subscriber).then(() => subscriber.redis.subscribe(keys.channel('probe')))],
   ]
   for (const [command, attempt] of attempts) {
@@ -159,6 +177,7 @@ async function serverFacts(server: Redis): Promise<RedisServerFacts> {
     version: version && `${field('server_name') ?? 'redis'} ${version}`,
     mode: field('redis_mode') ?? field('server_mode'),
     role: field('role'),
+    run_id: field('run_id'),
     maxmemory: number('maxmemory'),
     used_memory: number('used_memory'),
     maxmemory_policy: field('maxmemory_policy'),
@@ -166,6 +185,31 @@ async function serverFacts(server: Redis): Promise<RedisServerFacts> {
     pingMs,
     clockAheadMs,
   })
+}
+
+/** For each server that holds slots, a place there to write to; none when no replica has to acknowledge. */
+function placesFor(
+  commands: RedisConnection,
+  keys: RedisKeys,
+  { replicasAcknowledge }: RedisStoreConfig,
+): ReadonlyMap<Redis, string> {
+  const tags = replicasAcknowledge > 0 ? commands.anchors : []
+  return new Map(tags.map((tag) => [commands.serverOf(tag), keys.tombstone(tag as SidTag)]))
+}
+
+/** Writes to a place, and counts the replicas that acknowledge it in time. */
+async function countReplicas(
+  server: Redis,
+  place: string | undefined,
+  { replicasAcknowledge, timeoutMs }: RedisStoreConfig,
+): Promise<number | undefined> {
+  if (place === undefined) return undefined
+  try {
+    await server.set(place, '1', 'PX', 1_000)
+    return await server.wait(replicasAcknowledge, Math.min(longestWaitMs, Math.floor(timeoutMs / 2)))
+  } catch {
+    return undefined
+  }
 }
 
 /** Without the members that are `undefined`. */

@@ -9,6 +9,7 @@ import { inTime } from '../support/in-time.ts'
 import { startCluster } from '../support/redis-cluster.ts'
 import { startSentinel } from '../support/redis-sentinel.ts'
 import { freePort } from '../support/free-port.ts'
+import { until } from '../support/until.ts'
 import { startRedis, type RedisServer } from '../support/redis.ts'
 import { assertUseful, configOf, finding } from './support.ts'
 
@@ -120,6 +121,57 @@ test('the rights that the documentation gives a user are enough', async (t) => {
   const findings = await findingsAbout(t, redis)
 
   assert.equal(finding(findings, 'redis.rights').level, 'ok', JSON.stringify(findings))
+})
+
+test('a user without INFO is told that an older copy of Redis is not noticed', async (t) => {
+  const redis = await startRedisWithUser(t, '~gatehouse:*', '&gatehouse:*', '+@all', '-@dangerous')
+
+  const { level, why, todo } = finding(await findingsAbout(t, redis), 'redis.rights')
+
+  assert.equal(level, 'fault')
+  assert.match(why ?? '', /^without INFO, .*older copy/)
+  assert.match(todo ?? '', /\+info$/)
+})
+
+test('fewer replicas than have to acknowledge a logout are a fault', async (t) => {
+  const primary = await startRedis(t, { args: ['--repl-diskless-sync-delay', '0'] })
+  const replica = await startRedis(t, { args: ['--replicaof', '127.0.0.1', String(primary.port)] })
+  await asAdmin(primary, (admin) =>
+    until('the replica is connected', async () => /state=online/.test(await admin.info('replication'))),
+  )
+  const replicasOf = async (wanted: number) =>
+    finding(await findingsAbout(t, `{ url: "${primary.url}", replicas_acknowledge: ${wanted} }`), 'redis.replicas')
+
+  assert.equal((await replicasOf(1)).level, 'ok')
+  const tooMany = await replicasOf(2)
+  assert.equal(tooMany.level, 'fault')
+  assert.match(tooMany.what, /^1 replicas? .* asks for 2$/)
+
+  await replica.kill()
+  assert.match((await replicasOf(1)).what, /^0 replicas .* asks for 1$/)
+})
+
+test('in a Cluster, the replicas of each node are counted', async (t) => {
+  const cluster = await startCluster(t, { replicas: 1 })
+  const findings = await findingsAbout(
+    t,
+    `{ cluster: ["127.0.0.1:${cluster.primaries[0]?.port}"], replicas_acknowledge: 1 }`,
+  )
+
+  const levels = findings.filter(({ id }) => id === 'redis.replicas').map(({ level }) => level)
+  assert.deepEqual(levels.toSorted(), ['fault', 'fault', 'ok'])
+})
+
+test('a user who may not give WAIT is told so where replicas have to acknowledge', async (t) => {
+  const rights = ['~gatehouse:*', '&gatehouse:*', '+@all', '-@dangerous', '+info', '-wait']
+  const redis = await startRedisWithUser(t, ...rights)
+
+  const without = finding(await findingsAbout(t, redis), 'redis.rights')
+  const needed = finding(await findingsAbout(t, redis.replace('{', '{ replicas_acknowledge: 1,')), 'redis.rights')
+
+  assert.equal(without.level, 'ok')
+  assert.equal(needed.level, 'fault')
+  assert.match(needed.what, /may not give WAIT/)
 })
 
 test('a user for other keys is told so', async (t) => {
