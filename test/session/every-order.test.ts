@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { EventEmitter, once } from 'node:events'
 import { after, test } from 'node:test'
 import { Redis } from 'ioredis'
 import type { RedisStoreConfig } from '../../src/config/model.ts'
@@ -16,7 +17,7 @@ import { Sessions } from '../../src/session/sessions.ts'
 import type { SessionStore } from '../../src/session/store.ts'
 import { refresh, type UpkeepParts } from '../../src/tokens/refresh.ts'
 import { startRedis } from '../support/redis.ts'
-import { searchOrders, step, stepsOf, stop, type Actor, type Searched } from './every-order.ts'
+import { searchOrders, step, stepsOf, type Actor, type Searched, type Stop } from './every-order.ts'
 
 const minute = 60_000
 const config = { idleTimeoutMs: 60 * minute, absoluteTimeoutMs: 600 * minute, storeOutageGraceMs: 0 }
@@ -32,8 +33,17 @@ after(() => direct.disconnect())
 
 /** What happens at the same time as others, in as many steps as it has commands. */
 type Event = 'sign_in' | 'refresh' | 'logout_sid' | 'logout_sub' | 'sign_out'
-/** What happens in one step, before any of the others or after all of them. */
-type Fault = 'suspended_past_the_lease' | 'crash' | 'expiry'
+/**
+ * What happens in one step, before any of the others or after all of them. `restore`: Redis and the gateways are restarted, Redis from
+ * a copy of the beginning; what had begun is not finished.
+ */
+type Fault = 'suspended_past_the_lease' | 'crash' | 'expiry' | 'clock_ahead' | 'clock_behind' | 'restore'
+
+/** How far a clock is off, in ms. */
+const clockOffsets: Partial<Record<Fault, number>> = { clock_ahead: 2_000, clock_behind: -2_000 }
+
+/** The time in Redis, in ms since the epoch; no two readings are the same. */
+let time = Date.now()
 
 /** A provider that accepts a refresh token again and again until the grant ends, and remembers what it issued. */
 class LenientProvider {
@@ -76,34 +86,47 @@ interface Replica {
   readonly sessions: Sessions
   readonly log: Log
   readonly audit: { record(): void }
-  readonly clock: { now(): number }
+  readonly clock: { aheadMs: number; now(): number }
 }
 
-/** Two gateways that share a Redis. They are started once, because each order has sessions of its own. */
-type Replicas = readonly [Replica, Replica]
+type Pair = readonly [Replica, Replica]
 
-function startReplica(clockAheadMs: number, change: (store: SessionStore) => void = () => {}): Replica {
-  const clock = { now: () => Date.now() + clockAheadMs }
+/** Gateways that share a Redis. They are started once, because each order has sessions of its own. */
+interface Replicas {
+  readonly running: Pair
+  /** Those that take their place when all are restarted. They have seen nothing of what came before. */
+  readonly restarted: Pair
+}
+
+type Change = (store: SessionStore, clock: Replica['clock']) => void
+
+async function startReplica(change: Change): Promise<Replica> {
+  const clock = { aheadMs: 0, now: () => time + clock.aheadMs }
   const storeConfig: RedisStoreConfig = {
     ...{ kind: 'redis', url: new URL(server.url), keyPrefix: 'gatehouse:', timeoutMs: minute },
     ...{ username: undefined, password: undefined, tls: undefined, replicasAcknowledge: 0 },
   }
   const store = createRedisStore(storeConfig, { log: quiet, clock })
-  // Redis has the clock of this machine. Without asking, it costs no step now and then.
-  const time = async () => ({ earliest: Date.now(), latest: Date.now() })
-  change(Object.assign(store, { time }))
+  // A replica knows the time in Redis without asking: that costs no step now and then.
+  const timeInRedis = async () => {
+    time += 1
+    return { earliest: time, latest: time }
+  }
+  change(Object.assign(store, { time: timeInRedis }), clock)
   after(() => store.close())
+  await store.ping()
   const shared = { log: quiet, audit: { record: () => {} }, clock }
   const sessions = new Sessions({ ...shared, store, keyring, audience, config, owed: new OwedEndings(quiet) })
   return { ...shared, store, sessions }
 }
 
-/** The clock of one is two seconds behind. */
-function startPair(change?: (store: SessionStore) => void): Replicas {
-  return [startReplica(0, change), startReplica(-2_000, change)]
+async function startReplicas(change: Change = () => {}): Promise<Replicas> {
+  const [first, second, third, fourth] = await Promise.all([1, 2, 3, 4].map(() => startReplica(change)))
+  assert.ok(first && second && third && fourth)
+  return { running: [first, second], restarted: [third, fourth] }
 }
 
-const unchanged: Replicas = startPair()
+const unchanged = await startReplicas()
 
 interface SignIn {
   key: SessionKey | undefined
@@ -115,9 +138,13 @@ class Run {
   readonly #provider = new LenientProvider()
   readonly #faults: readonly Fault[]
   readonly #replicas: Replicas
+  #pair: Pair
   readonly #signIns: SignIn[] = []
+  readonly #begun = new Set<string>()
+  #copy: readonly (readonly [place: Buffer, content: Buffer])[] = []
   /** The session that is there from the beginning. */
   key = '' as SessionKey
+  readonly #ended = new EventEmitter()
   #mustBeGone = false
   #mayBeGone = false
   #hasCrashed = false
@@ -125,23 +152,43 @@ class Run {
   constructor(faults: readonly Fault[], replicas: Replicas) {
     this.#faults = faults
     this.#replicas = replicas
+    this.#pair = replicas.running
+    for (const { clock } of this.#pair) clock.aheadMs = 0
+  }
+
+  get #canRestore(): boolean {
+    return this.#faults.includes('restore')
   }
 
   async begin(): Promise<void> {
     await direct.flushall()
-    // Asked once for each connection, before the first step.
-    for (const { store } of this.#replicas) await store.read('a:b' as SessionKey)
-    this.key = (await this.#create(this.#replicas[0], await this.#now())) ?? assert.fail('nobody is signed in')
+    const [first] = this.#pair
+    this.key = (await this.#create(first, await timeAt(first))) ?? assert.fail('nobody is signed in')
+    if (!this.#canRestore) return
+    const places = await direct.keysBuffer('*')
+    this.#copy = await Promise.all(places.map(async (place) => [place, await direct.dumpBuffer(place)] as const))
   }
 
   actor(event: Event, at: number): Actor {
-    return { name: `${event} at ${at}`, run: () => this.#take(event, this.#replicas[at % 2] as Replica) }
+    const name = `${event} at ${at}`
+    const run = async () => {
+      if (this.#canRestore) await step({ what: 'begins', reads: [], writes: [] }, () => void this.#begun.add(name))
+      return this.#take(event, this.#pair[at % 2] as Replica)
+    }
+    return { name, run }
   }
 
-  fault(fault: Fault, victim: Actor): Actor {
+  fault(fault: Fault, actors: readonly Actor[]): Actor {
+    const [victim] = actors as [Actor]
     const [tag = '', hash = ''] = this.key.split(':')
     const place = (kind: string, name: string) => `gatehouse:{${tag}}:${kind}:${name}`
-    const take = (writes: string, work: () => unknown) => step({ what: fault, reads: [], writes: [writes] }, work)
+    const take = (writes: string | string[], work: (stop: Stop) => unknown) =>
+      step({ what: fault, reads: [], writes: [writes].flat() }, work)
+    const setClock = () =>
+      take(
+        actors.filter((_, at) => at % 2 === 0).map(({ name }) => stepsOf(name)),
+        () => (this.#replicas.running[0].clock.aheadMs = clockOffsets[fault] ?? 0),
+      )
     const runs: Record<Fault, () => Promise<unknown>> = {
       suspended_past_the_lease: () => take(place('l', 'the first'), () => direct.del(place('l', hash))),
       expiry: () =>
@@ -150,12 +197,41 @@ class Run {
           return direct.del(place('s', hash))
         }),
       crash: () =>
-        take(stepsOf(victim.name), () => {
+        take(stepsOf(victim.name), (stop) => {
           this.#hasCrashed = true
           stop(victim.name)
         }),
+      clock_ahead: setClock,
+      clock_behind: setClock,
+      // Before anything has ended, nothing can come back.
+      restore: async () => {
+        await once(this.#ended, 'ended')
+        const steps = actors.map(({ name }) => stepsOf(name))
+        await take(steps, (stop) => this.#restore(place('s', hash), stop))
+      },
     }
     return { name: fault, run: runs[fault] }
+  }
+
+  #hasEnded(): void {
+    this.#mustBeGone = true
+    this.#ended.emit('ended')
+  }
+
+  async #restore(session: string, stop: Stop): Promise<void> {
+    for (const name of this.#begun) stop(name)
+    this.#pair = this.#replicas.restarted
+    this.#hasCrashed = true
+    const restoring = direct.multi().flushall()
+    for (const [place, content] of this.#copy) restoring.restore(place, 2 * config.absoluteTimeoutMs, content)
+    // The Redis of this test goes on running, so the copy names an earlier run.
+    await restoring.hset(session, 'run', 'an earlier run').exec()
+  }
+
+  /** With a provider that went on refreshing, an ended session that was restored would be confirmed. */
+  async #endGrant(): Promise<void> {
+    if (this.#canRestore)
+      await step({ what: 'the grant ends', reads: [], writes: ['the grant'] }, () => (this.#provider.hasEnded = true))
   }
 
   async #take(event: Event, replica: Replica): Promise<unknown> {
@@ -167,7 +243,8 @@ class Run {
       case 'sign_out':
         this.#mayBeGone = true
         await replica.sessions.endOne(this.key, 'person')
-        return (this.#mustBeGone = true)
+        await this.#endGrant()
+        return this.#hasEnded()
       case 'logout_sid':
       case 'logout_sub':
         return this.#logOut(event, replica)
@@ -178,7 +255,7 @@ class Run {
     const known: SignIn = { key: undefined, mustBeGone: false }
     const begun_at = await step({ what: 'a sign-in begins', reads: [], writes: ['time'] }, () => {
       this.#signIns.push(known)
-      return this.#now()
+      return timeAt(replica)
     })
     known.key = await this.#create(replica, begun_at)
   }
@@ -198,37 +275,29 @@ class Run {
   }
 
   async #logOut(event: 'logout_sid' | 'logout_sub', { sessions }: Replica): Promise<void> {
+    await this.#endGrant()
     // Whoever has begun to sign in by the time the order arrives is meant.
-    const meant = await step({ what: 'a Logout Token arrives', reads: [], writes: ['time'] }, async () => {
+    const meant = await step({ what: 'a Logout Token arrives', reads: [], writes: ['time'] }, () => {
       this.#mayBeGone = true
-      await this.#now()
       return [...this.#signIns]
     })
     const order = { iss, jti: randomUUID(), exp: Date.now() / 1000 + 120 }
     if (event === 'logout_sid') await sessions.endSid(sid, order, 'provider')
     else await sessions.endSub(sub, order, 'provider')
-    this.#mustBeGone = true
+    this.#hasEnded()
     for (const signIn of meant) signIn.mustBeGone = true
   }
 
-  /** The time in ms since the epoch; no two are the same. */
-  async #now(): Promise<number> {
-    const before = Date.now()
-    while (Date.now() === before);
-    const { earliest } = await this.#replicas[0].store.time()
-    const now = Date.now()
-    while (Date.now() === now);
-    return earliest
-  }
-
   async finish(): Promise<void> {
-    const [, { sessions }] = this.#replicas
+    // Somebody who took no part in it, and remembers nothing.
+    const [, { sessions }] = this.#replicas.restarted
     for (const { key, mustBeGone } of this.#signIns)
       if (mustBeGone && key !== undefined)
         assert.equal(await sessions.read(key), undefined, 'a sign-in survived its logout')
     const found = await sessions.read(this.key)
-    if (this.#mustBeGone) assert.equal(found, undefined, 'an ended session came back')
-    else if (!this.#mayBeGone) assert.ok(found, 'a session was lost')
+    // The provider is asked about a doubtful session before it is served.
+    if (this.#mustBeGone && found?.isDoubtful !== true) assert.equal(found, undefined, 'an ended session came back')
+    if (!this.#mustBeGone && !this.#mayBeGone) assert.ok(found, 'a session was lost')
 
     const { used, latest } = this.#provider
     if (!this.#hasCrashed && !this.#faults.includes('suspended_past_the_lease'))
@@ -239,14 +308,25 @@ class Run {
   }
 }
 
+async function timeAt({ store }: Replica): Promise<number> {
+  return (await store.time()).earliest
+}
+
+/** These befall the first actor, or its replica. Without them, two actors that do the same thing are alike. */
+const onesided: readonly Fault[] = ['crash', 'clock_ahead', 'clock_behind']
+
 function search(events: readonly Event[], faults: readonly Fault[], replicas = unchanged): Promise<Searched> {
   return searchOrders({
     begin: async () => {
       const run = new Run(faults, replicas)
       await run.begin()
       const actors = events.map((event, at) => run.actor(event, at))
+      const [first, second] = actors as [Actor, Actor]
+      const areAlike =
+        events.length === 2 && events[0] === events[1] && !faults.some((fault) => onesided.includes(fault))
+      const started = areAlike ? [first, { ...second, after: first.name }] : actors
       return {
-        actors: [...actors, ...faults.map((fault) => run.fault(fault, actors[0] as Actor))],
+        actors: [...started, ...faults.map((fault) => run.fault(fault, actors))],
         name: run.key.split(':')[1] ?? '',
         finish: () => run.finish(),
       }
@@ -255,10 +335,16 @@ function search(events: readonly Event[], faults: readonly Fault[], replicas = u
 }
 
 const events: readonly Event[] = ['refresh', 'sign_in', 'logout_sid', 'logout_sub', 'sign_out']
-const faults: readonly Fault[] = ['suspended_past_the_lease', 'crash', 'expiry']
+const endings: readonly Event[] = ['logout_sid', 'logout_sub', 'sign_out']
+const faults: readonly Fault[] = [
+  ...(['suspended_past_the_lease', 'crash', 'expiry'] as const),
+  ...(['clock_ahead', 'clock_behind', 'restore'] as const),
+]
 
 /** How many events happen at the same time; there is at most one fault less. */
 const depth = Number(process.env['DEPTH'] ?? 2)
+/** Each fault with all events, not only with those that it matters to most. */
+const searchesAll = process.env['ALL'] === '1' || depth > 2
 
 /** All ways to choose so many of these, each as often as may be. */
 function choices<T>(from: readonly T[], count: number): T[][] {
@@ -266,10 +352,17 @@ function choices<T>(from: readonly T[], count: number): T[][] {
   return from.flatMap((first, index) => choices(from.slice(index), count - 1).map((rest) => [first, ...rest]))
 }
 
-/** Only a refresh holds a lease. What faults do to endings alone is left to a deeper search: there are many orders of these. */
-function isSearched(events: readonly Event[], faults: readonly Fault[]): boolean {
-  if (faults.includes('suspended_past_the_lease') && events[0] !== 'refresh') return false
-  return depth > 2 || faults.length === 0 || events[0] === 'refresh' || events[0] === 'sign_in'
+/**
+ * Only a refresh holds a lease. Unless all is searched: clocks are compared in a sign-in and a logout, a refresh may bring an ended session
+ * back that was restored, and what faults do to endings alone is left out, because there are many orders of these.
+ */
+function isSearched([first, second]: readonly Event[], faults: readonly Fault[]): boolean {
+  if (faults.includes('suspended_past_the_lease') && first !== 'refresh') return false
+  if (searchesAll || faults.length === 0) return true
+  const hasEnding = second !== undefined && endings.includes(second)
+  if (faults.some((fault) => fault in clockOffsets)) return first === 'sign_in' && hasEnding
+  if (faults.includes('restore')) return first === 'refresh' && hasEnding
+  return first === 'refresh' || first === 'sign_in'
 }
 
 for (const chosen of choices(events, depth))
@@ -282,40 +375,84 @@ for (const chosen of choices(events, depth))
   })
 
 /** Replicas with a script in which something is missing. */
-function without(missing: RegExp, name: keyof typeof scripts): Replicas {
+function without(missing: RegExp, name: keyof typeof scripts): Promise<Replicas> {
   const whole = scripts[name]
   const changed = whole.replaceAll(missing, '')
   assert.notEqual(changed, whole)
   Object.assign(scripts, { [name]: changed })
   try {
-    return startPair()
+    // The scripts are taken before the first connection.
+    return startReplicas()
   } finally {
     Object.assign(scripts, { [name]: whole })
   }
 }
 
-const alwaysLeased = (store: SessionStore) => void Object.assign(store, { acquireLease: async () => true })
+const alwaysLeased: Change = (store) => void Object.assign(store, { acquireLease: async () => true })
+const ownClock: Change = (store, clock) => {
+  const time = async () => ({ earliest: clock.now(), latest: clock.now() })
+  Object.assign(store, { time })
+}
+const trustsAll: Change = (store) => {
+  const read = store.read.bind(store)
+  Object.assign(store, {
+    read: async (key: SessionKey) => {
+      const found = await read(key)
+      return found && { sealed: found.sealed, version: found.version }
+    },
+  })
+}
+
+type Mutation = readonly [
+  what: string,
+  replicas: () => Promise<Replicas>,
+  events: readonly Event[],
+  faults: readonly Fault[],
+  finding: RegExp,
+]
 
 /** Proves that the search is good for something. */
-const mutations: readonly (readonly [string, Replicas, readonly Event[], readonly Fault[], RegExp])[] = [
+const mutations: readonly Mutation[] = [
   [
     'a write that does not check the version',
-    without(/.*'conflict'.*/g, 'replace'),
+    () => without(/.*'conflict'.*/g, 'replace'),
     ['refresh', 'refresh'],
     ['suspended_past_the_lease'],
     /an older refresh token/,
   ],
   [
     'a logout without a tombstone',
-    without(/redis\.call\('SET'.*/g, 'beginEnding'),
+    () => without(/redis\.call\('SET'.*/g, 'beginEnding'),
     ['sign_in', 'logout_sid'],
     [],
     /survived/,
   ],
-  ['a refresh without a lease', startPair(alwaysLeased), ['refresh', 'refresh'], [], /used twice/],
+  ['a refresh without a lease', () => startReplicas(alwaysLeased), ['refresh', 'refresh'], [], /used twice/],
+  [
+    'a sign-in that takes the time of its own machine',
+    () => startReplicas(ownClock),
+    ['sign_in', 'logout_sid'],
+    ['clock_ahead'],
+    /survived/,
+  ],
+  [
+    'a logout that takes the time of its own machine',
+    () => startReplicas(ownClock),
+    ['logout_sid', 'sign_in'],
+    ['clock_behind'],
+    /survived/,
+  ],
+  [
+    'an older copy that is trusted',
+    () => startReplicas(trustsAll),
+    ['refresh', 'logout_sid'],
+    ['restore'],
+    /an ended session came back/,
+  ],
 ]
 
 for (const [what, replicas, events, faults, finding] of mutations)
   test(`the search finds ${what}`, async () => {
-    await assert.rejects(search(events, faults, replicas), finding)
+    const changed = await replicas()
+    await assert.rejects(search(events, faults, changed), finding)
   })

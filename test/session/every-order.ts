@@ -11,6 +11,8 @@ import { Redis } from 'ioredis'
 /** One thing that happens by itself, in steps. */
 export interface Actor {
   readonly name: string
+  /** Starts after the first step of this actor. For two that are alike: each order has a mirror image, which is left out. */
+  readonly after?: string
   run(): Promise<unknown>
 }
 
@@ -60,16 +62,14 @@ interface Node {
 
 const running = new AsyncLocalStorage<{ readonly search: Search; readonly actor: string }>()
 
-/** A step that is not a command of Redis. Outside of a search it is taken at once. */
-export async function step<T>(access: Access, work: () => T | Promise<T>): Promise<T> {
-  const at = running.getStore()
-  if (at === undefined) return work()
-  return at.search.wait(at.actor, access, async () => work()) as Promise<T>
-}
-
 /** From now on, an actor of this order takes no further step. */
-export function stop(actor: string): void {
-  running.getStore()?.search.stop(actor)
+export type Stop = (actor: string) => void
+
+/** A step that is not a command of Redis. Outside of a search it is taken at once. */
+export async function step<T>(access: Access, work: (stop: Stop) => T | Promise<T>): Promise<T> {
+  const at = running.getStore()
+  if (at === undefined) return work(() => {})
+  return at.search.wait(at.actor, access, async () => work((actor) => at.search.stop(actor))) as Promise<T>
 }
 
 const original = Redis.prototype.sendCommand
@@ -161,8 +161,10 @@ export async function searchOrders(scenario: Scenario): Promise<Searched> {
     const { actors, name, finish } = await scenario.begin()
     const search = new Search(name)
     const failures: unknown[] = []
-    for (const actor of actors)
+    const start = (actor: Actor) =>
       running.run({ search, actor: actor.name }, () => void actor.run().catch((error: unknown) => failures.push(error)))
+    for (const actor of actors) if (actor.after === undefined) start(actor)
+    const later = new Set(actors.filter(({ after }) => after !== undefined))
     await settled()
     let isComplete = true
     for (let depth = 0; search.waiting.size > 0; depth += 1) {
@@ -174,6 +176,7 @@ export async function searchOrders(scenario: Scenario): Promise<Searched> {
       const next = search.waiting.get(node.chosen.id)
       if (next === undefined) throw new Error(`${node.chosen.id} is not there again: the scenario is not deterministic`)
       await next.go()
+      for (const actor of later) if (actor.after === next.actor && later.delete(actor)) start(actor)
       await settled()
       steps += 1
     }
