@@ -1,6 +1,6 @@
 // `npm test [-- FILE …]`: every *.test.ts below test/, or the files named, with Node's own test runner.
 import { spawn } from 'node:child_process'
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ensureBuild, ensurePackages, ensurePrograms, root } from './prepare.mjs'
@@ -24,8 +24,14 @@ tests.on('exit', (code) => {
   process.exit(code ?? 1)
 })
 
-/** Files of one folder, some at a time. */
+/** Files of one folder, some at a time; alone those that begin with "// Own process:" and why. */
 function groups(files) {
+  const isAlone = (file) => readFileSync(join(root, file), 'utf8').startsWith('// Own process:')
+  const alone = files.filter(isAlone).map((file) => [file])
+  return [...alone, ...ofFolders(files.filter((file) => !isAlone(file)))]
+}
+
+function ofFolders(files) {
   const ofFolder = new Map()
   for (const file of files) ofFolder.set(dirname(file), [...(ofFolder.get(dirname(file)) ?? []), file])
   return [...ofFolder.values()].flatMap((files) => {

@@ -1,3 +1,4 @@
+// Own process: commands of every connection to Redis wait for their turn.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
