@@ -8,6 +8,7 @@ import { packRecord, unpackRecord } from '../../src/session/packed-record.ts'
 import type { SessionRecord } from '../../src/session/record.ts'
 import { openRecord } from '../../src/session/sealed-record.ts'
 import { startRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
 import { replica } from './replica.ts'
 
 const shared = await startRedis({ after })
@@ -50,6 +51,12 @@ function record(): Omit<SessionRecord, 'created_at' | 'absolute_expires_at'> {
 
 test('a session with three JWTs and ten claims takes at most 4 KiB in Redis', async (t) => {
   const { sessions, store } = replica(t, shared.port)
+  await until('the store answers', () =>
+    store.ping().then(
+      () => true,
+      () => false,
+    ),
+  )
   await admin.flushall()
   const given = record()
   const plain = JSON.stringify(given.tokens).length + JSON.stringify(given.claims).length
