@@ -164,6 +164,53 @@ test('each relative import leads to a file', () => {
         assert.ok(existsSync(join(src, dirname(file), specifier)), `${file}: ${specifier}`)
 })
 
+const sources = new Map(
+  readdirSync(src, { recursive: true, encoding: 'utf8' })
+    .map((path) => path.replaceAll('\\', '/'))
+    .filter(isCode)
+    .map((file) => [file, readFileSync(join(src, file), 'utf8')]),
+)
+
+test('each permission of the map is used', () => {
+  const used = new Map([...map.keys()].map((room) => [room, { rooms: new Set<string>(), packages: new Set<string>() }]))
+  for (const [file, source] of sources) {
+    const of = used.get(file.slice(0, Math.max(file.indexOf('/'), 0)))
+    for (const specifier of of === undefined ? [] : importsOf(source))
+      if (specifier?.startsWith('.')) of?.rooms.add(posix.join(dirname(file), specifier).split('/')[0] ?? '')
+      else if (specifier !== undefined) of?.packages.add(specifier).add(packageOf(specifier))
+  }
+
+  for (const [room, { rooms, packages }] of map) {
+    assert.deepEqual(
+      rooms.filter((name) => used.get(room)?.rooms.has(name) !== true),
+      [],
+      `rooms that "${room}" does not use`,
+    )
+    assert.deepEqual(
+      packages.filter((name) => used.get(room)?.packages.has(name) !== true),
+      [],
+      `packages that "${room}" does not use`,
+    )
+  }
+})
+
+test('each path that the map names exists', () => {
+  for (const [, path = ''] of readme.matchAll(/(?<!node:)\b((?:[a-z0-9-]+\/)+(?:[a-z0-9-]+\.ts)?)(?![a-z])/g))
+    assert.ok(existsSync(join(src, path)) || existsSync(join(src, '..', path)), `src/README.md names ${path}`)
+})
+
+test('no files import each other in a circle', () => {
+  const done = new Set<string>()
+  const visit = (file: string, path: readonly string[]): void => {
+    assert.ok(!path.includes(file), [...path.slice(path.indexOf(file)), file].join(' → '))
+    if (done.has(file)) return
+    for (const specifier of importsOf(sources.get(file) ?? ''))
+      if (specifier?.startsWith('.')) visit(posix.join(dirname(file), specifier), [...path, file])
+    done.add(file)
+  }
+  for (const file of sources.keys()) visit(file, [])
+})
+
 const planted = readMap(`
 | room | what |
 | --- | --- |

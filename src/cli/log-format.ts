@@ -1,5 +1,5 @@
 import type { LogConfig } from '../config/model.ts'
-import type { LogOptions } from '../observe/log.ts'
+import type { LogOptions } from '../observe/writing-log.ts'
 import type { Terminal } from './command.ts'
 
 /** What `log.format` means for a stream; `isTTY` is the stream's. Colours are off with NO_COLOR (no-color.org). */

@@ -1,14 +1,14 @@
 import { didYouMean } from '../config/did-you-mean.ts'
 import { systemClock } from '../core/clock.ts'
 import { OperatorError } from '../core/errors.ts'
-import { createLog, type WritingLog } from '../observe/log.ts'
+import { createLog, type WritingLog } from '../observe/writing-log.ts'
 import {
   openAdministration,
   type Administration,
   type EndedByAdministrator,
   type Selection,
   type SessionSummary,
-} from '../server/administration.ts'
+} from '../admin/administration.ts'
 import { loadOrSay } from './load.ts'
 import { type Call, type CommandInput, configOption, formatFault, formatOption, readOptions } from './command.ts'
 import { logFormat } from './log-format.ts'

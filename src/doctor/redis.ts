@@ -1,6 +1,6 @@
 import type { RedisStoreConfig } from '../config/model.ts'
 import { printable } from '../core/printable.ts'
-import type { RedisFacts, RedisFailure, RedisServerFacts } from '../session/examine-redis.ts'
+import type { RedisFacts, RedisFailure, RedisServerFacts } from '../session/redis/examine.ts'
 import { connectionAdvice } from './connection-advice.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
 

@@ -9,7 +9,7 @@ import type { StoredSession } from '../session/record.ts'
 import type { Admission, Denial } from './admission.ts'
 import { whyCrossSite } from './cross-site.ts'
 import type { Identity } from './identify.ts'
-import type { RequestFacts } from './request-facts.ts'
+import type { RequestFacts } from '../http/request-facts.ts'
 
 /** THE decision. Answers without a promise when the session is in memory and nothing is due: that is the hot path. */
 export type Admit = (facts: RequestFacts) => Admission | Promise<Admission>

@@ -1,5 +1,5 @@
 import type { UpstreamConfig } from '../config/model.ts'
-import type { RequestFacts } from './request-facts.ts'
+import type { RequestFacts } from '../http/request-facts.ts'
 
 type Initiated = Pick<RequestFacts, 'method' | 'isUpgrade' | 'secFetchSite' | 'origin' | 'forwarded'>
 

@@ -1,4 +1,4 @@
-import { expireCookie, readCookie, setCookie } from '../core/cookies.ts'
+import { expireCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { reason } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
 import { signInUrl } from '../core/return-to.ts'

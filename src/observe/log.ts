@@ -1,8 +1,3 @@
-import pino from 'pino'
-import { createAudit } from './audit.ts'
-import { type DroppedLines, Lines } from './lines.ts'
-import { pretty } from './pretty.ts'
-
 /** What may stand beside an event: plain values only, so that nobody logs a whole request, token set or error by accident. */
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined | readonly string[]>>
 
@@ -14,63 +9,4 @@ export interface Log {
   error(message: string, fields?: LogFields): void
   /** A line that is written whatever the level is. */
   announce(message: string, fields?: LogFields): void
-}
-
-export interface LogOptions {
-  readonly level: 'debug' | 'info' | 'warn' | 'error'
-  /** Standard output when absent. */
-  readonly stream?: 'stdout' | 'stderr'
-  /** Lines of JSON when absent. */
-  readonly format?: 'json' | 'pretty' | 'pretty_in_colour'
-  /** Other processes write into the same stream. */
-  readonly isShared?: boolean
-}
-
-/** A log that writes. */
-export interface WritingLog extends Log {
-  /** Takes a line of JSON that is complete, its line break included, and may wait a moment to be written with others. */
-  readonly add: (line: string) => void
-  /** Takes audit events, of the level info. Other lines cannot take their place. */
-  readonly audit: Pick<Log, 'info'>
-  /** Whether lines of this level are written. */
-  isWritten(level: LogOptions['level']): boolean
-  /** How many lines were dropped because nobody read them. */
-  dropped(): DroppedLines
-  /** Resolves when all lines are written, or with `false` after `limitMs`: whoever should read them does not. */
-  flush(limitMs: number): Promise<boolean>
-}
-
-/** Lines, one each, on standard output (or error). Whatever becomes of their reader, the gateway serves: lines are lost instead. */
-export function createLog(options: LogOptions): WritingLog {
-  const { level, stream = 'stdout', format = 'json', isShared = false } = options
-  const shape = format === 'json' ? undefined : (line: string) => pretty(line, format === 'pretty_in_colour')
-  const lines = new Lines({ fd: stream === 'stdout' ? 1 : 2, isShared, shape }, (dropped) => {
-    if (dropped.lines > 0) always.warn({ lines: dropped.lines }, 'log.dropped')
-    if (dropped.auditEvents > 0) createAudit(audit).record('audit.dropped', { events: dropped.auditEvents })
-  })
-  const logger = pino(pinoOptions(level), lines)
-  const always = logger.child({}, { level: 'info' })
-  const auditor = pino(pinoOptions(level), { write: (line) => lines.write(line, 'audit') })
-  const audit: WritingLog['audit'] = { info: (message, fields) => auditor.info(fields ?? {}, message) }
-  return {
-    add: (line) => lines.add(line, 'access'),
-    audit,
-    isWritten: (wanted) => logger.isLevelEnabled(wanted),
-    dropped: () => lines.dropped,
-    flush: (limitMs) => lines.flush(limitMs),
-    announce: (message, fields) => always.info(fields ?? {}, message),
-    debug: (message, fields) => logger.debug(fields ?? {}, message),
-    info: (message, fields) => logger.info(fields ?? {}, message),
-    warn: (message, fields) => logger.warn(fields ?? {}, message),
-    error: (message, fields) => logger.error(fields ?? {}, message),
-  }
-}
-
-function pinoOptions(level: LogOptions['level']): pino.LoggerOptions {
-  return {
-    level,
-    base: null,
-    timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label) => ({ level: label }) },
-  }
 }

@@ -7,7 +7,7 @@ import {
   type Placeholder,
 } from '../core/page-template.ts'
 import { layout, type PageLink } from './layout.ts'
-import type { Messages } from './messages.ts'
+import type { Messages } from './messages/messages.ts'
 import { type Answer, escape, htmlAnswer, styleHash } from './page.ts'
 import { styleOf } from './style.ts'
 

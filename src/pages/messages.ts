@@ -1,42 +1,9 @@
 import type { Language } from '../config/model.ts'
-import type { ErrorCode } from '../core/errors.ts'
-import type { PageAction, PageName } from '../core/page-template.ts'
 import { de } from './messages/de.ts'
 import { en } from './messages/en.ts'
 import { fr } from './messages/fr.ts'
 import { ja } from './messages/ja.ts'
+import type { Messages } from './messages/messages.ts'
 
-/** All that pages say, in one language. An error code or an action that is added has to be said in each of them. */
-export interface Messages {
-  /** Which way it is written: HTML's `dir`. */
-  readonly dir: 'ltr' | 'rtl'
-  /** What happened: the heading of a page that refuses something, the text of one about a sign-in that failed. */
-  readonly errors: Readonly<Record<ErrorCode, string>>
-  /** What to do about it. */
-  readonly advice: Readonly<Record<RefusalPage, string>>
-  readonly actions: Readonly<Record<PageAction, string>>
-  /** The text of the page, in a frame, that asks to sign in. */
-  readonly signInFromFrame: string
-  readonly signInFailed: string
-  readonly signedIn: string
-  readonly signedOut: Heading
-  readonly confirmSignOut: Heading
-  readonly stillSignedIn: Heading
-  readonly sessionOver: Heading
-  /** A page that goes on by itself. */
-  readonly goOn: Heading & { readonly link: string }
-  /** What stands before the address of the support. */
-  readonly support: string
-  /** What stands before the request id. */
-  readonly request: string
-}
-
-/** The pages of which the error alone says what happened. */
-export type RefusalPage = Exclude<PageName, 'sign-in-failed' | 'signed-out' | 'sign-out'>
-
-export interface Heading {
-  readonly title: string
-  readonly text: string
-}
-
+/** What pages say, by language. */
 export const messages: Readonly<Record<Language, Messages>> = { en, de, fr, ja }

@@ -1,4 +1,4 @@
-import { FairQueue, Shares } from './fair-queue.ts'
+import { FairQueue, Shares } from '../limits/fair-queue.ts'
 
 /** How often the slots of requests are looked through for old ones, in ms. */
 const sweepMs = 1_000

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { RequestFacts } from '../gate/request-facts.ts'
+import type { RequestFacts } from '../http/request-facts.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import { Exchange, type ExchangeInput } from './exchange.ts'
 import type { Pass, ProxyParts } from './parts.ts'

@@ -1,8 +1,8 @@
-import { withoutCookies } from '../core/cookies.ts'
-import type { ForwardedFacts } from '../gate/request-facts.ts'
+import { withoutCookies } from '../http/cookies.ts'
+import type { ForwardedFacts } from '../http/forwarded.ts'
 import type { RequestTrace } from '../observe/trace-context.ts'
 import { canonicalName } from '../identity/reserved-names.ts'
-import { connectionOptions, isHopByHop, noConnectionOptions } from './hop-by-hop.ts'
+import { connectionOptions, isHopByHop, noConnectionOptions } from '../http/hop-by-hop.ts'
 
 export interface UpstreamHeadersInput {
   readonly fields: RequestFields

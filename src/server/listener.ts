@@ -4,10 +4,11 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Address, LimitsConfig, ListenConfig } from '../config/model.ts'
 import { OperatorError, reason } from '../core/errors.ts'
+import { listenError } from '../http/listen-error.ts'
 import type { Log } from '../observe/log.ts'
 import { readCertificate, renewCertificate } from './certificate.ts'
-import { limitConnections, type ConnectionLimitsParts } from './connection-limits.ts'
-import type { MemoryBudget } from './memory-budget.ts'
+import { limitConnections, type ConnectionLimitsParts } from '../limits/connection-limits.ts'
+import type { MemoryBudget } from '../limits/memory-budget.ts'
 import { serveHalfClosedConnections } from './half-closed.ts'
 import { RequestOrder, type WaitingLimits } from './request-order.ts'
 import { isIgnoredUpgrade, isOverrun, upgradeOptions } from './upgrades.ts'
@@ -143,25 +144,13 @@ export async function listen(
 function bind(server: Server, { host, port }: Address): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) =>
-      reject(new OperatorError(bindFault(cause, { host, port }, 'listen'), { cause })),
+      reject(new OperatorError(listenError(cause, { host, port }, 'listen'), { cause })),
     )
     server.listen({ host, port }, () => {
       server.removeAllListeners('error')
       resolve()
     })
   })
-}
-
-/** Also for the administration address. */
-export function bindFault(cause: NodeJS.ErrnoException, { host, port }: Address, setting: string): string {
-  const where = `${host}:${port}`
-  if (cause.code === 'EADDRINUSE')
-    return `port ${port} of ${host} is taken: stop the other program, or choose another port in ${setting}`
-  if (cause.code === 'EACCES')
-    return `${where} may not be listened on: ports below 1024 need a privilege; choose a port above in ${setting}`
-  if (cause.code === 'EADDRNOTAVAIL' || cause.code === 'ENOTFOUND')
-    return `${where} is not an address of this machine; see ${setting}`
-  return `${where} cannot be listened on: ${reason(cause)}`
 }
 
 /** How long a client that was refused may go on sending, in ms: closed at once, the answer would be lost (RFC 9112 §9.6). */

@@ -1,4 +1,4 @@
-import { cookieNames, expireCookie, readCookie, setCookie, type CookieAttributes } from '../core/cookies.ts'
+import { cookieNames, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
 import type { SessionId } from '../core/names.ts'
 import type { ApplicationCookie, SessionCookieConfig } from '../config/model.ts'
 import { sessionIdFromCookie } from './record.ts'

@@ -1,4 +1,4 @@
-import { cookiesNamed, expireCookie, readCookie, setCookie, type CookieAttributes } from '../core/cookies.ts'
+import { cookiesNamed, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
 import { randomToken, sha256 } from '../core/random.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { SessionCookie } from '../session/cookie.ts'

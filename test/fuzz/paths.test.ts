@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { canonicalTarget } from '../../src/gate/request-target.ts'
+import { canonicalTarget } from '../../src/http/request-target.ts'
 import { startLane } from '../corpus/lanes.ts'
 import { pathReadings } from '../corpus/path-readings.ts'
 import { exchangeRaw } from '../support/raw-exchange.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { canonicalTarget } from '../../src/gate/request-target.ts'
+import { canonicalTarget } from '../../src/http/request-target.ts'
 import { openPath, startLane, type Lane } from '../corpus/lanes.ts'
 import { exchangeRaw } from '../support/raw-exchange.ts'
 import { readStrictly, type SeenRequest } from '../support/strict-upstream.ts'

@@ -3,8 +3,8 @@ import { test, type TestContext } from 'node:test'
 import type { Claims } from '../../src/core/claims.ts'
 import { personWith } from '../../src/explain/person.ts'
 import { createAdmit } from '../../src/gate/admit.ts'
-import { TrustedProxies } from '../../src/gate/forwarded.ts'
-import { requestFacts } from '../../src/gate/request-facts.ts'
+import { TrustedProxies } from '../../src/http/forwarded.ts'
+import { requestFacts } from '../../src/http/request-facts.ts'
 import { configOf } from '../doctor/support.ts'
 
 const upstream = `url: http://127.0.0.1:3000

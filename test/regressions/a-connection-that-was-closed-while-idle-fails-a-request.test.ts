@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { createServer as createTlsServer } from 'node:tls'
-import { PlainPool } from '../../src/proxy/plain-pool.ts'
+import { PlainPool } from '../../src/transport/http1/pool.ts'
 import { fetchWhole, startGateway } from '../proxy/support.ts'
 import { issueCertificates } from '../support/certificates.ts'
 

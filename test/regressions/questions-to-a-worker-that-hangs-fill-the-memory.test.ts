@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Worker } from 'node:cluster'
 import { EventEmitter } from 'node:events'
 import { test } from 'node:test'
-import { WorkerAnswers } from '../../src/server/worker-answers.ts'
+import { WorkerAnswers } from '../../src/workers/messages.ts'
 
 test('what a worker that hangs is asked is never kept without bound, and it is asked again when it goes on', async () => {
   const sent: { readonly number: number }[] = []

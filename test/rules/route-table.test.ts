@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parsePathPattern } from '../../src/core/path-pattern.ts'
-import { canonicalTarget } from '../../src/gate/request-target.ts'
+import { canonicalTarget } from '../../src/http/request-target.ts'
 import { createRouteTable, type RouteTable } from '../../src/rules/route-table.ts'
 import { rule, upstream } from './configs.ts'
 

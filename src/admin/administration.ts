@@ -1,0 +1,318 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { GatewayConfig } from '../config/model.ts'
+import { type ClaimPath, type JsonValue, readClaim } from '../core/claims.ts'
+import type { Clock } from '../core/clock.ts'
+import { GatewayError, OperatorError, reason } from '../core/errors.ts'
+import type { SessionKey } from '../core/names.ts'
+import { printable } from '../core/printable.ts'
+import { Keyring } from '../core/seal.ts'
+import { endAtProvider, revokeTokens } from '../logout/end-at-provider.ts'
+import { createAudit, type Audit, type Cause } from '../observe/audit.ts'
+import type { Log } from '../observe/log.ts'
+import { OpenidProvider } from '../provider/openid-provider.ts'
+import { audienceOf, sidTag, subTag, type SessionRecord, type StoredSession } from '../session/record.ts'
+import { OwedEndings } from '../session/owed-endings.ts'
+import { createRedisStore } from '../session/redis/store.ts'
+import { Sessions } from '../session/sessions.ts'
+import type { SessionStore } from '../session/store.ts'
+
+/** Whom an administrator means. What is named together narrows; nothing at all means every session of this client. */
+export interface Selection {
+  readonly key?: string
+  readonly sub?: string
+  readonly sid?: string
+  /** The name of an upstream: the sessions that began at its origin. */
+  readonly upstream?: string
+}
+
+/**
+ * What an administrator may see of a session: never a token or a cookie, and of the claims' values only that of
+ * `admin.page.show_claim`. Times in ms since the epoch.
+ */
+export interface SessionSummary {
+  readonly key: SessionKey
+  readonly sub: string
+  /** The value of `admin.page.show_claim` on one line, cut after 80 characters. Absent: no such setting or claim. */
+  readonly person: string | undefined
+  readonly sid: string | undefined
+  readonly origin: string | undefined
+  readonly created_at: number
+  readonly absolute_expires_at: number
+  readonly userinfo_read_at: number
+  readonly access_token_expires_at: number | undefined
+  readonly hasRefreshToken: boolean
+  readonly claimNames: readonly string[]
+}
+
+/** What became of sessions at the provider. `unknown`: it did not say. `not_asked`: it could not be reached for those before. */
+export type AtProvider = 'ended' | 'unknown' | 'unsupported' | 'unreachable' | 'not_asked'
+
+export interface EndedByAdministrator {
+  /** How many were ended here. */
+  readonly ended: number
+  /** How many sessions of the provider they belonged to, by what it answered. */
+  readonly atProvider: Readonly<Partial<Record<AtProvider, number>>>
+  /** Why the others were not ended: the store went away meanwhile. */
+  readonly failure: string | undefined
+}
+
+/** The sessions of running gateways. */
+export interface SessionsAdministration {
+  /**
+   * The latest first, where that can be known without a look at all of them: in memory, and of one person or session.
+   * @param deadline of the monotonic clock, in ms: what has not been found by then is left out
+   * @throws {OperatorError} when the store cannot be reached
+   */
+  list(selection: Selection, deadline?: number): AsyncIterable<SessionSummary>
+  /**
+   * About how many there are, without a look into them.
+   * @returns `undefined` when the deadline has come before all were counted
+   * @throws {OperatorError} when the store cannot be reached
+   */
+  count(selection: Selection, deadline: number): Promise<number | undefined>
+  /**
+   * Ends sessions here, on all replicas, then at the provider, as far as it can be reached.
+   * @throws {OperatorError} when the store cannot be reached: nothing has ended
+   */
+  end(selection: Selection, cause?: Cause): Promise<EndedByAdministrator>
+}
+
+/** The same, from a process beside them. */
+export interface Administration extends SessionsAdministration {
+  close(): Promise<void>
+}
+
+export interface AdministrationParts {
+  readonly config: Pick<GatewayConfig, 'upstreams' | 'file' | 'provider' | 'session' | 'admin'>
+  readonly sessions: Sessions
+  readonly provider: OpenidProvider
+  readonly audit: Audit
+}
+
+/** How many sessions are read, ended, or ended at the provider at once. */
+const atOnce = 25
+
+/**
+ * Connects to the store that the configuration names.
+ * @throws {OperatorError} when it is a gateway's own memory, or cannot be reached
+ */
+export async function openAdministration(
+  config: GatewayConfig,
+  parts: { readonly log: Log; readonly clock: Clock },
+): Promise<Administration> {
+  const { log, clock } = parts
+  const { store: where } = config.session
+  if (where.kind === 'memory')
+    throw new OperatorError(
+      `the sessions of ${config.file} are in the memory of its gateway, where no other process reaches them: session.store names no Redis`,
+    )
+  const audit = createAudit(log)
+  const store = createRedisStore(where, { log, clock })
+  const audience = audienceOf(config.provider)
+  const keyring = new Keyring(config.session.keys)
+  const owed = new OwedEndings(log)
+  const sessions = new Sessions({ store, keyring, audience, config: config.session, clock, log, audit, owed })
+  const provider = new OpenidProvider(config.provider, { clock, log })
+  const close = async () => {
+    owed.forget()
+    await Promise.allSettled([store.close(), provider.close()])
+  }
+  try {
+    await store.ping()
+  } catch (error) {
+    await close()
+    throw forOperator(error)
+  }
+  return { ...administer({ config, sessions, provider, audit }), close }
+}
+
+/** Looks at the sessions of a client and ends them, by what a gateway is made of. */
+export function administer({ config, sessions, provider, audit }: AdministrationParts): SessionsAdministration {
+  const { store } = sessions
+  const audience = audienceOf(config.provider)
+  const select = (selection: Selection, deadline = Infinity) =>
+    selected(selection, { config, sessions, audience, deadline })
+  return {
+    async *list(selection, deadline = Infinity) {
+      try {
+        for await (const { key, record } of select(selection, deadline))
+          yield summary(key, record, config.admin?.page?.showClaim)
+      } catch (error) {
+        throw forOperator(error)
+      }
+    },
+    count: async (selection, deadline) => {
+      let count = 0
+      try {
+        for await (const keys of keysOf(selection, store, audience)) {
+          if (performance.now() > deadline) return undefined
+          count += keys.length
+        }
+        return count
+      } catch (error) {
+        throw forOperator(error)
+      }
+    },
+    end: async (selection, cause) => {
+      // All of them first: what is ended must not be looked for while it ends.
+      const keys: SessionKey[] = []
+      try {
+        for await (const { key } of select(selection)) keys.push(key)
+      } catch (error) {
+        throw forOperator(error)
+      }
+      const { store: where } = config.session
+      if (where.kind !== 'memory') await untilHearing(store, where.timeoutMs)
+      const { records, failure } = await endHere(keys, sessions, cause)
+      return { ended: records.length, atProvider: await endThere(records, { provider, audit, cause }), failure }
+    },
+  }
+}
+
+/** Whoever ends sessions waits for the replicas to confirm, and hears them only while it listens. */
+async function untilHearing(store: SessionStore, limitMs: number): Promise<void> {
+  const end = performance.now() + limitMs
+  while (!store.hearsNotices() && performance.now() < end) await wait(10)
+}
+
+/** What cannot be opened is passed over: it belongs to another client, or is sealed with a key that is gone and admits nobody. */
+async function* selected(
+  selection: Selection,
+  parts: {
+    readonly config: Pick<GatewayConfig, 'upstreams' | 'file'>
+    readonly sessions: Sessions
+    readonly audience: string
+    readonly deadline: number
+  },
+): AsyncIterable<StoredSession> {
+  const { sub, sid } = selection
+  const origin = originOf(selection.upstream, parts.config)
+  const seen = new Set<SessionKey>()
+  for await (const keys of keysOf(selection, parts.sessions.store, parts.audience)) {
+    if (performance.now() > parts.deadline) return
+    const unseen = [...new Set(keys)].filter((key) => !seen.has(key))
+    for (const key of unseen) seen.add(key)
+    for (const some of chunksOf(unseen)) {
+      if (performance.now() > parts.deadline) return
+      const stored = await Promise.all(some.map((key) => parts.sessions.read(key)))
+      for (const session of stored) {
+        if (session === undefined) continue
+        const { record } = session
+        if (sub !== undefined && record.sub !== sub) continue
+        if (sid !== undefined && record.sid !== sid) continue
+        if (origin !== undefined && record.origin !== origin) continue
+        yield session
+      }
+    }
+  }
+}
+
+async function* keysOf(
+  { key, sub, sid }: Selection,
+  store: SessionStore,
+  audience: string,
+): AsyncIterable<readonly SessionKey[]> {
+  if (key !== undefined) yield isSessionKey(key) ? [key] : []
+  else if (sid !== undefined) yield await store.listSid(sidTag(audience, sid))
+  else if (sub !== undefined) yield await store.listSub(subTag(audience, sub))
+  else yield* store.list()
+}
+
+function originOf(
+  name: string | undefined,
+  { upstreams, file }: Pick<GatewayConfig, 'upstreams' | 'file'>,
+): string | undefined {
+  if (name === undefined) return undefined
+  const upstream = upstreams.find((candidate) => candidate.name === name)
+  if (upstream === undefined) throw new OperatorError(`there is no upstream "${name}" in ${file}`)
+  return upstream.externalUrl.origin
+}
+
+function isSessionKey(text: string): text is SessionKey {
+  return /^[\w-]{24}:[\w-]{32}$/.test(text)
+}
+
+async function endHere(
+  keys: readonly SessionKey[],
+  sessions: Sessions,
+  cause: Cause | undefined,
+): Promise<{ readonly records: readonly SessionRecord[]; readonly failure: string | undefined }> {
+  const records: SessionRecord[] = []
+  for (const some of chunksOf(keys)) {
+    const endings = await Promise.allSettled(some.map((key) => sessions.endOne(key, 'administrator', cause)))
+    for (const ending of endings)
+      if (ending.status === 'fulfilled') records.push(...ending.value.flatMap(({ record }) => record ?? []))
+    const failed = endings.find((ending) => ending.status === 'rejected')
+    if (failed !== undefined) return { records, failure: reason(failed.reason) }
+  }
+  return { records, failure: undefined }
+}
+
+/** One that cannot be reached for all that were tried at once is not waited for again and again. */
+async function endThere(
+  records: readonly SessionRecord[],
+  parts: { readonly provider: OpenidProvider; readonly audit: Audit; readonly cause: Cause | undefined },
+): Promise<Partial<Record<AtProvider, number>>> {
+  const counts: Partial<Record<AtProvider, number>> = {}
+  const count = (outcome: AtProvider, by = 1) => (counts[outcome] = (counts[outcome] ?? 0) + by)
+  // Several of our sessions may belong to one of the provider's, which can be ended once.
+  const bySid = new Map<unknown, SessionRecord[]>()
+  for (const record of records) {
+    const sid = record.sid ?? record
+    bySid.set(sid, [...(bySid.get(sid) ?? []), record])
+  }
+  const groups = [...bySid.values()] as [SessionRecord, ...SessionRecord[]][]
+  for (const [index, some] of chunksOf(groups).entries()) {
+    const outcomes = await Promise.all(
+      some.map(async (group) => {
+        const [outcome] = await Promise.all([
+          endAtProvider(group[0], parts, parts.cause),
+          ...group.map((record) => revokeTokens(record, parts, parts.cause)),
+        ])
+        return outcome
+      }),
+    )
+    for (const outcome of outcomes) count(outcome)
+    if (!outcomes.every((outcome) => outcome === 'unreachable')) continue
+    const left = groups.length - index * atOnce - some.length
+    if (left > 0) count('not_asked', left)
+    break
+  }
+  return counts
+}
+
+function summary(key: SessionKey, record: SessionRecord, showClaim: ClaimPath | undefined): SessionSummary {
+  const { sub, sid, origin, created_at, absolute_expires_at, userinfo_read_at, tokens, claims } = record
+  return {
+    key,
+    sub,
+    person: showClaim && personText(readClaim(claims, showClaim)),
+    sid,
+    origin,
+    created_at,
+    absolute_expires_at,
+    userinfo_read_at,
+    access_token_expires_at: tokens.access_token_expires_at,
+    hasRefreshToken: tokens.refresh_token !== undefined,
+    claimNames: Object.keys(claims).toSorted(),
+  }
+}
+
+/** In characters. */
+const longestPerson = 80
+
+function personText(value: JsonValue | undefined): string | undefined {
+  if (value === undefined || value === null || value === '') return undefined
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  // A character is two code units at most.
+  const [...characters] = printable(text.slice(0, 2 * longestPerson + 2))
+  return characters.length <= longestPerson ? characters.join('') : `${characters.slice(0, longestPerson).join('')}…`
+}
+
+function chunksOf<T>(list: readonly T[]): T[][] {
+  return Array.from({ length: Math.ceil(list.length / atOnce) }, (_, n) => list.slice(n * atOnce, (n + 1) * atOnce))
+}
+
+function forOperator(error: unknown): unknown {
+  return error instanceof GatewayError ? new OperatorError(error.message, { cause: error }) : error
+}

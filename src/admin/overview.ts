@@ -1,0 +1,116 @@
+import { connect } from 'node:net'
+import type { GatewayConfig } from '../config/model.ts'
+import { portOf } from '../core/addresses.ts'
+import type { Clock } from '../core/clock.ts'
+import { reason } from '../core/errors.ts'
+import { version } from '../core/version.ts'
+import { latestOf } from '../observe/logout-notices.ts'
+import type { Looking, Overview, ShownProvider, ShownUpstream } from '../pages/admin-page.ts'
+import type { ProviderState } from '../provider/openid-provider.ts'
+import type { Processes, ProcessState } from './processes.ts'
+
+const connectLimitMs = 1_000
+const mostLogouts = 20
+
+/** What the page is about. */
+export interface Surroundings {
+  readonly running: () => GatewayConfig
+  readonly processes: Processes
+  readonly clock: Clock
+}
+
+/** Everything that the page shows; what cannot be had is said. */
+export async function overviewOf(looking: Looking, { running, processes, clock }: Surroundings): Promise<Overview> {
+  const { externalUrl, session, provider, upstreams } = running()
+  const [{ reports, silent }, sessions, connections] = await Promise.all([
+    processes.states(),
+    processes.ask('sessions', looking).catch((error: unknown) => ({ fault: reason(error) })),
+    Promise.all(upstreams.map(({ url }) => tryConnection(url))),
+  ])
+  return {
+    at: clock.now(),
+    version,
+    host: externalUrl.host,
+    processes: {
+      answered: reports.length,
+      silent,
+      countingSince: Math.min(clock.now(), ...reports.map(({ startedAt }) => startedAt)),
+    },
+    isShared: session.store.kind !== 'memory',
+    looking,
+    sessions,
+    provider: providerOfAll(
+      provider.issuer,
+      reports.map((report) => report.provider),
+    ),
+    upstreams: upstreams.map(({ name, url }, index) => ({
+      name,
+      url: url.origin,
+      connection: connections[index] ?? 'not tried',
+      ...upstreamOfAll(
+        name,
+        reports.flatMap((report) => report.upstreams),
+      ),
+    })),
+    logouts: latestOf(reports.map(({ logouts }) => logouts)).slice(0, mostLogouts),
+  }
+}
+
+function providerOfAll(issuer: string, states: readonly ProviderState[]): ShownProvider {
+  const found = states.filter(({ algorithm }) => algorithm !== undefined)
+  const faults = states.flatMap(({ failure, keys }) => [failure, keys.failure].filter((fault) => fault !== undefined))
+  const keys = new Map<string, ShownProvider['keys'][number]>()
+  for (const key of states.flatMap((state) => state.keys.keys)) {
+    const name = JSON.stringify([key.kid, key.kty, key.alg, key.use])
+    const known = keys.get(name)
+    const since = Math.min(key.since, known?.since ?? Infinity)
+    keys.set(name, { ...key, since, knownBy: (known?.knownBy ?? 0) + 1 })
+  }
+  return {
+    issuer,
+    algorithm: found[0]?.algorithm,
+    foundBy: found.length,
+    // The oldest: no process knows less than the page says.
+    readAt: earliest(found.map(({ readAt }) => readAt)),
+    faults: [...new Set(faults)],
+    keys: [...keys.values()].toSorted((a, b) => a.since - b.since),
+    keysReadAt: earliest(states.map((state) => state.keys.readAt)),
+  }
+}
+
+function earliest(times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((time) => time !== undefined && time !== null)
+  return known.length === 0 ? undefined : Math.min(...known)
+}
+
+function upstreamOfAll(
+  name: string,
+  states: ProcessState['upstreams'],
+): Omit<ShownUpstream, 'name' | 'url' | 'connection'> {
+  const own = states.filter((state) => state.name === name)
+  const sum = (of: (state: ProcessState['upstreams'][number]) => number) => own.reduce((all, each) => all + of(each), 0)
+  const failures = own.flatMap(({ lastFailure }) => lastFailure ?? [])
+  return {
+    requests: sum(({ requests }) => requests),
+    serverErrors: sum(({ serverErrors }) => serverErrors),
+    failures: sum(({ failures }) => failures),
+    waiting: sum(({ waiting }) => waiting),
+    lastFailure: failures.toSorted((a, b) => b.at - a.at)[0],
+  }
+}
+
+/** How long it takes to connect, in ms, or why that fails. Nothing is sent. */
+async function tryConnection(url: URL): Promise<number | string> {
+  const began = performance.now()
+  const socket = connect({ host: url.hostname.replace(/^\[(.*)\]$/, '$1'), port: portOf(url) })
+  try {
+    return await new Promise((resolve) => {
+      socket.setTimeout(connectLimitMs, () => resolve(`no answer within ${connectLimitMs} ms`))
+      socket.once('connect', () => resolve(performance.now() - began))
+      socket.once('error', (error) => resolve(reason(error)))
+    })
+  } finally {
+    socket.on('error', () => {})
+    socket.destroy()
+  }
+}

@@ -1,0 +1,244 @@
+import type { Redis } from 'ioredis'
+import type { RedisStoreConfig } from '../../config/model.ts'
+import { reason } from '../../core/errors.ts'
+import { randomToken, sha256 } from '../../core/random.ts'
+import type { SessionKey, SidTag } from '../../core/names.ts'
+import type { RedisConnection } from './connection.ts'
+import { RedisKeys } from './keys.ts'
+import { redisSchemeMismatch } from './scheme.ts'
+import { connectToRedis } from './servers.ts'
+
+/** How long a connection is waited for, in ms. */
+const patienceMs = 3_000
+
+/** How often the way there and back is measured. */
+const pings = 15
+
+/** How long replicas may take to acknowledge a write, in ms. */
+const longestWaitMs = 1_000
+
+/** What one server says of itself; what it does not say is absent. */
+export interface RedisServerFacts {
+  /** `redis 7.2.4`, `valkey 8.0.1`. */
+  readonly version?: string
+  readonly mode?: string
+  readonly role?: string
+  /** By which the gateway notices that this server went back to an older copy. */
+  readonly run_id?: string
+  /** In bytes; 0: as much as there is. */
+  readonly maxmemory?: number
+  readonly used_memory?: number
+  readonly maxmemory_policy?: string
+  readonly evicted_keys?: number
+  /** The median of the way there and back. */
+  readonly pingMs?: number
+  /** How far its clock is ahead of ours. */
+  readonly clockAheadMs?: number
+  /** How many replicas acknowledged a write in time; absent unless `replicas_acknowledge` asks for some. */
+  readonly replicasAcknowledging?: number
+}
+
+export interface RedisFacts {
+  /** Where it is, for people. */
+  readonly address: string
+  /** Those that hold sessions. */
+  readonly servers: readonly RedisServerFacts[]
+  /** Commands that are needed and that this user may not give, in capital letters. */
+  readonly denied: readonly string[]
+  /** What else went wrong with a command, as Redis says it. Those after it have not been tried. */
+  readonly error?: string
+}
+
+/** Why Redis cannot be used. */
+export interface RedisFailure {
+  readonly address: string
+  readonly why: string
+  /** That its port speaks something else than the scheme of its URL says, and what to write. */
+  readonly wrongScheme?: string
+}
+
+/**
+ * Asks Redis what it is, and tries each command that the gateway needs with places of its own, which expire after a second. Never
+ * rejects; takes about ten seconds at most.
+ */
+export async function examineRedis(config: RedisStoreConfig): Promise<RedisFacts | RedisFailure> {
+  const { commands, subscriber } = connectToRedis({ ...config, replicasAcknowledge: 0 })
+  const { address } = commands
+  try {
+    await connected(commands)
+    const keys = new RedisKeys(config.keyPrefix)
+    const places = placesFor(commands, keys, config)
+    const servers = await Promise.all(
+      commands.primaries().map(async (server) => {
+        const replicasAcknowledging = await countReplicas(server, places.get(server), config)
+        return { ...(await serverFacts(server)), ...present({ replicasAcknowledging }) }
+      }),
+    )
+    const needed = [...probes(keys), ...(config.replicasAcknowledge > 0 ? [waitProbe] : [])]
+    return { address, servers, ...(await tryCommands(commands, subscriber, needed, keys)) }
+  } catch (error) {
+    const why = reason(error)
+    const wrongScheme = await redisSchemeMismatch(why, config)
+    return { address, why, ...(wrongScheme && { wrongScheme }) }
+  } finally {
+    await Promise.all([commands.close(), subscriber.close()])
+  }
+}
+
+/** One attempt to connect may be too short for a name that has to be looked up. */
+async function connected(connection: RedisConnection): Promise<void> {
+  const end = performance.now() + patienceMs
+  for (;;) {
+    try {
+      return await connection.ready()
+    } catch (error) {
+      if (performance.now() >= end) throw error
+    }
+  }
+}
+
+type Probe = readonly [command: string, ...args: readonly string[]]
+
+/** Every command that the gateway gives or that its scripts give, with arguments that harm nobody. A test compares them. */
+export function probes(keys: RedisKeys): readonly Probe[] {
+  const { session, index, tombstone, ended } = keys.session(`${randomToken(18)}:${randomToken(24)}` as SessionKey)
+  return [
+    ['PING'],
+    ['TIME'],
+    ['INFO', 'server'],
+    ['SCAN', '0', 'COUNT', '1'],
+    ['SET', tombstone, '1', 'PX', '1000', 'NX'],
+    ['GET', tombstone],
+    ['PTTL', tombstone],
+    ['EXISTS', tombstone],
+    ['HSET', session, 'version', '1'],
+    ['PEXPIRE', session, '1000'],
+    ['HGET', session, 'version'],
+    ['HMGET', session, 'sealed', 'version'],
+    ['ZADD', index, '1', 'probe'],
+    ['PEXPIREAT', index, String(Date.now() + 1000)],
+    ['ZRANGE', index, '0', '-1'],
+    ['ZREVRANGE', index, '0', '0'],
+    ['ZREM', index, 'probe'],
+    ['ZREMRANGEBYSCORE', index, '-inf', '0'],
+    // What is not there cannot be made to stay.
+    ['PERSIST', ended],
+    ['DEL', session],
+    ['DEL', index],
+    ['DEL', tombstone],
+    ['EVAL', 'return 1', '1', session],
+    ['EVALSHA', sha256('no script has this name').slice(0, 40), '1', session],
+    ['PUBLISH', keys.channel('probe'), 'nobody listens'],
+  ]
+}
+
+const waitProbe: Probe = ['WAIT', '0', '1']
+
+async function tryCommands(
+  commands: RedisConnection,
+  subscriber: RedisConnection,
+  needed: readonly Probe[],
+  keys: RedisKeys,
+): Promise<Pick<RedisFacts, 'denied' | 'error'>> {
+  const denied = new Set<string>()
+  const attempts: readonly (readonly [string, () => Promise<unknown>])[] = [
+    ...needed.map(([command, ...args]) => [command, () => commands.redis.call(command, ...args)] as const),
+    ['SUBSCRIBE', () => connected(subscriber).then(() => subscriber.redis.subscribe(keys.channel('probe')))],
+  ]
+  for (const [command, attempt] of attempts) {
+    const failure = await failureOf(attempt())
+    if (failure?.startsWith('NOPERM')) denied.add(command)
+    // After some errors the connection is left for another one: what comes then says nothing more.
+    else if (failure !== undefined) return { denied: [...denied], error: failure }
+  }
+  return { denied: [...denied] }
+}
+
+async function failureOf(command: Promise<unknown>): Promise<string | undefined> {
+  try {
+    await command
+    return undefined
+  } catch (error) {
+    const text = reason(error)
+    return text.startsWith('NOSCRIPT') ? undefined : text
+  }
+}
+
+async function serverFacts(server: Redis): Promise<RedisServerFacts> {
+  const info = await server.info().catch(() => '')
+  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1]
+  const number = (name: string) => {
+    const text = field(name)
+    return text === undefined ? undefined : Number(text)
+  }
+  const version = field('valkey_version') ?? field('redis_version')
+  const [pingMs, clockAheadMs] = [await medianPing(server), await clockAhead(server)]
+  return present({
+    version: version && `${field('server_name') ?? 'redis'} ${version}`,
+    mode: field('redis_mode') ?? field('server_mode'),
+    role: field('role'),
+    run_id: field('run_id'),
+    maxmemory: number('maxmemory'),
+    used_memory: number('used_memory'),
+    maxmemory_policy: field('maxmemory_policy'),
+    evicted_keys: number('evicted_keys'),
+    pingMs,
+    clockAheadMs,
+  })
+}
+
+/** For each server that holds slots, a place there to write to; none when no replica has to acknowledge. */
+function placesFor(
+  commands: RedisConnection,
+  keys: RedisKeys,
+  { replicasAcknowledge }: RedisStoreConfig,
+): ReadonlyMap<Redis, string> {
+  const tags = replicasAcknowledge > 0 ? commands.anchors : []
+  return new Map(tags.map((tag) => [commands.serverOf(tag), keys.tombstone(tag as SidTag)]))
+}
+
+/** Writes to a place, and counts the replicas that acknowledge it in time. */
+async function countReplicas(
+  server: Redis,
+  place: string | undefined,
+  { replicasAcknowledge, timeoutMs }: RedisStoreConfig,
+): Promise<number | undefined> {
+  if (place === undefined) return undefined
+  try {
+    await server.set(place, '1', 'PX', 1_000)
+    return await server.wait(replicasAcknowledge, Math.min(longestWaitMs, Math.floor(timeoutMs / 2)))
+  } catch {
+    return undefined
+  }
+}
+
+/** Without the members that are `undefined`. */
+function present<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>
+  }
+}
+
+async function medianPing(server: Redis): Promise<number | undefined> {
+  const times: number[] = []
+  try {
+    for (let count = 0; count < pings; count++) {
+      const began = performance.now()
+      await server.ping()
+      times.push(performance.now() - began)
+    }
+  } catch {
+    return undefined
+  }
+  return times.toSorted((a, b) => a - b)[Math.floor(pings / 2)]
+}
+
+async function clockAhead(server: Redis): Promise<number | undefined> {
+  try {
+    const began = Date.now()
+    const [seconds, microseconds] = await server.time()
+    return Math.round(Number(seconds) * 1000 + Number(microseconds) / 1000 - (began + Date.now()) / 2)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,80 @@
+import { LRUCache } from 'lru-cache'
+import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
+import { reason } from '../../core/errors.ts'
+import type { Log } from '../../observe/log.ts'
+import type { Tombstone } from '../store.ts'
+
+const rememberedFor = 2 * 60 * 1000
+const maxRemembered = 10_000
+
+/** How long to wait before endings are repeated once more, in ms. */
+const pause = 1_000
+
+/**
+ * What was ended lately, by whichever process. A primary that dies may not have sent its last writes on, and what was ended
+ * would be there again: so it is ended again, by every process that knows of it, each time that something may have been lost.
+ */
+export class RecentEndings {
+  readonly #keys = new LRUCache<SessionKey, true>({ max: maxRemembered, ttl: rememberedFor })
+  /** Each until it would be gone from Redis; `until` is on the clock of `performance`. */
+  readonly #tombstones = new LRUCache<SidTag | SubTag, { readonly at: number; readonly until: number }>({
+    max: maxRemembered,
+    ttl: rememberedFor,
+  })
+  readonly #end: (keys: readonly SessionKey[], tombstones: readonly Tombstone[]) => Promise<unknown>
+  readonly #log: Log
+  #isDue = false
+  #isRepeating = false
+
+  constructor(end: (keys: readonly SessionKey[], tombstones: readonly Tombstone[]) => Promise<unknown>, log: Log) {
+    this.#end = end
+    this.#log = log
+  }
+
+  remember(keys: readonly SessionKey[]): void {
+    for (const key of keys) this.#keys.set(key, true)
+  }
+
+  rememberTombstone({ tag, at, ttl }: Tombstone): void {
+    const known = this.#tombstones.get(tag)
+    const now = performance.now()
+    const until = Math.max(now + ttl, known?.until ?? 0)
+    this.#tombstones.set(tag, { at: Math.max(at, known?.at ?? 0), until }, { ttl: until - now })
+  }
+
+  /** Whether a sign-in that began then (in the store's time) must not become a session, also when Redis has lost the tombstone. */
+  refuses(tag: SidTag | SubTag, begun_at: number): boolean {
+    const tombstone = this.#tombstones.get(tag)
+    return tombstone !== undefined && begun_at <= tombstone.at
+  }
+
+  /** In the background, until it has succeeded. */
+  repeat(): void {
+    this.#isDue = true
+    if (!this.#isRepeating) void this.#repeat()
+  }
+
+  async #repeat(): Promise<void> {
+    this.#isRepeating = true
+    while (this.#isDue) {
+      this.#isDue = false
+      const keys = [...this.#keys.keys()]
+      const now = performance.now()
+      const tombstones = [...this.#tombstones].map(([tag, { at, until }]) => ({ tag, at, ttl: until - now }))
+      if (keys.length === 0 && tombstones.length === 0) break
+      try {
+        await this.#end(keys, tombstones)
+      } catch (error) {
+        this.#isDue = true
+        this.#log.debug('store.endings_not_repeated', { reason: reason(error) })
+      }
+      await new Promise<void>((resolve) => void setTimeout(resolve, pause).unref())
+    }
+    this.#isRepeating = false
+  }
+
+  forget(): void {
+    this.#keys.clear()
+    this.#tombstones.clear()
+  }
+}

@@ -1,0 +1,53 @@
+import { Redis } from 'ioredis'
+import type { RedisStoreConfig } from '../../config/model.ts'
+import { ClusterConnection, connectToMeeting } from './cluster.ts'
+import { RedisConnection } from './connection.ts'
+import { sentinelOptions, serverOptions } from './options.ts'
+import { SentinelConnection } from './sentinel.ts'
+
+export interface RedisServers {
+  readonly commands: RedisConnection
+  /** For listening, at the server where the processes meet. */
+  readonly subscriber: RedisConnection
+  /** For what replicas have to acknowledge; absent: they need not. */
+  readonly endings: RedisConnection | undefined
+}
+
+/** Connects in the background to one server, to the primary that Sentinels name, or to a Cluster. */
+export function connectToRedis(config: RedisStoreConfig): RedisServers {
+  const { timeoutMs, replicasAcknowledge } = config
+  const ifNeeded = (connect: () => RedisConnection) => (replicasAcknowledge > 0 ? connect() : undefined)
+  switch (config.kind) {
+    case 'redis': {
+      const about = { address: `${config.url.hostname}:${config.url.port || '6379'}`, timeoutMs }
+      const connect = (purpose: string) => new RedisConnection(new Redis(serverOptions(config, purpose)), about)
+      return {
+        commands: connect('commands'),
+        subscriber: connect('notices'),
+        endings: ifNeeded(() => connect('endings')),
+      }
+    }
+    case 'redis_sentinel': {
+      const address = `${config.name} (Sentinels ${listOf(config.sentinels)})`
+      const commands = new SentinelConnection(config, address)
+      return {
+        commands,
+        subscriber: new RedisConnection(new Redis(sentinelOptions(config, 'notices')), commands),
+        endings: ifNeeded(() => new SentinelConnection(config, address, 'endings')),
+      }
+    }
+    case 'redis_cluster': {
+      const address = `${listOf(config.nodes)} (Cluster)`
+      const commands = new ClusterConnection(config, address)
+      return {
+        commands,
+        subscriber: connectToMeeting(config, commands),
+        endings: ifNeeded(() => new ClusterConnection(config, address, 'endings')),
+      }
+    }
+  }
+}
+
+function listOf(addresses: readonly { readonly host: string; readonly port: number }[]): string {
+  return addresses.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`).join(', ')
+}

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { cookieNames, expireCookie, readCookie, setCookie, withoutCookies } from '../../src/http/cookies.ts'
+import { processorTime } from '../support/processor-time.ts'
+import { searchFor } from '../support/searches.ts'
+
+for (const [header, value] of [
+  ['s=1', '1'],
+  ['a=b; s=1; c=d', '1'],
+  ['a=b;s=1', '1'],
+  [' s = 1 ', '1'],
+  ['s=', ''],
+  ['s=a=b==', 'a=b=='],
+  ['s="1"', '"1"'],
+  ['S=1', undefined],
+  ['xs=1; s2=1; s.=1', undefined],
+  ['s', undefined],
+  ['s; s=1', '1'],
+  ['a="x; s=1"', '1"'],
+  ['', undefined],
+  [undefined, undefined],
+] as const)
+  test(`"s" in ${JSON.stringify(header)} is ${JSON.stringify(value)}`, () => {
+    assert.equal(readCookie(header, 's'), value)
+  })
+
+test('a cookie that is there twice counts as absent: nobody knows whose it is', () => {
+  assert.equal(readCookie('s=1; s=2', 's'), undefined)
+  assert.equal(readCookie('s=1; a=b;s=1', 's'), undefined)
+})
+
+test('our cookies are taken out, with or without a value, and the others stay byte for byte', () => {
+  const drop = (name: string) => name === '__Host-gatehouse'
+
+  assert.equal(withoutCookies('a="x y"; __Host-gatehouse=1; b=c=d', drop), 'a="x y"; b=c=d')
+  assert.equal(withoutCookies('__Host-gatehouse=1;  __Host-gatehouse=2;a=é', drop), 'a=é')
+  assert.equal(withoutCookies('__Host-gatehouse', drop), undefined)
+  assert.equal(withoutCookies(' __Host-gatehouse =1;;', drop), undefined)
+  assert.equal(withoutCookies('=x; a', drop), '=x; a')
+})
+
+test('names are found by how they start', () => {
+  assert.deepEqual(cookieNames('gh-tx-1=a; x=gh-tx-; gh-tx-2', 'gh-tx-'), ['gh-tx-1', 'gh-tx-2'])
+})
+
+test('a cookie is deleted with the attributes it was set with', () => {
+  const cookie = { name: '__Host-gatehouse', secure: true, sameSite: 'lax' } as const
+
+  assert.equal(setCookie(cookie, 'v'), '__Host-gatehouse=v; Path=/; HttpOnly; SameSite=Lax; Secure')
+  assert.equal(
+    setCookie({ name: 'n', secure: false, sameSite: 'strict' }, 'v', 60),
+    'n=v; Path=/; HttpOnly; SameSite=Strict; Max-Age=60',
+  )
+  assert.equal(expireCookie(cookie), `${setCookie(cookie, '')}; Max-Age=0`)
+})
+
+for (const header of [
+  '=',
+  ';;;',
+  'a=;=b',
+  ';=;',
+  '====',
+  's',
+  ' ',
+  '\t;\t',
+  ';'.repeat(65_536),
+  's='.repeat(32_768),
+  'é=\xff; \0=1',
+])
+  test(`a crafted Cookie header does no harm: ${JSON.stringify(header.slice(0, 12))}`, () => {
+    const busy = processorTime()
+
+    const value = readCookie(header, 's')
+    const rest = withoutCookies(header, (name) => name === 's')
+
+    assert.ok(value === undefined || header.startsWith(`s=${value}`))
+    assert.equal(readCookie(rest, 's'), undefined)
+    cookieNames(header, '')
+    assert.ok(busy() < 200)
+  })
+
+test('whatever a Cookie header holds, our cookie does not stay in it', () => {
+  const text = fc.array(fc.constantFrom('s', '=', ';', ' ', '\t', '"', 'a', ',', '\xa0')).map((parts) => parts.join(''))
+  fc.assert(
+    fc.property(fc.oneof(text, fc.string()), (header) => {
+      const rest = withoutCookies(header, (name) => name === 's')
+      assert.ok(!(rest ?? '').split(';').some((pair) => pair.split('=')[0]?.trim() === 's'))
+      const value = readCookie(header, 's')
+      assert.ok(value === undefined || header.includes(value))
+    }),
+    { numRuns: searchFor(2000) },
+  )
+})

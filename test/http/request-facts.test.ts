@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { createServer, type IncomingMessage, request as send } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { test } from 'node:test'
+import { TrustedProxies } from '../../src/http/forwarded.ts'
+import { hostName, isPage, isScript, requestFacts } from '../../src/http/request-facts.ts'
+
+const html = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+const nobody = new TrustedProxies([])
+
+for (const [what, method, headers] of [
+  ['a page', 'GET', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', accept: html }],
+  ['a page asked for without saying what for', 'GET', { 'sec-fetch-mode': 'navigate' }],
+  ['a form that is posted', 'POST', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }],
+  ['a page for a browser that does not send Sec-Fetch', 'GET', { accept: html }],
+  ['a form posted by such a browser', 'POST', { accept: html }],
+  ['HEAD', 'HEAD', { accept: 'text/html' }],
+  ['XHTML', 'GET', { accept: 'image/png, Application/XHTML+xml ; charset=utf-8;q=0.1' }],
+  ['a page whatever Accept says', 'GET', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', accept: '*/*' }],
+] as const)
+  test(`${what} is a page load`, () => {
+    assert.equal(isPage(method, headers), true)
+  })
+
+const fetched = { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }
+
+for (const [what, method, headers] of [
+  ['fetch()', 'GET', fetched],
+  ['fetch() in the mode same-origin', 'GET', { 'sec-fetch-mode': 'same-origin', 'sec-fetch-dest': 'empty' }],
+  ['fetch() with POST', 'POST', fetched],
+  ['fetch() with DELETE', 'DELETE', fetched],
+  ['fetch() with HEAD', 'HEAD', fetched],
+  ['sendBeacon()', 'POST', { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'empty' }],
+  ['XMLHttpRequest of an older browser', 'GET', { 'x-requested-with': 'XMLHttpRequest', accept: '*/*' }],
+  ['JSON for an older browser', 'GET', { accept: 'application/json, text/plain, */*' }],
+  ['a POST of an older browser', 'POST', { accept: '*/*' }],
+] as const)
+  test(`${what} is made by a script`, () => {
+    assert.equal(isScript(method, headers), true)
+  })
+
+for (const [what, method, headers] of [
+  ['a page', 'GET', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', accept: html }],
+  ['a form', 'POST', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', accept: html }],
+  ['an iframe', 'GET', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' }],
+  ['a form in an iframe', 'POST', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' }],
+  ['an image', 'GET', { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }],
+  ['an image with crossorigin', 'GET', { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'image' }],
+  ['a link that is fetched in advance', 'GET', { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'empty' }],
+  ['the same with crossorigin', 'GET', { ...fetched, 'sec-purpose': 'prefetch' }],
+  ['a page of an older browser', 'GET', { accept: html }],
+  ['a form of an older browser', 'POST', { accept: html }],
+  ['an image of an older browser', 'GET', { accept: 'image/*,*/*;q=0.8' }],
+  ['a WebSocket', 'GET', { upgrade: 'websocket', 'sec-fetch-mode': 'websocket', 'sec-fetch-dest': 'empty' }],
+] as const)
+  test(`${what} is not made by a script`, () => {
+    assert.equal(isScript(method, headers), false)
+  })
+
+for (const [what, method, headers] of [
+  ['fetch()', 'GET', { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty', accept: html }],
+  ['an iframe', 'GET', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe', accept: html }],
+  ['an image', 'GET', { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image', accept: html }],
+  ['an image that keeps its mode to itself', 'GET', { 'sec-fetch-dest': 'image', accept: html }],
+  ['a mode said twice', 'GET', { 'sec-fetch-mode': 'navigate, cors', accept: html }],
+  ['XMLHttpRequest', 'GET', { 'x-requested-with': 'xmlhttprequest', accept: html }],
+  ['curl', 'GET', { accept: '*/*' }],
+  ['no Accept', 'GET', {}],
+  ['JSON', 'GET', { accept: 'application/json, text/plain' }],
+  ['HTML refused', 'GET', { accept: 'text/html;q=0, application/json' }],
+  ['HTML refused at length', 'GET', { accept: 'text/html; charset=utf-8; Q=0.000' }],
+  ['something like HTML', 'GET', { accept: 'text/html-sandboxed' }],
+  ['PUT', 'PUT', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', accept: html }],
+  ['a WebSocket', 'GET', { upgrade: 'websocket', 'sec-fetch-mode': 'navigate', accept: html }],
+] as const)
+  test(`${what} is no page load`, () => {
+    assert.equal(isPage(method, headers), false)
+  })
+
+for (const [host, name] of [
+  ['Orders.Example.COM', 'orders.example.com'],
+  ['orders.example.com:8443', 'orders.example.com'],
+  ['orders.example.com.', 'orders.example.com'],
+  ['orders.example.com.:443', 'orders.example.com'],
+  ['[2001:DB8::1]:80', '[2001:db8::1]'],
+  ['[::1]', '[::1]'],
+  ['my_host', 'my_host'],
+  ['', ''],
+] as const)
+  test(`the host of ${JSON.stringify(host)} is ${name}`, () => {
+    assert.equal(hostName(host), name)
+  })
+
+for (const host of [
+  'a b',
+  'a/b',
+  'u@h',
+  'a:b:c',
+  'h:port',
+  '::1',
+  '[::1',
+  'a\\b',
+  'é',
+  'a,b',
+  'h?x',
+  'h#x',
+  `${'.'.repeat(60_000)}!`,
+])
+  test(`${JSON.stringify(host.slice(0, 20))} is no host`, () => {
+    assert.throws(() => hostName(host), { code: 'ERR_REQUEST_MALFORMED' })
+  })
+
+function received(url: string, headers: Record<string, string | string[]>, remoteAddress = '192.0.2.1') {
+  return { method: 'GET', url, headers, socket: { remoteAddress, encrypted: true } }
+}
+
+test('the authority of an absolute-form target takes the place of Host', () => {
+  const facts = requestFacts(
+    received('http://Orders.example:81/a', { host: 'evil.example' }),
+    nobody,
+    'default.example',
+  )
+
+  assert.equal(facts.host, 'orders.example')
+  assert.equal(facts.forwarded.host, 'Orders.example:81')
+  assert.equal(facts.target.path, '/a')
+})
+
+test('the host that a trusted proxy was asked for chooses the upstream; another’s word does not', () => {
+  const headers = { host: 'inside', 'x-forwarded-host': 'Shop.example:443', 'x-forwarded-proto': 'http' }
+  const proxies = new TrustedProxies([{ address: '10.0.0.0', prefix: 8, family: 'ipv4' }])
+
+  assert.equal(requestFacts(received('/', headers, '10.0.0.1'), proxies, 'default.example').host, 'shop.example')
+  assert.equal(requestFacts(received('/', headers, '192.0.2.1'), proxies, 'default.example').host, 'inside')
+  assert.equal(requestFacts(received('/', headers, '192.0.2.1'), proxies, 'default.example').forwarded.proto, 'https')
+})
+
+test('several Cookie lines are one', () => {
+  assert.equal(requestFacts(received('/', { cookie: ['a=1', 'b=2'] }), nobody, 'default.example').cookie, 'a=1; b=2')
+  assert.equal(requestFacts(received('/', {}), nobody, 'default.example').cookie, undefined)
+})
+
+test('a request without a target is refused', () => {
+  assert.throws(() => requestFacts({ method: 'GET', headers: {}, socket: {} }, nobody, 'default.example'), {
+    code: 'ERR_REQUEST_TARGET',
+  })
+})
+
+test('what Node’s server receives can be asked as it is', async (t) => {
+  const server = createServer((_, response) => response.end()).listen(0, '::')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const arrived = once(server, 'request') as Promise<[IncomingMessage]>
+  const twice = ['Cookie', 'a=1', 'Cookie', 'b=2', 'Origin', 'null', 'Origin', 'null']
+  send({ port, host: '127.0.0.1', path: '/a//b?c', headers: ['Host', 'H.example:1', ...twice, 'Accept', html] }).end()
+
+  const facts = requestFacts((await arrived)[0], nobody, 'default.example')
+
+  assert.deepEqual(facts, {
+    method: 'GET',
+    target: { path: '/a/b', segments: ['a', 'b'], query: '?c' },
+    host: 'h.example',
+    isPage: true,
+    isFrame: false,
+    isUpgrade: false,
+    secFetchSite: undefined,
+    origin: 'null, null',
+    cookie: 'a=1; b=2',
+    forwarded: { clientAddress: '127.0.0.1', proto: 'http', host: 'H.example:1', forwardedFor: '127.0.0.1' },
+  })
+})

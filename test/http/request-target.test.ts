@@ -1,0 +1,263 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { parsePathPattern } from '../../src/core/path-pattern.ts'
+import { canonicalTarget } from '../../src/http/request-target.ts'
+import { createRouteTable, type Route, type RouteTable } from '../../src/rules/route-table.ts'
+import { rule, upstream } from '../rules/configs.ts'
+import { processorTime } from '../support/processor-time.ts'
+import { searchFor } from '../support/searches.ts'
+
+for (const [raw, path, segments, query] of [
+  ['/', '/', [''], ''],
+  ['/a/b', '/a/b', ['a', 'b'], ''],
+  ['/a/b/', '/a/b/', ['a', 'b', ''], ''],
+  ['/a?', '/a', ['a'], '?'],
+  ['/a?b=/../c;d&e=%2f\\"', '/a', ['a'], '?b=/../c;d&e=%2f\\"'],
+  ['/?x', '/', [''], '?x'],
+  ['/%7Ejane/%61%2Db', '/~jane/a-b', ['~jane', 'a-b'], ''],
+  ['/caf%c3%A9', '/caf%c3%A9', ['caf%c3%A9'], ''],
+  ['//a///b//', '/a/b/', ['a', 'b', ''], ''],
+  ['/a/./b/../c', '/a/c', ['a', 'c'], ''],
+  ['/a/%2e/b/%2E%2e/c', '/a/c', ['a', 'c'], ''],
+  ['/a/..', '/', [''], ''],
+  ['/a/b/.', '/a/b/', ['a', 'b', ''], ''],
+  ['/a/b/..', '/a/', ['a', ''], ''],
+  ['/.well-known/x', '/.well-known/x', ['.well-known', 'x'], ''],
+  ['/a..b/c...d', '/a..b/c...d', ['a..b', 'c...d'], ''],
+  ['/"<>^`{|}[]', '/"<>^`{|}[]', ['"<>^`{|}[]'], ''],
+] as const) {
+  test(`${raw} is read as ${path}`, () => {
+    const target = canonicalTarget(raw)
+
+    assert.deepEqual([target.path, target.segments, target.query], [path, segments, query])
+  })
+}
+
+for (const [why, raws] of [
+  [/neither a path/, ['', '*', 'a', 'host:443', 'ftp://host/', 'http:/host/', '?x']],
+  [/a control character, a space/, ['/a b', '/a\tb', '/a\0', '/é', '/a#b', '/a?b#', '/a?b c', '/a?é', '/a\x7f']],
+  [/authority/, ['http:///a', 'http://u@h/', 'http://h:x/', 'http://[::1/', 'http://h\\x/']],
+  [/backslash/, ['/a\\b', '/\\a', '/public/..\\admin']],
+  [/invalid percent-encoding/, ['/%', '/a%2', '/%zz', '/%%361', '/a/%u002e']],
+  [/above the root/, ['/..', '/../a', '/a/../..', '/%2e%2e/a', '/a/%2E./../b', '//../a']],
+  [/encoded backslash/, ['/a%5cb', '/a%255Cb', '/a%2f%5cb', '/a%ef%bc%bcb', '/a%ef%b9%a8b']],
+  [
+    /dot segment/,
+    ['/a%2f..', '/a%2F.%2fb', '/..%2fa', '/a%252f%252e%252e%252fb', '/a/%2f..;x%2fb', '/a%2f..%3bx', '/a%2f.%20/b'],
+  ],
+  [/control character/, ['/a%00', '/a%0d%0ab', '/a%2500', '/%7f', '/%09/', '/a%250a/b']],
+  [
+    /dot segment/,
+    ['/a/..;/b', '/a/..;x=1/b', '/.;/b', '/a/..%20/b', '/a/%20../b', '/a/..%3b/b', '/a/..%253bx/b', '/a/..%3fx/b'],
+  ],
+  [
+    /dot segment/,
+    ['/a/%252e%252e/b', '/a/%252e/b', '/a/%25252e./b', '/a/.../b', '/a/..%23', '/a/..%a0/b', '/%25u002e/'],
+  ],
+  [/dot segment/, ['/a/%ef%bc%8e%ef%bc%8e/b', '/a/..%c2%a0/b', '/a/x%ef%bc%8f..%ef%bc%8fb']],
+  [/overlong/, ['/%c0%ae%c0%ae/a', '/a%c0%afb', '/%e0%80%ae', '/%f0%80%80%ae', '/%25c0%25ae']],
+  [/too many times/, ['/%2525252561']],
+] as const)
+  for (const raw of raws) {
+    test(`${JSON.stringify(raw)} is refused: ${why.source}`, () => {
+      assert.throws(() => canonicalTarget(raw), { code: 'ERR_REQUEST_TARGET', message: why })
+    })
+  }
+
+test('a refusal never quotes the target, whose query may hold a code', () => {
+  assert.throws(
+    () => canonicalTarget('/a b?code=hush'),
+    (error: Error) => !error.message.includes('hush'),
+  )
+})
+
+test('an absolute-form target names the authority that takes the place of Host', () => {
+  const target = canonicalTarget('HTTP://Orders.example.com:8080/a//b?c')
+
+  assert.equal(target.authority, 'Orders.example.com:8080')
+  assert.deepEqual([target.path, target.query], ['/a/b', '?c'])
+  assert.equal(canonicalTarget('http://h?x').path, '/')
+  assert.equal('authority' in canonicalTarget('/a'), false)
+})
+
+for (const [raw, readings] of [
+  ['/app/page;jsessionid=1', ['app/page']],
+  ['/;x/admin', ['admin']],
+  ['/%2561dmin', ['%61dmin', 'admin']],
+  ['/admin./x', ['admin/x']],
+  ['/admin%20/x', ['admin /x', 'admin/x']],
+  ['/a%3fb/c', ['a?b/c', 'a']],
+  ['/a%3bb', ['a;b', 'a']],
+  ['/group%2Fproject', ['group/project', 'group/project']],
+  ['/a%2f%2fb', ['a//b', 'a/b']],
+  ['/%2f', ['/', '']],
+  ['/a%252Fb', ['a%2Fb', 'a/b', 'a/b']],
+  ['/a%3bx%2fb', ['a;x/b', 'a;x/b', 'a', 'a/b']],
+  ['/a%ef%bc%8fb', ['a\xef\xbc\x8fb', 'a/b']],
+  ['/%3b%3f/b%23', [';?/b#', ';', ';?/b', 'b#', 'b', '']],
+] as const) {
+  test(`${raw} is forwarded as it is, and may also be read as ${readings.join(' or ')}`, () => {
+    const target = canonicalTarget(raw)
+
+    assert.equal(target.path, raw)
+    assert.deepEqual(target.otherReadings?.map((segments) => segments.join('/')).sort(), [...readings].sort())
+  })
+}
+
+// What follows does not ask how a target is read, but what could come of it at an upstream that reads it in its own way.
+
+const openOnly = createRouteTable([upstream({ rules: [rule('/public/*', { access: 'public' })] })])
+
+/** Everything that some upstream might take a forwarded path for. */
+function everyReading(path: string): string[][] {
+  const decoded = [path]
+  for (let round = 0; round < 3; round++) {
+    const bytes = (decoded.at(-1) ?? '').replaceAll(/%([\da-f]{2})/gi, (_, hex: string) =>
+      String.fromCharCode(parseInt(hex, 16)),
+    )
+    decoded.push(bytes)
+  }
+  const utf8 = decoded.map((text) => Buffer.from(text, 'latin1').toString('utf8'))
+  return [...decoded, ...utf8]
+    .flatMap((text) => [text, text.replaceAll('\\', '/')])
+    .flatMap((text) => [text, text.replaceAll(/;[^/]*/g, '')])
+    .flatMap((text) => [text, text.split('\0')[0] ?? '', text.replaceAll('\0', '')])
+    .flatMap((text) => [text, text.split('?')[0] ?? '', text.split('#')[0] ?? ''])
+    .flatMap((text) => [resolved(text, (segment) => segment), resolved(text, onWindows)])
+}
+
+function onWindows(segment: string): string {
+  const trimmed = segment.trim()
+  return trimmed === '.' || trimmed === '..' ? trimmed : trimmed.replace(/[.\s]+$/, '')
+}
+
+function resolved(path: string, name: (segment: string) => string): string[] {
+  const stack: string[] = []
+  const segments = path.split('/').map(name)
+  for (const segment of segments) {
+    if (segment === '..') stack.pop()
+    else if (segment !== '' && segment !== '.') stack.push(segment)
+  }
+  return ['', '.', '..'].includes(segments.at(-1) ?? '') ? [...stack, ''] : stack
+}
+
+function accepted(raw: string, table: RouteTable): { path: string; route: Route | undefined } | undefined {
+  try {
+    const target = canonicalTarget(raw)
+    return { path: target.path, route: table.route('any', 'GET', target) }
+  } catch (error) {
+    assert.equal((error as { code?: string }).code, 'ERR_REQUEST_TARGET')
+    return undefined
+  }
+}
+
+const building = fc.constantFrom(
+  ...['/', '/', '/', '//', '.', '..', '...', '%2e', '%2E', '%252e', '%25252E', '%2f', '%252F', '%5c', '%255c', '\\'],
+  ...[';', ';x=1', '%3b', '%253b', '%3f', '%253F', '%23', '?', '#', '%00', '%2500', '%20', '%2520', '%09', '%0a'],
+  ...['public', 'public', 'admin', 'admin', 'a', 'b', 'p', 'ublic', '%70', '%2570', '%61', '%2561', '%25%36%31'],
+  ...['%c0%ae', '%c0%af', '%ef%bc%8e', '%a0', '%c2%a0', '%c3%a9', '%', '%u002e', '*', ':', '@', '~', 'http://h'],
+)
+const hostile = fc
+  .tuple(fc.constantFrom('/', '/public', '/public/', '/admin', '/public/x/'), fc.array(building, { maxLength: 9 }))
+  .map(([start, parts]) => start + parts.join(''))
+
+test('whatever an upstream makes of a path that got through, it is as open as the rule that let it through', () => {
+  let throughOpen = 0
+  fc.assert(
+    fc.property(hostile, (raw) => {
+      const through = accepted(raw, openOnly)
+      if (through === undefined) return
+      if (through.route?.rule.access === 'public') throughOpen += 1
+      for (const segments of everyReading(through.path)) {
+        const meant = openOnly.route('any', 'GET', { segments })
+        assert.equal(meant?.rule.access, through.route?.rule.access, `${through.path} → /${segments.join('/')}`)
+      }
+    }),
+    { numRuns: searchFor(20_000) },
+  )
+  assert.ok(throughOpen > searchFor(200), `only ${throughOpen} of the cases were let through`)
+})
+
+test('the same holds for any rules, prefixes and logout links', () => {
+  const name = fc.constantFrom('public', 'admin', 'a', 'b', '*')
+  const pattern = fc
+    .tuple(fc.array(name, { maxLength: 3 }), fc.constantFrom('', '/', '/*'))
+    .map(([names, end]) => names.map((segment) => `/${segment}`).join('') + end || '/')
+  const tables = fc
+    .tuple(fc.array(pattern, { maxLength: 4 }), fc.constantFrom('/', '/public/', '/a/'))
+    .map(([patterns, path]) => {
+      const rules = patterns.map((text, index) => rule(text, { any_of: [`group ${index}`] }))
+      const logout = [parsePathPattern('/admin/b')]
+      return createRouteTable([upstream({ name: 'one', path, rules, logout }), upstream({ name: 'two', path: '/b/' })])
+    })
+  fc.assert(
+    fc.property(hostile, tables, (raw, table) => {
+      const through = accepted(raw, table)
+      if (through === undefined) return
+      for (const segments of everyReading(through.path)) {
+        const meant = table.route('any', 'GET', { segments })
+        const why: string = `${through.path} → /${segments.join('/')}`
+        assert.equal(meant?.upstream.name, through.route?.upstream.name, why)
+        assert.equal(meant?.rule.path.text, through.route?.rule.path.text, why)
+        if (meant?.isLogout) assert.equal(through.route?.isLogout, true, why)
+      }
+    }),
+    { numRuns: searchFor(20_000) },
+  )
+})
+
+test('a canonical path is canonical: reading it again changes nothing', () => {
+  fc.assert(
+    fc.property(hostile, (raw) => {
+      const once = accepted(raw, openOnly)
+      if (once !== undefined) assert.equal(canonicalTarget(once.path).path, once.path)
+    }),
+    { numRuns: searchFor(5000) },
+  )
+})
+
+test('any text at all is read or refused, and quickly', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => {
+      accepted(text, openOnly)
+      accepted(`/${text}`, openOnly)
+    }),
+  )
+  for (const piece of ['.', '%2e', '%20', '%25', ';', '/', '/.', '../', '%3f', 'a;', '%c0', 'a.%20/', '"']) {
+    const busy = processorTime()
+    accepted(`/${piece.repeat(64_000 / piece.length)}b`, openOnly)
+    assert.ok(busy() < 500, `${piece} takes ${busy()} ms`)
+  }
+})
+
+test('a long path that may be read in many ways is not looked into; a plain one is read, and so is a long query', () => {
+  const long = (piece: string) => `/${piece.repeat(9_000 / piece.length)}`
+
+  for (const piece of ['%2541/', ';/', '%2525253f;%e4b;./'])
+    assert.throws(() => canonicalTarget(long(piece)), { code: 'ERR_REQUEST_TARGET', message: /long and not plain/ })
+  for (const piece of [';/', '%d0%b0/', '%2f', '%252f'])
+    assert.throws(() => canonicalTarget(`/${piece.repeat(101)}`), { message: /too many segments/ })
+  for (const piece of ['%d0%b0', '%20'])
+    assert.equal(canonicalTarget(`/${piece.repeat(600)}x`).path, `/${piece.repeat(600)}x`)
+  assert.equal(canonicalTarget(`/${'%d0%b0/'.repeat(99)}`).segments.length, 100)
+  assert.equal(canonicalTarget(long('a/')).path, long('a/'))
+  assert.equal(canonicalTarget(`/a;b?q=${'%20'.repeat(5_000)}`).path, '/a;b')
+})
+
+for (const raw of [
+  ...['/admin', '/%61dmin', '/%2561dmin', '///admin', '/admin;x=y', '/;/admin', '/admin%20', '/admin?x=/public/'],
+  ...['/admin%3f/public', '/public/../admin', '/public//../admin', '/public/....//admin', '/public/.../admin'],
+  ...[
+    '/public/..;/admin',
+    '/public/%2e%2e/admin',
+    '/public/..%252fadmin',
+    '/public%2f%2e%2e%2fadmin',
+    '/Public/../admin',
+  ],
+  ...['/x/callback;/../../admin', '/public/http:%2f%2fx/../../admin', '/%%361dmin', '/admin/%', '/public%3b/../admin'],
+]) {
+  test(`${raw} never comes through the open rule`, () => {
+    assert.notEqual(accepted(raw, openOnly)?.route?.rule.access, 'public')
+  })
+}
