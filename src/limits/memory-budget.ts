@@ -9,9 +9,14 @@ const shareOfMemory = 1 / 4
 const everyMs = 100
 /** Requests are served again when the buffers have come down to this part of the budget. */
 const recovered = 0.75
-/** A client that reads less than this, in bytes, in `stalledMs` does not read. */
+/**
+ * A client that reads less than this, in bytes, in `stalledMs` does not read. The number doubles with each `stalledMs` in which the
+ * budget is exceeded, and halves again afterwards, so that clients that read slowly cannot keep it exceeded.
+ */
 const readingBytes = 1024
 const stalledMs = 1000
+/** The number is doubled at most this many times: to 1 GiB. */
+const mostDoublings = 20
 
 interface Watched {
   /** What the client had taken, in bytes, when it was last seen reading, and when that was (ms, monotonic). */
@@ -52,6 +57,9 @@ export class MemoryBudget {
   readonly #watched = new Map<ClientSocket, Watched>()
   #buffered = 0
   #isExceeded = false
+  /** How long the budget has been exceeded, less the time since then, in ms. */
+  #exceededMs = 0
+  #checkedAt = 0
   #timer: NodeJS.Timeout | undefined
 
   /** @param memoryBytes the memory of the process, as {@link processMemory} tells it */
@@ -76,21 +84,32 @@ export class MemoryBudget {
   /** Adds up what is buffered, and makes room when it is too much. Called regularly by itself. */
   check(): void {
     const now = this.#now()
+    const required = this.#requiredBytes(now)
     let buffered = 0
     for (const [socket, watched] of this.#watched) {
       buffered += socket.writableLength
       const taken = socket.bytesWritten - socket.writableLength
-      if (socket.writableLength === 0 || taken - watched.taken >= readingBytes) {
+      if (socket.writableLength === 0 || taken - watched.taken >= required) {
         watched.taken = taken
         watched.readAt = now
       }
     }
     this.#buffered = buffered
-    if (buffered > this.#bytes) this.#makeRoom(now)
-    this.#isExceeded = this.#buffered > this.#bytes * (this.#isExceeded ? recovered : 1)
+    const isTooMuch = buffered > this.#bytes * (this.#isExceeded ? recovered : 1)
+    if (isTooMuch) this.#makeRoom(now)
+    this.#isExceeded = isTooMuch && this.#buffered > this.#bytes * recovered
     if (this.#watched.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
+  }
+
+  /** How much a client has to read in `stalledMs`. */
+  #requiredBytes(now: number): number {
+    const passedMs = now - this.#checkedAt
+    this.#checkedAt = now
+    const exceededMs = this.#exceededMs + (this.#isExceeded ? passedMs : -passedMs)
+    this.#exceededMs = Math.min(Math.max(exceededMs, 0), mostDoublings * stalledMs)
+    return readingBytes * 2 ** Math.floor(this.#exceededMs / stalledMs)
   }
 
   #makeRoom(now: number): void {

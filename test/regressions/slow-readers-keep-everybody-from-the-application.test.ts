@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { Duplex } from 'node:stream'
+import { test, type TestContext } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { MemoryBudget } from '../../src/server/memory-budget.ts'
+
+const budgetBytes = 1_000_000
+const bufferedBytes = 200_000
+
+/** A socket whose client always has the same number of bytes left to read. */
+class Client extends Duplex {
+  bytesWritten = bufferedBytes
+
+  constructor(t: TestContext) {
+    super({ highWaterMark: bufferedBytes * 2 })
+    this.write(Buffer.alloc(bufferedBytes))
+    t.after(() => this.destroy())
+  }
+
+  override _read(): void {}
+
+  /** Never calls back: the bytes stay in the buffer. */
+  override _write(): void {}
+
+  /** Reads so many bytes, and the application sends as many again. */
+  take(bytes: number): void {
+    this.bytesWritten += bytes
+  }
+}
+
+function overloaded(t: TestContext, count: number) {
+  let now = 0
+  const budget = new MemoryBudget(budgetBytes * 4, { turnedAway: { note: () => {} }, now: () => now })
+  const clients = Array.from({ length: count }, () => new Client(t))
+  for (const client of clients) budget.watch(client)
+  /** Moves the clock; each client reads at its rate, in bytes per second. */
+  const pass = async (seconds: number, rateOf: (client: Client) => number) => {
+    for (let step = 0; step < seconds * 10; step += 1) {
+      now += 100
+      for (const client of clients) client.take(rateOf(client) / 10)
+      budget.check()
+      // A socket that was destroyed is closed.
+      await turn()
+    }
+  }
+  return { budget, clients, pass }
+}
+
+test('clients that read slowly do not keep the budget exceeded', async (t) => {
+  const { budget, clients, pass } = overloaded(t, 8)
+  const [fast] = clients
+  const rateOf = (client: Client) => (client === fast ? 4_000_000 : 20_000)
+  await pass(1, rateOf)
+  assert.equal(budget.isExceeded, true)
+  await pass(10, rateOf)
+  assert.equal(budget.isExceeded, false)
+  assert.equal(fast?.destroyed, false)
+  assert.equal(clients.filter(({ destroyed }) => !destroyed).length, 3)
+})
+
+test('clients that stop to read one after the other do not keep the budget exceeded', async (t) => {
+  const { budget, clients, pass } = overloaded(t, 6)
+  const [first] = clients
+  // The first one is closed, which leaves less than the budget, but more than the part below which requests are served again.
+  await pass(3, (client) => (client === first ? 0 : 2_000))
+  await pass(3, () => 0)
+  assert.equal(budget.isExceeded, false)
+})
