@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { setImmediate as turn } from 'node:timers/promises'
 import type { Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -170,6 +171,9 @@ export class UpstreamPool {
   /** Lets running exchanges end; `destroy` does not. */
   async close(): Promise<void> {
     this.#slots.startAll()
+    // Those that waited are sent two turns of the event loop later.
+    await turn()
+    await turn()
     await Promise.all([this.#pool.close(), this.#plain?.close()])
   }
 

@@ -73,6 +73,7 @@ export interface Gateway {
   /** Those that are over. */
   readonly records: RequestRecord[]
   readonly server: Server
+  readonly pools: UpstreamPools
 }
 
 /** A gateway whose gate lets everybody pass, as Jane. */
@@ -139,7 +140,7 @@ export async function startGateway(
   server.on('upgrade', (req, socket, head) => carryUpgrade(req, socket, head, pass, facts(req), recordOf(req), parts))
   const port = await listen(t, server)
   t.after(() => pools.destroy())
-  return { port, origin: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`, live, logged, records, server }
+  return { port, origin: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`, live, logged, records, server, pools }
 }
 
 async function listen(t: TestContext, server: Server | NetServer): Promise<number> {

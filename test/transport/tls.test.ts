@@ -103,3 +103,28 @@ test('an answer that nobody has asked for is never that of whoever waits for the
 
   for (const { body } of await Promise.all(answers)) assert.notEqual(body, 'poison')
 })
+
+test(
+  'requests that wait for a connection are sent when the connections of a configuration are closed',
+  { skip },
+  async (t) => {
+    assert.ok(byName)
+    const held: (() => void)[] = []
+    const port = await tlsUpstream(t, byName, (req, res) => {
+      if (req.url === '/first') held.push(() => res.end('first'))
+      else res.end('second')
+    })
+    const upstream = { url: new URL(`https://localhost:${port}`), ca: byName.cert, maxConnections: 1 }
+    const { origin, pools } = await startGateway(t, port, { upstream })
+    const first = fetchWhole(`${origin}/first`)
+    await until('the only connection is used', () => held.length > 0)
+    const second = fetchWhole(`${origin}/second`)
+    await until('a request waits', () => pools.loads()[0]?.[1].waiting === 1)
+
+    const closed = pools.close()
+    assert.equal((await second).body, 'second')
+    held[0]?.()
+    assert.equal((await first).body, 'first')
+    await closed
+  },
+)
