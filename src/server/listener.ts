@@ -14,7 +14,7 @@ import { RequestOrder, type WaitingLimits } from './request-order.ts'
 import { isIgnoredUpgrade, isOverrun, upgradeOptions } from './upgrades.ts'
 
 /** Clients that pipeline send some ten requests at once (apt). */
-const waitingLimits: WaitingLimits = { perConnection: 64, altogether: 4096 }
+const waitingLimits: WaitingLimits = { perConnection: 64, bytesAltogether: 16 * 1024 * 1024 }
 const pipeliningHint = 'the client sends requests without reading responses; its connection was closed'
 
 export interface ListenerHandlers {

@@ -4,18 +4,23 @@ import type { Duplex } from 'node:stream'
 /** A socket of Node's HTTP server: `_httpMessage` is the response that is under way on it. */
 type ServerSocket = Duplex & { readonly _httpMessage?: ServerResponse | null }
 
-/** The bounds on requests that wait for their turn. Each takes some 4 KB. */
+/** The bounds on requests that wait for their turn. */
 export interface WaitingLimits {
-  /** On one connection, behind the request that is carried out. */
+  /** Requests on one connection, behind the request that is carried out. */
   readonly perConnection: number
-  /** On all connections together. */
-  readonly altogether: number
+  /** The memory that the requests on all connections take together, in bytes. */
+  readonly bytesAltogether: number
 }
+
+/** What a request that waits takes beside its head, in bytes. */
+const requestBytes = 4096
 
 interface Line {
   /** The newest response that waits on the connection. */
   last: ServerResponse
   waiting: number
+  /** What the requests that wait take, in bytes. */
+  bytes: number
 }
 
 /**
@@ -28,7 +33,7 @@ interface Line {
 export class RequestOrder {
   readonly #lines = new WeakMap<Duplex, Line>()
   readonly #limits: WaitingLimits
-  #waiting = 0
+  #bytes = 0
 
   constructor(limits: WaitingLimits) {
     this.#limits = limits
@@ -37,8 +42,8 @@ export class RequestOrder {
   /** Whether one more request on the connection would have to wait, and too many wait already. */
   isFull(socket: ServerSocket): boolean {
     if (socket._httpMessage === undefined || socket._httpMessage === null) return false
-    const { perConnection, altogether } = this.#limits
-    return this.#waiting >= altogether || (this.#lines.get(socket)?.waiting ?? 0) >= perConnection
+    const { perConnection, bytesAltogether } = this.#limits
+    return this.#bytes >= bytesAltogether || (this.#lines.get(socket)?.waiting ?? 0) >= perConnection
   }
 
   /** Calls `start` when all earlier requests of the connection have their responses. */
@@ -50,11 +55,12 @@ export class RequestOrder {
     const { socket } = req
     const line = this.#lineOf(socket, res)
     line.last = res
+    const bytes = bytesOf(req)
     line.waiting += 1
-    this.#waiting += 1
+    this.#take(line, bytes)
     res.once('socket', () => {
       line.waiting -= 1
-      this.#waiting -= 1
+      this.#take(line, -bytes)
       // Node is in the middle of finishing the response before.
       process.nextTick(() => {
         if (!socket.destroyed) start()
@@ -62,13 +68,18 @@ export class RequestOrder {
     })
   }
 
+  #take(line: Line, bytes: number): void {
+    line.bytes += bytes
+    this.#bytes += bytes
+  }
+
   #lineOf(socket: Duplex, last: ServerResponse): Line {
     const known = this.#lines.get(socket)
     if (known !== undefined) return known
-    const line = { last, waiting: 0 }
+    const line = { last, waiting: 0, bytes: 0 }
     this.#lines.set(socket, line)
     socket.once('close', () => {
-      this.#waiting -= line.waiting
+      this.#take(line, -line.bytes)
       line.waiting = 0
       this.#lines.delete(socket)
     })
@@ -106,4 +117,8 @@ export class RequestOrder {
     const { _httpMessage: res } = socket
     return res !== undefined && res !== null && (res.headersSent || res.req.complete)
   }
+}
+
+function bytesOf({ url = '', rawHeaders }: IncomingMessage): number {
+  return rawHeaders.reduce((bytes, text) => bytes + text.length, requestBytes + url.length)
 }

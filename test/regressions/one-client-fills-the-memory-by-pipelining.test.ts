@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { connect } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { httpUpstream, RawClient } from '../proxy/support.ts'
 import { until } from '../support/until.ts'
@@ -78,4 +79,19 @@ test('requests that wait end with their connection, and reach no application', a
   await until('another connection is served', () => asked.includes('/probe'))
   probe.socket.destroy()
   assert.deepEqual(asked, ['/1', '/probe'])
+})
+
+test('few requests with large heads wait', async (t) => {
+  const { world, port } = await startGateway(t, () => {})
+  const fields = Array.from({ length: 90 }, (_, index) => `X-${index}: ${'a'.repeat(300)}\r\n`).join('')
+  const large = get('/').replace('\r\n\r\n', `\r\n${fields}\r\n`)
+  // Together they take more than 16 MiB.
+  for (let count = 0; count < 12; count += 1) {
+    const client = connect(port, '127.0.0.1').on('error', () => {})
+    client.write(large.repeat(60))
+    t.after(() => client.destroy())
+  }
+  await until('the gateway has closed a connection', () =>
+    Boolean(world.replicas[0]?.log.some(({ fields }) => fields['limit'] === 'pipelined requests')),
+  )
 })
