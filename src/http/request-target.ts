@@ -141,10 +141,12 @@ type Change = (segments: readonly string[]) => readonly string[]
 /** What upstreams do to a decoded path, in the order they could do it in. */
 const changes: readonly (readonly Change[])[] = [
   [dropParameters],
+  [(segments) => changeSome(segments, isBeyondAscii, compatible)],
+  [dropParameters],
   [splitSlashes],
   [(segments) => endAt('?', segments), (segments) => endAt('#', segments)],
   [dropParameters],
-  [trimNames, (segments) => trimNames(splitSlashes(changeSome(segments, isBeyondAscii, compatible)))],
+  [trimNames],
 ]
 
 function readings(decoded: readonly (readonly [string, ...string[]])[], literal: readonly string[]): string[][] {

@@ -94,7 +94,9 @@ for (const [raw, readings] of [
   ['/%2f', ['/', '']],
   ['/a%252Fb', ['a%2Fb', 'a/b', 'a/b']],
   ['/a%3bx%2fb', ['a;x/b', 'a;x/b', 'a', 'a/b']],
-  ['/a%ef%bc%8fb', ['a\xef\xbc\x8fb', 'a/b']],
+  ['/a%ef%bc%8fb', ['a\xef\xbc\x8fb', 'a/b', 'a/b']],
+  ['/a%ef%bc%9bb', ['a\xef\xbc\x9bb', 'a;b', 'a']],
+  ['/a%ef%bc%9fb', ['a\xef\xbc\x9fb', 'a?b', 'a']],
   ['/%3b%3f/b%23', [';?/b#', ';', ';?/b', 'b#', 'b', '']],
 ] as const) {
   test(`${raw} is forwarded as it is, and may also be read as ${readings.join(' or ')}`, () => {

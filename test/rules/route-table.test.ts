@@ -187,6 +187,9 @@ for (const written of [
     '/admin%2Fx',
     '/%2Fadmin',
     '/AD%256DIN%252fx',
+    '/admin%EF%BC%9Bx/y',
+    '/admin%EF%BC%9Fx',
+    '/admin%EF%BC%83x',
   ],
 ])
   test(`${written} is refused, because the application may take it for the protected /admin`, () => {
