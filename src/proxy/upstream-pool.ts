@@ -1,5 +1,4 @@
 import { isIP } from 'node:net'
-import { setImmediate as turn } from 'node:timers/promises'
 import type { Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -172,8 +171,7 @@ export class UpstreamPool {
   async close(): Promise<void> {
     this.#slots.startAll()
     // Those that waited are sent two turns of the event loop later.
-    await turn()
-    await turn()
+    await new Promise((resolve) => setImmediate(setImmediate, resolve))
     await Promise.all([this.#pool.close(), this.#plain?.close()])
   }
 

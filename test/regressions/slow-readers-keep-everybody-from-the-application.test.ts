@@ -23,7 +23,7 @@ class Client extends Duplex {
   override _write(): void {}
 
   /** Reads so many bytes, and the application sends as many again. */
-  take(bytes: number): void {
+  advance(bytes: number): void {
     this.bytesWritten += bytes
   }
 }
@@ -37,7 +37,7 @@ function overloaded(t: TestContext, count: number) {
   const pass = async (seconds: number, rateOf: (client: Client) => number) => {
     for (let step = 0; step < seconds * 10; step += 1) {
       now += 100
-      for (const client of clients) client.take(rateOf(client) / 10)
+      for (const client of clients) client.advance(rateOf(client) / 10)
       budget.check()
       // A socket that was destroyed is closed.
       await turn()
