@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { Duplex } from 'node:stream'
 import { test, type TestContext } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { MemoryBudget } from '../../src/server/memory-budget.ts'
+import { MemoryBudget } from '../../src/limits/memory-budget.ts'
 
 const budgetBytes = 1_000_000
 const bufferedBytes = 200_000
