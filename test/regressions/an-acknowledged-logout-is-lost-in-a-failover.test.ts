@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { Redis } from 'ioredis'
-import { open, settings, tick, assertUnavailable } from '../session/redis-stores.ts'
+import { assertUnavailable, hearing, open, settings, tick } from '../session/redis-stores.ts'
 import { created, keysOf, order, until as untilSeen } from '../session/store-contract.ts'
 import { startCluster } from '../support/redis-cluster.ts'
 import { startRedis, type RedisServer } from '../support/redis.ts'
@@ -53,6 +53,39 @@ test('a Logout Token that no replica of Redis has stored gets 503, and 200 when 
   // The gateway repeats the order by itself, too: the one that comes first has the event.
   await until('the ending is in the audit log', () => told('session.ended') > 0)
   assert.equal(told('session.ended'), 1, 'once')
+})
+
+test('of two attempts of which the first fails while the second waits, one reports what has ended', async (t) => {
+  const { primary, replica } = await startPair(t)
+  const url = new URL(primary.url)
+  const { store } = open(t, { ...settings, kind: 'redis', url, timeoutMs: timeout, replicasAcknowledge: 1 })
+  await hearing(store)
+  const { key } = await created(store, Date.now())
+  const other = await created(store, Date.now(), { sid: 'other', sub: 'other' })
+  await untilSeen(tick, () =>
+    store.endOne(other.key).then(
+      () => true,
+      () => false,
+    ),
+  )
+  const begun = performance.now()
+
+  replica.freeze()
+  t.after(() => replica.resume())
+  const first = store.endOne(key)
+  first.catch(() => {})
+  await untilSeen(tick, async () => performance.now() > begun + timeout / 2)
+  const second = store.endOne(key)
+  await assert.rejects(first, assertUnavailable)
+  replica.resume()
+
+  const reported = [...(await second.catch(() => []))]
+  await untilSeen(tick, async () => {
+    const more = await store.endOne(key).catch(() => undefined)
+    reported.push(...(more ?? []))
+    return more !== undefined
+  })
+  assert.deepEqual(keysOf(reported), [key])
 })
 
 test('an ending is acknowledged by a replica that is there, and refused without one', async (t) => {

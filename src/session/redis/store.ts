@@ -64,16 +64,17 @@ interface EndedInRedis {
   readonly acknowledged: Promise<unknown>
 }
 
-/** How many sessions are remembered that an order ended in Redis before it failed. */
-const maxUnfinished = 1_000
+/** How many sessions are remembered that have ended in Redis and are not reported yet. */
+const maxUnreported = 10_000
 
 class SessionsInRedis implements SessionStore {
   readonly #commands: RedisConnection
   readonly #subscriber: RedisConnection
   readonly #writer: RedisConnection | undefined
   readonly #acknowledged: AcknowledgedWrites | undefined
-  /** The next attempt of an order that failed half-way answers for them too. */
-  readonly #unfinished = new LRUCache<SessionKey, Ended>({ max: maxUnfinished })
+  /** Ended in Redis by an attempt that may still fail: the attempt that succeeds reports them. */
+  readonly #unreported = new LRUCache<SessionKey, Ended>({ max: maxUnreported })
+  readonly #reported = new WeakSet<Ended>()
   readonly #notices: RedisNotices
   readonly #endings: RecentEndings
   readonly #keys: RedisKeys
@@ -151,15 +152,12 @@ class SessionsInRedis implements SessionStore {
 
   async endOne(key: SessionKey): Promise<readonly EndedSession[]> {
     const intime = this.#commands.deadline()
-    const ended: Ended[] = []
-    await this.#keepingOnFailure(ended, async () => {
-      const { confirmed, acknowledged } = await intime(
-        this.#end([key], { how: { tombstone_ttl: 0, leave: true }, until: intime.until, ended }),
-      )
-      await intime(acknowledged)
-      await Promise.all([confirmed, this.#leaveSubs(ended)])
-    })
-    return ended.map(endedSession)
+    const ended = new Set<Ended>()
+    const how = { tombstone_ttl: 0, leave: true }
+    const { confirmed, acknowledged } = await intime(this.#end([key], { how, until: intime.until, ended }))
+    await intime(acknowledged)
+    await Promise.all([confirmed, this.#leaveSubs([...ended])])
+    return this.#report(ended).map(endedSession)
   }
 
   async endSid(tag: SidTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'> {
@@ -277,30 +275,29 @@ class SessionsInRedis implements SessionStore {
     this.#endings.rememberTombstone(tombstone)
     void this.#notices.tellRaised(tombstone)
 
-    const ended: Ended[] = []
+    const ended = new Set<Ended>()
     const confirmed: Promise<void>[] = []
     let taken = false
-    await this.#keepingOnFailure(ended, async () => {
-      for (const [count, chunk] of chunksOf(members.map(String)).entries()) {
-        // Each further chunk has the whole time: a person with thousands of sessions is signed out of them too.
-        if (count > 0) intime = this.#commands.deadline()
-        const keys = chunk.members.map(keyOf)
-        const outcome = await intime(this.#end(keys, { how, until: intime.until, ended }))
-        confirmed.push(outcome.confirmed)
-        await intime(Promise.all([hasBegun, outcome.acknowledged]))
-        const args = [chunk.isLast ? atLeast1(order.jti_ttl) : 0, ...chunk.members]
-        taken = (await intime(this.#commands.run('finishEnding', [index, jti], args))) === 1
-      }
-      await Promise.all(confirmed)
-    })
-    // The same token twice at the same moment: each answers for the sessions that it ended.
-    return taken || ended.length > 0 ? ended : 'replayed'
+    for (const [count, chunk] of chunksOf(members.map(String)).entries()) {
+      // Each further chunk has the whole time: a person with thousands of sessions is signed out of them too.
+      if (count > 0) intime = this.#commands.deadline()
+      const keys = chunk.members.map(keyOf)
+      const outcome = await intime(this.#end(keys, { how, until: intime.until, ended }))
+      confirmed.push(outcome.confirmed)
+      await intime(Promise.all([hasBegun, outcome.acknowledged]))
+      const args = [chunk.isLast ? atLeast1(order.jti_ttl) : 0, ...chunk.members]
+      taken = (await intime(this.#commands.run('finishEnding', [index, jti], args))) === 1
+    }
+    await Promise.all(confirmed)
+    const reported = this.#report(ended)
+    // The same token twice at the same moment: each attempt reports the sessions that the other one does not.
+    return taken || reported.length > 0 ? reported : 'replayed'
   }
 
   /** Ends sessions, slot by slot, and tells all processes. */
   async #end(
     keys: readonly SessionKey[],
-    { how, until, ended }: { readonly how: Ending; readonly until: number; readonly ended: Ended[] },
+    { how, until, ended }: { readonly how: Ending; readonly until: number; readonly ended: Set<Ended> },
   ): Promise<EndedInRedis> {
     if (keys.length === 0) return { confirmed: Promise.resolve(), acknowledged: Promise.resolve() }
     const ending = [...bySlot(keys)].map(async ([tag, members]) => {
@@ -308,16 +305,15 @@ class SessionsInRedis implements SessionStore {
         ...this.#endingOf(tag, members, how),
         until,
       })
-      ended.push(...endedFrom(tag, answer as Buffer[]))
+      for (const each of endedFrom(tag, answer as Buffer[])) this.#unreported.set(each.key, each)
       return acknowledged
     })
     // What has ended in one slot is known before the failure of another one is told.
     await Promise.allSettled(ending)
     const acknowledgements = await Promise.all(ending)
     for (const key of keys) {
-      const left = this.#unfinished.get(key)
-      if (left !== undefined) ended.push(left)
-      this.#unfinished.delete(key)
+      const unreported = this.#unreported.get(key)
+      if (unreported !== undefined) ended.add(unreported)
     }
     this.#endings.remember(keys)
     const { confirmed } = await this.#notices.tellEnded(keys)
@@ -326,13 +322,14 @@ class SessionsInRedis implements SessionStore {
     return { confirmed, acknowledged }
   }
 
-  async #keepingOnFailure(ended: readonly Ended[], work: () => Promise<void>): Promise<void> {
-    try {
-      await work()
-    } catch (error) {
-      for (const each of ended) this.#unfinished.set(each.key, each)
-      throw error
-    }
+  /** Those of the ended sessions that no other attempt has reported: the audit log has each ending once. */
+  #report(ended: ReadonlySet<Ended>): readonly Ended[] {
+    return [...ended].filter((each) => {
+      if (this.#unreported.get(each.key) === each) this.#unreported.delete(each.key)
+      if (this.#reported.has(each)) return false
+      this.#reported.add(each)
+      return true
+    })
   }
 
   /** Runs a script in the slot of a hash tag, and tells when as many replicas have it as the configuration asks for. */
