@@ -248,7 +248,8 @@ async function areThereSoon(store: SessionStore, provider: OpenidProvider, log: 
 }
 
 async function untilTrue(holds: () => Promise<boolean>, end: number): Promise<boolean> {
-  while (!(await holds())) {
+  const late = wait(Math.max(0, end - performance.now()), false, { ref: false })
+  while (!(await Promise.race([holds(), late]))) {
     if (performance.now() >= end) return false
     await wait(20)
   }

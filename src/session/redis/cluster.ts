@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { Cluster, Redis } from 'ioredis'
 import type { RedisClusterConfig } from '../../config/model.ts'
 import { meetingTag, RedisConnection } from './connection.ts'
-import { clusterOptions, nodeOptions, retryDelay } from './options.ts'
+import { clusterOptions, longestSilence, nodeOptions, retryDelay } from './options.ts'
 import { slotCount, slotOf, tagIn } from './slots.ts'
 
 /** How long after a failed attempt the meeting place is tried again at most, in ms: until then nothing is served from memory. */
@@ -86,7 +86,7 @@ export class ClusterConnection extends RedisConnection {
     const opening = this.redis.nodes('master').filter(({ status }) => status !== 'ready')
     const opened = opening.map((node) => {
       connectAhead(node)
-      return once(node, 'ready', { signal: AbortSignal.timeout(this.timeoutMs) })
+      return once(node, 'ready', { signal: AbortSignal.timeout(Math.min(this.timeoutMs, longestSilence)) })
     })
     await Promise.allSettled(opened)
   }

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import type { Cluster } from 'ioredis'
 import { GatewayError, reason } from '../../core/errors.ts'
 import type { Log } from '../../observe/log.ts'
-import { disconnectTimeout, retryDelay } from './options.ts'
+import { disconnectTimeout, longestSilence, retryDelay } from './options.ts'
 import { scripts, type ScriptName } from './scripts.ts'
 import { afterSocketsAreRead } from './timeouts.ts'
 
@@ -29,6 +29,8 @@ export class RedisConnection {
   #sentinelProblem = ''
   #attempts = 0
   #closed = false
+  /** Since when every attempt to connect has failed, on the clock of `performance`. */
+  #downSince: number | undefined
 
   constructor(
     redis: Redis | Cluster,
@@ -45,7 +47,11 @@ export class RedisConnection {
       this.#problem = 'the connection was closed'
       this.#problemIsOld = true
       this.#attempts = 0
+      this.#downSince = undefined
     })
+    const markDown = () => (this.#downSince ??= performance.now())
+    redis.on('close', markDown)
+    redis.on('end', markDown)
     // ioredis gives up when a connection cannot even be tried. We do not.
     redis.on('end', () => this.#startAgain())
   }
@@ -132,18 +138,31 @@ export class RedisConnection {
     return Object.assign(intime, { until })
   }
 
-  /** Resolves when the connection is usable, at once when it is. */
+  /**
+   * Resolves when the connection is usable. Waits for a first attempt and for a short interruption, within the time limit.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`, at once when the connection has been down for {@link longestSilence}
+   */
   async ready(): Promise<void> {
-    if (this.redis.status === 'ready') return
+    const { redis, timeoutMs } = this
+    if (redis.status === 'ready') return
+    const end = performance.now() + timeoutMs
     await new Promise<void>((resolve, reject) => {
+      let timer: NodeJS.Timeout | undefined
       const settle = () => {
         clearTimeout(timer)
-        this.redis.off('ready', settle)
-        if (this.redis.status === 'ready') resolve()
+        redis.off('ready', settle).off('close', waitOrSettle).off('end', waitOrSettle)
+        if (redis.status === 'ready') resolve()
         else reject(this.unavailable(this.#problem))
       }
-      const timer = setTimeout(settle, this.timeoutMs)
-      this.redis.on('ready', settle)
+      const waitOrSettle = () => {
+        clearTimeout(timer)
+        const until = Math.min(end, (this.#downSince ?? Infinity) + longestSilence)
+        const remaining = until - performance.now()
+        if (remaining <= 0) settle()
+        else timer = setTimeout(() => afterSocketsAreRead(settle), remaining)
+      }
+      redis.on('ready', settle).on('close', waitOrSettle).on('end', waitOrSettle)
+      waitOrSettle()
     })
   }
 

@@ -93,6 +93,7 @@ async function connected(connection: RedisConnection): Promise<void> {
       return await connection.ready()
     } catch (error) {
       if (performance.now() >= end) throw error
+      await new Promise((resolve) => setTimeout(resolve, 50))
     }
   }
 }

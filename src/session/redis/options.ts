@@ -28,8 +28,11 @@ Object.defineProperty(Redis.prototype, 'stream', {
 export const disconnectTimeout = 100
 const connectTimeout = 2_000
 const longestRetryDelay = 2_000
-/** A server that owes an answer and is silent for so long hangs, in ms: nothing is served from memory then either. */
-const longestSilence = 1_500
+/**
+ * In ms. A server that owes an answer and is silent for so long hangs, and no operation waits for a connection that has been down for
+ * so long. Nothing is served from memory then either.
+ */
+export const longestSilence = 1_500
 
 type Options = Omit<RedisOptions, 'replyMapping'>
 

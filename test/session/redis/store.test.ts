@@ -366,6 +366,19 @@ test('Redis may be away at start', async (t) => {
   assert.match(String(log.lines[0]?.fields?.reason), /ECONNREFUSED/)
 })
 
+test('when the connection is known to be down, no call waits for its time limit', async (t) => {
+  const port = await freePort()
+  const { store, log } = openUrl(t, { url: new URL(`redis://127.0.0.1:${port}`), timeoutMs: 600_000 })
+
+  await refusedInTime(store, 10_000)
+  await refusedInTime(store, 10_000)
+  await assert.rejects(store.ping(), /ECONNREFUSED/)
+  assert.deepEqual(log.warnings(), ['store.unavailable'])
+
+  await startRedis(t, { port })
+  await until(tick, () => answers(store))
+})
+
 test('Redis may die while it serves, and comes back', async (t) => {
   const server = await startRedis(t)
   const { store, log, heard } = await openAt(t, server)
