@@ -17,7 +17,7 @@ import { isAbsolute, resolve } from 'node:path'
 import { readBounded } from './files.ts'
 import { below, type Report } from './report.ts'
 import type { Place } from './sources.ts'
-import { reportSyntax } from './yaml-syntax.ts'
+import { foreignCommentMark, reportSyntax } from './yaml-syntax.ts'
 
 const maxFileBytes = 1024 * 1024
 const maxValues = 50_000
@@ -130,10 +130,11 @@ class Reading {
   }
 
   #scalarValue({ value, type, source = '' }: Scalar, at: string): unknown {
-    if (type === 'PLAIN' && /(?:^|\s)\/\//.test(source))
+    const mark = type === 'PLAIN' ? foreignCommentMark(source) : undefined
+    if (mark !== undefined)
       this.#report.warning(
         at,
-        'has "//" in it, which begins no comment in YAML: all of it is the value',
+        `has "${mark}" in it, which begins no comment in YAML: all of it is the value`,
         'begin the comment with "#", or put the value in quotes',
       )
     return value
@@ -171,7 +172,7 @@ class Reading {
       if (name === undefined) {
         const isNone = pair.key === null || (isScalar(pair.key) && pair.key.value === null)
         this.#report.errorAtPlace(place, at, isNone ? 'a key is missing before ":"' : 'a key must be plain text')
-      } else if (name.startsWith('//') && isScalar(pair.key) && pair.key.type === 'PLAIN') {
+      } else if (/^\/(?:\/|\*\s)/.test(name) && isScalar(pair.key) && pair.key.type === 'PLAIN') {
         this.#report.errorAtPlace(place, at, 'this is no comment in YAML', 'a comment begins with "#"')
       } else if (name === '__proto__') {
         this.#report.errorAtPlace(place, below(at, name), 'cannot be the name of anything')

@@ -15,7 +15,7 @@ export function reportSyntax(
   root: string,
   report: Report,
 ): boolean {
-  const lineOf = (place: Place) => report.sources.line(place)?.trimStart() ?? ''
+  const lineOf = (place: Place) => report.sources.line(place) ?? ''
   const found = [...document.errors, ...document.warnings].map((error) => ({
     error,
     place: placeOf(isUnclosedQuote(error) ? lastQuoteBegins(document, error.pos[0]) : error.pos[0]),
@@ -27,10 +27,29 @@ export function reportSyntax(
     if (hasTabs && error.code === 'BLOCK_AS_IMPLICIT_KEY') continue
     if (lines.has(place.line) || lines.size >= maxSyntaxErrors) continue
     lines.add(place.line)
-    const { message, hint } = /^\/[/*]/.test(lineOf(place)) ? foreignComment : inPlainWords(error)
+    const line = lineOf(place)
+    const [before, after] = [line.slice(0, place.column - 1), line.slice(place.column - 1)]
+    const isComment = [line, after].some((text) => /^\s*\/[/*]/.test(text))
+    const brackets = isComment ? undefined : unquotedBrackets(before, after)
+    const { message, hint } = isComment ? foreignComment : (brackets ?? inPlainWords(error))
     report.errorAtPlace(place, root, message, hint)
+    // The parser takes the collection to end at the bracket, so it misreads the lines below.
+    if (brackets !== undefined) break
   }
   return found.length > 0
+}
+
+/** The first mark of a comment of other languages in a plain scalar; undefined: there is none. `/*` alone is a path. */
+export function foreignCommentMark(scalar: string): string | undefined {
+  return /(?:^|(?<=\s))(?:\/\/|\/\*(?=\s))|(?<=\s)\/\*(?=.*\*\/)/s.exec(scalar)?.[0]
+}
+
+/** Within `{ }` and `[ ]`, a bracket ends a plain scalar such as `groups[0]`. */
+function unquotedBrackets(before: string, after: string): { message: string; hint: string } | undefined {
+  const [begin] = /[^\s,:{}[\]"']+$/.exec(before) ?? []
+  const [end] = /^(?:\[[^\]]*\]|\{[^}]*\})[^\s,:{}[\]]*/.exec(after) ?? []
+  if (begin === undefined || end === undefined) return undefined
+  return { message: 'this cannot stand here', hint: `put it in quotes: '${begin}${end}'` }
 }
 
 const foreignComment = { message: 'this is no comment in YAML', hint: 'a comment begins with "#"' }
