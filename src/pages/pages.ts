@@ -14,6 +14,8 @@ export interface Visit {
   /** By what an operator finds the request in the log. */
   readonly requestId: string
   readonly acceptLanguage: string | undefined
+  /** The path of the start page of the host that was asked for; absent: `/`. */
+  readonly home?: string | undefined
 }
 
 export interface RefusalOptions extends ProblemOptions, Visit {
@@ -88,7 +90,7 @@ export class Pages {
   /** After signing out. It links to the next sign-in and does not start it: whoever signed out wants to be signed out. */
   signedOut(visit: Visit): Answer {
     const spoken = this.#spoken(visit, ({ signedOut }) => signedOut)
-    return this.#look.page({ ...spoken, page: 'signed-out', urls: this.#urls() })
+    return this.#look.page({ ...spoken, page: 'signed-out', urls: this.#urls({ home: visit.home }) })
   }
 
   /**
@@ -99,7 +101,7 @@ export class Pages {
     const spoken = this.#spoken(visit, ({ confirmSignOut, stillSignedIn }) =>
       why === 'asked_elsewhere' ? confirmSignOut : stillSignedIn,
     )
-    return this.#look.page({ ...spoken, page: 'sign-out', urls: this.#urls(), goesOnTo })
+    return this.#look.page({ ...spoken, page: 'sign-out', urls: this.#urls({ home: visit.home }), goesOnTo })
   }
 
   /**
@@ -125,10 +127,14 @@ export class Pages {
     const page = pageOf[code]
     const { inFrame, rightAddress = '' } = options
     if (page !== 'sign-in-failed') {
-      const say = ({ errors, advice, signInFromFrame }: Messages) => ({
+      const say = ({ errors, advice, signInFromFrame, misconfigured }: Messages) => ({
         title: errors[code],
         text:
-          inFrame === true && page === 'sign-in-required' ? signInFromFrame : advice[page] + addressOf(rightAddress),
+          inFrame === true && page === 'sign-in-required'
+            ? signInFromFrame
+            : code === 'ERR_LOOP'
+              ? misconfigured
+              : advice[page] + addressOf(rightAddress),
       })
       return this.#look.page({ ...this.#spoken(options, say, status), page, urls: this.#urls(options), inFrame })
     }
@@ -148,16 +154,17 @@ export class Pages {
     return { language, said, status, requestId, ...say(said) }
   }
 
-  #urls({ returnTo, retry, rightAddress }: Partial<RefusalOptions> = {}): Readonly<Record<PageAction, string>> {
+  #urls({ home = '/', returnTo, retry, rightAddress }: Partial<RefusalOptions>): Readonly<Record<PageAction, string>> {
     const prefix = this.#reservedPrefix
     return {
-      home: '/',
-      sign_in: signInUrl(prefix, returnTo),
+      home,
+      // Without return_to a sign-in ends at "/".
+      sign_in: signInUrl(prefix, returnTo ?? (home === '/' ? undefined : home)),
       other_account: otherAccountUrl(prefix, returnTo),
       // The empty reference is the URL that was asked for (RFC 3986 §4.4).
       retry: retry ?? '',
       sign_out: `${prefix}sign-out`,
-      stay_signed_in: '/',
+      stay_signed_in: home,
       right_address: rightAddress ?? '/',
     }
   }

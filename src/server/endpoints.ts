@@ -1,12 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import type { GatewayConfig, UpstreamConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model.ts'
 import { clientOf } from '../core/addresses.ts'
 import { GatewayError, reason, type ErrorCode } from '../core/errors.ts'
 import { signInUrl } from '../core/return-to.ts'
 import { embeddingPage, isFrame, requestFacts, type RequestFacts } from '../http/request-facts.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
 import { ownUrlRefusal } from '../gate/own-urls.ts'
+import { startPageOf, upstreamsOfHost } from '../gate/upstreams-of-host.ts'
 import { endByFrontChannel } from '../logout/frontchannel.ts'
 import { receiveLogoutToken } from '../logout/backchannel.ts'
 import type { LogoutParts, SignOutRequest } from '../logout/parts.ts'
@@ -59,7 +60,7 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   app.setErrorHandler((error, request, reply) => send(reply, errorAnswer(error, request)))
   app.setNotFoundHandler((request, reply) => send(reply, notFound(request)))
 
-  const refused = createRefused(parts)
+  const refused = createRefused(config, parts)
   const at = (name: string) => `${config.reservedPrefix}${name}`
   const urls = createOwnUrls(config, parts)
   const isFormPost = config.provider.response_mode === 'form_post'
@@ -104,20 +105,16 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
 }
 
 function createOwnUrls(config: GatewayConfig, parts: AppParts) {
-  const refused = createRefused(parts)
+  const refused = createRefused(config, parts)
+  const visit = createVisit(config, parts.trusted)
   const limits = new OwnUrlLimits(config.limits.perClient, parts)
-  /** Those that name the host come before those of any host. */
-  const upstreamsOf = (host: string): readonly UpstreamConfig[] => [
-    ...config.upstreams.filter(({ hosts }) => hosts.includes(host)),
-    ...config.upstreams.filter(({ hosts }) => hosts.length === 0),
-  ]
 
   function ownRequest(request: FastifyRequest): {
     readonly facts: RequestFacts
     readonly own: OwnRequest & SignOutRequest
   } {
     const facts = requestFacts(request.raw, parts.trusted, config.externalUrl.host)
-    const upstreams = upstreamsOf(facts.host)
+    const upstreams = upstreamsOfHost(facts.host, config.upstreams)
     const { headers } = request
     const own = {
       method: request.method,
@@ -174,7 +171,7 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
   ): Answer {
     parts.log.warn('sign_in.not_started', { code, reason: message, hint: wrongHostHint, request: request.id })
     const signIn = new URL(signInUrl(config.reservedPrefix, undefined), externalUrl).href
-    // The link is followed with a Referer where it leads to the same origin: see isAtExternalUrl.
+    // The link is followed with a Referer where it leads to the same origin: see requireExternalUrl.
     const headers = { 'Referrer-Policy': 'same-origin' }
     return refused(request, code, { asPage, rightAddress, signIn, headers })
   }
@@ -308,15 +305,23 @@ function createOwnUrls(config: GatewayConfig, parts: AppParts) {
 }
 
 /** A refusal that the record of the request knows of. */
-function createRefused({ pages, recordOf }: Pick<AppParts, 'pages' | 'recordOf'>) {
+function createRefused(config: GatewayConfig, { pages, recordOf, trusted }: AppParts) {
+  const visit = createVisit(config, trusted)
   return (request: FastifyRequest, code: ErrorCode, options: Partial<RefusalOptions> = {}): Answer => {
     recordOf(request.raw).code = code
     return pages.refusal(code, { asPage: false, inFrame: isFrame(request.headers), ...visit(request), ...options })
   }
 }
 
-function visit(request: FastifyRequest): Visit {
-  return { requestId: request.id, acceptLanguage: request.headers['accept-language'] }
+function createVisit({ externalUrl, upstreams }: GatewayConfig, trusted: TrustedProxies) {
+  return (request: FastifyRequest): Visit => {
+    const { host } = requestFacts(request.raw, trusted, externalUrl.host)
+    return {
+      requestId: request.id,
+      acceptLanguage: request.headers['accept-language'],
+      home: startPageOf(host, upstreams),
+    }
+  }
 }
 
 /** Forms only, as text; anything else is read, bounded, and counts as an empty form. */

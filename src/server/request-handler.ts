@@ -10,6 +10,7 @@ import type { TrustedProxies } from '../http/forwarded.ts'
 import { embeddingPage, isFrame, isPage, isScript, type RequestFacts } from '../http/request-facts.ts'
 import { requestId } from '../http/request-id.ts'
 import { refusalOf } from '../gate/refused.ts'
+import { startPageOf } from '../gate/upstreams-of-host.ts'
 import { wholeServer } from '../http/request-target.ts'
 import { isReserved, soundFacts } from '../http/sound-request.ts'
 import type { Audit } from '../observe/audit.ts'
@@ -223,7 +224,8 @@ export function createHandlers(
         record.code = code
         const { isFrame: inFrame, isPage: asPage, target, forwarded } = facts
         const returnTo = inFrame ? embeddingPage(req.headers, forwarded.host) : target.path + target.query
-        const shown = { asPage, inFrame, returnTo, ...visit(req, record), ...options }
+        const home = startPageOf(facts.host, config.upstreams)
+        const shown = { asPage, inFrame, returnTo, home, ...visit(req, record), ...options }
         return respond(req, res, record, pages.refusal(code, shown))
       }
       default:

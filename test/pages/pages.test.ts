@@ -266,3 +266,14 @@ test('a template has its values in the language of the visitor, and only its own
   )
   assert.match(notFound.body, /<main>/)
 })
+
+for (const language of languages)
+  test(`a page about a loop does not send people round again (${language})`, () => {
+    const text = (code: 'ERR_LOOP' | 'ERR_OVERLOADED') => {
+      const { body } = pagesWith({ language }).refusal(code, asPage)
+      return /<p>([^<]+)/.exec(body)?.[1]
+    }
+
+    assert.notEqual(text('ERR_LOOP'), undefined)
+    assert.notEqual(text('ERR_LOOP'), text('ERR_OVERLOADED'))
+  })

@@ -56,6 +56,8 @@ export const de: Messages = {
     stay_signed_in: 'Nein, angemeldet bleiben',
     right_address: 'Zur richtigen Adresse',
   },
+  misconfigured:
+    'Ein neuer Versuch hilft nicht: Die Betreiber dieser Website müssen ihre Konfiguration ändern. Bitte sagen Sie ihnen Bescheid.',
   signInFromFrame:
     'Ihre Sitzung ist beendet, oder Sie sind nicht angemeldet. Die Anmeldung öffnet sich im ganzen Fenster.',
   signInFailed: 'Sie sind nicht angemeldet.',

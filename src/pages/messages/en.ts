@@ -54,6 +54,8 @@ export const en: Messages = {
     stay_signed_in: 'No, stay signed in',
     right_address: 'Go to the right address',
   },
+  misconfigured:
+    'Trying again does not help: the operators of this site have to change its configuration. Please tell them.',
   signInFromFrame: 'Your session has ended, or you are not signed in. The sign-in opens in the whole window.',
   signInFailed: 'You are not signed in.',
   signedIn: 'You are signed in.',

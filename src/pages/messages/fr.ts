@@ -54,6 +54,8 @@ export const fr: Messages = {
     stay_signed_in: 'Non, rester connecté',
     right_address: 'Aller à la bonne adresse',
   },
+  misconfigured:
+    'Réessayer ne sert à rien : les exploitants de ce site doivent modifier sa configuration. Veuillez les prévenir.',
   signInFromFrame: 'Votre session est terminée ou n’a pas encore commencé. La connexion s’ouvre dans toute la fenêtre.',
   signInFailed: 'La connexion a échoué.',
   signedIn: 'La connexion a réussi.',

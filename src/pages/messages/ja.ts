@@ -56,6 +56,8 @@ export const ja: Messages = {
     stay_signed_in: 'いいえ、サインインしたままにする',
     right_address: '正しいアドレスへ進む',
   },
+  misconfigured:
+    '再試行しても解決しません。このサイトの管理者が設定を変更する必要があります。管理者に連絡してください。',
   signInFromFrame: 'セッションが終了したか、サインインしていません。サインインはウィンドウ全体で開きます。',
   signInFailed: 'サインインしていません。',
   signedIn: 'サインインしました。',

@@ -10,6 +10,8 @@ export interface Messages {
   /** What to do about it. */
   readonly advice: Readonly<Record<RefusalPage, string>>
   readonly actions: Readonly<Record<PageAction, string>>
+  /** The text of a page about a fault that stays until the operator changes the configuration. */
+  readonly misconfigured: string
   /** The text of the page, in a frame, that asks to sign in. */
   readonly signInFromFrame: string
   readonly signInFailed: string
