@@ -8,6 +8,7 @@ import { TrustedProxies } from '../http/forwarded.ts'
 import type { Identity } from '../gate/identify.ts'
 import { ownUrlRefusal } from '../gate/own-urls.ts'
 import { refusalOf } from '../gate/refused.ts'
+import { upstreamsOfHost } from '../gate/upstreams-of-host.ts'
 import { isScript, type RequestFacts } from '../http/request-facts.ts'
 import { wholeServer } from '../http/request-target.ts'
 import { isReserved, soundFacts } from '../http/sound-request.ts'
@@ -17,6 +18,7 @@ import { carriedProtocols, isSwitchAsked, listedProtocols } from '../proxy/upgra
 import { unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable, type Route } from '../rules/route-table.ts'
 import { SessionCookie } from '../session/cookie.ts'
+import { requireExternalUrl, WrongHostError } from '../signin/start.ts'
 import { type ArrivedRequest, arrived, type SuppliedRequest } from './request.ts'
 import { isExpectationUnmet, serverRefusal } from './server-refusal.ts'
 import { upstreamRequest, type UpstreamRequest } from './upstream-request.ts'
@@ -71,7 +73,7 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
       }
     if (facts.target === wholeServer || isReserved(facts.target, config.reservedPrefix)) {
       if (switches) throw new GatewayError('ERR_NO_ROUTE', 'nothing of ours can be upgraded')
-      return { steps, decision: atOwnUrl(facts, config) }
+      return { steps, decision: atOwnUrl(facts, req.headers, who, config) }
     }
     const route = createRouteTable(config.upstreams).route(facts.host, facts.method, facts.target)
     steps.push(...aboutRoute(route))
@@ -80,7 +82,11 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
     const admission = createAdmit(config, { identify: () => who, cookie, log })(facts)
     if (admission instanceof Promise) throw new TypeError('a decision about somebody who is known takes no time')
     if (route !== undefined && !route.isLogout) steps.push(...aboutPerson(route, who, facts))
-    const decision = { ...decided(admission, req, switches), ...lossOf(admission, facts) }
+    const decision = {
+      ...decided(admission, req, switches),
+      ...lossOf(admission, facts),
+      ...(admission.kind === 'sign_in' && wrongHost(facts, req.headers, config)),
+    }
     if (admission.kind !== 'pass') return { steps, decision }
     if (switches && hasBody(req))
       throw new GatewayError('ERR_REQUEST_MALFORMED', 'a request to switch to another protocol has no content')
@@ -100,14 +106,42 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
   }
 }
 
-function atOwnUrl({ method, target }: RequestFacts, config: GatewayConfig): Decision {
+function atOwnUrl(
+  facts: RequestFacts,
+  headers: ArrivedRequest['headers'],
+  who: Identity,
+  config: GatewayConfig,
+): Decision {
+  const { method, target } = facts
   const why = `what lies below ${config.reservedPrefix} belongs to the gateway itself`
   const refusal = ownUrlRefusal(method, target.path, config)
-  if (refusal === undefined) return { outcome: 'own_url', why }
+  if (refusal === undefined) {
+    const beginsSignIn = ['sign-in', 'initiate-login'].includes(target.path.slice(config.reservedPrefix.length))
+    const wrong = beginsSignIn && who.kind !== 'signed_in' ? wrongHost(facts, headers, config) : undefined
+    if (wrong === undefined) return { outcome: 'own_url', why }
+    return { outcome: 'refused', status: publicAnswer(wrong.code).status, code: wrong.code, why: wrong.why }
+  }
   const fault =
     refusal.code === 'ERR_NO_ROUTE' ? 'it has no such URL' : `this URL takes ${refusal.allowed.join(', ')} only`
   const { code } = refusal
   return { outcome: 'refused', status: publicAnswer(code).status, code, why: `${why}, and ${fault}` }
+}
+
+/** What a sign-in that begins at the host of this request is refused with; `undefined`: it is not refused for its host. */
+function wrongHost(
+  { host, forwarded }: RequestFacts,
+  { referer }: ArrivedRequest['headers'],
+  { externalUrl, upstreams }: GatewayConfig,
+): { readonly code: ErrorCode; readonly why: string; readonly note: string } | undefined {
+  const own = upstreamsOfHost(host, upstreams)[0]?.externalUrl ?? externalUrl
+  try {
+    requireExternalUrl({ host: forwarded.host, referer, externalUrl: own }, '/')
+    return undefined
+  } catch (error) {
+    if (!(error instanceof WrongHostError)) throw error
+    const { code, status, message: why } = error
+    return { code, why, note: `the sign-in is refused with ${status} ${code}` }
+  }
 }
 
 /** A redirect to the sign-in takes the address along, and nothing else. */

@@ -43,7 +43,7 @@ export async function goToProvider(
   const return_to = returnToOrHome(wish.return_to, externalUrl, parts.reservedPrefix)
   if (await isSignedIn(request, parts)) return { location: return_to, setCookies: [] }
 
-  if (!isAtExternalUrl(request)) throw new WrongHostError(request.host, new URL(return_to, externalUrl))
+  requireExternalUrl(request, return_to)
 
   // Without the store nobody could come back: better said here than after the provider has been bothered.
   const { store, audience } = parts.sessions
@@ -69,12 +69,17 @@ export async function isSignedIn(request: OwnRequest, parts: SignInParts): Promi
 }
 
 /**
- * Whether the browser sends the cookies of this request to `external_url` too. They are bound to the host and not to the port
+ * A sign-in begins only where the browser sends its cookies to `external_url` too. They are bound to the host and not to the port
  * (RFC 6265 §8.5). A `Referer` of `external_url` shows that the browser is there, and that a proxy has changed `Host`.
+ * @throws {WrongHostError}
  */
-function isAtExternalUrl({ host, referer = '', externalUrl }: OwnRequest): boolean {
-  if (hostnameOf(`http://${host}`) === externalUrl.hostname) return true
-  return URL.canParse(referer) && new URL(referer).origin === externalUrl.origin
+export function requireExternalUrl(
+  { host, referer = '', externalUrl }: Pick<OwnRequest, 'host' | 'referer' | 'externalUrl'>,
+  return_to: string,
+): void {
+  if (hostnameOf(`http://${host}`) === externalUrl.hostname) return
+  if (URL.canParse(referer) && new URL(referer).origin === externalUrl.origin) return
+  throw new WrongHostError(host, new URL(return_to, externalUrl))
 }
 
 function hostnameOf(url: string): string | undefined {

@@ -186,6 +186,26 @@ for (const [what, args, ...told] of [
     for (const pattern of told) assert.match(out, pattern)
   })
 
+for (const [what, args, ...told] of [
+  ['a page', ['/orders'], /\n303 sent to the sign-in/, /\n +note +the sign-in is refused with 421 ERR_WRONG_HOST\n/],
+  ['the sign-in itself', ['/.gatehouse/sign-in'], /\n421 refused\n/],
+] as readonly (readonly [string, readonly string[], ...RegExp[]])[])
+  test(`a sign-in at another host than external_url is told: ${what}`, async (t) => {
+    const anyHost = yaml.replace('    hosts: [orders.example.com]\n', '')
+    const at = (host: string) => args.map((path) => `https://${host}${path}`)
+
+    const { out } = await explained(t, at('www.example.com'), jane, anyHost)
+    const right = await explained(t, at('orders.example.com'), jane, anyHost)
+
+    for (const pattern of [
+      ...told,
+      /begin at www\.example\.com and end at orders\.example\.com/,
+      /code +ERR_WRONG_HOST\n +to do +redirect that host/,
+    ])
+      assert.match(out, pattern)
+    assert.doesNotMatch(right.out, /ERR_WRONG_HOST/)
+  })
+
 test('headers that are too large are answered with 431, of as many bytes as explain says it of', async (t) => {
   const world = await startWorld(t, {
     settings: 'limits: { header_size: 4kb }',
