@@ -354,7 +354,7 @@ export interface RequirementConfig {
   readonly none_of: readonly string[] | undefined
 }
 
-export type ExpectedOutcome = 'pass' | 'sign_in' | 'unauthorized' | 'forbidden' | 'no_route'
+export type ExpectedOutcome = 'pass' | 'sign_in' | 'sign_out' | 'unauthorized' | 'forbidden' | 'no_route'
 
 /** A test that stands beside the rules: as whom, what, and what is to come of it. */
 export interface EmbeddedTest {

@@ -51,3 +51,15 @@ test('an upstream of any host is tested although another one has the host of ext
 
   assert.equal(failures, '')
 })
+
+test('an embedded test can show that a link signs out', (t) => {
+  const failures = failuresOf(
+    t,
+    `    logout: { paths: [/logout] }
+    tests: [{ get: /logout, expect: sign_out }, { get: /log-out, expect: sign_out }]
+`,
+  )
+
+  assert.match(failures, /GET \/log-out: expected sign_out, but the outcome is sign_in/)
+  assert.doesNotMatch(failures, /\/logout:/)
+})
