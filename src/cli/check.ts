@@ -1,7 +1,7 @@
 import type { Diagnostic } from '../config/diagnostics.ts'
 import { loadConfig, type LoadResult } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model.ts'
-import { offlineAccess } from '../config/provider-kind.ts'
+import { offlineAccess, providerKind, type ProviderKind } from '../config/provider-kind.ts'
 import {
   type Call,
   type CommandInput,
@@ -57,10 +57,20 @@ function checkedFile({ file, env }: CommandInput): Checked {
   return { file, diagnostics, sources, tests, config: failures.length > 0 ? undefined : config }
 }
 
-/** What cannot be known before a sign-in: whether the provider gives a refresh token without consent. */
-function refreshTokenNote({ provider: { scopes, authorizationParams } }: GatewayConfig): string {
+/** What is asked for without `provider.scopes`. The provider is not asked here, so that its metadata may still decide. */
+const defaultScopes: Readonly<Record<ProviderKind, string>> = {
+  keycloak: 'openid profile email',
+  google: 'openid profile email, with access_type=offline and prompt=consent',
+  other:
+    'openid profile email, and offline_access unless the provider lists its scopes without it (gatehouse doctor shows which)',
+}
+
+/** What a sign-in asks for, and what cannot be known before it: whether the provider gives a refresh token without consent. */
+function scopesNote({ provider: { issuer, scopes, authorizationParams } }: GatewayConfig): string {
+  const kind = providerKind(issuer)
+  if (scopes === undefined) return `\nWithout provider.scopes a sign-in asks for ${defaultScopes[kind]}.\n`
   const prompts = authorizationParams['prompt']?.split(' ') ?? []
-  if (!scopes?.includes(offlineAccess) || prompts.includes('consent')) return ''
+  if (kind !== 'other' || !scopes.includes(offlineAccess) || prompts.includes('consent')) return ''
   return '\nIf the log says provider.no_refresh_token after a sign-in, set provider.authorization_params: { prompt: consent }.\n'
 }
 
@@ -70,7 +80,7 @@ const say: Readonly<Record<CheckFormat, (checked: Checked, input: CommandInput) 
     if (config === undefined) return err(`\n${file} is not good: ${countOf(diagnostics)}\n`)
     const passed = tests === 0 ? '' : `; its ${tests === 1 ? 'test passes' : `${tests} tests pass`}`
     const good = `${file} is good${passed}.`
-    out(`${paintOut?.('green', good) ?? good}\n\n${registrationText(config)}${refreshTokenNote(config)}`)
+    out(`${paintOut?.('green', good) ?? good}\n\n${registrationText(config)}${scopesNote(config)}`)
   },
   json({ file, diagnostics, tests, config }, { out }) {
     const register = config === undefined ? {} : { register: registrationOf(config) }

@@ -140,9 +140,9 @@ function provider({ provider }: GatewayConfig, report: Report): void {
   const { scopes, client_secret, issuer, ca, authorizationParams } = provider
   const harm = scopes?.includes(offlineAccess) ? harmOfOfflineAccess(providerKind(issuer)) : undefined
   if (harm !== undefined && report.isSound('/provider/scopes', '/provider/issuer'))
-    report.warning(
+    report[harm.isFatal ? 'error' : 'warning'](
       below('/provider/scopes', scopes?.indexOf(offlineAccess) ?? 0),
-      `must not be asked for here: ${harm}`,
+      `must not be asked for here: ${harm.what}`,
       'remove offline_access: this provider gives a refresh token without it',
     )
   if (report.isSound('/provider/client_secret') && client_secret.length < 16)

@@ -18,12 +18,17 @@ export function providerKind(issuer: string): ProviderKind {
 export const offlineAccess = 'offline_access'
 
 /** Why `offline_access` must not be asked for at a provider of this kind; `undefined` where it does no harm. */
-export function harmOfOfflineAccess(kind: ProviderKind): string | undefined {
+export function harmOfOfflineAccess(
+  kind: ProviderKind,
+): { readonly what: string; /** Nobody can sign in. */ readonly isFatal: boolean } | undefined {
   switch (kind) {
     case 'keycloak':
-      return 'with offline_access Keycloak replaces the single sign-on session by an offline session: no Logout Token is sent for it, and single sign-on to other applications is lost'
+      return {
+        what: 'with offline_access Keycloak replaces the single sign-on session by an offline session: no Logout Token is sent for it, and single sign-on to other applications is lost',
+        isFatal: false,
+      }
     case 'google':
-      return 'Google rejects offline_access with invalid_scope: nobody can sign in'
+      return { what: 'Google rejects offline_access with invalid_scope: nobody can sign in', isFatal: true }
     case 'other':
       return undefined
   }

@@ -154,7 +154,7 @@ function scopeFindings(metadata: Metadata, { issuer }: ProviderConfig, access: R
   if (harm !== undefined)
     return [
       warning('provider.scopes', 'is asked for offline_access, which does harm here', {
-        why: harm,
+        why: harm.what,
         todo: 'remove offline_access from provider.scopes: this provider gives a refresh token without it',
       }),
     ]

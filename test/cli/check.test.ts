@@ -297,3 +297,42 @@ for (const [written, isTold] of [
 
     assert.equal(out.includes('{ prompt: consent }'), isTold)
   })
+
+for (const [what, issuer, scopes, expected, exitCode] of [
+  [
+    'a Keycloak',
+    'https://id.example.com/realms/one',
+    '',
+    /Without provider\.scopes a sign-in asks for openid profile email\.\n/,
+    0,
+  ],
+  ['Google', 'https://accounts.google.com', '', /asks for openid profile email, with access_type=offline/, 0],
+  ['another provider', 'https://id.example.com', '', /and offline_access unless the provider lists its scopes/, 0],
+  [
+    'offline_access at another provider',
+    'https://id.example.com',
+    'openid, offline_access',
+    /provider\.no_refresh_token/,
+    0,
+  ],
+  [
+    'offline_access at a Keycloak',
+    'https://id.example.com/realms/one',
+    'openid, offline_access',
+    /initiate-login\n$/,
+    0,
+  ],
+  ['offline_access at Google', 'https://accounts.google.com', 'openid, offline_access', /^$/, 1],
+] as const)
+  test(`check says what a sign-in asks for: ${what}`, async (t) => {
+    const line = scopes === '' ? '' : `\n  scopes: [${scopes}]`
+    const yaml = settings
+      .replace('https://id.example.com', issuer)
+      .replace('  client_id: orders', `  client_id: orders${line}`)
+
+    const { exitCode: ended, out, err } = await checkedFile(t, yaml)
+
+    assert.match(out, expected)
+    assert.equal(ended, exitCode)
+    if (exitCode === 1) assert.match(err, /error.* provider\.scopes\[1\]: .*nobody can sign in/)
+  })
