@@ -42,6 +42,7 @@ function serverFindings(server: RedisServerFacts, config: RedisStoreConfig, coun
     ...runFindings(server),
     ...modeFindings(server, config, count),
     memoryFinding(server),
+    ...persistenceFindings(server),
     latencyFinding(server, config),
     ...clockFindings(server),
     ...replicaFindings(server, config),
@@ -161,6 +162,21 @@ function memoryFinding({
       todo: 'raise its maxmemory, or see what else lies there',
     })
   return ok(id, `evicts nothing (${policy}, ${filled})`)
+}
+
+/** `CONFIG GET save` is more than the user of the gateway may ask, so the snapshots themselves are what is seen. */
+function persistenceFindings({
+  aof_enabled,
+  rdb_saves = 0,
+  rdb_last_load_keys_loaded = 0,
+}: RedisServerFacts): Finding[] {
+  if (aof_enabled !== 0 || (rdb_saves === 0 && rdb_last_load_keys_loaded === 0)) return []
+  return [
+    warning('redis.persistence', 'keeps its data in snapshots alone (aof_enabled:0)', {
+      why: 'after a restart from a snapshot, minutes of sign-ins, refreshes and logouts are missing: each session is asked about at the provider, and persons whose tokens were refreshed since then sign in again',
+      todo: 'set appendonly yes, appendfsync everysec and save "" as docs/redis.md recommends',
+    }),
+  ]
 }
 
 function megabytes(bytes: number): string {

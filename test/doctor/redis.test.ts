@@ -47,6 +47,22 @@ test('of a Redis with which all is well there is nothing but good to say, and no
   assert.equal(await asAdmin(shared, (admin) => admin.dbsize()), 0)
 })
 
+test('a Redis that keeps its data in snapshots alone is warned about, one that also appends is not', async (t) => {
+  const redis = await startRedis(t)
+  await asAdmin(redis, (admin) => admin.save())
+  const alone = await findingsAbout(t, `{ url: "${redis.url}" }`)
+  await asAdmin(redis, (admin) => admin.config('SET', 'appendonly', 'yes'))
+  const both = await findingsAbout(t, `{ url: "${redis.url}" }`)
+
+  const { level, todo } = finding(alone, 'redis.persistence')
+  assert.equal(level, 'warning')
+  assert.match(todo ?? '', /appendonly yes/)
+  assert.deepEqual(
+    both.filter(({ id }) => id === 'redis.persistence'),
+    [],
+  )
+})
+
 test('every command that a script gives is tried', () => {
   const tried = new Set(probes(new RedisKeys('gatehouse:')).map(([command]) => command))
   const given = Object.values(scripts).flatMap((lua) =>

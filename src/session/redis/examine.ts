@@ -30,6 +30,11 @@ export interface RedisServerFacts {
   readonly used_memory?: number
   readonly maxmemory_policy?: string
   readonly evicted_keys?: number
+  /** 1: each write goes to an append-only file. */
+  readonly aof_enabled?: number
+  /** How many snapshots this run has written (Redis 7), and how many keys it loaded from one when it started. */
+  readonly rdb_saves?: number
+  readonly rdb_last_load_keys_loaded?: number
   /** The median of the way there and back. */
   readonly pingMs?: number
   /** How far its clock is ahead of ours. */
@@ -183,6 +188,9 @@ async function serverFacts(server: Redis): Promise<RedisServerFacts> {
     used_memory: number('used_memory'),
     maxmemory_policy: field('maxmemory_policy'),
     evicted_keys: number('evicted_keys'),
+    aof_enabled: number('aof_enabled'),
+    rdb_saves: number('rdb_saves'),
+    rdb_last_load_keys_loaded: number('rdb_last_load_keys_loaded'),
     pingMs,
     clockAheadMs,
   })
