@@ -64,13 +64,17 @@ function toysOf(config: GatewayConfig) {
   }
 }
 
-function welcome({ externalUrl, provider, file, workers }: GatewayConfig): string {
+function welcome({ externalUrl, provider, file, workers, admin }: GatewayConfig): string {
   const alone = workers > 1 ? ` It is one process; gatehouse run makes ${workers} workers of this file.` : ''
+  const page =
+    admin?.page === undefined
+      ? ''
+      : `\n    or     http://${admin.host.includes(':') ? `[${admin.host}]` : admin.host}:${admin.port}        the administration page: who is signed in`
   return `
   Gatehouse is running with ${file}.
 
     open   ${externalUrl.origin}        the application, behind the sign-in
-    then   ${provider.issuer}        the provider: end a session there and watch the application
+    then   ${provider.issuer}        the provider: end a session there and watch the application${page}
 
   A change of the file is taken within seconds. Stop it with Ctrl+C.${alone}
 `

@@ -1,4 +1,4 @@
-import { parseClaimPath } from '../core/claims.ts'
+import { type ClaimPath, parseClaimPath } from '../core/claims.ts'
 import { type ShortNames, withLongName } from './claim-names.ts'
 import { availableParallelism } from 'node:os'
 import { parsePathPattern } from '../core/path-pattern.ts'
@@ -92,8 +92,13 @@ function buildAdminPage(
     showClaim:
       show_claim === undefined
         ? undefined
-        : report.parse(below(at, 'show_claim'), undefined, () => withLongName(parseClaimPath(show_claim), claims)),
+        : report.parse(below(at, 'show_claim'), undefined, () => withLongName(parseOneClaim(show_claim), claims)),
   }
+}
+
+function parseOneClaim(text: string): ClaimPath {
+  if (/\{[^}]*\}/.test(text)) throw new SyntaxError('takes one claim, not a template')
+  return parseClaimPath(text)
 }
 
 function parseOneHost(text: string): string {

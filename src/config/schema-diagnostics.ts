@@ -132,6 +132,9 @@ function hintForValue(
   if (typeof data !== 'string') return undefined
   if (keyword === 'type' && schema === 'boolean' && /^(yes|no|on|off)$/i.test(data))
     return `"${data}" is text in YAML 1.2; write ${/^(yes|on)$/i.test(data)}`
+  // The text is not repeated, because a URL may hold a password.
+  if (keyword === 'type' && parentSchema?.['properties']?.['url'] !== undefined && data.includes('://'))
+    return `write it as a map: ${namesOf(instancePath).at(-1)}: { url: … }`
   if (keyword !== 'enum') {
     const example = exampleOfMap(data, parentSchema)
     return example && `write it as a map: ${namesOf(instancePath).at(-1)}: ${flow(example)}`
