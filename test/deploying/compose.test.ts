@@ -72,5 +72,6 @@ test('the gateway may write nothing and do nothing special, and has the time to 
   assert.deepEqual(gatehouse.depends_on?.toSorted(), ['orders', 'redis'])
   // The HEALTHCHECK asks on loopback.
   assert.equal(config.admin?.host, '127.0.0.1')
-  assert.match(redis.command?.join(' ') ?? '', /--maxmemory-policy noeviction/)
+  assert.match(redis.command?.join(' ') ?? '', /--maxmemory-policy noeviction --save {2}--appendonly yes/)
+  assert.match(read('README.md'), /noeviction, --save, '', --appendonly, 'yes'\]/)
 })

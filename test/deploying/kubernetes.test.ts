@@ -195,5 +195,8 @@ test('Redis lets gateways in, and nobody else, and forgets no logout', () => {
   assert.ok(
     !peers.some(({ podSelector }) => selects(podSelector?.matchLabels ?? {}, { 'app.kubernetes.io/name': 'x' })),
   )
-  assert.match(spec.template.spec.containers[0]?.args?.join(' ') ?? '', /--maxmemory-policy noeviction/)
+  assert.match(
+    spec.template.spec.containers[0]?.args?.join(' ') ?? '',
+    /--maxmemory-policy noeviction --save {2}--appendonly yes/,
+  )
 })
