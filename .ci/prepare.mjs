@@ -14,7 +14,8 @@ function run(command, args, options = {}) {
   return done.status === 0
 }
 
-function stop(message) {
+/** Ends the process with an error. */
+export function stop(message) {
   process.stderr.write(`${message}\n`)
   process.exit(1)
 }

@@ -1,9 +1,9 @@
 // `npm test [-- FILE …]`: every *.test.ts below test/, or the files named, with Node's own test runner.
 import { spawn } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { ensureBuild, ensurePackages, ensurePrograms, root } from './prepare.mjs'
+import { ensureBuild, ensurePackages, ensurePrograms, root, stop } from './prepare.mjs'
 
 /** How many files of a folder run in one process. To start a process for each file takes longer than most files do. */
 const filesPerProcess = 12
@@ -13,6 +13,7 @@ ensurePrograms()
 ensureBuild()
 const named = process.argv.slice(2)
 const all = readdirSync(join(root, 'test'), { recursive: true }).map((path) => join('test', path))
+for (const file of named) if (!existsSync(join(root, file))) stop(`There is no file ${file}.`)
 const files = named.length > 0 ? named : all.filter((path) => path.endsWith('.test.ts')).sort()
 const folder = join(root, 'node_modules', '.cache', `tests-${process.pid}`)
 const entries = groups(files).map(writeEntry)

@@ -1,10 +1,12 @@
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Address, AdminConfig, LimitsConfig } from '../config/model.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import { listenError } from '../http/listen-error.ts'
+import { json, ownHeaders, type Response, writeResponse } from '../http/response.ts'
 import { exposition, expositionType } from '../observe/exposition.ts'
 import { type AdminPageParts, createAdminPage } from './page.ts'
+import type { Processes } from './processes.ts'
 import { formTimeoutMs } from '../limits/connection-limits.ts'
 
 /** What is needed of the gateway to administer it, in whichever process that is done. */
@@ -32,24 +34,11 @@ export async function startAdmin(listen: AdminConfig, limits: LimitsConfig, part
     connectionsCheckingInterval: Math.min(requestTimeout / 2, 1000),
   }
   const server = createServer(options, (req, res) => {
-    const send = (status: number, type: string, body: string) =>
-      void res.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(body)
-    const answer = (status: number, body: unknown) => send(status, 'application/json', `${JSON.stringify(body)}\n`)
-    const notAvailable = (error: unknown) => answer(503, { status: 'not available', reason: reason(error) })
     if (page?.(req, res) === true) return
-    if (req.method !== 'GET' && req.method !== 'HEAD') return answer(405, { status: 'method not allowed' })
-    if (req.url === '/live') return void processes.ask('live').then(() => answer(200, { status: 'live' }), notAvailable)
-    if (req.url === '/metrics')
-      return void processes.metrics().then((families) => send(200, expositionType, exposition(families)), notAvailable)
-    if (req.url === '/ready')
-      return void processes
-        .ask('readiness')
-        .then(
-          ({ ready, ...details }) => answer(ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', ...details }),
-          notAvailable,
-        )
-    const hint = page === undefined ? { hint: 'admin.page opens a page for browsers at /' } : {}
-    return answer(404, { status: 'not found', there: ['/live', '/ready', '/metrics'], ...hint })
+    respond(req, processes, page !== undefined).then(
+      (response) => void writeResponse(req, res, response),
+      (error: unknown) => void writeResponse(req, res, json(503, { status: 'not available', reason: reason(error) })),
+    )
   })
   await new Promise<void>((resolve, fail) => {
     server.once('error', (cause: NodeJS.ErrnoException) =>
@@ -65,4 +54,22 @@ export async function startAdmin(listen: AdminConfig, limits: LimitsConfig, part
         server.closeAllConnections()
       }),
   }
+}
+
+async function respond({ method, url }: IncomingMessage, processes: Processes, hasPage: boolean): Promise<Response> {
+  if (method !== 'GET' && method !== 'HEAD') return json(405, { status: 'method not allowed' }, { Allow: 'GET, HEAD' })
+  if (url === '/live') {
+    await processes.ask('live')
+    return json(200, { status: 'live' })
+  }
+  if (url === '/metrics') {
+    const body = exposition(await processes.metrics())
+    return { status: 200, headers: { ...ownHeaders, 'Content-Type': expositionType }, body }
+  }
+  if (url === '/ready') {
+    const { ready, ...details } = await processes.ask('readiness')
+    return json(ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', ...details })
+  }
+  const hint = hasPage ? {} : { hint: 'admin.page opens a page for browsers at /' }
+  return json(404, { status: 'not found', there: ['/live', '/ready', '/metrics'], ...hint })
 }

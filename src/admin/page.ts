@@ -6,7 +6,7 @@ import { reason } from '../core/errors.ts'
 import { isSameSecret } from '../core/same-secret.ts'
 import type { Log } from '../observe/log.ts'
 import { AdminPages, type Looking } from '../pages/admin-page.ts'
-import { type Answer, ownAnswerHeaders } from '../pages/page.ts'
+import { ownHeaders, type Response, writeResponse } from '../http/response.ts'
 import { overviewOf, type Surroundings } from './overview.ts'
 import { notEnded } from './sessions.ts'
 import { ClientBudget } from '../limits/client-budget.ts'
@@ -34,16 +34,16 @@ export function createAdminPage(parts: AdminPageParts): (req: IncomingMessage, r
     const path = (req.url ?? '').replace(/\?.*$/s, '')
     if (path !== '/' && path !== '/sessions/end') return false
     answer(req, path).then(
-      (answer) => send(req, res, answer),
+      (answer) => writeResponse(req, res, answer),
       (error: unknown) => {
         log.error('request.failed', { reason: reason(error), where: 'admin.page' })
-        send(req, res, plain(500, 'Something went wrong: the log says what.'))
+        writeResponse(req, res, plain(500, 'Something went wrong: the log says what.'))
       },
     )
     return true
   }
 
-  async function answer(req: IncomingMessage, path: '/' | '/sessions/end'): Promise<Answer> {
+  async function answer(req: IncomingMessage, path: '/' | '/sessions/end'): Promise<Response> {
     const refusal = refusalOf(req, path === '/' ? ['GET', 'HEAD'] : ['POST'], parts.page) ?? letIn(req)
     if (refusal !== undefined) return refusal
     const pages = new AdminPages(parts.running().pages)
@@ -56,7 +56,7 @@ export function createAdminPage(parts: AdminPageParts): (req: IncomingMessage, r
 }
 
 /** Why a request gets no page, whoever sends it, or `undefined`. */
-function refusalOf(req: IncomingMessage, methods: readonly string[], { hosts }: AdminPageConfig): Answer | undefined {
+function refusalOf(req: IncomingMessage, methods: readonly string[], { hosts }: AdminPageConfig): Response | undefined {
   if (!isOurName(req.headers.host, hosts))
     return plain(421, 'This page is not there under this name. admin.page.hosts says under which ones it is.')
   if (!methods.includes(req.method ?? '')) return plain(405, 'Method not allowed.', { Allow: methods.join(', ') })
@@ -65,7 +65,7 @@ function refusalOf(req: IncomingMessage, methods: readonly string[], { hosts }: 
 }
 
 /** Answers whoever is not let in. An address that guesses has to wait, and is not told whether it has guessed right; others are let in. */
-function doorkeeper({ page: { token }, log, clock }: AdminPageParts): (req: IncomingMessage) => Answer | undefined {
+function doorkeeper({ page: { token }, log, clock }: AdminPageParts): (req: IncomingMessage) => Response | undefined {
   if (token === undefined) return () => undefined
   const wrong = new ClientBudget(wrongTokens, clock)
   const turnedAway = new TurnedAway(log, clock)
@@ -144,23 +144,16 @@ async function readForm(req: IncomingMessage): Promise<URLSearchParams | undefin
   return new URLSearchParams(Buffer.concat(chunks).toString('utf8'))
 }
 
-function plain(status: number, text: string, headers: Answer['headers'] = {}): Answer {
+function plain(status: number, text: string, headers: Response['headers'] = {}): Response {
   const policy = "default-src 'none'; frame-ancestors 'none'"
   return {
     status,
     headers: {
       'Content-Type': 'text/plain; charset=utf-8',
       'Content-Security-Policy': policy,
-      ...ownAnswerHeaders,
+      ...ownHeaders,
       ...headers,
     },
     body: `${text}\n`,
   }
-}
-
-function send(req: IncomingMessage, res: ServerResponse, { status, headers, body }: Answer): void {
-  // What was not read belongs to no next request.
-  if (!req.complete) res.setHeader('Connection', 'close')
-  res.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) })
-  res.end(req.method === 'HEAD' ? undefined : body)
 }

@@ -1,3 +1,4 @@
+import { endpoints } from './endpoints.ts'
 import type { GatewayConfig } from './model.ts'
 
 /** What the provider has to know of a gateway, as client metadata spells it (OpenID Connect Dynamic Client Registration 1.0 §2). */
@@ -25,12 +26,12 @@ export function registrationOf({ provider, externalUrl, reservedPrefix, upstream
   return {
     issuer: provider.issuer,
     client_id: provider.client_id,
-    redirect_uris: at('callback'),
-    post_logout_redirect_uris: at('signed-out'),
-    backchannel_logout_uri: first('backchannel-logout'),
-    initiate_login_uri: first('initiate-login'),
+    redirect_uris: at(endpoints.callback.name),
+    post_logout_redirect_uris: at(endpoints.signedOut.name),
+    backchannel_logout_uri: first(endpoints.backchannelLogout.name),
+    initiate_login_uri: first(endpoints.initiateLogin.name),
     ...(provider.frontchannelLogout
-      ? { frontchannel_logout_uri: first('frontchannel-logout'), frontchannel_logout_session_required: true }
+      ? { frontchannel_logout_uri: first(endpoints.frontchannelLogout.name), frontchannel_logout_session_required: true }
       : {}),
   }
 }

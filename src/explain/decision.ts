@@ -6,7 +6,7 @@ import { createAdmit } from '../gate/admit.ts'
 import { whyCrossSite } from '../gate/cross-site.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import type { Identity } from '../gate/identify.ts'
-import { ownUrlRefusal } from '../gate/own-urls.ts'
+import { endpointRefusal, endpoints } from '../config/endpoints.ts'
 import { refusalOf } from '../gate/refused.ts'
 import { upstreamsOfHost } from '../gate/upstreams-of-host.ts'
 import { isScript, type RequestFacts } from '../http/request-facts.ts'
@@ -18,7 +18,7 @@ import { carriedProtocols, isSwitchAsked, listedProtocols } from '../proxy/upgra
 import { unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable, type Route } from '../rules/route-table.ts'
 import { SessionCookie } from '../session/cookie.ts'
-import { requireExternalUrl, WrongHostError } from '../signin/start.ts'
+import { requireExternalUrl, WrongHostError } from '../signin/sign-in.ts'
 import { type ArrivedRequest, arrived, type SuppliedRequest } from './request.ts'
 import { isExpectationUnmet, serverRefusal } from './server-refusal.ts'
 import { upstreamRequest, type UpstreamRequest } from './upstream-request.ts'
@@ -114,9 +114,10 @@ function atOwnUrl(
 ): Decision {
   const { method, target } = facts
   const why = `what lies below ${config.reservedPrefix} belongs to the gateway itself`
-  const refusal = ownUrlRefusal(method, target.path, config)
+  const refusal = endpointRefusal(method, target.path, config)
   if (refusal === undefined) {
-    const beginsSignIn = ['sign-in', 'initiate-login'].includes(target.path.slice(config.reservedPrefix.length))
+    const name = target.path.slice(config.reservedPrefix.length)
+    const beginsSignIn = [endpoints.signIn.name, endpoints.initiateLogin.name].some((each) => each === name)
     const wrong = beginsSignIn && who.kind !== 'signed_in' ? wrongHost(facts, headers, config) : undefined
     if (wrong === undefined) return { outcome: 'own_url', why }
     return { outcome: 'refused', status: publicAnswer(wrong.code).status, code: wrong.code, why: wrong.why }

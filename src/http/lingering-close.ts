@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { hasBody } from './request-body.ts'
 
-const lingerMs = 2_000
+/** How long a client may go on sending after the response that closes its connection, in ms. */
+export const lingerMs = 2_000
 
 /**
  * Has the connection close after the response although the client is still sending. Closed at once, the kernel would reset
@@ -17,9 +18,10 @@ export function lingerOnClose(req: IncomingMessage): void {
   req.resume()
 }
 
-/** Before an answer to a request whose content nobody reads to its end: the connection closes with it. */
+/** Before a response to a request whose content is not read to its end: the connection closes with it. */
 export function closeWhenUnread(req: IncomingMessage, res: ServerResponse): void {
   if (req.complete || !hasBody(req)) return
   res.setHeader('Connection', 'close')
-  lingerOnClose(req)
+  // A request that was destroyed has no socket, and sends nothing any more.
+  if (!req.destroyed) lingerOnClose(req)
 }

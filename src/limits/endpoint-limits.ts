@@ -1,6 +1,7 @@
+import type { Endpoint } from '../config/endpoints.ts'
 import type { ClientLimitsConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
-import { GatewayError } from '../core/errors.ts'
+import { GatewayError, unreachable } from '../core/errors.ts'
 import { FairQueue } from './fair-queue.ts'
 import { ClientBudget, ClientCount } from './client-budget.ts'
 import type { TurnedAway } from './rejected-clients.ts'
@@ -26,7 +27,7 @@ export class TooManyRequests extends GatewayError {
   }
 }
 
-export interface OwnUrlLimitsParts {
+export interface EndpointLimitsParts {
   readonly clock: Clock
   readonly turnedAway: TurnedAway
 }
@@ -42,7 +43,7 @@ function visits({ callbacks, callbacksAtOnce }: ClientLimitsConfig, clock: Clock
 }
 
 /** What strangers may have the gateway do, and through it the provider. Clients are named as by `clientOf`. */
-export class OwnUrlLimits {
+export class EndpointLimits {
   readonly #signIns: ClientBudget
   readonly #callbacks: Visits
   readonly #exchanges = new FairQueue<() => void>(exchangesAtOnce, mostWaitingExchanges)
@@ -51,7 +52,7 @@ export class OwnUrlLimits {
   readonly #providers = new Set<string>()
   readonly #turnedAway: TurnedAway
 
-  constructor(config: ClientLimitsConfig, { clock, turnedAway }: OwnUrlLimitsParts) {
+  constructor(config: ClientLimitsConfig, { clock, turnedAway }: EndpointLimitsParts) {
     this.#signIns = new ClientBudget(config.signIns, clock)
     this.#callbacks = visits(config, clock)
     this.#frames = visits(config, clock)
@@ -59,9 +60,26 @@ export class OwnUrlLimits {
     this.#turnedAway = turnedAway
   }
 
-  /** @throws {TooManyRequests} */
-  beginSignIn(client: string): void {
-    this.#check('sign_ins', client, this.#signIns.take(client))
+  /**
+   * Carries out `work` when the limit allows it. `limit` absent: always.
+   * @throws {TooManyRequests} or what `work` throws
+   */
+  async within<T>(limit: Endpoint['limit'], client: string, work: () => Promise<T>): Promise<T> {
+    switch (limit) {
+      case undefined:
+        return work()
+      case 'sign_ins':
+        this.#check('sign_ins', client, this.#signIns.take(client))
+        return work()
+      case 'callbacks':
+        return this.#callback(client, work)
+      case 'frames':
+        return this.#frame(client, work)
+      case 'refused_logout_tokens':
+        return this.#logoutToken(client, work)
+      default:
+        return unreachable(limit)
+    }
   }
 
   /**
@@ -69,7 +87,7 @@ export class OwnUrlLimits {
    * refuse, delay neither the sign-ins of others nor refreshes.
    * @throws {TooManyRequests} or what `work` throws
    */
-  comeBack<T>(client: string, work: () => Promise<T>): Promise<T> {
+  #callback<T>(client: string, work: () => Promise<T>): Promise<T> {
     return this.#visit(this.#callbacks, client, () => this.#exchange(client, work))
   }
 
@@ -89,7 +107,7 @@ export class OwnUrlLimits {
    * A front-channel logout. Any page can have frames: they are counted apart, so that nobody is kept from signing in by them.
    * @throws {TooManyRequests} or what `work` throws
    */
-  endByFrame<T>(client: string, work: () => Promise<T>): Promise<T> {
+  #frame<T>(client: string, work: () => Promise<T>): Promise<T> {
     return this.#visit(this.#frames, client, work)
   }
 
@@ -109,7 +127,7 @@ export class OwnUrlLimits {
    * that a good token has come from is not held to the limit.
    * @throws {TooManyRequests} or what `work` throws
    */
-  async receiveLogoutToken<T>(client: string, work: () => Promise<T>): Promise<T> {
+  async #logoutToken<T>(client: string, work: () => Promise<T>): Promise<T> {
     try {
       const answer = await work()
       if (this.#providers.size < mostProviders) this.#providers.add(client)

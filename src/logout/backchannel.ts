@@ -1,5 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
-import type { Cause } from '../observe/audit.ts'
+import type { EndpointRequest } from '../http/endpoint-request.ts'
+import { empty, json, type Response } from '../http/response.ts'
+import { visitOf } from '../pages/pages.ts'
 import type { LogoutParts } from './parts.ts'
 
 /**
@@ -8,7 +10,7 @@ import type { LogoutParts } from './parts.ts'
  * @throws {GatewayError} `ERR_LOGOUT_TOKEN_MISSING`, `ERR_LOGOUT_TOKEN_INVALID` (both 400), or `ERR_STORE_UNAVAILABLE` and
  * `ERR_PROVIDER_UNAVAILABLE` (503): the provider is to try again
  */
-export async function receiveLogoutToken(form: URLSearchParams, cause: Cause, parts: LogoutParts): Promise<void> {
+export async function backchannelLogout({ form, cause }: EndpointRequest, parts: LogoutParts): Promise<Response> {
   const [logout_token, ...more] = form.getAll('logout_token')
   if (logout_token === undefined || logout_token === '')
     throw new GatewayError('ERR_LOGOUT_TOKEN_MISSING', 'the form has no logout_token')
@@ -23,4 +25,13 @@ export async function receiveLogoutToken(form: URLSearchParams, cause: Cause, pa
       : await parts.sessions.endSub(sub ?? '', { iss, jti, exp }, 'provider', cause)
   if (ended === 'replayed') parts.audit.record('logout_token.replayed', { iss, sub, sid, jti }, cause)
   else parts.audit.record('logout_token.obeyed', { iss, sub, sid, jti, ended: ended.length }, cause)
+  return empty(200)
+}
+
+/** The response to a Logout Token that was not accepted: §2.8 asks for the members of an OAuth 2.0 error response. */
+export function rejectLogoutToken(error: GatewayError, request: EndpointRequest, parts: LogoutParts): Response {
+  const { code, status, message, publicText } = error
+  parts.audit.record('logout_token.refused', { code, reason: message }, request.cause)
+  if (status === 503) return parts.pages.refusal(code, visitOf(request))
+  return { ...json(status, { error: 'invalid_request', error_description: publicText }), code }
 }

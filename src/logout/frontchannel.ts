@@ -1,5 +1,6 @@
 import { GatewayError } from '../core/errors.ts'
-import type { Cause } from '../observe/audit.ts'
+import type { EndpointRequest } from '../http/endpoint-request.ts'
+import type { Response } from '../http/response.ts'
 import type { LogoutParts } from './parts.ts'
 
 /** Longer ones, in characters, are none that a provider made. */
@@ -11,7 +12,8 @@ const longestSid = 1_000
  * behind, and nothing is remembered of a sid that nobody has here.
  * @throws {GatewayError} `ERR_LOGOUT_REQUEST` (400) unless both are there, once, and `iss` is ours; or `ERR_STORE_UNAVAILABLE`
  */
-export async function endByFrontChannel(asked: URLSearchParams, cause: Cause, parts: LogoutParts): Promise<void> {
+export async function frontchannelLogout(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
+  const { query: asked, cause } = request
   const [iss, ...moreIss] = asked.getAll('iss')
   const [sid, ...moreSid] = asked.getAll('sid')
   const refuse = (why: string): never => {
@@ -22,4 +24,16 @@ export async function endByFrontChannel(asked: URLSearchParams, cause: Cause, pa
   if (sid === undefined || sid === '' || sid.length > longestSid) return refuse('"sid" is missing or malformed')
   const ended = await parts.sessions.endPresentSid(sid, 'provider_frame', cause)
   if (ended.length > 0) parts.audit.record('frontchannel_logout.obeyed', { iss, sid, ended: ended.length }, cause)
+  return parts.pages.sessionOver(parts.provider.frameOrigins, request)
+}
+
+/** @throws the error again, once it is in the audit log */
+export function rejectFrontchannelLogout(
+  error: GatewayError,
+  { cause }: EndpointRequest,
+  { audit }: LogoutParts,
+): never {
+  const { code, message } = error
+  if (code === 'ERR_LOGOUT_REQUEST') audit.record('frontchannel_logout.refused', { code, reason: message }, cause)
+  throw error
 }

@@ -1,6 +1,7 @@
 import type { PagesConfig } from '../config/model.ts'
-import { type Answer, escape, htmlAnswer, styleHash } from './page.ts'
+import { escape, htmlResponse, styleHash } from './page.ts'
 import { styleOf } from './style.ts'
+import type { Response } from '../http/response.ts'
 
 /** What the page for administration shows. Times in ms since the epoch. Everything is escaped, so any text may be given. */
 export interface Overview {
@@ -112,9 +113,9 @@ export class AdminPages {
     this.#styleHash = styleHash(this.#style)
   }
 
-  overview(overview: Overview): Answer {
+  overview(overview: Overview): Response {
     const { host, sessions, provider, upstreams, logouts, processes } = overview
-    return this.#answer(200, `Gatehouse at ${host}`, [
+    return this.#response(200, `Gatehouse at ${host}`, [
       about(overview),
       section('sessions', 'Sessions', sessionsHtml(sessions, overview)),
       section('provider', 'Provider', providerHtml(provider, processes.answered, overview.at)),
@@ -123,11 +124,11 @@ export class AdminPages {
     ])
   }
 
-  outcome({ status, title, text }: OrderOutcome): Answer {
-    return this.#answer(status, title, [`<p>${escape(text)}</p>`, '<p><a href="/">Back to the overview</a></p>'])
+  outcome({ status, title, text }: OrderOutcome): Response {
+    return this.#response(status, title, [`<p>${escape(text)}</p>`, '<p><a href="/">Back to the overview</a></p>'])
   }
 
-  #answer(status: number, title: string, parts: readonly string[]): Answer {
+  #response(status: number, title: string, parts: readonly string[]): Response {
     const html = [
       '<!doctype html>',
       '<html lang="en">',
@@ -148,9 +149,9 @@ export class AdminPages {
       '',
     ].join('\n')
     const policy = { styleHashes: [this.#styleHash], images: false, formGoesOnTo: [] }
-    const answer = htmlAnswer(status, html, 'en', policy)
+    const response = htmlResponse(status, html, 'en', policy)
     // A page that opened this one must not be able to look at its window either.
-    return { ...answer, headers: { ...answer.headers, 'Cross-Origin-Opener-Policy': 'same-origin' } }
+    return { ...response, headers: { ...response.headers, 'Cross-Origin-Opener-Policy': 'same-origin' } }
   }
 }
 

@@ -8,8 +8,9 @@ import {
 } from '../core/page-template.ts'
 import { layout, type PageLink } from './layout.ts'
 import type { Messages } from './messages/messages.ts'
-import { type Answer, escape, htmlAnswer, styleHash } from './page.ts'
+import { escape, htmlResponse, styleHash } from './page.ts'
 import { styleOf } from './style.ts'
+import type { Response } from '../http/response.ts'
 
 /** What a page is to say, whatever it looks like. */
 export interface Spoken {
@@ -42,7 +43,7 @@ export class Look {
     this.#styleHash = styleHash(this.#style)
   }
 
-  page(spoken: SpokenPage): Answer {
+  page(spoken: SpokenPage): Response {
     const inFrame = spoken.inFrame === true
     const template = this.#config.templates[spoken.page]
     // The links of a template would open in the frame, where nobody can sign in.
@@ -66,7 +67,7 @@ export class Look {
       goesOnTo,
       framedBy = [],
     }: { readonly goesOnTo?: readonly string[] | undefined; readonly framedBy?: readonly string[] } = {},
-  ): Answer {
+  ): Response {
     const { language, said, status, title, text } = spoken
     const { name, logo } = this.#config
     const html = layout({
@@ -75,7 +76,7 @@ export class Look {
       support: this.#support(spoken),
       note: `${status < 400 ? '' : `${status} · `}${said.request} ${spoken.requestId}`,
     })
-    return htmlAnswer(status, html, language, {
+    return htmlResponse(status, html, language, {
       styleHashes: [this.#styleHash],
       images: logo !== undefined,
       formGoesOnTo: goesOnTo,
@@ -83,10 +84,10 @@ export class Look {
     })
   }
 
-  #byTemplate(template: PageTemplate, spoken: SpokenPage): Answer {
+  #byTemplate(template: PageTemplate, spoken: SpokenPage): Response {
     const values = this.#values(spoken)
     const html = template.parts.map((part) => (typeof part === 'string' ? part : escape(values[part.placeholder])))
-    return htmlAnswer(spoken.status, html.join(''), spoken.language, {
+    return htmlResponse(spoken.status, html.join(''), spoken.language, {
       styleHashes: template.styles.map(styleHash),
       images: true,
       formGoesOnTo: spoken.goesOnTo,

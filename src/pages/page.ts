@@ -1,27 +1,6 @@
 import type { Language } from '../config/model.ts'
 import { sha256 } from '../core/random.ts'
-
-/** An answer that the gateway gives itself, ready for any kind of response: nothing has been sent yet. */
-export interface Answer {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string | string[]>>
-  readonly body: string
-}
-
-/** Stand on each answer that the gateway gives itself: it is about one visitor and one moment, and no part of another site's page. */
-export const ownAnswerHeaders = {
-  'Cache-Control': 'no-store',
-  'X-Content-Type-Options': 'nosniff',
-  'Referrer-Policy': 'no-referrer',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-} as const
-
-/**
- * Stands on responses at the end of a session: the browser removes what it keeps of this origin in its cache, and pages that it keeps for
- * Back (W3C Clear Site Data §3.1). The page that this response takes the place of is kept for Back only after the response, so it takes
- * one more response of ours to remove it. Browsers heed the field over HTTPS and on loopback.
- */
-export const clearCache = { 'Clear-Site-Data': '"cache"' } as const
+import { ownHeaders, type Response } from '../http/response.ts'
 
 /** What a page may do. */
 export interface PagePolicy {
@@ -35,8 +14,8 @@ export interface PagePolicy {
   readonly framedBy?: readonly string[]
 }
 
-/** An HTML page as an answer: no script, nothing loaded from anywhere. */
-export function htmlAnswer(status: number, html: string, language: Language, policy: PagePolicy): Answer {
+/** An HTML page as a response: no script, nothing loaded from anywhere. */
+export function htmlResponse(status: number, html: string, language: Language, policy: PagePolicy): Response {
   return {
     status,
     headers: {
@@ -44,7 +23,7 @@ export function htmlAnswer(status: number, html: string, language: Language, pol
       'Content-Language': language,
       Vary: 'Accept-Language',
       'Content-Security-Policy': contentSecurityPolicy(policy),
-      ...ownAnswerHeaders,
+      ...ownHeaders,
       // "no-referrer" would send the form with "Origin: null" (Fetch, "append a request Origin header"), and the sign-out
       // URL has to see that the form came from here.
       'Referrer-Policy': policy.formGoesOnTo ? 'same-origin' : 'no-referrer',

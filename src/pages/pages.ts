@@ -6,7 +6,7 @@ import { chooseLanguage } from './language.ts'
 import { Look, type Spoken } from './look.ts'
 import { messages } from './messages.ts'
 import { type Heading, type Messages } from './messages/messages.ts'
-import type { Answer } from './page.ts'
+import { type Response, withHeaders } from '../http/response.ts'
 import { problem, refusalHeaders, type ProblemOptions } from './problem.ts'
 
 /** What a page has to know of the request that it answers. */
@@ -16,6 +16,11 @@ export interface Visit {
   readonly acceptLanguage: string | undefined
   /** The path of the start page of the host that was asked for; absent: `/`. */
   readonly home?: string | undefined
+}
+
+/** What a refusal has to know of a request; the default for everything else. */
+export function visitOf({ requestId, acceptLanguage, home, isFrame }: Visit & { readonly isFrame: boolean }) {
+  return { requestId, acceptLanguage, home, inFrame: isFrame, asPage: false }
 }
 
 export interface RefusalOptions extends ProblemOptions, Visit {
@@ -79,16 +84,15 @@ export class Pages {
     this.#look = new Look(config)
   }
 
-  /** The answer to a request that is not carried out: a page, or a problem document. */
-  refusal(code: ErrorCode, options: RefusalOptions): Answer {
+  /** The response to a request that is refused: a page, or a problem document. */
+  refusal(code: ErrorCode, options: RefusalOptions): Response {
     if (!options.asPage && options.inFrame !== true) return problem(code, options)
     const { status } = publicAnswer(code)
-    const answer = this.#refusalPage(code, status, options)
-    return { ...answer, headers: { ...answer.headers, ...refusalHeaders(status, options) } }
+    return { ...withHeaders(this.#refusalPage(code, status, options), refusalHeaders(status, options)), code }
   }
 
   /** After signing out. It links to the next sign-in and does not start it: whoever signed out wants to be signed out. */
-  signedOut(visit: Visit): Answer {
+  signedOut(visit: Visit): Response {
     const spoken = this.#spoken(visit, ({ signedOut }) => signedOut)
     return this.#look.page({ ...spoken, page: 'signed-out', urls: this.#urls({ home: visit.home }) })
   }
@@ -97,7 +101,7 @@ export class Pages {
    * A button that signs out. `asked_elsewhere`: another site may have sent the browser here; `still_signed_in`: the browser came
    * as if it had signed out. From the button it is sent on through the origins `goesOnTo`, which are the provider's.
    */
-  signOut(why: 'asked_elsewhere' | 'still_signed_in', goesOnTo: readonly string[], visit: Visit): Answer {
+  signOut(why: 'asked_elsewhere' | 'still_signed_in', goesOnTo: readonly string[], visit: Visit): Response {
     const spoken = this.#spoken(visit, ({ confirmSignOut, stillSignedIn }) =>
       why === 'asked_elsewhere' ? confirmSignOut : stillSignedIn,
     )
@@ -108,14 +112,14 @@ export class Pages {
    * A page that goes on to `location` by itself. What it loads is asked for by a page of ours: a `Strict` cookie comes along,
    * which does not travel with a link on another site or a redirect that began there.
    */
-  goOn(location: string, visit: Visit, { signedIn = false } = {}): Answer {
+  goOn(location: string, visit: Visit, { signedIn = false } = {}): Response {
     const spoken = this.#spoken(visit, ({ goOn, signedIn: title }) => (signedIn ? { ...goOn, title } : goOn))
-    const answer = this.#look.builtIn(spoken, [{ href: location, text: spoken.said.goOn.link }])
-    return { ...answer, headers: { ...answer.headers, Refresh: `0; url=${location}` } }
+    const page = this.#look.builtIn(spoken, [{ href: location, text: spoken.said.goOn.link }])
+    return withHeaders(page, { Refresh: `0; url=${location}` })
   }
 
   /** What a page of the provider has in a frame when a session has ended; hardly anybody sees it. */
-  sessionOver(framedBy: readonly string[], visit: Visit): Answer {
+  sessionOver(framedBy: readonly string[], visit: Visit): Response {
     return this.#look.builtIn(
       this.#spoken(visit, ({ sessionOver }) => sessionOver),
       [],
@@ -123,7 +127,7 @@ export class Pages {
     )
   }
 
-  #refusalPage(code: ErrorCode, status: number, options: RefusalOptions): Answer {
+  #refusalPage(code: ErrorCode, status: number, options: RefusalOptions): Response {
     const page = pageOf[code]
     const { inFrame, rightAddress = '' } = options
     if (page !== 'sign-in-failed') {

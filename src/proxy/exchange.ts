@@ -8,7 +8,8 @@ import type { RequestRecord } from '../observe/request-record.ts'
 import { reportActivity } from './activity.ts'
 import { type AnswerHandler, shortBytes } from '../transport/response-handler.ts'
 import { ConnectionSlot } from './connection-slots.ts'
-import { closeWhenUnread, lingerOnClose } from '../http/lingering-close.ts'
+import { lingerOnClose } from '../http/lingering-close.ts'
+import { writeResponse } from '../http/response.ts'
 import type { CutReason, LiveStream } from './live-streams.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { hasBody, RequestBody } from '../http/request-body.ts'
@@ -400,17 +401,15 @@ export class Exchange implements AnswerHandler, LiveStream {
       return
     }
     this.#state = 'over'
-    record.code = code
-    const { status, headers, body } = parts.pages.refusal(code, {
+    const refusal = parts.pages.refusal(code, {
       asPage: facts.isPage,
       inFrame: facts.isFrame,
       requestId: record.id,
       acceptLanguage: req.headers['accept-language'],
       returnTo: facts.target.path + facts.target.query,
     })
-    record.bytes = Buffer.byteLength(body)
-    closeWhenUnread(req, res)
-    res.writeHead(status, headers).end(body)
+    record.code = code
+    record.bytes = writeResponse(req, res, refusal)
     this.#abandon()
   }
 

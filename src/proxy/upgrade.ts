@@ -1,6 +1,7 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { writeToSocket } from '../http/response.ts'
 import type { UpstreamConfig } from '../config/model.ts'
 import { type ErrorCode, GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
@@ -67,18 +68,10 @@ export function refuseUpgrade(
   code: ErrorCode,
   options: Partial<ProblemOptions> = {},
 ): void {
-  const { status, headers, body } = problem(code, { requestId: record.id, ...options })
+  const response = problem(code, { requestId: record.id, ...options })
   record.code = code
-  record.bytes = Buffer.byteLength(body)
-  record.end(status, true)
-  socket.on('error', () => {})
-  const lines = Object.entries(headers).flatMap(([name, value]) => [value].flat().map((each) => `${name}: ${each}\r\n`))
-  const length = `Content-Length: ${Buffer.byteLength(body)}\r\n`
-  socket.write(`HTTP/1.1 ${status} \r\n${lines.join('')}${length}Connection: close\r\n\r\n`, 'latin1')
-  socket.end(body)
-  // The client has nothing more to say; until it closes, what it says is thrown away.
-  socket.resume()
-  setTimeout(() => socket.destroy(), 2_000).unref()
+  record.bytes = writeToSocket(socket, response)
+  record.end(response.status, true)
 }
 
 // A tunnel of HTTP would carry requests past the gate (h2c smuggling), and so would TLS with HTTP inside.

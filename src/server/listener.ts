@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream'
 import type { Address, LimitsConfig, ListenConfig } from '../config/model.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import { listenError } from '../http/listen-error.ts'
+import { writeToSocket } from '../http/response.ts'
 import type { Log } from '../observe/log.ts'
 import { readCertificate, renewCertificate } from './certificate.ts'
 import { limitConnections, type ConnectionLimitsParts } from '../limits/connection-limits.ts'
@@ -153,9 +154,12 @@ function bind(server: Server, { host, port }: Address): Promise<void> {
   })
 }
 
-/** How long a client that was refused may go on sending, in ms: closed at once, the answer would be lost (RFC 9112 §9.6). */
-const lingerMs = 2_000
 const refused = new WeakSet<Duplex>()
+
+const statusOfParserError = new Map<string | undefined, number>([
+  ['HPE_HEADER_OVERFLOW', 431],
+  ['ERR_HTTP_REQUEST_TIMEOUT', 408],
+])
 
 /** What the parser refuses: RFC 9112 §2.2, RFC 6585 §5. It refuses each chunk that follows, too. */
 function answerClientError(error: NodeJS.ErrnoException, socket: Duplex, isAnswering: boolean): void {
@@ -165,13 +169,7 @@ function answerClientError(error: NodeJS.ErrnoException, socket: Duplex, isAnswe
     socket.destroy()
     return
   }
-  const status =
-    error.code === 'HPE_HEADER_OVERFLOW'
-      ? '431 Request Header Fields Too Large'
-      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? '408 Request Timeout'
-        : '400 Bad Request'
+  const status = statusOfParserError.get(error.code) ?? 400
   refused.add(socket)
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
-  setTimeout(() => socket.destroy(), lingerMs).unref()
+  writeToSocket(socket, { status, headers: {}, body: '' })
 }

@@ -19,11 +19,10 @@ import type { Log } from '../observe/log.ts'
 import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
 import { parseTraceParent } from '../observe/trace-context.ts'
 import type { Tracer } from '../observe/tracing.ts'
-import { clearCache, ownAnswerHeaders, type Answer } from '../pages/page.ts'
 import type { Pages, Visit } from '../pages/pages.ts'
 import { isWhole } from '../proxy/exchange.ts'
 import { carry } from '../proxy/http.ts'
-import { closeWhenUnread, lingerOnClose } from '../http/lingering-close.ts'
+import { clearCache, cookies, empty, redirect, type Response, withHeaders, writeResponse } from '../http/response.ts'
 import type { ProxyParts } from '../proxy/parts.ts'
 import { continueIfExpected, hasBody } from '../http/request-body.ts'
 import { carryUpgrade, listedProtocols, refuseUpgrade } from '../proxy/upgrade.ts'
@@ -67,8 +66,7 @@ export function createHandlers(
     const record = begin(req)
     const facts = factsOf(req, record, (code, why) => refuse(req, res, record, code, why))
     if (facts === undefined) return
-    if (facts.target === wholeServer)
-      return respond(req, res, record, { status: 200, headers: ownAnswerHeaders, body: '' })
+    if (facts.target === wholeServer) return respond(req, res, record, empty(200))
     if (isReserved(facts.target, config.reservedPrefix)) {
       return answerItself(req, res, record, { method: facts.method, url: facts.target.path + facts.target.query })
     }
@@ -199,16 +197,14 @@ export function createHandlers(
         return res.destroyed ? record.end(undefined, false) : carry(req, res, admission, facts, record, parts.proxy)
       case 'sign_in': {
         const { location, setCookies, leavesPage = false } = admission
-        const ended = setCookies.length > 0 ? { 'Set-Cookie': [...setCookies], ...clearCache } : {}
-        const sent: Answer = leavesPage
-          ? pages.goOn(location, visit(req, record))
-          : { status: 303, headers: { ...ownAnswerHeaders, ...keepsReferer, Location: location }, body: '' }
-        return respond(req, res, record, { ...sent, headers: { ...sent.headers, ...ended } })
+        const sent = leavesPage
+          ? withHeaders(pages.goOn(location, visit(req, record)), cookies(setCookies))
+          : redirect({ location, setCookies }, keepsReferer)
+        return respond(req, res, record, setCookies.length > 0 ? withHeaders(sent, clearCache) : sent)
       }
       case 'sign_out':
         if (!isScript(facts.method, req.headers)) {
-          const headers = { ...ownAnswerHeaders, Location: admission.location }
-          return respond(req, res, record, { status: 303, headers, body: '' })
+          return respond(req, res, record, redirect({ location: admission.location, setCookies: [] }))
         }
         return answerItself(req, res, record, { method: 'POST', url: admission.location })
       case 'ask_again':
@@ -221,7 +217,6 @@ export function createHandlers(
         const [code, why, options] = refusalOf(admission)
         if ('rule' in admission) denied(record, code, admission)
         else if (code !== 'ERR_UNAUTHENTICATED') note(req, record, code, why)
-        record.code = code
         const { isFrame: inFrame, isPage: asPage, target, forwarded } = facts
         const returnTo = inFrame ? embeddingPage(req.headers, forwarded.host) : target.path + target.query
         const home = startPageOf(facts.host, config.upstreams)
@@ -244,10 +239,10 @@ export function createHandlers(
     record.code = code
     if (res.headersSent) return void res.destroy()
     const asPage = isPage(req.method ?? '', req.headers)
-    const answer = pages.refusal(code, { asPage, inFrame: isFrame(req.headers), ...visit(req, record) })
+    const refusal = pages.refusal(code, { asPage, inFrame: isFrame(req.headers), ...visit(req, record) })
     const isUnreadable = code === 'ERR_REQUEST_MALFORMED'
     if (isUnreadable) unreadable.add(req.socket)
-    respond(req, res, record, answer, isUnreadable)
+    respond(req, res, record, refusal, isUnreadable)
   }
 
   /** Somebody who is known may not do this: that is for auditors. The audit event takes the place of `request.refused`. */
@@ -284,20 +279,12 @@ function respond(
   req: IncomingMessage,
   res: ServerResponse,
   record: RequestRecord,
-  { status, headers, body }: Answer,
+  response: Response,
   close = false,
 ): void {
   endWith(req, res, record)
-  // What was not admitted is not read to its end either.
-  closeWhenUnread(req, res)
-  if (close) {
-    res.setHeader('Connection', 'close')
-    lingerOnClose(req)
-  }
-  const length = Buffer.byteLength(body)
-  res.writeHead(status, { ...headers, 'Content-Length': length })
-  res.end(req.method === 'HEAD' ? undefined : body)
-  if (req.method !== 'HEAD') record.bytes = length
+  record.code = response.code
+  record.bytes = writeResponse(req, res, response, close)
 }
 
 function visit(req: IncomingMessage, { id: requestId }: RequestRecord): Visit {

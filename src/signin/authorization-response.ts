@@ -1,5 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
-import { onlyValue, type Redirect, type SignInParts } from './parts.ts'
+import type { EndpointRequest } from '../http/endpoint-request.ts'
+import { redirect, type Response } from '../http/response.ts'
+import { onlyValue, type SignInParts } from './parts.ts'
 
 type Parts = Pick<SignInParts, 'keyring' | 'reservedPrefix' | 'provider'>
 
@@ -13,11 +15,12 @@ const sealContext = 'gatehouse authorization response'
  * no address, no history and no log.
  * @throws {GatewayError} `ERR_SIGN_IN_ANSWER` when the form is too long
  */
-export function takeFormPost(form: string, parts: Parts): Redirect {
+export async function callbackPost(request: Pick<EndpointRequest, 'form'>, parts: Parts): Promise<Response> {
+  const form = request.form.toString()
   if (form.length > longestResponse)
     throw new GatewayError('ERR_SIGN_IN_ANSWER', `the authorization response has ${form.length} characters`)
   const response = parts.keyring.seal(form, sealContext).toString('base64url')
-  return { location: `${parts.reservedPrefix}callback?response=${response}`, setCookies: [] }
+  return redirect({ location: `${parts.reservedPrefix}callback?response=${response}`, setCookies: [] })
 }
 
 /** The parameters of the authorization response that a callback brings, in the way that was asked for; empty when it came in another. */

@@ -1,4 +1,8 @@
 import { GatewayError, reason } from '../core/errors.ts'
+import { signInUrl } from '../core/return-to.ts'
+import type { EndpointRequest } from '../http/endpoint-request.ts'
+import { clearCache, cookies, redirect, type Redirect, type Response, withHeaders } from '../http/response.ts'
+import { visitOf } from '../pages/pages.ts'
 import { claimsOfIdToken } from '../provider/id-token.ts'
 import type { SignedIn } from '../provider/openid-provider.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
@@ -6,12 +10,12 @@ import { claimsOfSession } from '../session/session-claims.ts'
 import { signInLifetimeMs } from '../session/sessions.ts'
 import { authorizationResponse } from './authorization-response.ts'
 import { attemptFromState, forgetAttempts, isBoundTo, isExpired, type Attempt } from './attempt.ts'
-import { onlyValue, redirectUri, type OwnRequest, type Redirect, type SignInParts } from './parts.ts'
+import { onlyValue, redirectUri, type SignInParts } from './parts.ts'
 import { returnToOrHome } from './return-to.ts'
-import { isSignedIn } from './start.ts'
+import { isSignedIn } from './sign-in.ts'
 
 /** A sign-in that failed, and where a new one would lead. */
-export class SignInError extends GatewayError {
+class SignInError extends GatewayError {
   readonly returnTo: string
 
   constructor(cause: GatewayError, returnTo: string) {
@@ -20,12 +24,29 @@ export class SignInError extends GatewayError {
   }
 }
 
+/** `GET callback`: the provider has sent the browser back. */
+export async function callback(request: EndpointRequest, parts: SignInParts): Promise<Response> {
+  try {
+    const next = await finishSignIn(request, parts)
+    // Nothing that the browser keeps may be of another session.
+    if (!parts.cookie.isStrict) return redirect(next, clearCache)
+    const page = parts.pages.goOn(next.location, request, { signedIn: true })
+    return withHeaders(page, { ...clearCache, ...cookies(next.setCookies) })
+  } catch (error) {
+    if (!(error instanceof SignInError)) throw error
+    const { code, returnTo } = error
+    // A callback is good for once.
+    const retry = signInUrl(parts.reservedPrefix, returnTo)
+    return parts.pages.refusal(code, { ...visitOf(request), asPage: true, returnTo, retry })
+  }
+}
+
 /**
- * `GET callback`: the provider has sent the browser back. Each step needs the value of the one before: the attempt, opened from
+ * Finishes a sign-in. Each step needs the value of the one before: the attempt, opened from
  * `state` and bound to this browser → the code, exchanged with the *configured* redirect URI → userinfo → a new session id.
  * @throws {SignInError} says why, and where to start again
  */
-export async function finishSignIn(request: OwnRequest, parts: SignInParts): Promise<Redirect> {
+async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promise<Redirect> {
   const callback = new URL(redirectUri(request.externalUrl, parts.reservedPrefix))
   callback.search = authorizationResponse(new URL(request.url, request.externalUrl), parts)
   const attempt = attemptFromState(onlyValue(callback.searchParams, 'state'), parts.keyring)
@@ -50,7 +71,7 @@ export async function finishSignIn(request: OwnRequest, parts: SignInParts): Pro
 /** Why this attempt must not be gone on with; the last check takes it, so that no code is ever sent to the provider twice. */
 async function whyNotToGoOn(
   attempt: Attempt | undefined,
-  request: OwnRequest,
+  request: EndpointRequest,
   parts: SignInParts,
 ): Promise<string | undefined> {
   if (attempt === undefined) return 'the "state" is missing or none of ours'
@@ -89,7 +110,7 @@ async function createSession(
   record: Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>,
   attempt: Attempt,
   return_to: string,
-  request: OwnRequest,
+  request: EndpointRequest,
   parts: SignInParts,
 ): Promise<Redirect> {
   const begun = attempt.begun_at_store ?? attempt.begun_at
@@ -101,7 +122,7 @@ async function createSession(
 }
 
 /** A browser has one session. The one it had is ended here only: at the provider both may be the same one. */
-async function endPrevious(request: OwnRequest, parts: SignInParts): Promise<void> {
+async function endPrevious(request: EndpointRequest, parts: SignInParts): Promise<void> {
   const previous = parts.cookie.read(request.cookie)
   if (previous === undefined) return
   await parts.sessions.endOne(sessionKey(previous), 'new_sign_in', request.cause).catch((error: unknown) => {

@@ -1,7 +1,8 @@
 import type { Clock } from '../core/clock.ts'
 import type { Keyring } from '../core/seal.ts'
-import type { Audit, Cause } from '../observe/audit.ts'
+import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
+import type { Pages } from '../pages/pages.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { Sessions } from '../session/sessions.ts'
@@ -14,26 +15,8 @@ export interface SignInParts {
   readonly clock: Clock
   readonly log: Log
   readonly audit: Audit
+  readonly pages: Pages
   readonly reservedPrefix: string
-}
-
-/** What the sign-in needs of a request to one of the gateway's own URLs. */
-export interface OwnRequest {
-  /** The path and query, as they were asked for. */
-  readonly url: string
-  readonly cookie: string | undefined
-  /** The value of `Host` as the client sent it, with or without a port. */
-  readonly host: string
-  readonly referer: string | undefined
-  /** The origin that browsers know this gateway by, for the host that was asked for; from the configuration, never from `Host`. */
-  readonly externalUrl: URL
-  readonly cause: Cause
-}
-
-/** Where the browser goes next, and what it is to remember. */
-export interface Redirect {
-  readonly location: string
-  readonly setCookies: readonly string[]
 }
 
 /** The registered redirect URI: OpenID Connect Core §3.1.2.1 wants it the same, to the letter, every time. */

@@ -1,16 +1,26 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { SignOutRequest } from '../../src/logout/parts.ts'
+import type { EndpointRequest } from '../../src/http/endpoint-request.ts'
 import { isFromThisSite } from '../../src/logout/sign-out.ts'
 
-const nothing: SignOutRequest = {
+const nothing: EndpointRequest = {
   method: 'GET',
   url: '/.gatehouse/sign-out',
+  query: new URLSearchParams(),
+  form: new URLSearchParams(),
+  host: 'orders.example.com',
+  mayBeScript: false,
+  isPage: true,
+  isFrame: false,
+  embeddingPage: undefined,
+  home: '/',
+  requestId: 'r-1',
+  acceptLanguage: undefined,
   cookie: undefined,
   secFetchSite: undefined,
   secFetchMode: undefined,
   secFetchDest: undefined,
-  purpose: undefined,
+  purpose: '',
   origin: undefined,
   referer: undefined,
   externalUrl: new URL('https://orders.example.com'),
@@ -38,7 +48,7 @@ for (const [what, said, fromHere] of [
   ['a link elsewhere in an older browser', { referer: 'https://evil.example/?https://orders.example.com' }, false],
   ['a link from nowhere that can be read', { referer: 'orders.example.com' }, false],
   ['a program', { method: 'POST' }, true],
-] satisfies readonly (readonly [string, Partial<SignOutRequest>, boolean])[])
+] satisfies readonly (readonly [string, Partial<EndpointRequest>, boolean])[])
   test(`signing out is ${fromHere ? 'carried out' : 'asked about first'}: ${what}`, () => {
     assert.equal(isFromThisSite({ ...nothing, ...said }), fromHere)
   })

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import { languages, type Language } from '../../src/config/model.ts'
 import { pageNames, parsePageTemplate, placeholdersOf, type PageName } from '../../src/core/page-template.ts'
-import type { Answer } from '../../src/pages/page.ts'
+import type { Response } from '../../src/http/response.ts'
 import type { Pages, RefusalOptions } from '../../src/pages/pages.ts'
 import { problem } from '../../src/pages/problem.ts'
 import { pagesWith } from '../support/pages.ts'
@@ -15,7 +15,7 @@ const hostile = `"><script>alert('x')</script>&`
 const escaped = '&quot;&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;'
 
 /** Each of the pages, as a visitor of this language gets it. */
-function eachPage(pages: Pages, acceptLanguage?: string): Readonly<Record<PageName, Answer>> {
+function eachPage(pages: Pages, acceptLanguage?: string): Readonly<Record<PageName, Response>> {
   const options = { ...asPage, acceptLanguage, returnTo: '/orders?month=may' }
   return {
     'bad-request': pages.refusal('ERR_REQUEST_MALFORMED', options),

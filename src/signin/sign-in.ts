@@ -1,8 +1,12 @@
 import { GatewayError } from '../core/errors.ts'
+import { signInUrl } from '../core/return-to.ts'
+import type { EndpointRequest } from '../http/endpoint-request.ts'
+import { clearCache, redirect, type Redirect, type Response } from '../http/response.ts'
+import { visitOf } from '../pages/pages.ts'
 import type { AuthorizationRequest } from '../provider/openid-provider.ts'
 import { sessionKey } from '../session/record.ts'
 import { attemptToState, beginAttempt, rememberAttempt } from './attempt.ts'
-import { onlyValue, redirectUri, type OwnRequest, type Redirect, type SignInParts } from './parts.ts'
+import { onlyValue, redirectUri, type SignInParts } from './parts.ts'
 import { returnToOrHome } from './return-to.ts'
 
 /** A sign-in that begins at a host whose cookies do not come back to `external_url`. */
@@ -22,21 +26,58 @@ export class WrongHostError extends GatewayError {
 /** In characters: RFC 1035 §2.3.4. */
 const longestHost = 255
 
+const wrongHostHint =
+  'redirect that host to external_url, or give it an upstream with its own external_url; if a proxy changes Host, have it pass Host on'
+
+/** `GET sign-in?return_to=…&prompt=login`: sends the browser to the provider, or on when the person is signed in already. */
+export function signIn(request: EndpointRequest, parts: SignInParts): Promise<Response> {
+  const prompt = onlyValue(request.query, 'prompt') === 'login' ? 'login' : undefined
+  const wish = { return_to: onlyValue(request.query, 'return_to'), prompt } as const
+  return begin(() => goToProvider(wish, request, parts), request, parts)
+}
+
 /**
- * `GET sign-in?return_to=…&prompt=login`: sends the browser to the provider. Who is signed in already goes where they wanted to.
+ * The response of an endpoint that begins a sign-in.
+ * @throws {GatewayError} what `start` throws, unless the request is a page load
+ */
+export async function begin(
+  start: () => Promise<Redirect>,
+  request: EndpointRequest,
+  parts: SignInParts,
+): Promise<Response> {
+  try {
+    return redirect(await start(), request.query.has('again') ? clearCache : {})
+  } catch (error) {
+    if (error instanceof WrongHostError) return toRightAddress(error, request, parts)
+    if (!(error instanceof GatewayError) || !request.isPage) throw error
+    const { code, message } = error
+    parts.log.warn('sign_in.not_started', { code, reason: message, request: request.requestId })
+    const returnTo = request.query.get('return_to') ?? undefined
+    return parts.pages.refusal(code, { ...visitOf(request), asPage: true, returnTo })
+  }
+}
+
+/** The page links to `external_url` only, because anybody can write any `Host`. */
+function toRightAddress(
+  { code, message, address: rightAddress }: WrongHostError,
+  request: EndpointRequest,
+  { log, pages, reservedPrefix }: SignInParts,
+): Response {
+  log.warn('sign_in.not_started', { code, reason: message, hint: wrongHostHint, request: request.requestId })
+  const signIn = new URL(signInUrl(reservedPrefix, undefined), request.externalUrl).href
+  // The link is followed with a Referer where it leads to the same origin: see requireExternalUrl.
+  const headers = { 'Referrer-Policy': 'same-origin' }
+  return pages.refusal(code, { ...visitOf(request), asPage: request.isPage, rightAddress, signIn, headers })
+}
+
+/**
+ * Where the browser goes to sign in.
  * @throws {WrongHostError}
  * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` while the provider has not been found, `ERR_STORE_UNAVAILABLE`
  */
-export function startSignIn(request: OwnRequest, parts: SignInParts): Promise<Redirect> {
-  const asked = new URL(request.url, request.externalUrl).searchParams
-  const prompt = onlyValue(asked, 'prompt') === 'login' ? 'login' : undefined
-  return goToProvider({ return_to: onlyValue(asked, 'return_to'), prompt }, request, parts)
-}
-
-/** @throws {GatewayError} as {@link startSignIn} does */
 export async function goToProvider(
   wish: { readonly return_to: string | undefined } & Pick<AuthorizationRequest, 'login_hint' | 'prompt'>,
-  request: OwnRequest,
+  request: EndpointRequest,
   parts: SignInParts,
 ): Promise<Redirect> {
   const { externalUrl, cookie } = request
@@ -63,7 +104,7 @@ export async function goToProvider(
 }
 
 /** Whether the browser has a live session. Looking does not prolong it. */
-export async function isSignedIn(request: OwnRequest, parts: SignInParts): Promise<boolean> {
+export async function isSignedIn(request: EndpointRequest, parts: SignInParts): Promise<boolean> {
   const id = parts.cookie.read(request.cookie)
   return id !== undefined && (await parts.sessions.read(sessionKey(id))) !== undefined
 }
@@ -74,7 +115,7 @@ export async function isSignedIn(request: OwnRequest, parts: SignInParts): Promi
  * @throws {WrongHostError}
  */
 export function requireExternalUrl(
-  { host, referer = '', externalUrl }: Pick<OwnRequest, 'host' | 'referer' | 'externalUrl'>,
+  { host, referer = '', externalUrl }: Pick<EndpointRequest, 'host' | 'referer' | 'externalUrl'>,
   return_to: string,
 ): void {
   if (hostnameOf(`http://${host}`) === externalUrl.hostname) return

@@ -1,17 +1,23 @@
 import { GatewayError } from '../core/errors.ts'
-import { onlyValue, type OwnRequest, type Redirect, type SignInParts } from './parts.ts'
-import { goToProvider } from './start.ts'
+import type { EndpointRequest } from '../http/endpoint-request.ts'
+import { redirect, type Redirect, type Response } from '../http/response.ts'
+import { onlyValue, type SignInParts } from './parts.ts'
+import { begin, goToProvider } from './sign-in.ts'
 
 /** A longer hint, in characters, is no hint. */
 const longestLoginHint = 1_000
 
 /**
- * `GET initiate-login`: another party, such as a portal, wants the person to be signed in here (OpenID Connect Core §4). It names
- * the issuer, and may name whom the provider is to expect and where to go then, which has to be on this origin.
- * @throws {GatewayError} `ERR_SIGN_IN_ISSUER` when `iss` is none of ours, otherwise as `startSignIn` does
+ * `GET initiate-login`: another party, such as a portal, wants the person to be signed in here (OpenID Connect Core §4). It names the
+ * issuer, and may name a login hint and the page to go to, which has to be on this origin.
+ * @throws {GatewayError} `ERR_SIGN_IN_ISSUER` when `iss` is another issuer, otherwise as {@link begin} does
  */
-export async function initiateSignIn(request: OwnRequest, parts: SignInParts): Promise<Redirect> {
-  const asked = new URL(request.url, request.externalUrl).searchParams
+export function initiateLogin(request: EndpointRequest, parts: SignInParts): Promise<Response> {
+  return begin(() => initiate(request, parts), request, parts)
+}
+
+async function initiate(request: EndpointRequest, parts: SignInParts): Promise<Redirect> {
+  const asked = request.query
   const iss = onlyValue(asked, 'iss')
   if (iss !== parts.provider.config.issuer)
     throw new GatewayError('ERR_SIGN_IN_ISSUER', iss === undefined ? '"iss" is missing' : '"iss" is another issuer')
@@ -28,11 +34,14 @@ export async function initiateSignIn(request: OwnRequest, parts: SignInParts): P
  * `POST initiate-login` (§4 wants both): goes on with GET, because the browser sends no `Lax` cookie along with what a page of
  * another site has it post, and who is signed in already has to be known.
  */
-export function initiateByGet(form: URLSearchParams, reservedPrefix: string): Redirect {
+export async function initiateLoginPost(
+  { form }: EndpointRequest,
+  { reservedPrefix }: Pick<SignInParts, 'reservedPrefix'>,
+): Promise<Response> {
   const asked = new URLSearchParams()
   for (const name of ['iss', 'login_hint', 'target_link_uri'])
     for (const value of form.getAll(name)) asked.append(name, value)
-  return { location: `${reservedPrefix}initiate-login?${asked.toString()}`, setCookies: [] }
+  return redirect({ location: `${reservedPrefix}initiate-login?${asked.toString()}`, setCookies: [] })
 }
 
 /** The path of a URL on this origin, or of one that is a path already; what leads elsewhere is `undefined`. */

@@ -1,0 +1,70 @@
+import type { GatewayConfig } from './model.ts'
+
+/** One of the gateway's own URLs below `reserved_prefix`, with the methods that share a handler. */
+export interface Endpoint {
+  /** The last segment of its path. */
+  readonly name: string
+  readonly methods: readonly ('GET' | 'HEAD' | 'POST')[]
+  /** The limit of `limits.per_client` that requests count against. */
+  readonly limit?: 'sign_ins' | 'callbacks' | 'frames' | 'refused_logout_tokens'
+  /** Only a page load is served: nobody can sign in by a script, an image or a prefetch. */
+  readonly isForPageLoads?: true
+  /** It exists only where this holds. */
+  readonly exists?: (provider: GatewayConfig['provider']) => boolean
+}
+
+/**
+ * All endpoints. The routes, the methods that are allowed, the limits per client and `explain` are derived from this table.
+ * HEAD is allowed where GET changes nothing that lasts (RFC 9110 §9.3.2): a callback and a sign-out happen once.
+ */
+export const endpoints = {
+  signIn: { name: 'sign-in', methods: ['GET', 'HEAD'], limit: 'sign_ins', isForPageLoads: true },
+  initiateLogin: { name: 'initiate-login', methods: ['GET', 'HEAD'], limit: 'sign_ins', isForPageLoads: true },
+  initiateLoginPost: { name: 'initiate-login', methods: ['POST'] },
+  callback: { name: 'callback', methods: ['GET'], limit: 'callbacks', isForPageLoads: true },
+  callbackPost: {
+    name: 'callback',
+    methods: ['POST'],
+    exists: (provider: GatewayConfig['provider']) => provider.response_mode === 'form_post',
+  },
+  signOut: { name: 'sign-out', methods: ['GET', 'POST'] },
+  signedOut: { name: 'signed-out', methods: ['GET', 'HEAD'] },
+  backchannelLogout: { name: 'backchannel-logout', methods: ['POST'], limit: 'refused_logout_tokens' },
+  frontchannelLogout: {
+    name: 'frontchannel-logout',
+    methods: ['GET'],
+    limit: 'frames',
+    exists: (provider: GatewayConfig['provider']) => provider.frontchannelLogout,
+  },
+  session: { name: 'session', methods: ['GET', 'HEAD'] },
+} as const satisfies Readonly<Record<string, Endpoint>>
+
+export type EndpointKey = keyof typeof endpoints
+
+/** Content of a request to an endpoint, in bytes: the largest form that is read. */
+export const maxFormBytes = 16 * 1024
+
+type EndpointConfig = Pick<GatewayConfig, 'provider' | 'reservedPrefix'>
+
+/** The endpoints that exist by this configuration. */
+export function endpointsOf({
+  provider,
+}: Pick<GatewayConfig, 'provider'>): readonly (readonly [EndpointKey, Endpoint])[] {
+  const all = Object.entries(endpoints) as [EndpointKey, Endpoint][]
+  return all.filter(([, { exists }]) => exists?.(provider) ?? true)
+}
+
+/** Why a request below `reserved_prefix` is not served: no endpoint has this path, or it does not allow the method. */
+export type EndpointRefusal =
+  { readonly code: 'ERR_NO_ROUTE' } | { readonly code: 'ERR_METHOD_NOT_ALLOWED'; readonly allowed: readonly string[] }
+
+/** `path` is canonical, and without the query. `undefined`: an endpoint serves it. */
+export function endpointRefusal(method: string, path: string, config: EndpointConfig): EndpointRefusal | undefined {
+  const { reservedPrefix } = config
+  const name = path.startsWith(reservedPrefix) ? path.slice(reservedPrefix.length) : ''
+  const allowed = endpointsOf(config).flatMap(([, endpoint]): readonly string[] =>
+    endpoint.name === name ? endpoint.methods : [],
+  )
+  if (allowed.length === 0) return { code: 'ERR_NO_ROUTE' }
+  return allowed.includes(method) ? undefined : { code: 'ERR_METHOD_NOT_ALLOWED', allowed }
+}

@@ -1,0 +1,38 @@
+import { sessionKey } from '../session/record.ts'
+import type { EndpointRequest } from '../http/endpoint-request.ts'
+import { json, type Response } from '../http/response.ts'
+import { signInUrl } from '../core/return-to.ts'
+import { visitOf } from '../pages/pages.ts'
+import type { SignInParts } from './parts.ts'
+
+/** `GET session`: who is signed in, since when and until when; never a token. Asking does not prolong the session. */
+export async function session(request: EndpointRequest, parts: SignInParts): Promise<Response> {
+  const { cookie, sessions } = parts
+  const id = cookie.read(request.cookie)
+  const found = id === undefined ? undefined : await sessions.peek(sessionKey(id))
+  if (found === undefined) {
+    const setCookies = cookie.isIn(request.cookie) ? cookie.forget(request.cookie, request.applicationCookies) : []
+    return signInRequired(request, parts, setCookies)
+  }
+  if (found.isDoubtful === true) return signInRequired(request, parts)
+  const { sub, claims, created_at, absolute_expires_at } = found.record
+  const { iss: _iss, sid: _sid, ...shown } = claims
+  const times = {
+    signed_in_at: new Date(created_at).toISOString(),
+    expires_at: new Date(absolute_expires_at).toISOString(),
+  }
+  return json(200, { sub, ...times, claims: shown })
+}
+
+/** 401, with the URL where the person can sign in. */
+export function signInRequired(
+  request: EndpointRequest,
+  { pages, reservedPrefix }: Pick<SignInParts, 'pages' | 'reservedPrefix'>,
+  setCookies: readonly string[] = [],
+): Response {
+  const signIn = signInUrl(reservedPrefix, undefined)
+  return pages.refusal('ERR_UNAUTHENTICATED', {
+    ...visitOf(request),
+    ...{ signIn, returnTo: request.embeddingPage, setCookies },
+  })
+}
