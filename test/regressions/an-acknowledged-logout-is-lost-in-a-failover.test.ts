@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import type { TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
+import { tagOf } from '../../src/session/record.ts'
 import { assertUnavailable, hearing, open, settings, tick } from '../session/redis-stores.ts'
 import { created, keysOf, order, until as untilSeen } from '../session/store-contract.ts'
 import { startCluster } from '../support/redis-cluster.ts'
 import { startRedis, type RedisServer } from '../support/redis.ts'
-import { tagOf } from '../../src/session/record.ts'
 import { until } from '../support/until.ts'
 import { startWorld } from '../support/world.ts'
 
@@ -109,6 +108,28 @@ test('an ending is acknowledged by a replica that is there, and refused without 
   await follows(replica)
   assert.deepEqual(keysOf(await store.endSid(tagOf(three.key), again)), [three.key], 'it is told who was ended before')
   assert.equal(await store.endSid(tagOf(three.key), again), 'replayed')
+})
+
+test('an ending that no replica has acknowledged is carried out again when Redis has lost it', async (t) => {
+  const { primary, replica } = await startPair(t)
+  const url = new URL(primary.url)
+  const { store } = open(t, { ...settings, kind: 'redis', url, timeoutMs: timeout, replicasAcknowledge: 1 })
+  const direct = new Redis(primary.port, '127.0.0.1')
+  t.after(() => direct.disconnect())
+  await store.ping()
+  const [ended, stays] = [
+    await created(store, Date.now()),
+    await created(store, Date.now(), { sid: 'zoe', sub: 'zoe' }),
+  ]
+  // The replica's first copy may still be written.
+  await until('Redis has saved', () => direct.save().then(Boolean, () => false))
+  await replica.kill()
+  await assert.rejects(store.endOne(ended.key), assertUnavailable)
+
+  await primary.restart()
+
+  await until('Redis serves', () => store.read(stays.key).then(Boolean, () => false))
+  await until('the ending holds', async () => (await store.read(ended.key)) === undefined)
 })
 
 test('in a Cluster, the replica of the node that holds the session acknowledges', async (t) => {

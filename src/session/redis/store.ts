@@ -1,19 +1,9 @@
+import { LRUCache } from 'lru-cache'
 import type { RedisStoreConfig } from '../../config/model.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import type { Log } from '../../observe/log.ts'
-import { LRUCache } from 'lru-cache'
-import { AcknowledgedWrites } from './acknowledged-writes.ts'
-import { RecentEndings } from './recent-endings.ts'
-import { reportAvailability } from './connection.ts'
-import { redisSchemeMismatch } from './scheme.ts'
-import type { Deadline, RedisConnection } from './connection.ts'
 import { tagOf } from '../record.ts'
-import { bySlot, hashOf, RedisKeys } from './keys.ts'
-import { RedisNotices } from './notices.ts'
-import { RedisRuns } from './runs.ts'
-import type { ScriptName } from './scripts.ts'
-import { connectToRedis } from './servers.ts'
 import type {
   EndedSession,
   LogoutOrder,
@@ -24,6 +14,15 @@ import type {
   StoreTime,
   Tombstone,
 } from '../store.ts'
+import { AcknowledgedWrites } from './acknowledged-writes.ts'
+import { type Deadline, type RedisConnection, reportAvailability } from './connection.ts'
+import { bySlot, hashOf, RedisKeys } from './keys.ts'
+import { RedisNotices } from './notices.ts'
+import { RecentEndings } from './recent-endings.ts'
+import { RedisRuns } from './runs.ts'
+import { redisSchemeMismatch } from './scheme.ts'
+import type { ScriptName } from './scripts.ts'
+import { connectToRedis } from './servers.ts'
 
 /** How many sessions are ended in one go. */
 const chunkSize = 200
@@ -74,7 +73,6 @@ class SessionsInRedis implements SessionStore {
   readonly #acknowledged: AcknowledgedWrites | undefined
   /** Ended in Redis by an attempt that may still fail: the attempt that succeeds reports them. */
   readonly #unreported = new LRUCache<SessionKey, Ended>({ max: maxUnreported })
-  readonly #reported = new WeakSet<Ended>()
   readonly #notices: RedisNotices
   readonly #endings: RecentEndings
   readonly #keys: RedisKeys
@@ -152,12 +150,13 @@ class SessionsInRedis implements SessionStore {
 
   async endOne(key: SessionKey): Promise<readonly EndedSession[]> {
     const intime = this.#commands.deadline()
-    const ended = new Set<Ended>()
     const how = { tombstone_ttl: 0, leave: true }
-    const { confirmed, acknowledged } = await intime(this.#end([key], { how, until: intime.until, ended }))
+    const { confirmed, acknowledged } = await intime(this.#end([key], { how, until: intime.until }))
     await intime(acknowledged)
-    await Promise.all([confirmed, this.#leaveSubs([...ended])])
-    return this.#report(ended).map(endedSession)
+    await confirmed
+    const ended = this.#report([key])
+    await this.#leaveSubs(ended)
+    return ended.map(endedSession)
   }
 
   async endSid(tag: SidTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'> {
@@ -275,21 +274,20 @@ class SessionsInRedis implements SessionStore {
     this.#endings.rememberTombstone(tombstone)
     void this.#notices.tellRaised(tombstone)
 
-    const ended = new Set<Ended>()
     const confirmed: Promise<void>[] = []
     let taken = false
     for (const [count, chunk] of chunksOf(members.map(String)).entries()) {
       // Each further chunk has the whole time: a person with thousands of sessions is signed out of them too.
       if (count > 0) intime = this.#commands.deadline()
       const keys = chunk.members.map(keyOf)
-      const outcome = await intime(this.#end(keys, { how, until: intime.until, ended }))
+      const outcome = await intime(this.#end(keys, { how, until: intime.until }))
       confirmed.push(outcome.confirmed)
       await intime(Promise.all([hasBegun, outcome.acknowledged]))
       const args = [chunk.isLast ? atLeast1(order.jti_ttl) : 0, ...chunk.members]
       taken = (await intime(this.#commands.run('finishEnding', [index, jti], args))) === 1
     }
     await Promise.all(confirmed)
-    const reported = this.#report(ended)
+    const reported = this.#report(members.map(String).map(keyOf))
     // The same token twice at the same moment: each attempt reports the sessions that the other one does not.
     return taken || reported.length > 0 ? reported : 'replayed'
   }
@@ -297,7 +295,7 @@ class SessionsInRedis implements SessionStore {
   /** Ends sessions, slot by slot, and tells all processes. */
   async #end(
     keys: readonly SessionKey[],
-    { how, until, ended }: { readonly how: Ending; readonly until: number; readonly ended: Set<Ended> },
+    { how, until }: { readonly how: Ending; readonly until: number },
   ): Promise<EndedInRedis> {
     if (keys.length === 0) return { confirmed: Promise.resolve(), acknowledged: Promise.resolve() }
     const ending = [...bySlot(keys)].map(async ([tag, members]) => {
@@ -306,29 +304,25 @@ class SessionsInRedis implements SessionStore {
         until,
       })
       for (const each of endedFrom(tag, answer as Buffer[])) this.#unreported.set(each.key, each)
-      return acknowledged
+      // In an object, because an async function waits for a promise that it returns.
+      return { acknowledged }
     })
     // What has ended in one slot is known before the failure of another one is told.
     await Promise.allSettled(ending)
     const acknowledgements = await Promise.all(ending)
-    for (const key of keys) {
-      const unreported = this.#unreported.get(key)
-      if (unreported !== undefined) ended.add(unreported)
-    }
     this.#endings.remember(keys)
     const { confirmed } = await this.#notices.tellEnded(keys)
-    const acknowledged = Promise.all(acknowledgements)
+    const acknowledged = Promise.all(acknowledgements.map(({ acknowledged }) => acknowledged))
     acknowledged.catch(() => {})
     return { confirmed, acknowledged }
   }
 
-  /** Those of the ended sessions that no other attempt has reported: the audit log has each ending once. */
-  #report(ended: ReadonlySet<Ended>): readonly Ended[] {
-    return [...ended].filter((each) => {
-      if (this.#unreported.get(each.key) === each) this.#unreported.delete(each.key)
-      if (this.#reported.has(each)) return false
-      this.#reported.add(each)
-      return true
+  /** The sessions that have ended and that no other attempt has reported: the audit log has each ending once. */
+  #report(keys: readonly SessionKey[]): readonly Ended[] {
+    return keys.flatMap((key) => {
+      const ended = this.#unreported.get(key)
+      this.#unreported.delete(key)
+      return ended ?? []
     })
   }
 
