@@ -1,15 +1,18 @@
-// Formatting and types. Everything else that can be checked is a test.
+// Formatting, types and the linter. Everything else that can be checked is a test.
+// `npm run lint:fix` lets the linter fix what it can, and formats the result.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { ensurePackages, root } from './prepare.mjs'
 
 ensurePackages()
+const isFixing = process.argv.includes('--fix')
 const tool = (...parts) => join(root, 'node_modules', ...parts)
-for (const args of [
-  [tool('prettier', 'bin', 'prettier.cjs'), '--check', '--log-level=warn', '.'],
-  [tool('typescript', 'bin', 'tsc'), '-p', '.'],
-]) {
-  const done = spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' })
-  if (done.status !== 0) process.exit(1)
+// The folders are named so that the linter never enters node_modules, which may be a link.
+const lint = [tool('oxlint', 'bin', 'oxlint'), ...(isFixing ? ['--fix'] : []), '.ci', 'bench', 'src', 'test']
+const format = [tool('prettier', 'bin', 'prettier.cjs'), isFixing ? '--write' : '--check', '--log-level=warn', '.']
+const types = [tool('typescript', 'bin', 'tsc'), '-p', '.']
+for (const args of isFixing ? [lint, format] : [format, types, lint]) {
+  const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' })
+  if (status !== 0) process.exit(1)
 }
-process.stdout.write('Formatting and types are good.\n')
+process.stdout.write(isFixing ? 'Fixed.\n' : 'Formatting, types and lint rules are good.\n')

@@ -1,8 +1,8 @@
 // A real OpenID Provider for the bench: ten claims at userinfo, many clients, and whoever comes is the next person, without a page
 // to click on. It lives in the bench's own process.
-import { createServer } from 'node:http'
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Adapter, AdapterPayload, KoaContextWithOIDC } from 'oidc-provider'
 import { claimNames, claimsOf, personOf, subOf } from './people.ts'

@@ -1,8 +1,8 @@
 // A proxy without any sign-in, by one of the packages that were not chosen: `carrier.ts PACKAGE UPSTREAM PORT`.
+import { Agent, createServer } from 'node:http'
 import fastifyProxy from '@fastify/http-proxy'
 import Fastify from 'fastify'
 import httpProxy from 'http-proxy'
-import { Agent, createServer } from 'node:http'
 
 const [, , name, target = '', port] = process.argv
 const host = '127.0.0.1'

@@ -12,7 +12,8 @@ const warmUp = 4000
 
 /**
  * Whole sign-ins: the page that needs one, the provider and back, code and userinfo, and the page. What a millisecond does is another
- * matter on each machine and at each moment: nginx carries requests before and after each round, and they are what a sign-in is measured by.
+ * matter on each machine and at each moment: nginx carries requests before and after each round, and they are what a sign-in is measured
+ * by.
  */
 export const signIns: Scenario = {
   name: 'sign-in',

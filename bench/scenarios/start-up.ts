@@ -1,5 +1,5 @@
-import { request } from 'undici'
 import { setTimeout as wait } from 'node:timers/promises'
+import { request } from 'undici'
 import { freePort } from '../../test/support/free-port.ts'
 import { spread, untilQuiet } from '../measure.ts'
 import { table, withSpread } from '../report.ts'

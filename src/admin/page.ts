@@ -4,13 +4,13 @@ import type { AdminPageConfig } from '../config/model.ts'
 import { clientOf, ipAddress } from '../core/addresses.ts'
 import { reason } from '../core/errors.ts'
 import { isSameSecret } from '../core/same-secret.ts'
+import { ClientBudget } from '../limits/client-budget.ts'
+import { TurnedAway } from '../limits/rejected-clients.ts'
 import type { Log } from '../observe/log.ts'
 import { AdminPages, type Looking } from '../pages/admin-page.ts'
 import { ownHeaders, type Response, writeResponse } from '../http/response.ts'
 import { overviewOf, type Surroundings } from './overview.ts'
 import { notEnded } from './sessions.ts'
-import { ClientBudget } from '../limits/client-budget.ts'
-import { TurnedAway } from '../limits/rejected-clients.ts'
 
 const mostFormBytes = 4 * 1024
 /** So many wrong tokens an address may send; then it waits, whatever it sends. */

@@ -11,8 +11,6 @@ import {
   readOptions,
   unexpected,
 } from './command.ts'
-import { failingTests } from '../explain/embedded-tests.ts'
-import { registrationOf, registrationText } from '../config/registration.ts'
 import { countOf, gitHubCommand, shownDiagnostics } from './show-diagnostics.ts'
 
 const formats = ['text', 'json', 'github'] as const

@@ -1,5 +1,5 @@
-import { registrationOf, registrationText } from '../config/registration.ts'
 import { withLongNames } from '../config/claim-names.ts'
+import { registrationOf, registrationText } from '../config/registration.ts'
 import { printable } from '../core/printable.ts'
 import { examine, type Examined } from '../doctor/examine.ts'
 import type { Finding } from '../doctor/finding.ts'

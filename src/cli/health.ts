@@ -1,7 +1,7 @@
-import { reason } from '../core/errors.ts'
 import type { Address, GatewayConfig } from '../config/model.ts'
-import { loadOrSay } from './load.ts'
+import { reason } from '../core/errors.ts'
 import type { CommandInput } from './command.ts'
+import { loadOrSay } from './load.ts'
 
 const limitMs = 4000
 

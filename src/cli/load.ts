@@ -12,7 +12,9 @@ export function loadOrSay(input: Asked): GatewayConfig | undefined {
   return loaded.ok ? loaded.config : undefined
 }
 
-/** The same with all that was read. What is unwise is said to whoever is about to serve by it, and to nobody who asks for something else. */
+/**
+ * The same with all that was read. What is unwise is said to whoever is about to serve by it, and to nobody who asks for something else.
+ */
 export function loadAndSay({ file, env, err, paintErr }: Asked, said: 'all' | 'faults'): LoadResult {
   const loaded = loadConfig(file, env)
   const diagnostics = loaded.ok ? (said === 'all' ? loaded.warnings : []) : loaded.diagnostics

@@ -1,7 +1,3 @@
-import { didYouMean } from '../config/did-you-mean.ts'
-import { systemClock } from '../core/clock.ts'
-import { OperatorError } from '../core/errors.ts'
-import { createLog, type WritingLog } from '../observe/writing-log.ts'
 import {
   openAdministration,
   type Administration,
@@ -9,8 +5,12 @@ import {
   type Selection,
   type SessionSummary,
 } from '../admin/administration.ts'
-import { loadOrSay } from './load.ts'
+import { didYouMean } from '../config/did-you-mean.ts'
+import { systemClock } from '../core/clock.ts'
+import { OperatorError } from '../core/errors.ts'
+import { createLog, type WritingLog } from '../observe/writing-log.ts'
 import { type Call, type CommandInput, configOption, formatFault, formatOption, readOptions } from './command.ts'
+import { loadOrSay } from './load.ts'
 import { logFormat } from './log-format.ts'
 
 /** How long the audit events are waited for, in ms. */
@@ -22,7 +22,9 @@ export type SessionsTask =
   | { readonly kind: 'show'; readonly key: string; readonly asJson: boolean }
   | { readonly kind: 'end'; readonly selection: Selection; readonly asJson: boolean }
 
-/** `gatehouse sessions`: looks at the sessions of running gateways, and ends them. The result goes to `out`, audit events to standard error. */
+/**
+ * `gatehouse sessions`: looks at the sessions of running gateways, and ends them. The result goes to `out`, audit events to standard error.
+ */
 export async function sessions(task: SessionsTask, input: CommandInput): Promise<number> {
   const config = loadOrSay(input)
   if (config === undefined) return 1

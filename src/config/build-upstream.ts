@@ -82,7 +82,7 @@ export function buildUpstream(
 
 function readLogoutLink(written: string | WrittenLogoutLink, at: string, report: Report): LogoutLink[] {
   const isShort = typeof written === 'string'
-  const { path = undefined, query = {} } = isShort ? { path: written } : written
+  const { path, query = {} }: WrittenLogoutLink = isShort ? { path: written } : written
   if (path === undefined) return []
   return report.parse(
     isShort ? at : below(at, 'path'),

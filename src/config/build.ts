@@ -1,6 +1,7 @@
 import { type ClaimPath, parseClaimPath } from '../core/claims.ts'
 import { type ShortNames, withLongName } from './claim-names.ts'
 import { availableParallelism } from 'node:os'
+import { parseClaimPath } from '../core/claims.ts'
 import { parsePathPattern } from '../core/path-pattern.ts'
 import { parseAddress, parseHost, parseSubnet } from './addresses.ts'
 import { buildPages } from './build-pages.ts'
@@ -10,6 +11,7 @@ import { buildTracing } from './build-tracing.ts'
 import { buildUpstream } from './build-upstream.ts'
 import { type Building, present, readDuration, readOrigin, readSize, standInUrl } from './building.ts'
 import { checkTls } from './certificates.ts'
+import { type ShortNames, withLongName } from './claim-names.ts'
 import type {
   Address,
   AdminConfig,

@@ -279,7 +279,10 @@ export interface UpstreamConfig {
   readonly rules: readonly RuleConfig[]
   /** The origins, beside its own, whose pages may make requests in the person's name. */
   readonly trustedOrigins: readonly string[] | 'any'
-  /** What caches are told of answers to who is signed in: what the upstream says, but never to share them; nothing at all to keep; what it says. */
+  /**
+   * What caches are told of answers to who is signed in: what the upstream says, but never to share them; nothing at all to keep; what it
+   * says.
+   */
   readonly cache: 'private' | 'no_store' | 'upstream'
   readonly logout: { readonly paths: readonly LogoutLink[]; readonly cookies: readonly ApplicationCookie[] }
   /** The protocols of `Upgrade` that are passed on, in lower case; without a version: any. */

@@ -1,3 +1,4 @@
+import { isAbsolute, resolve } from 'node:path'
 import {
   type Alias,
   isAlias,
@@ -13,7 +14,6 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from 'yaml'
-import { isAbsolute, resolve } from 'node:path'
 import { readBounded } from './files.ts'
 import { below, type Report } from './report.ts'
 import type { Place } from './sources.ts'

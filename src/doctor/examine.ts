@@ -1,6 +1,6 @@
 import type { LoadResult } from '../config/load.ts'
-import { registrationOf } from '../config/registration.ts'
 import type { GatewayConfig } from '../config/model.ts'
+import { registrationOf } from '../config/registration.ts'
 import type { Claims } from '../core/claims.ts'
 import { reason } from '../core/errors.ts'
 import { examineProvider, type ProviderFacts } from '../provider/examine.ts'

@@ -1,10 +1,10 @@
 import type { ProviderConfig } from '../config/model.ts'
 import { harmOfOfflineAccess, offlineAccess } from '../config/provider-kind.ts'
 import { issuerHint } from '../provider/discovery.ts'
-import { kindOf, type RequestedAccess } from '../provider/requested-access.ts'
 import type { ProviderFacts, RedirectUriFact } from '../provider/examine.ts'
-import { fault, type Finding, ok, warning } from './finding.ts'
+import { kindOf, type RequestedAccess } from '../provider/requested-access.ts'
 import { connectionAdvice } from './connection-advice.ts'
+import { fault, type Finding, ok, warning } from './finding.ts'
 
 type Metadata = Readonly<Record<string, unknown>>
 

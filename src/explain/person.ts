@@ -1,5 +1,5 @@
-import type { GatewayConfig } from '../config/model.ts'
 import { withLongNames } from '../config/claim-names.ts'
+import type { GatewayConfig } from '../config/model.ts'
 import type { Claims } from '../core/claims.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Identity } from '../gate/identify.ts'

@@ -1,5 +1,5 @@
-import type { ReceivedRequest } from '../http/request-facts.ts'
 import type { FramedRequest } from '../http/framing.ts'
+import type { ReceivedRequest } from '../http/request-facts.ts'
 
 /** A request as it would arrive, made up. */
 export interface SuppliedRequest {

@@ -1,7 +1,8 @@
 import type { GatewayConfig, HeaderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import { longestReturnTo, signInAgainUrl, signInUrl } from '../core/return-to.ts'
-import type { Log } from '../observe/log.ts'
+import type { RequestFacts } from '../http/request-facts.ts'
 import { headersWithoutValue, identityHeaders, type IdentityHeaders } from '../identity/claim-headers.ts'
+import type { Log } from '../observe/log.ts'
 import { unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable } from '../rules/route-table.ts'
 import type { SessionCookie } from '../session/cookie.ts'
@@ -9,7 +10,6 @@ import type { StoredSession } from '../session/record.ts'
 import type { Admission, Denial } from './admission.ts'
 import { whyCrossSite } from './cross-site.ts'
 import type { Identity } from './identify.ts'
-import type { RequestFacts } from '../http/request-facts.ts'
 
 /** THE decision. Answers without a promise when the session is in memory and nothing is due: that is the hot path. */
 export type Admit = (facts: RequestFacts) => Admission | Promise<Admission>

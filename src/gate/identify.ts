@@ -1,6 +1,6 @@
 import { GatewayError, type ErrorCode } from '../core/errors.ts'
-import { sessionKey, type StoredSession } from '../session/record.ts'
 import type { SessionCookie } from '../session/cookie.ts'
+import { sessionKey, type StoredSession } from '../session/record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { Upkeep } from '../tokens/upkeep.ts'
 

@@ -114,7 +114,9 @@ function decodings(segment: string): readonly [string, ...string[]] {
   return all
 }
 
-/** What some upstream would take for `.` or `..`: between encoded slashes, with parameters, spaces or more dots, in full-width characters. */
+/**
+ * What some upstream would take for `.` or `..`: between encoded slashes, with parameters, spaces or more dots, in full-width characters.
+ */
 function isDotSegment(text: string): boolean {
   return text.split('/').some((part) => isOnlyDots(withoutParameters(part.replace(/[?#].*$/s, '')).trim()))
 }

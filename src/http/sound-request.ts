@@ -2,9 +2,9 @@ import type { GatewayConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
 import { foldCase } from '../core/path-pattern.ts'
 import type { TrustedProxies } from './forwarded.ts'
+import { framingFault, type FramedRequest } from './framing.ts'
 import { requestFacts, type ReceivedRequest, type RequestFacts } from './request-facts.ts'
 import type { CanonicalTarget } from './request-target.ts'
-import { framingFault, type FramedRequest } from './framing.ts'
 
 /**
  * The facts of a request that can be read in one way only.

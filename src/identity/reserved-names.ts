@@ -17,9 +17,9 @@ type Setting = Pick<UpstreamConfig, 'url' | 'headers' | 'rules'>
 
 /**
  * All names that never arrive from a client at an upstream, of all `upstreams`: those that the configuration sets, and, where rules look at
- * the method, those that would change it behind the rules. The application believes them whichever way a request came, so those of the other
- * upstreams that lead to it are among them. Not `Authorization`: that is checked where it is read, and one path may take a token of the
- * client's where another gets ours.
+ * the method, those that would change it behind the rules. The application believes them whichever way a request came, so those of the
+ * other upstreams that lead to it are among them. Not `Authorization`: that is checked where it is read, and one path may take a token of
+ * the client's where another gets ours.
  */
 export function reservedNames(upstream: Setting, upstreams: readonly Setting[]): ReadonlySet<string> {
   const application = applicationAt(upstream.url)

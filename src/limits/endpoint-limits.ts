@@ -4,6 +4,7 @@ import type { Clock } from '../core/clock.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
 import { FairQueue } from './fair-queue.ts'
 import { ClientBudget, ClientCount } from './client-budget.ts'
+import { FairQueue } from './fair-queue.ts'
 import type { TurnedAway } from './rejected-clients.ts'
 
 /**

@@ -16,7 +16,9 @@ interface Place {
   readonly aborted: Count
 }
 
-/** Counts requests. Their labels are the names of upstreams, a handful of methods and five classes of status: nothing a client can add to. */
+/**
+ * Counts requests. Their labels are the names of upstreams, a handful of methods and five classes of status: nothing a client can add to.
+ */
 export function createRequestMetrics(metrics: Metrics): RequestSink {
   const requests = metrics.counter({
     name: 'gatehouse_requests_total',

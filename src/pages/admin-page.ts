@@ -331,7 +331,8 @@ function section(id: string, title: string, content: string): string {
 }
 
 /**
- * Heads and cells are HTML. A head that begins with "#" is of numbers; one that begins with "!" is of actions, which stay in sight. A table that is too wide scrolls by itself, by keyboard too.
+ * Heads and cells are HTML. A head that begins with "#" is of numbers; one that begins with "!" is of actions, which stay in sight. A table
+ * that is too wide scrolls by itself, by keyboard too.
  */
 function table(id: string, caption: string, heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const className = (column: number) => {

@@ -1,10 +1,10 @@
 import * as client from 'openid-client'
+import type { ProviderConfig } from '../config/model.ts'
 import type { Claims } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { sha256 } from '../core/random.ts'
 import type { TokenSet } from '../core/token-set.ts'
-import type { ProviderConfig } from '../config/model.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { Discovery, type DiscoveredProvider } from './discovery.ts'
@@ -315,7 +315,10 @@ function refuseOtherTokenTypes({ token_type }: client.TokenEndpointResponse): vo
   if (token_type.toLowerCase() !== 'bearer') refuse(`the access token is of the type ${token_type}, and not Bearer`)
 }
 
-/** What a token with a refresh token beside it is taken to live, in seconds, when nobody says it: `expires_in` may be left out (RFC 6749 §5.1). */
+/**
+ * What a token with a refresh token beside it is taken to live, in seconds, when nobody says it: `expires_in` may be left out (RFC 6749
+ * §5.1).
+ */
 const usualAccessTokenSeconds = 60 * 60
 
 /** `began`: when the request was sent, so that an access token is never thought to live longer than it does. */

@@ -1,7 +1,7 @@
 import { decodeJwt } from 'jose'
 import type { TokenEndpointResponse } from 'openid-client'
-import type { Log } from '../observe/log.ts'
 import { offlineAccess } from '../config/provider-kind.ts'
+import type { Log } from '../observe/log.ts'
 import { asksForRefreshToken, type RequestedAccess } from './requested-access.ts'
 
 /**

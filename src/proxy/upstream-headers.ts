@@ -1,8 +1,8 @@
 import { withoutCookies } from '../http/cookies.ts'
 import type { ForwardedFacts } from '../http/forwarded.ts'
-import type { RequestTrace } from '../observe/trace-context.ts'
-import { canonicalName } from '../identity/reserved-names.ts'
 import { connectionOptions, isHopByHop, noConnectionOptions } from '../http/hop-by-hop.ts'
+import { canonicalName } from '../identity/reserved-names.ts'
+import type { RequestTrace } from '../observe/trace-context.ts'
 
 export interface UpstreamHeadersInput {
   readonly fields: RequestFields
@@ -115,7 +115,10 @@ function namedInConnection(received: readonly string[]): ReadonlySet<string> {
 // "-" could be an identity header in disguise, and goes.
 const plainName = /^[a-z0-9-]+$/
 
-/** "Host" and "X-Request-Id" are written anew; "Expect" is answered here; CGI makes HTTP_PROXY of "Proxy", which programs heed; the rest would tell the upstream another address, scheme or path than ours. */
+/**
+ * "Host" and "X-Request-Id" are written anew; "Expect" is answered here; CGI makes HTTP_PROXY of "Proxy", which programs heed; the rest
+ * would tell the upstream another address, scheme or path than ours.
+ */
 const withheld: ReadonlySet<string> = new Set([
   'host',
   'expect',

@@ -1,6 +1,6 @@
+import { applicationAt } from '../config/addresses.ts'
 import type { LogoutLink, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
-import { applicationAt } from '../config/addresses.ts'
 import { foldCase, matchesPath, parsePathPattern, type PathPattern } from '../core/path-pattern.ts'
 
 /** Which upstream a request is for, and the rule it has to meet. */

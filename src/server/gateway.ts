@@ -1,31 +1,30 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { administer } from '../admin/administration.ts'
+import { startAdmin } from '../admin/listener.ts'
+import { type Answers, onlyThis, type ProcessState, type Readiness } from '../admin/processes.ts'
+import { type AdminSessionsParts, endByOrder, findSessions } from '../admin/sessions.ts'
 import type { Address, GatewayConfig, StoreConfig } from '../config/model.ts'
 import { systemClock, type Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
+import { connectionsWithin } from '../limits/file-descriptors.ts'
+import { MemoryBudget, processMemory } from '../limits/memory-budget.ts'
+import { TurnedAway } from '../limits/rejected-clients.ts'
 import type { Log } from '../observe/log.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import { LiveStreams } from '../proxy/live-streams.ts'
 import type { UpstreamPools } from '../proxy/upstream-pool.ts'
 import { measuredStore } from '../session/measured-store.ts'
-import { OwedEndings } from '../session/owed-endings.ts'
 import { createMemoryStore } from '../session/memory-store.ts'
-import { createRedisStore } from '../session/redis/store.ts'
+import { OwedEndings } from '../session/owed-endings.ts'
 import { audienceOf } from '../session/record.ts'
+import { createRedisStore } from '../session/redis/store.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
-import { startAdmin } from '../admin/listener.ts'
-import type { ProcessState } from '../admin/processes.ts'
-import { type AdminSessionsParts, endByOrder, findSessions } from '../admin/sessions.ts'
-import { administer } from '../admin/administration.ts'
-import { connectionsWithin } from '../limits/file-descriptors.ts'
 import { addGatewayMetrics } from './gateway-metrics.ts'
-import { MemoryBudget, processMemory } from '../limits/memory-budget.ts'
+import { createServing, inTurn, type LastingParts, type Serving } from './generation.ts'
 import { listen } from './listener.ts'
 import { startObserving, type ObservingParts, type Shown } from './observing.ts'
 import { reloadable } from './reloadable.ts'
-import { createServing, inTurn, type LastingParts, type Serving } from './generation.ts'
-import { type Answers, onlyThis, type Readiness } from '../admin/processes.ts'
-import { TurnedAway } from '../limits/rejected-clients.ts'
 
 /** How many earlier configurations may stay in memory until what they began has ended. */
 const mostRetiring = 4
@@ -40,8 +39,9 @@ export interface Gateway {
   /** Whether Redis and the provider answered by the time it served. */
   readonly foundAtStart: { readonly store: boolean; readonly provider: boolean }
   /**
-   * Serves by another configuration from the next request on; several are taken one after the other. What is under way goes on
-   * by the one it began with; sessions, connections and streams stay. Resolves to the settings that take effect at the next start only, because they differ.
+   * Serves by another configuration from the next request on; several are taken one after the other. What is under way goes on by the one
+   * it began with; sessions, connections and streams stay. Resolves to the settings that take effect at the next start only, because they
+   * differ.
    */
   reload(config: GatewayConfig): Promise<readonly string[]>
   /** Lets requests finish for as long as the configuration allows, then closes everything. */

@@ -4,7 +4,9 @@ import type { Socket } from 'node:net'
 /** How often a client that sends no more is asked whether it is still there, in ms. */
 const probeEveryMs = 1000
 
-/** After this many probes without a byte for it, a client whose response has begun is taken for gone: event streams may be quiet for hours. */
+/**
+ * After this many probes without a byte for it, a client whose response has begun is taken for gone: event streams may be quiet for hours.
+ */
 const mostQuietProbes = 5
 
 type ServerSocket = Socket & {

@@ -1,6 +1,6 @@
-import { cookieNames, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
-import type { SessionId } from '../core/names.ts'
 import type { ApplicationCookie, SessionCookieConfig } from '../config/model.ts'
+import type { SessionId } from '../core/names.ts'
+import { cookieNames, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
 import { sessionIdFromCookie } from './record.ts'
 
 /** The cookie that carries the session id, and the names of the cookies that belong to the gateway beside it. */

@@ -8,7 +8,10 @@ export interface MemoryStore extends SessionStore {
   size(): number
 }
 
-/** Sessions in this process only, for trying out and for a sidecar that may forget. When it is full, the session that was not used for longest goes. */
+/**
+ * Sessions in this process only, for trying out and for a sidecar that may forget. When it is full, the session that was not used for
+ * longest goes.
+ */
 export function createMemoryStore(options: { readonly maxSessions: number; readonly clock: Clock }): MemoryStore {
   return new SessionsInMemory(options.maxSessions, options.clock)
 }

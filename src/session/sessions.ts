@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache'
+import type { SessionConfig } from '../config/model.ts'
 import { isWithin, type Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionId, SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
 import type { Keyring } from '../core/seal.ts'
-import type { SessionConfig } from '../config/model.ts'
 import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { NearCache, type NearSession } from './near-cache.ts'
@@ -254,8 +254,8 @@ export class Sessions {
   }
 
   /**
-   * Whether this process has just expired or replaced the cookie with this key. The browser may have signed in again since then, so the cookie
-   * must not be expired once more: the new one has the same name.
+   * Whether this process has just expired or replaced the cookie with this key. The browser may have signed in again since then, so the
+   * cookie must not be expired once more: the new one has the same name.
    */
   isExpired(key: SessionKey): boolean {
     return this.#expired.has(key)

@@ -1,6 +1,6 @@
-import { cookiesNamed, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
 import { randomToken, sha256 } from '../core/random.ts'
 import type { Keyring } from '../core/seal.ts'
+import { cookiesNamed, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import { signInLifetimeMs } from '../session/sessions.ts'
 

@@ -6,8 +6,8 @@ import type { Log } from '../observe/log.ts'
 import { claimsOfIdToken } from '../provider/id-token.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { SessionRecord, StoredSession } from '../session/record.ts'
-import type { Sessions } from '../session/sessions.ts'
 import { claimsOfSession } from '../session/session-claims.ts'
+import type { Sessions } from '../session/sessions.ts'
 import { underLease, untilAnswered } from './lease.ts'
 
 /** How long a rotated refresh token is kept on offering to a store that does not answer, in ms: it cannot be had again. */

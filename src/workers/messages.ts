@@ -1,9 +1,15 @@
 import type { Worker } from 'node:cluster'
+import {
+  type Answers,
+  answerTo,
+  type Processes,
+  type ProcessState,
+  type Question,
+  type Reports,
+} from '../admin/processes.ts'
 import { reason } from '../core/errors.ts'
 import { merged } from '../observe/exposition.ts'
 import type { Family } from '../observe/metrics.ts'
-import type { ProcessState } from '../admin/processes.ts'
-import { type Answers, answerTo, type Processes, type Question, type Reports } from '../admin/processes.ts'
 
 /** How long a worker may take to show that it answers at all, in ms; then it is passed over, or what it said last is taken. */
 const reportLimitMs = 1_000

@@ -2,8 +2,8 @@ import cluster, { type Worker } from 'node:cluster'
 import type { GatewayConfig } from '../config/model.ts'
 import type { Log } from '../observe/log.ts'
 import { closeUnacknowledgedConnection } from './handed-connections.ts'
-import { WorkerConfig } from './worker-config.ts'
 import type { WorkerAnswers } from './messages.ts'
+import { WorkerConfig } from './worker-config.ts'
 
 const restartFirstMs = 200
 const restartMostMs = 10_000

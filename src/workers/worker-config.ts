@@ -140,7 +140,9 @@ export function configsFromAbove(): ConfigsFromAbove {
   return { first, follow: startFollowing }
 }
 
-/** The same value as it can be sent to another process: a URL does not survive that, and becomes a map, of which a configuration has none. */
+/**
+ * The same value as it can be sent to another process: a URL does not survive that, and becomes a map, of which a configuration has none.
+ */
 export function portable(value: unknown): unknown {
   return replaced(value, (found) => (found instanceof URL ? new Map([['href', found.href]]) : undefined))
 }

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { help, overview } from '../../src/cli/help.ts'
 import { inColours, paintFor, plainly } from '../../src/cli/paint.ts'
-import { startCommand } from '../support/command.ts'
 import { folderWith } from '../support/command-line.ts'
+import { startCommand } from '../support/command.ts'
 
 const good = `# yaml-language-server: $schema=gateway.schema.json
 version: 1

@@ -6,8 +6,8 @@ import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { formatDiagnostics } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { environment, secretTexts } from './environment.ts'
 import { searchFor } from '../support/searches.ts'
+import { environment, secretTexts } from './environment.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-config-'))
 after(() => rmSync(folder, { recursive: true }))

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { exchangeRaw, headerOf } from '../support/raw-exchange.ts'
-import { pathReadings } from './path-readings.ts'
 import { readCases, repeated, runCases } from './lanes.ts'
+import { pathReadings } from './path-readings.ts'
 
 interface Paths {
   /** Nobody gets there without a sign-in. */

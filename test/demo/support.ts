@@ -1,4 +1,4 @@
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 import * as oidc from 'openid-client'
@@ -17,12 +17,13 @@ export interface Application {
 /** A provider with an application registered at it, whose back-channel logout receiver answers `status`. */
 export async function startApplication(t: TestContext, status = 200): Promise<Application> {
   const received: URLSearchParams[] = []
-  const receiver = createServer(async (request, response) => {
+  const receive = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     let body = ''
     for await (const chunk of request) body += String(chunk)
     received.push(new URLSearchParams(body))
     response.writeHead(status).end()
-  })
+  }
+  const receiver = createServer((request, response) => void receive(request, response))
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
   t.after(() => receiver.close())
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { help, overview } from '../../src/cli/help.ts'
 import manifest from '../../package.json' with { type: 'json' }
+import { help, overview } from '../../src/cli/help.ts'
 import { blocksOf, codeSpansOf, pages, type Page } from './markdown.ts'
 
 const commands = new Set([...overview.matchAll(/^ {2}gatehouse (\w+)/gm)].map(([, name = '']) => name))

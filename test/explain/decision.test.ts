@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { readExplainCall } from '../../src/cli/explain.ts'
-import { folderWith, recordingTerminal } from '../support/command-line.ts'
 import { RawClient } from '../proxy/support.ts'
+import { folderWith, recordingTerminal } from '../support/command-line.ts'
 import { type Replica, secrets, startWorld } from '../support/world.ts'
 
 const yaml = `version: 1

@@ -11,8 +11,8 @@ const mostRounds = 8
 const valuesAtOnce = 20
 
 /**
- * Looks for values that break a property until the time is over, and `hasShown` what it is to show. What breaks it is made as small as possible and printed with
- * its seed; `FUZZ_SEED` repeats that search.
+ * Looks for values that break a property until the time is over, and `hasShown` what it is to show. What breaks it is made as small as
+ * possible and printed with its seed; `FUZZ_SEED` repeats that search.
  */
 export async function fuzz<T>(
   t: TestContext,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { createServer, type IncomingMessage, request as send } from 'node:http'
 import { once } from 'node:events'
+import { createServer, type IncomingMessage, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { TrustedProxies } from '../../src/http/forwarded.ts'

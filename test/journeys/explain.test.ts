@@ -10,10 +10,10 @@ import { demoPeople, fieldsClaim } from '../../src/demo/people.ts'
 import { explain } from '../../src/explain/decision.ts'
 import { headerPairs } from '../../src/explain/header-text.ts'
 import { personWith } from '../../src/explain/person.ts'
-import { startCommand } from '../support/command.ts'
-import { folderWith } from '../support/command-line.ts'
-import { prepareGateway } from '../support/gateway-process.ts'
 import { Browser, navigation } from '../support/browser.ts'
+import { folderWith } from '../support/command-line.ts'
+import { startCommand } from '../support/command.ts'
+import { prepareGateway } from '../support/gateway-process.ts'
 import { secrets, startWorld } from '../support/world.ts'
 
 /** An application that keeps what it was asked. */

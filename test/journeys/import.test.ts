@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { Browser } from '../support/browser.ts'
-import { startCommand } from '../support/command.ts'
 import { folderWith } from '../support/command-line.ts'
+import { startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 
 test('a configuration of oauth2-proxy becomes one with which people sign in, and no secret of it is printed', async (t) => {

@@ -5,8 +5,8 @@ import { after, test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { startDemoUpstream } from '../../src/demo/upstream.ts'
 import { picture, startChromium } from '../support/chromium.ts'
-import { inTime } from '../support/in-time.ts'
 import { freePort } from '../support/free-port.ts'
+import { inTime } from '../support/in-time.ts'
 import { startWorld, type World, type WorldOptions } from '../support/world.ts'
 
 const chromium = await startChromium({ after })

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Json } from '../support/signing-provider.ts'
 import { freePort } from '../support/free-port.ts'
+import type { Json } from '../support/signing-provider.ts'
 
 /** The one person of each realm. */
 export const person = { username: 'jane', password: 'correct horse battery', email: 'jane@example.com' }

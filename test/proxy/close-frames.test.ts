@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { WebSocket, WebSocketServer } from 'ws'
-import { type Gateway, httpUpstream, jane, RawClient, rawUpstream, startGateway } from './support.ts'
 import { until } from '../support/until.ts'
+import { type Gateway, httpUpstream, jane, RawClient, rawUpstream, startGateway } from './support.ts'
 
 /** What a side of a WebSocket says when it is over: the code, and the reason. */
 const closing = (socket: WebSocket): Promise<string> =>

@@ -147,7 +147,10 @@ test('HTTP/1.0 sees a reset when an answer breaks off, for a clean end would loo
 
 test('an upstream that never answers is a 504, and its connection is given up', async (t) => {
   let closed: Promise<unknown> | undefined
-  const upstream = await rawUpstream(t, (socket) => (closed = new Promise((resolve) => socket.once('close', resolve))))
+  const upstream = await rawUpstream(
+    t,
+    (socket) => void (closed = new Promise((resolve) => socket.once('close', resolve))),
+  )
   const { origin } = await startGateway(t, upstream, { upstream: { responseTimeoutMs: 100 } })
 
   const { status, body } = await fetchWhole(origin, { method: 'POST', body: 'x' })
@@ -216,7 +219,7 @@ test('a client that pauses its request is a 408 and the connection closes', asyn
   let cancelled: Promise<unknown> | undefined
   const upstream = await rawUpstream(
     t,
-    (socket) => (cancelled = new Promise((resolve) => socket.once('close', resolve))),
+    (socket) => void (cancelled = new Promise((resolve) => socket.once('close', resolve))),
   )
   const { port } = await startGateway(t, upstream, { bodyIdleTimeoutMs: 100, upstream: { responseTimeoutMs: 50 } })
   const client = new RawClient(t, port).send('POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n12345')

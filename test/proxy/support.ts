@@ -1,5 +1,13 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, request, type RequestOptions, type Server } from 'node:http'
+import {
+  createServer,
+  type IncomingMessage,
+  request,
+  type RequestOptions,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import {
   type AddressInfo,
   connect,
@@ -7,7 +15,6 @@ import {
   type Server as NetServer,
   type Socket,
 } from 'node:net'
-import { createServer as createTlsServer } from 'node:https'
 import type { TestContext } from 'node:test'
 import type { UpstreamConfig } from '../../src/config/model.ts'
 import type { SessionKey } from '../../src/core/names.ts'
@@ -161,9 +168,9 @@ async function listen(t: TestContext, server: Server | NetServer): Promise<numbe
 /** An upstream that speaks HTTP. */
 export async function httpUpstream(
   t: TestContext,
-  handler: Parameters<typeof createServer>[1],
+  handler: (req: IncomingMessage, res: ServerResponse) => unknown,
 ): Promise<{ port: number; server: Server }> {
-  const server = createServer(handler as never)
+  const server = createServer((req, res) => void handler(req, res))
   return { port: await listen(t, server), server }
 }
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
 import { createOutbound } from '../../src/provider/outbound.ts'
 
 const timeoutMs = 990

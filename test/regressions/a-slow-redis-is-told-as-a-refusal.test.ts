@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { test } from 'node:test'
-import { startRedis } from '../support/redis.ts'
 import { hearing, open, settings } from '../session/redis-stores.ts'
+import { startRedis } from '../support/redis.ts'
 
 test('a subscription that is not answered in time is never told as a refusal of Redis', async (t) => {
   const redis = await startRedis(t)

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import type { TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import type { SessionKey } from '../../src/core/names.ts'
 import { tagOf } from '../../src/session/record.ts'

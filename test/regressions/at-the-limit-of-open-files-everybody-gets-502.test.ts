@@ -44,7 +44,7 @@ test('at the limit of open files new connections are refused, and requests that 
       () => false,
     )
   })
-  for (const socket of slow) if (!socket.destroyed) await Promise.all([once(socket, 'close'), socket.destroy()])
+  for (const socket of slow) if (!socket.destroyed) await once(socket.destroy(), 'close')
   assert.deepEqual(
     gateway.log().filter(({ code }) => code === 'ERR_UPSTREAM_UNREACHABLE'),
     [],

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { createServer as createTlsServer } from 'node:tls'
-import { issueCertificates } from '../support/certificates.ts'
 import { fetchWhole, startGateway } from '../proxy/support.ts'
+import { issueCertificates } from '../support/certificates.ts'
 
 const sized = (content: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${content.length}\r\n\r\n${content}`
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { authorizationRequest, callbackWithCode, clientOf, systemClock, validNow } from '../provider/a-client.ts'
 import { startHostileWorld } from '../corpus/hostile-world.ts'
+import { authorizationRequest, callbackWithCode, clientOf, systemClock, validNow } from '../provider/a-client.ts'
 import { bearer, jwt, paths, sendJson, startSigningProvider } from '../support/signing-provider.ts'
 
 const nested = (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`

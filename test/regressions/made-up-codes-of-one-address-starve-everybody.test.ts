@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startSignedIn } from '../tokens/signed-in.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
+import { startSignedIn } from '../tokens/signed-in.ts'
 
 /** So that nothing times out in the middle of a test. */
 const patient = { providerSettings: 'timeout: 60s', settings: 'trusted_proxies: [127.0.0.1]' }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startHostileWorld } from '../corpus/hostile-world.ts'
 import { seconds } from '../corpus/hostile-tokens.ts'
+import { startHostileWorld } from '../corpus/hostile-world.ts'
 
 for (const [what, authTime, isSignedIn] of [
   ['an hour ago', () => seconds() - 3600, false],

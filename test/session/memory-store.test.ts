@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import type { TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { createMemoryStore } from '../../src/session/memory-store.ts'
 import { sidTag } from '../../src/session/record.ts'
 import { created, keysOf, newSession, order, storeContract } from './store-contract.ts'

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import type { Redis } from 'ioredis'
 import type { RedisStoreConfig } from '../../src/config/model.ts'
-import { systemClock } from '../../src/core/clock.ts'
-import type { Clock } from '../../src/core/clock.ts'
+import { type Clock, systemClock } from '../../src/core/clock.ts'
 import type { SessionKey } from '../../src/core/names.ts'
 import { randomToken } from '../../src/core/random.ts'
 import { Keyring } from '../../src/core/seal.ts'
@@ -37,7 +36,9 @@ export const oneRedis = (port: number, timeoutMs: number): RedisStoreConfig => (
 
 const prefixes = new WeakMap<TestContext, string>()
 
-/** A gateway's sessions, in one Redis, that may take longer on a busy machine, or in what is named; all of one test are in the same place. */
+/**
+ * A gateway's sessions, in one Redis, that may take longer on a busy machine, or in what is named; all of one test are in the same place.
+ */
 export function replica(
   t: TestContext,
   at: number | RedisStoreConfig,

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { test } from 'node:test'
-import type { TestContext } from 'node:test'
-import { newSessionId, sessionKey, sidTag, subTag, tagOf } from '../../src/session/record.ts'
+import { test, type TestContext } from 'node:test'
 import type { SessionKey } from '../../src/core/names.ts'
+import { newSessionId, sessionKey, sidTag, subTag, tagOf } from '../../src/session/record.ts'
 import type { LogoutOrder, NewSession, SessionStore } from '../../src/session/store.ts'
 
 /** A store, and a time that can be waited for: a movable clock, or the real one. */
@@ -37,7 +36,7 @@ const strangeSids = [
 /** What every session store does. `open` gives an empty store of its own to each test. */
 export function storeContract(name: string, open: (t: TestContext) => Promise<OpenedStore>): void {
   const it = (what: string, story: (opened: OpenedStore) => Promise<void>) =>
-    test(`${name}: ${what}`, async (t) => story(await open(t)))
+    void test(`${name}: ${what}`, async (t) => story(await open(t)))
 
   it('reads back what was created', async ({ store, now }) => {
     const session = newSession(now())

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { startProvider, type TestProvider } from './provider.ts'
 import { freePort } from './free-port.ts'
+import { startProvider, type TestProvider } from './provider.ts'
 
 /** What a gateway in a process of its own stands between; it is started by the test. */
 export interface Surroundings {

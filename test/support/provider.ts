@@ -1,8 +1,8 @@
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
-import { startDemoProvider, type DemoProvider, type DemoProviderOptions } from '../../src/demo/provider.ts'
 import type { DemoPerson } from '../../src/demo/people.ts'
+import { startDemoProvider, type DemoProvider, type DemoProviderOptions } from '../../src/demo/provider.ts'
 
 /** What happens to a request instead of the provider's own answer; `pass` asks the provider after all. */
 export type Fault = (req: IncomingMessage, res: ServerResponse, pass: () => void) => void

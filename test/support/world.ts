@@ -10,8 +10,8 @@ import type { Log, LogFields } from '../../src/observe/log.ts'
 import { Metrics } from '../../src/observe/metrics.ts'
 import { startGateway, type Gateway } from '../../src/server/gateway.ts'
 import { Browser } from './browser.ts'
-import { startProvider, type TestProvider } from './provider.ts'
 import { freePort } from './free-port.ts'
+import { startProvider, type TestProvider } from './provider.ts'
 import { startRedis, type RedisServer } from './redis.ts'
 
 export interface LogLine {

@@ -7,10 +7,10 @@ import type { Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import fc from 'fast-check'
 import { ReadBuffer } from '../../src/transport/http1/read-buffers.ts'
-import { issueCertificates } from '../support/certificates.ts'
-import { until } from '../support/until.ts'
 import { fetchWhole, rawUpstream, startGateway } from '../proxy/support.ts'
+import { issueCertificates } from '../support/certificates.ts'
 import { searchFor } from '../support/searches.ts'
+import { until } from '../support/until.ts'
 
 /** Answers by what the path asks for, and counts connections. */
 async function countingUpstream(t: TestContext, answer: (socket: Socket, path: string) => void) {

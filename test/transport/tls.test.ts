@@ -9,8 +9,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import type { TLSSocket } from 'node:tls'
-import { until } from '../support/until.ts'
 import { fetchWhole, startGateway } from '../proxy/support.ts'
+import { until } from '../support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-tls-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))

@@ -1,5 +1,4 @@
-import { Redis } from 'ioredis'
-import type { Cluster } from 'ioredis'
+import { type Cluster, Redis } from 'ioredis'
 import { GatewayError, reason } from '../../core/errors.ts'
 import type { Log } from '../../observe/log.ts'
 import { disconnectTimeout, longestSilence, retryDelay } from './options.ts'

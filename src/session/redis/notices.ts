@@ -1,14 +1,13 @@
 import type { Clock } from '../../core/clock.ts'
-import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import { reason } from '../../core/errors.ts'
+import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import { randomToken } from '../../core/random.ts'
 import type { Log } from '../../observe/log.ts'
-import { meetingTag } from './connection.ts'
-import type { RedisConnection } from './connection.ts'
-import type { RedisKeys } from './keys.ts'
-import { RedisClock } from './clock.ts'
-import { RedisLosses } from './losses.ts'
 import type { StoreNotice, StoreTime, Tombstone } from '../store.ts'
+import { RedisClock } from './clock.ts'
+import { meetingTag, type RedisConnection } from './connection.ts'
+import type { RedisKeys } from './keys.ts'
+import { RedisLosses } from './losses.ts'
 
 /** How often the subscription is proven alive, in ms. */
 const beatInterval = 500

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
-import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import { reason } from '../../core/errors.ts'
+import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Tombstone } from '../store.ts'
 

@@ -142,8 +142,8 @@ const announce = `
 return redis.call('PUBLISH', ARGV[1], ARGV[2])`
 
 /**
- * A sign of life: answers how many listen to a channel to which the time of sending is sent, and the epoch and the time of the
- * server which holds the key. PERSIST changes nothing, but is a write: a replica refuses it, as does a primary without the replicas it needs.
+ * A sign of life: answers how many listen to a channel to which the time of sending is sent, and the epoch and the time of the server which
+ * holds the key. PERSIST changes nothing, but is a write: a replica refuses it, as does a primary without the replicas it needs.
  */
 const beat = `
 ${now}

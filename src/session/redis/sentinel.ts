@@ -18,7 +18,7 @@ export class SentinelConnection extends RedisConnection {
     this.#watches = config.sentinels.map((sentinel) => {
       const watch = new Redis(watchOptions(config, sentinel))
       watch.on('error', () => {})
-      watch.on('ready', () => watch.subscribe('+switch-master').catch(() => {}))
+      watch.on('ready', () => void watch.subscribe('+switch-master').catch(() => {}))
       watch.on('message', (_channel: string, text: string) => {
         const [name, , , host, port] = text.split(' ')
         if (name === config.name && !this.#leadsTo(host, Number(port))) this.renew()

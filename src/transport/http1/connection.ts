@@ -1,12 +1,12 @@
 import { connect, type Socket } from 'node:net'
 import type { Dispatcher } from 'undici'
 import { GatewayError } from '../../core/errors.ts'
-import { type AnswerHead, mayBecomePlain, plainAnswerHead } from './response-head.ts'
-import { type AnswerHandler, shortBytes } from '../response-handler.ts'
-import { PlainChunks } from './chunks.ts'
-import { handOver, type HandedOver } from '../undici/handed-over.ts'
-import { ReadBuffer } from './read-buffers.ts'
 import type { RequestBody } from '../../http/request-body.ts'
+import { type AnswerHandler, shortBytes } from '../response-handler.ts'
+import { handOver, type HandedOver } from '../undici/handed-over.ts'
+import { PlainChunks } from './chunks.ts'
+import { ReadBuffer } from './read-buffers.ts'
+import { type AnswerHead, mayBecomePlain, plainAnswerHead } from './response-head.ts'
 
 /** A request as it is written. */
 export interface WrittenRequest {

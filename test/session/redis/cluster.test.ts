@@ -1,19 +1,17 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
-import type { TestContext } from 'node:test'
+import { after, test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import type { RedisClusterConfig } from '../../../src/config/model.ts'
-import { randomToken } from '../../../src/core/random.ts'
 import { systemClock } from '../../../src/core/clock.ts'
-import { slotOf, tagIn } from '../../../src/session/redis/slots.ts'
+import { randomToken } from '../../../src/core/random.ts'
 import { sidTag, subTag, tagOf } from '../../../src/session/record.ts'
+import { slotOf, tagIn } from '../../../src/session/redis/slots.ts'
+import type { NewSession } from '../../../src/session/store.ts'
 import { issueCertificates } from '../../support/certificates.ts'
-import { inTime } from '../../support/in-time.ts'
-import { startCluster } from '../../support/redis-cluster.ts'
-import type { ClusterSetup } from '../../support/redis-cluster.ts'
 import { freePort } from '../../support/free-port.ts'
-import { cutOff, startRedis } from '../../support/redis.ts'
-import type { RedisServer } from '../../support/redis.ts'
+import { inTime } from '../../support/in-time.ts'
+import { type ClusterSetup, startCluster } from '../../support/redis-cluster.ts'
+import { cutOff, type RedisServer, startRedis } from '../../support/redis.ts'
 import {
   answers,
   assertUnavailable,
@@ -27,7 +25,6 @@ import {
   tick,
 } from '../redis-stores.ts'
 import { created, keysOf, newSession, order, storeContract, times, until } from '../store-contract.ts'
-import type { NewSession } from '../../../src/session/store.ts'
 
 const iss = 'https://id.example.com/'
 const meeting = slotOf('{notices}')

@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict'
-import { after, describe, test } from 'node:test'
-import type { TestContext } from 'node:test'
+import { after, describe, test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import type { RedisSentinelConfig } from '../../../src/config/model.ts'
 import { systemClock } from '../../../src/core/clock.ts'
 import { sidTag } from '../../../src/session/record.ts'
 import { issueCertificates } from '../../support/certificates.ts'
-import { startSentinel } from '../../support/redis-sentinel.ts'
-import type { SentinelSetup } from '../../support/redis-sentinel.ts'
 import { freePort } from '../../support/free-port.ts'
+import { type SentinelSetup, startSentinel } from '../../support/redis-sentinel.ts'
 import { cutOff, startRedis, tlsOf } from '../../support/redis.ts'
 import {
   answers,
