@@ -94,14 +94,14 @@ function peerOf({ socket }: IncomingMessage): string {
 }
 
 /** A site that has its own name lead to our address is asked for by that name, and never by an IP address or `localhost`. */
-export function isOurName(host: string | undefined, hosts: readonly string[]): boolean {
+function isOurName(host: string | undefined, hosts: readonly string[]): boolean {
   if (host === undefined || !/^[\w.:[\]-]+$/.test(host) || !URL.canParse(`http://${host}`)) return false
   const { hostname } = new URL(`http://${host}`)
   return hostname === 'localhost' || isIP(hostname.replace(/^\[(.*)\]$/, '$1')) !== 0 || hosts.includes(hostname)
 }
 
 /** Whoever opens the page, or presses a button on it, and no other page in their browser: Fetch Metadata, or else `Origin`. */
-export function isAskedFromHere({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean {
+function isAskedFromHere({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean {
   const site = headers['sec-fetch-site']
   if (method === 'POST') {
     if (site !== undefined) return site === 'same-origin'

@@ -10,7 +10,7 @@ export interface Advice {
 const restart = 'nothing, once; if it happens to many people, look at the reason of each'
 
 /** For each error that a request can end with. */
-export const adviceOnError: Readonly<Record<ErrorCode, Advice>> = {
+const adviceOnError: Readonly<Record<ErrorCode, Advice>> = {
   ERR_REQUEST_MALFORMED: {
     means: 'the request could be read in two ways, so it was not passed on',
     todo: 'look at what sent it: a browser does not write such requests, an attacker or an odd proxy does',
@@ -136,7 +136,7 @@ export const adviceOnError: Readonly<Record<ErrorCode, Advice>> = {
 }
 
 /** For each reason why the gateway breaks off what is under way. */
-export const adviceOnCut: Readonly<Record<CutReason, Advice>> = {
+const adviceOnCut: Readonly<Record<CutReason, Advice>> = {
   session_ended: {
     means: 'the session ended while the answer, upload or WebSocket was under way',
     todo: 'nothing: that is what an ending is for',

@@ -1,5 +1,5 @@
 /** The text of a header's value, of which each character is a byte on the wire: UTF-8 when it can be that, Latin-1 otherwise. */
-export function headerText(value: string): string {
+function headerText(value: string): string {
   const bytes = Buffer.from(value, 'latin1')
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)

@@ -121,7 +121,7 @@ export function isScript(method: string, headers: HeaderView): boolean {
 }
 
 /** A load that the browser makes in advance, before the person goes there. */
-export function isAnnouncedLoad(headers: HeaderView): boolean {
+function isAnnouncedLoad(headers: HeaderView): boolean {
   return ['sec-purpose', 'purpose', 'x-moz'].some((name) => /\bprefetch\b/i.test(textOf(headers, name) ?? ''))
 }
 

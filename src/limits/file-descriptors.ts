@@ -7,7 +7,7 @@ const reserve = 64
 const fewest = 10
 
 /** How many files and connections this process may have open (`ulimit -n`); Infinity when there is no limit or it is unknown. */
-export function fileDescriptorLimit(): number {
+function fileDescriptorLimit(): number {
   const file = '/proc/self/limits'
   const soft = existsSync(file) && /^Max open files +(\d+)/m.exec(readFileSync(file, 'latin1'))?.[1]
   return typeof soft === 'string' ? Number(soft) : Infinity

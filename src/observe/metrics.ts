@@ -66,7 +66,7 @@ export class Distribution {
 export type Reading = number | readonly (readonly [labels: readonly string[], value: number])[]
 
 /** The cells of a metric by their labels. Callers take labels from small sets only: every one stays for good. */
-export class Cells<C extends Cell> {
+class Cells<C extends Cell> {
   readonly #make: (labels: readonly string[]) => C
   readonly #byLabels = new Map<string, C>()
 

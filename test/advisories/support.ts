@@ -92,7 +92,7 @@ export interface Bed {
 }
 
 export const jane: Claims = { sub: 'jane', email: 'jane@example.com', groups: ['staff'] }
-export const env = {
+const env = {
   CLIENT_SECRET: 'correct horse battery staple',
   SESSION_KEY: Buffer.alloc(32, 5).toString('base64'),
 }

@@ -21,7 +21,7 @@ export const protectedPath = '/admin/secret'
 /** What only the gateway may say to the application. */
 export const identityNames = ['X-User-Sub', 'X-User-Name', 'X-User-Email', 'X-User-Groups']
 
-export const identityHeaders = `X-User-Sub: sub
+const identityHeaders = `X-User-Sub: sub
       X-User-Name: "{given_name} {family_name}"
       X-User-Email: email
       X-User-Groups: { claim: fields.groups, join: ",", encode: percent }`

@@ -29,10 +29,10 @@ import { UpstreamPools } from '../../src/proxy/upstream-pool.ts'
 import { pagesWith } from '../support/pages.ts'
 
 export const jane = 'tag:jane' as SessionKey
-export const cookieName = '__Host-gatehouse'
+const cookieName = '__Host-gatehouse'
 export const isGatewayCookie = (name: string): boolean => name === cookieName || name.startsWith(`${cookieName}-`)
 
-export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig {
+function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig {
   const header = { template: [['sub']], join: ',', encode: 'utf8', maxBytes: 1024, required: false } as const
   return {
     name: 'orders',

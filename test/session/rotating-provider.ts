@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { TokenSet } from '../../src/core/token-set.ts'
 import type { OpenidProvider, Refreshed } from '../../src/provider/openid-provider.ts'
 
-export const accessTokenLifetime = 5 * 60_000
+const accessTokenLifetime = 5 * 60_000
 
 interface Grant {
   /** The refresh token that is good; all before it are spent. */

@@ -30,7 +30,7 @@ interface Scope {
 }
 
 /** Stands in each answer, so that it is told from the gateway's own. */
-export const marker = '"seenByUpstream":true'
+const marker = '"seenByUpstream":true'
 
 const mostHeadBytes = 1024 * 1024
 const requestLine = /^[!#$%&'*+.^`|~\w-]+ [\x21-\x7e]+ HTTP\/1\.1$/
