@@ -27,7 +27,7 @@ npm(['install', '--global', '--prefix', folder, '--offline', '--loglevel=error',
 const program = [join(folder, 'bin', 'gatehouse')] as const
 
 test('the package holds the built gateway, schemas, examples and documentation, and nothing for development', () => {
-  for (const path of ['README.md', 'LICENSE', 'CHANGELOG.md', 'SECURITY.md', 'gateway.example.yaml'])
+  for (const path of ['README.md', 'LICENSE', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'gateway.example.yaml'])
     assert.ok(own.includes(path), path)
   for (const name of ['dist/main.js', 'schemas/gateway.schema.json', 'docs/configuration.md', 'examples/'])
     assert.ok(
@@ -35,7 +35,7 @@ test('the package holds the built gateway, schemas, examples and documentation, 
       name,
     )
   const wanted =
-    /^(?:dist|schemas|examples|docs)\/|^(?:src|test|bench)\/README\.md$|^[A-Z]+(?:\.md)?$|^(?:package\.json|gateway\.example\.yaml)$/
+    /^(?:dist|schemas|examples|docs)\/|^(?:src|test|bench)\/README\.md$|^[A-Z_]+(?:\.md)?$|^(?:package\.json|gateway\.example\.yaml)$/
   assert.deepEqual(
     own.filter((path) => !wanted.test(path) || /^dist\/demo\/|\.map$|\.tsx?$|\.tgz$/.test(path)),
     [],

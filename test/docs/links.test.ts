@@ -96,3 +96,16 @@ test('a link to what is not there is found', () => {
   assert.equal(fault('docs/logout.md', '../../outside'), 'there is no such file')
   assert.equal(fault('docs/logout.md', 'cli.md#exit-codes'), undefined)
 })
+
+test('files that CONTRIBUTING.md names are there', () => {
+  const { text = '' } = pages.find(({ path }) => path === 'CONTRIBUTING.md') ?? {}
+  const named = [...text.matchAll(/`((?:src|test|schemas|\.ci)\/[\w./-]*)\*?[\w.]*`/g)].map(([, path = '']) => path)
+
+  assert.ok(named.length > 10)
+  for (const path of named) {
+    const [folder, name] = [posix.dirname(path), posix.basename(path)]
+    const isThere =
+      existsSync(join(root, path)) || readdirSync(join(root, folder)).some((file) => file.startsWith(name))
+    assert.ok(isThere, path)
+  }
+})
