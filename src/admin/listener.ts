@@ -4,10 +4,10 @@ import type { Address, AdminConfig, LimitsConfig } from '../config/model.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import { listenError } from '../http/listen-error.ts'
 import { json, ownHeaders, type Response, writeResponse } from '../http/response.ts'
+import { formTimeoutMs } from '../limits/connection-limits.ts'
 import { exposition, expositionType } from '../observe/exposition.ts'
 import { type AdminPageParts, createAdminPage } from './page.ts'
 import type { Processes } from './processes.ts'
-import { formTimeoutMs } from '../limits/connection-limits.ts'
 
 /** What is needed of the gateway to administer it, in whichever process that is done. */
 export type AdminParts = Omit<AdminPageParts, 'page'>

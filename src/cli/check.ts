@@ -2,6 +2,8 @@ import type { Diagnostic } from '../config/diagnostics.ts'
 import { loadConfig, type LoadResult } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import { offlineAccess, providerKind, type ProviderKind } from '../config/provider-kind.ts'
+import { registrationOf, registrationText } from '../config/registration.ts'
+import { failingTests } from '../explain/embedded-tests.ts'
 import {
   type Call,
   type CommandInput,

@@ -1,7 +1,5 @@
-import { type ClaimPath, parseClaimPath } from '../core/claims.ts'
-import { type ShortNames, withLongName } from './claim-names.ts'
 import { availableParallelism } from 'node:os'
-import { parseClaimPath } from '../core/claims.ts'
+import { type ClaimPath, parseClaimPath } from '../core/claims.ts'
 import { parsePathPattern } from '../core/path-pattern.ts'
 import { parseAddress, parseHost, parseSubnet } from './addresses.ts'
 import { buildPages } from './build-pages.ts'

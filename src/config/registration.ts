@@ -31,7 +31,10 @@ export function registrationOf({ provider, externalUrl, reservedPrefix, upstream
     backchannel_logout_uri: first(endpoints.backchannelLogout.name),
     initiate_login_uri: first(endpoints.initiateLogin.name),
     ...(provider.frontchannelLogout
-      ? { frontchannel_logout_uri: first(endpoints.frontchannelLogout.name), frontchannel_logout_session_required: true }
+      ? {
+          frontchannel_logout_uri: first(endpoints.frontchannelLogout.name),
+          frontchannel_logout_session_required: true,
+        }
       : {}),
   }
 }

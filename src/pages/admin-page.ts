@@ -1,7 +1,7 @@
 import type { PagesConfig } from '../config/model.ts'
+import type { Response } from '../http/response.ts'
 import { escape, htmlResponse, styleHash } from './page.ts'
 import { styleOf } from './style.ts'
-import type { Response } from '../http/response.ts'
 
 /** What the page for administration shows. Times in ms since the epoch. Everything is escaped, so any text may be given. */
 export interface Overview {

@@ -6,11 +6,11 @@ import {
   type PageTemplate,
   type Placeholder,
 } from '../core/page-template.ts'
+import type { Response } from '../http/response.ts'
 import { layout, type PageLink } from './layout.ts'
 import type { Messages } from './messages/messages.ts'
 import { escape, htmlResponse, styleHash } from './page.ts'
 import { styleOf } from './style.ts'
-import type { Response } from '../http/response.ts'
 
 /** What a page is to say, whatever it looks like. */
 export interface Spoken {

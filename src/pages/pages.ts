@@ -2,11 +2,11 @@ import type { Language, PagesConfig } from '../config/model.ts'
 import { type ErrorCode, publicAnswer } from '../core/errors.ts'
 import type { PageAction, PageName } from '../core/page-template.ts'
 import { otherAccountUrl, signInUrl } from '../core/return-to.ts'
+import { type Response, withHeaders } from '../http/response.ts'
 import { chooseLanguage } from './language.ts'
 import { Look, type Spoken } from './look.ts'
 import { messages } from './messages.ts'
 import { type Heading, type Messages } from './messages/messages.ts'
-import { type Response, withHeaders } from '../http/response.ts'
 import { problem, refusalHeaders, type ProblemOptions } from './problem.ts'
 
 /** What a page has to know of the request that it answers. */

@@ -1,8 +1,8 @@
-import { sessionKey } from '../session/record.ts'
+import { signInUrl } from '../core/return-to.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { json, type Response } from '../http/response.ts'
-import { signInUrl } from '../core/return-to.ts'
 import { visitOf } from '../pages/pages.ts'
+import { sessionKey } from '../session/record.ts'
 import type { SignInParts } from './parts.ts'
 
 /** `GET session`: who is signed in, since when and until when; never a token. Asking does not prolong the session. */
