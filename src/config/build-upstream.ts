@@ -1,5 +1,6 @@
 import { ipAddress } from '../core/addresses.ts'
 import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../core/claims.ts'
+import { isReservedField } from '../core/header-fields.ts'
 import { parsePathPattern, type PathPattern } from '../core/path-pattern.ts'
 import { parseHost, parseHttpUrl, parseOrigin } from './addresses.ts'
 import { type Building, present, readDuration, readOrigin, readSize, standInUrl } from './building.ts'
@@ -178,7 +179,7 @@ function readHeader(
   const { report, claims } = building
   const isShort = typeof value === 'string'
   const written = isShort ? { ...headerDefaults, [value.includes('{') ? 'template' : 'claim']: value } : value
-  if (isReserved(name)) {
+  if (isReservedField(name.toLowerCase())) {
     report.errorAtKey(
       at,
       'is a header that the gateway itself decides on',
@@ -219,40 +220,6 @@ function parseHeaderTemplate(text: string): ClaimTemplate {
     throw new SyntaxError('has no claim in braces, such as {email}; a header without a claim is never sent')
   return template
 }
-
-/** RFC 9110 §7.6.1 (hop-by-hop), §7.2 and RFC 9112 §6 (where a request ends), and what only the proxy can know. */
-function isReserved(name: string): boolean {
-  const lower = name.toLowerCase()
-  if (forwardedIdentity.has(lower)) return false
-  return reservedHeaders.has(lower) || lower.startsWith('proxy-') || lower.startsWith('x-forwarded-')
-}
-
-/** What applications behind other gateways know people by. It is nobody's but the gateway's, as all that begins like it. */
-const forwardedIdentity: ReadonlySet<string> = new Set([
-  'x-forwarded-user',
-  'x-forwarded-email',
-  'x-forwarded-groups',
-  'x-forwarded-preferred-username',
-])
-
-const reservedHeaders: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'cookie',
-  'expect',
-  'forwarded',
-  'host',
-  'keep-alive',
-  'set-cookie',
-  'te',
-  'traceparent',
-  'tracestate',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'x-real-ip',
-  'x-request-id',
-])
 
 function readRule(written: WrittenRule, at: string, building: UpstreamBuilding): RuleConfig[] {
   const { report, claims } = building

@@ -1,7 +1,7 @@
 import type { HeaderConfig, UpstreamConfig } from '../config/model.ts'
+import { fieldsOf, kindOfField, whyWithheld } from '../core/header-fields.ts'
 import type { Admission } from '../gate/admission.ts'
 import { cookieNames } from '../http/cookies.ts'
-import { isHopByHop } from '../http/hop-by-hop.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { canonicalName, reservedNames } from '../identity/reserved-names.ts'
 import { RequestFields, upstreamHeaders } from '../proxy/upstream-headers.ts'
@@ -101,8 +101,7 @@ function removedHeaders(
         ? [[name, 'the gateway’s own cookie is no business of the application']]
         : []
     // X-Forwarded-For and the like are there again, and are the gateway's now.
-    const isRewritten =
-      lower.startsWith('x-forwarded-') || lower === 'x-request-id' || (isTracing && lower === 'traceparent')
+    const isRewritten = kindOfField(lower) === 'written_anew' || (isTracing && fieldsOf('trace').includes(lower))
     if (kept.has(lower) && !isRewritten) return []
     return [[name, whyRemoved(lower, reserved)]]
   })
@@ -110,12 +109,6 @@ function removedHeaders(
 
 function whyRemoved(name: string, reserved: ReadonlySet<string>): string {
   if (reserved.has(canonicalName(name))) return 'only the gateway says this'
-  if (isHopByHop(name)) return 'is about one connection and ends with it'
-  if (/[^a-z0-9-]/.test(name)) return 'could be taken for another name'
-  if (name === 'expect') return 'is answered by the gateway'
-  if (/^(x-forwarded-|forwarded$|x-real-ip$|x-request-id$|traceparent$|tracestate$)/.test(name))
-    return 'is written by the gateway, from what it believes'
-  if (/^(x-original-|x-rewrite-url$)/.test(name))
-    return 'would tell the application another address than was decided on'
-  return 'is named in Connection, and ends with it'
+  if (kindOfField(name) === 'trace') return 'is written by the gateway, from what it believes'
+  return whyWithheld(name) ?? 'is named in Connection, and ends with it'
 }

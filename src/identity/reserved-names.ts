@@ -1,5 +1,6 @@
 import { applicationAt } from '../config/addresses.ts'
 import type { UpstreamConfig } from '../config/model.ts'
+import { fieldsOf } from '../core/header-fields.ts'
 
 /**
  * The one spelling of a header's name that it is compared in. Some upstreams read `X_User` or `X.User` as `X-User`, and some
@@ -9,9 +10,6 @@ export function canonicalName(name: string): string {
   const lower = name.toLowerCase()
   return /[^a-z\d-]|--|^-|-$/.test(lower) ? lower.replaceAll(/[^a-z\d]+/g, '-').replaceAll(/^-|-$/g, '') : lower
 }
-
-/** With these some applications let a request be of another method than it says. */
-const methodOverrides = ['x-http-method-override', 'x-http-method', 'x-method-override']
 
 type Setting = Pick<UpstreamConfig, 'url' | 'headers' | 'rules'>
 
@@ -30,5 +28,5 @@ export function reservedNames(upstream: Setting, upstreams: readonly Setting[]):
 
 function namesOf({ headers, rules }: Setting): readonly string[] {
   const names = headers.map(({ name }) => canonicalName(name))
-  return rules.some(({ methods }) => methods !== undefined) ? [...names, ...methodOverrides] : names
+  return rules.some(({ methods }) => methods !== undefined) ? [...names, ...fieldsOf('method_override')] : names
 }

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts'
+import { connectionOptions, isHopByHop, noConnectionOptions } from '../core/header-fields.ts'
 import type { Caching } from '../gate/admission.ts'
-import { connectionOptions, isHopByHop, noConnectionOptions } from '../http/hop-by-hop.ts'
 
 export interface ResponseHeadersInput {
   readonly isGatewayCookie: (name: string) => boolean

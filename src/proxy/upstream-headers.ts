@@ -1,6 +1,6 @@
+import { connectionOptions, fieldsOf, kindOfField, noConnectionOptions, whyWithheld } from '../core/header-fields.ts'
 import { withoutCookies } from '../http/cookies.ts'
 import type { ForwardedFacts } from '../http/forwarded.ts'
-import { connectionOptions, isHopByHop, noConnectionOptions } from '../http/hop-by-hop.ts'
 import { canonicalName } from '../identity/reserved-names.ts'
 import type { RequestTrace } from '../observe/trace-context.ts'
 
@@ -17,19 +17,13 @@ export interface UpstreamHeadersInput {
 }
 
 /** What becomes of a field of a request: `listed` in `Connection` or not, by its name. */
-type Fate = 'withheld' | 'cookie' | 'content-length' | 'loop' | 'passed'
+type Fate = 'withheld' | 'cookie' | 'content_length' | 'loop' | 'passed'
 
 /** So many names are remembered; honest clients use a few dozen. */
 const mostNames = 1024
 
-/**
- * The upstreams that a request was sent to, for gateways that it comes back to. Not `Via`, because servers change their responses to
- * requests with `Via`: nginx does not compress them.
- */
-export const loopField = 'gatehouse-loop'
-
-/** W3C Trace Context §3.2, §3.3. */
-const traceFields = ['traceparent', 'tracestate']
+/** The field that names the upstreams that a request was sent to. */
+export const [loopField = ''] = fieldsOf('loop')
 
 /** What becomes of the fields of requests to one upstream. */
 export class RequestFields {
@@ -41,7 +35,7 @@ export class RequestFields {
    * @param isTracing the gateway takes part in traces, and says itself which
    */
   constructor(reserved: ReadonlySet<string>, isTracing: boolean) {
-    this.#reserved = isTracing ? new Set([...reserved, ...traceFields]) : reserved
+    this.#reserved = isTracing ? new Set([...reserved, ...fieldsOf('trace')]) : reserved
   }
 
   /** The fate of a field, by its name as it was written. */
@@ -54,9 +48,9 @@ export class RequestFields {
   }
 
   #decide(lowerCase: string): Fate {
-    if (isWithheld(lowerCase) || this.#reserved.has(canonicalName(lowerCase))) return 'withheld'
-    if (lowerCase === loopField) return 'loop'
-    return lowerCase === 'cookie' || lowerCase === 'content-length' ? lowerCase : 'passed'
+    if (whyWithheld(lowerCase) !== undefined || this.#reserved.has(canonicalName(lowerCase))) return 'withheld'
+    const kind = kindOfField(lowerCase)
+    return kind === 'loop' || kind === 'cookie' || kind === 'content_length' ? kind : 'passed'
   }
 }
 
@@ -109,34 +103,6 @@ function namedInConnection(received: readonly string[]): ReadonlySet<string> {
       listed = connectionOptions(received[at + 1] as string, listed)
   }
   return listed
-}
-
-// An upstream may read "X_Remote.User" as "X-Remote-User" (CGI, WSGI, PHP do): a name with anything but letters, digits and
-// "-" could be an identity header in disguise, and goes.
-const plainName = /^[a-z0-9-]+$/
-
-/**
- * "Host" and "X-Request-Id" are written anew; "Expect" is answered here; CGI makes HTTP_PROXY of "Proxy", which programs heed; the rest
- * would tell the upstream another address, scheme or path than ours.
- */
-const withheld: ReadonlySet<string> = new Set([
-  'host',
-  'expect',
-  'forwarded',
-  'proxy',
-  'x-real-ip',
-  'x-rewrite-url',
-  'x-request-id',
-])
-
-function isWithheld(lowerCase: string): boolean {
-  return (
-    isHopByHop(lowerCase) ||
-    withheld.has(lowerCase) ||
-    lowerCase.startsWith('x-forwarded-') ||
-    lowerCase.startsWith('x-original-') ||
-    !plainName.test(lowerCase)
-  )
 }
 
 /** The line as it came when no cookie in it is ours. */

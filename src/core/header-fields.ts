@@ -1,0 +1,111 @@
+/** What is special about a header field. All other fields are passed on as they are. */
+export type FieldKind = keyof typeof fields
+
+interface FieldRow {
+  readonly names: readonly string[]
+  /** All names that begin like this are of this kind too. */
+  readonly prefixes?: readonly string[]
+  /** The field of a client never reaches an upstream, for this reason. Absent: it does, unless the code for this kind changes that. */
+  readonly withheld?: string
+  /** The configuration cannot set the field on requests to an upstream. */
+  readonly isReserved?: true
+}
+
+/** The table of header fields, in lower case. The proxy, the configuration's checks and `explain` read it. */
+const fields = {
+  /** RFC 9110 §7.6.1: they end with the connection. undici and Node.js write some of them. */
+  hop_by_hop: {
+    names: [
+      ...['connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings'],
+      ...['proxy-connection', 'proxy-authenticate', 'proxy-authorization', 'proxy-authentication-info'],
+    ],
+    withheld: 'is about one connection and ends with it',
+    isReserved: true,
+  },
+  /** RFC 9110 §10.1.1. */
+  expectation: { names: ['expect'], withheld: 'is answered by the gateway', isReserved: true },
+  /** The gateway writes its own, from the addresses that it trusts. */
+  written_anew: {
+    names: ['host', 'forwarded', 'x-real-ip', 'x-request-id'],
+    prefixes: ['x-forwarded-'],
+    withheld: 'is written by the gateway, from what it believes',
+    isReserved: true,
+  },
+  /** Some upstreams route by them, and not by the address that was decided on. */
+  other_address: {
+    names: ['x-rewrite-url'],
+    prefixes: ['x-original-'],
+    withheld: 'would tell the application another address than was decided on',
+  },
+  /** CGI makes HTTP_PROXY of it, which programs take for their proxy (CVE-2016-5385). */
+  proxy_setting: { names: ['proxy'], withheld: 'would tell programs of the application to use a proxy' },
+  /** W3C Trace Context §3.2, §3.3. Withheld only when the gateway takes part in traces. */
+  trace: { names: ['traceparent', 'tracestate'], isReserved: true },
+  /**
+   * The upstreams that a request was sent to, for gateways that it comes back to. Not `Via`, because servers change their responses to
+   * requests with `Via`: nginx does not compress them.
+   */
+  loop: { names: ['gatehouse-loop'], isReserved: true },
+  content_length: { names: ['content-length'], isReserved: true },
+  cookie: { names: ['cookie'], isReserved: true },
+  set_cookie: { names: ['set-cookie'], isReserved: true },
+  /** Some applications take the method of a request from them. Withheld where rules depend on the method. */
+  method_override: { names: ['x-http-method-override', 'x-http-method', 'x-method-override'] },
+} as const satisfies Readonly<Record<string, FieldRow>>
+
+const rows = Object.entries(fields) as readonly [FieldKind, FieldRow][]
+const kinds = new Map(rows.flatMap(([kind, { names }]) => names.map((name) => [name, kind] as const)))
+const prefixes = rows.flatMap(([kind, { prefixes = [] }]) => prefixes.map((prefix) => [prefix, kind] as const))
+const hopByHop: ReadonlySet<string> = new Set(fields.hop_by_hop.names)
+
+/** The names of the fields of a kind, in lower case. */
+export function fieldsOf(kind: FieldKind): readonly string[] {
+  return fields[kind].names
+}
+
+/** The kind of a field, by its name in lower case; `undefined`: nothing is special about it. */
+export function kindOfField(name: string): FieldKind | undefined {
+  return kinds.get(name) ?? prefixes.find(([prefix]) => name.startsWith(prefix))?.[1]
+}
+
+/** Why a field of a client never reaches an upstream, by its name in lower case; `undefined`: it does. */
+export function whyWithheld(name: string): string | undefined {
+  const kind = kindOfField(name)
+  const row: FieldRow | undefined = kind && fields[kind]
+  // Some upstreams read "X_Remote.User" as "X-Remote-User" (CGI, WSGI and PHP do).
+  return row?.withheld ?? (plainName.test(name) ? undefined : 'could be taken for another name')
+}
+
+const plainName = /^[a-z0-9-]+$/
+
+/** Whether the configuration cannot set this field on requests to an upstream. `name` is in lower case. */
+export function isReservedField(name: string): boolean {
+  if (forwardedIdentity.has(name)) return false
+  const kind = kindOfField(name)
+  return name.startsWith('proxy-') || (kind !== undefined && (fields[kind] as FieldRow).isReserved === true)
+}
+
+/** Names that applications behind other gateways know people by. A client can never set them, because they begin with `x-forwarded-`. */
+const forwardedIdentity: ReadonlySet<string> = new Set([
+  'x-forwarded-user',
+  'x-forwarded-email',
+  'x-forwarded-groups',
+  'x-forwarded-preferred-username',
+])
+
+/** Whether a field ends with the connection. `name` is in lower case. */
+export function isHopByHop(name: string): boolean {
+  return hopByHop.has(name)
+}
+
+const none: ReadonlySet<string> = new Set()
+const harmless = /^(?:keep-alive|close|upgrade)$/i
+
+/** The names in a `Connection` field, lower case, added to those of the fields before it: none of them is passed on. */
+export function connectionOptions(value: string, before: ReadonlySet<string> = none): ReadonlySet<string> {
+  if (harmless.test(value)) return before
+  const names = value.split(',').map((name) => name.trim().toLowerCase())
+  return new Set([...before, ...names])
+}
+
+export const noConnectionOptions = none
