@@ -5,7 +5,7 @@ import { test, type TestContext } from 'node:test'
 
 /** A process that writes a log; the program's text can use `log`, `access(number)` and `wait(ms)`. */
 function writing(t: TestContext, program: string, stdout: 'pipe' | number = 'pipe') {
-  const log = new URL('../../src/observe/log.ts', import.meta.url).href
+  const log = new URL('../../src/observe/writing-log.ts', import.meta.url).href
   const source = `
     import { createLog } from '${log}'
     import { setTimeout as wait } from 'node:timers/promises'
