@@ -201,7 +201,7 @@ const outcomes: Readonly<Record<Decision['outcome'], string>> = {
 function decisionLines({ outcome, status, code, location, why, note }: Decision, paint: Paint): string[] {
   const isGood = status === undefined || status < 400
   const head = paint(isGood ? 'green' : 'red', `${status === undefined ? '' : `${status} `}${outcomes[outcome]}`)
-  const advice = code === undefined ? undefined : adviceOn(code, why)
+  const advice = code === undefined ? undefined : adviceOn(code)
   return [
     head + (location === undefined || !isGood ? '' : `: ${printable(location)}`),
     ...(why === undefined ? [] : [`  because   ${printable(why)}`]),

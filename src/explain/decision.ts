@@ -1,7 +1,8 @@
 import { endpointRefusal, endpoints } from '../config/endpoints.ts'
 import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import type { Place } from '../config/sources.ts'
-import { type ErrorCode, GatewayError, publicAnswer, unreachable } from '../core/errors.ts'
+import { type ErrorCode, errorRow } from '../core/error-codes.ts'
+import { GatewayError, unreachable } from '../core/errors.ts'
 import type { Admission } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
 import { whyCrossSite } from '../gate/cross-site.ts'
@@ -120,12 +121,12 @@ function atOwnUrl(
     const beginsSignIn = [endpoints.signIn.name, endpoints.initiateLogin.name].some((each) => each === name)
     const wrong = beginsSignIn && who.kind !== 'signed_in' ? wrongHost(facts, headers, config) : undefined
     if (wrong === undefined) return { outcome: 'own_url', why }
-    return { outcome: 'refused', status: publicAnswer(wrong.code).status, code: wrong.code, why: wrong.why }
+    return { outcome: 'refused', status: errorRow(wrong.code).status, code: wrong.code, why: wrong.why }
   }
   const fault =
     refusal.code === 'ERR_NO_ROUTE' ? 'it has no such URL' : `this URL takes ${refusal.allowed.join(', ')} only`
   const { code } = refusal
-  return { outcome: 'refused', status: publicAnswer(code).status, code, why: `${why}, and ${fault}` }
+  return { outcome: 'refused', status: errorRow(code).status, code, why: `${why}, and ${fault}` }
 }
 
 /** What a sign-in that begins at the host of this request is refused with; `undefined`: it is not refused for its host. */
@@ -216,7 +217,7 @@ function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFac
     { name: 'cross-site', text: crossSite ?? whyNotCrossSite(facts) },
     ...rule.require.map((requirement): Step => {
       const unmet = unmetRequirement({ require: [requirement] }, claims)
-      return { name: 'claims', text: unmet === undefined ? `${requirementText(requirement)}: met` : unmet }
+      return { name: 'claims', text: unmet === undefined ? `${requirementText(requirement)}: met` : unmet.why }
     }),
   ]
 }
@@ -233,7 +234,7 @@ function decided(admission: Admission, req: ArrivedRequest, switches: boolean): 
   const { kind: outcome } = admission
   if (outcome === 'pass') return { outcome }
   const [code, why] = refusalOf(admission)
-  const refused = { outcome, status: publicAnswer(code).status, code, why }
+  const refused = { outcome, status: errorRow(code).status, code, why }
   if (switches) return refused
   switch (outcome) {
     case 'sign_in':

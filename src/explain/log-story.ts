@@ -42,7 +42,7 @@ export class LogStory {
     if (this.#lines.length === 0) return undefined
     const code = this.#field('code')
     const rule = this.#field('rule')
-    const advice = code === undefined ? undefined : adviceOn(code, this.#field('reason'))
+    const advice = code === undefined ? undefined : adviceOn(code)
     const ending = this.#endings.get(this.#field('session'))
     // An audit event and the line beside it say the same.
     const once = this.#lines.filter(({ msg }, at) => at === this.#lines.findIndex((line) => line['msg'] === msg))

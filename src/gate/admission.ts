@@ -1,6 +1,7 @@
 import type { RuleConfig, UpstreamConfig } from '../config/model.ts'
-import type { ErrorCode } from '../core/errors.ts'
+import type { ErrorCode } from '../core/error-codes.ts'
 import type { SessionKey } from '../core/names.ts'
+import type { Unmet } from '../rules/requirement.ts'
 import type { StoredSession } from '../session/record.ts'
 
 /**
@@ -39,7 +40,7 @@ export type Admission =
   /** Not a page load, and nobody is signed in. `location` is where a front end may send the person. */
   | { readonly kind: 'unauthorized'; readonly location: string; readonly setCookies: readonly string[] }
   /** Signed in, but the rule asks for more; `why` is for the log. */
-  | ({ readonly kind: 'forbidden'; readonly why: string; readonly setCookies: readonly string[] } & Denial)
+  | ({ readonly kind: 'forbidden'; readonly setCookies: readonly string[] } & Unmet & Denial)
   /** Made by a page of another origin, and it would be done in the person's name; `why` is for the log. */
   | ({ readonly kind: 'cross_site'; readonly why: string } & Denial)
   /**

@@ -3,11 +3,11 @@ import { longestReturnTo, signInAgainUrl, signInUrl } from '../core/return-to.ts
 import type { RequestFacts } from '../http/request-facts.ts'
 import { headersWithoutValue, identityHeaders, type IdentityHeaders } from '../identity/claim-headers.ts'
 import type { Log } from '../observe/log.ts'
-import { unmetRequirement } from '../rules/requirement.ts'
+import { type Unmet, unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable } from '../rules/route-table.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { StoredSession } from '../session/record.ts'
-import type { Admission, Denial } from './admission.ts'
+import type { Admission } from './admission.ts'
 import { whyCrossSite } from './cross-site.ts'
 import type { Identity } from './identify.ts'
 
@@ -97,24 +97,21 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     const crossSite = whyCrossSite(facts, upstream)
     if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, upstream, rule, session }
     const unmet = unmetRequirement(rule, session.record.claims)
-    if (unmet !== undefined) return forbidden(unmet, { upstream, rule, session })
+    if (unmet !== undefined) return { kind: 'forbidden', ...unmet, setCookies: nothing, upstream, rule, session }
     const headers = headersOf(upstream, session)
-    if ('missing' in headers) return forbidden(whyWithoutHeader(headers), { upstream, rule, session })
+    if ('missing' in headers)
+      return { kind: 'forbidden', ...withoutHeader(headers), setCookies: nothing, upstream, rule, session }
     return { kind: 'pass', upstream, identity: headers.lines, session: session.key, caching: upstream.cache }
   }
 
   return admit
 }
 
-function forbidden(why: string, denial: Denial): Admission {
-  return { kind: 'forbidden', why, setCookies: nothing, ...denial }
-}
-
-function whyWithoutHeader({ missing, dropped }: Extract<IdentityHeaders, { missing: string }>): string {
+function withoutHeader({ missing, dropped }: Extract<IdentityHeaders, { missing: string }>): Unmet {
   const left = dropped.filter((why) => why.startsWith(`${missing}: `))
   return left.length > 0
-    ? `a required header cannot be sent: ${left.join('; ')}`
-    : `the claim for the required header ${missing} is missing`
+    ? { code: 'ERR_FORBIDDEN', why: `a required header cannot be sent: ${left.join('; ')}` }
+    : { code: 'ERR_CLAIM_ABSENT', why: `the claim for the required header ${missing} is missing` }
 }
 
 /** A link on another site; what the browser loads then is said to come from this one. */

@@ -1,4 +1,5 @@
-import { GatewayError, type ErrorCode } from '../core/errors.ts'
+import type { ErrorCode } from '../core/error-codes.ts'
+import { GatewayError } from '../core/errors.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import { sessionKey, type StoredSession } from '../session/record.ts'
 import type { Sessions } from '../session/sessions.ts'

@@ -1,4 +1,5 @@
-import { type ErrorCode, unreachable } from '../core/errors.ts'
+import type { ErrorCode } from '../core/error-codes.ts'
+import { unreachable } from '../core/errors.ts'
 import type { Admission } from './admission.ts'
 
 /** The error that stands for an admission that does not pass, why, and what its answer has beside it. */
@@ -19,7 +20,7 @@ export function refusalOf(
         { signIn: admission.location, setCookies: admission.setCookies },
       ]
     case 'forbidden':
-      return ['ERR_FORBIDDEN', admission.why, { setCookies: admission.setCookies }]
+      return [admission.code, admission.why, { setCookies: admission.setCookies }]
     case 'cross_site':
       return ['ERR_CROSS_SITE', admission.why, {}]
     // Neither is for a WebSocket: it is no page load, and no logout link.

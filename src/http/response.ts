@@ -1,6 +1,6 @@
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { ErrorCode } from '../core/errors.ts'
+import type { ErrorCode } from '../core/error-codes.ts'
 import { closeWhenUnread, lingerMs, lingerOnClose } from './lingering-close.ts'
 
 /** A response that the gateway gives itself, as a value: nothing has been sent yet. */

@@ -1,6 +1,6 @@
 import type { Language, PagesConfig } from '../config/model.ts'
-import { type ErrorCode, publicAnswer } from '../core/errors.ts'
-import type { PageAction, PageName } from '../core/page-template.ts'
+import { type ErrorCode, errorRow } from '../core/error-codes.ts'
+import type { PageAction } from '../core/page-template.ts'
 import { otherAccountUrl, signInUrl } from '../core/return-to.ts'
 import { type Response, withHeaders } from '../http/response.ts'
 import { chooseLanguage } from './language.ts'
@@ -36,42 +36,6 @@ export interface RefusalOptions extends ProblemOptions, Visit {
   readonly retry?: string | undefined
 }
 
-/** Which page an error is told on. */
-const pageOf: Readonly<Record<ErrorCode, Exclude<PageName, 'signed-out' | 'sign-out'>>> = {
-  ERR_REQUEST_MALFORMED: 'bad-request',
-  ERR_REQUEST_TARGET: 'bad-request',
-  ERR_METHOD_NOT_ALLOWED: 'bad-request',
-  ERR_METHOD_UNKNOWN: 'bad-request',
-  ERR_REQUEST_TIMEOUT: 'bad-request',
-  ERR_PAYLOAD_TOO_LARGE: 'bad-request',
-  ERR_MEDIA_TYPE: 'bad-request',
-  ERR_EXPECTATION: 'bad-request',
-  ERR_HEADERS_TOO_LARGE: 'bad-request',
-  ERR_TOO_MANY_REQUESTS: 'too-many-requests',
-  ERR_UNAUTHENTICATED: 'sign-in-required',
-  ERR_FORBIDDEN: 'forbidden',
-  ERR_CROSS_SITE: 'bad-request',
-  ERR_NO_ROUTE: 'not-found',
-  ERR_WRONG_HOST: 'wrong-address',
-  ERR_SIGN_IN_EXPIRED: 'sign-in-failed',
-  ERR_SIGN_IN_ISSUER: 'sign-in-failed',
-  ERR_SIGN_IN_REFUSED: 'sign-in-failed',
-  ERR_SIGN_IN_ENDED: 'sign-in-failed',
-  ERR_SIGN_IN_ANSWER: 'sign-in-failed',
-  ERR_PROVIDER_UNAVAILABLE: 'unavailable',
-  ERR_STORE_UNAVAILABLE: 'unavailable',
-  ERR_LOGOUT_REQUEST: 'bad-request',
-  ERR_LOGOUT_TOKEN_MISSING: 'bad-request',
-  ERR_LOGOUT_TOKEN_INVALID: 'bad-request',
-  ERR_OVERLOADED: 'unavailable',
-  ERR_UPSTREAM_UNREACHABLE: 'unavailable',
-  ERR_UPSTREAM_BUSY: 'unavailable',
-  ERR_UPSTREAM_ANSWER: 'unavailable',
-  ERR_UPSTREAM_TIMEOUT: 'unavailable',
-  ERR_LOOP: 'unavailable',
-  ERR_INTERNAL: 'unavailable',
-}
-
 /** All that a visitor sees of one gateway, in the visitor's language. */
 export class Pages {
   readonly #language: Language
@@ -87,7 +51,7 @@ export class Pages {
   /** The response to a request that is refused: a page, or a problem document. */
   refusal(code: ErrorCode, options: RefusalOptions): Response {
     if (!options.asPage && options.inFrame !== true) return problem(code, options)
-    const { status } = publicAnswer(code)
+    const { status } = errorRow(code)
     return { ...withHeaders(this.#refusalPage(code, status, options), refusalHeaders(status, options)), code }
   }
 
@@ -128,7 +92,7 @@ export class Pages {
   }
 
   #refusalPage(code: ErrorCode, status: number, options: RefusalOptions): Response {
-    const page = pageOf[code]
+    const { page } = errorRow(code)
     const { inFrame, rightAddress = '' } = options
     if (page !== 'sign-in-failed') {
       const say = ({ errors, advice, signInFromFrame, misconfigured }: Messages) => ({

@@ -1,4 +1,4 @@
-import { type ErrorCode, publicAnswer } from '../core/errors.ts'
+import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { clearCache, cookies, ownHeaders, reasonPhrase, type Response } from '../http/response.ts'
 
 export interface ProblemOptions {
@@ -13,7 +13,7 @@ export interface ProblemOptions {
 
 /** The response to a request that is refused, for programs: `application/problem+json` (RFC 9457), in English. */
 export function problem(code: ErrorCode, options: ProblemOptions): Response {
-  const { status, text: detail } = publicAnswer(code)
+  const { status, text: detail } = errorRow(code)
   const { signIn, requestId } = options
   // With "about:blank" the title is that of the status: RFC 9457 §4.2.1.
   const title = reasonPhrase(status)

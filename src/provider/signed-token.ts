@@ -1,6 +1,7 @@
 import { decodeProtectedHeader, type JWTPayload } from 'jose'
 import type { SigningAlgorithm } from '../config/model.ts'
-import { GatewayError, reason, type ErrorCode } from '../core/errors.ts'
+import type { ErrorCode } from '../core/error-codes.ts'
+import { GatewayError, reason } from '../core/errors.ts'
 import { deepestJson, isDeeperThan } from '../core/json-depth.ts'
 import type { KeySet } from './key-set.ts'
 import { hintForAlgorithm } from './provider-errors.ts'

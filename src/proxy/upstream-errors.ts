@@ -1,5 +1,6 @@
 import type { UpstreamConfig } from '../config/model.ts'
-import { type ErrorCode, GatewayError, reason } from '../core/errors.ts'
+import type { ErrorCode } from '../core/error-codes.ts'
+import { GatewayError, reason } from '../core/errors.ts'
 import { httpSchemeMismatch } from '../core/scheme-mismatch.ts'
 import type { Log } from '../observe/log.ts'
 

@@ -1,14 +1,22 @@
 import type { RequirementConfig, RuleConfig } from '../config/model.ts'
 import { type Claims, type JsonValue, readClaim } from '../core/claims.ts'
 
-/**
- * Why these claims do not meet a rule, for the log; `undefined` when they do. The reason says what was asked, never what the
- * person's claims hold.
- */
-export function unmetRequirement(rule: Pick<RuleConfig, 'require'>, claims: Claims): string | undefined {
+/** Why claims do not satisfy a rule. `why` is for the log: it says what the rule requires, never the values of the claims. */
+export interface Unmet {
+  readonly code: 'ERR_FORBIDDEN' | 'ERR_CLAIM_ABSENT'
+  readonly why: string
+}
+
+/** Why these claims do not satisfy a rule; `undefined` when they do. */
+export function unmetRequirement(rule: Pick<RuleConfig, 'require'>, claims: Claims): Unmet | undefined {
   for (const requirement of rule.require) {
-    const why = whyUnmet(requirement, readClaim(claims, requirement.claim))
-    if (why !== undefined) return `${requirement.claimText}: ${why}`
+    const claim = readClaim(claims, requirement.claim)
+    const { claimText, any_of, all_of } = requirement
+    const isNeeded = any_of !== undefined || all_of !== undefined
+    if (isNeeded && (claim === undefined || claim === null))
+      return { code: 'ERR_CLAIM_ABSENT', why: `${claimText}: the claim is absent` }
+    const why = whyUnmet(requirement, claim)
+    if (why !== undefined) return { code: 'ERR_FORBIDDEN', why: `${claimText}: ${why}` }
   }
   return undefined
 }
@@ -18,8 +26,6 @@ function whyUnmet({ any_of, all_of, none_of }: RequirementConfig, claim: JsonVal
   if (values === undefined) return 'the claim is neither text, a number, true or false, nor a list of those'
   if (any_of === undefined && all_of === undefined && none_of === undefined) return 'the rule does not say what it asks'
 
-  const isAbsent = claim === undefined || claim === null
-  if (isAbsent && (any_of !== undefined || all_of !== undefined)) return 'the claim is absent'
   if (any_of && !any_of.some((wanted) => values.includes(wanted))) return `holds none of ${list(any_of)}`
   if (all_of && (values.length === 0 || !all_of.every((wanted) => values.includes(wanted))))
     return `does not hold all of ${list(all_of)}`

@@ -75,7 +75,7 @@ for (const [msg, fields, told] of [
     const story = storyOf('one', [{ time: 't', msg, request: 'one', ...fields }])
 
     assert.match(story?.told[0] ?? '', told)
-    if ('code' in fields) assert.equal(story?.advice, adviceOn(fields.code))
+    if ('code' in fields) assert.deepEqual(story?.advice, adviceOn(fields.code))
   })
 
 test('what a container runtime writes before a line does not matter, and lines of others neither', () => {
@@ -99,7 +99,7 @@ test('a code that there is not has no advice', () => {
 
 for (const reason of ['groups: the claim is absent', 'the claim for the required header X-Email is missing'])
   test(`a claim that does not come is not told as a group that is missing: ${reason}`, () => {
-    const denied = { msg: 'access.denied', request: 'one', code: 'ERR_FORBIDDEN', reason }
+    const denied = { msg: 'access.denied', request: 'one', code: 'ERR_CLAIM_ABSENT', reason }
 
     const { advice } = storyOf('one', [denied]) ?? {}
 
@@ -110,5 +110,5 @@ for (const reason of ['groups: the claim is absent', 'the claim for the required
 test('a claim without the value that the rule asks for is told as a group that is missing', () => {
   const denied = { msg: 'access.denied', request: 'one', code: 'ERR_FORBIDDEN', reason: 'groups: holds none of admins' }
 
-  assert.match(storyOf('one', [denied])?.advice?.todo ?? '', /put them into the group/)
+  assert.match(storyOf('one', [denied])?.advice?.todo ?? '', /put the person into the group/)
 })

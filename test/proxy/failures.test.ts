@@ -156,7 +156,7 @@ test('an upstream that never answers is a 504, and its connection is given up', 
   const { status, body } = await fetchWhole(origin, { method: 'POST', body: 'x' })
 
   assert.equal(status, 504)
-  assert.equal(JSON.parse(body).detail, 'The application did not answer in time.')
+  assert.equal(JSON.parse(body).detail, 'The application did not respond in time.')
   await closed
 })
 

@@ -15,6 +15,7 @@ export const de: Messages = {
     ERR_TOO_MANY_REQUESTS: 'Aus Ihrem Netz kamen zu viele Anfragen.',
     ERR_UNAUTHENTICATED: 'Bitte melden Sie sich an.',
     ERR_FORBIDDEN: 'Sie sind angemeldet, haben hier aber keinen Zugang.',
+    ERR_CLAIM_ABSENT: 'Sie sind angemeldet, haben hier aber keinen Zugang.',
     ERR_CROSS_SITE: 'Diese Anfrage kam von einer anderen Website und wurde nicht ausgeführt.',
     ERR_NO_ROUTE: 'Unter dieser Adresse gibt es nichts.',
     ERR_WRONG_HOST: 'Unter dieser Adresse können Sie sich nicht anmelden.',

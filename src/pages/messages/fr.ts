@@ -15,6 +15,7 @@ export const fr: Messages = {
     ERR_TOO_MANY_REQUESTS: 'Trop de requêtes sont venues de votre réseau.',
     ERR_UNAUTHENTICATED: 'Veuillez vous connecter.',
     ERR_FORBIDDEN: 'Votre compte n’a pas accès à cette page.',
+    ERR_CLAIM_ABSENT: 'Votre compte n’a pas accès à cette page.',
     ERR_CROSS_SITE: 'Cette requête venait d’un autre site et n’a pas été exécutée.',
     ERR_NO_ROUTE: 'Il n’y a rien à cette adresse.',
     ERR_WRONG_HOST: 'La connexion n’est pas possible à cette adresse.',

@@ -15,6 +15,7 @@ export const ja: Messages = {
     ERR_TOO_MANY_REQUESTS: 'お使いのネットワークからのリクエストが多すぎます。',
     ERR_UNAUTHENTICATED: 'サインインしてください。',
     ERR_FORBIDDEN: 'サインインしていますが、このページを開く権限がありません。',
+    ERR_CLAIM_ABSENT: 'サインインしていますが、このページを開く権限がありません。',
     ERR_CROSS_SITE: 'このリクエストは別のサイトから送られたため、実行されませんでした。',
     ERR_NO_ROUTE: 'このアドレスには何もありません。',
     ERR_WRONG_HOST: 'このアドレスではサインインできません。',

@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../../core/errors.ts'
+import type { ErrorCode } from '../../core/error-codes.ts'
 import type { PageAction, PageName } from '../../core/page-template.ts'
 
 /** All that pages say, in one language. An error code or an action that is added has to be said in each of them. */

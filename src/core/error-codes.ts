@@ -1,0 +1,265 @@
+import type { PageName } from './page-template.ts'
+
+/** Everything that can be wrong with a request. */
+interface ErrorRow {
+  /** RFC 9110 §15, RFC 6585. */
+  readonly status: number
+  /** All that the client reads about it. Translations override this text, and nothing else. */
+  readonly text: string
+  /** The page that shows it. */
+  readonly page: Exclude<PageName, 'signed-out' | 'sign-out'>
+  /** What it means to an operator. */
+  readonly means: string
+  /** What an operator can do. */
+  readonly todo: string
+}
+
+/** The table of errors. Statuses, pages and the advice of `explain` are derived from it. */
+const table = {
+  ERR_REQUEST_MALFORMED: {
+    status: 400,
+    text: 'The request could not be understood.',
+    page: 'bad-request',
+    means: 'the request could be read in two ways, so it was not passed on',
+    todo: 'look at the client: a browser does not write such requests, an attacker or a faulty proxy does',
+  },
+  ERR_REQUEST_TARGET: {
+    status: 400,
+    text: 'The address of this page is malformed.',
+    page: 'bad-request',
+    means: 'the path could mean two things to the gateway and to the application, so it was not passed on',
+    todo: 'change the link; the reason says what is ambiguous in it',
+  },
+  ERR_METHOD_NOT_ALLOWED: {
+    status: 405,
+    text: 'This method is not available here.',
+    page: 'bad-request',
+    means: 'this endpoint of the gateway does not allow this method',
+    todo: 'see the table of endpoints in README.md',
+  },
+  ERR_METHOD_UNKNOWN: {
+    status: 501,
+    text: 'This method is not supported.',
+    page: 'bad-request',
+    means: 'the gateway does not pass on TRACE and CONNECT',
+    todo: 'nothing',
+  },
+  ERR_REQUEST_TIMEOUT: {
+    status: 408,
+    text: 'The request did not arrive in time.',
+    page: 'bad-request',
+    means: 'the client took too long to send its request',
+    todo: 'nothing for a single client; if uploads on slow lines are cut, raise limits.body_idle_timeout',
+  },
+  ERR_PAYLOAD_TOO_LARGE: {
+    status: 413,
+    text: 'The request is too large.',
+    page: 'bad-request',
+    means: 'a form for an endpoint of the gateway was larger than 16 KiB',
+    todo: 'look at the client; requests to applications have no such limit',
+  },
+  ERR_MEDIA_TYPE: {
+    status: 415,
+    text: 'The request is of a kind that is not accepted here.',
+    page: 'bad-request',
+    means: 'an endpoint of the gateway received content that is not a form',
+    todo: 'look at the client: a Logout Token comes as application/x-www-form-urlencoded',
+  },
+  ERR_EXPECTATION: {
+    status: 417,
+    text: 'The request expects what is not supported here.',
+    page: 'bad-request',
+    means: 'the client sent an Expect other than 100-continue',
+    todo: 'remove the field from the client',
+  },
+  ERR_HEADERS_TOO_LARGE: {
+    status: 431,
+    text: 'The request has too many header lines.',
+    page: 'bad-request',
+    means: 'the request had more header fields than limits.header_count',
+    todo: 'raise it if honest clients send as many',
+  },
+  ERR_TOO_MANY_REQUESTS: {
+    status: 429,
+    text: 'Too many requests came from your network.',
+    page: 'too-many-requests',
+    means: 'a client sent more requests than limits allow',
+    todo: 'if many people share its address, a proxy before the gateway may be missing in trusted_proxies; else raise the limit',
+  },
+  ERR_UNAUTHENTICATED: {
+    status: 401,
+    text: 'Please sign in.',
+    page: 'sign-in-required',
+    means: 'nobody was signed in, or the session had ended, and the request was no page load that could be redirected',
+    todo: 'nothing if the person had signed out; a script gets 401 and has to send the person to sign_in',
+  },
+  ERR_FORBIDDEN: {
+    status: 403,
+    text: 'You are signed in, but this is not open to you.',
+    page: 'forbidden',
+    means: 'a person was signed in, but the claims do not satisfy the rule',
+    todo: 'if they should: put the person into the group at the provider (it shows at the next sign-in or refresh), or change the rule',
+  },
+  ERR_CLAIM_ABSENT: {
+    status: 403,
+    text: 'You are signed in, but this is not open to you.',
+    page: 'forbidden',
+    means: 'a person was signed in, but the provider did not send the claim that is needed',
+    todo: 'compare the name of the claim with claim_names of gatehouse sessions show; if it is not there, have the provider send it: ask for its scope (provider.scopes), or add it to userinfo at the provider (a mapper); if only the ID Token has it, name it in provider.id_token_claims; people then sign in again',
+  },
+  ERR_CROSS_SITE: {
+    status: 403,
+    text: 'This request came from another site and was not carried out.',
+    page: 'bad-request',
+    means: 'a page of another origin made the request, and it would have been done in the name of the signed-in person',
+    todo: 'if that page is to be allowed, name its origin in trusted_origins of the upstream',
+  },
+  ERR_NO_ROUTE: {
+    status: 404,
+    text: 'There is nothing at this address.',
+    page: 'not-found',
+    means: 'no upstream serves this host and path, or the gateway has no such endpoint',
+    todo: 'compare hosts and path of the upstreams with the request; a proxy before the gateway may change Host',
+  },
+  ERR_WRONG_HOST: {
+    status: 421,
+    text: 'You cannot sign in at this address.',
+    page: 'wrong-address',
+    means: 'a browser opened the gateway at a host where it cannot sign in, because the sign-in ends at external_url',
+    todo: 'redirect that host to external_url, or give it an upstream with its own external_url; if the host is right, a proxy before the gateway changes Host: have it pass Host on, or name it in trusted_proxies and have it set X-Forwarded-Host',
+  },
+  ERR_SIGN_IN_EXPIRED: {
+    status: 400,
+    text: 'Your sign-in could not be completed. Please start again.',
+    page: 'sign-in-failed',
+    means: 'a browser came back from the provider too late, twice, or without the cookie that it had left with',
+    todo: 'nothing, once; if it happens to many people, look at the reason of each: an external_url that is not the one in the browser’s address bar, or a proxy that drops cookies, does it to everybody',
+  },
+  ERR_SIGN_IN_ISSUER: {
+    status: 400,
+    text: 'This link is for another sign-in service.',
+    page: 'sign-in-failed',
+    means: 'a link asked for a sign-in at another provider than the configured one (login initiation)',
+    todo: 'correct the link at the provider or portal: its iss has to be provider.issuer, letter by letter',
+  },
+  ERR_SIGN_IN_REFUSED: {
+    status: 403,
+    text: 'The sign-in service did not let you in.',
+    page: 'sign-in-failed',
+    means: 'the provider sent the browser back without signing the person in',
+    todo: 'look at the provider’s log: the person may not use this client, or declined',
+  },
+  ERR_SIGN_IN_ENDED: {
+    status: 403,
+    text: 'Your session was ended while you were signing in. Please start again.',
+    page: 'sign-in-failed',
+    means: 'a Logout Token for this person or session arrived during the sign-in',
+    todo: 'nothing: the person can start again',
+  },
+  ERR_SIGN_IN_ANSWER: {
+    status: 502,
+    text: 'The sign-in service sent a response that cannot be accepted.',
+    page: 'sign-in-failed',
+    means: 'the provider sent a response that must not be accepted',
+    todo: 'run gatehouse doctor: a wrong client secret, issuer or algorithm, or a clock that is off, are the usual reasons',
+  },
+  ERR_PROVIDER_UNAVAILABLE: {
+    status: 503,
+    text: 'The sign-in service cannot be reached.',
+    page: 'unavailable',
+    means: 'the provider could not be reached, or not in time',
+    todo: 'run gatehouse doctor on the machine of the gateway; people who are signed in are served meanwhile',
+  },
+  ERR_STORE_UNAVAILABLE: {
+    status: 503,
+    text: 'Sign-in and sessions are not available right now.',
+    page: 'unavailable',
+    means: 'Redis could not be reached, so the gateway could not tell whether the session still exists',
+    todo: 'run gatehouse doctor on the machine of the gateway, and look at Redis',
+  },
+  ERR_LOGOUT_REQUEST: {
+    status: 400,
+    text: 'This does not say which session is over.',
+    page: 'bad-request',
+    means: 'a front-channel logout did not say which session is over, or came from another issuer',
+    todo: 'have the provider send iss and sid (frontchannel_logout_session_required), or use back-channel logout',
+  },
+  ERR_LOGOUT_TOKEN_MISSING: {
+    status: 400,
+    text: 'logout_token is missing.',
+    page: 'bad-request',
+    means: 'a client posted to backchannel-logout without a logout_token',
+    todo: 'look at the client: it is not a provider',
+  },
+  ERR_LOGOUT_TOKEN_INVALID: {
+    status: 400,
+    text: 'logout_token is invalid.',
+    page: 'bad-request',
+    means: 'a Logout Token was rejected, and ended no session',
+    todo: 'if it came from the provider: the reason says which check failed; compare issuer, client_id, algorithm and clocks',
+  },
+  ERR_OVERLOADED: {
+    status: 503,
+    text: 'Too much is under way at the moment.',
+    page: 'unavailable',
+    means: 'clients have left more of their responses unread than the memory allows',
+    todo: 'see gatehouse_buffered_bytes; bound connections per client, or give the container more memory',
+  },
+  ERR_UPSTREAM_UNREACHABLE: {
+    status: 502,
+    text: 'The application cannot be reached.',
+    page: 'unavailable',
+    means: 'the gateway could not connect to the application',
+    todo: 'see whether it runs, and whether upstreams.*.url is its address as seen from the gateway',
+  },
+  ERR_UPSTREAM_BUSY: {
+    status: 503,
+    text: 'The application is busy.',
+    page: 'unavailable',
+    means: 'no connection to the application was free for the request, or too many streams are open',
+    todo: 'see which requests take long; raise max_connections or max_streams, as the line upstream.busy says',
+  },
+  ERR_UPSTREAM_ANSWER: {
+    status: 502,
+    text: 'The application sent a response that cannot be passed on.',
+    page: 'unavailable',
+    means: 'the response of the application was malformed or incomplete',
+    todo: 'look at the application’s log at that time',
+  },
+  ERR_UPSTREAM_TIMEOUT: {
+    status: 504,
+    text: 'The application did not respond in time.',
+    page: 'unavailable',
+    means: 'the application did not respond in time',
+    todo: 'look at the application; if it may take as long, raise response_timeout of the upstream',
+  },
+  ERR_LOOP: {
+    status: 508,
+    text: 'The request came back to where it had been sent from.',
+    page: 'unavailable',
+    means: 'this gateway had sent the request to this upstream before: two proxies lead to each other',
+    todo: 'look at where upstreams.*.url leads: it has to be the application, and not a proxy that leads back here',
+  },
+  ERR_INTERNAL: {
+    status: 500,
+    text: 'Something went wrong.',
+    page: 'unavailable',
+    means: 'a fault in Gatehouse',
+    todo: 'please report it, with the lines of the log about it',
+  },
+} as const satisfies Readonly<Record<string, ErrorRow>>
+
+export type ErrorCode = keyof typeof table
+
+/** All codes, in the order of the table. */
+export const errorCodes = Object.keys(table) as readonly ErrorCode[]
+
+/** What is known of an error. */
+export function errorRow(code: ErrorCode): ErrorRow {
+  return table[code]
+}
+
+/** Whether a text, such as the `code` of a line in a log, is an error code. */
+export function isErrorCode(text: string): text is ErrorCode {
+  return Object.hasOwn(table, text)
+}
