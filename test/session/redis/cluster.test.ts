@@ -139,7 +139,7 @@ test('when a primary of a Cluster dies, its replica is served from, by itself', 
 
 test('what was ended stays ended when a failover in a Cluster loses the ending', async (t) => {
   const setup = losing
-  const { store, heard } = openAt(t, setup)
+  const { store, heard } = openAt(t, setup, { timeoutMs: 5_000 })
   await store.ping()
   await hearing(store)
   // Not where notices are published: the connections to that node stay.
@@ -166,7 +166,7 @@ test('what was ended stays ended when a failover in a Cluster loses the ending',
 
 test('processes meet at the node that has the slot, wherever it goes', async (t) => {
   const setup = losing
-  const [one, other] = [openAt(t, setup), openAt(t, setup)]
+  const [one, other] = times(2, () => openAt(t, setup, { timeoutMs: 5_000 })) as [Opened, Opened]
   await hearing(one.store, other.store)
   const from = setup.primaryOf(meeting)
   const replica = setup.replicas[setup.primaries.indexOf(from)] as { port: number }
@@ -272,6 +272,8 @@ function userWithFewRights(): string[] {
   const rights = ['~gh:*', '&gh:*', '+@all', '-@dangerous', '+info', '+cluster|slots']
   return ['--user', 'gatehouse', 'on', '>pass', ...rights]
 }
+
+type Opened = ReturnType<typeof openAt>
 
 function openAt(t: TestContext, { nodes }: Pick<ClusterSetup, 'nodes'>, given: Partial<RedisClusterConfig> = {}) {
   return open(t, { ...settings, kind: 'redis_cluster', nodes, ...given })
