@@ -188,6 +188,8 @@ class Run {
   readonly #known: Known[] = []
   readonly #attempts: Attempt[] = []
   readonly #orders: Order[] = []
+  /** When the last order was given at the latest, on the clock of Redis in ms. */
+  #ordersUntil = 0
   readonly #replicas: Replica[] = []
   readonly #stores: SessionStore[] = []
   #batch = 0
@@ -249,6 +251,11 @@ class Run {
     if (given.kind === 'time') return
     if (given.kind === 'begin') {
       const batch = this.#batch
+      // Clocks are known to some ms only: what begins within these ms of an earlier logout is refused, to be on the safe side.
+      const earlier = this.#ordersUntil
+      await until('the clock has passed earlier logouts', async () => {
+        return (await this.#storeTime(this.#replicas[0] as Replica)) > earlier
+      })
       this.#attempts.push({ sid: given.sid, begun_at: await this.#storeTime(this.#replicas[0] as Replica), batch })
       return
     }
@@ -341,6 +348,8 @@ class Run {
       () => false,
     )
     if (order.obeyed) for (const known of about) known.fate = 'ended'
+    const { latest } = await sessions.store.time().catch(() => ({ latest: 0 }))
+    this.#ordersUntil = Math.max(this.#ordersUntil, latest)
   }
 
   async #request(target: Known, index: number, crashed: ReadonlySet<number>): Promise<void> {
