@@ -1,8 +1,9 @@
-// `npm run bench [-- --only SCENARIO --contenders A,B --node PATH]`: what the way through the gateway costs, beside others.
-// `npm run bench:flood [-- --seconds N --rate N --only WORDS]`: what the signed-in notice of a flood.
-// `npm run bench:revocation [-- --rounds N]`: how long a logout token takes to end everything.
-// `npm run profile [-- --out FILE --node PATH]`: a CPU profile of what a signed-in request costs.
-// `npm run bench:sessions [-- --sizes N,N]`: what a million sessions cost.
+// `npm run bench [-- --only SCENARIO --contenders A,B --node PATH]`: what the way through the
+// gateway costs, beside others. `npm run bench:flood [-- --seconds N --rate N --only WORDS]`: what
+// the signed-in notice of a flood. `npm run bench:revocation [-- --rounds N]`: how long a logout
+// token takes to end everything. `npm run profile [-- --out FILE --node PATH]`: a CPU profile of
+// what a signed-in request costs. `npm run bench:sessions [-- --sizes N,N]`: what a million
+// sessions cost.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { ensureBuild, ensurePackages, root } from './prepare.mjs'

@@ -1,5 +1,5 @@
-// The command of a clone: installs and builds what is missing, then is `gatehouse` itself, in this very process, so that
-// signals reach it.
+// The command of a clone: installs and builds what is missing, then is `gatehouse` itself, in this
+// very process, so that signals reach it.
 import { join } from 'node:path'
 import { ensureBuild, ensurePackages, root } from './prepare.mjs'
 

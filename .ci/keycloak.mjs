@@ -1,5 +1,6 @@
-// `npm run test:keycloak`: the journeys of test/keycloak against a real Keycloak. Needs Java 17 or newer, and Maven for the first run:
-// Maven downloads Keycloak's distribution (140 MB) from the repository that it is configured with.
+// `npm run test:keycloak`: the journeys of test/keycloak against a real Keycloak. Needs Java 17 or
+// newer, and Maven for the first run: Maven downloads Keycloak's distribution (140 MB) from the
+// repository that it is configured with.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { homedir } from 'node:os'

@@ -1,4 +1,5 @@
-// Rules of this repository, as a plugin of oxlint: .oxlintrc.json names it. Each rule can fix what it reports (`npm run lint:fix`).
+// Rules of this repository, as a plugin of oxlint: .oxlintrc.json names it. Each rule can fix what
+// it reports (`npm run lint:fix`).
 
 /** Node's modules, packages, other folders, this folder: the order of the imports of a file. */
 const kinds = [/^node:/, /^[^.]/, /^\.\.\//, /^\.\//]
@@ -38,26 +39,35 @@ const importOrder = {
   }),
 }
 
-/** Lists, tables, tags, examples and directives: their lines mean something, so that a person wraps them. */
-const keepsItsLines = /^(?:[-*|@#>]|\d+\. |\s{2}|[\w-]+-(?:disable|ignore|expect)|```)/
+/** Tables, examples and directives: their lines mean something, so that a person wraps them. */
+const keepsItsLines = /^(?:[*|#>]|\d+\. |\s{2}|[\w-]+-(?:disable|ignore|expect)|```)/
 
-/** Words in lines of at most `width` columns. */
+/** Tags and list items begin a paragraph of their own. */
+const beginsParagraph = /^(?:@\w|- )/
+
+/**
+ * Words in lines of at most `width` columns. The lines of a list item after the first are indented.
+ */
 function wrap(words, width) {
+  const indent = words[0] === '-' ? '  ' : ''
   const lines = ['']
   for (const word of words) {
     const line = lines.at(-1)
     if (line === '') lines[lines.length - 1] = word
     else if (line.length + 1 + word.length <= width) lines[lines.length - 1] = `${line} ${word}`
-    else lines.push(word)
+    else lines.push(`${indent}${word}`)
   }
   return lines
 }
 
-/** The lines of a comment with the paragraphs wrapped that are too wide; `undefined` when one of these keeps its lines. */
+/**
+ * The lines of a comment with the paragraphs wrapped that are too wide; `undefined` when one of
+ * these keeps its lines.
+ */
 function rewrap(lines, width) {
   const paragraphs = [[]]
   for (const line of lines) {
-    if (line === '' || paragraphs.at(-1)[0] === '') paragraphs.push([])
+    if (line === '' || paragraphs.at(-1)[0] === '' || beginsParagraph.test(line)) paragraphs.push([])
     paragraphs.at(-1).push(line)
   }
   const wrapped = paragraphs.map((paragraph) => {
@@ -68,7 +78,10 @@ function rewrap(lines, width) {
   return wrapped.includes(undefined) ? undefined : wrapped.flat()
 }
 
-/** Comments that have lines of their own: JSDoc blocks, and `//` comments that follow each other at one indentation. */
+/**
+ * Comments that have lines of their own: JSDoc blocks, and `//` comments that follow each other at
+ * one indentation.
+ */
 function commentBlocks(sourceCode) {
   const blocks = []
   for (const comment of sourceCode.getAllComments()) {

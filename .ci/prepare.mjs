@@ -1,4 +1,5 @@
-// What a fresh clone lacks, installed before anything else runs. Node's own modules only: nothing else is there yet.
+// What a fresh clone lacks, installed before anything else runs. Node's own modules only: nothing
+// else is there yet.
 import { spawnSync } from 'node:child_process'
 import { existsSync, lstatSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +9,10 @@ export const root = fileURLToPath(new URL('..', import.meta.url))
 const at = (...parts) => join(root, ...parts)
 const changedAt = (path) => (existsSync(path) ? statSync(path).mtimeMs : 0)
 
-/** Runs a command with its output on standard error, so that standard output stays the product's own. */
+/**
+ * Runs a command with its output on standard error, so that standard output stays the product's
+ * own.
+ */
 function run(command, args, options = {}) {
   const done = spawnSync(command, args, { cwd: root, stdio: ['ignore', 2, 2], ...options })
   return done.status === 0

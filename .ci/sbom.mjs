@@ -1,4 +1,5 @@
-// `npm run -s sbom > gatehouse.cdx.json`: the bill of materials of what runs in production, in CycloneDX, from package-lock.json.
+// `npm run -s sbom > gatehouse.cdx.json`: the bill of materials of what runs in production, in
+// CycloneDX, from package-lock.json.
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +11,8 @@ const done = spawnSync('npm', args, { cwd: root, stdio: ['ignore', 'pipe', 'inhe
 if (done.status !== 0) process.exit(1)
 const bom = JSON.parse(done.stdout)
 
-// With --omit=dev npm leaves out what is needed for development *and* in production, too (seen with 10.8 and 11.19).
+// With --omit=dev npm leaves out what is needed for development *and* in production, too (seen with
+// 10.8 and 11.19).
 const production = new Set()
 for (const [path, { version, dev }] of Object.entries(read('package-lock.json').packages))
   if (path !== '' && dev !== true) production.add(`${path.split('node_modules/').at(-1)}@${version}`)

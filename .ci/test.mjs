@@ -1,11 +1,15 @@
-// `npm test [-- FILE …]`: every *.test.ts below test/, or the files named, with Node's own test runner.
+// `npm test [-- FILE …]`: every *.test.ts below test/, or the files named, with Node's own test
+// runner.
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ensureBuild, ensurePackages, ensurePrograms, root, stop } from './prepare.mjs'
 
-/** How many files of a folder run in one process. To start a process for each file takes longer than most files do. */
+/**
+ * How many files of a folder run in one process. To start a process for each file takes longer than
+ * most files do.
+ */
 const filesPerProcess = 12
 
 ensurePackages()
@@ -42,7 +46,10 @@ function ofFolders(files) {
   })
 }
 
-/** A file that the test runner starts, with the tests of several. The first test waits until all files are loaded. */
+/**
+ * A file that the test runner starts, with the tests of several. The first test waits until all
+ * files are loaded.
+ */
 function writeEntry(files, index) {
   const imports = files.map((file) => `  await import(${JSON.stringify(pathToFileURL(join(root, file)).href)})\n`)
   const entry = join(folder, `${index + 1}-${dirname(files[0]).replaceAll('/', '-')}.mjs`)

@@ -2,8 +2,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Client } from 'undici'
 
 /**
- * A client with one connection, which asks anew a moment after it was answered, until it is denied. A request that is under way
- * when the session ends is broken off, and asked once more.
+ * A client with one connection, which asks anew a moment after it was answered, until it is denied.
+ * A request that is under way when the session ends is broken off, and asked once more.
  */
 export class Asking {
   /** Resolves to when it was denied. */

@@ -15,7 +15,8 @@ export interface Bed {
   readonly redisPort: number
   readonly provider: BenchProvider
   /**
-   * Lets the clients work. `started` is called, and waited for, when all are connected; `ended` when the last answer has come.
+   * Lets the clients work. `started` is called, and waited for, when all are connected; `ended`
+   * when the last answer has come.
    * @throws {Error} at the first answer that is not what it should be
    */
   load(order: LoadOrder, around?: { started(): unknown; ended(): unknown }): Promise<LoadResult>

@@ -14,7 +14,10 @@ interface ProfileNode {
   readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number }
 }
 
-/** A Node.js process that was started with `--inspect=127.0.0.1:PORT`, asked over the Chrome DevTools Protocol. */
+/**
+ * A Node.js process that was started with `--inspect=127.0.0.1:PORT`, asked over the Chrome
+ * DevTools Protocol.
+ */
 export class Profiler {
   readonly #socket: WebSocket
   #lastId = 0
@@ -67,7 +70,10 @@ export interface SelfTime {
   readonly micros: number
 }
 
-/** The functions of a profile, those first that themselves took longest; time in which nothing ran is not in it. */
+/**
+ * The functions of a profile, those first that themselves took longest; time in which nothing ran
+ * is not in it.
+ */
 export function selfTimes({ nodes, samples, timeDeltas }: CpuProfile): readonly SelfTime[] {
   const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]))
   const byFunction = new Map<string, SelfTime>()

@@ -1,5 +1,5 @@
-// Signs people in without browser and provider: what is stored is stored by the gateway's own code, as a callback does it. Told
-// what to do by the process above.
+// Signs people in without browser and provider: what is stored is stored by the gateway's own code,
+// as a callback does it. Told what to do by the process above.
 import { randomInt } from 'node:crypto'
 import { systemClock } from '../src/core/clock.ts'
 import type { SessionKey } from '../src/core/names.ts'
@@ -34,7 +34,10 @@ export interface Filled {
   readonly sid: string
 }
 
-/** How many sessions are created at a time, and ended: an ending is confirmed by every process, which must not lag behind. */
+/**
+ * How many sessions are created at a time, and ended: an ending is confirmed by every process,
+ * which must not lag behind.
+ */
 const atOnce = { fill: 256, end: 16 }
 const absoluteTimeoutMs = 12 * 60 * 60_000
 
@@ -105,7 +108,10 @@ async function manyTimes(count: number, atOnce: number, work: (n: number) => Pro
   await Promise.all(Array.from({ length: Math.min(atOnce, count) }, worker))
 }
 
-/** Somebody nobody else is, with tokens as long as those of a provider whose access and refresh tokens are JWTs, and ten claims. */
+/**
+ * Somebody nobody else is, with tokens as long as those of a provider whose access and refresh
+ * tokens are JWTs, and ten claims.
+ */
 function newRecord(iss: string) {
   const person = randomInt(1e12)
   const [sub, sid, now] = [subOf(person), randomToken(16), Date.now()]

@@ -123,7 +123,9 @@ async function during<T>(
   return [result, answers]
 }
 
-/** Somebody signed in asks at a steady rate, whether or not what was asked before has been answered. */
+/**
+ * Somebody signed in asks at a steady rate, whether or not what was asked before has been answered.
+ */
 async function serve(forSeconds: number): Promise<Served> {
   const pool = new Pool(url, { connections: 16, pipelining: 1 })
   const taken: number[] = []

@@ -1,4 +1,5 @@
-// A flood, in a process of its own: `flooding.ts PORT KIND CONNECTIONS [COOKIE]`. Tells on "stop" how often it was answered what.
+// A flood, in a process of its own: `flooding.ts PORT KIND CONNECTIONS [COOKIE]`. Tells on "stop"
+// how often it was answered what.
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 

@@ -1,4 +1,5 @@
-// The application of bench/revocation.ts: a WebSocket and an event stream that never end, and 1 KiB for everything else.
+// The application of bench/revocation.ts: a WebSocket and an event stream that never end, and 1 KiB
+// for everything else.
 import { createServer } from 'node:http'
 import { WebSocketServer } from 'ws'
 import { serving } from './process.ts'

@@ -20,11 +20,16 @@ export interface Round {
   readonly p99: number
   /** Processor time of the contender for a request, in µs. */
   readonly cpu: number
-  /** Processor time of everything else in the bench for a request, in µs: clients and upstream, and Redis. */
+  /**
+   * Processor time of everything else in the bench for a request, in µs: clients and upstream, and
+   * Redis.
+   */
   readonly support: number
   /** Resident memory at the end, in bytes. */
   readonly memory: number
-  /** How much of a processor others used meanwhile, who have nothing to do with the bench: 0 to 2. */
+  /**
+   * How much of a processor others used meanwhile, who have nothing to do with the bench: 0 to 2.
+   */
   readonly foreign: number
 }
 
@@ -41,8 +46,8 @@ export interface Plan {
 }
 
 /**
- * The rounds of each that count. Rounds that others disturbed are measured again, each once; when there are more than wanted, those
- * with the least disturbance count, whatever they gave.
+ * The rounds of each that count. Rounds that others disturbed are measured again, each once; when
+ * there are more than wanted, those with the least disturbance count, whatever they gave.
  */
 export async function measureInTurn(
   bed: Bed,

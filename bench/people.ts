@@ -1,4 +1,7 @@
-/** Who signs in: as many as there are sign-ins, each with ten claims that are different from everybody else's. */
+/**
+ * Who signs in: as many as there are sign-ins, each with ten claims that are different from
+ * everybody else's.
+ */
 export const claimNames = [
   'sub',
   'name',

@@ -69,7 +69,10 @@ export interface RunningProgram {
   stop(): Promise<void>
 }
 
-/** Starts a program on its own processors; its pid is that of the program itself, since taskset replaces itself by it. */
+/**
+ * Starts a program on its own processors; its pid is that of the program itself, since taskset
+ * replaces itself by it.
+ */
 export function startProgram({ command, args, cpus, env = {}, logFile, stdout }: Program): RunningProgram {
   const log = openSync(logFile, 'a')
   const child = keep(

@@ -1,4 +1,5 @@
-// Where the processor time of a signed-in request goes, or of a sign-in. `npm run profile`; how to read it: docs/performance.md.
+// Where the processor time of a signed-in request goes, or of a sign-in. `npm run profile`; how to
+// read it: docs/performance.md.
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'

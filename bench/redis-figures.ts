@@ -2,7 +2,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 
-/** What it uses for what it holds, in bytes, once it is at rest; what clients have in their buffers does not count. */
+/**
+ * What it uses for what it holds, in bytes, once it is at rest; what clients have in their buffers
+ * does not count.
+ */
 export async function memoryOf(redis: Redis): Promise<number> {
   const read = async () => {
     const field = fieldsOf(await redis.info('memory'))
@@ -37,7 +40,9 @@ export async function sealedBytesIn(redis: Redis): Promise<number> {
   return NaN
 }
 
-/** Brings the expiry of keys forward to now, if they have one; resolves to how many are gone for it. */
+/**
+ * Brings the expiry of keys forward to now, if they have one; resolves to how many are gone for it.
+ */
 export async function letExpire(redis: Redis, pattern: string): Promise<number> {
   const before = await redis.dbsize()
   const hurry = `
@@ -46,7 +51,8 @@ export async function letExpire(redis: Redis, pattern: string): Promise<number> 
     end`
   for await (const keys of keysIn(redis, pattern)) if (keys.length > 0) await redis.eval(hurry, keys.length, ...keys)
   await pause(10)
-  // Redis takes its time for the last tenth of what has expired, but not for what somebody asks for.
+  // Redis takes its time for the last tenth of what has expired, but not for what somebody asks
+  // for.
   for await (const _ of keysIn(redis, pattern));
   return before - (await redis.dbsize())
 }

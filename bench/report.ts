@@ -13,7 +13,10 @@ export function withSpread(values: readonly number[], digits = 0): string {
   return `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`
 }
 
-/** What rounds gave: requests per second, latency, processor time, memory, and how often the first one's cost each costs. */
+/**
+ * What rounds gave: requests per second, latency, processor time, memory, and how often the first
+ * one's cost each costs.
+ */
 export function roundsTable(measured: ReadonlyMap<Stand, readonly Round[]>): string {
   const [first] = measured.values()
   const rows = [...measured].map(([stand, rounds]) => {

@@ -1,5 +1,5 @@
-// How long a logout token takes to end everything, on two gateways that share a Redis. `npm run bench:revocation`; how to read
-// it: bench/README.md.
+// How long a logout token takes to end everything, on two gateways that share a Redis. `npm run
+// bench:revocation`; how to read it: bench/README.md.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// What sessions cost when there are many: memory in Redis, a sign-in, a request, a logout, and what is left when all are over.
-// `npm run bench:sessions`; how to read it: bench/README.md.
+// What sessions cost when there are many: memory in Redis, a sign-in, a request, a logout, and what
+// is left when all are over. `npm run bench:sessions`; how to read it: bench/README.md.
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
@@ -71,7 +71,8 @@ scope.after(() => rmSync(folder, { recursive: true, force: true }))
 const page = '/bytes/1024'
 const upstream = await startServer('upstream.ts')
 const fillers = Array.from({ length: Number(values.fillers) }, () => start('fill.ts'))
-// Enough that nobody has many sessions, and few enough that the page on which one is chosen is short.
+// Enough that nobody has many sessions, and few enough that the page on which one is chosen is
+// short.
 const people = Array.from({ length: 50 }, (_, n) => ({ ...demoPeople[0], sub: `person-${n}` })) as typeof demoPeople
 
 const crowds: Crowd[] = []
@@ -151,7 +152,8 @@ upstreams:
 }
 
 async function fill({ count, place, redis, figures, unseen, ...crowd }: Crowd): Promise<void> {
-  // At first a few, who leave again: scripts are loaded and buffers are there before memory is read.
+  // At first a few, who leave again: scripts are loaded and buffers are there before memory is
+  // read.
   const first = (await order<Filled[]>({ kind: 'fill', place, count: 20, sample: 20 })).flat()
   for (const session of first) await postLogoutToken(crowd, await crowd.provider.logoutToken(session))
 
@@ -214,7 +216,8 @@ async function signIn({ url, provider }: Crowd, person: string, callbacks: numbe
   const visit = await browser.send(url + page)
   const ms = performance.now() - startedAt
   if (visit.status !== 200) throw new Error(`signing in ended at ${visit.url} with ${visit.status}`)
-  // The provider forgets it and tells nobody, so that it has as little to remember at the end as in the beginning.
+  // The provider forgets it and tells nobody, so that it has as little to remember at the end as in
+  // the beginning.
   for (const { sid } of provider.sessions()) provider.expireSession(sid)
   return ms
 }

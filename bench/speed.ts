@@ -1,5 +1,5 @@
-// What a signed-in request costs, beside other gateways and beside proxies without sign-in. `npm run bench`; how to read it:
-// docs/performance.md.
+// What a signed-in request costs, beside other gateways and beside proxies without sign-in. `npm
+// run bench`; how to read it: docs/performance.md.
 import { execFileSync } from 'node:child_process'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
@@ -103,7 +103,8 @@ async function carryOut(scenario: Scenario): Promise<void> {
 /** Stops it, and says what its access log lost. */
 async function finish({ title, stop }: Stand): Promise<void> {
   const lost = await stop()
-  // A line is dropped when the reader of the log has no time; many would make the requests cheaper than they are.
+  // A line is dropped when the reader of the log has no time; many would make the requests cheaper
+  // than they are.
   if (lost > 0) print(`${title}: ${(lost * 100).toFixed(1)} % of the lines of its access log were lost.`)
   if (lost > 0.2) throw new Error(`${title} did not write its access log`)
 }

@@ -14,7 +14,9 @@ export interface Stand {
   readonly port: number
   readonly tls: boolean
   readonly visitors: readonly Visitor[]
-  /** Stops it; resolves to the share of its access log's lines that were lost, 0 for who keeps none. */
+  /**
+   * Stops it; resolves to the share of its access log's lines that were lost, 0 for who keeps none.
+   */
   stop(): Promise<number>
 }
 
@@ -48,7 +50,10 @@ export async function stand(bed: Bed, contender: Contender, options: StandOption
   return { contender, title, pid: running.pid, port, tls: setting.tls !== undefined, visitors, stop }
 }
 
-/** The usual setting, unless it is told otherwise: one worker on the first processor, no TLS, the Node.js that runs the bench. */
+/**
+ * The usual setting, unless it is told otherwise: one worker on the first processor, no TLS, the
+ * Node.js that runs the bench.
+ */
 export function settingOf(port: number, given: Partial<Setting>): Setting {
   return { cpus: '0', workers: 1, tls: undefined, node: process.execPath, nodeOptions: [], ...given, port }
 }
@@ -68,7 +73,10 @@ async function signInMany(origin: string, people: number): Promise<readonly Visi
   return visitors
 }
 
-/** @throws {Error} when a request that is said to be of somebody else is served: nothing that is measured would be checked */
+/**
+ * @throws {Error} when a request that is said to be of somebody else is served: nothing that is
+ * measured would be checked
+ */
 async function proveCheck(origin: string, cookie: string, person: number): Promise<void> {
   const answer = await request(`${origin}/bytes/1`, { headers: { cookie, 'x-bench-person': String(person + 1) } })
   await answer.body.dump()

@@ -20,10 +20,16 @@ const ours = 'cpu gatehouse-redis'
 /** How many requests of ours cost what one of theirs does. */
 const times = (theirs: string) => (facts: Facts) => ratio(facts.get(theirs), facts.get(ours))
 
-/** One run of oauth2-proxy 7.15.3 beside Caddy, both as here: so many times Caddy's processor time did it take. */
+/**
+ * One run of oauth2-proxy 7.15.3 beside Caddy, both as here: so many times Caddy's processor time
+ * did it take.
+ */
 const oauth2ProxyInCaddys = { request: 238.3 / 69.8, mebibyte: 1250 / 630 }
 
-/** What nginx takes for a request of the hot path on the machine on which the targets were set, in µs: 13 to 14. */
+/**
+ * What nginx takes for a request of the hot path on the machine on which the targets were set, in
+ * µs: 13 to 14.
+ */
 const nginxRequestMicros = 13.5
 
 const targets: readonly Target[] = [
@@ -110,7 +116,10 @@ const targets: readonly Target[] = [
   },
 ]
 
-/** Where there is no oauth2-proxy, what it would take is reckoned from what Caddy takes here, and the row says so. */
+/**
+ * Where there is no oauth2-proxy, what it would take is reckoned from what Caddy takes here, and
+ * the row says so.
+ */
 function oauth2ProxyTargets(): readonly Target[] {
   const large = 'cpu 1 MiB gatehouse-redis'
   const perSecond = {
@@ -148,7 +157,9 @@ function ratio(a: number | undefined, b: number | undefined): number | undefined
   return a === undefined || b === undefined ? undefined : a / b
 }
 
-/** Measured, target, aim, and whether they are met; a target that this run is not about has no row. */
+/**
+ * Measured, target, aim, and whether they are met; a target that this run is not about has no row.
+ */
 export function targetsTable(facts: Facts): string | undefined {
   const rows = targets.flatMap(({ what, target, aim, more, digits, measured }) => {
     const value = measured(facts)

@@ -1,11 +1,13 @@
-// The application behind every contender, as cheap as it can be, so that it is not what is measured: bytes on plain sockets.
+// The application behind every contender, as cheap as it can be, so that it is not what is
+// measured: bytes on plain sockets.
 //
 //   GET /bytes/N          N bytes
 //   POST /upload          reads the body, of a known length, and answers 1 KiB
 //   GET /whoami           the request's head, as text
 //   GET /ws               a WebSocket, which says everything again
 //
-// A request with X-Bench-Person: N has to carry what that person is known by, or is answered with 417.
+// A request with X-Bench-Person: N has to carry what that person is known by, or is answered with
+// 417.
 import { createHash } from 'node:crypto'
 import { createServer, type Socket } from 'node:net'
 import { claimValues } from './people.ts'
@@ -112,7 +114,10 @@ class Connection {
   }
 }
 
-/** Whether the head holds each value that the person it is about is known by, as the whole value of a header. */
+/**
+ * Whether the head holds each value that the person it is about is known by, as the whole value of
+ * a header.
+ */
 function isIdentified(head: string): boolean {
   const person = /^x-bench-person: (\d+)\r$/im.exec(head)?.[1]
   return person === undefined || claimValues(Number(person)).every((value) => head.includes(`: ${value}\r\n`))

@@ -41,7 +41,10 @@ export function cpuMicros(root: number): number {
   return treeOf(root).reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0) * microsPerTick
 }
 
-/** That of one process and the threads it has now, for what takes less than a tick: Documentation/scheduler/sched-stats.rst. */
+/**
+ * That of one process and the threads it has now, for what takes less than a tick:
+ * Documentation/scheduler/sched-stats.rst.
+ */
 export function exactMicros(pid: number): number {
   const nanos = readdirSync(`/proc/${pid}/task`).map((thread) =>
     Number(textOf(`/proc/${pid}/task/${thread}/schedstat`)?.split(' ')[0] ?? 0),
@@ -54,7 +57,10 @@ export function cpuByProcess(root: number): Map<number, number> {
   return new Map(treeOf(root).map((pid) => [pid, (statOf(pid)?.ticks ?? 0) * microsPerTick]))
 }
 
-/** The resident memory of a process and all below it, in bytes; what several of them share counts for each. */
+/**
+ * The resident memory of a process and all below it, in bytes; what several of them share counts
+ * for each.
+ */
 export function memoryBytes(root: number): number {
   return treeOf(root).reduce((sum, pid) => {
     const kib = /^VmRSS:\s+(\d+)/m.exec(textOf(`/proc/${pid}/status`) ?? '')?.[1]
@@ -62,7 +68,9 @@ export function memoryBytes(root: number): number {
   }, 0)
 }
 
-/** The time that a processor was busy with anything, in µs; what the hypervisor took is busy, too. */
+/**
+ * The time that a processor was busy with anything, in µs; what the hypervisor took is busy, too.
+ */
 export function busyMicros(cpu: number): number {
   const line = new RegExp(`^cpu${cpu} (.*)$`, 'm').exec(textOf('/proc/stat') ?? '')?.[1] ?? ''
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = line.split(' ').map(Number)

@@ -1,6 +1,9 @@
 import type { Socket } from 'node:net'
 
-/** Says each frame again, unmasked; knows short messages only, which is what the bench sends. RFC 6455 §5.2 */
+/**
+ * Says each frame again, unmasked; knows short messages only, which is what the bench sends. RFC
+ * 6455 §5.2
+ */
 export function echoFrames(socket: Socket, first: Buffer): void {
   let rest: Buffer = Buffer.alloc(0)
   const take = (chunk: Buffer) => {

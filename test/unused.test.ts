@@ -10,7 +10,10 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** Path below the root → source. */
 type Sources = ReadonlyMap<string, string>
 
-/** The names that a source exports, without types that it names again: they are part of what it says about other exports. */
+/**
+ * The names that a source exports, without types that it names again: they are part of what it says
+ * about other exports.
+ */
 function exportsOf(source: string): string[] {
   const { skeleton } = skeletonOf(source)
   const declared = skeleton.matchAll(
@@ -34,7 +37,10 @@ function namesIn(list = ''): { home: string; there: string }[] {
   })
 }
 
-/** `path#name` of each export that a source uses, and `path#*` where it may use all exports of a module. */
+/**
+ * `path#name` of each export that a source uses, and `path#*` where it may use all exports of a
+ * module.
+ */
 function usesOf(file: string, source: string): string[] {
   const { skeleton, texts } = skeletonOf(source)
   const moduleOf = (index = '') => posix.join(posix.dirname(file), texts[Number(index)] ?? '')

@@ -1,4 +1,5 @@
-// A proxy without any sign-in, by one of the packages that were not chosen: `carrier.ts PACKAGE UPSTREAM PORT`.
+// A proxy without any sign-in, by one of the packages that were not chosen: `carrier.ts PACKAGE
+// UPSTREAM PORT`.
 import { Agent, createServer } from 'node:http'
 import fastifyProxy from '@fastify/http-proxy'
 import Fastify from 'fastify'

@@ -35,6 +35,9 @@ export interface Setting {
 }
 
 export interface Listening extends RunningProgram {
-  /** Once it has stopped: how many lines it wrote since it was ready; absent: it keeps no access log. */
+  /**
+   * Once it has stopped: how many lines it wrote since it was ready; absent: it keeps no access
+   * log.
+   */
   linesWritten?(): number
 }

@@ -41,7 +41,8 @@ async function run(bed: Bed, setting: Setting, name: string, store: 'redis' | 'm
   const folder = folderFor(bed, client_id)
   const file = join(folder, 'gateway.yaml')
   writeFileSync(file, configuration(bed, setting, origin, client_id, store))
-  // Somebody reads what it writes, as everywhere: up to when it is ready, and then as fast as it can be read.
+  // Somebody reads what it writes, as everywhere: up to when it is ready, and then as fast as it
+  // can be read.
   const firstLines = join(folder, 'first-lines')
   const reading = `sed -u '/gatehouse is ready/q' > ${firstLines}; exec wc -l > ${folder}/further-lines`
   const reader = spawn('sh', ['-c', reading], { stdio: ['pipe', 'ignore', 'inherit'] })

@@ -6,7 +6,10 @@ import type { Contender, Listening, Setting } from './contender.ts'
 
 const modules = '/usr/lib/apache2/modules'
 
-/** Apache httpd with mod_auth_openidc: all claims as headers, the session in Redis or in memory that its processes share. */
+/**
+ * Apache httpd with mod_auth_openidc: all claims as headers, the session in Redis or in memory that
+ * its processes share.
+ */
 export function modAuthOpenidc(cache: 'redis' | 'shm'): Contender {
   const name = `mod-auth-openidc-${cache}`
   return {

@@ -4,7 +4,10 @@ import { find, folderFor, type Bed } from '../bed.ts'
 import { startProgram, untilListening } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
 
-/** nginx as a plain proxy: no sign-in, three fixed headers, connections to the upstream kept, no access log. */
+/**
+ * nginx as a plain proxy: no sign-in, three fixed headers, connections to the upstream kept, no
+ * access log.
+ */
 export const nginx: Contender = {
   name: 'nginx',
   title: 'nginx, no sign-in',

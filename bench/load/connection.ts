@@ -17,8 +17,9 @@ export function requestOf({ port, bodyBytes, uploadBytes }: RequestsOrder, { coo
 }
 
 /**
- * A client's connection that is kept: one request at a time, as bytes, and an answer that has to be a 200 of a known length.
- * It reads no more of HTTP than it needs, so that the clients cost less than what is measured.
+ * A client's connection that is kept: one request at a time, as bytes, and an answer that has to be
+ * a 200 of a known length. It reads no more of HTTP than it needs, so that the clients cost less
+ * than what is measured.
  */
 export class Connection implements Asker {
   readonly #socket: Socket

@@ -40,12 +40,16 @@ export async function asFastAsAnswered(
 /** So long it sleeps before it looks again for requests that are due, in ms. */
 const nap = 0.05
 
-/** So long the code of the clients themselves is being compiled, and what they wait for it is no latency of anybody's; in ms. */
+/**
+ * So long the code of the clients themselves is being compiled, and what they wait for it is no
+ * latency of anybody's; in ms.
+ */
 const leadMs = 500
 
 /**
- * `rate` requests per second at even distances, whatever becomes of those before; one that finds nobody free waits, and its wait
- * counts. Timers are too coarse for it, and to look all the time would take the processor from the upstream.
+ * `rate` requests per second at even distances, whatever becomes of those before; one that finds
+ * nobody free waits, and its wait counts. Timers are too coarse for it, and to look all the time
+ * would take the processor from the upstream.
  */
 export async function atRate(
   askers: readonly Asker[],

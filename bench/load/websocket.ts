@@ -5,7 +5,10 @@ import type { Visitor, WebSocketsOrder } from './order.ts'
 
 const text = 'a message of thirty-two letters.'
 
-/** A text message as clients send it. RFC 6455 §5.2; masked by zeros, which is a mask like any other. */
+/**
+ * A text message as clients send it. RFC 6455 §5.2; masked by zeros, which is a mask like any
+ * other.
+ */
 export const message = Buffer.concat([Buffer.from([0x81, 0x80 | text.length, 0, 0, 0, 0]), Buffer.from(text)])
 
 /** The same as it comes back. */

@@ -3,7 +3,10 @@ import { roundsTable } from '../report.ts'
 import { standAll } from './requests.ts'
 import type { Scenario } from './scenario.ts'
 
-/** How long an answer takes when all get the same requests per second: half of what Gatehouse carries at most. */
+/**
+ * How long an answer takes when all get the same requests per second: half of what Gatehouse
+ * carries at most.
+ */
 export const sameRate: Scenario = {
   name: 'same-rate',
   title: 'Latency at the same rate, half of what Gatehouse carries at most; 1 KiB, 32 connections',

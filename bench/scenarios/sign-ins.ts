@@ -11,9 +11,9 @@ const inARound = 200
 const warmUp = 4000
 
 /**
- * Whole sign-ins: the page that needs one, the provider and back, code and userinfo, and the page. What a millisecond does is another
- * matter on each machine and at each moment: nginx carries requests before and after each round, and they are what a sign-in is measured
- * by.
+ * Whole sign-ins: the page that needs one, the provider and back, code and userinfo, and the page.
+ * What a millisecond does is another matter on each machine and at each moment: nginx carries
+ * requests before and after each round, and they are what a sign-in is measured by.
  */
 export const signIns: Scenario = {
   name: 'sign-in',
@@ -54,7 +54,9 @@ export const signIns: Scenario = {
   },
 }
 
-/** A round of the hot path; of three at most that one which others on the machine disturbed least. */
+/**
+ * A round of the hot path; of three at most that one which others on the machine disturbed least.
+ */
 async function quietRound({ bed, plan }: Bench, stand: Stand): Promise<Round> {
   const rounds: Round[] = []
   do {

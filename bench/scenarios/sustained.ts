@@ -8,7 +8,10 @@ const requests = 3_600_000
 const connections = 64
 const people = 100
 
-/** Whether memory stays where it is. The requests of an hour at a thousand per second are sent as fast as they are answered. */
+/**
+ * Whether memory stays where it is. The requests of an hour at a thousand per second are sent as
+ * fast as they are answered.
+ */
 export const sustained: Scenario = {
   name: 'sustained',
   title: 'Memory under the requests of an hour at 1,000 per second',

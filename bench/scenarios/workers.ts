@@ -5,9 +5,10 @@ import { cpuByProcess } from '../usage.ts'
 import type { Bench, Scenario } from './scenario.ts'
 
 /**
- * Two workers beside one, both on both processors, which they share with clients and upstream. These take a good part of the second
- * one, so that the requests per second say little; what two processors of their own would give follows from the
- * processor time that a request costs and from how evenly it is spread over the workers.
+ * Two workers beside one, both on both processors, which they share with clients and upstream.
+ * These take a good part of the second one, so that the requests per second say little; what two
+ * processors of their own would give follows from the processor time that a request costs and from
+ * how evenly it is spread over the workers.
  */
 export const workers: Scenario = {
   name: 'workers',

@@ -16,7 +16,10 @@ import { createRedisStore } from '../session/redis/store.ts'
 import { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
 
-/** Whom an administrator means. What is named together narrows; nothing at all means every session of this client. */
+/**
+ * Whom an administrator means. What is named together narrows; nothing at all means every session
+ * of this client.
+ */
 export interface Selection {
   readonly key?: string
   readonly sub?: string
@@ -26,13 +29,16 @@ export interface Selection {
 }
 
 /**
- * What an administrator may see of a session: never a token or a cookie, and of the claims' values only that of
- * `admin.page.show_claim`. Times in ms since the epoch.
+ * What an administrator may see of a session: never a token or a cookie, and of the claims' values
+ * only that of `admin.page.show_claim`. Times in ms since the epoch.
  */
 export interface SessionSummary {
   readonly key: SessionKey
   readonly sub: string
-  /** The value of `admin.page.show_claim` on one line, cut after 80 characters. Absent: no such setting or claim. */
+  /**
+   * The value of `admin.page.show_claim` on one line, cut after 80 characters. Absent: no such
+   * setting or claim.
+   */
   readonly person: string | undefined
   readonly sid: string | undefined
   readonly origin: string | undefined
@@ -44,7 +50,10 @@ export interface SessionSummary {
   readonly claimNames: readonly string[]
 }
 
-/** What became of sessions at the provider. `unknown`: it did not say. `not_asked`: it could not be reached for those before. */
+/**
+ * What became of sessions at the provider. `unknown`: it did not say. `not_asked`: it could not be
+ * reached for those before.
+ */
 export type AtProvider = 'ended' | 'unknown' | 'unsupported' | 'unreachable' | 'not_asked'
 
 export interface EndedByAdministrator {
@@ -59,7 +68,8 @@ export interface EndedByAdministrator {
 /** The sessions of running gateways. */
 export interface SessionsAdministration {
   /**
-   * The latest first, where that can be known without a look at all of them: in memory, and of one person or session.
+   * The latest first, where that can be known without a look at all of them: in memory, and of one
+   * person or session.
    * @param deadline of the monotonic clock, in ms: what has not been found by then is left out
    * @throws {OperatorError} when the store cannot be reached
    */
@@ -169,13 +179,18 @@ export function administer({ config, sessions, provider, audit }: Administration
   }
 }
 
-/** Whoever ends sessions waits for the replicas to confirm, and hears them only while it listens. */
+/**
+ * Whoever ends sessions waits for the replicas to confirm, and hears them only while it listens.
+ */
 async function untilHearing(store: SessionStore, limitMs: number): Promise<void> {
   const end = performance.now() + limitMs
   while (!store.hearsNotices() && performance.now() < end) await wait(10)
 }
 
-/** What cannot be opened is passed over: it belongs to another client, or is sealed with a key that is gone and admits nobody. */
+/**
+ * What cannot be opened is passed over: it belongs to another client, or is sealed with a key that
+ * is gone and admits nobody.
+ */
 async function* selected(
   selection: Selection,
   parts: {

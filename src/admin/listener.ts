@@ -18,10 +18,10 @@ export interface Admin {
 }
 
 /**
- * `GET /live`: a process that serves answers. `GET /ready`: it may get requests: it is not shutting down, and the session store answers or
- * the grace of its outage lasts.
- * A provider that is away does not make it unready: whoever is signed in is still served. `GET /metrics`: for Prometheus. `GET /`: the
- * page for administration.
+ * `GET /live`: a process that serves answers. `GET /ready`: it may get requests: it is not shutting
+ * down, and the session store answers or the grace of its outage lasts. A provider that is away
+ * does not make it unready: whoever is signed in is still served. `GET /metrics`: for Prometheus.
+ * `GET /`: the page for administration.
  * @throws {OperatorError} when the address cannot be listened on
  */
 export async function startAdmin(listen: AdminConfig, limits: LimitsConfig, parts: AdminParts): Promise<Admin> {

@@ -22,9 +22,10 @@ export interface AdminPageParts extends Surroundings {
 }
 
 /**
- * The page for administration, for whoever is let in. What keeps the sites out that an administrator visits meanwhile: the page
- * answers to names that only its own address can have (DNS rebinding), shows itself to navigation and its own forms only (Fetch
- * Metadata), and ends a session only for a form that it has given out itself. @returns whether the request was for it
+ * The page for administration, for whoever is let in. What keeps the sites out that an
+ * administrator visits meanwhile: the page answers to names that only its own address can have (DNS
+ * rebinding), shows itself to navigation and its own forms only (Fetch Metadata), and ends a
+ * session only for a form that it has given out itself. @returns whether the request was for it
  */
 export function createAdminPage(parts: AdminPageParts): (req: IncomingMessage, res: ServerResponse) => boolean {
   const { log } = parts
@@ -64,7 +65,10 @@ function refusalOf(req: IncomingMessage, methods: readonly string[], { hosts }: 
   return undefined
 }
 
-/** Answers whoever is not let in. An address that guesses has to wait, and is not told whether it has guessed right; others are let in. */
+/**
+ * Answers whoever is not let in. An address that guesses has to wait, and is not told whether it
+ * has guessed right; others are let in.
+ */
 function doorkeeper({ page: { token }, log, clock }: AdminPageParts): (req: IncomingMessage) => Response | undefined {
   if (token === undefined) return () => undefined
   const wrong = new ClientBudget(wrongTokens, clock)
@@ -93,14 +97,20 @@ function peerOf({ socket }: IncomingMessage): string {
   return socket.remoteAddress ?? 'unknown'
 }
 
-/** A site that has its own name lead to our address is asked for by that name, and never by an IP address or `localhost`. */
+/**
+ * A site that has its own name lead to our address is asked for by that name, and never by an IP
+ * address or `localhost`.
+ */
 function isOurName(host: string | undefined, hosts: readonly string[]): boolean {
   if (host === undefined || !/^[\w.:[\]-]+$/.test(host) || !URL.canParse(`http://${host}`)) return false
   const { hostname } = new URL(`http://${host}`)
   return hostname === 'localhost' || isIP(hostname.replace(/^\[(.*)\]$/, '$1')) !== 0 || hosts.includes(hostname)
 }
 
-/** Whoever opens the page, or presses a button on it, and no other page in their browser: Fetch Metadata, or else `Origin`. */
+/**
+ * Whoever opens the page, or presses a button on it, and no other page in their browser: Fetch
+ * Metadata, or else `Origin`.
+ */
 function isAskedFromHere({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean {
   const site = headers['sec-fetch-site']
   if (method === 'POST') {
@@ -109,7 +119,8 @@ function isAskedFromHere({ method, headers }: Pick<IncomingMessage, 'method' | '
     return URL.canParse(origin) && new URL(origin).host === host
   }
   if (site === undefined || site === 'same-origin' || site === 'none') return true
-  // A link on another page may lead here: what comes is a page by itself, which that other page cannot look into.
+  // A link on another page may lead here: what comes is a page by itself, which that other page
+  // cannot look into.
   return headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
 }
 

@@ -18,7 +18,10 @@ export interface Readiness {
   readonly [detail: string]: string | boolean
 }
 
-/** What a process that serves is asked for whoever administers the gateway. It may be another process that asks. */
+/**
+ * What a process that serves is asked for whoever administers the gateway. It may be another
+ * process that asks.
+ */
 export interface Answers {
   live(): Promise<void>
   readiness(): Promise<Readiness>

@@ -83,7 +83,10 @@ export function notEnded(why: string): OrderOutcome {
   }
 }
 
-/** Sealed by the keys that all processes and replicas share: whichever of them gets the form can open it, and nobody else can make one. */
+/**
+ * Sealed by the keys that all processes and replicas share: whichever of them gets the form can
+ * open it, and nobody else can make one.
+ */
 function orderToEnd(key: string, { running, clock }: AdminSessionsParts): string {
   const order = JSON.stringify({ key, until: clock.now() + orderLifetimeMs })
   return new Keyring(running().session.keys).seal(order, orderContext).toString('base64url')

@@ -28,7 +28,10 @@ export function readCheckCall(argv: readonly string[]): Call {
   return { carryOut: (terminal) => check({ ...terminal, file }, format as CheckFormat) }
 }
 
-/** `gatehouse check`: everything that is wrong with the file, then its own tests; and what the provider has to know of us. */
+/**
+ * `gatehouse check`: everything that is wrong with the file, then its own tests; and what the
+ * provider has to know of us.
+ */
 export async function check(input: CommandInput, format: CheckFormat = 'text'): Promise<number> {
   const checked = checkedFile(input)
   say[format](checked, input)
@@ -57,7 +60,10 @@ function checkedFile({ file, env }: CommandInput): Checked {
   return { file, diagnostics, sources, tests, config: failures.length > 0 ? undefined : config }
 }
 
-/** What is asked for without `provider.scopes`. The provider is not asked here, so that its metadata may still decide. */
+/**
+ * What is asked for without `provider.scopes`. The provider is not asked here, so that its metadata
+ * may still decide.
+ */
 const defaultScopes: Readonly<Record<ProviderKind, string>> = {
   keycloak: 'openid profile email',
   google: 'openid profile email, with access_type=offline and prompt=consent',
@@ -65,7 +71,10 @@ const defaultScopes: Readonly<Record<ProviderKind, string>> = {
     'openid profile email, and offline_access unless the provider lists its scopes without it (gatehouse doctor shows which)',
 }
 
-/** What a sign-in asks for, and what cannot be known before it: whether the provider gives a refresh token without consent. */
+/**
+ * What a sign-in asks for, and what cannot be known before it: whether the provider gives a refresh
+ * token without consent.
+ */
 function scopesNote({ provider: { issuer, scopes, authorizationParams } }: GatewayConfig): string {
   const kind = providerKind(issuer)
   if (scopes === undefined) return `\nWithout provider.scopes a sign-in asks for ${defaultScopes[kind]}.\n`

@@ -21,7 +21,10 @@ export interface CommandInput extends Terminal {
   readonly file: string
 }
 
-/** What is to be done with the arguments of a command: carry it out, say what is wrong with the call, or how it is done. */
+/**
+ * What is to be done with the arguments of a command: carry it out, say what is wrong with the
+ * call, or how it is done.
+ */
 export type Call =
   { readonly carryOut: (terminal: Terminal) => Promise<number> } | { readonly fault: string } | { readonly help: true }
 

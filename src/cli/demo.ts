@@ -6,7 +6,10 @@ import type { CommandInput } from './command.ts'
 import { loadServableOrSay } from './load.ts'
 import { serve, serveAlone } from './run.ts'
 
-/** `gatehouse demo`: the gateway of a file, between a toy provider and a toy application at the addresses that the file names. */
+/**
+ * `gatehouse demo`: the gateway of a file, between a toy provider and a toy application at the
+ * addresses that the file names.
+ */
 export async function demo(given: CommandInput): Promise<number> {
   const { startDemo } = await toyBox()
   const input = { ...given, env: { DEMO_CLIENT_SECRET: randomToken(24), ...given.env } }

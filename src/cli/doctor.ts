@@ -33,7 +33,10 @@ export function readDoctorCall(argv: readonly string[]): Call {
   return { carryOut: (terminal) => doctor({ asJson: format === 'json', as }, { ...terminal, file }) }
 }
 
-/** `gatehouse doctor`: looks at the real surroundings of a gateway, and says of each thing what, why it matters and what to do. */
+/**
+ * `gatehouse doctor`: looks at the real surroundings of a gateway, and says of each thing what, why
+ * it matters and what to do.
+ */
 export async function doctor({ asJson, as }: DoctorTask, input: CommandInput): Promise<number> {
   const loaded = loadAndSay(asJson ? { ...input, err: () => {} } : input, 'all')
   if (!loaded.ok) {

@@ -64,7 +64,10 @@ export function readExplainCall(argv: readonly string[]): Call {
   return { carryOut: (terminal) => explainRequest(task, asJson, { ...terminal, file: values.config }) }
 }
 
-/** What else may be wrong: a proxy in front, whose ids are kept, may give some that begin with a dash. */
+/**
+ * What else may be wrong: a proxy in front, whose ids are kept, may give some that begin with a
+ * dash.
+ */
 function dashedId(fault: string, argv: readonly string[]): string {
   const isAboutLog = argv.some((arg) => /^--log(?:=|$)/.test(arg))
   if (!isAboutLog || !fault.startsWith('there is no option ')) return ''
@@ -136,7 +139,10 @@ export async function explainRequest(
   return 0
 }
 
-/** A path alone is asked of the gateway's own `external_url`; what is not said is said as a browser does that loads a page. */
+/**
+ * A path alone is asked of the gateway's own `external_url`; what is not said is said as a browser
+ * does that loads a page.
+ */
 function suppliedRequest(
   { method, url, headers, peer }: Extract<ExplainTask, { kind: 'request' }>,
   config: GatewayConfig,

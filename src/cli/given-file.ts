@@ -20,7 +20,10 @@ export function textOf(file: string): string {
   return content.bytes.toString('utf8')
 }
 
-/** The lines of a stream of text. One that is longer than any of ours is left out, and never held in memory. */
+/**
+ * The lines of a stream of text. One that is longer than any of ours is left out, and never held in
+ * memory.
+ */
 export async function* linesOf(input: AsyncIterable<unknown>): AsyncGenerator<string> {
   let line = ''
   const isOurs = () => line.length <= longestLine

@@ -6,8 +6,8 @@ import { loadOrSay } from './load.ts'
 const limitMs = 4000
 
 /**
- * `gatehouse health`: for a container's health check. Asks the administration address for `/live`; without one, whether the
- * gateway answers at all.
+ * `gatehouse health`: for a container's health check. Asks the administration address for `/live`;
+ * without one, whether the gateway answers at all.
  */
 export async function health(input: CommandInput): Promise<number> {
   const config = loadOrSay({ ...input, err: () => {} })

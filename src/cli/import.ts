@@ -51,7 +51,8 @@ function faultIn(url: string): string | undefined {
 }
 
 /**
- * `gatehouse import oauth2-proxy`: a configuration in place of that of oauth2-proxy, and what is otherwise, for a person to read.
+ * `gatehouse import oauth2-proxy`: a configuration in place of that of oauth2-proxy, and what is
+ * otherwise, for a person to read.
  * @throws {OperatorError} which quotes nothing of the file
  */
 export function importOauth2Proxy({ file, url, target, force }: ImportTask, terminal: Terminal): number {

@@ -57,7 +57,10 @@ function optionOf({ name }: Question): string {
   return `--${name.replace('_', '-')}`
 }
 
-/** `gatehouse init`: writes a first configuration out of five answers, which are asked for on a terminal unless they were given. */
+/**
+ * `gatehouse init`: writes a first configuration out of five answers, which are asked for on a
+ * terminal unless they were given.
+ */
 export async function init({ given, file, force }: InitTask, terminal: Terminal): Promise<number> {
   if (!force && existsSync(file))
     throw new OperatorError(`${file} is there already: --force overwrites it, --out NAME writes another one`)
@@ -90,7 +93,10 @@ async function complete(given: Partial<Answers>, terminal: Terminal): Promise<An
   return answers as unknown as Answers
 }
 
-/** Asks until the answer is a good one. Where nobody can be asked, it is the one that is taken when nothing is answered. */
+/**
+ * Asks until the answer is a good one. Where nobody can be asked, it is the one that is taken when
+ * nothing is answered.
+ */
 async function answerTo(question: Question, { ask, out, paintOut = plainly }: Terminal): Promise<string> {
   const { text, example, fallback = '' } = question
   if (ask === undefined) return fallback
@@ -104,7 +110,10 @@ async function answerTo(question: Question, { ask, out, paintOut = plainly }: Te
   }
 }
 
-/** Says what to do next; what was written is looked at as `check` would, with secrets that are made up. */
+/**
+ * Says what to do next; what was written is looked at as `check` would, with secrets that are made
+ * up.
+ */
 function conclude(file: string, answers: Answers, terminal: Terminal): number {
   const { out, err, paintOut = plainly, paintErr } = terminal
   const madeUp = { CLIENT_SECRET: 'made up for a look at the file', SESSION_KEY: Buffer.alloc(32).toString('base64') }

@@ -13,7 +13,8 @@ export function loadOrSay(input: Asked): GatewayConfig | undefined {
 }
 
 /**
- * The same with all that was read. What is unwise is said to whoever is about to serve by it, and to nobody who asks for something else.
+ * The same with all that was read. What is unwise is said to whoever is about to serve by it, and
+ * to nobody who asks for something else.
  */
 export function loadAndSay({ file, env, err, paintErr }: Asked, said: 'all' | 'faults'): LoadResult {
   const loaded = loadConfig(file, env)
@@ -22,7 +23,10 @@ export function loadAndSay({ file, env, err, paintErr }: Asked, said: 'all' | 'f
   return loaded
 }
 
-/** What can be served by: without errors, and its own tests pass. Otherwise `undefined`, and what is wrong has been said. */
+/**
+ * What can be served by: without errors, and its own tests pass. Otherwise `undefined`, and what is
+ * wrong has been said.
+ */
 export function loadServableOrSay(input: Asked): Extract<LoadResult, { ok: true }> | undefined {
   const loaded = loadAndSay(input, 'all')
   if (!loaded.ok) return undefined

@@ -2,7 +2,10 @@ import type { LogConfig } from '../config/model.ts'
 import type { LogOptions } from '../observe/writing-log.ts'
 import type { Terminal } from './command.ts'
 
-/** What `log.format` means for a stream; `isTTY` is the stream's. Colours are off with NO_COLOR (no-color.org). */
+/**
+ * What `log.format` means for a stream; `isTTY` is the stream's. Colours are off with NO_COLOR
+ * (no-color.org).
+ */
 export function logFormat(
   format: LogConfig['format'],
   isTTY: boolean,

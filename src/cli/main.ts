@@ -7,7 +7,10 @@ import { aboutFile, type Call, type CommandReader, readOptions, unexpected } fro
 import { help, overview } from './help.ts'
 import { paintFor } from './paint.ts'
 
-/** Each command's modules are loaded when it is called: a health check each few seconds must not load the whole gateway. */
+/**
+ * Each command's modules are loaded when it is called: a health check each few seconds must not
+ * load the whole gateway.
+ */
 const commands: Readonly<Record<string, () => Promise<CommandReader>>> = {
   init: async () => (await import('./init.ts')).readInitCall,
   import: async () => (await import('./import.ts')).readImportCall,
@@ -23,7 +26,10 @@ const commands: Readonly<Record<string, () => Promise<CommandReader>>> = {
   version: async () => printing(() => `${version}\n`),
 }
 
-/** Runs a command; resolves to the exit code: 0 well, 1 something is wrong with what was given, 2 the call itself is. */
+/**
+ * Runs a command; resolves to the exit code: 0 well, 1 something is wrong with what was given, 2
+ * the call itself is.
+ */
 export async function main(argv: readonly string[]): Promise<number> {
   const out = (text: string) => void process.stdout.write(text)
   const err = (text: string) => void process.stderr.write(text)

@@ -16,14 +16,18 @@ export interface ReloadParts {
 }
 
 /**
- * Reads the configuration again when one of its files changes, and at SIGHUP. A configuration with anything wrong in it changes
- * nothing; what is wrong stands in the log. On a terminal SIGHUP says that the terminal is gone, and ends the process as ever.
+ * Reads the configuration again when one of its files changes, and at SIGHUP. A configuration with
+ * anything wrong in it changes nothing; what is wrong stands in the log. On a terminal SIGHUP says
+ * that the terminal is gone, and ends the process as ever.
  */
 export function reloadOnChange({ file, env }: Pick<CommandInput, 'file' | 'env'>, parts: ReloadParts): void {
   const { log, files, apply } = parts
   let isReloading = false
   let wanted: string | undefined
-  /** Reloads that are asked for during another one are merged: the files are read once more, after it. */
+  /**
+   * Reloads that are asked for during another one are merged: the files are read once more, after
+   * it.
+   */
   const reload = (why: string) => {
     wanted = why
     if (!isReloading) void reloadWhileWanted()

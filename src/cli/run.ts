@@ -101,7 +101,10 @@ async function serveAsWorker(
 }
 
 interface AloneParts extends ServingParts, Pick<LoadResult, 'files'> {
-  /** What around the gateway stays as it was when the file changes, as `config.needs_restart` names it. */
+  /**
+   * What around the gateway stays as it was when the file changes, as `config.needs_restart` names
+   * it.
+   */
   readonly staysAround?: (next: GatewayConfig) => readonly string[]
 }
 
@@ -169,7 +172,10 @@ async function serveWithWorkers(
   }
 }
 
-/** A dozen MB, where Node.js was started with `--expose-gc`, as in the image: otherwise they stay for as long as the process runs. */
+/**
+ * A dozen MB, where Node.js was started with `--expose-gc`, as in the image: otherwise they stay
+ * for as long as the process runs.
+ */
 function dropWhatTheStartLeft(): void {
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' })
 }
@@ -185,13 +191,18 @@ function readiness(config: GatewayConfig, port: number) {
   }
 }
 
-/** So long after the first signal, in ms, a second one is still the first: npm and a terminal both pass it on. */
+/**
+ * So long after the first signal, in ms, a second one is still the first: npm and a terminal both
+ * pass it on.
+ */
 const sameSignalMs = 1000
 
 interface StopSignals {
   /** Somebody asks the process to stop. */
   readonly first: Promise<void>
-  /** Somebody asks again, for it takes too long. Never of a worker: the process above it decides. */
+  /**
+   * Somebody asks again, for it takes too long. Never of a worker: the process above it decides.
+   */
   readonly again: Promise<void>
   wereHeard(): boolean
 }
@@ -213,7 +224,10 @@ function stopSignals(): StopSignals {
   return { first, again, wereHeard: () => firstAt < Infinity }
 }
 
-/** A fault in one request must not take the others along; it is a bug all the same, and has to be seen. */
+/**
+ * A fault in one request must not take the others along; it is a bug all the same, and has to be
+ * seen.
+ */
 function reportTheUnexpected(log: Log): void {
   process.on('unhandledRejection', (error) =>
     log.error('process.unhandled_rejection', { reason: reason(error), stack: stackOf(error) }),

@@ -23,7 +23,8 @@ export type SessionsTask =
   | { readonly kind: 'end'; readonly selection: Selection; readonly asJson: boolean }
 
 /**
- * `gatehouse sessions`: looks at the sessions of running gateways, and ends them. The result goes to `out`, audit events to standard error.
+ * `gatehouse sessions`: looks at the sessions of running gateways, and ends them. The result goes
+ * to `out`, audit events to standard error.
  */
 export async function sessions(task: SessionsTask, input: CommandInput): Promise<number> {
   const config = loadOrSay(input)

@@ -2,7 +2,10 @@ import type { Diagnostic } from '../config/diagnostics.ts'
 import { placeText, type Sources } from '../config/sources.ts'
 import { type Paint, plainly } from './paint.ts'
 
-/** Diagnostics for a person: where and what, the line with a caret below the place that is meant, and what to do. */
+/**
+ * Diagnostics for a person: where and what, the line with a caret below the place that is meant,
+ * and what to do.
+ */
 export function shownDiagnostics(diagnostics: readonly Diagnostic[], sources: Sources, paint: Paint = plainly): string {
   return diagnostics.map((diagnostic) => shown(diagnostic, sources, paint)).join('')
 }
@@ -23,8 +26,8 @@ function shown(diagnostic: Diagnostic, sources: Sources, paint: Paint): string {
 }
 
 /**
- * A workflow command of GitHub Actions, which shows the diagnostic beside the line in a pull request:
- * `::error file=gateway.yaml,line=9,col=5,title=…::…`
+ * A workflow command of GitHub Actions, which shows the diagnostic beside the line in a pull
+ * request: `::error file=gateway.yaml,line=9,col=5,title=…::…`
  */
 export function gitHubCommand({ severity, file, line, column, path, message, hint }: Diagnostic): string {
   const place = line === 0 ? { file } : { file, line, col: column }

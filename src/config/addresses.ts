@@ -56,8 +56,8 @@ export function isEveryAddress(host: string): boolean {
 }
 
 /**
- * Where an application is reached: host and port, the names of this machine being one. Upstreams with the same lead to the same
- * application, of which they may serve different paths.
+ * Where an application is reached: host and port, the names of this machine being one. Upstreams
+ * with the same lead to the same application, of which they may serve different paths.
  */
 export function applicationAt(url: URL): string {
   const host = url.hostname.replaceAll(/^\[|\]$|\.$/g, '')
@@ -82,7 +82,8 @@ export function parseOrigin(text: string, example = 'https://orders.example.com'
 export function parseHttpUrl(text: string, example: string): URL {
   const port = Number(/^https?:\/\/[^/?#]*:(\d+)/i.exec(text)?.[1] ?? 0)
   if (port > 65535) throw new SyntaxError(`${port} is not a port: the highest is 65535`)
-  // The URL parser forgives spaces, tabs, backslashes and missing slashes; a person who wrote them meant something else.
+  // The URL parser forgives spaces, tabs, backslashes and missing slashes; a person who wrote them
+  // meant something else.
   if (!/^https?:\/\/[^\s\\/]+[^\s\\]*$/i.test(text) || !URL.canParse(text))
     throw new SyntaxError(`must be an http or https URL such as ${example}`)
   const url = new URL(text)

@@ -60,7 +60,10 @@ export function userinfoClaims(
   return [...names].filter((name) => !ofTheTokenItself.has(name) && !idTokenClaims.includes(name))
 }
 
-/** Kept exactly as it is written: it is compared letter by letter (OpenID Connect Discovery 1.0 §4.3). */
+/**
+ * Kept exactly as it is written: it is compared letter by letter (OpenID Connect Discovery 1.0
+ * §4.3).
+ */
 function readIssuer(text: string | undefined, at: string, report: Report): string {
   if (text === undefined) return ''
   const url = report.parse(at, undefined, () => parseHttpUrl(text, 'https://id.example.com'))
@@ -74,7 +77,10 @@ function readIssuer(text: string | undefined, at: string, report: Report): strin
   return text
 }
 
-/** Who somebody is says the ID Token anyway; the rest of it that is no claim about a person is nobody's business. */
+/**
+ * Who somebody is says the ID Token anyway; the rest of it that is no claim about a person is
+ * nobody's business.
+ */
 const ofTheTokenItself: ReadonlySet<string> = new Set(['iss', 'sub', 'sid', 'aud', 'azp', 'exp', 'iat', 'nonce'])
 
 /** The names as the provider spells them. */
@@ -86,7 +92,10 @@ function readIdTokenClaims(written: WrittenProvider, at: string, report: Report)
   })
 }
 
-/** What the gateway itself says in an authorization request: another value would break the sign-in, or its protection. */
+/**
+ * What the gateway itself says in an authorization request: another value would break the sign-in,
+ * or its protection.
+ */
 const ownParams: ReadonlySet<string> = new Set([
   'client_id',
   'redirect_uri',

@@ -34,7 +34,8 @@ export function buildSession(
         : readDuration(written.poll_userinfo, below(at, 'poll_userinfo'), '10s', '1d', report),
     storeOutageGraceMs: duration('store_outage_grace', '0s', '5m'),
     cookie: {
-      // Browsers take a cookie of this name only with Secure and from this very host: no sibling site can plant one.
+      // Browsers take a cookie of this name only with Secure and from this very host: no sibling
+      // site can plant one.
       name: secure ? `__Host-${written.cookie.name}` : written.cookie.name,
       secure,
       sameSite: written.cookie.same_site,

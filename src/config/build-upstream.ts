@@ -101,8 +101,9 @@ function hintForLogoutLink(written: string): string | undefined {
 }
 
 /**
- * The paths, besides `/`, that an application sets its cookies for: its own, the folders of its logout links, and those above them.
- * Applications write them with and without the last slash, and these are two cookies to a browser (RFC 6265 §5.3).
+ * The paths, besides `/`, that an application sets its cookies for: its own, the folders of its
+ * logout links, and those above them. Applications write them with and without the last slash, and
+ * these are two cookies to a browser (RFC 6265 §5.3).
  */
 function cookiePaths(upstreamPath: string, links: readonly LogoutLink[]): readonly string[] {
   const folders = [upstreamPath.split('/').slice(1, -1), ...links.map(({ path }) => folderOf(path))]
@@ -114,8 +115,9 @@ function cookiePaths(upstreamPath: string, links: readonly LogoutLink[]): readon
 const mostCookieDomains = 4
 
 /**
- * The domains that a host may set cookies for: itself and those above it, down to two labels. Browsers ignore the field
- * for a public suffix such as `co.uk` (RFC 6265 §5.3 step 5). An IP address or a host with one label has none.
+ * The domains that a host may set cookies for: itself and those above it, down to two labels.
+ * Browsers ignore the field for a public suffix such as `co.uk` (RFC 6265 §5.3 step 5). An IP
+ * address or a host with one label has none.
  */
 function cookieDomains(hostname: string): readonly string[] {
   if (ipAddress(hostname.replace(/^\[(.*)\]$/, '$1')) !== undefined) return []
@@ -124,7 +126,10 @@ function cookieDomains(hostname: string): readonly string[] {
   return domains.slice(-mostCookieDomains)
 }
 
-/** The names of the folders above what a pattern matches; nothing is known of those from its first "*" on. */
+/**
+ * The names of the folders above what a pattern matches; nothing is known of those from its first
+ * "*" on.
+ */
 function folderOf({ segments, below: isOpen }: PathPattern): readonly string[] {
   const folders = isOpen ? segments : segments.slice(0, -1)
   const star = folders.indexOf('*')

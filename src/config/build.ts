@@ -24,7 +24,10 @@ import { below, type Report } from './report.ts'
 import { readSecret } from './secrets.ts'
 import type { WrittenAdminPage, WrittenConfig } from './written.ts'
 
-/** A configuration out of what is written. When errors are reported on the way, it has stand-ins in it and is not to be used. */
+/**
+ * A configuration out of what is written. When errors are reported on the way, it has stand-ins in
+ * it and is not to be used.
+ */
 export function buildConfig(file: string, written: WrittenConfig, building: Building): GatewayConfig {
   const { report } = building
   const externalUrl = readOrigin(written.external_url, '/external_url', standInUrl, report)

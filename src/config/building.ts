@@ -10,7 +10,10 @@ export interface Building {
   readonly report: Report
 }
 
-/** Takes the place of what is wrong or missing while the rest is looked at; a configuration with an error is never used. */
+/**
+ * Takes the place of what is wrong or missing while the rest is looked at; a configuration with an
+ * error is never used.
+ */
 export const standInUrl = new URL('https://stand-in.invalid')
 
 /** The entries of a list that are right, with their numbers in the file. */

@@ -16,7 +16,9 @@ export function readAuthorities(written: string | undefined, at: string, report:
   return readCertificates(text, at, content.file, report) && text
 }
 
-/** Looks into both files now, so that a mix-up is told before the start and not by the first client. */
+/**
+ * Looks into both files now, so that a mix-up is told before the start and not by the first client.
+ */
 export function checkTls(written: WrittenTls | undefined, at: string, report: Report): ListenConfig['tls'] {
   if (written?.cert_file === undefined || written.key_file === undefined) return undefined
   readKeyPair(written, at, report)

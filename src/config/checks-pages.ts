@@ -5,7 +5,10 @@ import { below } from './report.ts'
 /** WCAG 2.2 §1.4.3 (AA), for text of ordinary size. */
 const least = 4.5
 
-/** Colours that some people could not read. Those of a button's text are chosen so that everybody can. */
+/**
+ * Colours that some people could not read. Those of a button's text are chosen so that everybody
+ * can.
+ */
 export const pageColours: Check = ({ pages }, report) => {
   for (const scheme of ['light', 'dark'] as const) {
     const at = below('/pages/colours', scheme)

@@ -141,7 +141,8 @@ function covers(rule: RuleConfig, other: RuleConfig): boolean {
   const anyMethod = rule.methods === undefined
   const sameMethods = anyMethod || (other.methods?.every((method) => hasMethod(rule, method)) ?? false)
   if (!sameMethods || (other.path.below && !rule.path.below)) return false
-  // A "*" in the middle of the other's path stands for anything: only a "*" matches it, and no name is "*".
+  // A "*" in the middle of the other's path stands for anything: only a "*" matches it, and no name
+  // is "*".
   return matchesPath(rule.path, other.path.segments)
 }
 

@@ -7,7 +7,9 @@ import { harmOfOfflineAccess, offlineAccess, providerKind } from './provider-kin
 import { below, type Report } from './report.ts'
 import type { WrittenConfig } from './written.ts'
 
-/** What can only be judged by looking at several settings together, and what is possible but unwise. */
+/**
+ * What can only be judged by looking at several settings together, and what is possible but unwise.
+ */
 export function checkConfig(config: GatewayConfig, report: Report, written: WrittenConfig): void {
   for (const check of checks) check(config, report, written)
 }

@@ -10,7 +10,9 @@ export function contrast(one: string, other: string): number {
   return (lighter + 0.05) / (darker + 0.05)
 }
 
-/** The one of black and white that is read more easily on a colour: its contrast is 4.58 at least. */
+/**
+ * The one of black and white that is read more easily on a colour: its contrast is 4.58 at least.
+ */
 export function readableOn(colour: string): string {
   return contrast(colour, '#ffffff') >= contrast(colour, '#000000') ? '#ffffff' : '#000000'
 }

@@ -1,4 +1,7 @@
-/** The candidate that `name` was most likely meant to be: a slip or two away, or spelt in another case. */
+/**
+ * The candidate that `name` was most likely meant to be: a slip or two away, or spelt in another
+ * case.
+ */
 export function didYouMean(name: string, candidates: readonly string[]): string | undefined {
   if (name.length > 64) return undefined
   let best: { candidate: string; slips: number } | undefined

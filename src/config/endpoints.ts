@@ -14,8 +14,9 @@ export interface Endpoint {
 }
 
 /**
- * All endpoints. The routes, the methods that are allowed, the limits per client and `explain` are derived from this table.
- * HEAD is allowed where GET changes nothing that lasts (RFC 9110 §9.3.2): a callback and a sign-out happen once.
+ * All endpoints. The routes, the methods that are allowed, the limits per client and `explain` are
+ * derived from this table. HEAD is allowed where GET changes nothing that lasts (RFC 9110 §9.3.2):
+ * a callback and a sign-out happen once.
  */
 export const endpoints = {
   signIn: { name: 'sign-in', methods: ['GET', 'HEAD'], limit: 'sign_ins', isForPageLoads: true },
@@ -54,7 +55,10 @@ export function endpointsOf({
   return all.filter(([, { exists }]) => exists?.(provider) ?? true)
 }
 
-/** Why a request below `reserved_prefix` is not served: no endpoint has this path, or it does not allow the method. */
+/**
+ * Why a request below `reserved_prefix` is not served: no endpoint has this path, or it does not
+ * allow the method.
+ */
 export type EndpointRefusal =
   { readonly code: 'ERR_NO_ROUTE' } | { readonly code: 'ERR_METHOD_NOT_ALLOWED'; readonly allowed: readonly string[] }
 

@@ -17,7 +17,10 @@ export function readBounded(file: string, limit: number): FileContent {
   }
 }
 
-/** Reads what a person hands over, be it a file, a pipe or standard input (0): what never ends is read as far as the limit. */
+/**
+ * Reads what a person hands over, be it a file, a pipe or standard input (0): what never ends is
+ * read as far as the limit.
+ */
 export function readHandedOver(file: string | 0, limit: number): FileContent {
   try {
     const fd = file === 0 ? file : openSync(file, 'r')
@@ -34,7 +37,10 @@ export function readHandedOver(file: string | 0, limit: number): FileContent {
   }
 }
 
-/** Says when a file or folder is another than before: it was written, replaced, removed, or a link leads elsewhere. */
+/**
+ * Says when a file or folder is another than before: it was written, replaced, removed, or a link
+ * leads elsewhere.
+ */
 export function stampOf(file: string): string {
   try {
     const { dev, ino, size, mtimeNs } = statSync(file, { bigint: true })

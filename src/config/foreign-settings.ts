@@ -1,4 +1,7 @@
-/** What to write instead of settings of other gateways and web frameworks, by the place and name of the setting. */
+/**
+ * What to write instead of settings of other gateways and web frameworks, by the place and name of
+ * the setting.
+ */
 const hints: readonly (readonly [setting: RegExp, hint: string])[] = [
   [
     /\/(post_?logout_?redirect|logout|sign_?out)_?ur[il]s?$/,
@@ -36,8 +39,8 @@ const hints: readonly (readonly [setting: RegExp, hint: string])[] = [
 ]
 
 /**
- * What to write instead of a setting that other gateways or web frameworks have. `at` is the pointer of the map in which the
- * setting stands. `undefined` for a name that none of them has.
+ * What to write instead of a setting that other gateways or web frameworks have. `at` is the
+ * pointer of the map in which the setting stands. `undefined` for a name that none of them has.
  */
 export function hintForForeign(name: string, at: string): string | undefined {
   const plain = name

@@ -4,7 +4,10 @@ import { inPlainWords } from './files.ts'
 import { readYaml } from './read-yaml.ts'
 import { below, type Report } from './report.ts'
 
-/** The document with the upstreams of the files that it includes. Their names are checked as if all of it were one file. */
+/**
+ * The document with the upstreams of the files that it includes. Their names are checked as if all
+ * of it were one file.
+ */
 export function withIncluded(document: object, file: string, report: Report): object {
   const { include, upstreams = {} } = document as { include?: unknown; upstreams?: unknown }
   // What is not a list of texts, or not a map, is the schema's to complain of.

@@ -9,22 +9,28 @@ import { validate } from './schema.ts'
 import type { Environment } from './secrets.ts'
 import type { Sources } from './sources.ts'
 
-/** A configuration that can be run, or everything that is wrong with it, warnings included; and the text that it was read from. */
+/**
+ * A configuration that can be run, or everything that is wrong with it, warnings included; and the
+ * text that it was read from.
+ */
 export type LoadResult = (
   | { readonly ok: true; readonly config: GatewayConfig; readonly warnings: readonly Diagnostic[] }
   | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] }
 ) & {
   readonly sources: Sources
   /**
-   * The files and folders that the configuration is made of, each with its stamp (see `stampOf`) from before it was read: while
-   * none of them has another one, the configuration is the same.
+   * The files and folders that the configuration is made of, each with its stamp (see `stampOf`)
+   * from before it was read: while none of them has another one, the configuration is the same.
    */
   readonly files: ReadonlyMap<string, string>
   /** Those of them that hold secrets. */
   readonly secretFiles: readonly SecretFile[]
 }
 
-/** Reads a configuration with all that it refers to: included files, secrets, certificates. Whatever is in it, this does not throw. */
+/**
+ * Reads a configuration with all that it refers to: included files, secrets, certificates. Whatever
+ * is in it, this does not throw.
+ */
 export function loadConfig(file: string, env: Environment): LoadResult {
   const report = new Report(file)
   const config = read(file, env, report)

@@ -7,8 +7,8 @@ const maxLogoBytes = 32 * 1024
 type ImageType = 'image/png' | 'image/webp' | 'image/svg+xml'
 
 /**
- * The logo as a `data:` URI. Pages show it in `<img>` alone, where an SVG runs no script and loads nothing (SVG Integration,
- * "secure static mode").
+ * The logo as a `data:` URI. Pages show it in `<img>` alone, where an SVG runs no script and loads
+ * nothing (SVG Integration, "secure static mode").
  */
 export function readLogo(written: string | undefined, at: string, report: Report): string | undefined {
   if (written === undefined) return undefined
@@ -40,7 +40,9 @@ function percentDecoded(text: string): string {
   }
 }
 
-/** What the bytes are, whatever the name of the file says. @throws {SyntaxError} names what is wrong */
+/**
+ * What the bytes are, whatever the name of the file says. @throws {SyntaxError} names what is wrong
+ */
 function typeOf(bytes: Buffer, source: string): ImageType {
   if (bytes.subarray(0, 8).equals(pngSignature)) return 'image/png'
   if (bytes.toString('latin1', 0, 4) === 'RIFF' && bytes.toString('latin1', 8, 12) === 'WEBP') return 'image/webp'

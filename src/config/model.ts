@@ -4,7 +4,10 @@ import type { PathPattern } from '../core/path-pattern.ts'
 import type { Rate } from './quantities.ts'
 import type { Place } from './sources.ts'
 
-/** A checked configuration. Names in camelCase are ours; wire values keep the spelling of their specification. */
+/**
+ * A checked configuration. Names in camelCase are ours; wire values keep the spelling of their
+ * specification.
+ */
 export interface GatewayConfig {
   readonly version: 1
   /** The file it came from, as it was named on the command line. */
@@ -98,7 +101,10 @@ export interface LimitsConfig {
   readonly perClient: ClientLimitsConfig
 }
 
-/** What one client address may do, an IPv6 network of /64 counting as one. Each process counts for itself. */
+/**
+ * What one client address may do, an IPv6 network of /64 counting as one. Each process counts for
+ * itself.
+ */
 export interface ClientLimitsConfig {
   /** Connections that are open; does not hold for trusted proxies. */
   readonly connections: number
@@ -112,7 +118,10 @@ export interface ClientLimitsConfig {
   readonly refusedLogoutTokens: Rate
 }
 
-/** The JWS algorithms an ID Token or Logout Token may be signed with. `none` and HMAC are not among them, ever. */
+/**
+ * The JWS algorithms an ID Token or Logout Token may be signed with. `none` and HMAC are not among
+ * them, ever.
+ */
 export const signingAlgorithms = [
   'RS256',
   'RS384',
@@ -132,7 +141,10 @@ export interface ProviderConfig {
   readonly client_id: string
   readonly client_secret: string
   readonly token_endpoint_auth_method: 'client_secret_basic' | 'client_secret_post'
-  /** How the authorization response comes: OAuth 2.0 Multiple Response Type Encoding Practices §2.1, OAuth 2.0 Form Post Response Mode. */
+  /**
+   * How the authorization response comes: OAuth 2.0 Multiple Response Type Encoding Practices §2.1,
+   * OAuth 2.0 Form Post Response Mode.
+   */
   readonly response_mode: 'query' | 'form_post'
   /** Whether sessions also end by OpenID Connect Front-Channel Logout 1.0. */
   readonly frontchannelLogout: boolean
@@ -146,12 +158,17 @@ export interface ProviderConfig {
   readonly idTokenClaims: readonly string[]
   /** The other claims that headers and rules name: userinfo has to have them. */
   readonly userinfoClaims: readonly string[]
-  /** The one algorithm that this client is registered with; absent: RS256, or the only one the provider announces. */
+  /**
+   * The one algorithm that this client is registered with; absent: RS256, or the only one the
+   * provider announces.
+   */
   readonly id_token_signed_response_alg: SigningAlgorithm | undefined
   readonly clockToleranceMs: number
   /** How long a call to the provider may take. */
   readonly timeoutMs: number
-  /** Certificate authorities (PEM) that are trusted for the provider in addition to the usual ones. */
+  /**
+   * Certificate authorities (PEM) that are trusted for the provider in addition to the usual ones.
+   */
   readonly ca: string | undefined
 }
 
@@ -268,7 +285,9 @@ export interface UpstreamConfig {
   readonly place?: Place
   /** Host names in lower case, without port; empty: any host. */
   readonly hosts: readonly string[]
-  /** The upstream serves this path and all below it; starts and ends in `/`. The longest one wins. */
+  /**
+   * The upstream serves this path and all below it; starts and ends in `/`. The longest one wins.
+   */
   readonly path: string
   readonly url: URL
   /** Its own `external_url`, or the gateway's. */
@@ -280,8 +299,8 @@ export interface UpstreamConfig {
   /** The origins, beside its own, whose pages may make requests in the person's name. */
   readonly trustedOrigins: readonly string[] | 'any'
   /**
-   * What caches are told of answers to who is signed in: what the upstream says, but never to share them; nothing at all to keep; what it
-   * says.
+   * What caches are told of answers to who is signed in: what the upstream says, but never to share
+   * them; nothing at all to keep; what it says.
    */
   readonly cache: 'private' | 'no_store' | 'upstream'
   readonly logout: { readonly paths: readonly LogoutLink[]; readonly cookies: readonly ApplicationCookie[] }
@@ -290,13 +309,19 @@ export interface UpstreamConfig {
   readonly connectTimeoutMs: number
   /** How long the upstream may take until its answer begins. */
   readonly responseTimeoutMs: number
-  /** How long a body may pause, either way, in milliseconds; 0: for ever. Event streams and WebSockets may pause for ever. */
+  /**
+   * How long a body may pause, either way, in milliseconds; 0: for ever. Event streams and
+   * WebSockets may pause for ever.
+   */
   readonly idleTimeoutMs: number
   /** How long a connection to the upstream is kept without a request; 0: not at all. */
   readonly keepAliveMs: number
   /** How many exchanges there are with the upstream at the same time, without streams. */
   readonly maxConnections: number
-  /** How many streams there are: event streams, tunnels, and exchanges that take longer than some seconds. */
+  /**
+   * How many streams there are: event streams, tunnels, and exchanges that take longer than some
+   * seconds.
+   */
   readonly maxStreams: number
   /** How many streams of one session, or of one address without a session. */
   readonly maxStreamsPerClient: number
@@ -315,9 +340,15 @@ export interface LogoutLink {
 /** A cookie of an application, which ends with the session. */
 export interface ApplicationCookie {
   readonly name: string
-  /** The paths, besides `/`, that the application may have set it for; a browser keeps one cookie for each (RFC 6265 §5.3). */
+  /**
+   * The paths, besides `/`, that the application may have set it for; a browser keeps one cookie
+   * for each (RFC 6265 §5.3).
+   */
   readonly paths: readonly string[]
-  /** The `Domain` attributes that the application may have set it with for the path `/`, the longest first. */
+  /**
+   * The `Domain` attributes that the application may have set it with for the path `/`, the longest
+   * first.
+   */
   readonly domains: readonly string[]
 }
 
@@ -336,7 +367,10 @@ export interface HeaderConfig {
 }
 
 export interface RuleConfig {
-  /** Where it stands, and what it is called there: `upstreams.orders.rules[0]`. Absent for what applies where no rule matches. */
+  /**
+   * Where it stands, and what it is called there: `upstreams.orders.rules[0]`. Absent for what
+   * applies where no rule matches.
+   */
   readonly place?: Place
   readonly setting?: string
   readonly path: PathPattern

@@ -1,6 +1,9 @@
 import { parsePathPattern } from '../core/path-pattern.ts'
 
-/** What was probably meant by a path that is none: its "/" was forgotten, or it is as other proxies write it. */
+/**
+ * What was probably meant by a path that is none: its "/" was forgotten, or it is as other proxies
+ * write it.
+ */
 export function hintForPath(written: string): string | undefined {
   const [, afterHost] = /^https?:\/\/[^/]+(\/.*)?$/i.exec(written) ?? []
   if (afterHost !== undefined) return `the host stands in hosts of the upstream, and the path is "${afterHost}"`
@@ -27,7 +30,10 @@ export function hintForFolder(written: string): string | undefined {
   return isGood ? `did you mean "${folder}"?` : undefined
 }
 
-/** The paths of nginx, of regular expressions, of globs and of routers, said in ours; some are none even so. */
+/**
+ * The paths of nginx, of regular expressions, of globs and of routers, said in ours; some are none
+ * even so.
+ */
 function pathsMeantBy(text: string): readonly string[] {
   const isPrefix = /^(?:~\*? *)?\^/.test(text) && !text.endsWith('$')
   const path = text
@@ -44,7 +50,10 @@ function pathsMeantBy(text: string): readonly string[] {
   return alternatives(isPrefix && !rooted.endsWith('*') ? `${rooted.replace(/\/$/, '')}/*` : rooted)
 }
 
-/** A segment that stands for any: `:id`, `{id}`, `<int:id>`, `[0-9]+`, `\d+`, `.+`, in brackets or not. */
+/**
+ * A segment that stands for any: `:id`, `{id}`, `<int:id>`, `[0-9]+`, `\d+`, `.+`, in brackets or
+ * not.
+ */
 const placeholder = /^(?::\w+|\{\w+\}|<[^<>]+>|\(?(?:\[[^[\]]+\]|\\[dw]|\.)[*+]\)?)$/
 
 /** `(a|b)` and `{a,b}`, once. */

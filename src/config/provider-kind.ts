@@ -1,6 +1,9 @@
 /** Providers that give refresh tokens in a way of their own. */
 export type ProviderKind =
-  /** Gives a refresh token without `offline_access`; with it, the single sign-on session makes way for an offline session. */
+  /**
+   * Gives a refresh token without `offline_access`; with it, the single sign-on session makes way
+   * for an offline session.
+   */
   | 'keycloak'
   /** Rejects `offline_access`, and gives a refresh token for `access_type=offline` instead. */
   | 'google'
@@ -17,7 +20,10 @@ export function providerKind(issuer: string): ProviderKind {
 /** The scope that asks for a refresh token (OpenID Connect Core §11). */
 export const offlineAccess = 'offline_access'
 
-/** Why `offline_access` must not be asked for at a provider of this kind; `undefined` where it does no harm. */
+/**
+ * Why `offline_access` must not be asked for at a provider of this kind; `undefined` where it does
+ * no harm.
+ */
 export function harmOfOfflineAccess(
   kind: ProviderKind,
 ): { readonly what: string; /** Nobody can sign in. */ readonly isFatal: boolean } | undefined {

@@ -64,7 +64,10 @@ export function readYaml(file: string, root: string, report: Report): unknown {
   return new Reading(placeOf, report).all(document.contents, root)
 }
 
-/** What is said when the configuration itself cannot be read: a path alone is of no help in another folder than people think. */
+/**
+ * What is said when the configuration itself cannot be read: a path alone is of no help in another
+ * folder than people think.
+ */
 function notTheFile(file: string, why: string): [message: string, hint?: string] {
   if (!why.startsWith('does not exist')) return [why]
   const message = isAbsolute(file) ? why : `${why}: it was sought as ${resolve(file)}`
@@ -86,7 +89,10 @@ function isNothing(node: Node): boolean {
 
 class TooMuch extends Error {}
 
-/** Turns nodes into plain values, without being led astray by aliases, `__proto__` or keys that stand twice. */
+/**
+ * Turns nodes into plain values, without being led astray by aliases, `__proto__` or keys that
+ * stand twice.
+ */
 class Reading {
   readonly #placeOf: (offset: number) => Place
   readonly #report: Report

@@ -1,7 +1,10 @@
 import { endpoints } from './endpoints.ts'
 import type { GatewayConfig } from './model.ts'
 
-/** What the provider has to know of a gateway, as client metadata spells it (OpenID Connect Dynamic Client Registration 1.0 §2). */
+/**
+ * What the provider has to know of a gateway, as client metadata spells it (OpenID Connect Dynamic
+ * Client Registration 1.0 §2).
+ */
 export interface Registration {
   readonly issuer: string
   readonly client_id: string
@@ -14,7 +17,10 @@ export interface Registration {
   readonly frontchannel_logout_session_required?: true
 }
 
-/** Where browsers reach the gateway: its own origin first, then those of upstreams that have another one. */
+/**
+ * Where browsers reach the gateway: its own origin first, then those of upstreams that have another
+ * one.
+ */
 export function originsOf({ externalUrl, upstreams }: Pick<GatewayConfig, 'externalUrl' | 'upstreams'>): string[] {
   return [...new Set([externalUrl, ...upstreams.map((upstream) => upstream.externalUrl)].map(({ origin }) => origin))]
 }

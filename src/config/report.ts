@@ -7,7 +7,10 @@ export interface Entry {
   readonly key: Place
   readonly value: Place
   readonly isList: boolean
-  /** A number, `true` or `null` exactly as it was typed, so that a message can say how to write it as text. */
+  /**
+   * A number, `true` or `null` exactly as it was typed, so that a message can say how to write it
+   * as text.
+   */
   readonly typed?: string
 }
 
@@ -17,7 +20,10 @@ export interface SecretFile {
   readonly file: string
 }
 
-/** The pointer (RFC 6901, `/upstreams/orders/rules/0`) of what stands under `name` in the map or list at a pointer. */
+/**
+ * The pointer (RFC 6901, `/upstreams/orders/rules/0`) of what stands under `name` in the map or
+ * list at a pointer.
+ */
 export function below(at: string, name: string | number): string {
   return `${at}/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
 }
@@ -34,7 +40,9 @@ function parentOf(at: string): string {
   return at.slice(0, Math.max(0, at.lastIndexOf('/')))
 }
 
-/** Collects what is to be said about a configuration, and knows where each of its settings stands. */
+/**
+ * Collects what is to be said about a configuration, and knows where each of its settings stands.
+ */
 export class Report {
   /** What has been read. */
   readonly sources = new Sources()
@@ -54,12 +62,17 @@ export class Report {
     return this.#diagnostics.some(({ severity }) => severity === 'error')
   }
 
-  /** The files and folders that were looked at, whether they are there or not, with their stamps from before that. */
+  /**
+   * The files and folders that were looked at, whether they are there or not, with their stamps
+   * from before that.
+   */
   get files(): ReadonlyMap<string, string> {
     return this.#files
   }
 
-  /** To be called before it is read: what changes in between must not be taken for what was read. */
+  /**
+   * To be called before it is read: what changes in between must not be taken for what was read.
+   */
   looksAt(file: string): void {
     if (!this.#files.has(file)) this.#files.set(file, stampOf(file))
   }
@@ -113,7 +126,10 @@ export class Report {
     this.#say('error', place, at, message, hint)
   }
 
-  /** Reads what is written at a pointer; a SyntaxError becomes its diagnostic, and the stand-in lets the rest be read too. */
+  /**
+   * Reads what is written at a pointer; a SyntaxError becomes its diagnostic, and the stand-in lets
+   * the rest be read too.
+   */
   parse<T>(at: string, standIn: T, read: () => T, hint?: string): T {
     try {
       return read()
@@ -133,7 +149,9 @@ export class Report {
     return this.#entries.get(at)?.typed
   }
 
-  /** No error was found at these settings, in what they are part of, nor in what is part of them. */
+  /**
+   * No error was found at these settings, in what they are part of, nor in what is part of them.
+   */
   isSound(...settings: readonly string[]): boolean {
     return settings.every((at) =>
       [...this.#broken].every(

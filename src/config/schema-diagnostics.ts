@@ -9,7 +9,8 @@ export function subject({ keyword, instancePath, params }: ErrorObject): string 
   if (keyword === 'propertyNames') return below(instancePath, String(params['propertyName']))
   if (keyword === 'required' || keyword === 'dependencies')
     return below(instancePath, String(params['missingProperty']))
-  // Upstreams stand in the file or in those that it includes; when there are none at all, it is the former that people miss.
+  // Upstreams stand in the file or in those that it includes; when there are none at all, it is the
+  // former that people miss.
   if (keyword === 'anyOf' && instancePath === '') return '/upstreams'
   return instancePath
 }
@@ -147,7 +148,10 @@ function hintForValue(
   return (schema as unknown[]).every((value) => description.includes(`${String(value)}: `)) ? description : undefined
 }
 
-/** For a bare word, or the scheme of a URL, that names one of the maps that are possible: `redis`, `redis://redis:6379`. */
+/**
+ * For a bare word, or the scheme of a URL, that names one of the maps that are possible: `redis`,
+ * `redis://redis:6379`.
+ */
 function exampleOfMap(data: string, parentSchema: AnySchemaObject | undefined): object | undefined {
   const [word = ''] = data.trim().toLowerCase().split('://')
   const examples = (parentSchema?.['examples'] ?? []) as readonly unknown[]

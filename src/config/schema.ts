@@ -17,7 +17,8 @@ let compiled: { readonly schema: AnySchemaObject; readonly validate: ValidateFun
 function gatewaySchema() {
   if (compiled) return compiled
   const schema = JSON.parse(schemaText()) as AnySchemaObject
-  // Compiling takes a third of the time this way. A test checks the schema itself, with everything that is left out here.
+  // Compiling takes a third of the time this way. A test checks the schema itself, with everything
+  // that is left out here.
   const quickly = { code: { optimize: false }, inlineRefs: false, validateSchema: false, meta: false, strict: false }
   const ajv = new Ajv({ ...quickly, allErrors: true, verbose: true, useDefaults: true })
   // The same words that editors show: the YAML and JSON language servers read them too.
@@ -27,8 +28,9 @@ function gatewaySchema() {
 }
 
 /**
- * Reports whatever does not fit the schema. What is left of the document then fits it, apart from required settings that are
- * missing, and has all defaults filled in, so that the other checks can still be made.
+ * Reports whatever does not fit the schema. What is left of the document then fits it, apart from
+ * required settings that are missing, and has all defaults filled in, so that the other checks can
+ * still be made.
  */
 export function validate(document: object, report: Report): WrittenConfig {
   const { schema, validate } = gatewaySchema()
@@ -59,13 +61,19 @@ function relevant(errors: readonly ErrorObject[]): ErrorObject[] {
     })
 }
 
-/** What stands within a choice says why one of the ways was not taken; what has failed is the choice. */
+/**
+ * What stands within a choice says why one of the ways was not taken; what has failed is the
+ * choice.
+ */
 function isAttempt({ keyword, schemaPath, propertyName }: ErrorObject): boolean {
   if (keyword === 'if' || (propertyName !== undefined && keyword !== 'propertyNames')) return true
   return /\/(oneOf|anyOf|contains|propertyNames)\//.test(schemaPath)
 }
 
-/** With a setting that is not known, or an entry that is wrong, it cannot be said that the one that is asked for is missing. */
+/**
+ * With a setting that is not known, or an entry that is wrong, it cannot be said that the one that
+ * is asked for is missing.
+ */
 function followsFromAnother({ keyword, instancePath: at }: ErrorObject, errors: readonly ErrorObject[]): boolean {
   if (isChoice(keyword))
     return errors.some((other) => other.keyword === 'additionalProperties' && other.instancePath === at)

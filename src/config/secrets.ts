@@ -41,7 +41,10 @@ function checkSecret(text: string, at: string, source: string, report: Report): 
   return undefined
 }
 
-/** Compose files, `.env` files and `echo "..." >` put characters around a secret that nobody sees afterwards. */
+/**
+ * Compose files, `.env` files and `echo "..." >` put characters around a secret that nobody sees
+ * afterwards.
+ */
 function warnOfSurroundings(secret: string, at: string, source: string, report: Report): void {
   const found =
     secret.trim() === secret

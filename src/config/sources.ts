@@ -17,7 +17,10 @@ export function lineText({ file, line }: Place): string {
   return `${file}:${line}`
 }
 
-/** A line of a file for a person to look at, and how many characters stand before the one that is meant. */
+/**
+ * A line of a file for a person to look at, and how many characters stand before the one that is
+ * meant.
+ */
 export interface Quote {
   readonly text: string
   readonly before: number
@@ -42,8 +45,8 @@ export class Sources {
   }
 
   /**
-   * The line at a place without what may be a secret: `about` is the setting that it is quoted for, with what is said of it.
-   * `undefined` when there is nothing to show.
+   * The line at a place without what may be a secret: `about` is the setting that it is quoted for,
+   * with what is said of it. `undefined` when there is nothing to show.
    */
   quote(place: Place, about = ''): Quote | undefined {
     const { column } = place
@@ -66,7 +69,10 @@ const secretName =
   /secret|pass(?:wd|word|phrase)?(?![a-z])|pwd|credential|\bsession\.keys\b|^tracing\.headers\b|^admin\.page\b.*\btoken/i
 const secretSetting = /(?:secret|pass(?:wd|word|phrase)?(?![a-z])|pwd|credential)[\w-]{0,64}["']?\s{0,64}:\s*/gi
 const adminToken = /\btoken["']?\s{0,64}:\s*/gi
-/** Whatever a header for a collector is called, its value is a secret; several can stand in one line. */
+/**
+ * Whatever a header for a collector is called, its value is a secret; several can stand in one
+ * line.
+ */
 const collectorHeaders = /\bheaders?["']?\s{0,64}:\s*/gi
 /** Where a secret is to be found, which is none itself. */
 const reference = /^(?:[{[]\s*)*["']?(?:env|file)["']?\s*:/

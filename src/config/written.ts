@@ -1,7 +1,10 @@
 import type { Claims } from '../core/claims.ts'
 import type { ExpectedOutcome, HeaderEncoding, Language, LogConfig, SigningAlgorithm } from './model.ts'
 
-/** The file as it is written, after the schema: defaults are filled in; what was wrong has been reported and taken out. */
+/**
+ * The file as it is written, after the schema: defaults are filled in; what was wrong has been
+ * reported and taken out.
+ */
 export interface WrittenConfig {
   readonly listen: string | number | { readonly address: string | number; readonly tls?: WrittenTls }
   readonly admin?: { readonly listen?: string | number; readonly page?: WrittenAdminPage }

@@ -5,8 +5,8 @@ import type { Place } from './sources.ts'
 const maxSyntaxErrors = 5
 
 /**
- * Reports what is wrong with a text as YAML. One slip makes the parser stumble several times: it is told once for a line, and not
- * without end.
+ * Reports what is wrong with a text as YAML. One slip makes the parser stumble several times: it is
+ * told once for a line, and not without end.
  * @returns whether there was anything
  */
 export function reportSyntax(
@@ -39,7 +39,10 @@ export function reportSyntax(
   return found.length > 0
 }
 
-/** The first mark of a comment of other languages in a plain scalar; undefined: there is none. `/*` alone is a path. */
+/**
+ * The first mark of a comment of other languages in a plain scalar; undefined: there is none. `/*`
+ * alone is a path.
+ */
 export function foreignCommentMark(scalar: string): string | undefined {
   return /(?:^|(?<=\s))(?:\/\/|\/\*(?=\s))|(?<=\s)\/\*(?=.*\*\/)/s.exec(scalar)?.[0]
 }
@@ -58,7 +61,10 @@ function isUnclosedQuote(error: YAMLError): boolean {
   return error.code === 'MISSING_CHAR' && error.message.includes('quote')
 }
 
-/** The parser reports a quote that is never closed at the end of the file; people look for where it begins. */
+/**
+ * The parser reports a quote that is never closed at the end of the file; people look for where it
+ * begins.
+ */
 function lastQuoteBegins(document: Document, end: number): number {
   let begin = end
   visit(document, {

@@ -27,7 +27,10 @@ export class AddressSet {
 /** How an IPv4 peer looks to a socket that listens for both. */
 const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/
 
-/** An IP address in the one spelling it is compared in: shortest form, without zone, IPv4-mapped IPv6 as IPv4. */
+/**
+ * An IP address in the one spelling it is compared in: shortest form, without zone, IPv4-mapped
+ * IPv6 as IPv4.
+ */
 export function ipAddress(text: string): string | undefined {
   const family = isIP(text)
   if (family === 4) return text
@@ -40,8 +43,9 @@ export function ipAddress(text: string): string | undefined {
 }
 
 /**
- * Who counts as one client: an IPv4 address, or the /64 network of an IPv6 address, of which a single machine may have each one.
- * Takes what `ipAddress` gives; anything else is a client of its own.
+ * Who counts as one client: an IPv4 address, or the /64 network of an IPv6 address, of which a
+ * single machine may have each one. Takes what `ipAddress` gives; anything else is a client of its
+ * own.
  */
 export function clientOf(address: string): string {
   if (!address.includes(':')) return address

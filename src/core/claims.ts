@@ -11,13 +11,15 @@ const inBraces = /\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\}/y
 const step = /^(?:"((?:[^"\\]|\\.)+)"|([^."[\]{}\s]+))|^\[(\d{1,4})\]/
 
 /**
- * Reads `fields.costCentre`, `"https://id.example.com/claims/fields".groups[0]`; a name that begins with "$" is in quotes.
+ * Reads `fields.costCentre`, `"https://id.example.com/claims/fields".groups[0]`; a name that begins
+ * with "$" is in quotes.
  * @throws {SyntaxError} names what is wrong, and at which character (from 1)
  */
 export function parseClaimPath(text: string): ClaimPath {
   const path: (string | number)[] = []
   let at = 0
-  // Nobody means a claim whose name begins so, but those who know other gateways, or JSONPath, mean something by it.
+  // Nobody means a claim whose name begins so, but those who know other gateways, or JSONPath, mean
+  // something by it.
   if (text.startsWith('$')) throw new SyntaxError(`a claim's name stands here without "$": "${text}"`)
   // Template languages have filters and defaults: {name|lower}, {lower(name)}, {name ?? email}.
   const operator = /[|()?]/.exec(text.replaceAll(/"(?:[^"\\]|\\.)*"/g, ''))?.[0]
@@ -42,7 +44,10 @@ export function parseClaimPath(text: string): ClaimPath {
   return path
 }
 
-/** The value at a path, or `undefined`. Only own members count: `__proto__`, `constructor` and `length` lead nowhere. */
+/**
+ * The value at a path, or `undefined`. Only own members count: `__proto__`, `constructor` and
+ * `length` lead nowhere.
+ */
 export function readClaim(claims: Claims, path: ClaimPath): JsonValue | undefined {
   let value: JsonValue | undefined = claims
   for (const name of path) {
@@ -53,7 +58,10 @@ export function readClaim(claims: Claims, path: ClaimPath): JsonValue | undefine
   return value
 }
 
-/** A header's value in the making: literal text and claims in turn. One claim alone is a template of one part. */
+/**
+ * A header's value in the making: literal text and claims in turn. One claim alone is a template of
+ * one part.
+ */
 export type ClaimTemplate = readonly (string | ClaimPath)[]
 
 /**

@@ -12,8 +12,8 @@ export function isWithin(ms: number, at: number, now: number): boolean {
 }
 
 /**
- * A clock for durations and rates: when `clock` is set back, this one goes on from where it was. Its milliseconds count from an
- * arbitrary time, and must not be compared with another clock.
+ * A clock for durations and rates: when `clock` is set back, this one goes on from where it was.
+ * Its milliseconds count from an arbitrary time, and must not be compared with another clock.
  */
 export function steadyClock(clock: Clock): Clock {
   let [last, elapsed] = [clock.now(), 0]

@@ -1,6 +1,9 @@
 import { type ErrorCode, errorRow } from './error-codes.ts'
 
-/** A request that cannot be served. `message` is for the operator's log and may name things; `publicText` is all a visitor ever sees. */
+/**
+ * A request that cannot be served. `message` is for the operator's log and may name things;
+ * `publicText` is all a visitor ever sees.
+ */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError'
   readonly code: ErrorCode
@@ -16,7 +19,10 @@ export class GatewayError extends Error {
   }
 }
 
-/** Something only the operator can mend (a taken port, a missing file). `message` says where, and what to do. */
+/**
+ * Something only the operator can mend (a taken port, a missing file). `message` says where, and
+ * what to do.
+ */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError'
 }
@@ -26,7 +32,10 @@ export function unreachable(value: never): never {
   throw new TypeError(`not a member of the set: ${String(value)}`)
 }
 
-/** The innermost message of an error and its causes, on one line, for a log: with a code where the system or a library gave one. */
+/**
+ * The innermost message of an error and its causes, on one line, for a log: with a code where the
+ * system or a library gave one.
+ */
 export function reason(error: unknown): string {
   const texts: string[] = []
   for (let at: unknown = error; at instanceof Error && texts.length < 4; at = at.cause) {

@@ -5,13 +5,19 @@ interface FieldRow {
   readonly names: readonly string[]
   /** All names that begin like this are of this kind too. */
   readonly prefixes?: readonly string[]
-  /** The field of a client never reaches an upstream, for this reason. Absent: it does, unless the code for this kind changes that. */
+  /**
+   * The field of a client never reaches an upstream, for this reason. Absent: it does, unless the
+   * code for this kind changes that.
+   */
   readonly withheld?: string
   /** The configuration cannot set the field on requests to an upstream. */
   readonly isReserved?: true
 }
 
-/** The table of header fields, in lower case. The proxy, the configuration's checks and `explain` read it. */
+/**
+ * The table of header fields, in lower case. The proxy, the configuration's checks and `explain`
+ * read it.
+ */
 const fields = {
   /** RFC 9110 §7.6.1: they end with the connection. undici and Node.js write some of them. */
   hop_by_hop: {
@@ -42,14 +48,17 @@ const fields = {
   /** W3C Trace Context §3.2, §3.3. Withheld only when the gateway takes part in traces. */
   trace: { names: ['traceparent', 'tracestate'], isReserved: true },
   /**
-   * The upstreams that a request was sent to, for gateways that it comes back to. Not `Via`, because servers change their responses to
-   * requests with `Via`: nginx does not compress them.
+   * The upstreams that a request was sent to, for gateways that it comes back to. Not `Via`,
+   * because servers change their responses to requests with `Via`: nginx does not compress them.
    */
   loop: { names: ['gatehouse-loop'], isReserved: true },
   content_length: { names: ['content-length'], isReserved: true },
   cookie: { names: ['cookie'], isReserved: true },
   set_cookie: { names: ['set-cookie'], isReserved: true },
-  /** Some applications take the method of a request from them. Withheld where rules depend on the method. */
+  /**
+   * Some applications take the method of a request from them. Withheld where rules depend on the
+   * method.
+   */
   method_override: { names: ['x-http-method-override', 'x-http-method', 'x-method-override'] },
 } as const satisfies Readonly<Record<string, FieldRow>>
 
@@ -68,7 +77,10 @@ export function kindOfField(name: string): FieldKind | undefined {
   return kinds.get(name) ?? prefixes.find(([prefix]) => name.startsWith(prefix))?.[1]
 }
 
-/** Why a field of a client never reaches an upstream, by its name in lower case; `undefined`: it does. */
+/**
+ * Why a field of a client never reaches an upstream, by its name in lower case; `undefined`: it
+ * does.
+ */
 export function whyWithheld(name: string): string | undefined {
   const kind = kindOfField(name)
   const row: FieldRow | undefined = kind && fields[kind]
@@ -78,14 +90,20 @@ export function whyWithheld(name: string): string | undefined {
 
 const plainName = /^[a-z0-9-]+$/
 
-/** Whether the configuration cannot set this field on requests to an upstream. `name` is in lower case. */
+/**
+ * Whether the configuration cannot set this field on requests to an upstream. `name` is in lower
+ * case.
+ */
 export function isReservedField(name: string): boolean {
   if (forwardedIdentity.has(name)) return false
   const kind = kindOfField(name)
   return name.startsWith('proxy-') || (kind !== undefined && (fields[kind] as FieldRow).isReserved === true)
 }
 
-/** Names that applications behind other gateways know people by. A client can never set them, because they begin with `x-forwarded-`. */
+/**
+ * Names that applications behind other gateways know people by. A client can never set them,
+ * because they begin with `x-forwarded-`.
+ */
 const forwardedIdentity: ReadonlySet<string> = new Set([
   'x-forwarded-user',
   'x-forwarded-email',
@@ -101,7 +119,10 @@ export function isHopByHop(name: string): boolean {
 const none: ReadonlySet<string> = new Set()
 const harmless = /^(?:keep-alive|close|upgrade)$/i
 
-/** The names in a `Connection` field, lower case, added to those of the fields before it: none of them is passed on. */
+/**
+ * The names in a `Connection` field, lower case, added to those of the fields before it: none of
+ * them is passed on.
+ */
 export function connectionOptions(value: string, before: ReadonlySet<string> = none): ReadonlySet<string> {
   if (harmless.test(value)) return before
   const names = value.split(',').map((name) => name.trim().toLowerCase())

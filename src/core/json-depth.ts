@@ -1,6 +1,7 @@
 /**
- * Whether a value that was parsed from JSON is nested deeper than `limit` levels. Works level by level: a recursive function, such as
- * `JSON.stringify`, overflows the stack on what somebody has nested deeply enough (RFC 8259 §9).
+ * Whether a value that was parsed from JSON is nested deeper than `limit` levels. Works level by
+ * level: a recursive function, such as `JSON.stringify`, overflows the stack on what somebody has
+ * nested deeply enough (RFC 8259 §9).
  */
 export function isDeeperThan(limit: number, value: unknown): boolean {
   let level: unknown[] = [value]

@@ -21,7 +21,10 @@ export interface MarkupAttribute {
 const tag = /<!--(?:-?>|[^]*?(?:--!?>|$))|<([a-z][^\s/>]*)((?:[^>"']|"[^"]*"|'[^']*')*)>?/gi
 const attribute = /([^\s"'<>/=]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>][^\s>]*)/g
 
-/** The start tags of HTML, as browsers find them (HTML §13.2.5), apart from what only somebody who wants to be misread writes. */
+/**
+ * The start tags of HTML, as browsers find them (HTML §13.2.5), apart from what only somebody who
+ * wants to be misread writes.
+ */
 export function* elementsOf(html: string): Generator<MarkupElement> {
   let at = 0
   for (;;) {

@@ -42,14 +42,21 @@ export function placeholdersOf(page: PageName): readonly Placeholder[] {
   return [...everywhere, ...configured, ...actions]
 }
 
-/** A page in the making: literal HTML, and in turn the values that are escaped and put between it. */
+/**
+ * A page in the making: literal HTML, and in turn the values that are escaped and put between it.
+ */
 export interface PageTemplate {
   readonly parts: readonly (string | { readonly placeholder: Placeholder })[]
-  /** The contents of its `<style>` elements, as a browser reads them: a Content Security Policy names their hashes. */
+  /**
+   * The contents of its `<style>` elements, as a browser reads them: a Content Security Policy
+   * names their hashes.
+   */
   readonly styles: readonly string[]
 }
 
-/** What is wrong with a template, and at which character of it (from 0), with line breaks as `\n`. */
+/**
+ * What is wrong with a template, and at which character of it (from 0), with line breaks as `\n`.
+ */
 export interface TemplateFault {
   readonly offset: number
   readonly message: string
@@ -66,7 +73,10 @@ export interface ParsedPageTemplate {
   readonly warnings: readonly TemplateFault[]
 }
 
-/** Reads `<h1>{{title}}</h1>`: HTML with values in it, which may stand in text and in quoted attributes, for there escaping holds. */
+/**
+ * Reads `<h1>{{title}}</h1>`: HTML with values in it, which may stand in text and in quoted
+ * attributes, for there escaping holds.
+ */
 export function parsePageTemplate(source: string, known: readonly string[]): ParsedPageTemplate {
   const html = withPlainLineBreaks(source)
   const { styles, closedTo, warnings } = readMarkup(html)
@@ -101,7 +111,10 @@ interface Span {
   readonly to: number
 }
 
-/** What a browser will not do with a template, what stands in its styles, and where no value can stand. */
+/**
+ * What a browser will not do with a template, what stands in its styles, and where no value can
+ * stand.
+ */
 function readMarkup(html: string): {
   readonly styles: readonly string[]
   readonly closedTo: (offset: number) => Fault | undefined

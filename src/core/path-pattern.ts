@@ -1,4 +1,7 @@
-/** A pattern of a rule: `*` matches one segment, and everything below at the end (`/public/*` matches `/public` and `/public/a/b`). */
+/**
+ * A pattern of a rule: `*` matches one segment, and everything below at the end (`/public/*`
+ * matches `/public` and `/public/a/b`).
+ */
 export interface PathPattern {
   readonly text: string
   readonly segments: readonly string[]
@@ -11,7 +14,8 @@ export function parsePathPattern(text: string): PathPattern {
   if (!text.startsWith('/')) throw new SyntaxError(`a path starts with "/": "${text}"`)
   if (/[?#\\%;\s]|[^\x21-\x7e]/.test(text))
     throw new SyntaxError(`a path has no query, no percent-encoding, no ";" and no space: "${text}"`)
-  // Taken letter by letter they would match no path that there is, and what they were to protect would lie open.
+  // Taken letter by letter they would match no path that there is, and what they were to protect
+  // would lie open.
   if (/[|[\]{}<>^"`]|\(\?|\.[*+]|\$$|\/:\w/.test(text))
     throw new SyntaxError(`a path is no regular expression, and has no placeholder but "*": "${text}"`)
   const segments = text.slice(1).split('/')
@@ -27,7 +31,9 @@ export function parsePathPattern(text: string): PathPattern {
   return { text, segments: below ? segments.slice(0, -1) : segments, below }
 }
 
-/** Whether a pattern matches the segments of a canonical path (`/a/b` → `['a', 'b']`, `/` → `['']`). */
+/**
+ * Whether a pattern matches the segments of a canonical path (`/a/b` → `['a', 'b']`, `/` → `['']`).
+ */
 export function matchesPath(pattern: PathPattern, segments: readonly string[]): boolean {
   const wanted = pattern.segments
   if (pattern.below ? segments.length < wanted.length : segments.length !== wanted.length) return false
@@ -39,11 +45,12 @@ export function matchesPath(pattern: PathPattern, segments: readonly string[]): 
 }
 
 /**
- * A decoded segment as an upstream compares it that ignores case: `ADMIN`, `adm\u0131n`, `\u017f` and full-width letters become what such
- * an upstream takes them for.
+ * A decoded segment as an upstream compares it that ignores case: `ADMIN`, `adm\u0131n`, `\u017f`
+ * and full-width letters become what such an upstream takes them for.
  */
 export function foldCase(segment: string): string {
   if (/^[\0-\x7f]*$/.test(segment)) return segment.toLowerCase()
-  // Upper case first: both forms of "s" and of "i" meet there. The lower case of U+0130 is "i" with a dot above.
+  // Upper case first: both forms of "s" and of "i" meet there. The lower case of U+0130 is "i" with
+  // a dot above.
   return segment.normalize('NFKC').toUpperCase().toLowerCase().replaceAll('i\u0307', 'i')
 }

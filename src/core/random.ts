@@ -4,19 +4,28 @@ import { hash, randomFillSync } from 'node:crypto'
 const pool = Buffer.alloc(6 * 1024)
 let poolAt = pool.length
 
-/** `bytes` of chance, as base64url. 16 bytes are the 128 bits that RFC 6749 §10.10 asks of a value nobody may guess. */
+/**
+ * `bytes` of chance, as base64url. 16 bytes are the 128 bits that RFC 6749 §10.10 asks of a value
+ * nobody may guess.
+ */
 export function randomToken(bytes: number): string {
   const at = draw(bytes)
   return pool.toString('base64url', at, at + bytes)
 }
 
-/** SHA-256, as base64url. Several parts are hashed as a JSON array, so that no two lists of parts can collide. */
+/**
+ * SHA-256, as base64url. Several parts are hashed as a JSON array, so that no two lists of parts
+ * can collide.
+ */
 export function sha256(...parts: readonly [string, ...string[]]): string {
   const input = parts.length === 1 ? parts[0] : JSON.stringify(parts)
   return hash('sha256', input, 'base64url')
 }
 
-/** The left half of a digest, as base64url: `at_hash` of OpenID Connect Core §3.1.3.6. `bits`: of the SHA-2 function. */
+/**
+ * The left half of a digest, as base64url: `at_hash` of OpenID Connect Core §3.1.3.6. `bits`: of
+ * the SHA-2 function.
+ */
 export function leftHalfOfHash(bits: 256 | 384 | 512, text: string): string {
   return hash(`sha${bits}`, text, 'buffer')
     .subarray(0, bits / 16)
@@ -24,8 +33,8 @@ export function leftHalfOfHash(bits: 256 | 384 | 512, text: string): string {
 }
 
 /**
- * 95 bits of chance, as 16 letters of base64url, the first of them from A to f: who pastes it behind a command never gives an
- * option.
+ * 95 bits of chance, as 16 letters of base64url, the first of them from A to f: who pastes it
+ * behind a command never gives an option.
  */
 export function randomId(): string {
   const at = draw(12)

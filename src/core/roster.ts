@@ -2,9 +2,10 @@
 const fewest = 64
 
 /**
- * A map for what comes and goes with requests. Deleting what is used again in a moment would make a table anew each time, and V8 makes
- * that of an old map among the old objects, which are costly to look through. So what is not needed any more stays until so much of it
- * has come together that it is worth while.
+ * A map for what comes and goes with requests. Deleting what is used again in a moment would make a
+ * table anew each time, and V8 makes that of an old map among the old objects, which are costly to
+ * look through. So what is not needed any more stays until so much of it has come together that it
+ * is worth while.
  */
 export class Roster<Key, Value> {
   readonly #entries = new Map<Key, Value>()

@@ -5,8 +5,8 @@ import { portOf } from './addresses.ts'
 const patienceMs = 1_000
 
 /**
- * A TLS record (RFC 8446 §5.1) whose content is no ClientHello. A TLS server answers with an alert. To other servers it is a
- * line of text, without NUL because Redis reads no further than that.
+ * A TLS record (RFC 8446 §5.1) whose content is no ClientHello. A TLS server answers with an alert.
+ * To other servers it is a line of text, without NUL because Redis reads no further than that.
  */
 const notAClientHello = Buffer.concat([
   Buffer.from([0x16, 0x03, 0x01, 0x01, 0x01]),
@@ -16,8 +16,8 @@ const notAClientHello = Buffer.concat([
 ])
 
 /**
- * Whether a server speaks TLS, by its first byte; `undefined` when it sends none within a second. Never rejects. `host` may be
- * an IPv6 address in brackets.
+ * Whether a server speaks TLS, by its first byte; `undefined` when it sends none within a second.
+ * Never rejects. `host` may be an IPv6 address in brackets.
  */
 export function speaksTls(host: string, port: number): Promise<boolean | undefined> {
   return new Promise((resolve) => {
@@ -42,9 +42,9 @@ const otherReasons =
   /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|certificate|CERT|SELF_SIGNED|UNABLE_TO|ALTNAME|NOAUTH|WRONGPASS|NOPERM/
 
 /**
- * Says that a server does not speak what the scheme of its URL asks for, and what to write; `undefined` when that is not what
- * is wrong. `why` is the reason of the failed connection. Takes a second at most, because it asks the server. `plainScheme`:
- * absent where TLS is required.
+ * Says that a server does not speak what the scheme of its URL asks for, and what to write;
+ * `undefined` when that is not what is wrong. `why` is the reason of the failed connection. Takes a
+ * second at most, because it asks the server. `plainScheme`: absent where TLS is required.
  */
 export async function schemeMismatch(
   why: string,

@@ -12,8 +12,9 @@ interface SealKey {
 }
 
 /**
- * Seals bytes with AES-256-GCM, bound to a context: what was sealed for one place does not open in another. The first key
- * seals, all of them open, so that keys can be rotated with an overlap. Layout: key id (4 bytes), IV (12), tag (16), ciphertext.
+ * Seals bytes with AES-256-GCM, bound to a context: what was sealed for one place does not open in
+ * another. The first key seals, all of them open, so that keys can be rotated with an overlap.
+ * Layout: key id (4 bytes), IV (12), tag (16), ciphertext.
  */
 export class Keyring {
   readonly #keys: readonly [SealKey, ...SealKey[]]
@@ -39,7 +40,10 @@ export class Keyring {
     return Buffer.concat([key.id, iv, cipher.getAuthTag(), ...ciphertext])
   }
 
-  /** What was sealed, or `undefined` when it was sealed by a key we do not have, for another context, or tampered with. */
+  /**
+   * What was sealed, or `undefined` when it was sealed by a key we do not have, for another
+   * context, or tampered with.
+   */
   open(sealed: Uint8Array, context: string): Buffer | undefined {
     const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
     const key = this.#keys.find(({ id }) => id.equals(bytes.subarray(0, keyIdBytes)))

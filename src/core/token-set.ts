@@ -1,9 +1,15 @@
-/** What a token response left us with; the names are those of RFC 6749 §5.1 and OpenID Connect Core §3.1.3.3. */
+/**
+ * What a token response left us with; the names are those of RFC 6749 §5.1 and OpenID Connect Core
+ * §3.1.3.3.
+ */
 export interface TokenSet {
   readonly access_token: string
   /** When the token request was sent, in ms since the epoch. */
   readonly obtained_at: number
-  /** Milliseconds since the epoch; absent when the provider sent no `expires_in`, and no refresh token. */
+  /**
+   * Milliseconds since the epoch; absent when the provider sent no `expires_in`, and no refresh
+   * token.
+   */
   readonly access_token_expires_at?: number
   readonly refresh_token?: string
   /** The latest ID Token, kept as `id_token_hint`. */

@@ -2,8 +2,9 @@ import { createRequire } from 'node:module'
 import type undici from 'undici'
 
 /**
- * The part of undici that this project stands on: its clients, without `fetch`, WebSocket, caches and mocks, which its main module
- * loads as well. That is 10 MB of memory and 20 ms of each start (docs/performance.md).
+ * The part of undici that this project stands on: its clients, without `fetch`, WebSocket, caches
+ * and mocks, which its main module loads as well. That is 10 MB of memory and 20 ms of each start
+ * (docs/performance.md).
  */
 const part = createRequire(import.meta.url)
 

@@ -13,7 +13,8 @@ export interface Demo {
 }
 
 /**
- * Starts what stands on either side of the gateway: a provider before it, an application behind it. Both or neither.
+ * Starts what stands on either side of the gateway: a provider before it, an application behind it.
+ * Both or neither.
  * @throws {OperatorError} when a port is taken, or a host is not loopback
  */
 export async function startDemo(options: DemoOptions): Promise<Demo> {

@@ -60,7 +60,10 @@ export async function close(server: Server): Promise<void> {
   })
 }
 
-/** The fields of a posted form; undefined for anything else, and for more than a form of ours can be. */
+/**
+ * The fields of a posted form; undefined for anything else, and for more than a form of ours can
+ * be.
+ */
 export async function readForm(request: IncomingMessage): Promise<URLSearchParams | undefined> {
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers['content-type'] ?? '')) return undefined
   const chunks: Buffer[] = []

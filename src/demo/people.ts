@@ -11,7 +11,10 @@ export interface DemoPerson {
   }
 }
 
-/** The claim that userinfo carries the custom fields in, named as a provider names its own: by a URL of its own. */
+/**
+ * The claim that userinfo carries the custom fields in, named as a provider names its own: by a URL
+ * of its own.
+ */
 export const fieldsClaim = 'https://id.example.com/claims/fields'
 
 export const demoPeople: readonly DemoPerson[] = [

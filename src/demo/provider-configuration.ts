@@ -7,7 +7,9 @@ import { messagePage, pageHeaders } from './provider-pages.ts'
 import type { ProviderStore } from './provider-store.ts'
 
 export interface DemoProviderOptions {
-  /** An http origin. Absent: the address it listens on, which with port 0 is known only afterwards. */
+  /**
+   * An http origin. Absent: the address it listens on, which with port 0 is known only afterwards.
+   */
   readonly issuer?: URL | undefined
   readonly client_id: string
   readonly client_secret: string
@@ -26,7 +28,10 @@ export function personIn({ people = demoPeople }: DemoProviderOptions, sub: stri
   return people.find((person) => person.sub === sub)
 }
 
-/** oidc-provider drops `offline_access` unless the person is asked for consent (OIDC Core §11); this service just grants it. */
+/**
+ * oidc-provider drops `offline_access` unless the person is asked for consent (OIDC Core §11); this
+ * service just grants it.
+ */
 export function withConsent(url: URL): string {
   const scopes = url.searchParams.get('scope')?.split(' ') ?? []
   const prompts = url.searchParams.get('prompt')?.split(' ') ?? []
@@ -105,12 +110,14 @@ export function configuration(options: DemoProviderOptions, store: ProviderStore
     cookies: {
       keys: [randomToken(32)],
       names: { session: 'demo_provider', interaction: 'demo_provider_sign_in', resume: 'demo_provider_resume' },
-      // Browsers share cookies between the ports of a host: this path keeps ours from the gateway's.
+      // Browsers share cookies between the ports of a host: this path keeps ours from the
+      // gateway's.
       long: { httpOnly: true, sameSite: 'lax', path: '/oauth' },
       short: { httpOnly: true, sameSite: 'lax' },
     },
     clientBasedCORS: () => false,
-    // oidc-provider's own guard against addresses like ours, which it passes along, has no place on loopback.
+    // oidc-provider's own guard against addresses like ours, which it passes along, has no place on
+    // loopback.
     fetch: (url, { dispatcher: _guard, ...init }: RequestInit & { dispatcher?: unknown } = {}) => fetch(url, init),
     renderError: (ctx, out) =>
       render(ctx, messagePage('That did not work', `${out.error}: ${out.error_description ?? 'no details'}`)),
@@ -141,7 +148,9 @@ async function grantAll({ oidc }: KoaContextWithOIDC) {
 
 let processKey: JsonWebKey | undefined
 
-/** All demo providers of one process share a key pair, because generating one takes up to a second. */
+/**
+ * All demo providers of one process share a key pair, because generating one takes up to a second.
+ */
 function signingKey() {
   processKey ??= generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })
   return { ...processKey, kty: 'RSA' as const, kid: randomToken(8), use: 'sig', alg: 'RS256' }

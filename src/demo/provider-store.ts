@@ -9,7 +9,10 @@ interface Entry {
 /** A demo that is left running for weeks still fits into memory. */
 const maxEntriesPerModel = 5_000
 
-/** What the provider remembers, in memory: by model, then by id. Knows which entries make up one session. */
+/**
+ * What the provider remembers, in memory: by model, then by id. Knows which entries make up one
+ * session.
+ */
 export class ProviderStore {
   readonly #models = new Map<string, Map<string, Entry>>()
 

@@ -1,4 +1,5 @@
-// A toy OpenID Provider, for trying out and for tests: real protocol, people without passwords, everything in memory.
+// A toy OpenID Provider, for trying out and for tests: real protocol, people without passwords,
+// everything in memory.
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import type Provider from 'oidc-provider'
 import type { AdapterPayload } from 'oidc-provider'
@@ -32,11 +33,20 @@ export interface DemoProvider {
   /** Where it listens; another place than the issuer when something stands before it. */
   readonly address: URL
   sessions(): readonly DemoSession[]
-  /** Ends a session as an administrator does: its tokens stop working, then a logout token is delivered. */
+  /**
+   * Ends a session as an administrator does: its tokens stop working, then a logout token is
+   * delivered.
+   */
   endSession(sid: string): Promise<LogoutDelivery>
-  /** A logout token that is delivered to nobody; without a `sid` it is about all sessions of the person. */
+  /**
+   * A logout token that is delivered to nobody; without a `sid` it is about all sessions of the
+   * person.
+   */
   logoutToken(about: { readonly sub: string; readonly sid?: string }): Promise<string>
-  /** Ends a session as its expiry does: its tokens stop working, and nobody is told. False: there was none. */
+  /**
+   * Ends a session as its expiry does: its tokens stop working, and nobody is told. False: there
+   * was none.
+   */
   expireSession(sid: string): boolean
   close(): Promise<void>
 }
@@ -44,8 +54,9 @@ export interface DemoProvider {
 const listener = { what: 'The demo provider', setting: 'provider.issuer' }
 
 /**
- * Starts the provider. A browser signs in by choosing a person; a script follows the redirects to `/sign-in/UID` and posts
- * `person=SUB` there. `GET /` lists the sessions, `DEBUG=oidc-provider:*` tells why a request was refused.
+ * Starts the provider. A browser signs in by choosing a person; a script follows the redirects to
+ * `/sign-in/UID` and posts `person=SUB` there. `GET /` lists the sessions, `DEBUG=oidc-provider:*`
+ * tells why a request was refused.
  * @throws {OperatorError} when the port is taken, or the host is not loopback
  */
 export async function startDemoProvider(options: DemoProviderOptions): Promise<DemoProvider> {
@@ -87,7 +98,8 @@ class RunningProvider {
     const { default: OidcProvider, interactionPolicy } = await loadOidcProvider()
     const store = new ProviderStore()
     const policy = interactionPolicy.base()
-    // Consent is given by grantAll(); the prompt stays known, because `prompt=consent` is asked for by withConsent().
+    // Consent is given by grantAll(); the prompt stays known, because `prompt=consent` is asked for
+    // by withConsent().
     policy.get('consent')?.checks.clear()
     const oidc = new OidcProvider(issuer, configuration(options, store, policy))
     return new RunningProvider(issuer, options, store, oidc)
@@ -193,7 +205,10 @@ class RunningProvider {
     }
   }
 
-  /** OIDC Back-Channel Logout 1.0 §2.4; `iss`, `aud`, `iat`, `exp` and `typ` are set where it is signed. */
+  /**
+   * OIDC Back-Channel Logout 1.0 §2.4; `iss`, `aud`, `iat`, `exp` and `typ` are set where it is
+   * signed.
+   */
   async logoutToken(sub: string, sid?: string): Promise<string> {
     const client = await this.#client()
     const token = new this.#oidc.IdToken({}, { client })
@@ -238,7 +253,9 @@ class RunningProvider {
 
   // Signing out, begun by the application: no logout token is sent to it.
 
-  /** OIDC RP-Initiated Logout 1.0 §2, without asking the person: the application has asked already. */
+  /**
+   * OIDC RP-Initiated Logout 1.0 §2, without asking the person: the application has asked already.
+   */
   async #logoutByBrowser(query: URLSearchParams, response: ServerResponse): Promise<void> {
     const sid = await this.#sidOfHint(query.get('id_token_hint'))
     if (sid === undefined)
@@ -304,7 +321,10 @@ function withState(uri: string, state: string | null): string {
 
 let oidcProvider: Promise<typeof import('oidc-provider')> | undefined
 
-/** Loaded when it is needed, because it is not installed in production; and quietly, because Node.js 20 runs it well. */
+/**
+ * Loaded when it is needed, because it is not installed in production; and quietly, because Node.js
+ * 20 runs it well.
+ */
 function loadOidcProvider(): Promise<typeof import('oidc-provider')> {
   oidcProvider ??= quietly('Unsupported runtime', () => import('oidc-provider'))
   return oidcProvider

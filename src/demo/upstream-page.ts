@@ -34,7 +34,10 @@ const style = new Markup(`
   }
 `)
 
-/** Two streams and a button. A stream that is cut is not opened again: that it was cut is what there is to see. */
+/**
+ * Two streams and a button. A stream that is cut is not opened again: that it was cut is what there
+ * is to see.
+ */
 const script = new Markup(`
   const at = () => new Date().toTimeString().slice(0, 8)
   const show = (id, state, text) => {
@@ -80,7 +83,9 @@ export interface UpstreamLinks {
 
 export type HeaderPair = readonly [name: string, value: string]
 
-/** What the application was told about the person, and what stays connected while the session lives. */
+/**
+ * What the application was told about the person, and what stays connected while the session lives.
+ */
 export function applicationPage(heading: string, headers: readonly HeaderPair[], links: UpstreamLinks): Markup {
   const identity = headers.filter(([name]) => isIdentity(name))
   const others = headers.filter(([name]) => !isIdentity(name))

@@ -25,8 +25,9 @@ export interface DemoUpstream {
 const listener = { what: 'The demo application', setting: "the upstream's url" }
 
 /**
- * Starts the application: pages at `/` and `/admin/`, `/api/me` (JSON), `/events` and `/ws` (a tick at once and then each
- * second), `/static/about.txt`, and for tests `/echo` (what arrived, as JSON) and `/status/NNN`.
+ * Starts the application: pages at `/` and `/admin/`, `/api/me` (JSON), `/events` and `/ws` (a tick
+ * at once and then each second), `/static/about.txt`, and for tests `/echo` (what arrived, as JSON)
+ * and `/status/NNN`.
  * @throws {OperatorError} when the port is taken, or the host is not loopback
  */
 export async function startDemoUpstream(options: DemoUpstreamOptions): Promise<DemoUpstream> {
@@ -76,7 +77,8 @@ function sendApplication(
   heading: string,
   links: UpstreamLinks,
 ): void {
-  // A session of its own, as such applications have: the gateway expires it together with the real one.
+  // A session of its own, as such applications have: the gateway expires it together with the real
+  // one.
   const known = /(?:^|; *)JSESSIONID=/.test(request.headers.cookie ?? '')
   const cookie = { 'set-cookie': `JSESSIONID=${randomToken(16)}; Path=/; HttpOnly; SameSite=Lax` }
   sendHtml(response, 200, applicationPage(heading, readable(request), links), known ? {} : cookie)
@@ -93,7 +95,9 @@ function sendText(response: ServerResponse, status: number, text: string): void 
   response.end(text)
 }
 
-/** What arrived, so that a test can compare: header lines as they came, and how long the body was. */
+/**
+ * What arrived, so that a test can compare: header lines as they came, and how long the body was.
+ */
 async function echo(request: IncomingMessage, response: ServerResponse): Promise<void> {
   let bodyLength = 0
   for await (const chunk of request as AsyncIterable<Buffer>) bodyLength += chunk.length
@@ -105,7 +109,10 @@ function received(request: IncomingMessage): readonly HeaderPair[] {
   return rawHeaders.flatMap((name, index) => (index % 2 === 0 ? [[name, rawHeaders[index + 1] ?? ''] as const] : []))
 }
 
-/** The header lines for people: node:http reads bytes as Latin-1, though most of what is beyond ASCII is UTF-8. */
+/**
+ * The header lines for people: node:http reads bytes as Latin-1, though most of what is beyond
+ * ASCII is UTF-8.
+ */
 function readable(request: IncomingMessage): readonly HeaderPair[] {
   return received(request).map(([name, value]) => [name, utf8(value)])
 }

@@ -30,7 +30,8 @@ export function ask(
   return new Promise((resolve) => {
     const signal = AbortSignal.timeout(patienceMs)
     const common = { method, headers: { ...headers }, agent: false, signal }
-    // Node would take the name that the certificate is checked for from the Host header. An address is no name for SNI.
+    // Node would take the name that the certificate is checked for from the Host header. An address
+    // is no name for SNI.
     const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
     const servername = isIP(host) === 0 ? host : ''
     const sent =
@@ -83,7 +84,10 @@ export async function addressesOf(host: string): Promise<readonly string[]> {
   return Promise.race([found, late])
 }
 
-/** Addresses that lead nowhere on the internet: RFC 1918, RFC 4193, RFC 6598, loopback and link-local. */
+/**
+ * Addresses that lead nowhere on the internet: RFC 1918, RFC 4193, RFC 6598, loopback and
+ * link-local.
+ */
 export function isPrivate(address: string): boolean {
   return /^(?:10\.|127\.|169\.254\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|::1$|f[cd]|fe[89ab])/i.test(
     address,

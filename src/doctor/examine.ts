@@ -32,7 +32,10 @@ export interface Surroundings {
 /** How long all of it may take, whatever each look waits for, in ms. */
 const budgetMs = 20_000
 
-/** Looks at everything that a gateway of this configuration has to do with, all at the same time. Takes `budget` ms at most. */
+/**
+ * Looks at everything that a gateway of this configuration has to do with, all at the same time.
+ * Takes `budget` ms at most.
+ */
 export function examine(
   { config, secretFiles, env, claims }: Surroundings,
   budget: number = budgetMs,
@@ -67,7 +70,10 @@ export function examine(
   )
 }
 
-/** The claims that a provider lists, as soon as it has said so; `undefined` when it lists none, or takes long. */
+/**
+ * The claims that a provider lists, as soon as it has said so; `undefined` when it lists none, or
+ * takes long.
+ */
 async function listedClaims(asked: Promise<ProviderFacts>): Promise<readonly string[] | undefined> {
   const late = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), patienceMs).unref())
   const facts = await Promise.race([asked, late])

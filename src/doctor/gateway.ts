@@ -8,7 +8,10 @@ import type { Environment } from './provider.ts'
 
 const day = 86_400_000
 
-/** What there is to say of the way that browsers and the provider have to the gateway, and of its cookie. */
+/**
+ * What there is to say of the way that browsers and the provider have to the gateway, and of its
+ * cookie.
+ */
 export async function gatewayFindings(config: GatewayConfig, env: Environment, now: number): Promise<Finding[]> {
   const origins = originsOf(config)
   const [reach, ...reached] = await Promise.all([
@@ -86,7 +89,8 @@ function cookieFindings(config: GatewayConfig): Finding[] {
   const { name, secure, sameSite } = config.session.cookie
   const hosts = originsOf(config).map((origin) => new URL(origin).hostname)
   if (!secure) return []
-  // Without Domain (RFC 6265bis §5.7) it makes no difference which part of the name is a public suffix, so there is no list of those.
+  // Without Domain (RFC 6265bis §5.7) it makes no difference which part of the name is a public
+  // suffix, so there is no list of those.
   const what = `the cookie ${name} has no Domain attribute: it goes to ${hosts.join(', ')} alone, by https alone (SameSite=${sameSite}); no other host below the same domain or public suffix can read or set it`
   return [ok('gateway.cookie', what)]
 }

@@ -4,15 +4,18 @@ import { headersWithoutValue, identityHeaders } from '../identity/claim-headers.
 import { type Finding, ok, warning } from './finding.ts'
 
 /**
- * All header lines of a request together, in bytes, as many applications take them at most: Tomcat's maxHttpHeaderSize, a line of
- * Apache, nginx and gunicorn. Node takes 16 KiB.
+ * All header lines of a request together, in bytes, as many applications take them at most:
+ * Tomcat's maxHttpHeaderSize, a line of Apache, nginx and gunicorn. Node takes 16 KiB.
  */
 const commonLimit = 8 * 1024
 
 /** What a browser's own headers and the application's cookies need of it, usually. */
 const othersNeed = 2 * 1024
 
-/** How long the values of claims are that have a usual length, in bytes; `sub` by OpenID Connect Core §2. */
+/**
+ * How long the values of claims are that have a usual length, in bytes; `sub` by OpenID Connect
+ * Core §2.
+ */
 const usualBytes: Readonly<Record<string, number>> = {
   sub: 255,
   email: 254,
@@ -42,9 +45,10 @@ const unlistedLists: ReadonlySet<string> = new Set([
 ])
 
 /**
- * How much of what applications take as headers the identity may need: measured with somebody's claims, estimated without.
- * `listed`: the claims that the provider says it has (`claims_supported`); `undefined` when it does not say so. A header of a claim
- * that is not among them, and of no usual name, counts as absent: it may be misspelt.
+ * How much of what applications take as headers the identity may need: measured with somebody's
+ * claims, estimated without. `listed`: the claims that the provider says it has
+ * (`claims_supported`); `undefined` when it does not say so. A header of a claim that is not among
+ * them, and of no usual name, counts as absent: it may be misspelt.
  */
 export function headerBudgetFinding(
   upstream: UpstreamConfig,

@@ -110,7 +110,10 @@ function pkceFinding(metadata: Metadata): Finding {
   })
 }
 
-/** Whether a list in the metadata has a member; what is not said has the default of OpenID Connect Discovery 1.0 §3. */
+/**
+ * Whether a list in the metadata has a member; what is not said has the default of OpenID Connect
+ * Discovery 1.0 §3.
+ */
 function includes(metadata: Metadata, name: string, member: string, otherwise: readonly string[] = []): boolean {
   const list = metadata[name]
   return (Array.isArray(list) ? list : otherwise).includes(member)
@@ -233,7 +236,9 @@ function frontchannelFindings(metadata: Metadata, { frontchannelLogout }: Provid
   ]
 }
 
-/** What a provider tells a client whose person is not signed in there: OpenID Connect Core §3.1.2.6. */
+/**
+ * What a provider tells a client whose person is not signed in there: OpenID Connect Core §3.1.2.6.
+ */
 const expectedErrors = ['login_required', 'interaction_required', 'consent_required', 'account_selection_required']
 
 function redirectUriFinding({ redirect_uri, outcome, detail }: RedirectUriFact): Finding {

@@ -164,7 +164,10 @@ function memoryFinding({
   return ok(id, `evicts nothing (${policy}, ${filled})`)
 }
 
-/** `CONFIG GET save` is more than the user of the gateway may ask, so the snapshots themselves are what is seen. */
+/**
+ * `CONFIG GET save` is more than the user of the gateway may ask, so the snapshots themselves are
+ * what is seen.
+ */
 function persistenceFindings({
   aof_enabled,
   rdb_saves = 0,

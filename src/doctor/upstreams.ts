@@ -8,8 +8,8 @@ import { connectionAdvice } from './connection-advice.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
 
 /**
- * What there is to say of an application: whether it answers, and whether it can be reached around the gateway. `outside`: the
- * addresses of this machine by which others reach it.
+ * What there is to say of an application: whether it answers, and whether it can be reached around
+ * the gateway. `outside`: the addresses of this machine by which others reach it.
  */
 export async function upstreamFindings(upstream: UpstreamConfig, outside = outsideAddresses()): Promise<Finding[]> {
   const [reached, around] = await Promise.all([reachFinding(upstream), aroundFinding(upstream, outside)])
@@ -51,8 +51,9 @@ async function reachFinding({ url, path, externalUrl, hostHeader, ca }: Upstream
 }
 
 /**
- * Whoever reaches the application directly can say to be anybody. What can be seen from here: whether one on this machine listens on
- * an address by which others reach the machine, and whether the address of another machine is one of the internet.
+ * Whoever reaches the application directly can say to be anybody. What can be seen from here:
+ * whether one on this machine listens on an address by which others reach the machine, and whether
+ * the address of another machine is one of the internet.
  */
 async function aroundFinding({ url, externalUrl }: UpstreamConfig, outside: readonly string[]): Promise<Finding> {
   const id = 'upstream.around'

@@ -16,7 +16,9 @@ const adviceOnCut: Readonly<Record<CutReason, Advice>> = {
   going_away: { means: 'the gateway was stopped', todo: 'nothing: clients connect again' },
 }
 
-/** What is known of a code that stands in a log: an error, or the reason why a stream was closed. */
+/**
+ * What is known of a code that stands in a log: an error, or the reason why a stream was closed.
+ */
 export function adviceOn(code: string): Advice | undefined {
   if (isErrorCode(code)) {
     const { means, todo } = errorRow(code)

@@ -36,7 +36,10 @@ export interface Step {
 /** What is to become of a request. */
 export interface Decision {
   readonly outcome: Admission['kind'] | 'refused' | 'own_url'
-  /** What the client is answered; absent when the answer is the application's, or that of the gateway's own URL. */
+  /**
+   * What the client is answered; absent when the answer is the application's, or that of the
+   * gateway's own URL.
+   */
   readonly status?: number
   readonly code?: ErrorCode
   readonly location?: string
@@ -53,8 +56,8 @@ export interface Explanation {
 }
 
 /**
- * What a gateway of this configuration makes of a request, step by step. The decision is that of the code that serves requests;
- * each step is told by the function that takes it there.
+ * What a gateway of this configuration makes of a request, step by step. The decision is that of
+ * the code that serves requests; each step is told by the function that takes it there.
  */
 export function explain(request: SuppliedRequest, who: Identity, config: GatewayConfig): Explanation {
   const req = arrived(request, config.listen.tls !== undefined)
@@ -129,7 +132,10 @@ function atOwnUrl(
   return { outcome: 'refused', status: errorRow(code).status, code, why: `${why}, and ${fault}` }
 }
 
-/** What a sign-in that begins at the host of this request is refused with; `undefined`: it is not refused for its host. */
+/**
+ * What a sign-in that begins at the host of this request is refused with; `undefined`: it is not
+ * refused for its host.
+ */
 function wrongHost(
   { host, forwarded }: RequestFacts,
   { referer }: ArrivedRequest['headers'],
@@ -166,7 +172,10 @@ function droppedHeaders(): { readonly log: Log; readonly dropped: string[] } {
   return { log, dropped }
 }
 
-/** Whether the gateway takes it for a request to switch to another protocol; any other is answered like one that does not ask. */
+/**
+ * Whether the gateway takes it for a request to switch to another protocol; any other is answered
+ * like one that does not ask.
+ */
 function isSwitching({ headers }: ArrivedRequest, { upstreams }: Pick<GatewayConfig, 'upstreams'>): boolean {
   const { connection, upgrade } = headers
   return isSwitchAsked({ connection, upgrade }) && carriedProtocols(upgrade, listedProtocols(upstreams)) !== ''

@@ -10,7 +10,10 @@ import { createRouteTable } from '../rules/route-table.ts'
 import { headerPairs } from './header-text.ts'
 import { personWith } from './person.ts'
 
-/** Runs the tests that stand in the file through the very decision that serves requests; answers what fails. */
+/**
+ * Runs the tests that stand in the file through the very decision that serves requests; answers
+ * what fails.
+ */
 export function failingTests(config: GatewayConfig): Diagnostic[] {
   return config.upstreams.flatMap((upstream) =>
     upstream.tests.flatMap((test) => {

@@ -1,4 +1,7 @@
-/** The text of a header's value, of which each character is a byte on the wire: UTF-8 when it can be that, Latin-1 otherwise. */
+/**
+ * The text of a header's value, of which each character is a byte on the wire: UTF-8 when it can be
+ * that, Latin-1 otherwise.
+ */
 function headerText(value: string): string {
   const bytes = Buffer.from(value, 'latin1')
   try {

@@ -26,7 +26,10 @@ export class LogStory {
     this.#request = request
   }
 
-  /** Takes a line as it stands in the log; what a container runtime writes before it does not matter. */
+  /**
+   * Takes a line as it stands in the log; what a container runtime writes before it does not
+   * matter.
+   */
   add(text: string): void {
     const mayBeOf = text.includes(this.#request)
     const mayBeEnding = text.includes('"session.ended"')

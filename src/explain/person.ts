@@ -4,7 +4,10 @@ import type { Claims } from '../core/claims.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Identity } from '../gate/identify.ts'
 
-/** Somebody who is signed in with these claims, which may stand under the short names of the configuration; or nobody. */
+/**
+ * Somebody who is signed in with these claims, which may stand under the short names of the
+ * configuration; or nobody.
+ */
 export function personWith(claims: Claims | undefined, { provider }: Pick<GatewayConfig, 'provider'>): Identity {
   if (claims === undefined) return { kind: 'anonymous', staleCookie: false }
   const sub = String(claims['sub'] ?? 'somebody')

@@ -8,7 +8,10 @@ export interface SuppliedRequest {
   readonly target: string
   /** Names and values in turn, `Host` among them. */
   readonly rawHeaders: readonly string[]
-  /** The address that the connection comes from; absent: of nobody in particular, who is no trusted proxy. */
+  /**
+   * The address that the connection comes from; absent: of nobody in particular, who is no trusted
+   * proxy.
+   */
   readonly peer: string | undefined
 }
 

@@ -39,7 +39,10 @@ export interface Ours {
 const requestId = '(a new one)'
 const trace = { traceParent: '(a new one, or that of a trusted caller gone on with)', state: undefined }
 
-/** The header lines that an admitted request goes on with, by the code that writes them, and what became of the others. */
+/**
+ * The header lines that an admitted request goes on with, by the code that writes them, and what
+ * became of the others.
+ */
 export function upstreamRequest(
   request: SuppliedRequest,
   facts: RequestFacts,

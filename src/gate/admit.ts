@@ -11,7 +11,10 @@ import type { Admission } from './admission.ts'
 import { whyCrossSite } from './cross-site.ts'
 import type { Identity } from './identify.ts'
 
-/** THE decision. Answers without a promise when the session is in memory and nothing is due: that is the hot path. */
+/**
+ * THE decision. Answers without a promise when the session is in memory and nothing is due: that is
+ * the hot path.
+ */
 export type Admit = (facts: RequestFacts) => Admission | Promise<Admission>
 
 export interface AdmitParts {
@@ -48,7 +51,8 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
 
   function decide(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, identity: Identity): Admission {
     if (identity.kind === 'signed_in') return admitPerson(facts, upstream, rule, identity.session)
-    // What is open to everybody, known or not, stays open when sessions cannot be looked up; the person is unknown then.
+    // What is open to everybody, known or not, stays open when sessions cannot be looked up; the
+    // person is unknown then.
     if (rule.access === 'optional') {
       const pass = { kind: 'pass', upstream, identity: nothing, session: undefined, caching: 'varies' } as const
       const expire = identity.kind === 'anonymous' ? expiry(identity, facts, upstream) : undefined
@@ -63,7 +67,8 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies }
     // After signing in the page is asked for anew, with GET: what a form had posted is not kept.
     const return_to = facts.target.path + facts.target.query
-    // The sign-in would not go there anyway, and a Location this long may be more than a request head can hold.
+    // The sign-in would not go there anyway, and a Location this long may be more than a request
+    // head can hold.
     if (return_to.length > longestReturnTo) return { kind: 'sign_in', location: signIn, setCookies }
     if (parts.cookie.isStrict && isFromElsewhere(facts)) return { kind: 'ask_again', location: return_to }
     if (identity.staleCookie && facts.isPage && facts.secFetchSite === 'same-origin') {
@@ -73,7 +78,10 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     return { kind: 'sign_in', location: signInUrl(config.reservedPrefix, return_to), setCookies }
   }
 
-  /** Another process may have signed the browser in again, so that only a response that begins soon expires the cookie. */
+  /**
+   * Another process may have signed the browser in again, so that only a response that begins soon
+   * expires the cookie.
+   */
   function expiry(
     { ended }: Extract<Identity, { kind: 'anonymous' }>,
     { cookie }: RequestFacts,
@@ -120,8 +128,9 @@ function isFromElsewhere({ method, isPage, secFetchSite }: RequestFacts): boolea
 }
 
 /**
- * Logs a header without a value once, unless a session has had a value for it before: a claim that never comes is a mistake in
- * the configuration or at the provider, a claim that some people lack is not.
+ * Logs a header without a value once, unless a session has had a value for it before: a claim that
+ * never comes is a mistake in the configuration or at the provider, a claim that some people lack
+ * is not.
  */
 function createAbsenceLog(
   log: Log,

@@ -28,7 +28,10 @@ export interface IdentifyParts {
 const stranger: Identity = { kind: 'anonymous', staleCookie: false }
 const forgotten = { kind: 'anonymous', staleCookie: true } as const
 
-/** Answers without a promise when the session is in memory and nothing is due. Never rejects for a store or provider that is away. */
+/**
+ * Answers without a promise when the session is in memory and nothing is due. Never rejects for a
+ * store or provider that is away.
+ */
 export function identify(cookieHeader: string | undefined, parts: IdentifyParts): Identity | Promise<Identity> {
   const id = parts.cookie.read(cookieHeader)
   if (id === undefined) return parts.cookie.isIn(cookieHeader) ? forgotten : stranger

@@ -2,7 +2,10 @@ import type { ErrorCode } from '../core/error-codes.ts'
 import { unreachable } from '../core/errors.ts'
 import type { Admission } from './admission.ts'
 
-/** The error that stands for an admission that does not pass, why, and what its answer has beside it. */
+/**
+ * The error that stands for an admission that does not pass, why, and what its answer has beside
+ * it.
+ */
 export function refusalOf(
   admission: Exclude<Admission, { kind: 'pass' }>,
 ): readonly [

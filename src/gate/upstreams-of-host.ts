@@ -1,6 +1,9 @@
 import type { UpstreamConfig } from '../config/model.ts'
 
-/** The upstreams that serve a host: first those that name it, then those of any host. `host` is in lower case, without port. */
+/**
+ * The upstreams that serve a host: first those that name it, then those of any host. `host` is in
+ * lower case, without port.
+ */
 export function upstreamsOfHost(host: string, upstreams: readonly UpstreamConfig[]): readonly UpstreamConfig[] {
   return [
     ...upstreams.filter(({ hosts }) => hosts.includes(host)),
@@ -8,7 +11,10 @@ export function upstreamsOfHost(host: string, upstreams: readonly UpstreamConfig
   ]
 }
 
-/** The path of a host's start page: `/`, or the path of the first upstream of this host when no upstream serves `/`. */
+/**
+ * The path of a host's start page: `/`, or the path of the first upstream of this host when no
+ * upstream serves `/`.
+ */
 export function startPageOf(host: string, upstreams: readonly UpstreamConfig[]): string {
   const paths = upstreamsOfHost(host, upstreams).map(({ path }) => path)
   return paths.includes('/') ? '/' : (paths[0] ?? '/')

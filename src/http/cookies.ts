@@ -1,4 +1,7 @@
-/** How a cookie is set. Deleting uses the very same attributes, or the browser keeps it (RFC 6265 §5.3). */
+/**
+ * How a cookie is set. Deleting uses the very same attributes, or the browser keeps it (RFC 6265
+ * §5.3).
+ */
 export interface CookieAttributes {
   readonly name: string
   readonly secure: boolean
@@ -9,7 +12,10 @@ export interface CookieAttributes {
   readonly domain?: string
 }
 
-/** The value of the named cookie in a `Cookie` header; a name that stands there twice counts as absent, for nobody knows which is meant. */
+/**
+ * The value of the named cookie in a `Cookie` header; a name that stands there twice counts as
+ * absent, for nobody knows which is meant.
+ */
 export function readCookie(header: string | undefined, name: string): string | undefined {
   let value: string | undefined
   for (const pair of pairs(header)) {
@@ -29,7 +35,10 @@ export function cookieNames(header: string | undefined, prefix: string): string[
     .filter((name) => name.startsWith(prefix))
 }
 
-/** The cookies in a `Cookie` header whose names start with `prefix`, read once; of a name that stands there twice, the last value. */
+/**
+ * The cookies in a `Cookie` header whose names start with `prefix`, read once; of a name that
+ * stands there twice, the last value.
+ */
 export function cookiesNamed(header: string | undefined, prefix: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
   for (const pair of pairs(header)) {
@@ -39,7 +48,10 @@ export function cookiesNamed(header: string | undefined, prefix: string): Readon
   return found
 }
 
-/** A `Cookie` header without the cookies that `drop` names, byte for byte otherwise; `undefined` when nothing is left. */
+/**
+ * A `Cookie` header without the cookies that `drop` names, byte for byte otherwise; `undefined`
+ * when nothing is left.
+ */
 export function withoutCookies(header: string, drop: (name: string) => boolean): string | undefined {
   const kept = pairs(header).filter((pair) => !drop(nameOf(pair)))
   return kept.length > 0 ? kept.map((pair) => pair.trim()).join('; ') : undefined

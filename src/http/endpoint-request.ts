@@ -13,11 +13,16 @@ export interface EndpointRequest {
   readonly cookie: string | undefined
   /** The value of `Host` as the client sent it, with or without a port. */
   readonly host: string
-  /** `Sec-Fetch-Site`, `Sec-Fetch-Mode`, `Sec-Fetch-Dest`, `Origin` and `Referer`, as far as they were sent. */
+  /**
+   * `Sec-Fetch-Site`, `Sec-Fetch-Mode`, `Sec-Fetch-Dest`, `Origin` and `Referer`, as far as they
+   * were sent.
+   */
   readonly secFetchSite: string | undefined
   readonly secFetchMode: string | undefined
   readonly secFetchDest: string | undefined
-  /** `Sec-Purpose`, `Purpose` and `X-Moz`: how browsers announce a load that nobody has asked for. */
+  /**
+   * `Sec-Purpose`, `Purpose` and `X-Moz`: how browsers announce a load that nobody has asked for.
+   */
   readonly purpose: string
   readonly origin: string | undefined
   readonly referer: string | undefined
@@ -27,9 +32,15 @@ export interface EndpointRequest {
   readonly isPage: boolean
   /** A page load in a frame. */
   readonly isFrame: boolean
-  /** The path and query of the page that has the frame or makes the request, when it is on this host. */
+  /**
+   * The path and query of the page that has the frame or makes the request, when it is on this
+   * host.
+   */
   readonly embeddingPage: string | undefined
-  /** The origin by which browsers know this gateway, for the requested host; from the configuration, never from `Host`. */
+  /**
+   * The origin by which browsers know this gateway, for the requested host; from the configuration,
+   * never from `Host`.
+   */
   readonly externalUrl: URL
   /** The cookies of the applications on this host, which are expired with the session. */
   readonly applicationCookies: readonly ApplicationCookie[]

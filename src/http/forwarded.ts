@@ -49,7 +49,10 @@ interface Hop {
   readonly host: string | undefined
 }
 
-/** In characters. Longer values are nobody's honest way here; they are not read at all, and of a list of addresses the nearest are. */
+/**
+ * In characters. Longer values are nobody's honest way here; they are not read at all, and of a
+ * list of addresses the nearest are.
+ */
 const longestValue = 4096
 const hostSyntax = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{0,5})?$/i
 /** Some proxies name a WebSocket's scheme. */
@@ -61,8 +64,9 @@ const protocols = new Map<string | undefined, 'http' | 'https'>([
 ])
 
 /**
- * What is believed about a request's way. Each proxy vouches for the one it heard from, so the chain is read from the right,
- * and what stands left of the first address that is not trusted is anybody's claim.
+ * What is believed about a request's way. Each proxy vouches for the one it heard from, so the
+ * chain is read from the right, and what stands left of the first address that is not trusted is
+ * anybody's claim.
  */
 export function forwardedFacts(connection: Connection, headers: HeaderView, trusted: TrustedProxies): ForwardedFacts {
   const peer = (connection.peer && ipAddress(connection.peer)) ?? 'unknown'
@@ -92,11 +96,13 @@ function hops(headers: HeaderView): Hop[] {
   const addresses = nearestOf(headers['x-forwarded-for'])
   const proto = valueOf(headers, 'x-forwarded-proto')
   const host = valueOf(headers, 'x-forwarded-host')
-  // One that is not read is there all the same: "Forwarded" beside it is not the proxy's word, but may be the client's.
+  // One that is not read is there all the same: "Forwarded" beside it is not the proxy's word, but
+  // may be the client's.
   if (!['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'].some((name) => headers[name] !== undefined))
     return forwardedElements(valueOf(headers, 'forwarded') ?? '').reverse()
 
-  // Protocol and host are the nearest proxy's: their lists, if they are any, cannot be matched with the addresses.
+  // Protocol and host are the nearest proxy's: their lists, if they are any, cannot be matched with
+  // the addresses.
   const [nearest, ...others] = (addresses ?? '').split(',').reverse()
   const hop = { from: nearest?.trim(), proto: lastOf(proto), host: lastOf(host) }
   return [hop, ...others.map((address) => ({ from: address.trim(), proto: undefined, host: undefined }))]
@@ -111,7 +117,10 @@ function valueOf(headers: HeaderView, name: string): string | undefined {
   return text !== undefined && text.length <= longestValue ? text : undefined
 }
 
-/** The end of a list. What a client wrote before it can make it long, and must not make the proxy's word unread. */
+/**
+ * The end of a list. What a client wrote before it can make it long, and must not make the proxy's
+ * word unread.
+ */
 function nearestOf(list: HeaderView[string]): string | undefined {
   const text = joined(list)
   if (text === undefined || text.length <= longestValue) return text
@@ -143,7 +152,10 @@ function forwardedElements(value: string): Hop[] {
   return elements
 }
 
-/** `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`; `unknown` and `_names` are no addresses (RFC 7239 §6). */
+/**
+ * `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`; `unknown` and `_names` are no
+ * addresses (RFC 7239 §6).
+ */
 function nodeAddress(node: string): string | undefined {
   const [, bracketed, v4] = /^\[([\da-f:.]+)\](?::\w+)?$|^([\d.]+):\w+$/i.exec(node) ?? []
   return ipAddress(bracketed ?? v4 ?? node)

@@ -13,8 +13,9 @@ export interface FramedRequest {
 const absoluteForm = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i
 
 /**
- * Why a request must not be served at all: its framing or its authority could be read in two ways, by us and by an upstream
- * (RFC 9112 §3.2, §6.1, §11.2). Node's parser lets these pass. `undefined`: the request is sound.
+ * Why a request must not be served at all: its framing or its authority could be read in two ways,
+ * by us and by an upstream (RFC 9112 §3.2, §6.1, §11.2). Node's parser lets these pass.
+ * `undefined`: the request is sound.
  */
 export function framingFault(req: FramedRequest): string | undefined {
   if (req.httpVersion !== '1.1' && req.httpVersion !== '1.0') return `HTTP version ${req.httpVersion}`
@@ -32,7 +33,8 @@ export function framingFault(req: FramedRequest): string | undefined {
   if (hosts === 0 && req.httpVersion === '1.1') return 'no Host'
   if (hosts === 1 && !/^(?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i.test(req.headers.host ?? ''))
     return 'a malformed Host'
-  // A client has to send both alike (RFC 9112 §3.2): whoever routes by one of them would be led elsewhere by the other.
+  // A client has to send both alike (RFC 9112 §3.2): whoever routes by one of them would be led
+  // elsewhere by the other.
   const authority = absoluteForm.exec(req.url ?? '')?.[1]
   if (hosts === 1 && authority !== undefined && authority.toLowerCase() !== req.headers.host?.toLowerCase())
     return 'a Host that is not the one of the request target'

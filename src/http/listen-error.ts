@@ -1,7 +1,10 @@
 import type { Address } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
 
-/** Says why an address cannot be listened on and what to do. `setting` is the configuration key of the address. */
+/**
+ * Says why an address cannot be listened on and what to do. `setting` is the configuration key of
+ * the address.
+ */
 export function listenError(cause: NodeJS.ErrnoException, { host, port }: Address, setting: string): string {
   const where = `${host}:${port}`
   if (cause.code === 'EADDRINUSE')

@@ -20,20 +20,27 @@ export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
   return contentLength !== undefined && Number(contentLength) !== 0
 }
 
-/** When somebody is going to listen, and not before: RFC 9110 §10.1.1. Not to HTTP/1.0, which knows no 1xx. */
+/**
+ * When somebody is going to listen, and not before: RFC 9110 §10.1.1. Not to HTTP/1.0, which knows
+ * no 1xx.
+ */
 export function continueIfExpected(req: IncomingMessage, res: ServerResponse): void {
   if (req.httpVersionMinor > 0 && /^100-continue$/i.test(req.headers.expect ?? '')) res.writeContinue()
 }
 
 /**
- * The content of a request on its way to the upstream. It stands between the request and undici, which would destroy the
- * request when the upstream answers early, and with it the chance to close the connection in an orderly way.
+ * The content of a request on its way to the upstream. It stands between the request and undici,
+ * which would destroy the request when the upstream answers early, and with it the chance to close
+ * the connection in an orderly way.
  */
 export class RequestBody extends Readable {
   readonly #input: RequestBodyInput
   #timer: NodeJS.Timeout | undefined
   #begun = false
-  /** What has to arrive until the time begins anew. A byte now and then would keep a connection to the upstream for good. */
+  /**
+   * What has to arrive until the time begins anew. A byte now and then would keep a connection to
+   * the upstream for good.
+   */
   readonly #portion: number
   #due: number
 
@@ -42,7 +49,8 @@ export class RequestBody extends Readable {
     this.#input = input
     this.#portion = (input.bytesPerSecond * input.idleTimeoutMs) / 1000
     this.#due = this.#portion
-    // undici destroys it with the reason of a failure that it also reports, and not always while it listens.
+    // undici destroys it with the reason of a failure that it also reports, and not always while it
+    // listens.
     this.on('error', () => {})
   }
 

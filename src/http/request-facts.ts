@@ -6,15 +6,24 @@ import { canonicalTarget, type CanonicalTarget, wholeServer } from './request-ta
 export interface RequestFacts {
   readonly method: string
   readonly target: CanonicalTarget
-  /** The host name the client asked for: lower case, without port and trailing dot. Of a trusted proxy: what it says it was asked for. */
+  /**
+   * The host name the client asked for: lower case, without port and trailing dot. Of a trusted
+   * proxy: what it says it was asked for.
+   */
   readonly host: string
   /** A page load in a browser, which may be redirected; everything else gets 401. */
   readonly isPage: boolean
-  /** A page load in a frame of another page. A redirect to the sign-in would end there: providers do not show themselves in frames. */
+  /**
+   * A page load in a frame of another page. A redirect to the sign-in would end there: providers do
+   * not show themselves in frames.
+   */
   readonly isFrame: boolean
   /** It asks for another protocol, which is a WebSocket nearly always. */
   readonly isUpgrade: boolean
-  /** What the browser says of the page that makes the request: `Sec-Fetch-Site` and `Origin`, as far as they were sent. */
+  /**
+   * What the browser says of the page that makes the request: `Sec-Fetch-Site` and `Origin`, as far
+   * as they were sent.
+   */
   readonly secFetchSite: string | undefined
   readonly origin: string | undefined
   /** The `Cookie` header; several lines joined by `; `. */
@@ -69,7 +78,10 @@ export function hostName(host: string): string {
   return name.toLowerCase()
 }
 
-/** Whether a browser would show the answer as a page. What the browser says of itself counts first: scripts cannot set `Sec-Fetch-*`. */
+/**
+ * Whether a browser would show the answer as a page. What the browser says of itself counts first:
+ * scripts cannot set `Sec-Fetch-*`.
+ */
 export function isPage(method: string, headers: HeaderView): boolean {
   if (method !== 'GET' && method !== 'HEAD' && method !== 'POST') return false
   if (headers['upgrade'] !== undefined) return false
@@ -83,15 +95,17 @@ export function isPage(method: string, headers: HeaderView): boolean {
   return acceptsHtml(textOf(headers, 'accept'))
 }
 
-/** Whether the browser loads a page into a frame. Only browsers that send `Sec-Fetch-Dest` say so. */
+/**
+ * Whether the browser loads a page into a frame. Only browsers that send `Sec-Fetch-Dest` say so.
+ */
 export function isFrame(headers: HeaderView): boolean {
   const dest = textOf(headers, 'sec-fetch-dest')
   return (dest === 'iframe' || dest === 'frame') && textOf(headers, 'sec-fetch-mode') === 'navigate'
 }
 
 /**
- * The path and query of the page that has the frame, for the request that loads the frame. `undefined` when the browser does not
- * say, or when that page is on another host.
+ * The path and query of the page that has the frame, for the request that loads the frame.
+ * `undefined` when the browser does not say, or when that page is on another host.
  */
 export function embeddingPage(headers: HeaderView, host: string): string | undefined {
   const referer = textOf(headers, 'referer') ?? ''
@@ -101,8 +115,8 @@ export function embeddingPage(headers: HeaderView, host: string): string | undef
 }
 
 /**
- * Whether a script makes the request, and not an element such as an image, which anybody can write into a page, or a load in advance.
- * Only a script sends another method than GET and POST.
+ * Whether a script makes the request, and not an element such as an image, which anybody can write
+ * into a page, or a load in advance. Only a script sends another method than GET and POST.
  */
 export function isScript(method: string, headers: HeaderView): boolean {
   if (headers['upgrade'] !== undefined || isAnnouncedLoad(headers)) return false

@@ -5,8 +5,8 @@ import type { HeaderView, TrustedProxies } from './forwarded.ts'
 const wellFormed = /^[\w.:@+/=-]{1,128}$/
 
 /**
- * The id of a request: that of a trusted proxy before us, so that one id leads through all logs, or a new one. Anybody else's
- * would let a client choose under which name it is found.
+ * The id of a request: that of a trusted proxy before us, so that one id leads through all logs, or
+ * a new one. Anybody else's would let a client choose under which name it is found.
  */
 export function requestId(headers: HeaderView, peer: string | undefined, trusted: TrustedProxies): string {
   const given = headers['x-request-id']

@@ -1,15 +1,19 @@
 import { GatewayError } from '../core/errors.ts'
 
-/** The one reading of a request target: used for matching, for the decision and for forwarding alike. */
+/**
+ * The one reading of a request target: used for matching, for the decision and for forwarding
+ * alike.
+ */
 export interface CanonicalTarget {
   /** The path as it is matched and forwarded. */
   readonly path: string
   /** Its segments, for patterns: `/a/b` → `['a', 'b']`, `/` → `['']`. */
   readonly segments: readonly string[]
   /**
-   * What else an upstream might take the path for: by dropping `;parameters`, by decoding it again, by taking an encoded slash for
-   * a slash, by ending it at a decoded `?` or `#`, by dropping dots and spaces at a segment's end. Absent when there is only one
-   * reading. All of them have to meet the same rule; see the route table.
+   * What else an upstream might take the path for: by dropping `;parameters`, by decoding it again,
+   * by taking an encoded slash for a slash, by ending it at a decoded `?` or `#`, by dropping dots
+   * and spaces at a segment's end. Absent when there is only one reading. All of them have to meet
+   * the same rule; see the route table.
    */
   readonly otherReadings?: readonly (readonly string[])[]
   /** `?…` byte for byte, or the empty string. */
@@ -25,12 +29,16 @@ const absoluteForm = /^https?:\/\/([^/?]*)/i
 const authoritySyntax = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{0,5})?$/i
 const unfit = /[^\x21-\x7e]|#/
 const plainPath = /^\/[\w!$&'()*+,:=@~./-]*$/
-/** A name such as `.well-known` is plain; what has more dots, or nothing behind its dot, is looked into. */
+/**
+ * A name such as `.well-known` is plain; what has more dots, or nothing behind its dot, is looked
+ * into.
+ */
 const plainPathTrap = /\/\/|\/\.(?!\w)|\.\/|\.$/
 
 /**
- * A longer path, in characters, that is not plain is refused, because each segment is read in every way that an upstream might read it.
- * This leaves room for 1,024 bytes that are all percent-encoded.
+ * A longer path, in characters, that is not plain is refused, because each segment is read in every
+ * way that an upstream might read it. This leaves room for 1,024 bytes that are all
+ * percent-encoded.
  */
 const longestOddPath = 4_000
 /** A path that is not plain has at most this many segments, encoded slashes counted. */
@@ -39,9 +47,10 @@ const mostOddSegments = 100
 const deepestEncoding = 3
 
 /**
- * Reads the target of a request line: origin-form, or absolute-form of `http` and `https`. What has one meaning is brought
- * into one form; what could mean two things is refused.
- * @throws {GatewayError} ERR_REQUEST_TARGET; its message names the reason and never quotes the target
+ * Reads the target of a request line: origin-form, or absolute-form of `http` and `https`. What has
+ * one meaning is brought into one form; what could mean two things is refused.
+ * @throws {GatewayError} ERR_REQUEST_TARGET; its message names the reason and never quotes the
+ * target
  */
 export function canonicalTarget(raw: string): CanonicalTarget {
   if (unfit.test(raw)) refuse('a control character, a space, "#" or a character outside of ASCII')
@@ -115,7 +124,8 @@ function decodings(segment: string): readonly [string, ...string[]] {
 }
 
 /**
- * What some upstream would take for `.` or `..`: between encoded slashes, with parameters, spaces or more dots, in full-width characters.
+ * What some upstream would take for `.` or `..`: between encoded slashes, with parameters, spaces
+ * or more dots, in full-width characters.
  */
 function isDotSegment(text: string): boolean {
   return text.split('/').some((part) => isOnlyDots(withoutParameters(part.replace(/[?#].*$/s, '')).trim()))
@@ -133,7 +143,10 @@ function asUtf8(bytes: string): string {
   return isBeyondAscii(bytes) ? Buffer.from(bytes, 'latin1').toString('utf8') : bytes
 }
 
-/** What is left for an upstream that reads UTF-8 and takes a full-width or otherwise compatible character for the plain one. */
+/**
+ * What is left for an upstream that reads UTF-8 and takes a full-width or otherwise compatible
+ * character for the plain one.
+ */
 function compatible(bytes: string): string {
   return isBeyondAscii(bytes) ? asUtf8(bytes).normalize('NFKC') : bytes
 }

@@ -12,7 +12,10 @@ export interface Response {
   readonly code?: ErrorCode
 }
 
-/** Header fields of each response of the gateway itself: it is for one person and one moment, and not for pages of other sites. */
+/**
+ * Header fields of each response of the gateway itself: it is for one person and one moment, and
+ * not for pages of other sites.
+ */
 export const ownHeaders = {
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
@@ -21,9 +24,10 @@ export const ownHeaders = {
 } as const
 
 /**
- * Header field of responses at the end of a session: the browser removes what it keeps of this origin in its cache, and pages that it
- * keeps for Back (W3C Clear Site Data §3.1). The page that this response replaces is kept for Back only after the response, so that
- * it takes one more response to remove it. Browsers obey the field over HTTPS and on loopback.
+ * Header field of responses at the end of a session: the browser removes what it keeps of this
+ * origin in its cache, and pages that it keeps for Back (W3C Clear Site Data §3.1). The page that
+ * this response replaces is kept for Back only after the response, so that it takes one more
+ * response to remove it. Browsers obey the field over HTTPS and on loopback.
  */
 export const clearCache = { 'Clear-Site-Data': '"cache"' } as const
 
@@ -33,7 +37,10 @@ export interface Redirect {
   readonly setCookies: readonly string[]
 }
 
-/** 303: the browser goes on with GET whatever the method was, and never posts a form onwards (RFC 9700 §4.12). */
+/**
+ * 303: the browser goes on with GET whatever the method was, and never posts a form onwards (RFC
+ * 9700 §4.12).
+ */
 export function redirect({ location, setCookies }: Redirect, headers: Response['headers'] = {}): Response {
   return empty(303, { ...headers, ...cookies(setCookies), Location: location })
 }
@@ -66,8 +73,9 @@ export function reasonPhrase(status: number): string {
 }
 
 /**
- * Sends a response, without its content when the method is HEAD. A connection with request content that was not read is closed
- * (RFC 9112 §9.6), and so is one that the caller wants closed. Returns how many bytes of content were sent.
+ * Sends a response, without its content when the method is HEAD. A connection with request content
+ * that was not read is closed (RFC 9112 §9.6), and so is one that the caller wants closed. Returns
+ * how many bytes of content were sent.
  */
 export function writeResponse(req: IncomingMessage, res: ServerResponse, response: Response, close = false): number {
   const { status, headers, body } = response
@@ -86,7 +94,10 @@ export function writeResponse(req: IncomingMessage, res: ServerResponse, respons
   return isHead ? 0 : length
 }
 
-/** Sends a response over a socket that has no `ServerResponse`, and closes the connection. Returns how many bytes of content were sent. */
+/**
+ * Sends a response over a socket that has no `ServerResponse`, and closes the connection. Returns
+ * how many bytes of content were sent.
+ */
 export function writeToSocket(socket: Duplex, { status, headers, body }: Response): number {
   const length = Buffer.byteLength(body)
   const fields = [...Object.entries(headers), ['Content-Length', String(length)], ['Connection', 'close']] as const
@@ -94,7 +105,8 @@ export function writeToSocket(socket: Duplex, { status, headers, body }: Respons
   socket.on('error', () => {})
   socket.write(`HTTP/1.1 ${status} ${reasonPhrase(status)}\r\n${lines.join('')}\r\n`, 'latin1')
   socket.end(body)
-  // Closed at once, the connection would be reset and the response lost (RFC 9112 §9.6). What the client still sends is dropped.
+  // Closed at once, the connection would be reset and the response lost (RFC 9112 §9.6). What the
+  // client still sends is dropped.
   socket.resume()
   setTimeout(() => socket.destroy(), lingerMs).unref()
   return length

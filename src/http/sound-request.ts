@@ -25,7 +25,10 @@ export function soundFacts(
   return requestFacts(req, trusted, externalUrl.host)
 }
 
-/** Below the prefix nothing reaches an upstream, in whatever way the path may be read, and in whatever case. */
+/**
+ * Below the prefix nothing reaches an upstream, in whatever way the path may be read, and in
+ * whatever case.
+ */
 export function isReserved(target: CanonicalTarget, reservedPrefix: string): boolean {
   const reserved = reservedPrefix.split('/').filter((segment) => segment !== '')
   const isBelow = (segments: readonly string[]) =>

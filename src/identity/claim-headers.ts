@@ -5,7 +5,10 @@ export type IdentityHeaders =
   | {
       /** Name and value in turn; a character of a value is a byte on the wire. */
       readonly lines: readonly string[]
-      /** What was left out although the claim is there, for the log: the header and the reason, never the value. */
+      /**
+       * What was left out although the claim is there, for the log: the header and the reason,
+       * never the value.
+       */
       readonly dropped: readonly string[]
     }
   /** A required header has no value. */
@@ -14,16 +17,19 @@ export type IdentityHeaders =
 /**
  * The header lines that tell an upstream about a person.
  *
- * Text, numbers and booleans are printed, the members of a list joined, an object (or a list inside of a list) is compact
- * JSON. An absent claim, `null`, a blank text and an empty list have no value, and a header none of whose claims has a value
- * is absent. In a template the space around an absent claim goes with it.
+ * Text, numbers and booleans are printed, the members of a list joined, an object (or a list inside
+ * of a list) is compact JSON. An absent claim, `null`, a blank text and an empty list have no
+ * value, and a header none of whose claims has a value is absent. In a template the space around an
+ * absent claim goes with it.
  *
- * A value reaches the upstream unchanged or not at all, because two people whose values differ must never look alike. What the
- * encoding cannot carry unchanged ({@link Encoding}), and a value of more than `max_bytes`, leaves the header out.
+ * A value reaches the upstream unchanged or not at all, because two people whose values differ must
+ * never look alike. What the encoding cannot carry unchanged ({@link Encoding}), and a value of
+ * more than `max_bytes`, leaves the header out.
  *
- * A list's members must come apart again where they were joined, or a group named `a,admins` would make its members
- * administrators. With `percent` and `base64` (of a claim that stands alone) each member is encoded on its own, so upstreams
- * split first and decode then. A member that cannot be carried, or that would not come apart, is left out.
+ * A list's members must come apart again where they were joined, or a group named `a,admins` would
+ * make its members administrators. With `percent` and `base64` (of a claim that stands alone) each
+ * member is encoded on its own, so upstreams split first and decode then. A member that cannot be
+ * carried, or that would not come apart, is left out.
  */
 export function identityHeaders(headers: readonly HeaderConfig[], claims: Claims): IdentityHeaders {
   const lines: string[] = []
@@ -36,7 +42,9 @@ export function identityHeaders(headers: readonly HeaderConfig[], claims: Claims
   return { lines, dropped }
 }
 
-/** The headers that have no line because none of their claims has a value, and for no other reason. */
+/**
+ * The headers that have no line because none of their claims has a value, and for no other reason.
+ */
 export function headersWithoutValue(
   headers: readonly HeaderConfig[],
   { lines, dropped }: { readonly lines: readonly string[]; readonly dropped: readonly string[] },
@@ -84,7 +92,8 @@ function templateText(
     }
     const claim = textOf(part)
     if (claim === '') {
-      // The space on one side of an absent claim is enough: "{given_name} {middle_name} {family_name}".
+      // The space on one side of an absent claim is enough: "{given_name} {middle_name}
+      // {family_name}".
       literal = literal.trimEnd()
       continue
     }
@@ -131,7 +140,10 @@ function isRounded(value: JsonValue | undefined): boolean {
   return typeof value === 'object' && value !== null && Object.values(value).some(isRounded)
 }
 
-/** Whether a member stays what it is between two separators, also for an upstream that trims what it splits. */
+/**
+ * Whether a member stays what it is between two separators, also for an upstream that trims what it
+ * splits.
+ */
 function comesApart(member: string, separator: string): boolean {
   if (member !== member.trim()) return false
   if (member !== member.trim()) return false
@@ -141,7 +153,9 @@ function comesApart(member: string, separator: string): boolean {
 }
 
 interface Encoding {
-  /** Why a header cannot carry the text unchanged; `undefined` when it can. Never quotes the text. */
+  /**
+   * Why a header cannot carry the text unchanged; `undefined` when it can. Never quotes the text.
+   */
   readonly whyNotCarried: (text: string) => string | undefined
   /** Applied to each literal and each claim, before a list is joined. */
   readonly piece: (text: string) => string
@@ -168,7 +182,10 @@ function whyMalformed(text: string): string | undefined {
   return /\p{Surrogate}/u.test(text) ? 'text that is not well-formed Unicode' : undefined
 }
 
-/** RFC 9110 §5.5: a field value has no control characters, and recipients remove white space around it. */
+/**
+ * RFC 9110 §5.5: a field value has no control characters, and recipients remove white space around
+ * it.
+ */
 function whyNotPlain(text: string): string | undefined {
   // U+2028 and U+2029 end a line for some readers.
   if (/[\p{Cc}\u2028\u2029]/u.test(text)) return 'a control character, which no header can hold'

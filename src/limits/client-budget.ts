@@ -1,12 +1,15 @@
 import type { Rate } from '../config/quantities.ts'
 import { steadyClock, type Clock } from '../core/clock.ts'
 
-/** So many clients are remembered for each budget; the one that was seen least recently starts anew. */
+/**
+ * So many clients are remembered for each budget; the one that was seen least recently starts anew.
+ */
 const mostClients = 20_000
 
 /**
- * How often each client may do something: `count` times at once if need be, and as many again, evenly, in each `perMs`. One number
- * a client (the generic cell rate algorithm): the time when all of its budget is there again.
+ * How often each client may do something: `count` times at once if need be, and as many again,
+ * evenly, in each `perMs`. One number a client (the generic cell rate algorithm): the time when all
+ * of its budget is there again.
  */
 export class ClientBudget {
   readonly #fullAt = new Map<string, number>()
@@ -25,7 +28,9 @@ export class ClientBudget {
     return this.#fullAt.size
   }
 
-  /** Uses it once. Answers 0, or how many milliseconds there are to wait, and then nothing is used. */
+  /**
+   * Uses it once. Answers 0, or how many milliseconds there are to wait, and then nothing is used.
+   */
   take(client: string): number {
     const fullAt = this.#fullAtOf(client)
     const waitMs = this.#waitUntil(fullAt)

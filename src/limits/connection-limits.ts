@@ -12,7 +12,10 @@ export interface ConnectionLimitsParts {
 
 /** So often connections that wait for a next request are closed to make room, at most, in ms. */
 const makeRoomEveryMs = 1000
-/** The part of all connections that may be open before room is made: whoever comes next is not to be turned away for those who are idle. */
+/**
+ * The part of all connections that may be open before room is made: whoever comes next is not to be
+ * turned away for those who are idle.
+ */
 const roomy = 0.9
 
 /** How long a form for the gateway itself may take to arrive, all of it, at most, in ms. */
@@ -23,8 +26,8 @@ export function formTimeoutMs({ bodyIdleTimeoutMs }: Pick<LimitsConfig, 'bodyIdl
 }
 
 /**
- * Keeps the number of open connections within bounds, altogether and for each client. What is too much is closed before a byte
- * of it is read, and before TLS.
+ * Keeps the number of open connections within bounds, altogether and for each client. What is too
+ * much is closed before a byte of it is read, and before TLS.
  */
 export function limitConnections(
   server: HttpServer | HttpsServer,

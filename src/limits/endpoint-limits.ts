@@ -7,8 +7,8 @@ import { FairQueue } from './fair-queue.ts'
 import type { TurnedAway } from './rejected-clients.ts'
 
 /**
- * At most this many callbacks are processed at the same time: half of the connections to the provider (`createOutbound`), so that
- * refreshes always have the other half.
+ * At most this many callbacks are processed at the same time: half of the connections to the
+ * provider (`createOutbound`), so that refreshes always have the other half.
  */
 const exchangesAtOnce = 16
 /** How many further callbacks may wait for their turn. */
@@ -42,7 +42,10 @@ function visits({ callbacks, callbacksAtOnce }: ClientLimitsConfig, clock: Clock
   return { often: new ClientBudget(callbacks, clock), atOnce: new ClientCount(callbacksAtOnce) }
 }
 
-/** What strangers may have the gateway do, and through it the provider. Clients are named as by `clientOf`. */
+/**
+ * What strangers may have the gateway do, and through it the provider. Clients are named as by
+ * `clientOf`.
+ */
 export class EndpointLimits {
   readonly #signIns: ClientBudget
   readonly #callbacks: Visits
@@ -83,8 +86,8 @@ export class EndpointLimits {
   }
 
   /**
-   * A callback. Clients share the exchanges with the provider: made-up codes of one client, which a slow provider takes seconds to
-   * refuse, delay neither the sign-ins of others nor refreshes.
+   * A callback. Clients share the exchanges with the provider: made-up codes of one client, which a
+   * slow provider takes seconds to refuse, delay neither the sign-ins of others nor refreshes.
    * @throws {TooManyRequests} or what `work` throws
    */
   #callback<T>(client: string, work: () => Promise<T>): Promise<T> {
@@ -104,7 +107,8 @@ export class EndpointLimits {
   }
 
   /**
-   * A front-channel logout. Any page can have frames: they are counted apart, so that nobody is kept from signing in by them.
+   * A front-channel logout. Any page can have frames: they are counted apart, so that nobody is
+   * kept from signing in by them.
    * @throws {TooManyRequests} or what `work` throws
    */
   #frame<T>(client: string, work: () => Promise<T>): Promise<T> {
@@ -122,9 +126,10 @@ export class EndpointLimits {
   }
 
   /**
-   * Only refused tokens count, and a good one is obeyed whatever came before it from the same address: behind a proxy that is not
-   * trusted, strangers and the provider have one. Beyond the limit a refused token is answered with 429, and not recorded. An address
-   * that a good token has come from is not held to the limit.
+   * Only refused tokens count, and a good one is obeyed whatever came before it from the same
+   * address: behind a proxy that is not trusted, strangers and the provider have one. Beyond the
+   * limit a refused token is answered with 429, and not recorded. An address that a good token has
+   * come from is not held to the limit.
    * @throws {TooManyRequests} or what `work` throws
    */
   async #logoutToken<T>(client: string, work: () => Promise<T>): Promise<T> {

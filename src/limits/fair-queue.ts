@@ -1,13 +1,18 @@
 import { Roster } from '../core/roster.ts'
 
-/** Of what is free a client may have this many times as much: alone three quarters of all, and the more there are the less each. */
+/**
+ * Of what is free a client may have this many times as much: alone three quarters of all, and the
+ * more there are the less each.
+ */
 const shareOfFree = 3
-/** This part of all is kept for clients that have nothing yet. Of fewer than eight nothing is kept. */
+/**
+ * This part of all is kept for clients that have nothing yet. Of fewer than eight nothing is kept.
+ */
 const partForNewcomers = 1 / 8
 
 /**
- * Who has how much of something that all share (the dynamic thresholds of Choudhury and Hahne). However many clients take as much as
- * they may, a part is left for clients that have nothing yet.
+ * Who has how much of something that all share (the dynamic thresholds of Choudhury and Hahne).
+ * However many clients take as much as they may, a part is left for clients that have nothing yet.
  */
 export class Shares {
   readonly #most: number
@@ -49,8 +54,8 @@ export class Shares {
 }
 
 /**
- * Places that clients take, and a line of its own for each client that has to wait for one: whoever takes many keeps nobody else from
- * them. Clients in line take turns.
+ * Places that clients take, and a line of its own for each client that has to wait for one: whoever
+ * takes many keeps nobody else from them. Clients in line take turns.
  */
 export class FairQueue<T> {
   readonly #places: Shares
@@ -78,7 +83,9 @@ export class FairQueue<T> {
     return !this.#places.hasFor(client) && !this.#seats.hasFor(client)
   }
 
-  /** Takes a place, until `leave`. `false`: there is none yet, and a `leave` will answer the item. */
+  /**
+   * Takes a place, until `leave`. `false`: there is none yet, and a `leave` will answer the item.
+   */
   enter(client: string, item: T): boolean {
     if (this.#places.hasFor(client)) {
       this.#places.take(client)

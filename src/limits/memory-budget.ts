@@ -3,15 +3,21 @@ import type { Duplex } from 'node:stream'
 import type { Metrics } from '../observe/metrics.ts'
 import type { TurnedAway } from './rejected-clients.ts'
 
-/** The part of the memory of this process that responses may take which clients have not read yet. */
+/**
+ * The part of the memory of this process that responses may take which clients have not read yet.
+ */
 const shareOfMemory = 1 / 4
-/** How often the buffers are added up, in ms. A connection buffers some 200 KB at most, so that little is added meanwhile. */
+/**
+ * How often the buffers are added up, in ms. A connection buffers some 200 KB at most, so that
+ * little is added meanwhile.
+ */
 const everyMs = 100
 /** Requests are served again when the buffers have come down to this part of the budget. */
 const recovered = 0.75
 /**
- * A client that reads less than this, in bytes, in `stalledMs` does not read. The number doubles with each `stalledMs` in which the
- * budget is exceeded, and halves again afterwards, so that clients that read slowly cannot keep it exceeded.
+ * A client that reads less than this, in bytes, in `stalledMs` does not read. The number doubles
+ * with each `stalledMs` in which the budget is exceeded, and halves again afterwards, so that
+ * clients that read slowly cannot keep it exceeded.
  */
 const readingBytes = 1024
 const stalledMs = 1000
@@ -19,7 +25,10 @@ const stalledMs = 1000
 const mostDoublings = 20
 
 interface Watched {
-  /** What the client had taken, in bytes, when it was last seen reading, and when that was (ms, monotonic). */
+  /**
+   * What the client had taken, in bytes, when it was last seen reading, and when that was (ms,
+   * monotonic).
+   */
   taken: number
   readAt: number
 }
@@ -34,7 +43,8 @@ export interface MemoryBudgetParts {
 }
 
 /**
- * The memory that this process has for itself, in bytes: its part of the container's limit (cgroup), or of the machine's memory.
+ * The memory that this process has for itself, in bytes: its part of the container's limit
+ * (cgroup), or of the machine's memory.
  *
  * @param processes how many processes share it
  */
@@ -46,9 +56,9 @@ export function processMemory(processes: number): number {
 }
 
 /**
- * Bounds what the gateway buffers for all clients together, so that clients who do not read end neither the process nor its container.
- * Beyond the budget, requests for applications are refused (503), and connections whose clients do not read are closed, those that
- * hold most first.
+ * Bounds what the gateway buffers for all clients together, so that clients who do not read end
+ * neither the process nor its container. Beyond the budget, requests for applications are refused
+ * (503), and connections whose clients do not read are closed, those that hold most first.
  */
 export class MemoryBudget {
   readonly #bytes: number

@@ -4,8 +4,8 @@ import type { Log } from '../observe/log.ts'
 const atMostEveryMs = 10_000
 
 /**
- * Tells the log who is turned away by which limit: the first one at once, then a line every ten seconds with how many there were.
- * A flood must not become one of the log.
+ * Tells the log who is turned away by which limit: the first one at once, then a line every ten
+ * seconds with how many there were. A flood must not become one of the log.
  */
 export class TurnedAway {
   readonly #log: Log
@@ -17,7 +17,9 @@ export class TurnedAway {
     this.#clock = steadyClock(clock)
   }
 
-  /** @param limit the setting, as in `limits.per_client.sign_ins` @param hint what to do about it */
+  /**
+   * @param limit the setting, as in `limits.per_client.sign_ins` @param hint what to do about it
+   */
   note(
     limit: string,
     client: string,

@@ -5,10 +5,11 @@ import { visitOf } from '../pages/pages.ts'
 import type { LogoutParts } from './parts.ts'
 
 /**
- * `POST backchannel-logout`: OpenID Connect Back-Channel Logout 1.0 §2.5 to §2.8. Resolves when the sessions have ended on every
- * replica, and also when there were none: the provider's wish is fulfilled. A token that comes again has been obeyed already.
- * @throws {GatewayError} `ERR_LOGOUT_TOKEN_MISSING`, `ERR_LOGOUT_TOKEN_INVALID` (both 400), or `ERR_STORE_UNAVAILABLE` and
- * `ERR_PROVIDER_UNAVAILABLE` (503): the provider is to try again
+ * `POST backchannel-logout`: OpenID Connect Back-Channel Logout 1.0 §2.5 to §2.8. Resolves when the
+ * sessions have ended on every replica, and also when there were none: the provider's wish is
+ * fulfilled. A token that comes again has been obeyed already.
+ * @throws {GatewayError} `ERR_LOGOUT_TOKEN_MISSING`, `ERR_LOGOUT_TOKEN_INVALID` (both 400), or
+ * `ERR_STORE_UNAVAILABLE` and `ERR_PROVIDER_UNAVAILABLE` (503): the provider is to try again
  */
 export async function backchannelLogout({ form, cause }: EndpointRequest, parts: LogoutParts): Promise<Response> {
   const [logout_token, ...more] = form.getAll('logout_token')
@@ -18,7 +19,8 @@ export async function backchannelLogout({ form, cause }: EndpointRequest, parts:
   if (more.length > 0) throw new GatewayError('ERR_LOGOUT_TOKEN_INVALID', 'the form has more than one logout_token')
 
   const { iss, jti, exp, sid, sub } = await parts.provider.verifyLogoutToken(logout_token)
-  // With a sid it is about that session alone, even when sub is there too: sub would end all of the person's devices.
+  // With a sid it is about that session alone, even when sub is there too: sub would end all of the
+  // person's devices.
   const ended =
     sid !== undefined
       ? await parts.sessions.endSid(sid, { iss, jti, exp }, 'provider', cause)
@@ -28,7 +30,10 @@ export async function backchannelLogout({ form, cause }: EndpointRequest, parts:
   return empty(200)
 }
 
-/** The response to a Logout Token that was not accepted: §2.8 asks for the members of an OAuth 2.0 error response. */
+/**
+ * The response to a Logout Token that was not accepted: §2.8 asks for the members of an OAuth 2.0
+ * error response.
+ */
 export function rejectLogoutToken(error: GatewayError, request: EndpointRequest, parts: LogoutParts): Response {
   const { code, status, message, publicText } = error
   parts.audit.record('logout_token.refused', { code, reason: message }, request.cause)

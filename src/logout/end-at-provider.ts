@@ -6,8 +6,9 @@ import type { LogoutParts } from './parts.ts'
 type Parts = Pick<LogoutParts, 'provider' | 'audit'>
 
 /**
- * Ends the provider's session without a browser, by `POST` with `id_token_hint`. The local session has ended before; a provider
- * that cannot be reached changes nothing about that and is recorded. `unknown`: it did not say whether its session has ended.
+ * Ends the provider's session without a browser, by `POST` with `id_token_hint`. The local session
+ * has ended before; a provider that cannot be reached changes nothing about that and is recorded.
+ * `unknown`: it did not say whether its session has ended.
  */
 export function endAtProvider(
   record: SessionRecord,
@@ -18,7 +19,10 @@ export function endAtProvider(
   return recorded('provider.end_session', { record, parts, cause, work })
 }
 
-/** Revokes the refresh token where the provider can (RFC 7009), so that nothing of the session is left. */
+/**
+ * Revokes the refresh token where the provider can (RFC 7009), so that nothing of the session is
+ * left.
+ */
 export async function revokeTokens(record: SessionRecord, parts: Parts, cause?: Cause): Promise<void> {
   const { refresh_token } = record.tokens
   if (refresh_token === undefined) return

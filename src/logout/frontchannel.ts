@@ -7,10 +7,12 @@ import type { LogoutParts } from './parts.ts'
 const longestSid = 1_000
 
 /**
- * `GET frontchannel-logout?iss=…&sid=…`: OpenID Connect Front-Channel Logout 1.0 §2. The provider has the browser load it in a frame,
- * where no cookie of ours comes along, so that the sessions are found by (iss, sid) alone. Nothing is signed: no tombstone is left
- * behind, and nothing is remembered of a sid that nobody has here.
- * @throws {GatewayError} `ERR_LOGOUT_REQUEST` (400) unless both are there, once, and `iss` is ours; or `ERR_STORE_UNAVAILABLE`
+ * `GET frontchannel-logout?iss=…&sid=…`: OpenID Connect Front-Channel Logout 1.0 §2. The provider
+ * has the browser load it in a frame, where no cookie of ours comes along, so that the sessions are
+ * found by (iss, sid) alone. Nothing is signed: no tombstone is left behind, and nothing is
+ * remembered of a sid that nobody has here.
+ * @throws {GatewayError} `ERR_LOGOUT_REQUEST` (400) unless both are there, once, and `iss` is ours;
+ * or `ERR_STORE_UNAVAILABLE`
  */
 export async function frontchannelLogout(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
   const { query: asked, cause } = request

@@ -13,7 +13,10 @@ export function wantsOtherAccount({ query }: EndpointRequest): OtherAccount | un
   return query.get('then') === 'sign-in' ? { returnTo: query.get('return_to') ?? undefined } : undefined
 }
 
-/** Where the other person signs in. `prompt=login`, because the provider may still know the first one. */
+/**
+ * Where the other person signs in. `prompt=login`, because the provider may still know the first
+ * one.
+ */
 export function signInAsOther(
   { returnTo }: OtherAccount,
   { reservedPrefix }: Pick<LogoutParts, 'reservedPrefix'>,
@@ -26,12 +29,18 @@ export function stateCookie(parts: LogoutParts) {
   return parts.cookie.beside('signout')
 }
 
-/** The value of the cookie: `state` of the request to the end-session endpoint (RP-Initiated Logout 1.0 §2), and what comes next. */
+/**
+ * The value of the cookie: `state` of the request to the end-session endpoint (RP-Initiated Logout
+ * 1.0 §2), and what comes next.
+ */
 export function rememberedState(state: string, other: OtherAccount | undefined): string {
   return other === undefined ? state : `${state}.${Buffer.from(other.returnTo ?? '').toString('base64url')}`
 }
 
-/** Reads the value of the cookie. Browsers can send any cookie: the sign-in checks `returnTo` itself. */
+/**
+ * Reads the value of the cookie. Browsers can send any cookie: the sign-in checks `returnTo`
+ * itself.
+ */
 export function readRememberedState(value: string): {
   readonly state: string
   readonly other: OtherAccount | undefined

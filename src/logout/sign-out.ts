@@ -21,8 +21,8 @@ export async function signOut(request: EndpointRequest, parts: LogoutParts): Pro
 }
 
 /**
- * `GET` or `POST sign-out` by a browser: the local session ends first, then the browser is sent through the provider's
- * end-session endpoint (RP-Initiated Logout 1.0 §2).
+ * `GET` or `POST sign-out` by a browser: the local session ends first, then the browser is sent
+ * through the provider's end-session endpoint (RP-Initiated Logout 1.0 §2).
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: it is to be tried again, see `Sessions.endOne`
  */
 async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
@@ -30,7 +30,8 @@ async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts):
   const record = await endLocally(request, parts)
   const signedOut = new URL(`${parts.reservedPrefix}signed-out`, request.externalUrl).href
   const other = wantsOtherAccount(request)
-  // The query tells the page that the browser comes from here, as `state` does that comes from the provider.
+  // The query tells the page that the browser comes from here, as `state` does that comes from the
+  // provider.
   const landing = other === undefined ? `${signedOut}?provider=not_asked` : signInAsOther(other, parts)
   const setCookies = parts.cookie.forget(request.cookie, request.applicationCookies)
   if (record === undefined) return redirect({ location: landing, setCookies }, clearCache)
@@ -50,8 +51,9 @@ async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts):
 }
 
 /**
- * `POST sign-out` by a script: the local session ends first, then the provider's, from server to server. `no_session`: there was
- * none. @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: it is to be tried again, see `Sessions.endOne`
+ * `POST sign-out` by a script: the local session ends first, then the provider's, from server to
+ * server. `no_session`: there was none. @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: it is to be
+ * tried again, see `Sessions.endOne`
  */
 async function signOutWithoutBrowser(
   request: EndpointRequest,
@@ -70,7 +72,10 @@ async function signOutWithoutBrowser(
   return { provider, setCookies }
 }
 
-/** A page elsewhere must not be able to sign people out: the browser says where a request comes from (Fetch Metadata, RFC 6454). */
+/**
+ * A page elsewhere must not be able to sign people out: the browser says where a request comes from
+ * (Fetch Metadata, RFC 6454).
+ */
 export function isFromThisSite(request: EndpointRequest): boolean {
   const { secFetchSite, origin, referer, externalUrl } = request
   // `none`: typed, or a bookmark.
@@ -82,8 +87,9 @@ export function isFromThisSite(request: EndpointRequest): boolean {
 }
 
 /**
- * Something in what people write to each other, a link that is fetched or rendered in advance: this site asks, and nobody has clicked. An
- * `<img crossorigin>` comes in the mode "cors", an `<object>` in "navigate".
+ * Something in what people write to each other, a link that is fetched or rendered in advance: this
+ * site asks, and nobody has clicked. An `<img crossorigin>` comes in the mode "cors", an `<object>`
+ * in "navigate".
  */
 function isNobodysClick({ secFetchMode, secFetchDest, purpose }: EndpointRequest): boolean {
   if (secFetchMode !== undefined && secFetchMode !== 'navigate') return true

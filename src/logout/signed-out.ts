@@ -7,20 +7,23 @@ import { askToSignOut, readRememberedState, signInAsOther, stateCookie } from '.
 
 /**
  * `GET signed-out`: the browser comes back from the provider (RP-Initiated Logout 1.0 §3).
- * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when no sign-out began here, because the person may be signed in
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when no sign-out began here, because the person
+ * may be signed in
  */
 export async function signedOut(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
   const { stillSignedIn, stateIsOurs, signIn, setCookies } = await readReturn(request, parts)
   if (!stateIsOurs) parts.log.debug('sign_out.unknown_state', {})
   if (signIn !== undefined && !stillSignedIn) return redirect({ location: signIn, setCookies })
-  // Any page can send the browser here: that changes nothing, and must not say "signed out" to a person who is signed in.
+  // Any page can send the browser here: that changes nothing, and must not say "signed out" to a
+  // person who is signed in.
   const page = stillSignedIn ? askToSignOut('still_signed_in', request, parts) : parts.pages.signedOut(request)
   return withHeaders(page, { ...cookies(setCookies), ...(stillSignedIn ? {} : cleared(request, parts)) })
 }
 
 /**
- * A browser that comes from a sign-out has a query, and has left a page that it keeps for Back from now on. The same page is loaded
- * once more, without the query, and that response removes what the browser keeps.
+ * A browser that comes from a sign-out has a query, and has left a page that it keeps for Back from
+ * now on. The same page is loaded once more, without the query, and that response removes what the
+ * browser keeps.
  */
 function cleared({ url }: EndpointRequest, { reservedPrefix }: LogoutParts): Response['headers'] {
   return url.includes('?') ? { Refresh: `0; url=${reservedPrefix}signed-out` } : clearCache

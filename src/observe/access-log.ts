@@ -1,6 +1,9 @@
 import type { RequestRecord, RequestSink } from './request-record.ts'
 
-/** A line of JSON for each request. Built by hand: it is written for every single one, and most of it is known to need no escape. */
+/**
+ * A line of JSON for each request. Built by hand: it is written for every single one, and most of
+ * it is known to need no escape.
+ */
 export function createAccessLog(write: (line: string) => void): RequestSink {
   let lastMs = 0
   let lastTime = ''
@@ -37,7 +40,10 @@ const longestText = 1024
 /** Also where a path's parameters begin. */
 const needsCare = /[^ !#-:<-[\]-~]/
 
-/** Of a path's parameters only that there are some: they can hold the application's session (`;jsessionid=…`). */
+/**
+ * Of a path's parameters only that there are some: they can hold the application's session
+ * (`;jsessionid=…`).
+ */
 export function withoutParameters(path: string): string {
   return path.replaceAll(/;[^/]*/g, ';…')
 }

@@ -1,7 +1,10 @@
 import type { SessionKey } from '../core/names.ts'
 import type { Log } from './log.ts'
 
-/** The version of schemas/audit-event.schema.json. A field that is added keeps it; one that goes or changes its meaning does not. */
+/**
+ * The version of schemas/audit-event.schema.json. A field that is added keeps it; one that goes or
+ * changes its meaning does not.
+ */
 export const auditVersion = 1
 
 /** The request that something was done for. */
@@ -45,8 +48,9 @@ export interface AuditEvents {
   'session.refreshed': AboutSession & { readonly still_there: boolean }
   'sign_in.failed': Fault
   /**
-   * Somebody who is signed in was refused. `rule` is the place of the rule in the configuration, or `default`. `repeated`: this event
-   * stands for so many alike, of the same session and rule; the other fields are those of the last one.
+   * Somebody who is signed in was refused. `rule` is the place of the rule in the configuration, or
+   * `default`. `repeated`: this event stands for so many alike, of the same session and rule; the
+   * other fields are those of the last one.
    */
   'access.denied': AboutSession &
     Fault & {
@@ -71,7 +75,10 @@ export interface AuditEvents {
 
 export type AuditEvent = keyof AuditEvents
 
-/** What an auditor asks for later: who ended which session, and why. People appear as their `sub`, sessions as their key. */
+/**
+ * What an auditor asks for later: who ended which session, and why. People appear as their `sub`,
+ * sessions as their key.
+ */
 export interface Audit {
   record<E extends AuditEvent>(event: E, fields: AuditEvents[E], cause?: Cause): void
 }

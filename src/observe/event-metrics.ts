@@ -2,7 +2,10 @@ import type { Audit, AuditEvents } from './audit.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 
-/** What somebody should be woken for. They are there from the start, at 0, so that the first one is seen as an increase. */
+/**
+ * What somebody should be woken for. They are there from the start, at 0, so that the first one is
+ * seen as an increase.
+ */
 const alarming = [
   ['warn', 'config.needs_restart'],
   ['error', 'config.rejected'],
@@ -14,7 +17,10 @@ const alarming = [
   ['error', 'store.has_lost_sessions'],
 ] as const
 
-/** The same log, whose warnings and errors are counted. Their messages are a few dozen, all of them in the code. */
+/**
+ * The same log, whose warnings and errors are counted. Their messages are a few dozen, all of them
+ * in the code.
+ */
 export function countedLog(log: Log, metrics: Metrics): Log {
   const events = metrics.counter({
     name: 'gatehouse_log_events_total',

@@ -1,19 +1,26 @@
 import pino from 'pino'
 
-/** What a line is about. Lines for one purpose cannot take the place of those for another: see {@link Lines}. */
+/**
+ * What a line is about. Lines for one purpose cannot take the place of those for another: see
+ * {@link Lines}.
+ */
 export type LineKind = 'access' | 'log' | 'audit'
 
 /**
- * How much may wait to be written, in bytes; a line on top is dropped. Lines of the access log and others share a place, of which
- * those of the access log get one half: they are dropped first. Audit events have a place of their own.
+ * How much may wait to be written, in bytes; a line on top is dropped. Lines of the access log and
+ * others share a place, of which those of the access log get one half: they are dropped first.
+ * Audit events have a place of their own.
  */
 const mostWaiting = { access: 512 * 1024, ordinary: 1024 * 1024, audit: 4 * 1024 * 1024 }
-/** How long a line waits for others to be written together with it, in ms, and how much of them may come together, in bytes. */
+/**
+ * How long a line waits for others to be written together with it, in ms, and how much of them may
+ * come together, in bytes.
+ */
 const companyMs = 10
 const mostTogether = 64 * 1024
 /**
- * Processes that write into one pipe do not tear one another's lines apart as long as each writes no more than this at once:
- * POSIX, PIPE_BUF.
+ * Processes that write into one pipe do not tear one another's lines apart as long as each writes
+ * no more than this at once: POSIX, PIPE_BUF.
  */
 const mostAtOnceIntoSharedPipe = 4096
 
@@ -40,9 +47,9 @@ interface Batch {
 }
 
 /**
- * Lines on their way out of the process, in the order in which they came: many at once, never waited for, and bounded. When
- * nobody reads them they are dropped, and counted: first those of the access log. Audit events have bounds of their own, so that no
- * number of other lines removes one.
+ * Lines on their way out of the process, in the order in which they came: many at once, never
+ * waited for, and bounded. When nobody reads them they are dropped, and counted: first those of the
+ * access log. Audit events have bounds of their own, so that no number of other lines removes one.
  */
 export class Lines {
   readonly #destination: ReturnType<typeof pino.destination>
@@ -121,13 +128,17 @@ export class Lines {
     this.#writeTogether()
   }
 
-  /** Resolves when all lines are written, or with `false` after `limitMs`: whoever should read them does not. */
+  /**
+   * Resolves when all lines are written, or with `false` after `limitMs`: whoever should read them
+   * does not.
+   */
   flush(limitMs: number): Promise<boolean> {
     this.#writeTogether()
     return new Promise((resolve) => {
       const limit = setTimeout(() => resolve(false), limitMs)
       this.#whenWritten.push(() =>
-        // It also syncs, which a pipe refuses: that it answers at all says that everything is written.
+        // It also syncs, which a pipe refuses: that it answers at all says that everything is
+        // written.
         this.#destination.flush(() => {
           clearTimeout(limit)
           resolve(true)
@@ -151,7 +162,9 @@ export class Lines {
     this.#pass()
   }
 
-  /** Gives the destination what it takes: what it has not written yet cannot be told apart any more. */
+  /**
+   * Gives the destination what it takes: what it has not written yet cannot be told apart any more.
+   */
   #pass(): void {
     while (!this.#isBusy) {
       const batch = this.#batches.shift()

@@ -1,4 +1,7 @@
-/** What may stand beside an event: plain values only, so that nobody logs a whole request, token set or error by accident. */
+/**
+ * What may stand beside an event: plain values only, so that nobody logs a whole request, token set
+ * or error by accident.
+ */
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined | readonly string[]>>
 
 /** Structured lines on standard output. Never a token, cookie value, secret or e-mail address. */

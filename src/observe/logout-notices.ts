@@ -1,6 +1,9 @@
 import type { Audit, AuditEvents, Cause } from './audit.ts'
 
-/** A logout that a provider has announced, and what became of it. Nothing of the token but what audit events have, too. */
+/**
+ * A logout that a provider has announced, and what became of it. Nothing of the token but what
+ * audit events have, too.
+ */
 export interface LogoutNotice {
   /** In ms since the epoch. */
   readonly at: number
@@ -17,7 +20,10 @@ export interface LogoutNotice {
   readonly request?: string | undefined
 }
 
-/** So many are remembered of those that were obeyed, and of those that were not: nobody can push out the ones by sending others. */
+/**
+ * So many are remembered of those that were obeyed, and of those that were not: nobody can push out
+ * the ones by sending others.
+ */
 const most = 20
 /** In characters: what is remembered is not as long as a stranger likes. */
 const longestText = 200

@@ -16,7 +16,10 @@ export interface Family {
 export interface Cell {
   /** One for each label of the family. */
   readonly labels: readonly string[]
-  /** One; of a histogram how many fell into each bucket, the infinite one included, and the sum of them all. */
+  /**
+   * One; of a histogram how many fell into each bucket, the infinite one included, and the sum of
+   * them all.
+   */
   readonly values: readonly number[]
 }
 
@@ -65,7 +68,10 @@ export class Distribution {
 /** What a gauge is read from: a value, or several with their labels. */
 export type Reading = number | readonly (readonly [labels: readonly string[], value: number])[]
 
-/** The cells of a metric by their labels. Callers take labels from small sets only: every one stays for good. */
+/**
+ * The cells of a metric by their labels. Callers take labels from small sets only: every one stays
+ * for good.
+ */
 class Cells<C extends Cell> {
   readonly #make: (labels: readonly string[]) => C
   readonly #byLabels = new Map<string, C>()
@@ -88,7 +94,10 @@ class Cells<C extends Cell> {
   }
 }
 
-/** The metrics of this process. Whoever describes a counter or histogram again gets the one that there is. */
+/**
+ * The metrics of this process. Whoever describes a counter or histogram again gets the one that
+ * there is.
+ */
 export class Metrics {
   readonly #families: (() => Family)[] = []
   readonly #counters = new Map<string, Cells<Count>>()

@@ -19,7 +19,10 @@ const firstPauseMs = 1_000
 /** No collector makes us wait longer, in ms, whatever its `Retry-After` says. */
 const longestPauseMs = 30_000
 const mostTries = 4
-/** What a collector answers that may take the same batch later (OTLP/HTTP, "Retryable Response Codes"). */
+/**
+ * What a collector answers that may take the same batch later (OTLP/HTTP, "Retryable Response
+ * Codes").
+ */
 const retryable: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
 export interface OtlpSettings {
@@ -37,7 +40,10 @@ export interface OtlpParts {
   readonly metrics: Metrics
 }
 
-/** What became of a batch: how many spans of it were refused, why not all were taken, and when to ask again. */
+/**
+ * What became of a batch: how many spans of it were refused, why not all were taken, and when to
+ * ask again.
+ */
 interface Outcome {
   readonly refused: number
   readonly fault?: string
@@ -45,7 +51,10 @@ interface Outcome {
   readonly retryAfterMs?: number
 }
 
-/** Sends spans to an OpenTelemetry collector: OTLP/HTTP in JSON, in batches, bounded. Nobody ever waits for it. */
+/**
+ * Sends spans to an OpenTelemetry collector: OTLP/HTTP in JSON, in batches, bounded. Nobody ever
+ * waits for it.
+ */
 export class OtlpExporter {
   readonly #settings: OtlpSettings
   readonly #parts: OtlpParts
@@ -187,7 +196,10 @@ export function describeSpans(metrics: Metrics) {
   }
 }
 
-/** By the semantic conventions for resources. What the operator writes stands above what is found out. */
+/**
+ * By the semantic conventions for resources. What the operator writes stands above what is found
+ * out.
+ */
 function resourceAttributes({ serviceName, resource }: OtlpSettings, version: string) {
   const attributes = {
     'service.version': version,
@@ -206,7 +218,10 @@ function resourceAttributes({ serviceName, resource }: OtlpSettings, version: st
   }))
 }
 
-/** A collector can take a part (OTLP/HTTP, "Partial Success"). What it says is its own: nothing of it goes to the log. */
+/**
+ * A collector can take a part (OTLP/HTTP, "Partial Success"). What it says is its own: nothing of
+ * it goes to the log.
+ */
 function refusedIn(answer: string, count: number): Outcome {
   const rejected = Number(/"rejectedSpans"\s*:\s*"?(\d{1,9})/.exec(answer)?.[1] ?? 0)
   const refused = Math.min(count, rejected)

@@ -4,7 +4,10 @@ import type { Metrics } from './metrics.ts'
 
 const delayResolutionMs = 10
 
-/** What is known of this process, under the names that Prometheus' own clients use where there is one. Answers what stops the watch. */
+/**
+ * What is known of this process, under the names that Prometheus' own clients use where there is
+ * one. Answers what stops the watch.
+ */
 export function addProcessMetrics(metrics: Metrics, version: string): () => void {
   const delay = monitorEventLoopDelay({ resolution: delayResolutionMs })
   delay.enable()

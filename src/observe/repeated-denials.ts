@@ -13,8 +13,9 @@ interface Watched {
 }
 
 /**
- * The same audit, in which somebody who is denied again and again does not drown other events: the first denial of a session by a rule
- * is recorded at once, those of the following ten seconds as one event that says how many there were, with the fields of the last one.
+ * The same audit, in which somebody who is denied again and again does not drown other events: the
+ * first denial of a session by a rule is recorded at once, those of the following ten seconds as
+ * one event that says how many there were, with the fields of the last one.
  */
 export class RepeatedDenials implements Audit {
   readonly #audit: Audit

@@ -17,7 +17,8 @@ interface Place {
 }
 
 /**
- * Counts requests. Their labels are the names of upstreams, a handful of methods and five classes of status: nothing a client can add to.
+ * Counts requests. Their labels are the names of upstreams, a handful of methods and five classes
+ * of status: nothing a client can add to.
  */
 export function createRequestMetrics(metrics: Metrics): RequestSink {
   const requests = metrics.counter({

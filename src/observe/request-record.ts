@@ -26,8 +26,8 @@ export function combinedSink(sinks: readonly RequestSink[]): RequestSink {
 }
 
 /**
- * What is known of a request, filled in on its way by those who learn it, for those who look at it afterwards. Nothing in it is
- * ever decided by.
+ * What is known of a request, filled in on its way by those who learn it, for those who look at it
+ * afterwards. Nothing in it is ever decided by.
  */
 export class RequestRecord {
   /** By what it is found in the logs of everybody on its way. */
@@ -80,7 +80,10 @@ export class RequestRecord {
     this.#sink.lasts?.(this)
   }
 
-  /** The request is over. `status` is absent when no answer began. What is said later counts for nothing. */
+  /**
+   * The request is over. `status` is absent when no answer began. What is said later counts for
+   * nothing.
+   */
   end(status: number | undefined, isWhole: boolean): void {
     if (this.#isOver) return
     this.#isOver = true

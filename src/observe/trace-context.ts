@@ -26,7 +26,10 @@ export function parseTraceParent(value: string | readonly string[] | undefined):
   return { traceId, parentId, isSampled: (parseInt(flags, 16) & 1) === 1 }
 }
 
-/** A request's place in a trace that the gateway takes part in: a span of its own, and one for the way to the upstream. */
+/**
+ * A request's place in a trace that the gateway takes part in: a span of its own, and one for the
+ * way to the upstream.
+ */
 export class RequestTrace {
   readonly traceId: string
   /** The caller's span; absent: the trace begins here. */

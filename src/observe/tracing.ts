@@ -38,8 +38,9 @@ export class Tracer implements RequestSink {
   }
 
   /**
-   * A trusted caller's trace is gone on with, and so is its decision whether to record it. Everybody else's begins anew: whoever
-   * could choose would have us record all, or tie strangers' requests together (W3C Trace Context §7).
+   * A trusted caller's trace is gone on with, and so is its decision whether to record it.
+   * Everybody else's begins anew: whoever could choose would have us record all, or tie strangers'
+   * requests together (W3C Trace Context §7).
    */
   begin(traceparent: HeaderValue, tracestate: HeaderValue, isTrusted: boolean): RequestTrace {
     const parent = isTrusted ? parseTraceParent(traceparent) : undefined
@@ -50,7 +51,8 @@ export class Tracer implements RequestSink {
   ended(record: RequestRecord): void {
     const { trace } = record
     if (trace === undefined || !trace.isSampled) return
-    // Of the wall clock only now: spans of one request must fit one another, whatever happens to that clock meanwhile.
+    // Of the wall clock only now: spans of one request must fit one another, whatever happens to
+    // that clock meanwhile.
     const offset = Date.now() - performance.now()
     this.#add(serverSpan(record, trace, offset))
     if (trace.sentAt !== undefined) this.#add(clientSpan(record, trace, trace.sentAt, offset))
@@ -58,8 +60,8 @@ export class Tracer implements RequestSink {
 }
 
 /**
- * Names and attributes by the semantic conventions for HTTP, as far as they can hold nothing secret and nothing of a person: no
- * query, no header, no client's address.
+ * Names and attributes by the semantic conventions for HTTP, as far as they can hold nothing secret
+ * and nothing of a person: no query, no header, no client's address.
  */
 function serverSpan(record: RequestRecord, trace: RequestTrace, offset: number): Span {
   const { path, host, status, code, session, upstream, id, aborted } = record
@@ -125,7 +127,9 @@ function clientSpan(record: RequestRecord, trace: RequestTrace, sentAt: number, 
   }
 }
 
-/** The methods that the semantic conventions know; every other is `_OTHER`, for names must be few. */
+/**
+ * The methods that the semantic conventions know; every other is `_OTHER`, for names must be few.
+ */
 const methods: ReadonlySet<string> = new Set('GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH'.split(' '))
 
 function methodOf({ method }: RequestRecord): readonly Attribute[] {

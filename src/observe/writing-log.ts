@@ -16,7 +16,10 @@ export interface LogOptions {
 
 /** A log that writes. */
 export interface WritingLog extends Log {
-  /** Takes a line of JSON that is complete, its line break included, and may wait a moment to be written with others. */
+  /**
+   * Takes a line of JSON that is complete, its line break included, and may wait a moment to be
+   * written with others.
+   */
   readonly add: (line: string) => void
   /** Takes audit events, of the level info. Other lines cannot take their place. */
   readonly audit: Pick<Log, 'info'>
@@ -24,11 +27,17 @@ export interface WritingLog extends Log {
   isWritten(level: LogOptions['level']): boolean
   /** How many lines were dropped because nobody read them. */
   dropped(): DroppedLines
-  /** Resolves when all lines are written, or with `false` after `limitMs`: whoever should read them does not. */
+  /**
+   * Resolves when all lines are written, or with `false` after `limitMs`: whoever should read them
+   * does not.
+   */
   flush(limitMs: number): Promise<boolean>
 }
 
-/** Lines, one each, on standard output (or error). Whatever becomes of their reader, the gateway serves: lines are lost instead. */
+/**
+ * Lines, one each, on standard output (or error). Whatever becomes of their reader, the gateway
+ * serves: lines are lost instead.
+ */
 export function createLog(options: LogOptions): WritingLog {
   const { level, stream = 'stdout', format = 'json', isShared = false } = options
   const shape = format === 'json' ? undefined : (line: string) => pretty(line, format === 'pretty_in_colour')

@@ -3,7 +3,10 @@ import type { Response } from '../http/response.ts'
 import { escape, htmlResponse, styleHash } from './page.ts'
 import { styleOf } from './style.ts'
 
-/** What the page for administration shows. Times in ms since the epoch. Everything is escaped, so any text may be given. */
+/**
+ * What the page for administration shows. Times in ms since the epoch. Everything is escaped, so
+ * any text may be given.
+ */
 export interface Overview {
   readonly at: number
   readonly version: string
@@ -103,7 +106,9 @@ export interface OrderOutcome {
   readonly text: string
 }
 
-/** The pages for administration: in English, without a script, with nothing loaded from anywhere. */
+/**
+ * The pages for administration: in English, without a script, with nothing loaded from anywhere.
+ */
 export class AdminPages {
   readonly #style: string
   readonly #styleHash: string
@@ -331,8 +336,8 @@ function section(id: string, title: string, content: string): string {
 }
 
 /**
- * Heads and cells are HTML. A head that begins with "#" is of numbers; one that begins with "!" is of actions, which stay in sight. A table
- * that is too wide scrolls by itself, by keyboard too.
+ * Heads and cells are HTML. A head that begins with "#" is of numbers; one that begins with "!" is
+ * of actions, which stay in sight. A table that is too wide scrolls by itself, by keyboard too.
  */
 function table(id: string, caption: string, heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const className = (column: number) => {

@@ -4,8 +4,9 @@ const weightSyntax = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/i
 const rangeSyntax = /^[a-z]{1,8}(?:-[a-z\d]{1,8})*$/
 
 /**
- * The language of a page for what a browser asks for in `Accept-Language` (RFC 9110 §12.5.4), by lookup (RFC 4647 §3.4):
- * `de-CH-1996, fr;q=0.8` → `de`. `fallback` when none of what is asked for is there.
+ * The language of a page for what a browser asks for in `Accept-Language` (RFC 9110 §12.5.4), by
+ * lookup (RFC 4647 §3.4): `de-CH-1996, fr;q=0.8` → `de`. `fallback` when none of what is asked for
+ * is there.
  */
 export function chooseLanguage(acceptLanguage: string | undefined, fallback: Language): Language {
   const ranges = readRanges(acceptLanguage ?? '')

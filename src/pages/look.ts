@@ -25,13 +25,18 @@ export interface Spoken {
 export interface SpokenPage extends Spoken {
   readonly page: PageName
   readonly urls: Readonly<Record<PageAction, string>>
-  /** The other origins that answering the form of this page may redirect to. Absent: it has none. */
+  /**
+   * The other origins that answering the form of this page may redirect to. Absent: it has none.
+   */
   readonly goesOnTo?: readonly string[] | undefined
   /** It is shown in a frame of its own origin. */
   readonly inFrame?: boolean | undefined
 }
 
-/** How pages look: as they are built in, with the name, logo and colours of the configuration, or by templates of the operator. */
+/**
+ * How pages look: as they are built in, with the name, logo and colours of the configuration, or by
+ * templates of the operator.
+ */
 export class Look {
   readonly #config: PagesConfig
   readonly #style: string
@@ -57,8 +62,8 @@ export class Look {
   }
 
   /**
-   * `goesOnTo`: the first link is the button of a form that is sent with POST, and may be redirected to these origins. `framedBy`: pages of
-   * these origins may show it in a frame.
+   * `goesOnTo`: the first link is the button of a form that is sent with POST, and may be
+   * redirected to these origins. `framedBy`: pages of these origins may show it in a frame.
    */
   builtIn(
     spoken: Spoken,

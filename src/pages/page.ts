@@ -24,8 +24,8 @@ export function htmlResponse(status: number, html: string, language: Language, p
       Vary: 'Accept-Language',
       'Content-Security-Policy': contentSecurityPolicy(policy),
       ...ownHeaders,
-      // "no-referrer" would send the form with "Origin: null" (Fetch, "append a request Origin header"), and the sign-out
-      // URL has to see that the form came from here.
+      // "no-referrer" would send the form with "Origin: null" (Fetch, "append a request Origin
+      // header"), and the sign-out URL has to see that the form came from here.
       'Referrer-Policy': policy.formGoesOnTo ? 'same-origin' : 'no-referrer',
     },
     body: html,
@@ -34,7 +34,8 @@ export function htmlResponse(status: number, html: string, language: Language, p
 
 function contentSecurityPolicy({ styleHashes, images, formGoesOnTo, framedBy = [] }: PagePolicy): string {
   const styles = styleHashes.map((hash) => `'${hash}'`).join(' ')
-  // Browsers hold the redirects that answer a form against form-action too, and sign-out goes on to the provider.
+  // Browsers hold the redirects that answer a form against form-action too, and sign-out goes on to
+  // the provider.
   const formAction = formGoesOnTo ? ["'self'", ...formGoesOnTo].join(' ') : "'none'"
   return [
     "default-src 'none'",
@@ -46,7 +47,9 @@ function contentSecurityPolicy({ styleHashes, images, formGoesOnTo, framedBy = [
   ].join('; ')
 }
 
-/** As a Content Security Policy names it: in plain base64 with its padding; 32 bytes need one "=". */
+/**
+ * As a Content Security Policy names it: in plain base64 with its padding; 32 bytes need one "=".
+ */
 export function styleHash(style: string): string {
   return `sha256-${sha256(style).replaceAll('-', '+').replaceAll('_', '/')}=`
 }

@@ -26,7 +26,10 @@ export function visitOf({ requestId, acceptLanguage, home, isFrame }: Visit & { 
 export interface RefusalOptions extends ProblemOptions, Visit {
   /** A page load in a browser gets a page; everything else a problem document. */
   readonly asPage: boolean
-  /** A page load in a frame gets a page that may be shown in a frame of its own origin, and whose links open the whole window. */
+  /**
+   * A page load in a frame gets a page that may be shown in a frame of its own origin, and whose
+   * links open the whole window.
+   */
   readonly inFrame?: boolean | undefined
   /** The path and query that the person wanted to see: signing in leads back there. */
   readonly returnTo?: string | undefined
@@ -55,15 +58,19 @@ export class Pages {
     return { ...withHeaders(this.#refusalPage(code, status, options), refusalHeaders(status, options)), code }
   }
 
-  /** After signing out. It links to the next sign-in and does not start it: whoever signed out wants to be signed out. */
+  /**
+   * After signing out. It links to the next sign-in and does not start it: whoever signed out wants
+   * to be signed out.
+   */
   signedOut(visit: Visit): Response {
     const spoken = this.#spoken(visit, ({ signedOut }) => signedOut)
     return this.#look.page({ ...spoken, page: 'signed-out', urls: this.#urls({ home: visit.home }) })
   }
 
   /**
-   * A button that signs out. `asked_elsewhere`: another site may have sent the browser here; `still_signed_in`: the browser came
-   * as if it had signed out. From the button it is sent on through the origins `goesOnTo`, which are the provider's.
+   * A button that signs out. `asked_elsewhere`: another site may have sent the browser here;
+   * `still_signed_in`: the browser came as if it had signed out. From the button it is sent on
+   * through the origins `goesOnTo`, which are the provider's.
    */
   signOut(why: 'asked_elsewhere' | 'still_signed_in', goesOnTo: readonly string[], visit: Visit): Response {
     const spoken = this.#spoken(visit, ({ confirmSignOut, stillSignedIn }) =>
@@ -73,8 +80,9 @@ export class Pages {
   }
 
   /**
-   * A page that goes on to `location` by itself. What it loads is asked for by a page of ours: a `Strict` cookie comes along,
-   * which does not travel with a link on another site or a redirect that began there.
+   * A page that goes on to `location` by itself. What it loads is asked for by a page of ours: a
+   * `Strict` cookie comes along, which does not travel with a link on another site or a redirect
+   * that began there.
    */
   goOn(location: string, visit: Visit, { signedIn = false } = {}): Response {
     const spoken = this.#spoken(visit, ({ goOn, signedIn: title }) => (signedIn ? { ...goOn, title } : goOn))
@@ -82,7 +90,9 @@ export class Pages {
     return withHeaders(page, { Refresh: `0; url=${location}` })
   }
 
-  /** What a page of the provider has in a frame when a session has ended; hardly anybody sees it. */
+  /**
+   * What a page of the provider has in a frame when a session has ended; hardly anybody sees it.
+   */
   sessionOver(framedBy: readonly string[], visit: Visit): Response {
     return this.#look.builtIn(
       this.#spoken(visit, ({ sessionOver }) => sessionOver),
@@ -110,7 +120,8 @@ export class Pages {
     const urls = {
       ...this.#urls(options),
       retry: signInUrl(this.#reservedPrefix, options.returnTo),
-      // Nobody is signed in here; at the provider somebody may be, who would be taken again without being asked.
+      // Nobody is signed in here; at the provider somebody may be, who would be taken again without
+      // being asked.
       other_account: signInUrl(this.#reservedPrefix, options.returnTo, 'login'),
     }
     return this.#look.page({ ...this.#spoken(options, say, status), page, urls, inFrame })

@@ -11,7 +11,10 @@ export interface ProblemOptions {
   readonly headers?: Response['headers'] | undefined
 }
 
-/** The response to a request that is refused, for programs: `application/problem+json` (RFC 9457), in English. */
+/**
+ * The response to a request that is refused, for programs: `application/problem+json` (RFC 9457),
+ * in English.
+ */
 export function problem(code: ErrorCode, options: ProblemOptions): Response {
   const { status, text: detail } = errorRow(code)
   const { signIn, requestId } = options
@@ -36,7 +39,8 @@ export function refusalHeaders(
   { setCookies = [], headers }: Pick<ProblemOptions, 'setCookies' | 'headers'>,
 ): Response['headers'] {
   return {
-    // RFC 9110 §15.5.2 asks for a challenge. A scheme that no browser knows keeps its password dialogue closed.
+    // RFC 9110 §15.5.2 asks for a challenge. A scheme that no browser knows keeps its password
+    // dialogue closed.
     ...(status === 401 ? { 'WWW-Authenticate': 'Gatehouse realm="sign-in"' } : {}),
     ...(status === 503 ? { 'Retry-After': '5' } : {}),
     ...(setCookies.length > 0 ? { ...cookies(setCookies), ...clearCache } : {}),

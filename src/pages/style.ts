@@ -1,8 +1,9 @@
 import type { ColoursConfig, PagesConfig } from '../config/model.ts'
 
 /**
- * The style of the built-in pages. Lengths are in rem, so that they follow the size of text that a person has chosen; nothing
- * moves; what is focused is outlined in the colour of the text, whose contrast is checked.
+ * The style of the built-in pages. Lengths are in rem, so that they follow the size of text that a
+ * person has chosen; nothing moves; what is focused is outlined in the colour of the text, whose
+ * contrast is checked.
  */
 export function styleOf({ light, dark }: PagesConfig['colours']): string {
   return `

@@ -14,7 +14,9 @@ import { requestedAccess, type RequestedAccess } from './requested-access.ts'
 
 const renewAfterMs = 60 * 60 * 1000
 const retryFirstMs = 1000
-/** A provider that fails within this time, in ms, is asked again after it; visitors wait for that. */
+/**
+ * A provider that fails within this time, in ms, is asked again after it; visitors wait for that.
+ */
 const quickMs = 150
 const retryMostMs = 30_000
 
@@ -39,8 +41,8 @@ export interface DiscoveryParts {
 }
 
 /**
- * The provider's metadata: looked for from the start until it is there, renewed once an hour, and kept while the provider does
- * not answer.
+ * The provider's metadata: looked for from the start until it is there, renewed once an hour, and
+ * kept while the provider does not answer.
  */
 export class Discovery {
   readonly #config: ProviderConfig
@@ -76,8 +78,9 @@ export class Discovery {
   /** @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` while the provider has not been found */
   async provider(): Promise<DiscoveredProvider> {
     if (this.#known !== undefined) return this.#known
-    // A provider that is down is not asked by every visitor again. One that refuses at once may be starting just now: a visitor
-    // waits a moment and asks, rather than be told of a failure that is over.
+    // A provider that is down is not asked by every visitor again. One that refuses at once may be
+    // starting just now: a visitor waits a moment and asks, rather than be told of a failure that
+    // is over.
     if (this.#failure !== undefined && isWithin(this.#pauseMs, this.#failedAt, this.#parts.clock.now())) {
       if (this.#pauseMs === retryFirstMs) throw this.#failure
       await wait(this.#pauseMs)
@@ -133,7 +136,10 @@ export class Discovery {
   }
 }
 
-/** Whether the port of the issuer speaks something else than its scheme says: see {@link schemeMismatch}. */
+/**
+ * Whether the port of the issuer speaks something else than its scheme says: see {@link
+ * schemeMismatch}.
+ */
 export async function issuerSchemeMismatch(issuer: string, why: string): Promise<string | undefined> {
   const url = new URL(issuer)
   const server = { host: url.hostname, port: portOf(url), isTls: url.protocol === 'https:', tlsScheme: 'https://' }
@@ -157,7 +163,8 @@ function unavailable(issuer: string, cause: unknown): GatewayError {
 
 /**
  * The provider's metadata as the gateway takes it, or not at all.
- * @throws what openid-client throws, or a GatewayError `ERR_PROVIDER_UNAVAILABLE` that says what is wrong with it
+ * @throws what openid-client throws, or a GatewayError `ERR_PROVIDER_UNAVAILABLE` that says what is
+ * wrong with it
  */
 export async function discover(config: ProviderConfig, outbound: Outbound): Promise<DiscoveredProvider> {
   const issuer = new URL(config.issuer)
@@ -176,7 +183,8 @@ export async function discover(config: ProviderConfig, outbound: Outbound): Prom
       return answer === undefined ? Promise.reject(error) : refuse(`GET ${metadataUrl(config.issuer)}: ${answer}`)
     })
   const metadata = discovered.serverMetadata()
-  // OpenID Connect Discovery 1.0 §4.3: identical, to the letter. A slash at the end makes another issuer.
+  // OpenID Connect Discovery 1.0 §4.3: identical, to the letter. A slash at the end makes another
+  // issuer.
   if (metadata.issuer !== config.issuer) refuseIssuer(metadata.issuer)
   const endpoint = (name: keyof client.ServerMetadata): URL | undefined => {
     const value = metadata[name]
@@ -260,7 +268,10 @@ export function metadataUrl(issuer: string): string {
 export const issuerHint =
   'check provider.issuer: it is what stands before /.well-known/openid-configuration (Keycloak: https://HOST/realms/REALM; Entra ID: https://login.microsoftonline.com/TENANT/v2.0)'
 
-/** RS256 is what a client is registered with unless it says otherwise (OpenID Connect Dynamic Client Registration 1.0 §2). */
+/**
+ * RS256 is what a client is registered with unless it says otherwise (OpenID Connect Dynamic Client
+ * Registration 1.0 §2).
+ */
 function chooseAlgorithm(config: ProviderConfig, announced: readonly string[] | undefined): SigningAlgorithm {
   if (config.id_token_signed_response_alg !== undefined) return config.id_token_signed_response_alg
   const usable = signingAlgorithms.filter((algorithm) => announced?.includes(algorithm))
@@ -282,7 +293,10 @@ function clientAuth(config: ProviderConfig): client.ClientAuth {
     : client.ClientSecretBasic(client_secret)
 }
 
-/** A member of a token response that is `null` is an absent one: some providers write `"refresh_token": null`. */
+/**
+ * A member of a token response that is `null` is an absent one: some providers write
+ * `"refresh_token": null`.
+ */
 function withoutNulls(fetch: client.CustomFetch, token_endpoint: string | undefined): client.CustomFetch {
   return async (url, options) => {
     const response = await fetch(url, options)

@@ -15,15 +15,24 @@ export type Answered<T> = { readonly value: T; readonly ms: number } | { readonl
 export interface ProviderFacts {
   /** The discovery document as it came. */
   readonly metadata: Answered<Readonly<Record<string, unknown>>>
-  /** When there is no answer: that the port of the issuer speaks something else than its scheme says. */
+  /**
+   * When there is no answer: that the port of the issuer speaks something else than its scheme
+   * says.
+   */
   readonly wrongScheme?: string
   /** What the gateway makes of it; or why it does not take it. */
   readonly taken: { readonly algorithm: string; readonly access: RequestedAccess } | { readonly why: string }
-  /** How far the provider's clock is ahead of ours, in ms: `Date` has whole seconds (RFC 9110 §6.6.1). Absent: it sends none. */
+  /**
+   * How far the provider's clock is ahead of ours, in ms: `Date` has whole seconds (RFC 9110
+   * §6.6.1). Absent: it sends none.
+   */
   readonly clockAheadMs?: number
   readonly keys?: Answered<readonly Readonly<Record<string, unknown>>[]>
   readonly redirectUris: readonly RedirectUriFact[]
-  /** How the provider took the client's authentication, with an authorization code that nobody ever had. */
+  /**
+   * How the provider took the client's authentication, with an authorization code that nobody ever
+   * had.
+   */
   readonly client?: ClientFact
 }
 
@@ -43,9 +52,10 @@ export interface ClientFact {
 }
 
 /**
- * Asks a provider what it is, and what it thinks of this client: the discovery document and the key set, an authorization request with
- * `prompt=none` for each redirect URI, as a browser without a session would make it, and a token request with a made-up code. Never
- * rejects; takes three times `provider.timeout` at most.
+ * Asks a provider what it is, and what it thinks of this client: the discovery document and the key
+ * set, an authorization request with `prompt=none` for each redirect URI, as a browser without a
+ * session would make it, and a token request with a made-up code. Never rejects; takes three times
+ * `provider.timeout` at most.
  */
 export async function examineProvider(config: ProviderConfig, redirectUris: readonly string[]): Promise<ProviderFacts> {
   const outbound = createOutbound(config)
@@ -118,7 +128,8 @@ async function tryRedirectUri(
     nonce: randomToken(16),
     code_challenge: sha256(randomToken(32)),
     code_challenge_method: 'S256',
-    // Nobody is signed in in a browser that has no cookies: OpenID Connect Core §3.1.2.6 sends it back with an error.
+    // Nobody is signed in in a browser that has no cookies: OpenID Connect Core §3.1.2.6 sends it
+    // back with an error.
     prompt: 'none',
   })
   try {
@@ -134,7 +145,10 @@ async function tryRedirectUri(
   }
 }
 
-/** A client that is not known, or not believed, is refused before its code is looked at (RFC 6749 §5.2). */
+/**
+ * A client that is not known, or not believed, is refused before its code is looked at (RFC 6749
+ * §5.2).
+ */
 async function tryClient({ configuration }: DiscoveredProvider, redirect_uri: string): Promise<ClientFact> {
   const parameters = { code: randomToken(24), code_verifier: randomToken(32), redirect_uri }
   try {
@@ -159,7 +173,10 @@ function shortened(text: string): string {
   return printable(text.slice(0, 100))
 }
 
-/** Compares clocks by the `Date` of answers: the smallest difference, for some answers come out of a cache. */
+/**
+ * Compares clocks by the `Date` of answers: the smallest difference, for some answers come out of a
+ * cache.
+ */
 class ClockComparison {
   aheadMs: number | undefined
 

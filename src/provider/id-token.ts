@@ -12,7 +12,8 @@ export interface IdToken {
 }
 
 /**
- * Some claims of an ID Token that was verified when it came. Those that it does not have are left out.
+ * Some claims of an ID Token that was verified when it came. Those that it does not have are left
+ * out.
  * @throws nothing for a token that has been verified
  */
 export function claimsOfIdToken(id_token: string, names: readonly string[]): Claims {
@@ -22,13 +23,23 @@ export function claimsOfIdToken(id_token: string, names: readonly string[]): Cla
 }
 
 export interface IdTokenExpectations extends TokenExpectations {
-  /** At sign-in: the nonce we sent. At refresh: absent, a nonce is not asked for (OpenID Connect Core §12.2). */
+  /**
+   * At sign-in: the nonce we sent. At refresh: absent, a nonce is not asked for (OpenID Connect
+   * Core §12.2).
+   */
   readonly nonce?: string
-  /** At sign-in with `max_age`: the person has shown who they are no earlier, in ms since the epoch (§3.1.3.7 (13)). */
+  /**
+   * At sign-in with `max_age`: the person has shown who they are no earlier, in ms since the epoch
+   * (§3.1.3.7 (13)).
+   */
   readonly authenticatedSince?: number | undefined
-  /** The access token that came with it: `at_hash` has to be its hash, when it is there (§3.1.3.8). */
+  /**
+   * The access token that came with it: `at_hash` has to be its hash, when it is there (§3.1.3.8).
+   */
   readonly access_token?: string
-  /** At refresh: who the session belongs to; another `sub` is refused (OpenID Connect Core §12.2). */
+  /**
+   * At refresh: who the session belongs to; another `sub` is refused (OpenID Connect Core §12.2).
+   */
   readonly sub?: string
 }
 
@@ -36,7 +47,8 @@ const code = 'ERR_SIGN_IN_ANSWER'
 
 /**
  * Verifies an ID Token: OpenID Connect Core §3.1.3.7, and §12.2 for one that comes with a refresh.
- * @throws {GatewayError} `ERR_SIGN_IN_ANSWER` names the claim; `ERR_PROVIDER_UNAVAILABLE` when keys cannot be had
+ * @throws {GatewayError} `ERR_SIGN_IN_ANSWER` names the claim; `ERR_PROVIDER_UNAVAILABLE` when keys
+ * cannot be had
  */
 export async function verifyIdToken(id_token: string, expected: IdTokenExpectations): Promise<IdToken> {
   const { typ, payload } = await verifySignedToken(id_token, expected, { code })
@@ -49,7 +61,8 @@ export async function verifyIdToken(id_token: string, expected: IdTokenExpectati
   if ('events' in payload) refuse('"events" is present')
   if (expected.nonce !== undefined && payload['nonce'] !== expected.nonce)
     refuse('"nonce" is not the one that was sent')
-  // §3.1.3.7 (3)–(5): an audience beside us is trusted only if the token says that it was issued to us.
+  // §3.1.3.7 (3)–(5): an audience beside us is trusted only if the token says that it was issued to
+  // us.
   const azp = stringClaim(payload, 'azp', code)
   if (azp !== undefined && azp !== expected.client_id) refuse('"azp" names another client')
   if (Array.isArray(payload.aud) && payload.aud.length > 1 && azp === undefined)

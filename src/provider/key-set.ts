@@ -39,9 +39,10 @@ export interface KeySetState {
 }
 
 /**
- * The provider's verification keys. A key that is not there yet, or that another one has replaced under its name, is looked for
- * at the provider again: a few times at once, then once in ten seconds, so that a rotation is seen at the first token and a
- * flood of made-up tokens is not passed on. While the provider does not answer, the keys last seen stay in use.
+ * The provider's verification keys. A key that is not there yet, or that another one has replaced
+ * under its name, is looked for at the provider again: a few times at once, then once in ten
+ * seconds, so that a rotation is seen at the first token and a flood of made-up tokens is not
+ * passed on. While the provider does not answer, the keys last seen stay in use.
  */
 export class KeySet {
   readonly #parts: KeySetParts
@@ -68,7 +69,10 @@ export class KeySet {
     }
   }
 
-  /** `jwtVerify` with the provider's keys. @throws what `jwtVerify` throws, or a `GatewayError` when the keys cannot be had at all */
+  /**
+   * `jwtVerify` with the provider's keys. @throws what `jwtVerify` throws, or a `GatewayError` when
+   * the keys cannot be had at all
+   */
   async verify(token: string, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
     const verifyWith = (keys: VerificationKeys) => verifyWithAny(keys, (key) => jwtVerify(token, key, options))
     const keys = this.#keys ?? (await this.#first())
@@ -87,8 +91,9 @@ export class KeySet {
   }
 
   /**
-   * Whether the provider still publishes the key of a token that it has signed. Asks the provider at most once a minute. While it
-   * does not answer, the keys last seen decide; without any, the answer is yes.
+   * Whether the provider still publishes the key of a token that it has signed. Asks the provider
+   * at most once a minute. While it does not answer, the keys last seen decide; without any, the
+   * answer is yes.
    */
   async stillHasKeyOf(token: string): Promise<boolean> {
     const now = this.#parts.clock.now()
@@ -102,12 +107,15 @@ export class KeySet {
   }
 
   /**
-   * Keys that were fetched after `seen`, or `undefined`: the ones that are here are new enough to say that a token has none.
-   * @throws {GatewayError} when the provider does not give its keys: nothing can be said about the token then
+   * Keys that were fetched after `seen`, or `undefined`: the ones that are here are new enough to
+   * say that a token has none.
+   * @throws {GatewayError} when the provider does not give its keys: nothing can be said about the
+   * token then
    */
   async #renewed(seen: VerificationKeys): Promise<VerificationKeys | undefined> {
     if (this.#keys !== seen) return this.#keys
-    // To wait for a fetch that is under way costs nothing: after a rotation many tokens come at once.
+    // To wait for a fetch that is under way costs nothing: after a rotation many tokens come at
+    // once.
     if (!this.#isFetching && !this.#mayForce()) {
       if (this.#failure !== undefined) throw this.#failure.error
       return undefined
@@ -115,12 +123,17 @@ export class KeySet {
     return this.#fetch()
   }
 
-  /** Resolves when there are keys to verify with. @throws {GatewayError} when the provider does not give them */
+  /**
+   * Resolves when there are keys to verify with. @throws {GatewayError} when the provider does not
+   * give them
+   */
   async ready(): Promise<void> {
     if (this.#keys === undefined) await this.#first()
   }
 
-  /** The first keys; a provider that has just failed to give them is not asked by every token again. */
+  /**
+   * The first keys; a provider that has just failed to give them is not asked by every token again.
+   */
   async #first(): Promise<VerificationKeys> {
     if (this.#failure !== undefined && isWithin(retryAfterMs, this.#failure.at, this.#parts.clock.now()))
       throw this.#failure.error
@@ -187,7 +200,8 @@ async function readKeys(answer: Response, uri: string): Promise<JSONWebKeySet> {
   const body = (await answer.json().catch(() => undefined)) as JSONWebKeySet | undefined
   if (!Array.isArray(body?.keys))
     throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} did not answer with a JSON Web Key Set`)
-  // A set may hold keys for other purposes, or of types that we cannot use (RFC 7517 §5): they must not spoil the others.
+  // A set may hold keys for other purposes, or of types that we cannot use (RFC 7517 §5): they must
+  // not spoil the others.
   return {
     keys: body.keys.filter(
       (key) => typeof key === 'object' && key !== null && ['RSA', 'EC', 'OKP'].includes(String(key.kty)),

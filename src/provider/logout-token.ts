@@ -12,14 +12,21 @@ export interface LogoutToken {
 
 const code = 'ERR_LOGOUT_TOKEN_INVALID'
 const logoutEvent = 'http://schemas.openid.net/event/backchannel-logout'
-/** A Logout Token is short-lived; one that was issued longer ago than this is refused whatever its `exp` says. */
+/**
+ * A Logout Token is short-lived; one that was issued longer ago than this is refused whatever its
+ * `exp` says.
+ */
 const maxAgeSeconds = 60 * 60
-/** Providers that predate the final specification leave `exp` out; §4 recommends that a Logout Token lives two minutes at most. */
+/**
+ * Providers that predate the final specification leave `exp` out; §4 recommends that a Logout Token
+ * lives two minutes at most.
+ */
 const lifetimeWithoutExp = 2 * 60
 
 /**
  * Verifies a Logout Token: OpenID Connect Back-Channel Logout 1.0 §2.6.
- * @throws {GatewayError} `ERR_LOGOUT_TOKEN_INVALID` names the claim; `ERR_PROVIDER_UNAVAILABLE` when keys cannot be had
+ * @throws {GatewayError} `ERR_LOGOUT_TOKEN_INVALID` names the claim; `ERR_PROVIDER_UNAVAILABLE`
+ * when keys cannot be had
  */
 export async function verifyLogoutToken(logout_token: string, expected: TokenExpectations): Promise<LogoutToken> {
   const refuse = (why: string): never => {

@@ -4,7 +4,10 @@ import type { Outbound } from './outbound.ts'
 /** In seconds. */
 const durationBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** The same traffic, timed and counted. `endpointOf` names the endpoint that a URL is; there are a handful. */
+/**
+ * The same traffic, timed and counted. `endpointOf` names the endpoint that a URL is; there are a
+ * handful.
+ */
 export function measuredOutbound(outbound: Outbound, metrics: Metrics, endpointOf: (url: string) => string): Outbound {
   const requests = metrics.counter({
     name: 'gatehouse_provider_requests_total',

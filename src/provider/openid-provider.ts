@@ -47,7 +47,9 @@ export interface SignedIn {
 /** What became of a refresh: OAuth 2.0 (RFC 6749) §5.2 calls the second `invalid_grant`. */
 export type Refreshed = { readonly kind: 'refreshed'; readonly tokens: TokenSet } | { readonly kind: 'invalid_grant' }
 
-/** What userinfo said: the claims, or that the access token is not good any more (RFC 6750 §3.1). */
+/**
+ * What userinfo said: the claims, or that the access token is not good any more (RFC 6750 §3.1).
+ */
 export type Userinfo = { readonly kind: 'claims'; readonly claims: Claims } | { readonly kind: 'unauthorized' }
 
 export interface ProviderState {
@@ -62,9 +64,9 @@ export interface ProviderState {
 }
 
 /**
- * One OpenID Provider, as its client sees it. Every method that asks the provider rejects with a `GatewayError`:
- * `ERR_PROVIDER_UNAVAILABLE` when there is no usable answer in time, `ERR_SIGN_IN_ANSWER` when there is one that must not be
- * accepted.
+ * One OpenID Provider, as its client sees it. Every method that asks the provider rejects with a
+ * `GatewayError`: `ERR_PROVIDER_UNAVAILABLE` when there is no usable answer in time,
+ * `ERR_SIGN_IN_ANSWER` when there is one that must not be accepted.
  */
 export class OpenidProvider {
   readonly config: ProviderConfig
@@ -115,7 +117,10 @@ export class OpenidProvider {
     return this.#discovery.known?.end_session_endpoint?.origin
   }
 
-  /** Whose pages may show our front-channel logout in a frame: the issuer's, and those of the endpoint that people sign out at. */
+  /**
+   * Whose pages may show our front-channel logout in a frame: the issuer's, and those of the
+   * endpoint that people sign out at.
+   */
   get frameOrigins(): readonly string[] {
     return [...new Set([new URL(this.config.issuer).origin, ...[this.endSessionOrigin ?? []].flat()])]
   }
@@ -132,7 +137,10 @@ export class OpenidProvider {
     return known.endpoints.get(url) ?? 'other'
   }
 
-  /** Where the browser is sent to sign in: OpenID Connect Core §3.1.2.1, with PKCE S256 whatever the metadata says (RFC 9700 §2.1.1). */
+  /**
+   * Where the browser is sent to sign in: OpenID Connect Core §3.1.2.1, with PKCE S256 whatever the
+   * metadata says (RFC 9700 §2.1.1).
+   */
   async authorizationUrl(request: AuthorizationRequest): Promise<URL> {
     const { configuration, access } = await this.#discovery.provider()
     return client.buildAuthorizationUrl(configuration, {
@@ -153,9 +161,10 @@ export class OpenidProvider {
   }
 
   /**
-   * Redeems the code of an authorization response. `callback` is the *configured* redirect URI with the parameters that came
-   * back; `state`, `iss` (RFC 9207), PKCE, `nonce` and the ID Token are all checked before anything is returned. `begun_at`: when the
-   * browser was sent to the provider, in ms since the epoch.
+   * Redeems the code of an authorization response. `callback` is the *configured* redirect URI with
+   * the parameters that came back; `state`, `iss` (RFC 9207), PKCE, `nonce` and the ID Token are
+   * all checked before anything is returned. `begun_at`: when the browser was sent to the provider,
+   * in ms since the epoch.
    */
   async exchangeCode(
     callback: URL,
@@ -185,8 +194,9 @@ export class OpenidProvider {
   }
 
   /**
-   * Refreshes; a rotated refresh token takes the place of the old one, and a new ID Token must be of the same person. What the
-   * answer is verified with is had before anything is asked: a spent refresh token cannot be had again.
+   * Refreshes; a rotated refresh token takes the place of the old one, and a new ID Token must be
+   * of the same person. What the answer is verified with is had before anything is asked: a spent
+   * refresh token cannot be had again.
    */
   async refresh(tokens: TokenSet & { readonly refresh_token: string }, sub: string): Promise<Refreshed> {
     const found = await this.#discovery.provider()
@@ -207,7 +217,8 @@ export class OpenidProvider {
   }
 
   /**
-   * The ID Token of a refresh, or `undefined`: there need not be one (§12.2), and one that cannot be verified now is none.
+   * The ID Token of a refresh, or `undefined`: there need not be one (§12.2), and one that cannot
+   * be verified now is none.
    * @throws {InvalidTokensError} when the response must not be accepted
    */
   async #refreshedIdToken(
@@ -242,8 +253,9 @@ export class OpenidProvider {
   }
 
   /**
-   * Where the browser is sent to sign out (RP-Initiated Logout 1.0 §2), or `undefined` when the provider has no such place. A provider
-   * that has dropped the key of the ID Token could not verify the hint, and would show an error page: it gets `client_id` instead.
+   * Where the browser is sent to sign out (RP-Initiated Logout 1.0 §2), or `undefined` when the
+   * provider has no such place. A provider that has dropped the key of the ID Token could not
+   * verify the hint, and would show an error page: it gets `client_id` instead.
    */
   async endSessionUrl(request: {
     readonly id_token_hint: string
@@ -262,8 +274,9 @@ export class OpenidProvider {
   }
 
   /**
-   * Ends the provider's session without a browser, by POST with `id_token_hint` alone. `unknown`: the provider answered, and did not
-   * say that the session has ended. `unsupported`: there is no such endpoint.
+   * Ends the provider's session without a browser, by POST with `id_token_hint` alone. `unknown`:
+   * the provider answered, and did not say that the session has ended. `unsupported`: there is no
+   * such endpoint.
    */
   async endSession(id_token_hint: string): Promise<'ended' | 'unknown' | 'unsupported'> {
     const { end_session_endpoint } = await this.#discovery.provider()
@@ -310,18 +323,24 @@ function refuse(why: string): never {
   throw new GatewayError('ERR_SIGN_IN_ANSWER', why)
 }
 
-/** The gateway proves no possession of a key, so that it could not use another kind of access token (RFC 9449 §5). */
+/**
+ * The gateway proves no possession of a key, so that it could not use another kind of access token
+ * (RFC 9449 §5).
+ */
 function refuseOtherTokenTypes({ token_type }: client.TokenEndpointResponse): void {
   if (token_type.toLowerCase() !== 'bearer') refuse(`the access token is of the type ${token_type}, and not Bearer`)
 }
 
 /**
- * What a token with a refresh token beside it is taken to live, in seconds, when nobody says it: `expires_in` may be left out (RFC 6749
- * §5.1).
+ * What a token with a refresh token beside it is taken to live, in seconds, when nobody says it:
+ * `expires_in` may be left out (RFC 6749 §5.1).
  */
 const usualAccessTokenSeconds = 60 * 60
 
-/** `began`: when the request was sent, so that an access token is never thought to live longer than it does. */
+/**
+ * `began`: when the request was sent, so that an access token is never thought to live longer than
+ * it does.
+ */
 function tokenSet(
   answer: client.TokenEndpointResponse,
   id_token: string,

@@ -6,7 +6,10 @@ import { addressOf, Agent } from '../core/undici.ts'
 
 /** No answer of a provider is longer than this, in bytes; a longer one is refused unread. */
 const maxAnswerBytes = 1024 * 1024
-/** The header fields of an answer that somebody reads. To copy them all would cost as much as to read the content. */
+/**
+ * The header fields of an answer that somebody reads. To copy them all would cost as much as to
+ * read the content.
+ */
 const readFields = ['content-type', 'www-authenticate', 'date', 'age', 'location']
 const utf8 = new TextDecoder()
 
@@ -17,8 +20,8 @@ export interface OutboundRequest {
 }
 
 /**
- * All traffic to the provider: bounded in time and size, never redirected (RFC 9700 §4.12: client authentication must not
- * travel on), never decompressed.
+ * All traffic to the provider: bounded in time and size, never redirected (RFC 9700 §4.12: client
+ * authentication must not travel on), never decompressed.
  */
 export interface Outbound {
   /** @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` when there is no answer in time */
@@ -31,7 +34,8 @@ export function createOutbound(settings: { readonly timeoutMs: number; readonly 
   const agent = new Agent({
     connections: 32,
     connect: { timeout: timeoutMs, ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }) },
-    // See `wholeAnswer`. undici's own limits are up to half a second too early, and begin anew with each part.
+    // See `wholeAnswer`. undici's own limits are up to half a second too early, and begin anew with
+    // each part.
     headersTimeout: 0,
     bodyTimeout: 0,
     maxResponseSize: maxAnswerBytes,
@@ -106,7 +110,8 @@ function asResponse(url: string, { status, headers, content }: WholeAnswer): Res
   const linesOf = (name: string) => [headers[name] ?? []].flat()
   if (linesOf('content-encoding').some((coding) => coding !== 'identity'))
     refuse('compressed content, though "identity" was asked for')
-  // Claims in a JWT would have to be verified as one (OpenID Connect Core §5.3.2); we never ask for that form.
+  // Claims in a JWT would have to be verified as one (OpenID Connect Core §5.3.2); we never ask for
+  // that form.
   if (linesOf('content-type').some((type) => /^application\/(?:jwt|token-introspection\+jwt)\b/i.test(type)))
     refuse('a JWT where JSON was asked for')
   const lines = readFields.flatMap((name) => linesOf(name).map((line): [string, string] => [name, line]))

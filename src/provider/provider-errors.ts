@@ -8,8 +8,8 @@ export function isInvalidGrant(error: unknown): boolean {
 }
 
 /**
- * The provider has refreshed the tokens, and they must not be accepted. To ask again is of little use: the refresh token may be spent,
- * and the next ones are made in the same way.
+ * The provider has refreshed the tokens, and they must not be accepted. To ask again is of little
+ * use: the refresh token may be spent, and the next ones are made in the same way.
  */
 export class InvalidTokensError extends GatewayError {
   constructor(why: string, cause: unknown) {
@@ -38,7 +38,8 @@ export function answerError(what: string, cause: unknown): never {
   const known = gatewayErrorIn(cause)
   if (known !== undefined) throw known
   if (cause instanceof client.AuthorizationResponseError) throw refusal(cause)
-  // A parser quotes what it could not read, and that may be a piece of a token: it does not travel on as a cause either.
+  // A parser quotes what it could not read, and that may be a piece of a token: it does not travel
+  // on as a cause either.
   if (causes(cause).some((error) => error instanceof SyntaxError))
     throw new GatewayError('ERR_SIGN_IN_ANSWER', `${what}: the answer is not JSON`)
   const status = statusOf(cause)
@@ -77,7 +78,10 @@ const responseHints: ReadonlyMap<string, string> = new Map([
   ['invalid_scope', scopeHint],
 ])
 
-/** The hint for an error of openid-client about a token that another algorithm signed; empty for other errors. */
+/**
+ * The hint for an error of openid-client about a token that another algorithm signed; empty for
+ * other errors.
+ */
 export function hintForRejectedAlgorithm(error: unknown): string {
   for (const { message, cause } of causes(error)) {
     if (message !== 'unexpected JWT "alg" header parameter') continue
@@ -106,7 +110,10 @@ const refusalHints: ReadonlyMap<string, string> = new Map([
   ['consent_required', '; check prompt in provider.authorization_params'],
 ])
 
-/** The provider sent the browser back with an error: RFC 6749 §4.1.2.1, OpenID Connect Core §3.1.2.6. */
+/**
+ * The provider sent the browser back with an error: RFC 6749 §4.1.2.1, OpenID Connect Core
+ * §3.1.2.6.
+ */
 function refusal(cause: client.AuthorizationResponseError): GatewayError {
   const busy = cause.error === 'temporarily_unavailable' || cause.error === 'server_error'
   return new GatewayError(
@@ -117,8 +124,9 @@ function refusal(cause: client.AuthorizationResponseError): GatewayError {
 }
 
 /**
- * The error code, for `invalid_scope` with the provider's own words, which name the scope. The words of other errors stay
- * unread, because a token endpoint may quote the code or the token that it was sent.
+ * The error code, for `invalid_scope` with the provider's own words, which name the scope. The
+ * words of other errors stay unread, because a token endpoint may quote the code or the token that
+ * it was sent.
  */
 function toldBy({ error, error_description }: client.AuthorizationResponseError | client.ResponseBodyError): string {
   return error === 'invalid_scope' && error_description !== undefined && error_description !== ''

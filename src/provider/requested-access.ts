@@ -11,9 +11,10 @@ export interface RequestedAccess {
 const basicScopes = ['openid', 'profile', 'email']
 
 /**
- * The scopes and parameters of an authorization request. Scopes that the configuration lists are taken as they are. Otherwise
- * `offline_access` is asked for where the provider's refresh tokens depend on it and its sessions do not suffer from it: not at
- * Keycloak, not at Google, and not at a provider that lists its scopes without it.
+ * The scopes and parameters of an authorization request. Scopes that the configuration lists are
+ * taken as they are. Otherwise `offline_access` is asked for where the provider's refresh tokens
+ * depend on it and its sessions do not suffer from it: not at Keycloak, not at Google, and not at a
+ * provider that lists its scopes without it.
  */
 export function requestedAccess(
   { issuer, scopes, authorizationParams }: Pick<ProviderConfig, 'issuer' | 'scopes' | 'authorizationParams'>,
@@ -25,7 +26,8 @@ export function requestedAccess(
   if (kind === 'google')
     return { scopes: basicScopes, params: { access_type: 'offline', prompt: 'consent', ...authorizationParams } }
   const { scopes_supported } = metadata
-  // The list is only recommended (OpenID Connect Discovery 1.0 §3): a provider without one may still know the scope.
+  // The list is only recommended (OpenID Connect Discovery 1.0 §3): a provider without one may
+  // still know the scope.
   const isKnown = !Array.isArray(scopes_supported) || scopes_supported.includes(offlineAccess)
   const asksForIt = kind === 'other' && isKnown
   return { scopes: asksForIt ? [...basicScopes, offlineAccess] : basicScopes, params: authorizationParams }

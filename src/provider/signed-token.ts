@@ -10,7 +10,10 @@ import { hintForAlgorithm } from './provider-errors.ts'
 export interface TokenExpectations {
   readonly issuer: string
   readonly client_id: string
-  /** Exactly one: tokens of any other algorithm are refused, even those the provider could sign (RFC 8725 §3.1). */
+  /**
+   * Exactly one: tokens of any other algorithm are refused, even those the provider could sign (RFC
+   * 8725 §3.1).
+   */
   readonly algorithm: SigningAlgorithm
   readonly keys: Pick<KeySet, 'verify'>
   /** How far the provider's clock may be off, in ms. */
@@ -25,19 +28,27 @@ const clockHint = '; if it has just been issued, compare the clocks of both mach
 export interface TokenKind {
   /** What a `GatewayError` about such a token is called. */
   readonly code: ErrorCode
-  /** For tokens that may come without `exp`: such a token expires this many seconds after its `iat`. Absent: `exp` is required. */
+  /**
+   * For tokens that may come without `exp`: such a token expires this many seconds after its `iat`.
+   * Absent: `exp` is required.
+   */
   readonly lifetimeWithoutExp?: number
 }
 
 export interface SignedToken {
   readonly typ: string | undefined
-  /** `exp`: the time the token expires, in seconds since the epoch, whether or not the token says so itself. */
+  /**
+   * `exp`: the time the token expires, in seconds since the epoch, whether or not the token says so
+   * itself.
+   */
   readonly payload: JWTPayload & { readonly iat: number; readonly exp: number }
 }
 
 /**
- * Verifies what ID Tokens and Logout Tokens have in common: signature, algorithm, `iss`, `aud`, `exp`, `iat` and `nbf`.
- * @throws {GatewayError} `kind.code` when the token is refused, `ERR_PROVIDER_UNAVAILABLE` when the keys cannot be had
+ * Verifies what ID Tokens and Logout Tokens have in common: signature, algorithm, `iss`, `aud`,
+ * `exp`, `iat` and `nbf`.
+ * @throws {GatewayError} `kind.code` when the token is refused, `ERR_PROVIDER_UNAVAILABLE` when the
+ * keys cannot be had
  */
 export async function verifySignedToken(
   token: string,

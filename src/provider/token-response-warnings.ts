@@ -5,8 +5,8 @@ import type { Log } from '../observe/log.ts'
 import { asksForRefreshToken, type RequestedAccess } from './requested-access.ts'
 
 /**
- * Looks at token responses for what an operator has to change at the provider or in the configuration, and warns of each such thing
- * once: it holds for every sign-in alike.
+ * Looks at token responses for what an operator has to change at the provider or in the
+ * configuration, and warns of each such thing once: it holds for every sign-in alike.
  */
 export class TokenResponseWarnings {
   readonly #log: Log
@@ -33,11 +33,15 @@ export class TokenResponseWarnings {
       })
   }
 
-  /** Reviews the scopes of any token response: fewer may be granted than were asked for (RFC 6749 §3.3). */
+  /**
+   * Reviews the scopes of any token response: fewer may be granted than were asked for (RFC 6749
+   * §3.3).
+   */
   reviewScope({ scope }: TokenEndpointResponse, { scopes }: RequestedAccess): void {
     if (scope === undefined) return
     const granted = scope.split(' ')
-    // The ID Token and the refresh token show by themselves whether these two were granted; some providers leave them out.
+    // The ID Token and the refresh token show by themselves whether these two were granted; some
+    // providers leave them out.
     const missing = scopes.filter(
       (asked) => asked !== 'openid' && asked !== offlineAccess && !granted.some((one) => isCalled(one, asked)),
     )
@@ -56,12 +60,18 @@ export class TokenResponseWarnings {
   }
 }
 
-/** Some providers call a scope by a longer name: `https://www.googleapis.com/auth/userinfo.email` is `email`. */
+/**
+ * Some providers call a scope by a longer name: `https://www.googleapis.com/auth/userinfo.email` is
+ * `email`.
+ */
 function isCalled(granted: string, asked: string): boolean {
   return granted === asked || granted.endsWith(`/${asked}`) || granted.endsWith(`.${asked}`)
 }
 
-/** Keycloak writes it into the refresh token (`typ`), and gives an offline session without an end a life of 0 seconds. */
+/**
+ * Keycloak writes it into the refresh token (`typ`), and gives an offline session without an end a
+ * life of 0 seconds.
+ */
 function isOffline({ refresh_token, refresh_expires_in }: TokenEndpointResponse): boolean {
   if (refresh_token === undefined) return false
   if (refresh_expires_in === 0) return true

@@ -6,7 +6,10 @@ export type VerificationKeys = JWTVerifyGetKey<CryptoKey>
 /** At most this many keys are tried for one token. */
 const mostKeys = 16
 
-/** The keys of a set, by `kid`. For a `kid` that no key has, those without `kid` are the candidates: it is optional (RFC 7517 §4.5). */
+/**
+ * The keys of a set, by `kid`. For a `kid` that no key has, those without `kid` are the candidates:
+ * it is optional (RFC 7517 §4.5).
+ */
 export function verificationKeys(set: JSONWebKeySet): VerificationKeys {
   const all = createLocalJWKSet(set)
   const unnamed = set.keys.filter(({ kid }) => kid === undefined)
@@ -24,8 +27,10 @@ export function verificationKeys(set: JSONWebKeySet): VerificationKeys {
 }
 
 /**
- * Runs `verify` with the one key that fits, or with one candidate after the other: keys may share a `kid`, and a token need not name one.
- * @throws what `verify` throws; `JWSSignatureVerificationFailed` when none of the candidates has signed the token
+ * Runs `verify` with the one key that fits, or with one candidate after the other: keys may share a
+ * `kid`, and a token need not name one.
+ * @throws what `verify` throws; `JWSSignatureVerificationFailed` when none of the candidates has
+ * signed the token
  */
 export async function verifyWithAny<T>(
   keys: VerificationKeys,

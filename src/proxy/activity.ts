@@ -5,8 +5,8 @@ import type { ProxyParts } from './parts.ts'
 const everyMs = 1_000
 
 /**
- * Reports that bytes of an exchange have moved, so that its session does not count as idle. Returns when it was reported last, in
- * ms of the monotonic clock, for the next call.
+ * Reports that bytes of an exchange have moved, so that its session does not count as idle. Returns
+ * when it was reported last, in ms of the monotonic clock, for the next call.
  */
 export function reportActivity(
   session: SessionKey | undefined,

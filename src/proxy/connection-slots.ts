@@ -43,9 +43,10 @@ export class ConnectionSlot {
 }
 
 /**
- * Decides who may use a connection to the upstream. Requests share `maxConnections`. Whatever lasts moves to bounds of its own, so that
- * event streams, tunnels, long polls and slow transfers do not keep short requests waiting. An exchange that lasts and may not
- * move, because its client has too many streams, keeps its slot among the requests.
+ * Decides who may use a connection to the upstream. Requests share `maxConnections`. Whatever lasts
+ * moves to bounds of its own, so that event streams, tunnels, long polls and slow transfers do not
+ * keep short requests waiting. An exchange that lasts and may not move, because its client has too
+ * many streams, keeps its slot among the requests.
  */
 export class ConnectionSlots {
   readonly #queue: FairQueue<ConnectionSlot>
@@ -91,7 +92,10 @@ export class ConnectionSlots {
     slot.waitingSince = performance.now()
   }
 
-  /** Makes a stream of a request. `false`: the client, or all clients together, have too many streams. */
+  /**
+   * Makes a stream of a request. `false`: the client, or all clients together, have too many
+   * streams.
+   */
   keepAsStream(slot: ConnectionSlot): boolean {
     if (slot.state !== 'request') return slot.state === 'stream'
     if (!this.#streams.hasFor(slot.client)) return false
@@ -101,7 +105,10 @@ export class ConnectionSlots {
     return true
   }
 
-  /** The exchange needs its connection no more, or does not wait for one any more. May be called again. */
+  /**
+   * The exchange needs its connection no more, or does not wait for one any more. May be called
+   * again.
+   */
   release(slot: ConnectionSlot): void {
     const { state } = slot
     if (state === 'new' || state === 'released') return

@@ -35,8 +35,9 @@ export interface ExchangeInput {
 }
 
 /**
- * One request on its way to the upstream and the answer on its way back: bytes as they come, each side no faster than the
- * other takes them. It is the handler of the answer itself, so that a request costs no more objects than it must.
+ * One request on its way to the upstream and the answer on its way back: bytes as they come, each
+ * side no faster than the other takes them. It is the handler of the answer itself, so that a
+ * request costs no more objects than it must.
  *
  *     waiting ──► answering ──► over
  *        └────────────┴───────────► over (failed, cut, or the client is gone)
@@ -54,10 +55,15 @@ export class Exchange implements AnswerHandler, LiveStream {
   /** Of the part we are in: until the answer begins, then for a pause in it. */
   #timer: NodeJS.Timeout | undefined
   #drains = false
-  /** The first part of the answer, when it is short: held until more arrives, or nothing more is to come. */
+  /**
+   * The first part of the answer, when it is short: held until more arrives, or nothing more is to
+   * come.
+   */
   #first: string | undefined
   #flowing = false
-  /** Node takes a response that is broken off while its end is on the way for one that has gone out. */
+  /**
+   * Node takes a response that is broken off while its end is on the way for one that has gone out.
+   */
   #isCut = false
 
   constructor(input: ExchangeInput) {
@@ -80,7 +86,8 @@ export class Exchange implements AnswerHandler, LiveStream {
       : undefined
     this.#release = pass.session === undefined ? undefined : parts.live.open(pass.session, this)
     res.on('error', ignore).once('close', this.#closed)
-    // Behind another request on the same connection the response has no socket yet, and does not hear it close.
+    // Behind another request on the same connection the response has no socket yet, and does not
+    // hear it close.
     if (res.socket === null) req.socket.once('close', this.#closed)
   }
 
@@ -99,7 +106,8 @@ export class Exchange implements AnswerHandler, LiveStream {
       this.#refuseBusy('too many requests wait for a connection')
       return
     }
-    // It includes the time that the request waits for a connection, so that the response comes when the setting says.
+    // It includes the time that the request waits for a connection, so that the response comes when
+    // the setting says.
     this.#setTimer(pass.upstream.responseTimeoutMs)
     record.trace?.sent(pass.upstream.url)
     this.#pool.dispatch(
@@ -125,7 +133,8 @@ export class Exchange implements AnswerHandler, LiveStream {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // It waited for a connection and nobody wants it any more: thrown here, nothing is sent and the connection stays usable.
+    // It waited for a connection and nobody wants it any more: thrown here, nothing is sent and the
+    // connection stays usable.
     if (this.#state === 'over') {
       this.#pool.release(this.#slot)
       throw new GatewayError('ERR_INTERNAL', 'over before it was sent')
@@ -161,7 +170,8 @@ export class Exchange implements AnswerHandler, LiveStream {
     if (status === 400) this.#reportWrongScheme('status 400')
     else this.#pool.hasAnswered = true
     for (const line of pass.expire?.() ?? []) lines.push('Set-Cookie', line)
-    // An answer that comes before the request is complete is passed on at once; the connection is not used again.
+    // An answer that comes before the request is complete is passed on at once; the connection is
+    // not used again.
     if (this.#body && !req.complete) lines.push('Connection', 'close')
 
     // Bytes outside ASCII have no meaning in a reason phrase, and nobody shows it: RFC 9112 §4.
@@ -265,7 +275,10 @@ export class Exchange implements AnswerHandler, LiveStream {
     upgrade.onSwitch(socket, raw(controller.rawHeaders))
   }
 
-  /** The answer is not complete yet. What arrived together goes out together; a head without anything yet goes out by itself. */
+  /**
+   * The answer is not complete yet. What arrived together goes out together; a head without
+   * anything yet goes out by itself.
+   */
   goOn(): void {
     if (this.#state !== 'answering') return
     const { res, pass, facts } = this.#input
@@ -309,8 +322,8 @@ export class Exchange implements AnswerHandler, LiveStream {
   }
 
   /**
-   * Breaks both sides off. The client must see that something is missing; one that has seen nothing yet, because its session
-   * ended before the answer began, is told so.
+   * Breaks both sides off. The client must see that something is missing; one that has seen nothing
+   * yet, because its session ended before the answer began, is told so.
    */
   cut(why?: CutReason): void {
     const { req, res, record } = this.#input
@@ -321,7 +334,8 @@ export class Exchange implements AnswerHandler, LiveStream {
     this.#state = 'over'
     this.#isCut = true
     record.code ??= why
-    // To HTTP/1.0 the end of the connection may be the end of the content: only a reset tells a broken answer from a whole one.
+    // To HTTP/1.0 the end of the connection may be the end of the content: only a reset tells a
+    // broken answer from a whole one.
     if (res.headersSent && req.httpVersionMinor === 0 && !('encrypted' in req.socket)) req.socket.resetAndDestroy()
     else destroy(res)
     this.#abandon()
@@ -450,7 +464,10 @@ const abandoned = new GatewayError('ERR_INTERNAL', 'the exchange is over')
 
 function ignore(): void {}
 
-/** From Node.js 24 on a response that is destroyed behind another on its connection leaves the connection as it is, for ever. */
+/**
+ * From Node.js 24 on a response that is destroyed behind another on its connection leaves the
+ * connection as it is, for ever.
+ */
 function destroy(res: ServerResponse): void {
   if (res.socket === null) res.once('socket', (socket: Duplex) => socket.destroy())
   res.destroy()
@@ -464,12 +481,16 @@ function goOn(exchange: Exchange): void {
   exchange.goOn()
 }
 
-// undici's type also allows what its HTTP/2 client gives; over HTTP/1.1 it is a list of name and value in turn.
+// undici's type also allows what its HTTP/2 client gives; over HTTP/1.1 it is a list of name and
+// value in turn.
 function raw(headers: Dispatcher.DispatchController['rawHeaders']): readonly (Buffer | string)[] {
   return Array.isArray(headers) ? headers : []
 }
 
-/** Whether all of a response has gone out. It has no socket any more then; with one, it was closed before that. */
+/**
+ * Whether all of a response has gone out. It has no socket any more then; with one, it was closed
+ * before that.
+ */
 export function isWhole(res: ServerResponse): boolean {
   return res.writableFinished && res.socket === null
 }

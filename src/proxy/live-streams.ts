@@ -6,7 +6,10 @@ export type CutReason = 'session_ended' | 'going_away'
 
 /** A response, an upload or a tunnel that is open. */
 export interface LiveStream {
-  /** It does not end by itself, as a tunnel or an event stream: a shutdown that waited for it would wait in vain. */
+  /**
+   * It does not end by itself, as a tunnel or an event stream: a shutdown that waited for it would
+   * wait in vain.
+   */
   readonly isEndless: boolean
   /** May be called again while it takes effect. */
   cut(why: CutReason): void
@@ -25,7 +28,10 @@ export class LiveStreams {
     return this.#size
   }
 
-  /** Remembers an open stream until the answer is called; it may be called more than once. Nobody's stream has no session. */
+  /**
+   * Remembers an open stream until the answer is called; it may be called more than once. Nobody's
+   * stream has no session.
+   */
   open(session: SessionKey | undefined, stream: LiveStream): () => void {
     const streams = this.#open.of(session)
     streams.push(stream)

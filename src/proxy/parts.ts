@@ -18,6 +18,9 @@ export interface ProxyParts {
   readonly bodyIdleTimeoutMs: number
   /** How much of it has to arrive, on average over that time; 0: any. */
   readonly bodyBytesPerSecond: number
-  /** Bytes of an upload or download have moved, or the person's side of a tunnel has sent something: the session is in use. */
+  /**
+   * Bytes of an upload or download have moved, or the person's side of a tunnel has sent something:
+   * the session is in use.
+   */
   readonly onActivity: (session: SessionKey) => void
 }

@@ -12,7 +12,8 @@ export interface ResponseHeadersInput {
 }
 
 /**
- * The header lines for the client, name and value in turn, from those of the upstream. `Set-Cookie` lines stay apart.
+ * The header lines for the client, name and value in turn, from those of the upstream. `Set-Cookie`
+ * lines stay apart.
  * @throws {GatewayError} when the answer cannot be passed on
  */
 export function responseHeaders(received: readonly (Buffer | string)[], input: ResponseHeadersInput): string[] {
@@ -34,7 +35,8 @@ export function responseHeaders(received: readonly (Buffer | string)[], input: R
 
     if (lowerCase === 'set-cookie' && input.isGatewayCookie(cookieName(value))) continue
     if (lowerCase === 'content-length' && withoutLength) continue
-    // A field with a single value: clients and caches that get two take either of them (RFC 9110 §5.3, §6.6.1).
+    // A field with a single value: clients and caches that get two take either of them (RFC 9110
+    // §5.3, §6.6.1).
     if (lowerCase === 'date') {
       if (hasDate) continue
       hasDate = true
@@ -61,8 +63,9 @@ export function responseHeaders(received: readonly (Buffer | string)[], input: R
 }
 
 /**
- * A reference to a place of the upstream as clients reach it, who cannot reach, and need not know, where the upstream is: the path
- * alone (RFC 9110 §10.2.2 allows it). References to other places stay as they are.
+ * A reference to a place of the upstream as clients reach it, who cannot reach, and need not know,
+ * where the upstream is: the path alone (RFC 9110 §10.2.2 allows it). References to other places
+ * stay as they are.
  */
 function fromOutside(reference: string, upstream: URL): string {
   const authority = /^https?:\/\/[^/?#\\]*/i.exec(reference)?.[0]
@@ -77,7 +80,10 @@ function fromOutside(reference: string, upstream: URL): string {
   return `/${path.replace(/^[/\\]+/, '')}`
 }
 
-/** Fields by which caches before the gateway are told apart from browsers: RFC 9213, and what came before it. */
+/**
+ * Fields by which caches before the gateway are told apart from browsers: RFC 9213, and what came
+ * before it.
+ */
 function isForSharedCaches(lowerCase: string): boolean {
   return lowerCase === 'surrogate-control' || lowerCase === 'x-accel-expires' || lowerCase.endsWith('cdn-cache-control')
 }
@@ -105,7 +111,10 @@ function keptPrivate(said: string): string {
   return told
 }
 
-/** A trailer section may come after everything has been decided, so it may say nothing that matters by then (RFC 9110 §6.5.1). */
+/**
+ * A trailer section may come after everything has been decided, so it may say nothing that matters
+ * by then (RFC 9110 §6.5.1).
+ */
 const notInTrailers: ReadonlySet<string> = new Set([
   'content-length',
   'content-encoding',
@@ -148,7 +157,8 @@ function text(value: Buffer | string | undefined): string {
   return typeof value === 'string' ? value : (value?.toString('latin1') ?? '')
 }
 
-// undici takes the chunks apart and leaves any other coding on; without its field the client could not undo it.
+// undici takes the chunks apart and leaves any other coding on; without its field the client could
+// not undo it.
 function checkTransferEncoding(value: string): void {
   if (value.trim().toLowerCase() !== 'chunked')
     throw new GatewayError('ERR_UPSTREAM_ANSWER', 'the answer has a Transfer-Encoding other than chunked')
@@ -161,7 +171,10 @@ function checkValue(name: string, value: string): void {
     throw new GatewayError('ERR_UPSTREAM_ANSWER', `the answer has a control character in "${name}"`)
 }
 
-/** A browser may take `=name=value` and ` name` for `name` (RFC 6265bis §5.6), so the name is read the same way. */
+/**
+ * A browser may take `=name=value` and ` name` for `name` (RFC 6265bis §5.6), so the name is read
+ * the same way.
+ */
 function cookieName(setCookie: string): string {
   return /^[=\s]*([^=;]*)/.exec(setCookie)?.[1]?.trim() ?? ''
 }

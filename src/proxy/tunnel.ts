@@ -33,8 +33,8 @@ export interface TunnelInput {
 }
 
 /**
- * Joins two sockets until one of them ends, or the session does. What the bytes mean is none of our business, except where
- * the frames of a WebSocket end: there a Close frame of ours can go.
+ * Joins two sockets until one of them ends, or the session does. What the bytes mean is none of our
+ * business, except where the frames of a WebSocket end: there a Close frame of ours can go.
  *
  *     joined ──► closing ──► over (both were told, or could not be)
  *        └─────────────────► over (one side is gone)
@@ -98,7 +98,8 @@ export class Tunnel implements LiveStream {
     record.code = why
     client.off('data', this.#fromClient).unpipe(upstream)
     upstream.off('data', this.#fromUpstream).unpipe(client)
-    // What a peer still says is thrown away. Left unread, it would make the kernel reset the connection, and with it what we say.
+    // What a peer still says is thrown away. Left unread, it would make the kernel reset the
+    // connection, and with it what we say.
     client.resume()
     upstream.resume()
     if (this.#toClient?.place === 'inside') this.#passRestOfFrame(this.#toClient, () => this.#sayGoodbye(why))
@@ -152,7 +153,9 @@ export class Tunnel implements LiveStream {
   readonly #fromUpstream = (chunk: Buffer): void => this.#toClient?.read(chunk)
 }
 
-/** Ends a connection with a Close frame where one can stand; in the middle of a frame it breaks off. */
+/**
+ * Ends a connection with a Close frame where one can stand; in the middle of a frame it breaks off.
+ */
 function endWith(socket: Socket, frames: FrameTracker | undefined, closeFrame: () => Buffer): void {
   if (socket.writable && frames?.place === 'between') socket.end(closeFrame())
   else if (socket.writable && frames?.place === 'after_close') socket.end()

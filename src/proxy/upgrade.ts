@@ -15,8 +15,9 @@ import { responseHeaders } from './response-headers.ts'
 import { Tunnel } from './tunnel.ts'
 
 /**
- * Carries an admitted request that asks for another protocol, which is a WebSocket nearly always. On a 101 the connection
- * becomes a tunnel of bytes; any other answer is passed on, and the connection closed.
+ * Carries an admitted request that asks for another protocol, which is a WebSocket nearly always.
+ * On a 101 the connection becomes a tunnel of bytes; any other answer is passed on, and the
+ * connection closed.
  */
 export function carryUpgrade(
   req: IncomingMessage,
@@ -29,7 +30,8 @@ export function carryUpgrade(
 ): void {
   // From here on the socket is nobody else's, and an error without a listener ends the process.
   socket.on('error', () => {})
-  // Node hands the content over as if it were the other protocol already: the upstream would read a second request in it.
+  // Node hands the content over as if it were the other protocol already: the upstream would read a
+  // second request in it.
   if (hasBody(req)) {
     refuseUpgrade(socket, record, 'ERR_REQUEST_MALFORMED')
     return
@@ -62,7 +64,9 @@ export function carryUpgrade(
   new Exchange({ req, res, pass, facts, record, parts, upgrade }).start()
 }
 
-/** Refuses an upgrade on the bare socket. Never with a redirect: no WebSocket client follows one. */
+/**
+ * Refuses an upgrade on the bare socket. Never with a redirect: no WebSocket client follows one.
+ */
 export function refuseUpgrade(
   socket: Duplex,
   record: RequestRecord,
@@ -75,12 +79,14 @@ export function refuseUpgrade(
   record.end(response.status, true)
 }
 
-// A tunnel of HTTP would carry requests past the gate (h2c smuggling), and so would TLS with HTTP inside.
+// A tunnel of HTTP would carry requests past the gate (h2c smuggling), and so would TLS with HTTP
+// inside.
 const carriesRequests = /^(?:h2c?|https?|tls)(?:\/|$)/i
 
 /**
- * The protocols of an `Upgrade` field that are passed on: those that are `listed`, in lower case, with any version unless the list names
- * one. A request that offers no such protocol is answered as if it had not asked (RFC 9110 §7.8).
+ * The protocols of an `Upgrade` field that are passed on: those that are `listed`, in lower case,
+ * with any version unless the list names one. A request that offers no such protocol is answered as
+ * if it had not asked (RFC 9110 §7.8).
  */
 export function carriedProtocols(upgrade: string | undefined, listed: readonly string[]): string {
   if (upgrade === undefined) return ''

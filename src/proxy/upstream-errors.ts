@@ -20,7 +20,10 @@ const codes: Readonly<Record<string, ErrorCode>> = {
   UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: 'ERR_REQUEST_MALFORMED',
 }
 
-/** What a failed exchange with an upstream means for the client; what really happened stays in the message, for the log. */
+/**
+ * What a failed exchange with an upstream means for the client; what really happened stays in the
+ * message, for the log.
+ */
 export function upstreamError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   return new GatewayError(meaning(error), reason(error), { cause: error })
@@ -39,8 +42,9 @@ const probeAfterMs = 60_000
 const probedAt = new WeakMap<UpstreamConfig, number>()
 
 /**
- * Logs `upstream.wrong_scheme` when an upstream speaks TLS and its `url` says http, or the reverse. To be called after a failed
- * exchange that may be due to that; asks the upstream at most once a minute.
+ * Logs `upstream.wrong_scheme` when an upstream speaks TLS and its `url` says http, or the reverse.
+ * To be called after a failed exchange that may be due to that; asks the upstream at most once a
+ * minute.
  */
 export function reportWrongScheme(why: string, upstream: UpstreamConfig, log: Log): void {
   const now = performance.now()

@@ -55,9 +55,11 @@ export class RequestFields {
 }
 
 /**
- * The header lines for the upstream, name and value in turn, from those that came in. First everything goes that the client
- * may not say: what `Connection` names, hop-by-hop fields, identity, forwarding. Only then is ours added, and behind it the identity,
- * so that nothing the client wrote can take it away (RFC 9110 §7.6.1, RFC 9700 §4.13). Lines of the same name stay apart and in order.
+ * The header lines for the upstream, name and value in turn, from those that came in. First
+ * everything goes that the client may not say: what `Connection` names, hop-by-hop fields,
+ * identity, forwarding. Only then is ours added, and behind it the identity, so that nothing the
+ * client wrote can take it away (RFC 9110 §7.6.1, RFC 9700 §4.13). Lines of the same name stay
+ * apart and in order.
  */
 export function upstreamHeaders(received: readonly string[], input: UpstreamHeadersInput): string[] {
   const listed = namedInConnection(received)
@@ -78,7 +80,8 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
     } else if (fate === 'loop') {
       loop = `${value}, ${loop}`
     } else if (contentLength === undefined) {
-      // "010" is eight to whoever takes a leading zero for octal, and what is left would be another request.
+      // "010" is eight to whoever takes a leading zero for octal, and what is left would be another
+      // request.
       contentLength = value.replace(/^0+(?=\d)/, '')
       lines.push(name, contentLength)
     }

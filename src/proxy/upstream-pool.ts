@@ -19,7 +19,10 @@ import { RequestFields } from './upstream-headers.ts'
 /** So many requests may wait for a connection; the next one is turned away. */
 const maxWaiting = 4096
 const reportWaitEveryMs = 10_000
-/** After so many ms a connection takes no other request, so that a change of the host's addresses is noticed. */
+/**
+ * After so many ms a connection takes no other request, so that a change of the host's addresses is
+ * noticed.
+ */
 const lifetimeMs = 60_000
 
 export interface UpstreamRequest {
@@ -27,7 +30,9 @@ export interface UpstreamRequest {
   readonly path: string
   /** Name and value in turn. */
   readonly headers: readonly string[]
-  /** What follows them: about whom the request is. The same list for as long as that is the same. */
+  /**
+   * What follows them: about whom the request is. The same list for as long as that is the same.
+   */
   readonly identity: readonly string[]
   readonly body: RequestBody | undefined
   /** The protocols that the upstream may switch to. */
@@ -76,11 +81,12 @@ export class UpstreamPool {
     this.#slots = new ConnectionSlots(upstream, maxWaiting)
     const connections = upstream.maxConnections + upstream.maxStreams
     this.#options = {
-      // Never two requests on the way on one connection: an answer can be taken for another's, and one failure fails both.
-      // 0 is one, on a connection that is closed after it.
+      // Never two requests on the way on one connection: an answer can be taken for another's, and
+      // one failure fails both. 0 is one, on a connection that is closed after it.
       pipelining: upstream.keepAliveMs === 0 ? 0 : 1,
       connect: connector(upstream),
-      // The exchange keeps its own time: undici's run in steps of half a second, and cannot let an event stream pause.
+      // The exchange keeps its own time: undici's run in steps of half a second, and cannot let an
+      // event stream pause.
       headersTimeout: 0,
       bodyTimeout: 0,
       ...(upstream.keepAliveMs === 0
@@ -89,7 +95,8 @@ export class UpstreamPool {
       keepAliveTimeoutThreshold: keepAliveMarginMs,
       maxHeaderSize: maxHeadBytes,
     }
-    // No interceptor: "retry" would send a POST twice, "redirect" would follow what is meant for the browser.
+    // No interceptor: "retry" would send a POST twice, "redirect" would follow what is meant for
+    // the browser.
     this.#pool = new Pool(upstream.url.origin, { ...this.#options, connections, clientTtl: lifetimeMs })
     this.#plain = upstream.url.protocol === 'http:' ? new PlainPool(plainTarget(upstream), connections) : undefined
   }
@@ -113,14 +120,19 @@ export class UpstreamPool {
     return true
   }
 
-  /** Where a canonical path lies at the upstream. It has no dot segment, so it cannot leave the base path. */
+  /**
+   * Where a canonical path lies at the upstream. It has no dot segment, so it cannot leave the base
+   * path.
+   */
   path(path: string, query: string): string {
     return this.#base + path + query
   }
 
   /**
-   * Sends a request as soon as its client may use a connection. The caller releases the slot when it needs the connection no more.
-   * @throws {GatewayError} ERR_REQUEST_MALFORMED when there is a control character in a field; nothing has been sent then
+   * Sends a request as soon as its client may use a connection. The caller releases the slot when
+   * it needs the connection no more.
+   * @throws {GatewayError} ERR_REQUEST_MALFORMED when there is a control character in a field;
+   * nothing has been sent then
    */
   dispatch(request: UpstreamRequest, handler: AnswerHandler, slot: ConnectionSlot): void {
     this.#slots.enter(slot, this.#sending(request, handler, slot))
@@ -143,7 +155,8 @@ export class UpstreamPool {
       const text = written(request)
       return () => plain.dispatch(text, handler)
     }
-    // undici takes the name for SNI and for checking the certificate from the Host header, which is the client's.
+    // undici takes the name for SNI and for checking the certificate from the Host header, which is
+    // the client's.
     const named: Dispatcher.DispatchOptions & { servername: string } = {
       method: method as Dispatcher.HttpMethod,
       path,
@@ -155,7 +168,8 @@ export class UpstreamPool {
     const isSafe = body === undefined && (method === 'GET' || method === 'HEAD')
     const resending = isSafe ? new Resending(handler, (again) => this.#sendOnNew(named, again)) : handler
     const send = () => void this.#pool.dispatch(named, new ResponsesWithoutContent(resending))
-    // A slot is released before undici has the connection back, two turns of the event loop later; undici would open another one.
+    // A slot is released before undici has the connection back, two turns of the event loop later;
+    // undici would open another one.
     return () => (slot.waitingSince > 0 ? setImmediate(setImmediate, send) : send())
   }
 
@@ -224,7 +238,10 @@ function identityText(lines: readonly string[]): string {
 
 const control = /[^\t\x20-\x7e\x80-\xff]/
 
-/** The parser and the configuration let no control character through. Should one ever come: it must not become a line of its own. */
+/**
+ * The parser and the configuration let no control character through. Should one ever come: it must
+ * not become a line of its own.
+ */
 function line(name: string, value: string): string {
   if (control.test(value)) throw new GatewayError('ERR_REQUEST_MALFORMED', `a control character in "${name}"`)
   return `${name}: ${value}\r\n`
@@ -239,7 +256,8 @@ function connector(upstream: UpstreamConfig): Connector {
   const { hostname } = upstream.url
   const isAddress = isIP(bareHost(upstream.url)) !== 0
   return (options, callback) => {
-    // An IP address is no name for SNI (RFC 6066 §3); the certificate is then checked against the address.
+    // An IP address is no name for SNI (RFC 6066 §3); the certificate is then checked against the
+    // address.
     const { servername: _, ...others } = options
     const target = isAddress ? others : { ...others, servername: hostname }
     connect(target, (...[error, socket]) => {

@@ -4,8 +4,9 @@ export type FramePlace = 'between' | 'inside' | 'after_close' | 'unknown'
 const opcodes = { close: 0x8, pong: 0xa } as const
 
 /**
- * Follows one direction of a WebSocket by the headers of its frames (RFC 6455 §5.2), so that a frame of our own can go between
- * two of theirs. Payloads are skipped, never looked at: compression makes no difference.
+ * Follows one direction of a WebSocket by the headers of its frames (RFC 6455 §5.2), so that a
+ * frame of our own can go between two of theirs. Payloads are skipped, never looked at: compression
+ * makes no difference.
  */
 export class FrameTracker {
   readonly #masked: boolean
@@ -14,7 +15,9 @@ export class FrameTracker {
   #headerRead = 0
   #headerLength = 2
   #lengthEnd = 2
-  /** While the header is read, the length as far as it is known; then what is left of the payload. */
+  /**
+   * While the header is read, the length as far as it is known; then what is left of the payload.
+   */
   #payload = 0
 
   /** @param from who sends: a client masks every frame, and a server none (§5.1) */
@@ -37,7 +40,9 @@ export class FrameTracker {
     while (at < chunk.length && this.#isFollowed()) at = this.#step(chunk, at)
   }
 
-  /** Takes no more than what is left of the frame that is under way. Returns how many bytes that is. */
+  /**
+   * Takes no more than what is left of the frame that is under way. Returns how many bytes that is.
+   */
   readToEndOfFrame(chunk: Buffer): number {
     let at = 0
     while (at < chunk.length && this.#place === 'inside') at = this.#step(chunk, at)

@@ -1,7 +1,10 @@
 import type { RequirementConfig, RuleConfig } from '../config/model.ts'
 import { type Claims, type JsonValue, readClaim } from '../core/claims.ts'
 
-/** Why claims do not satisfy a rule. `why` is for the log: it says what the rule requires, never the values of the claims. */
+/**
+ * Why claims do not satisfy a rule. `why` is for the log: it says what the rule requires, never the
+ * values of the claims.
+ */
 export interface Unmet {
   readonly code: 'ERR_FORBIDDEN' | 'ERR_CLAIM_ABSENT'
   readonly why: string
@@ -33,7 +36,10 @@ function whyUnmet({ any_of, all_of, none_of }: RequirementConfig, claim: JsonVal
   return undefined
 }
 
-/** `undefined` for a shape that nobody asked about: it must not pass for an absent claim, or `none_of` would let it in. */
+/**
+ * `undefined` for a shape that nobody asked about: it must not pass for an absent claim, or
+ * `none_of` would let it in.
+ */
 function valuesOf(claim: JsonValue | undefined): readonly string[] | undefined {
   if (claim === undefined || claim === null) return []
   const members: readonly JsonValue[] = Array.isArray(claim) ? claim : [claim]

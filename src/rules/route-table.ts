@@ -74,7 +74,8 @@ export function createRouteTable(upstreams: readonly UpstreamConfig[]): RouteTab
         if (!asksTheSame(route, other)) refuse(route, other)
         isLogout ||= other?.isLogout
       }
-      // `/logout;jsessionid=1` is the logout link too: to sign out by mistake harms nobody, to stay signed in does.
+      // `/logout;jsessionid=1` is the logout link too: to sign out by mistake harms nobody, to stay
+      // signed in does.
       return route && isLogout && !route.isLogout ? { ...route, isLogout } : route
     },
   }
@@ -105,8 +106,9 @@ function loosePattern(pattern: PathPattern): PathPattern {
 }
 
 /**
- * A path for an upstream that knows no difference between `/Admin/` and `/admin`, as many do. What protects a path has to protect
- * it in whichever way it is written; what opens one opens it as it is written.
+ * A path for an upstream that knows no difference between `/Admin/` and `/admin`, as many do. What
+ * protects a path has to protect it in whichever way it is written; what opens one opens it as it
+ * is written.
  */
 function loose(segments: readonly string[]): readonly string[] {
   const last = segments.length - 1
@@ -135,7 +137,8 @@ function match(
   const loosely = loose(segments)
   const route = matchIn(place, method, segments, loosely, query)
   if (loosely === segments) return route
-  // `/ADMIN` is `/admin` to an application that ignores case, also where an upstream of its own protects `/admin`.
+  // `/ADMIN` is `/admin` to an application that ignores case, also where an upstream of its own
+  // protects `/admin`.
   for (const other of candidates) {
     if (other === place) break
     if (other.application !== place.application || !startsWith(loosely, other.loosePrefix)) continue
@@ -165,19 +168,22 @@ function startsWith(segments: readonly string[], prefix: readonly string[]): boo
 }
 
 function matchesMethod({ methods }: RuleConfig, method: string): boolean {
-  // An answer to HEAD tells what the one to GET would (RFC 9110 §9.3.2), so that it is guarded alike.
+  // An answer to HEAD tells what the one to GET would (RFC 9110 §9.3.2), so that it is guarded
+  // alike.
   return methods === undefined || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
 }
 
 function isLogoutLink({ logoutLinks }: Place, method: string, segments: readonly string[], query: string): boolean {
-  // A preflight asks what a script of another origin may do, and carries no cookie (Fetch, "CORS-preflight fetch").
+  // A preflight asks what a script of another origin may do, and carries no cookie (Fetch,
+  // "CORS-preflight fetch").
   if (logoutLinks.length === 0 || method === 'OPTIONS') return false
   return logoutLinks.some((link) => matchesPath(link.path, segments) && hasParameters(query, link.query))
 }
 
 /**
- * Whether a query has all of these parameters, whatever else it has. Applications disagree about letter case and about which value of a
- * repeated parameter counts, so each value counts, in any case: a sign-out by mistake does less harm than a missed one.
+ * Whether a query has all of these parameters, whatever else it has. Applications disagree about
+ * letter case and about which value of a repeated parameter counts, so each value counts, in any
+ * case: a sign-out by mistake does less harm than a missed one.
  */
 function hasParameters(query: string, wanted: LogoutLink['query']): boolean {
   if (wanted.length === 0) return true

@@ -29,8 +29,9 @@ export function readCertificate({ certFile, keyFile }: CertificateFiles): Certif
 const lookEveryMs = 30_000
 
 /**
- * Takes a renewed certificate without closing a connection; one that does not fit leaves the old one in place. The files are
- * read again and again: what watches a file misses the ways in which certificates are renewed, by renaming and behind links.
+ * Takes a renewed certificate without closing a connection; one that does not fit leaves the old
+ * one in place. The files are read again and again: what watches a file misses the ways in which
+ * certificates are renewed, by renaming and behind links.
  */
 export function renewCertificate(
   server: Pick<Server, 'setSecureContext'>,

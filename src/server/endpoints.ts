@@ -57,14 +57,18 @@ export interface AppParts extends SignInParts, LogoutParts {
   readonly turnedAway: TurnedAway
 }
 
-/** The endpoints of the gateway as a Fastify app. It never listens: requests are handed to `app.routing`. */
+/**
+ * The endpoints of the gateway as a Fastify app. It never listens: requests are handed to
+ * `app.routing`.
+ */
 export async function createApp(config: GatewayConfig, parts: AppParts): Promise<FastifyInstance> {
   const app = Fastify({
     logger: false,
     bodyLimit: maxFormBytes,
     exposeHeadRoutes: false,
     trustProxy: false,
-    // People read it out to an operator: unlike a number it identifies one request of all processes.
+    // People read it out to an operator: unlike a number it identifies one request of all
+    // processes.
     genReqId: (req) => parts.recordOf(req).id,
   })
   readForms(app)
@@ -83,7 +87,8 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   return app
 
   async function serve(handler: Handler, endpoint: Endpoint, request: EndpointRequest): Promise<Response> {
-    // This does not count against the limit: a page of another site could otherwise use up the limit of a whole address.
+    // This does not count against the limit: a page of another site could otherwise use up the
+    // limit of a whole address.
     if (endpoint.isForPageLoads && !isPersonal(request)) return signInRequired(request, parts)
     try {
       return await limits.within(endpoint.limit, clientOf(request.cause.client), () => handler.handle(request, parts))
@@ -154,14 +159,16 @@ function endpointRequest(request: FastifyRequest, config: GatewayConfig, parts: 
 }
 
 /**
- * Whether a person makes this request, and not a script, an image, a frame, or a load in advance: the browser repeats that one when
- * the person goes there.
+ * Whether a person makes this request, and not a script, an image, a frame, or a load in advance:
+ * the browser repeats that one when the person goes there.
  */
 function isPersonal({ isPage, purpose, secFetchMode, mayBeScript }: EndpointRequest): boolean {
   return isPage ? !/\bprefetch\b/i.test(purpose) : !mayBeScript && secFetchMode === undefined
 }
 
-/** Reads forms only, as text. Other content is read within the limit, and counts as an empty form. */
+/**
+ * Reads forms only, as text. Other content is read within the limit, and counts as an empty form.
+ */
 function readForms(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) =>

@@ -39,9 +39,9 @@ export interface Gateway {
   /** Whether Redis and the provider answered by the time it served. */
   readonly foundAtStart: { readonly store: boolean; readonly provider: boolean }
   /**
-   * Serves by another configuration from the next request on; several are taken one after the other. What is under way goes on by the one
-   * it began with; sessions, connections and streams stay. Resolves to the settings that take effect at the next start only, because they
-   * differ.
+   * Serves by another configuration from the next request on; several are taken one after the
+   * other. What is under way goes on by the one it began with; sessions, connections and streams
+   * stay. Resolves to the settings that take effect at the next start only, because they differ.
    */
   reload(config: GatewayConfig): Promise<readonly string[]>
   /** Lets requests finish for as long as the configuration allows, then closes everything. */
@@ -51,12 +51,16 @@ export interface Gateway {
 export interface GatewayParts extends ObservingParts {
   /** The memory of this process, in bytes. Absent: as the container or the machine says. */
   readonly memoryBytes?: number
-  /** Is given the answers to what another process asks, which listens on `admin.listen`. Absent: this one does. */
+  /**
+   * Is given the answers to what another process asks, which listens on `admin.listen`. Absent:
+   * this one does.
+   */
   readonly answering?: (answers: Answers) => void
 }
 
 /**
- * Builds a gateway out of its configuration and starts it. Neither the provider nor Redis has to be there yet.
+ * Builds a gateway out of its configuration and starts it. Neither the provider nor Redis has to be
+ * there yet.
  * @throws {OperatorError} when an address cannot be listened on or a certificate cannot be read
  */
 export async function startGateway(config: GatewayConfig, parts: GatewayParts): Promise<Gateway> {
@@ -78,7 +82,10 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   let running = config
   let serving = await createServing(config, lasting)
   const retired = new Set<Serving>()
-  /** Of earlier configurations: exchanges have their connections until they end, or the gateway stops. */
+  /**
+   * Of earlier configurations: exchanges have their connections until they end, or the gateway
+   * stops.
+   */
   const earlierPools = new Set<UpstreamPools>()
   const retire = async (predecessor: Serving): Promise<void> => {
     retired.add(predecessor)
@@ -97,14 +104,18 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
 
   let draining = false
   let lastReload: Promise<unknown> = Promise.resolve()
-  /** One after the other: what was asked for last is what it comes to, whichever provider answers first. */
+  /**
+   * One after the other: what was asked for last is what it comes to, whichever provider answers
+   * first.
+   */
   const inOrder = <T>(work: () => Promise<T>): Promise<T> => {
     const done = lastReload.then(work)
     lastReload = done.catch(() => {})
     return done
   }
   const reload = async (next: GatewayConfig): Promise<readonly string[]> => {
-    // A configuration that was replaced stays in memory for seconds. Whoever reloads again and again is slowed down.
+    // A configuration that was replaced stays in memory for seconds. Whoever reloads again and
+    // again is slowed down.
     if (retiring.length >= mostRetiring) await Promise.race(retiring)
     const { config: wanted, needRestart } = reloadable(running, next)
     const successor = await createServing(wanted, lasting)
@@ -229,7 +240,10 @@ function processState(
   }
 }
 
-/** Who starts at the same time is waited for, a moment: the first visitors are not to see that. Who does not come is not. */
+/**
+ * Who starts at the same time is waited for, a moment: the first visitors are not to see that. Who
+ * does not come is not.
+ */
 async function areThereSoon(store: SessionStore, provider: OpenidProvider, log: Log): Promise<Gateway['foundAtStart']> {
   const end = performance.now() + startupGraceMs
   const isThere = (answers: () => Promise<boolean>) => untilTrue(answers, end)

@@ -47,11 +47,16 @@ export interface LastingParts {
   readonly sink: RequestSink
   readonly tracer: Tracer | undefined
   readonly metrics: Metrics
-  /** Bytes of an upload or download have moved, or the person's side of a tunnel has sent something: the session is in use. */
+  /**
+   * Bytes of an upload or download have moved, or the person's side of a tunnel has sent something:
+   * the session is in use.
+   */
   readonly onActivity: (session: SessionKey) => void
 }
 
-/** Everything that serves by one configuration. A reload puts another one in its place, as a whole. */
+/**
+ * Everything that serves by one configuration. A reload puts another one in its place, as a whole.
+ */
 export interface Serving {
   readonly handlers: ListenerHandlers
   readonly sessions: Sessions
@@ -59,8 +64,8 @@ export interface Serving {
   readonly trusted: TrustedProxies
   readonly pools: UpstreamPools
   /**
-   * Another one has taken its place: what is under way may finish, then all is closed except `pools`, whose exchanges may last as long
-   * as they like.
+   * Another one has taken its place: what is under way may finish, then all is closed except
+   * `pools`, whose exchanges may last as long as they like.
    */
   retire(): Promise<void>
   /** The gateway stops, and has no requests any more. */
@@ -119,7 +124,10 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
   })
   provider.start()
 
-  /** As long as a call to the provider and its repetition may take: a sign-in that comes back, a refresh. */
+  /**
+   * As long as a call to the provider and its repetition may take: a sign-in that comes back, a
+   * refresh.
+   */
   const callsEnd = () => wait(config.provider.timeoutMs * 2, undefined, { ref: false })
   const stopWatching = () => {
     watching.stop()

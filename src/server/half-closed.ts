@@ -5,7 +5,8 @@ import type { Socket } from 'node:net'
 const probeEveryMs = 1000
 
 /**
- * After this many probes without a byte for it, a client whose response has begun is taken for gone: event streams may be quiet for hours.
+ * After this many probes without a byte for it, a client whose response has begun is taken for
+ * gone: event streams may be quiet for hours.
  */
 const mostQuietProbes = 5
 
@@ -15,12 +16,13 @@ type ServerSocket = Socket & {
 }
 
 /**
- * Lets a client that half-closes its connection after a request have the response. The connection is closed after it
- * (RFC 9112 §9.6).
+ * Lets a client that half-closes its connection after a request have the response. The connection
+ * is closed after it (RFC 9112 §9.6).
  *
- * A client that is gone has sent the same FIN, and nobody waits for its response. So it is asked each second, by an interim response
- * (102, RFC 2518 §10.1), whether it is still there: a system whose connection is closed answers with a reset. A response that has
- * begun asks by itself, unless it is quiet. In HTTP/1.0, which has no interim responses, the response is awaited.
+ * A client that is gone has sent the same FIN, and nobody waits for its response. So it is asked
+ * each second, by an interim response (102, RFC 2518 §10.1), whether it is still there: a system
+ * whose connection is closed answers with a reset. A response that has begun asks by itself, unless
+ * it is quiet. In HTTP/1.0, which has no interim responses, the response is awaited.
  */
 export function serveHalfClosedConnections(server: Server): void {
   // Not documented: Node's HTTP server ends its side too, unless this is set.

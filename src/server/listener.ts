@@ -34,13 +34,17 @@ export interface Listener {
   /** Where it listens; the port is the real one when 0 was asked for. */
   readonly address: Address
   /**
-   * Takes no new connections and has tunnels and event streams ended at once: their clients connect to another replica. Lets
-   * other requests finish for up to `drainTimeoutMs`, then closes whatever is left.
+   * Takes no new connections and has tunnels and event streams ended at once: their clients connect
+   * to another replica. Lets other requests finish for up to `drainTimeoutMs`, then closes whatever
+   * is left.
    */
   drain(drainTimeoutMs: number): Promise<void>
 }
 
-/** @throws {OperatorError} when the port is taken, may not be used, or the certificate cannot be read */
+/**
+ * @throws {OperatorError} when the port is taken, may not be used, or the certificate cannot be
+ * read
+ */
 export async function listen(
   config: ListenConfig,
   limits: LimitsConfig,
@@ -73,7 +77,8 @@ export async function listen(
           handshakeTimeout: limits.headersTimeoutMs,
         })
   const watcher = tls === undefined ? undefined : renewCertificate(server as TlsServer, tls, log)
-  // Node would leave out what is beyond its limit. Ours is looked at with the request, and refuses it.
+  // Node would leave out what is beyond its limit. Ours is looked at with the request, and refuses
+  // it.
   server.maxHeadersCount = 0
   limitConnections(server, limits, parts)
   // Over TLS the end of what a client sends is the end of the connection (RFC 9112 §9.8).
@@ -82,7 +87,10 @@ export async function listen(
   const upgraded = new Set<Duplex>()
   const ending = new WeakSet<Socket>()
   let draining = false
-  /** Destroys requests that follow an ignored `Upgrade` on the same connection: their bytes may be the content of that request. */
+  /**
+   * Destroys requests that follow an ignored `Upgrade` on the same connection: their bytes may be
+   * the content of that request.
+   */
   const unlessLost = (req: IncomingMessage, res: ServerResponse, answer: ListenerHandlers['request']) => {
     if (ending.has(req.socket)) return void res.destroy()
     if (isIgnoredUpgrade(req)) ending.add(req.socket)
@@ -129,7 +137,8 @@ export async function listen(
         handlers.endEndless()
       }
       close()
-      // A connection whose request was under way is idle afterwards, an answer turns out to be an event stream: nobody tells.
+      // A connection whose request was under way is idle afterwards, an answer turns out to be an
+      // event stream: nobody tells.
       const closing = setInterval(close, 50)
       const limit = setTimeout(() => {
         server.closeAllConnections()

@@ -25,7 +25,10 @@ const foundations: readonly Foundation[] = [
 /** As they are written, `session.store`; all that is below them too. */
 export const settingsThatNeedRestart: readonly string[] = foundations.map(({ setting }) => setting)
 
-/** What of `next` a gateway that runs by `running` can take, and the settings that have to wait for a start. */
+/**
+ * What of `next` a gateway that runs by `running` can take, and the settings that have to wait for
+ * a start.
+ */
 export function reloadable(
   running: GatewayConfig,
   next: GatewayConfig,

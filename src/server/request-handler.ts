@@ -47,10 +47,16 @@ export interface ServeParts {
   readonly own: (req: IncomingMessage, res: ServerResponse, record: RequestRecord) => void
 }
 
-/** Connections with a request that could not be framed: nobody knows where the next one begins (RFC 9112 §11.2). */
+/**
+ * Connections with a request that could not be framed: nobody knows where the next one begins (RFC
+ * 9112 §11.2).
+ */
 const unreadable = new WeakSet<Socket>()
 
-/** The sign-in sees by the `Referer` whether the browser is at `external_url`; "no-referrer" would remove it (Fetch §4.4). */
+/**
+ * The sign-in sees by the `Referer` whether the browser is at `external_url`; "no-referrer" would
+ * remove it (Fetch §4.4).
+ */
 const keepsReferer = { 'Referrer-Policy': 'same-origin' }
 
 const overloaded = 'clients have left too much of their responses unread'
@@ -71,7 +77,8 @@ export function createHandlers(
     if (isReserved(facts.target, config.reservedPrefix)) {
       return answerItself(req, res, record, { method: facts.method, url: facts.target.path + facts.target.query })
     }
-    // The gateway's own URLs are served on: a Logout Token that is refused leaves somebody signed in.
+    // The gateway's own URLs are served on: a Logout Token that is refused leaves somebody signed
+    // in.
     if (parts.memory.isExceeded) return refuse(req, res, record, 'ERR_OVERLOADED', overloaded)
     decide(
       facts,
@@ -102,7 +109,10 @@ export function createHandlers(
     parts.own(req, res, record)
   }
 
-  /** The bound is on the whole of it: whoever sends a form byte by byte would keep a connection for good. */
+  /**
+   * The bound is on the whole of it: whoever sends a form byte by byte would keep a connection for
+   * good.
+   */
   function expectForm(req: IncomingMessage, res: ServerResponse, record: RequestRecord): void {
     continueIfExpected(req, res)
     const timer = setTimeout(() => {
@@ -246,7 +256,10 @@ export function createHandlers(
     respond(req, res, record, refusal, isUnreadable)
   }
 
-  /** Somebody who is known may not do this: that is for auditors. The audit event takes the place of `request.refused`. */
+  /**
+   * Somebody who is known may not do this: that is for auditors. The audit event takes the place of
+   * `request.refused`.
+   */
   function denied(record: RequestRecord, code: ErrorCode, denial: Denial & { readonly why: string }): void {
     const { upstream, rule, session, why } = denial
     const { iss, sub, sid } = session.record
@@ -300,7 +313,8 @@ function endWith(req: IncomingMessage, res: ServerResponse, record: RequestRecor
   }
   if (res.destroyed) return closed()
   res.once('close', closed)
-  // Behind another request on the same connection the response has no socket yet, and does not hear it close.
+  // Behind another request on the same connection the response has no socket yet, and does not hear
+  // it close.
   if (res.socket === null) req.socket.once('close', closed)
 }
 

@@ -24,11 +24,12 @@ interface Line {
 }
 
 /**
- * Carries out the requests of one connection one after the other (RFC 9112 §9.3.2). Node emits all requests that a client pipelines
- * at once, and keeps what the later responses write in memory without limit until the first one has been read.
+ * Carries out the requests of one connection one after the other (RFC 9112 §9.3.2). Node emits all
+ * requests that a client pipelines at once, and keeps what the later responses write in memory
+ * without limit until the first one has been read.
  *
- * A pipelined response gets its socket when the response before it has finished: until then `res.socket` is null, and the `socket`
- * event tells when it has changed.
+ * A pipelined response gets its socket when the response before it has finished: until then
+ * `res.socket` is null, and the `socket` event tells when it has changed.
  */
 export class RequestOrder {
   readonly #lines = new WeakMap<Duplex, Line>()
@@ -86,7 +87,10 @@ export class RequestOrder {
     return line
   }
 
-  /** Calls `start` when all earlier requests of a connection have their responses. No more are read from it by Node's HTTP server. */
+  /**
+   * Calls `start` when all earlier requests of a connection have their responses. No more are read
+   * from it by Node's HTTP server.
+   */
   awaitUpgrade(socket: ServerSocket, start: () => void): void {
     // A response that closes the connection is the last one on it (RFC 9112 §9.6).
     const startUnlessClosed = () => {
@@ -99,7 +103,8 @@ export class RequestOrder {
       startUnlessClosed()
       return
     }
-    // Node's server has let go of the socket, and does not tell the response any more that it may write again.
+    // Node's server has let go of the socket, and does not tell the response any more that it may
+    // write again.
     const drained = () => socket._httpMessage?.emit('drain')
     socket.on('drain', drained)
     before.once('close', () => {
@@ -109,8 +114,8 @@ export class RequestOrder {
   }
 
   /**
-   * Whether something else than the request that is arriving has to be written to the connection first. What is wrong with that
-   * request may be its response, unless that has begun.
+   * Whether something else than the request that is arriving has to be written to the connection
+   * first. What is wrong with that request may be its response, unless that has begun.
    */
   isAnswering(socket: ServerSocket): boolean {
     if ((this.#lines.get(socket)?.waiting ?? 0) > 0) return true

@@ -6,16 +6,17 @@ export interface UpgradeRules {
   /** The protocols that any upstream lists, at the moment. */
   readonly listed: () => readonly string[]
   /**
-   * Whether a request on this socket must not even be queued. It is emitted as an upgrade, {@link isOverrun} tells it, and nothing
-   * behind it is parsed.
+   * Whether a request on this socket must not even be queued. It is emitted as an upgrade, {@link
+   * isOverrun} tells it, and nothing behind it is parsed.
    */
   readonly isFull: (socket: Socket) => boolean
 }
 
 /**
- * The option of Node's servers that says which requests are to be taken for upgrades. Node asks `req.upgrade` when the head has been
- * read, and stops to parse what follows when it is true. A request that offers no listed protocol is a request like any other, with its
- * content (RFC 9110 §7.8): Java's HttpClient offers h2c with each request, a form with a Logout Token included.
+ * The option of Node's servers that says which requests are to be taken for upgrades. Node asks
+ * `req.upgrade` when the head has been read, and stops to parse what follows when it is true. A
+ * request that offers no listed protocol is a request like any other, with its content (RFC 9110
+ * §7.8): Java's HttpClient offers h2c with each request, a form with a Logout Token included.
  */
 export function upgradeOptions({ listed, isFull }: UpgradeRules): { readonly IncomingMessage: typeof IncomingMessage } {
   class ServerRequest extends IncomingMessage {
@@ -39,14 +40,17 @@ export function upgradeOptions({ listed, isFull }: UpgradeRules): { readonly Inc
   return { IncomingMessage: ServerRequest }
 }
 
-/** Whether a request that was emitted as an upgrade is one that must not be queued; see {@link UpgradeRules}. */
+/**
+ * Whether a request that was emitted as an upgrade is one that must not be queued; see {@link
+ * UpgradeRules}.
+ */
 export function isOverrun(req: IncomingMessage): boolean {
   return 'isOverrun' in req && req.isOverrun === true
 }
 
 /**
- * Whether Node's parser took the request for an upgrade, which it is not. What arrived together with it is lost in there, and
- * nobody knows any more where the next request begins.
+ * Whether Node's parser took the request for an upgrade, which it is not. What arrived together
+ * with it is lost in there, and nobody knows any more where the next request begins.
  */
 export function isIgnoredUpgrade({ headers }: IncomingMessage): boolean {
   return isSwitchAsked(headers)

@@ -4,17 +4,23 @@ import type { Log } from '../observe/log.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
 import type { Sessions } from '../session/sessions.ts'
 
-/** How often sessions with open streams are looked up, in ms: so much longer than its session may a stream last at most. */
+/**
+ * How often sessions with open streams are looked up, in ms: so much longer than its session may a
+ * stream last at most.
+ */
 const everyMs = 5000
 /** How soon again when the store did not answer. */
 const retryMs = 1000
 const atOnce = 50
-/** How long a stream stays open while nobody can say whether its session is still there, in ms: as the longest grace for requests. */
+/**
+ * How long a stream stays open while nobody can say whether its session is still there, in ms: as
+ * the longest grace for requests.
+ */
 const longestUnknownMs = 5 * 60 * 1000
 
 /**
- * When a session ends at the latest, as soon as the store has said it: it has not to be asked for that again. And when it
- * answered last, or the stream was first seen; in ms since the epoch.
+ * When a session ends at the latest, as soon as the store has said it: it has not to be asked for
+ * that again. And when it answered last, or the stream was first seen; in ms since the epoch.
  */
 export type KnownSessions = Map<SessionKey, { readonly endsAt: number; readonly answeredAt: number }>
 
@@ -34,8 +40,9 @@ export interface LiveSessionsWatch {
 }
 
 /**
- * Streams that are open for a session make no requests, so nobody would see that it has expired: the sessions behind them are
- * looked up from time to time, and what belongs to none is closed. It also finds what a lost notice did not tell.
+ * Streams that are open for a session make no requests, so nobody would see that it has expired:
+ * the sessions behind them are looked up from time to time, and what belongs to none is closed. It
+ * also finds what a lost notice did not tell.
  */
 export function watchLiveSessions({ live, sessions, known, clock, log }: WatchParts): LiveSessionsWatch {
   let stopped = false

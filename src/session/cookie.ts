@@ -3,7 +3,10 @@ import type { SessionId } from '../core/names.ts'
 import { cookieNames, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
 import { sessionIdFromCookie } from './record.ts'
 
-/** The cookie that carries the session id, and the names of the cookies that belong to the gateway beside it. */
+/**
+ * The cookie that carries the session id, and the names of the cookies that belong to the gateway
+ * beside it.
+ */
 export class SessionCookie {
   readonly #attributes: CookieAttributes
 
@@ -21,7 +24,10 @@ export class SessionCookie {
     return header !== undefined && readCookie(header, this.#attributes.name) !== undefined
   }
 
-  /** Without `Max-Age`: the cookie lives as long as the browser, the session as long as the store says. */
+  /**
+   * Without `Max-Age`: the cookie lives as long as the browser, the session as long as the store
+   * says.
+   */
   set(id: SessionId): string {
     return setCookie(this.#attributes, id)
   }
@@ -31,9 +37,10 @@ export class SessionCookie {
   }
 
   /**
-   * `Set-Cookie` values for a browser whose session has ended. They expire the session cookie and the cookies of the applications.
-   * A cookie with a `Domain` attribute is another cookie to a browser than one without (RFC 6265 §5.3 step 11).
-   * The browser sends a cookie with another path than `/` to that path only, so such a cookie is expired whether it was sent or not.
+   * `Set-Cookie` values for a browser whose session has ended. They expire the session cookie and
+   * the cookies of the applications. A cookie with a `Domain` attribute is another cookie to a
+   * browser than one without (RFC 6265 §5.3 step 11). The browser sends a cookie with another path
+   * than `/` to that path only, so such a cookie is expired whether it was sent or not.
    */
   forget(header: string | undefined, applicationCookies: readonly ApplicationCookie[]): string[] {
     const expired = applicationCookies.flatMap(({ name, paths, domains }) => [
@@ -53,7 +60,10 @@ export class SessionCookie {
     return expireCookie(domain === undefined ? cookie : { ...cookie, domain })
   }
 
-  /** Another cookie of the gateway: `Lax` always, for it has to come along when the provider sends the browser back. */
+  /**
+   * Another cookie of the gateway: `Lax` always, for it has to come along when the provider sends
+   * the browser back.
+   */
   beside(suffix: string): CookieAttributes {
     return { name: `${this.#attributes.name}-${suffix}`, secure: this.#attributes.secure, sameSite: 'lax' }
   }

@@ -9,8 +9,8 @@ export interface MemoryStore extends SessionStore {
 }
 
 /**
- * Sessions in this process only, for trying out and for a sidecar that may forget. When it is full, the session that was not used for
- * longest goes.
+ * Sessions in this process only, for trying out and for a sidecar that may forget. When it is full,
+ * the session that was not used for longest goes.
  */
 export function createMemoryStore(options: { readonly maxSessions: number; readonly clock: Clock }): MemoryStore {
   return new SessionsInMemory(options.maxSessions, options.clock)
@@ -171,7 +171,8 @@ class SessionsInMemory implements MemoryStore {
 
   #obey(tag: SidTag | SubTag, order: LogoutOrder, members: () => SessionKey[]): EndedSession[] | 'replayed' {
     const now = this.#now()
-    // A token means one thing at one tag, as in Redis, where the jti lies in the slot of what it ends.
+    // A token means one thing at one tag, as in Redis, where the jti lies in the slot of what it
+    // ends.
     if (!this.#jtis.setNew(`${tag}:${order.jti}`, true, order.jti_ttl, now)) return 'replayed'
     const at = Math.max(order.at, this.#tombstones.use(tag, now) ?? 0)
     this.#tombstones.set(tag, at, Math.max(now + order.tombstone_ttl, this.#tombstones.expiresAt(tag)))
@@ -197,7 +198,10 @@ class SessionsInMemory implements MemoryStore {
   }
 }
 
-/** A bounded map whose entries expire; what was not used for longest goes first. `gone` is told of each entry that leaves. */
+/**
+ * A bounded map whose entries expire; what was not used for longest goes first. `gone` is told of
+ * each entry that leaves.
+ */
 class ExpiringMap<K, V> {
   readonly #entries = new Map<K, { readonly value: V; readonly expires_at: number }>()
   readonly #max: number

@@ -18,9 +18,10 @@ export interface PendingRead {
 }
 
 /**
- * The sessions that this process has seen lately, so that a request needs no round trip to the store. Bounded in bytes. What
- * has ended is remembered as such, because an answer that was on its way may arrive after the notice of the end: session
- * ids are chance, so what has ended never comes back.
+ * The sessions that this process has seen lately, so that a request needs no round trip to the
+ * store. Bounded in bytes. What has ended is remembered as such, because an answer that was on its
+ * way may arrive after the notice of the end: session ids are chance, so what has ended never comes
+ * back.
  */
 export class NearCache {
   readonly #live = new LRUCache<SessionKey, NearSession>({

@@ -9,8 +9,9 @@ export interface OutageGraceParts {
 }
 
 /**
- * For how long sessions in memory are served although the store does not answer: from when what others end was last certain to be
- * heard of. Told once when somebody is first served so, and once when it is over.
+ * For how long sessions in memory are served although the store does not answer: from when what
+ * others end was last certain to be heard of. Told once when somebody is first served so, and once
+ * when it is over.
  */
 export class OutageGrace {
   readonly #parts: OutageGraceParts

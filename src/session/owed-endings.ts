@@ -21,16 +21,19 @@ export interface OwedEnding {
   readonly whom: Whom
   /** Sessions that were made later are not meant; in ms since the epoch. */
   readonly until: number
-  /** Whether it is signed, or about a session that is known; a cookie that a stranger sends may be nobody's. */
+  /**
+   * Whether it is signed, or about a session that is known; a cookie that a stranger sends may be
+   * nobody's.
+   */
   readonly isProven: boolean
   /** Is called until it succeeds. */
   readonly give: () => Promise<unknown>
 }
 
 /**
- * Orders to end sessions that the store did not take. Whoever ordered has been told, and is to order again; but not everybody
- * does, so they are carried out as soon as the store takes them, for as long as this process lives. Until then whom they are
- * about is not served by this process.
+ * Orders to end sessions that the store did not take. Whoever ordered has been told, and is to
+ * order again; but not everybody does, so they are carried out as soon as the store takes them, for
+ * as long as this process lives. Until then whom they are about is not served by this process.
  */
 export class OwedEndings {
   readonly #proven: LRUCache<string, OwedEnding>
@@ -111,7 +114,10 @@ export class OwedEndings {
     this.#hasForgotten = false
   }
 
-  /** Some at a time, those first that were tried longest ago. When none of them is taken the others have to wait. */
+  /**
+   * Some at a time, those first that were tried longest ago. When none of them is taken the others
+   * have to wait.
+   */
   async #giveAll(orders: LRUCache<string, OwedEnding>): Promise<void> {
     const waiting = [...orders.values()].toReversed()
     for (let at = 0; at < waiting.length; at += atOnce) {

@@ -19,12 +19,15 @@ const dictionary = Buffer.from(
 // Small windows: with those of zlib's defaults, to set up costs more than to compress.
 const options = { dictionary, level: 6, windowBits: 13, memLevel: 6 }
 
-/** How long the header, the payload and the signature of a JWT are, in bytes. They take the place of the token. */
+/**
+ * How long the header, the payload and the signature of a JWT are, in bytes. They take the place of
+ * the token.
+ */
 type Lengths = readonly [number, number, number]
 
 /**
- * A record in as few bytes as is cheap. The claims in a JWT are encoded once more (base64url), so that they cannot be compressed: they
- * are decoded first. Signatures are stored as they are.
+ * A record in as few bytes as is cheap. The claims in a JWT are encoded once more (base64url), so
+ * that they cannot be compressed: they are decoded first. Signatures are stored as they are.
  */
 export function packRecord(record: SessionRecord): { readonly bytes: Buffer; readonly unpackedBytes: number } {
   const tokens: Record<string, unknown> = { ...record.tokens }

@@ -3,7 +3,10 @@ import type { SessionId, SessionKey, SidTag, SubTag } from '../core/names.ts'
 import { randomToken, sha256 } from '../core/random.ts'
 import type { TokenSet } from '../core/token-set.ts'
 
-/** Who is signed in, and what we hold for them. Sealed before it leaves the process. Times in ms since the epoch. */
+/**
+ * Who is signed in, and what we hold for them. Sealed before it leaves the process. Times in ms
+ * since the epoch.
+ */
 export interface SessionRecord {
   readonly iss: string
   readonly sub: string
@@ -19,7 +22,10 @@ export interface SessionRecord {
   readonly userinfo_read_at: number
 }
 
-/** A record with its place and the version that fences writes: a write that names an older version is refused. */
+/**
+ * A record with its place and the version that fences writes: a write that names an older version
+ * is refused.
+ */
 export interface StoredSession {
   readonly key: SessionKey
   readonly version: number
@@ -31,12 +37,16 @@ export interface StoredSession {
 }
 
 const tagLength = 24
-/** 192 bits. Tag and hash together stay below 64 bytes: Redis keeps an index with longer members in seven times the memory. */
+/**
+ * 192 bits. Tag and hash together stay below 64 bytes: Redis keeps an index with longer members in
+ * seven times the memory.
+ */
 const hashLength = 32
 
 /**
- * Whom the sessions of a gateway are made for: its provider, and itself as that provider's client. Gateways that share a store
- * but are other clients share no session: neither opens what was made for the other, and no Logout Token ends it.
+ * Whom the sessions of a gateway are made for: its provider, and itself as that provider's client.
+ * Gateways that share a store but are other clients share no session: neither opens what was made
+ * for the other, and no Logout Token ends it.
  */
 export function audienceOf(provider: { readonly issuer: string; readonly client_id: string }): string {
   return sha256('audience', provider.issuer, provider.client_id)
@@ -53,8 +63,8 @@ export function subTag(audience: string, sub: string): SubTag {
 }
 
 /**
- * A new cookie value: 24 characters of tag, so that the cookie alone leads to the slot where all of its `sid` lies, and 240
- * bits of chance. Without a `sid` the tag is chance too.
+ * A new cookie value: 24 characters of tag, so that the cookie alone leads to the slot where all of
+ * its `sid` lies, and 240 bits of chance. Without a `sid` the tag is chance too.
  */
 export function newSessionId(audience: string, sid: string | undefined): SessionId {
   const tag = sid === undefined ? randomToken(18) : sidTag(audience, sid)

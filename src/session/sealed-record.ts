@@ -14,13 +14,19 @@ export interface SealedRecord {
   readonly unpackedBytes: number
 }
 
-/** A record as a store may see it. It opens only at its own place and for its own audience: two records cannot be swapped in the store. */
+/**
+ * A record as a store may see it. It opens only at its own place and for its own audience: two
+ * records cannot be swapped in the store.
+ */
 export function sealRecord(keyring: Keyring, place: Place, record: SessionRecord): SealedRecord {
   const { bytes, unpackedBytes } = packRecord(record)
   return { sealed: keyring.seal(bytes, context(place)), unpackedBytes }
 }
 
-/** `undefined`: sealed with a key that is not configured (any more), tampered with, or of another format. */
+/**
+ * `undefined`: sealed with a key that is not configured (any more), tampered with, or of another
+ * format.
+ */
 export function openRecord(
   keyring: Keyring,
   place: Place,

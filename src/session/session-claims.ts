@@ -8,8 +8,9 @@ export interface IdTokenClaims {
 }
 
 /**
- * The claims of a session: userinfo, but who it is says the verified ID Token, never userinfo. Each claim has one source: what
- * `fromIdToken` names and the ID Token does not have is absent, whatever userinfo says.
+ * The claims of a session: userinfo, but who it is says the verified ID Token, never userinfo. Each
+ * claim has one source: what `fromIdToken` names and the ID Token does not have is absent, whatever
+ * userinfo says.
  */
 export function claimsOfSession(
   userinfo: Claims,

@@ -44,8 +44,9 @@ export interface SessionsParts {
   /** Of the process. */
   readonly owed: OwedEndings
   /**
-   * All that answer from this store in this process: what one of them ends or changes the others do not hear of through the
-   * store. After a reload there are two for a while. Absent: there is no other.
+   * All that answer from this store in this process: what one of them ends or changes the others do
+   * not hear of through the store. After a reload there are two for a while. Absent: there is no
+   * other.
    */
   readonly inThisProcess?: Set<Sessions>
 }
@@ -56,14 +57,19 @@ export interface Ended {
   readonly record: SessionRecord | undefined
 }
 
-/** Who orders an end by Logout Token: the token's `iss`, `jti` and `exp` (seconds since the epoch). */
+/**
+ * Who orders an end by Logout Token: the token's `iss`, `jti` and `exp` (seconds since the epoch).
+ */
 export interface EndOrder {
   readonly iss: string
   readonly jti: string
   readonly exp: number
 }
 
-/** Who is signed in. Live sessions are answered from memory; their ends and changes are heard from every other replica. */
+/**
+ * Who is signed in. Live sessions are answered from memory; their ends and changes are heard from
+ * every other replica.
+ */
 export class Sessions {
   readonly store: SessionStore
   /** The keys whose cookies have been expired or replaced in the last seconds. */
@@ -107,8 +113,9 @@ export class Sessions {
   }
 
   /**
-   * Takes over what another one in this process has in memory, so that a reload costs neither a question for each session nor, while
-   * the store is away, the grace. Both have to be for the same audience, and this one's keys have to open what the other's sealed.
+   * Takes over what another one in this process has in memory, so that a reload costs neither a
+   * question for each session nor, while the store is away, the grace. Both have to be for the same
+   * audience, and this one's keys have to open what the other's sealed.
    */
   takeOver(other: Sessions): void {
     this.#near.takeOver(other.#near)
@@ -125,13 +132,15 @@ export class Sessions {
     if (near === undefined || !this.store.hearsNotices() || this.#isOwed(near.stored)) return undefined
     const now = this.#parts.clock.now()
     if (this.#isOver(near, now)) return undefined
-    // A clock that was set back must not keep activity from the store, where the session would expire.
+    // A clock that was set back must not keep activity from the store, where the session would
+    // expire.
     if (!isWithin(this.#touchEveryMs, near.touchedAt, now)) this.#touch(near, now)
     return near.stored
   }
 
   /**
-   * A session, from memory or the store, or from memory while the grace of an outage lasts. Counts as activity.
+   * A session, from memory or the store, or from memory while the grace of an outage lasts. Counts
+   * as activity.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async find(key: SessionKey): Promise<StoredSession | undefined> {
@@ -144,7 +153,10 @@ export class Sessions {
     })
   }
 
-  /** The same for somebody who looks only: it does not count as activity. @throws {GatewayError} `ERR_STORE_UNAVAILABLE` */
+  /**
+   * The same for somebody who looks only: it does not count as activity. @throws {GatewayError}
+   * `ERR_STORE_UNAVAILABLE`
+   */
   async peek(key: SessionKey): Promise<StoredSession | undefined> {
     return this.#orInGrace(key, () => this.read(key))
   }
@@ -154,7 +166,10 @@ export class Sessions {
     return this.#grace.lasts
   }
 
-  /** A session as the store has it now. Does not count as activity. @throws {GatewayError} `ERR_STORE_UNAVAILABLE` */
+  /**
+   * A session as the store has it now. Does not count as activity. @throws {GatewayError}
+   * `ERR_STORE_UNAVAILABLE`
+   */
   async read(key: SessionKey): Promise<StoredSession | undefined> {
     if (this.#near.hasEnded(key) || this.#parts.owed.concern(0, key)) return undefined
     return this.#asking(key, async (keep) => {
@@ -183,8 +198,9 @@ export class Sessions {
   }
 
   /**
-   * A new session under a new id, always. `undefined` when a Logout Token for it has arrived since `begun_at`, the time in the store
-   * when the browser was sent to the provider. `cause` is for the audit event, here and below.
+   * A new session under a new id, always. `undefined` when a Logout Token for it has arrived since
+   * `begun_at`, the time in the store when the browser was sent to the provider. `cause` is for the
+   * audit event, here and below.
    */
   async create(
     record: Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>,
@@ -216,7 +232,10 @@ export class Sessions {
     return id
   }
 
-  /** Writes a new record over the version that was read; `conflict`: another wrote first, `gone`: it has ended meanwhile. */
+  /**
+   * Writes a new record over the version that was read; `conflict`: another wrote first, `gone`: it
+   * has ended meanwhile.
+   */
   async replace(previous: StoredSession, record: SessionRecord): Promise<StoredSession | 'conflict' | 'gone'> {
     const { key, version } = previous
     const { sealed, unpackedBytes: bytes } = sealRecord(this.#parts.keyring, this.#place(key), record)
@@ -235,8 +254,9 @@ export class Sessions {
   }
 
   /**
-   * Ends one session. An order that the store does not take holds here all the same, and everywhere as soon as the store does. As
-   * this process may be gone by then, whoever orders is to order again. The same goes for `endSid` and `endSub`.
+   * Ends one session. An order that the store does not take holds here all the same, and everywhere
+   * as soon as the store does. As this process may be gone by then, whoever orders is to order
+   * again. The same goes for `endSid` and `endSub`.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async endOne(key: SessionKey, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
@@ -254,8 +274,9 @@ export class Sessions {
   }
 
   /**
-   * Whether this process has just expired or replaced the cookie with this key. The browser may have signed in again since then, so the
-   * cookie must not be expired once more: the new one has the same name.
+   * Whether this process has just expired or replaced the cookie with this key. The browser may
+   * have signed in again since then, so the cookie must not be expired once more: the new one has
+   * the same name.
    */
   isExpired(key: SessionKey): boolean {
     return this.#expired.has(key)
@@ -265,7 +286,10 @@ export class Sessions {
     this.#expired.set(key, true)
   }
 
-  /** Ends all sessions of one (iss, sid), and no others. `replayed`: this order was carried out before. */
+  /**
+   * Ends all sessions of one (iss, sid), and no others. `replayed`: this order was carried out
+   * before.
+   */
   async endSid(sid: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
     const tag = sidTag(this.#parts.audience, sid)
     const ended = await this.#given({
@@ -278,8 +302,8 @@ export class Sessions {
   }
 
   /**
-   * Ends the sessions of one (iss, sid) that are there now, for an order that is not signed: a sign-in that is under way goes on,
-   * and nothing is left behind in the store.
+   * Ends the sessions of one (iss, sid) that are there now, for an order that is not signed: a
+   * sign-in that is under way goes on, and nothing is left behind in the store.
    */
   async endPresentSid(sid: string, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
     const tag = sidTag(this.#parts.audience, sid)
@@ -350,8 +374,9 @@ export class Sessions {
   }
 
   /**
-   * Whether a session was made for another audience: gateways that share a store end no session of each other. One that was sealed with
-   * a key that is gone is not told apart, and is served by nobody.
+   * Whether a session was made for another audience: gateways that share a store end no session of
+   * each other. One that was sealed with a key that is gone is not told apart, and is served by
+   * nobody.
    */
   async #isForeign(key: SessionKey): Promise<boolean> {
     const stored = await this.store.read(key)
@@ -365,7 +390,8 @@ export class Sessions {
   async #logoutOrder(order: EndOrder): Promise<LogoutOrder> {
     const remaining = order.exp * 1000 - this.#parts.clock.now()
     const { latest } = await this.store.time()
-    // A token may be good for a little longer than its `exp`, by the clock tolerance; five minutes are the most that is allowed.
+    // A token may be good for a little longer than its `exp`, by the clock tolerance; five minutes
+    // are the most that is allowed.
     return {
       jti: jtiOf(order),
       jti_ttl: Math.max(remaining, 0) + 10 * 60 * 1000,
@@ -418,7 +444,10 @@ export class Sessions {
     )
   }
 
-  /** For a session that came from the store: its idle timeout starts anew. `false`: it has ended in between. */
+  /**
+   * For a session that came from the store: its idle timeout starts anew. `false`: it has ended in
+   * between.
+   */
   async #touched(stored: StoredSession): Promise<boolean> {
     return this.#asking(stored.key, async (keep) => {
       const now = this.#parts.clock.now()
@@ -429,7 +458,10 @@ export class Sessions {
     })
   }
 
-  /** Asks the store; `keep` puts the answer into memory, unless the session was changed or ended elsewhere meanwhile. */
+  /**
+   * Asks the store; `keep` puts the answer into memory, unless the session was changed or ended
+   * elsewhere meanwhile.
+   */
   async #asking<T>(
     key: SessionKey,
     ask: (keep: (stored: StoredSession, touchedAt: number) => void) => Promise<T>,

@@ -73,7 +73,10 @@ export function exportsFor({ store }: Answers): readonly string[] {
   return store === 'memory' ? [client] : [client, 'export SESSION_KEY="$(openssl rand -base64 32)"   # keep it']
 }
 
-/** A first configuration in YAML, every setting of it explained; good for `gatehouse check` as it is. */
+/**
+ * A first configuration in YAML, every setting of it explained; good for `gatehouse check` as it
+ * is.
+ */
 export function firstFile({ issuer, client_id, url, upstream, store }: Answers): string {
   const { hostname, protocol, port } = new URL(url)
   const behindTls = protocol === 'https:'
@@ -140,7 +143,9 @@ upstreams:
 `
 }
 
-/** What is asked for without a list, as far as it is known before the provider has been discovered. */
+/**
+ * What is asked for without a list, as far as it is known before the provider has been discovered.
+ */
 function firstScopes(issuer: string): string {
   return ['openid', 'profile', 'email', ...(providerKind(issuer) === 'other' ? [offlineAccess] : [])].join(', ')
 }

@@ -1,4 +1,7 @@
-/** Options of a flat TOML document by name, in lower case with `_` for `-`. Numbers and booleans are text here. */
+/**
+ * Options of a flat TOML document by name, in lower case with `_` for `-`. Numbers and booleans are
+ * text here.
+ */
 export type Options = ReadonlyMap<string, string | readonly string[]>
 
 interface Token {
@@ -11,8 +14,8 @@ const token =
   /(?:[ \t]|#[^\n]*)+|(?<end_of_line>\r?\n)|(?<basic>"(?:[^"\\\n]|\\.)*")(?!")|(?<literal>'[^'\n]*')(?!')|(?<bare>[\w+.:-]+)|(?<sign>[=[\],])/y
 
 /**
- * Reads TOML as far as a flat configuration file needs it: `name = value`, where a value is a string in one line, a number, a boolean,
- * or a list of them.
+ * Reads TOML as far as a flat configuration file needs it: `name = value`, where a value is a
+ * string in one line, a number, a boolean, or a list of them.
  * @throws {SyntaxError} names the line, and quotes nothing of it: a secret may stand there
  */
 export function readFlatToml(text: string): Options {

@@ -1,6 +1,9 @@
 const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
-/** The milliseconds of a duration as Go writes it: `168h0m0s`, `1.5h`, `0`; `undefined` for anything else. */
+/**
+ * The milliseconds of a duration as Go writes it: `168h0m0s`, `1.5h`, `0`; `undefined` for anything
+ * else.
+ */
 export function goDurationMs(text: string): number | undefined {
   if (/^0+$/.test(text)) return 0
   if (!/^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/.test(text)) return undefined

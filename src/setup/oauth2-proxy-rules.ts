@@ -19,8 +19,8 @@ interface Requirement {
 }
 
 /**
- * Who comes in where. What kept people out of oauth2-proxy and cannot be translated keeps everybody out; so does what nobody has taken
- * until then, and nobody knows.
+ * Who comes in where. What kept people out of oauth2-proxy and cannot be translated keeps everybody
+ * out; so does what nobody has taken until then, and nobody knows.
  */
 export function translateRules(from: Translation): readonly Rule[] {
   const routes = (option: string, rule: Omit<Rule, 'path'>) =>

@@ -10,7 +10,10 @@ interface Upstream {
   readonly only: string | undefined
 }
 
-/** `upstreams:` in place of what oauth2-proxy says of applications, of what they are told, and of who comes in. */
+/**
+ * `upstreams:` in place of what oauth2-proxy says of applications, of what they are told, and of
+ * who comes in.
+ */
 export function translateUpstreams(from: Translation): object {
   const upstreams = upstreamsOf(from)
   const timeout = goDurationMs(from.text('upstream_timeout') ?? '')
@@ -80,7 +83,9 @@ function nameFor({ hostname }: URL, others: readonly Upstream[]): string {
   return name
 }
 
-/** Both ways to tell them are on unless they were switched off, and each of them alone is enough. */
+/**
+ * Both ways to tell them are on unless they were switched off, and each of them alone is enough.
+ */
 function headersOf(from: Translation): object | undefined {
   const [byBasicAuth, byHeaders] = [from.isOn('pass_basic_auth', true), from.isOn('pass_user_headers', true)]
   const isByEmail = from.isOn('prefer_email_to_user')

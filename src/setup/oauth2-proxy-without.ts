@@ -1,6 +1,8 @@
 import type { Note } from './translation.ts'
 
-/** Why an option of oauth2-proxy has no setting here: it is not needed, or there is no such thing. */
+/**
+ * Why an option of oauth2-proxy has no setting here: it is not needed, or there is no such thing.
+ */
 export const withoutTranslation: ReadonlyMap<string, { readonly level: Note['level']; readonly why: string }> = new Map(
   [
     ...options('unneeded', {

@@ -9,7 +9,10 @@ import { translateUpstreams } from './oauth2-proxy-upstreams.ts'
 import { withoutTranslation } from './oauth2-proxy-without.ts'
 import { type Note, Translation } from './translation.ts'
 
-/** A configuration in YAML, and what there is to say of it, what has to be decided first. No value of a secret is in either. */
+/**
+ * A configuration in YAML, and what there is to say of it, what has to be decided first. No value
+ * of a secret is in either.
+ */
 export interface Translated {
   readonly yaml: string
   readonly notes: readonly Note[]
@@ -18,8 +21,9 @@ export interface Translated {
 export const levels: readonly Note['level'][] = ['decide', 'lost', 'changed', 'unneeded']
 
 /**
- * A configuration that does what oauth2-proxy does with these options, as far as it goes, and what is otherwise. Where no rule can say
- * whom oauth2-proxy kept out, nobody comes in until somebody has decided.
+ * A configuration that does what oauth2-proxy does with these options, as far as it goes, and what
+ * is otherwise. Where no rule can say whom oauth2-proxy kept out, nobody comes in until somebody
+ * has decided.
  */
 export function translate(options: Options, externalUrl: string | undefined): Translated {
   const from = new Translation(options)

@@ -4,15 +4,16 @@ export type TranslatedRoute =
   | { readonly why: string }
 
 /**
- * A path of a rule out of `METHOD=^/regular-expression`. Only patterns that are paths are taken: where one of these opens a path to
- * everybody, a translation that is too wide would be a hole.
+ * A path of a rule out of `METHOD=^/regular-expression`. Only patterns that are paths are taken:
+ * where one of these opens a path to everybody, a translation that is too wide would be a hole.
  */
 export function translateRoute(route: string): TranslatedRoute {
   const [, method, negated, pattern = ''] = /^(?:([A-Za-z]+)?(!)?=)?([^]*)$/.exec(route) ?? []
   if (negated !== undefined) return { why: 'it is for every path but this one, and rules name paths' }
   const methods = method === undefined ? {} : { methods: [method.toUpperCase()] }
   if (!pattern.startsWith('^')) return { why: 'it matches anywhere in a path, and rules begin at its beginning' }
-  // "^/a$" is that path; "^/a/", "^/a/.*" and "^/a(/.*)?$" are what lies below it, and the last one it, too.
+  // "^/a$" is that path; "^/a/", "^/a/.*" and "^/a(/.*)?$" are what lies below it, and the last one
+  // it, too.
   const [, literal = '', below, end] = /^\^(.*?)(\/\.\*|\(\/\.\*\)\?)?(\$)?$/.exec(pattern) ?? []
   // A dot that stands for any character is narrowed to a dot.
   const path = literal.replaceAll(/\\([./_-])/g, '$1')

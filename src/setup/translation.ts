@@ -4,8 +4,8 @@ import type { Options } from './flat-toml.ts'
 export interface Note {
   readonly option: string
   /**
-   * `decide`: the file is not finished without a decision; `lost`: there is no such thing here; `changed`: translated, and something is
-   * otherwise; `unneeded`: nothing is missing without it.
+   * `decide`: the file is not finished without a decision; `lost`: there is no such thing here;
+   * `changed`: translated, and something is otherwise; `unneeded`: nothing is missing without it.
    */
   readonly level: 'decide' | 'lost' | 'changed' | 'unneeded'
   readonly text: string

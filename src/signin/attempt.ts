@@ -5,8 +5,9 @@ import type { SessionCookie } from '../session/cookie.ts'
 import { signInLifetimeMs } from '../session/sessions.ts'
 
 /**
- * One try to sign in, from the redirect to the provider until the browser is back. It travels sealed in `state`, so that
- * strangers leave nothing behind on the server; a small cookie binds it to the browser that began it (RFC 9700 §4.7).
+ * One try to sign in, from the redirect to the provider until the browser is back. It travels
+ * sealed in `state`, so that strangers leave nothing behind on the server; a small cookie binds it
+ * to the browser that began it (RFC 9700 §4.7).
  */
 export interface Attempt {
   readonly id: string
@@ -19,7 +20,10 @@ export interface Attempt {
   readonly audience: string
   /** In ms since the epoch. */
   readonly begun_at: number
-  /** The same in the store's time, by which it is compared with logouts; absent in those of earlier versions. */
+  /**
+   * The same in the store's time, by which it is compared with logouts; absent in those of earlier
+   * versions.
+   */
   readonly begun_at_store?: number
   /** The hash of the binding cookie's value. */
   readonly binding: string
@@ -52,7 +56,10 @@ export function attemptToState(attempt: Attempt, keyring: Keyring): string {
   return keyring.seal(JSON.stringify(attempt), sealContext).toString('base64url')
 }
 
-/** The attempt in a `state` value, or `undefined`: not ours, tampered with, or sealed by a key that is gone. */
+/**
+ * The attempt in a `state` value, or `undefined`: not ours, tampered with, or sealed by a key that
+ * is gone.
+ */
 export function attemptFromState(state: string | undefined, keyring: Keyring): Attempt | undefined {
   if (state === undefined || !/^[\w-]+$/.test(state)) return undefined
   const plain = keyring.open(Buffer.from(state, 'base64url'), sealContext)
@@ -69,7 +76,10 @@ export function isBoundTo(attempt: Attempt, cookieHeader: string | undefined, co
   return sha256(secret) === attempt.binding
 }
 
-/** `Set-Cookie` values for a new attempt: its own cookie, and the end of the oldest ones when there are too many. */
+/**
+ * `Set-Cookie` values for a new attempt: its own cookie, and the end of the oldest ones when there
+ * are too many.
+ */
 export function rememberAttempt(
   attempt: Attempt,
   secret: string,
@@ -83,12 +93,17 @@ export function rememberAttempt(
   ]
 }
 
-/** `Set-Cookie` values that forget every attempt of this browser: once it is signed in, other tabs go on by their session. */
+/**
+ * `Set-Cookie` values that forget every attempt of this browser: once it is signed in, other tabs
+ * go on by their session.
+ */
 export function forgetAttempts(cookieHeader: string | undefined, cookie: SessionCookie): string[] {
   return othersIn(cookieHeader, cookie).map(({ name }) => expireNamed(name, cookie))
 }
 
-/** Of an attempt's id 8 characters name its cookie: enough to keep the tabs of one browser apart. */
+/**
+ * Of an attempt's id 8 characters name its cookie: enough to keep the tabs of one browser apart.
+ */
 function bindingCookie(id: string, cookie: SessionCookie): CookieAttributes {
   return cookie.beside(suffix + id.slice(0, 8))
 }

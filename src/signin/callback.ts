@@ -42,8 +42,9 @@ export async function callback(request: EndpointRequest, parts: SignInParts): Pr
 }
 
 /**
- * Finishes a sign-in. Each step needs the value of the one before: the attempt, opened from
- * `state` and bound to this browser → the code, exchanged with the *configured* redirect URI → userinfo → a new session id.
+ * Finishes a sign-in. Each step needs the value of the one before: the attempt, opened from `state`
+ * and bound to this browser → the code, exchanged with the *configured* redirect URI → userinfo → a
+ * new session id.
  * @throws {SignInError} says why, and where to start again
  */
 async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promise<Redirect> {
@@ -54,7 +55,8 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
   try {
     const why = await whyNotToGoOn(attempt, request, parts)
     if (attempt === undefined || why !== undefined) {
-      // A tab that comes late, or a page that is loaded again: whoever is signed in meanwhile just goes on.
+      // A tab that comes late, or a page that is loaded again: whoever is signed in meanwhile just
+      // goes on.
       if (attempt !== undefined && (await isSignedIn(request, parts))) return { location: return_to, setCookies: [] }
       throw new GatewayError('ERR_SIGN_IN_EXPIRED', why ?? 'the "state" is missing or none of ours')
     }
@@ -68,7 +70,10 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
   }
 }
 
-/** Why this attempt must not be gone on with; the last check takes it, so that no code is ever sent to the provider twice. */
+/**
+ * Why this attempt must not be gone on with; the last check takes it, so that no code is ever sent
+ * to the provider twice.
+ */
 async function whyNotToGoOn(
   attempt: Attempt | undefined,
   request: EndpointRequest,
@@ -92,7 +97,9 @@ function exchange(attempt: Attempt, callback: URL, parts: SignInParts): Promise<
   return parts.provider.exchangeCode(callback, { state, nonce, code_verifier, begun_at })
 }
 
-/** The ID Token says who; names, e-mail and fields come from userinfo, whose `sub` must be the same. */
+/**
+ * The ID Token says who; names, e-mail and fields come from userinfo, whose `sub` must be the same.
+ */
 async function describePerson(
   { tokens, idToken }: SignedIn,
   parts: SignInParts,
@@ -121,7 +128,10 @@ async function createSession(
   return { location: return_to, setCookies: [parts.cookie.set(id), ...forgetAttempts(request.cookie, parts.cookie)] }
 }
 
-/** A browser has one session. The one it had is ended here only: at the provider both may be the same one. */
+/**
+ * A browser has one session. The one it had is ended here only: at the provider both may be the
+ * same one.
+ */
 async function endPrevious(request: EndpointRequest, parts: SignInParts): Promise<void> {
   const previous = parts.cookie.read(request.cookie)
   if (previous === undefined) return

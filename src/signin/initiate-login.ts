@@ -8,9 +8,11 @@ import { begin, goToProvider } from './sign-in.ts'
 const longestLoginHint = 1_000
 
 /**
- * `GET initiate-login`: another party, such as a portal, wants the person to be signed in here (OpenID Connect Core §4). It names the
- * issuer, and may name a login hint and the page to go to, which has to be on this origin.
- * @throws {GatewayError} `ERR_SIGN_IN_ISSUER` when `iss` is another issuer, otherwise as {@link begin} does
+ * `GET initiate-login`: another party, such as a portal, wants the person to be signed in here
+ * (OpenID Connect Core §4). It names the issuer, and may name a login hint and the page to go to,
+ * which has to be on this origin.
+ * @throws {GatewayError} `ERR_SIGN_IN_ISSUER` when `iss` is another issuer, otherwise as {@link
+ * begin} does
  */
 export function initiateLogin(request: EndpointRequest, parts: SignInParts): Promise<Response> {
   return begin(() => initiate(request, parts), request, parts)
@@ -31,8 +33,9 @@ async function initiate(request: EndpointRequest, parts: SignInParts): Promise<R
 }
 
 /**
- * `POST initiate-login` (§4 wants both): goes on with GET, because the browser sends no `Lax` cookie along with what a page of
- * another site has it post, and who is signed in already has to be known.
+ * `POST initiate-login` (§4 wants both): goes on with GET, because the browser sends no `Lax`
+ * cookie along with what a page of another site has it post, and who is signed in already has to be
+ * known.
  */
 export async function initiateLoginPost(
   { form }: EndpointRequest,
@@ -44,7 +47,10 @@ export async function initiateLoginPost(
   return redirect({ location: `${reservedPrefix}initiate-login?${asked.toString()}`, setCookies: [] })
 }
 
-/** The path of a URL on this origin, or of one that is a path already; what leads elsewhere is `undefined`. */
+/**
+ * The path of a URL on this origin, or of one that is a path already; what leads elsewhere is
+ * `undefined`.
+ */
 function pathOnOrigin(target: string | undefined, externalUrl: URL): string | undefined {
   if (target === undefined || !/^https?:\/\//i.test(target)) return target
   if (!URL.canParse(target)) return undefined

@@ -19,12 +19,18 @@ export interface SignInParts {
   readonly reservedPrefix: string
 }
 
-/** The registered redirect URI: OpenID Connect Core §3.1.2.1 wants it the same, to the letter, every time. */
+/**
+ * The registered redirect URI: OpenID Connect Core §3.1.2.1 wants it the same, to the letter, every
+ * time.
+ */
 export function redirectUri(externalUrl: URL, reservedPrefix: string): string {
   return new URL(`${reservedPrefix}callback`, externalUrl).href
 }
 
-/** The only value of a query parameter; `undefined` when it is absent or, for nobody knows which one is meant, when it is there twice. */
+/**
+ * The only value of a query parameter; `undefined` when it is absent or, for nobody knows which one
+ * is meant, when it is there twice.
+ */
 export function onlyValue(parameters: URLSearchParams, name: string): string | undefined {
   const [value, ...more] = parameters.getAll(name)
   return more.length === 0 ? value : undefined

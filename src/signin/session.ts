@@ -5,7 +5,10 @@ import { visitOf } from '../pages/pages.ts'
 import { sessionKey } from '../session/record.ts'
 import type { SignInParts } from './parts.ts'
 
-/** `GET session`: who is signed in, since when and until when; never a token. Asking does not prolong the session. */
+/**
+ * `GET session`: who is signed in, since when and until when; never a token. Asking does not
+ * prolong the session.
+ */
 export async function session(request: EndpointRequest, parts: SignInParts): Promise<Response> {
   const { cookie, sessions } = parts
   const id = cookie.read(request.cookie)

@@ -29,7 +29,10 @@ const longestHost = 255
 const wrongHostHint =
   'redirect that host to external_url, or give it an upstream with its own external_url; if a proxy changes Host, have it pass Host on'
 
-/** `GET sign-in?return_to=…&prompt=login`: sends the browser to the provider, or on when the person is signed in already. */
+/**
+ * `GET sign-in?return_to=…&prompt=login`: sends the browser to the provider, or on when the person
+ * is signed in already.
+ */
 export function signIn(request: EndpointRequest, parts: SignInParts): Promise<Response> {
   const prompt = onlyValue(request.query, 'prompt') === 'login' ? 'login' : undefined
   const wish = { return_to: onlyValue(request.query, 'return_to'), prompt } as const
@@ -73,7 +76,8 @@ function toRightAddress(
 /**
  * Where the browser goes to sign in.
  * @throws {WrongHostError}
- * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` while the provider has not been found, `ERR_STORE_UNAVAILABLE`
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` while the provider has not been found,
+ * `ERR_STORE_UNAVAILABLE`
  */
 export async function goToProvider(
   wish: { readonly return_to: string | undefined } & Pick<AuthorizationRequest, 'login_hint' | 'prompt'>,
@@ -86,7 +90,8 @@ export async function goToProvider(
 
   requireExternalUrl(request, return_to)
 
-  // Without the store nobody could come back: better said here than after the provider has been bothered.
+  // Without the store nobody could come back: better said here than after the provider has been
+  // bothered.
   const { store, audience } = parts.sessions
   if (!store.hearsNotices()) await store.ping()
   const { earliest } = await store.time()
@@ -110,8 +115,9 @@ export async function isSignedIn(request: EndpointRequest, parts: SignInParts): 
 }
 
 /**
- * A sign-in begins only where the browser sends its cookies to `external_url` too. They are bound to the host and not to the port
- * (RFC 6265 §8.5). A `Referer` of `external_url` shows that the browser is there, and that a proxy has changed `Host`.
+ * A sign-in begins only where the browser sends its cookies to `external_url` too. They are bound
+ * to the host and not to the port (RFC 6265 §8.5). A `Referer` of `external_url` shows that the
+ * browser is there, and that a proxy has changed `Host`.
  * @throws {WrongHostError}
  */
 export function requireExternalUrl(

@@ -7,8 +7,8 @@ import type { SessionStore } from '../session/store.ts'
 const leaseMs = 5000
 
 /**
- * Runs `work` while no other replica does the same for this session; the lease is renewed for as long as `work` takes.
- * `undefined`, and nothing was run: another replica holds the lease.
+ * Runs `work` while no other replica does the same for this session; the lease is renewed for as
+ * long as `work` takes. `undefined`, and nothing was run: another replica holds the lease.
  */
 export async function underLease<T>(
   key: SessionKey,
@@ -27,7 +27,9 @@ export async function underLease<T>(
   }
 }
 
-/** Repeats `attempt`, first at once, then ever more slowly, until it answers or `limitMs` are over. */
+/**
+ * Repeats `attempt`, first at once, then ever more slowly, until it answers or `limitMs` are over.
+ */
 export async function untilAnswered<T>(attempt: () => Promise<T | undefined>, limitMs: number): Promise<T | undefined> {
   let pauseMs = 20
   for (let waited = 0; ;) {

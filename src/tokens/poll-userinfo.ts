@@ -3,8 +3,9 @@ import { underLease } from './lease.ts'
 import { refresh, storeClaims, type UpkeepParts } from './refresh.ts'
 
 /**
- * Reads userinfo again: once across all replicas, and only for sessions that are in use. That is how a revocation is seen that
- * sent no Logout Token: 401 is answered with one refresh, and if that does not help, the session ends. `undefined`: it has ended.
+ * Reads userinfo again: once across all replicas, and only for sessions that are in use. That is
+ * how a revocation is seen that sent no Logout Token: 401 is answered with one refresh, and if that
+ * does not help, the session ends. `undefined`: it has ended.
  */
 export async function pollUserinfo(seen: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
   const first = await underLease(seen.key, parts.sessions.store, () => readUnderLease(seen, parts))

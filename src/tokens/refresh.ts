@@ -10,7 +10,10 @@ import { claimsOfSession } from '../session/session-claims.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { underLease, untilAnswered } from './lease.ts'
 
-/** How long a rotated refresh token is kept on offering to a store that does not answer, in ms: it cannot be had again. */
+/**
+ * How long a rotated refresh token is kept on offering to a store that does not answer, in ms: it
+ * cannot be had again.
+ */
 const storeRetryMs = 15_000
 
 export interface UpkeepParts {
@@ -24,9 +27,11 @@ export interface UpkeepParts {
 type Refreshable = StoredSession & { readonly record: { readonly tokens: { readonly refresh_token: string } } }
 
 /**
- * Refreshes a session's tokens: once across all replicas. Whoever comes second gets what the first one brought. `undefined`:
- * the session has ended, before or because of it (`invalid_grant`: that is how an expiry at the provider shows).
- * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, `ERR_SIGN_IN_ANSWER`, `ERR_STORE_UNAVAILABLE`; the session is as it was
+ * Refreshes a session's tokens: once across all replicas. Whoever comes second gets what the first
+ * one brought. `undefined`: the session has ended, before or because of it (`invalid_grant`: that
+ * is how an expiry at the provider shows).
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, `ERR_SIGN_IN_ANSWER`, `ERR_STORE_UNAVAILABLE`;
+ * the session is as it was
  */
 export async function refresh(seen: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
   const outcome = await untilAnswered(async () => {
@@ -51,7 +56,8 @@ async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promi
 
   const refreshed = await parts.provider.refresh(current.record.tokens, current.record.sub)
   if (refreshed.kind === 'invalid_grant') {
-    // A process that was suspended loses its lease; whoever had it meanwhile has spent the refresh token, and stored a new one.
+    // A process that was suspended loses its lease; whoever had it meanwhile has spent the refresh
+    // token, and stored a new one.
     const latest = await parts.sessions.read(current.key)
     if (latest === undefined || hasOtherTokens(latest, current)) return latest
     await parts.sessions.endOne(current.key, 'invalid_grant')
@@ -65,12 +71,15 @@ async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promi
     sid: current.record.sid,
     still_there: stored !== undefined,
   })
-  // The tokens of another replica may be some minutes old: what the provider says of them is asked when it is due.
+  // The tokens of another replica may be some minutes old: what the provider says of them is asked
+  // when it is due.
   if (stored === undefined || !hasSameTokens(stored.record.tokens, refreshed.tokens)) return stored
   return withFreshClaims(stored, parts)
 }
 
-/** Retries while the store does not answer, because the refresh token that the store holds is spent. */
+/**
+ * Retries while the store does not answer, because the refresh token that the store holds is spent.
+ */
 async function storeTokens(
   current: StoredSession,
   tokens: TokenSet,
@@ -97,9 +106,10 @@ async function storeTokens(
 }
 
 /**
- * Replaces the tokens that were refreshed, and never newer ones. The lease is no proof: a process that is suspended for longer than
- * the lease does not know that it lost the lease. So the write is fenced by the version that was read before the refresh. Tokens that
- * another replica stored in the meantime stay, unless the provider issued them earlier than these.
+ * Replaces the tokens that were refreshed, and never newer ones. The lease is no proof: a process
+ * that is suspended for longer than the lease does not know that it lost the lease. So the write is
+ * fenced by the version that was read before the refresh. Tokens that another replica stored in the
+ * meantime stay, unless the provider issued them earlier than these.
  */
 async function replaceTokens(
   refreshed: StoredSession,
@@ -118,7 +128,10 @@ async function replaceTokens(
   }
 }
 
-/** Whether the ID Token of `tokens` is newer by the provider's own clock. A refresh may bring no ID Token; then it is not known. */
+/**
+ * Whether the ID Token of `tokens` is newer by the provider's own clock. A refresh may bring no ID
+ * Token; then it is not known.
+ */
 function wasIssuedLater(tokens: TokenSet, others: TokenSet): boolean {
   return issuedAt(tokens) > issuedAt(others)
 }
@@ -129,8 +142,9 @@ function issuedAt({ id_token }: TokenSet): number {
 }
 
 /**
- * New tokens, so new claims too if they can be had; if not, the next poll or refresh brings them. An access token that is refused
- * although it was just issued is that of a session which has ended at the provider.
+ * New tokens, so new claims too if they can be had; if not, the next poll or refresh brings them.
+ * An access token that is refused although it was just issued is that of a session which has ended
+ * at the provider.
  */
 async function withFreshClaims(stored: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
   try {
@@ -166,7 +180,9 @@ function isRefreshable(session: StoredSession): session is Refreshable {
   return session.record.tokens.refresh_token !== undefined
 }
 
-/** Whether another refresh than the one that `seen` comes from has brought the tokens of `current`. */
+/**
+ * Whether another refresh than the one that `seen` comes from has brought the tokens of `current`.
+ */
 function hasOtherTokens(current: StoredSession, seen: StoredSession): boolean {
   return !hasSameTokens(current.record.tokens, seen.record.tokens)
 }

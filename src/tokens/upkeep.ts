@@ -9,7 +9,10 @@ import { whatIsDue, type Due, type FreshnessConfig } from './freshness.ts'
 import { pollUserinfo } from './poll-userinfo.ts'
 import { refresh, type UpkeepParts } from './refresh.ts'
 
-/** After a failure: at least this long nobody asks the provider about this session again, in ms; who has to wait asks again then. */
+/**
+ * After a failure: at least this long nobody asks the provider about this session again, in ms; who
+ * has to wait asks again then.
+ */
 const firstPauseMs = 1000
 /** What can be done beside a request pauses ever longer, up to this, in ms. */
 const longestPauseMs = 60_000
@@ -17,7 +20,10 @@ const longestPauseMs = 60_000
 /** So many calls to the provider may be under way; the connections to it are more. */
 const mostAtOnce = 12
 
-/** After this many refreshes in a row that brought invalid tokens, a session whose access token has expired ends. */
+/**
+ * After this many refreshes in a row that brought invalid tokens, a session whose access token has
+ * expired ends.
+ */
 const mostInvalid = 3
 
 interface Failure {
@@ -28,7 +34,10 @@ interface Failure {
   readonly at: number
 }
 
-/** Keeps the sessions in use fresh: one call to the provider at a time for each, and pauses after failures. */
+/**
+ * Keeps the sessions in use fresh: one call to the provider at a time for each, and pauses after
+ * failures.
+ */
 export class Upkeep {
   readonly #config: FreshnessConfig
   readonly #parts: UpkeepParts
@@ -41,9 +50,10 @@ export class Upkeep {
   }
 
   /**
-   * What a request gets to see of a session: the session itself when nothing is due or what is due can be done beside it, a
-   * promise when the access token has expired. `undefined`: the session has ended.
-   * The promise rejects with a `GatewayError` when the provider or the store does not answer.
+   * What a request gets to see of a session: the session itself when nothing is due or what is due
+   * can be done beside it, a promise when the access token has expired. `undefined`: the session
+   * has ended. The promise rejects with a `GatewayError` when the provider or the store does not
+   * answer.
    */
   fresh(session: StoredSession): StoredSession | Promise<StoredSession | undefined> {
     const now = this.#parts.clock.now()
@@ -54,7 +64,8 @@ export class Upkeep {
     const pauseMs = isWaitedFor ? firstPauseMs : failure?.pauseMs
     const pausing = failure !== undefined && isWithin(pauseMs ?? 0, failure.at, now)
     if (isWaitedFor) return pausing ? Promise.reject(failure.error) : this.#run(session, due)
-    // What nobody waits for must not stand in the way of sign-ins and of those who wait: the next request asks again.
+    // What nobody waits for must not stand in the way of sign-ins and of those who wait: the next
+    // request asks again.
     if (!pausing && this.#underWay.size < mostAtOnce)
       this.#run(session, due).catch((error: unknown) => {
         // That the store is away is told elsewhere, once.
@@ -64,7 +75,9 @@ export class Upkeep {
     return session
   }
 
-  /** Resolves when what is under way is over: a rotated refresh token that is not stored is lost. */
+  /**
+   * Resolves when what is under way is over: a rotated refresh token that is not stored is lost.
+   */
   settled(): Promise<void> {
     return this.#underWay.settled()
   }
@@ -91,7 +104,10 @@ export class Upkeep {
   }
 }
 
-/** A refresh says more than userinfo, which some providers answer for as long as the access token lasts. */
+/**
+ * A refresh says more than userinfo, which some providers answer for as long as the access token
+ * lasts.
+ */
 function upkeepOf({ record }: StoredSession, due: Exclude<Due, 'nothing'>): typeof refresh {
   const isByUserinfo = due === 'confirm' ? record.tokens.refresh_token === undefined : due === 'userinfo'
   return isByUserinfo ? pollUserinfo : refresh

@@ -5,12 +5,13 @@ interface Handle {
 }
 
 /**
- * Closes the connection that a worker had been handed when it died. `node:cluster` hands a worker one connection at a time and waits until
- * the worker acknowledges it. For a worker that dies before, it waits for ever: the connection stays open in this process, and its
- * client, which may be the provider with a Logout Token, waits too. Closed, the client tries again at another worker.
+ * Closes the connection that a worker had been handed when it died. `node:cluster` hands a worker
+ * one connection at a time and waits until the worker acknowledges it. For a worker that dies
+ * before, it waits for ever: the connection stays open in this process, and its client, which may
+ * be the provider with a Logout Token, waits too. Closed, the client tries again at another worker.
  *
- * It looks at the messages of `node:cluster` itself (Node.js 20 to 24). Where they have another form, nothing is remembered and
- * nothing closed.
+ * It looks at the messages of `node:cluster` itself (Node.js 20 to 24). Where they have another
+ * form, nothing is remembered and nothing closed.
  */
 export function closeUnacknowledgedConnection(worker: Worker): void {
   let handed: Handle | undefined

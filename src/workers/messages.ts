@@ -11,11 +11,20 @@ import { reason } from '../core/errors.ts'
 import { merged } from '../observe/exposition.ts'
 import type { Family } from '../observe/metrics.ts'
 
-/** How long a worker may take to show that it answers at all, in ms; then it is passed over, or what it said last is taken. */
+/**
+ * How long a worker may take to show that it answers at all, in ms; then it is passed over, or what
+ * it said last is taken.
+ */
 const reportLimitMs = 1_000
-/** How long one that answers may take for what was asked, in ms: to end a session asks Redis and the provider. */
+/**
+ * How long one that answers may take for what was asked, in ms: to end a session asks Redis and the
+ * provider.
+ */
 const answerLimitMs = 60_000
-/** What is sent to one that hangs stays here until it goes on: after so many questions it is asked no more until it is heard. */
+/**
+ * What is sent to one that hangs stays here until it goes on: after so many questions it is asked
+ * no more until it is heard.
+ */
 const mostUnheard = 1_000
 
 /** What the process above the workers and they say to one another. */
@@ -28,7 +37,9 @@ interface Asked {
 type Answered = { readonly kind: 'answered'; readonly number: number } & Outcome
 type Outcome = { readonly answer: unknown } | { readonly fault: string }
 
-/** In the process above the workers: asks them. None that hangs keeps the others from being heard. */
+/**
+ * In the process above the workers: asks them. None that hangs keeps the others from being heard.
+ */
 export class WorkerAnswers implements Processes {
   /** What each has counted, as far as it said. */
   readonly #latest = new Map<Worker, readonly Family[]>()

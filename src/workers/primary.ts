@@ -9,13 +9,19 @@ const restartFirstMs = 200
 const restartMostMs = 10_000
 /** A worker that lives this long, in ms, has started well. */
 const stableMs = 10_000
-/** So much longer than draining may take, in ms, a worker has to end; one that hangs is killed then. */
+/**
+ * So much longer than draining may take, in ms, a worker has to end; one that hangs is killed then.
+ */
 const hangsMs = 5_000
 
-/** Several processes behind one port. Sessions are in Redis, so workers are to one another what replicas are. */
+/**
+ * Several processes behind one port. Sessions are in Redis, so workers are to one another what
+ * replicas are.
+ */
 export interface Workers {
   /**
-   * Has all of them serve by another configuration. One that cannot, although another one can, is replaced.
+   * Has all of them serve by another configuration. One that cannot, although another one can, is
+   * replaced.
    * @throws {Error} when none of them can; nothing has changed then
    */
   reload(config: GatewayConfig): Promise<void>

@@ -19,8 +19,9 @@ type Outcome =
   | { readonly kind: 'gone' }
 
 /**
- * In the process above the workers: what they serve by. They read no file themselves, so that all of them, and those that take
- * the place of one that died, serve by what was checked, whatever stands in the file by then.
+ * In the process above the workers: what they serve by. They read no file themselves, so that all
+ * of them, and those that take the place of one that died, serve by what was checked, whatever
+ * stands in the file by then.
  */
 export class WorkerConfig {
   #config: GatewayConfig
@@ -44,8 +45,8 @@ export class WorkerConfig {
   }
 
   /**
-   * Has the workers serve by another configuration: one of them first, then all others. Whoever does not take what another one
-   * took, or does not answer, is handed to `replace`.
+   * Has the workers serve by another configuration: one of them first, then all others. Whoever
+   * does not take what another one took, or does not answer, is handed to `replace`.
    * @throws {Error} when the first one that answers cannot take it; nothing has changed then
    */
   async change(
@@ -107,11 +108,17 @@ function tell(worker: Worker, message: Message): void {
 /** In a worker: the configurations that the process above has it serve by. */
 export interface ConfigsFromAbove {
   readonly first: Promise<GatewayConfig>
-  /** From now on each further one is taken, as soon as the one before has been; also one that has come before. */
+  /**
+   * From now on each further one is taken, as soon as the one before has been; also one that has
+   * come before.
+   */
   follow(take: (config: GatewayConfig) => Promise<unknown>): void
 }
 
-/** In a worker: asks the process above for its configuration. SIGHUP is the business of that process. */
+/**
+ * In a worker: asks the process above for its configuration. SIGHUP is the business of that
+ * process.
+ */
 export function configsFromAbove(): ConfigsFromAbove {
   let isFirst = true
   let resolveFirst = (_config: GatewayConfig) => {}
@@ -141,7 +148,8 @@ export function configsFromAbove(): ConfigsFromAbove {
 }
 
 /**
- * The same value as it can be sent to another process: a URL does not survive that, and becomes a map, of which a configuration has none.
+ * The same value as it can be sent to another process: a URL does not survive that, and becomes a
+ * map, of which a configuration has none.
  */
 export function portable(value: unknown): unknown {
   return replaced(value, (found) => (found instanceof URL ? new Map([['href', found.href]]) : undefined))

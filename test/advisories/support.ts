@@ -1,4 +1,5 @@
-// A gateway between a small provider and an application that keeps what reaches it: enough for what was published about others.
+// A gateway between a small provider and an application that keeps what reaches it: enough for what
+// was published about others.
 import assert from 'node:assert/strict'
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -20,7 +20,10 @@ function argsOf(options: Readonly<Record<string, string>>): string[] {
   return Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
 }
 
-/** Calls init with these arguments; `answers` are what a person writes at the terminal, when there is one. */
+/**
+ * Calls init with these arguments; `answers` are what a person writes at the terminal, when there
+ * is one.
+ */
 async function callInit(
   t: TestContext,
   args: readonly string[],

@@ -3,7 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { startCommand } from '../support/command.ts'
 
-// What the page on the commands shows is what they print. `UPDATE=1` writes it anew: then read it as who has to act on it.
+// What the page on the commands shows is what they print. `UPDATE=1` writes it anew: then read it
+// as who has to act on it.
 const file = new URL('../../docs/cli.md', import.meta.url)
 const folder = new URL('shown/', import.meta.url).pathname
 const env = { CLIENT_SECRET: 'correct horse battery' }

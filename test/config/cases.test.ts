@@ -6,8 +6,8 @@ import { formatDiagnostics } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { environment, secretTexts } from './environment.ts'
 
-// Every `NAME.yaml` is told exactly what `NAME.expected` says. `UPDATE=1` writes what is told now: then read it as the person
-// who has to mend the file.
+// Every `NAME.yaml` is told exactly what `NAME.expected` says. `UPDATE=1` writes what is told now:
+// then read it as the person who has to mend the file.
 chdir(new URL('cases/', import.meta.url).pathname)
 
 const names = readdirSync('.').flatMap((file) => /^(.+)\.yaml$/.exec(file)?.[1] ?? [])

@@ -5,7 +5,8 @@ import { contrast, longColour, readableOn } from '../../src/config/colours.ts'
 for (const [one, other, expected] of [
   ['#000000', '#ffffff', 21],
   ['#ffffff', '#ffffff', 1],
-  // The grey that is known for just meeting WCAG AA on white, and the next lighter one, which does not.
+  // The grey that is known for just meeting WCAG AA on white, and the next lighter one, which does
+  // not.
   ['#767676', '#ffffff', 4.54],
   ['#ffffff', '#777777', 4.48],
   ['#ff0000', '#ffffff', 4.0],

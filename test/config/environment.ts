@@ -15,7 +15,9 @@ export const environment: Readonly<Record<string, string>> = {
   EMPTY: '',
 }
 
-/** What no diagnostic may show. `hunter2` is what people write into a file although they should not. */
+/**
+ * What no diagnostic may show. `hunter2` is what people write into a file although they should not.
+ */
 export const secretTexts: readonly string[] = [
   'hunter2',
   'the client secret of the tests',

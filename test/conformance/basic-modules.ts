@@ -3,12 +3,16 @@ import type { TestContext } from 'node:test'
 import type { Bends } from '../corpus/hostile-provider.ts'
 import { startHostileWorld, type HostileWorld } from '../corpus/hostile-world.ts'
 
-/** A module of the basic plan: what the provider does, and whether somebody may be signed in then. */
+/**
+ * A module of the basic plan: what the provider does, and whether somebody may be signed in then.
+ */
 export interface Module {
   readonly name: string
   readonly bends?: Bends
   readonly signsIn: boolean
-  /** The provider's answer is wrong at userinfo; otherwise a sign-in that fails never gets that far. */
+  /**
+   * The provider's answer is wrong at userinfo; otherwise a sign-in that fails never gets that far.
+   */
   readonly asksUserinfo?: true
   readonly also?: (world: HostileWorld) => void
 }

@@ -8,7 +8,8 @@ import { basicModules, runModule } from './basic-modules.ts'
 const settings = 'response_mode: form_post'
 const chromium = await startChromium({ after })
 
-// oidcc-client-formpost-basic-certification-test-plan: the modules of the basic plan with response_mode=form_post, and one more.
+// oidcc-client-formpost-basic-certification-test-plan: the modules of the basic plan with
+// response_mode=form_post, and one more.
 for (const module of basicModules)
   test(`${module.name}, form_post`, async (t) => {
     const { provider } = await runModule(t, module, settings)

@@ -17,8 +17,8 @@ function loadFrame(world: HostileWorld, url = frameOf(world)) {
   return world.browser().send(url, { headers })
 }
 
-// oidcc-client-front-channel-logout-rp-basic, and the module that is in no plan. A second browser has the same session at the
-// provider, so that it shows whether the frame ended anything.
+// oidcc-client-front-channel-logout-rp-basic, and the module that is in no plan. A second browser
+// has the same session at the provider, so that it shows whether the frame ended anything.
 test('oidcc-client-test-rp-frontchannel-rpinitlogout', async (t) => {
   const world = await startHostileWorld(t, { settings })
   const [alice, sameSession] = [world.browser(), world.browser()]

@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import type { Bends } from '../corpus/hostile-provider.ts'
 import { startHostileWorld, type HostileWorld } from '../corpus/hostile-world.ts'
 
-// oidcc-client-refreshtoken-test-plan. An access token that has expired is refreshed by the next request.
+// oidcc-client-refreshtoken-test-plan. An access token that has expired is refreshed by the next
+// request.
 async function afterExpiry(
   t: Parameters<typeof startHostileWorld>[0],
   bends: Bends,
@@ -42,7 +43,8 @@ test('oidcc-client-test-refresh-token, whose responses have no expires_in', asyn
   const alice = world.browser()
   await world.signIn(alice)
 
-  // An access token without expires_in is taken to live for an hour; the session is in use all the time.
+  // An access token without expires_in is taken to live for an hour; the session is in use all the
+  // time.
   for (let minutes = 0; minutes < 60; minutes += 20) {
     assert.equal(await world.isSignedIn(alice), true)
     assert.equal(world.provider.hits('token_refresh'), 0)

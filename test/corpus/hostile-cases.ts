@@ -18,7 +18,9 @@ const groups = {
   'refreshes and signing out': /^(?:ref|rpl)-/,
 }
 
-/** Plays the cases of a group, several at once, and says how many there were and how many passed. */
+/**
+ * Plays the cases of a group, several at once, and says how many there were and how many passed.
+ */
 export function playGroup(group: keyof typeof groups): void {
   const rows = cases.filter(({ id }) => groups[group].test(id))
   test(`a provider that misbehaves: ${group}`, { concurrency: 4 }, async (t) => {
@@ -43,7 +45,10 @@ export function everyCaseIsInOneGroup(): void {
   for (const { id } of cases) assert.equal(Object.values(groups).filter((ids) => ids.test(id)).length, 1, id)
 }
 
-/** What it left behind: at the application, at the attacker, at the provider; and whether the gateway is there still. */
+/**
+ * What it left behind: at the application, at the attacker, at the provider; and whether the
+ * gateway is there still.
+ */
 async function judgeTraces({ id, expect }: Behaviour, world: HostileWorld, alice: Browser): Promise<void> {
   const { provider, seen } = world
   for (const name of expect.upstreamLacks ?? []) assert.ok(!seen.some(({ headers }) => name in headers), name)

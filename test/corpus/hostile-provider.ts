@@ -87,7 +87,10 @@ export async function startHostileProvider(
   return provider
 }
 
-/** An OpenID Provider whose every answer can be bent, and that writes down what its client does wrong. */
+/**
+ * An OpenID Provider whose every answer can be bent, and that writes down what its client does
+ * wrong.
+ */
 export class HostileProvider {
   readonly issuer: string
   readonly client_id: string

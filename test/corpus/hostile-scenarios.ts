@@ -394,7 +394,10 @@ async function signedIn(world: HostileWorld, browser: Browser): Promise<void> {
   assert.equal(await world.isSignedIn(browser), true, 'nobody could sign in')
 }
 
-/** Signs in with another browser as somebody else, or with another session; makes something while the provider is at it. */
+/**
+ * Signs in with another browser as somebody else, or with another session; makes something while
+ * the provider is at it.
+ */
 async function elsewhere<T>(
   world: HostileWorld,
   { sid, sub }: { readonly sid: string; readonly sub?: string },

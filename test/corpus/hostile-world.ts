@@ -104,7 +104,10 @@ async function untilAnsweredBy(origin: string, browser: Browser, url: string): P
   return visit
 }
 
-/** What the callback answered, by redirect or by a form that the provider's page has the browser post. */
+/**
+ * What the callback answered, by redirect or by a form that the provider's page has the browser
+ * post.
+ */
 async function comeBack(browser: Browser, { headers, body: page }: Visit): Promise<Visit> {
   const crossSite = { 'sec-fetch-site': 'cross-site' }
   if (typeof headers['location'] === 'string') return browser.send(headers['location'], { headers: crossSite })

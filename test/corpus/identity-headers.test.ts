@@ -44,7 +44,10 @@ for (const who of ['anonymous', 'signed in'] as const)
     )
   })
 
-/** A protected path is not forwarded, and whoever asks is sent where they would have been sent without these lines. */
+/**
+ * A protected path is not forwarded, and whoever asks is sent where they would have been sent
+ * without these lines.
+ */
 async function staysProtected(lane: Lane, lines: string): Promise<void> {
   lane.upstream.forget()
   const [plain, forged] = [await anonymously(lane, ''), await anonymously(lane, lines)]

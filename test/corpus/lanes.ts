@@ -42,7 +42,10 @@ export async function startLane(t: TestContext, options: WorldOptions = {}): Pro
   return { world, upstream, port: Number(port), host, cookie: jane.cookieHeader }
 }
 
-/** Runs each case by itself, several at once in lanes of their own, and says how many there were and how many passed. */
+/**
+ * Runs each case by itself, several at once in lanes of their own, and says how many there were and
+ * how many passed.
+ */
 export async function runCases<Case>(
   t: TestContext,
   cases: readonly Case[],
@@ -91,7 +94,10 @@ export function isIdentityName(name: string): boolean {
   return folded.has(fold(name))
 }
 
-/** As the most careless application reads a name: what is neither a letter nor a digit is all the same. */
+/**
+ * As the most careless application reads a name: what is neither a letter nor a digit is all the
+ * same.
+ */
 export function fold(name: string): string {
   return name
     .toLowerCase()

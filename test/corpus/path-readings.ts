@@ -1,4 +1,7 @@
-/** Every path that some application could take a request target for. Of the application's readings, not of the gateway's. */
+/**
+ * Every path that some application could take a request target for. Of the application's readings,
+ * not of the gateway's.
+ */
 export function pathReadings(target: string, { foldsCase }: { readonly foldsCase: boolean }): string[] {
   const literal = target.split(/[?#]/, 1)[0] ?? ''
   const path = /^[a-z]+:\/\/[^/]*(\/.*)?$/i.exec(literal)

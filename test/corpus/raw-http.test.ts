@@ -14,7 +14,10 @@ interface RawCase {
   readonly n?: number
   /** The content that the application sees. */
   readonly body?: string
-  /** Headers that the application must not, or must see; `lacksExactly` to the letter, the others in any spelling. */
+  /**
+   * Headers that the application must not, or must see; `lacksExactly` to the letter, the others in
+   * any spelling.
+   */
   readonly lacks?: readonly string[]
   readonly lacksExactly?: readonly string[]
   readonly has?: readonly string[]

@@ -31,7 +31,10 @@ test('return-to targets: a sign-in ends on this origin', { concurrency: true }, 
   )
 })
 
-/** Walks through a sign-in as a browser does; every stop on the way has to be the gateway or the provider. */
+/**
+ * Walks through a sign-in as a browser does; every stop on the way has to be the gateway or the
+ * provider.
+ */
 async function signInTo(target: string, { world }: Lane): Promise<{ location: string; signedIn: boolean }> {
   const jane = world.browser()
   const start = `${world.url}/.gatehouse/sign-in?return_to=${encodeURIComponent(target)}`

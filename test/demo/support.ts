@@ -14,7 +14,10 @@ export interface Application {
   readonly received: URLSearchParams[]
 }
 
-/** A provider with an application registered at it, whose back-channel logout receiver answers `status`. */
+/**
+ * A provider with an application registered at it, whose back-channel logout receiver answers
+ * `status`.
+ */
 export async function startApplication(t: TestContext, status = 200): Promise<Application> {
   const received: URLSearchParams[] = []
   const receive = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -45,7 +48,10 @@ export async function startApplication(t: TestContext, status = 200): Promise<Ap
   return { provider, client, received }
 }
 
-/** A browser, as far as the provider can tell: it keeps cookies by path, and follows no redirect by itself. */
+/**
+ * A browser, as far as the provider can tell: it keeps cookies by path, and follows no redirect by
+ * itself.
+ */
 export class Browser {
   readonly #cookies = new Map<string, { value: string; path: string }>()
 
@@ -64,7 +70,10 @@ export class Browser {
     else this.#cookies.set(name, { value, path })
   }
 
-  /** Follows redirects, and chooses `person` when asked, until it would leave the provider; returns where to. */
+  /**
+   * Follows redirects, and chooses `person` when asked, until it would leave the provider; returns
+   * where to.
+   */
   async goThrough(start: URL, person: string): Promise<URL> {
     let url = start
     let response = await this.fetch(url)

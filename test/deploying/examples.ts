@@ -65,7 +65,10 @@ export interface Probe {
   readonly httpGet: { readonly port: string; readonly path: string }
 }
 
-/** The documents of a YAML file. @throws {Error} when it is not YAML, or not as Kubernetes and Compose read it (YAML 1.1) */
+/**
+ * The documents of a YAML file. @throws {Error} when it is not YAML, or not as Kubernetes and
+ * Compose read it (YAML 1.1)
+ */
 export function documentsIn<T = Manifest>(text: string): T[] {
   return parseAllDocuments(text, { version: '1.1' }).map((document) => {
     const [fault] = [...document.errors, ...document.warnings]

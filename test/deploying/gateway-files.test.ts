@@ -5,7 +5,9 @@ import { loadConfig } from '../../src/config/load.ts'
 import { recordingTerminal } from '../support/command-line.ts'
 import { gatewayFile, gatewayFiles } from './examples.ts'
 
-/** What is warned of, and meant so: a network policy, or a network of its own, keeps others away. */
+/**
+ * What is warned of, and meant so: a network policy, or a network of its own, keeps others away.
+ */
 const meant = ['admin.listen', 'session.store.redis.url']
 
 for (const [path, text] of gatewayFiles())

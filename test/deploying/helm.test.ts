@@ -11,9 +11,10 @@ import { root } from '../support/command.ts'
 import { read, rendered } from './examples.ts'
 
 /**
- * What Helm makes of the charts lies in rendered/, made by Helm itself, and is tested like the manifests in examples/kubernetes.
- * Each of these files begins with a hash over the charts: nobody can change a chart and forget to have it rendered. Where there
- * is a Helm (in PATH, or at HELM), it lints and renders once more.
+ * What Helm makes of the charts lies in rendered/, made by Helm itself, and is tested like the
+ * manifests in examples/kubernetes. Each of these files begins with a hash over the charts: nobody
+ * can change a chart and forget to have it rendered. Where there is a Helm (in PATH, or at HELM),
+ * it lints and renders once more.
  *
  * `HELM=PATH UPDATE=1 npm test -- test/deploying/helm.test.ts` renders anew; read the difference.
  */

@@ -31,7 +31,10 @@ function only<T>(found: readonly T[], what: string): T {
 
 const portNamed = ({ ports }: Container, name: string) => ports.find((port) => port.name === name)?.containerPort
 
-/** Whom network policies let reach a port of pods with these labels. @throws when no policy is about them: then everybody may */
+/**
+ * Whom network policies let reach a port of pods with these labels. @throws when no policy is about
+ * them: then everybody may
+ */
 function mayReach(manifests: readonly Manifest[], labels: Labels, port: number) {
   const policies = all(manifests, 'NetworkPolicy').filter(({ spec }) => selects(spec.podSelector.matchLabels, labels))
   assert.ok(policies.length > 0, `no network policy is about ${JSON.stringify(labels)}`)
@@ -44,7 +47,10 @@ function mayReach(manifests: readonly Manifest[], labels: Labels, port: number) 
   })
 }
 
-/** What the Pod Security Standard "restricted" asks of a container, and a root file system that is read only. */
+/**
+ * What the Pod Security Standard "restricted" asks of a container, and a root file system that is
+ * read only.
+ */
 const restricted = {
   runAsNonRoot: true,
   allowPrivilegeEscalation: false,

@@ -15,7 +15,10 @@ const settings = lines
   .map((line) => /^(\w+)=(.*)$/.exec(line)?.slice(1) ?? [line])
 const valuesOf = (key: string) => settings.filter(([name]) => name === key).map(([, value = '']) => value)
 
-/** The keys of systemd.unit(5), systemd.service(5), systemd.exec(5) and systemd.kill(5) that the unit may use. */
+/**
+ * The keys of systemd.unit(5), systemd.service(5), systemd.exec(5) and systemd.kill(5) that the
+ * unit may use.
+ */
 const known = new Set(
   `Description Wants After Type ExecStart ExecReload Restart RestartSec TimeoutStopSec KillMode LimitNOFILE Environment
   LoadCredential DynamicUser CapabilityBoundingSet AmbientCapabilities NoNewPrivileges ProtectSystem ProtectHome ProtectProc

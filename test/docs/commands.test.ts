@@ -8,7 +8,10 @@ import { blocksOf, codeSpansOf, pages, type Page } from './markdown.ts'
 const commands = new Set([...overview.matchAll(/^ {2}gatehouse (\w+)/gm)].map(([, name = '']) => name))
 const scripts = new Set(Object.keys(manifest.scripts))
 
-/** What a page tells people to type: the lines of its shell blocks, without comments, and what stands in backticks. */
+/**
+ * What a page tells people to type: the lines of its shell blocks, without comments, and what
+ * stands in backticks.
+ */
 function typed(page: Page): string[] {
   const shell = blocksOf(page)
     .filter(({ language }) => language === 'sh' || language === 'console')

@@ -10,7 +10,8 @@ import { startProvider } from '../support/provider.ts'
 import { until } from '../support/until.ts'
 import { blocksOf, pages } from './markdown.ts'
 
-// The page is done as it is written. Ports and the provider are the test's own. `UPDATE=1` writes what commands print anew.
+// The page is done as it is written. Ports and the provider are the test's own. `UPDATE=1` writes
+// what commands print anew.
 const page = pages.find(({ path }) => path === 'docs/first-application.md') as (typeof pages)[number]
 const blocks = blocksOf(page)
 const [toys = '', own = '', ruled = ''] = blocks.filter(({ language }) => language === 'yaml').map(({ text }) => text)

@@ -33,7 +33,10 @@ const tables: Readonly<Record<string, string>> = {
   'limits, shutdown, log': '',
 }
 
-/** The default that each setting of a page's tables has, by its path; `tableAt` says where a heading stands in the schema. */
+/**
+ * The default that each setting of a page's tables has, by its path; `tableAt` says where a heading
+ * stands in the schema.
+ */
 function defaultsIn(text: string, tableAt: (heading: string) => string | undefined): Map<string, string> {
   const found = new Map<string, string>()
   let table: string | undefined

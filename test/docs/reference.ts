@@ -38,7 +38,8 @@ const ownNames: Readonly<Record<string, string>> = { upstreams: 'NAME', headers:
 
 /**
  * The page on every setting, out of the schema.
- * @param needRestart the settings, as in `session.store`, that a reload does not change; all that is below them too
+ * @param needRestart the settings, as in `session.store`, that a reload does not change; all that
+ * is below them too
  */
 export async function referencePage(schema: Schema, needRestart: readonly string[]): Promise<string> {
   const sections = sectionsOf({ path: '', schema }, schema)
@@ -82,7 +83,10 @@ function sectionsOf(section: Section, root: Schema): Section[] {
   return [section, ...inner.flatMap((map) => sectionsOf(map, root))]
 }
 
-/** The maps of settings that a setting holds: itself, the members of its list, or what stands below names of people's own. */
+/**
+ * The maps of settings that a setting holds: itself, the members of its list, or what stands below
+ * names of people's own.
+ */
 function mapsIn(path: string, written: Schema, root: Schema): Section[] {
   const schema = resolved(written, root)
   if (schema.properties !== undefined) return [{ path, schema }]

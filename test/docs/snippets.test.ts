@@ -35,7 +35,10 @@ writeFileSync(
   'shop: { url: "http://127.0.0.1:3001", external_url: https://shop.example.com }\n',
 )
 
-/** What pages show on purpose although it is warned of: the page, and the setting that the warning is about. */
+/**
+ * What pages show on purpose although it is warned of: the page, and the setting that the warning
+ * is about.
+ */
 const warnings: Readonly<Record<string, readonly string[]>> = {
   'README.md': ['session.store.redis.url'],
   'docs/first-application.md': ['external_url'],

@@ -3,15 +3,16 @@ import schema from '../../schemas/gateway.schema.json' with { type: 'json' }
 import type { Block } from './markdown.ts'
 
 /**
- * What a YAML snippet of the documentation is. It is known by its keys, so that pages need no marks:
+ * What a YAML snippet of the documentation is. Its keys tell, so that pages need no marks:
  *
- * - `whole`: it begins with `version`; it is a file that `gatehouse check` takes as it stands
- * - `settings`: top-level settings, put into a small file
- * - `upstream`: settings of an upstream, put below one
- * - `modeline`: nothing but the line that names the schema to an editor
- * - `included`: its first line is a comment with its path, `# upstreams/shop.yaml`; it is a map of upstreams
- * - anything else is of another program, known by a key that all of its files have, or by a word behind the language,
- *   as in ```` ```yaml helm ````
+ * - `whole`: begins with `version`; `gatehouse check` accepts it as it stands
+ * - `settings`: top-level settings, tested inside a small configuration file
+ * - `upstream`: settings of an upstream, tested below one
+ * - `modeline`: only the line that names the schema to an editor
+ * - `included`: a map of upstreams; its first line is a comment with its path
+ *   (`# upstreams/shop.yaml`)
+ * - anything else belongs to another program, known by a key that all of its files have, or by a
+ *   word behind the language, as in ```` ```yaml helm ````
  */
 export type Kind = 'whole' | 'settings' | 'upstream' | 'modeline' | 'included' | (typeof others)[number]['kind']
 

@@ -28,7 +28,10 @@ function asAdmin<T>({ port }: Pick<RedisServer, 'port'>, act: (admin: Redis) => 
   return act(admin).finally(() => admin.disconnect())
 }
 
-/** A Redis with a user of these rights; resolves to what `session.store.redis` says to sign in as that user. */
+/**
+ * A Redis with a user of these rights; resolves to what `session.store.redis` says to sign in as
+ * that user.
+ */
 async function startRedisWithUser(t: TestContext, ...rights: readonly string[]): Promise<string> {
   const redis = await startRedis(t)
   await asAdmin(redis, (admin) => admin.acl('SETUSER', 'gatehouse', 'on', '>a password of Redis', ...rights))

@@ -55,7 +55,10 @@ export function finding(findings: readonly Finding[], id: string): Finding {
   return found[0] as Finding
 }
 
-/** What is said has to be of use: what is no good comes with a reason and a remedy, and without a secret. */
+/**
+ * What is said has to be of use: what is no good comes with a reason and a remedy, and without a
+ * secret.
+ */
 export function assertUseful(findings: readonly Finding[]): void {
   for (const { level, what, why, todo } of findings) {
     if (level !== 'ok') assert.ok(why !== undefined && todo !== undefined, what)

@@ -310,7 +310,8 @@ ${upstreams.map(({ yaml }, index) => `  ${names[index]}:\n    ${yaml(application
         const told = said(explanation)
         const real = happened(answer, seen[0], replica.access)
         if (replica.access.length === 0 && told.status !== undefined && told.status >= 400) {
-          // The parser has refused it before anybody else could: without a code, and without a line in the log.
+          // The parser has refused it before anybody else could: without a code, and without a line
+          // in the log.
           assert.equal(seen.length, 0, done())
           assert.ok(real.status === undefined || real.status >= 400, done())
         } else assert.deepEqual(told, real, done())
@@ -357,7 +358,10 @@ function happened(
   }
 }
 
-/** Without what is about the connection to the application, and what is made up anew for each request. */
+/**
+ * Without what is about the connection to the application, and what is made up anew for each
+ * request.
+ */
 function comparable(headers: readonly (readonly [string, string])[]): readonly string[] {
   const aboutTheConnection = [
     'connection',

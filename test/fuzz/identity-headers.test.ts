@@ -39,7 +39,8 @@ const separator = fc.oneof(
 const letter = (character: string) =>
   fc.oneof(
     { weight: 6, arbitrary: fc.constantFrom(character.toLowerCase(), character.toUpperCase()) },
-    // As it looks in other alphabets, and with a long s and a dotless i, which are "S" and "I" in upper case.
+    // As it looks in other alphabets, and with a long s and a dotless i, which are "S" and "I" in
+    // upper case.
     fc.constantFrom(...lookalikes(character)),
   )
 
@@ -116,7 +117,8 @@ test("what the application receives never holds a client's value under an identi
       for (const [name, text] of [...headers, ...trailers.map((text) => text.split(/:(.*)/s, 2) as [string, string])])
         assert.ok(!(isIdentityName(name) && text.includes(forged)), `the application was told ${name}: ${text}`)
       const subjects = headers.filter(([name]) => isIdentityName(name) && /sub/i.test(name)).map(([, text]) => text)
-      // A forged Cookie line beside it makes the session cookie one of several lines: it counts all the same.
+      // A forged Cookie line beside it makes the session cookie one of several lines: it counts all
+      // the same.
       assert.deepEqual(subjects, signedIn ? [jane] : [])
       if (isWhole) forwarded += 1
     }

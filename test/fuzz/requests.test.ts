@@ -183,7 +183,10 @@ test('a request is refused, or reaches the application as exactly one request', 
   t.diagnostic(`forwarded ${counts.forwarded}, refused ${counts.refused}`)
 })
 
-/** What arrived has to be among what the strictest of readers finds in the bytes, each once; the rest was refused. */
+/**
+ * What arrived has to be among what the strictest of readers finds in the bytes, each once; the
+ * rest was refused.
+ */
 function judge(bytes: string, seen: readonly SeenRequest[], statuses: readonly number[]): void {
   const told = () => `sent ${JSON.stringify(bytes)}\narrived ${JSON.stringify(seen)}`
   const sent = [...readStrictly(bytes)]

@@ -107,7 +107,8 @@ for (const [raw, readings] of [
   })
 }
 
-// What follows does not ask how a target is read, but what could come of it at an upstream that reads it in its own way.
+// What follows does not ask how a target is read, but what could come of it at an upstream that
+// reads it in its own way.
 
 const openOnly = createRouteTable([upstream({ rules: [rule('/public/*', { access: 'public' })] })])
 

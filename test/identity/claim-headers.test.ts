@@ -158,7 +158,8 @@ test('two values that differ never become the same header', () => {
   fc.assert(
     fc.property(text, text, encoding, (one, other, encode) => {
       const [a, b] = [one, other].map((name) => valueOf('name', { encode }, { name }))
-      // Recipients see the value without the white space around it, and some decode before they remove it.
+      // Recipients see the value without the white space around it, and some decode before they
+      // remove it.
       if (one !== other && a !== undefined) assert.notEqual(a.trim(), b?.trim())
     }),
     { numRuns: searchFor(3000) },

@@ -12,7 +12,10 @@ import { root, startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 import { until } from '../support/until.ts'
 
-/** What the Dockerfile puts into the image, without a container: the same files, nobody's to write, another user. */
+/**
+ * What the Dockerfile puts into the image, without a container: the same files, nobody's to write,
+ * another user.
+ */
 function layOutImage(): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-image-'))
   after(() => rmSync(folder, { recursive: true, force: true }))

@@ -108,7 +108,10 @@ async function startSite(t: TestContext, html: string): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** What the button of jane's session sends: an attacker cannot have it; nothing may depend on that alone. */
+/**
+ * What the button of jane's session sends: an attacker cannot have it; nothing may depend on that
+ * alone.
+ */
 async function orderOn(page: Page): Promise<string> {
   const form = page.locator('form', { has: page.getByRole('button', { name: /session of jane/ }) })
   return form.locator('input[name=order]').inputValue()
@@ -149,7 +152,8 @@ test('a site whose name leads to this machine is not the page for administration
   const page = await (await chromium.person(t)).tab()
   await page.goto(`${admin}/`)
   const order = await orderOn(page)
-  // The browser takes every name below localhost for 127.0.0.1: as if the site had changed its address.
+  // The browser takes every name below localhost for 127.0.0.1: as if the site had changed its
+  // address.
   const rebound = `http://evil.localhost:${new URL(admin).port}`
 
   const answer = await page.goto(`${rebound}/`)

@@ -8,7 +8,10 @@ import { startWorld, type World } from '../support/world.ts'
 
 const chromium = await startChromium({ after })
 
-/** A page of somebody else; resolves to its origin. On another port it is another origin of the same site, elsewhere another site. */
+/**
+ * A page of somebody else; resolves to its origin. On another port it is another origin of the same
+ * site, elsewhere another site.
+ */
 async function startSite(t: TestContext, body: () => string, host = '127.0.0.1'): Promise<string> {
   const server = createServer((_request, response) => {
     response.writeHead(200, { 'content-type': 'text/html' }).end(`<!doctype html><title>Elsewhere</title>${body()}`)

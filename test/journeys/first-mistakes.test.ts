@@ -11,13 +11,16 @@ import { startProvider, type TestProvider } from '../support/provider.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
-// The mistakes that a first configuration has, each made for real: what is printed says where, and what to do. The page shows
-// what is printed here. `UPDATE=1` writes it anew: then read it as who has to act on it.
+// The mistakes that a first configuration has, each made for real: what is printed says where, and
+// what to do. The page shows what is printed here. `UPDATE=1` writes it anew: then read it as who
+// has to act on it.
 const file = new URL('../../docs/first-mistakes.md', import.meta.url)
 const page = readFileSync(file, 'utf8')
 const clientSecret = 'correct horse battery staple'
 
-/** What a mistake is made in: a provider and an application that are good, and a file that would be. */
+/**
+ * What a mistake is made in: a provider and an application that are good, and a file that would be.
+ */
 interface Surroundings {
   readonly port: number
   readonly url: string

@@ -33,7 +33,8 @@ test('a cookie that is tossed in is no reason to sign in for ever', async (t) =>
   const jane = world.browser()
   jane.cookies.set('gatehouse', { value: tossed, path: '/' })
 
-  // With a name that stands alone the browser is somebody's; by signing in it is Jane's, and Mallory's session is over.
+  // With a name that stands alone the browser is somebody's; by signing in it is Jane's, and
+  // Mallory's session is over.
   await jane.get(`${world.url}/.gatehouse/sign-out`, { headers: { 'sec-fetch-site': 'same-origin' } })
   const page = await jane.get(`${world.url}/echo`)
 

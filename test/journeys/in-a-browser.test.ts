@@ -68,7 +68,8 @@ test('a session that is ended at the provider is over in the open page within a 
 test('ten tabs that are opened at once all end where they wanted to go', async (t) => {
   const world = await startDemoWorld(t)
   const jane = await chromium.person(t)
-  // Pages without streams: a browser opens six connections to a host, and streams that stay open would take them from the others.
+  // Pages without streams: a browser opens six connections to a host, and streams that stay open
+  // would take them from the others.
   const wanted = Array.from({ length: 10 }, (_, tab) => `${world.url}/echo?tab=${tab}`)
 
   const ended = wanted.map(async (url) => {
@@ -308,7 +309,10 @@ function isSignedOut(page: Page): Promise<void> {
   return page.getByRole('heading', { name: 'You are signed out.' }).waitFor()
 }
 
-/** Asked aside, with the cookies of the browser: a page load would sign in anew, and at the provider nobody would be asked. */
+/**
+ * Asked aside, with the cookies of the browser: a page load would sign in anew, and at the provider
+ * nobody would be asked.
+ */
 async function isSignedInStill(page: Page, world: World): Promise<void> {
   assert.equal((await page.request.get(`${world.url}/api/me`)).status(), 200)
 }

@@ -12,7 +12,10 @@ const lease = 5_000
 /** What a busy machine, and asking again whether it is free, may take longer. */
 const slack = 10_000
 
-/** Two gateways, each in a process of its own; Jane is signed in, and her access token lives for two seconds. */
+/**
+ * Two gateways, each in a process of its own; Jane is signed in, and her access token lives for two
+ * seconds.
+ */
 async function twoGateways(t: TestContext) {
   const redis = await startRedis(t)
   const direct = new Redis(redis.port, '127.0.0.1')
@@ -34,7 +37,10 @@ async function twoGateways(t: TestContext) {
     provider,
     jane,
     refreshes: () => provider.hits('/oauth/token') - before,
-    /** Somebody asks the first gateway again and again until `holds`; whoever waits for the new token gets no answer. */
+    /**
+     * Somebody asks the first gateway again and again until `holds`; whoever waits for the new
+     * token gets no answer.
+     */
     askFirstUntil: async (holds: () => boolean) => {
       const seen = until('the first one refreshes', holds)
       while (!holds()) await Promise.race([seen, jane.fetch(`${around.url}/`).catch(() => seen)])

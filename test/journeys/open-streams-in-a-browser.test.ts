@@ -5,7 +5,10 @@ import { startWorld, type Replica, type WorldOptions } from '../support/world.ts
 
 const chromium = await startChromium({ after })
 
-/** Somebody's page of the application with a WebSocket and an event stream, both of which have received something. */
+/**
+ * Somebody's page of the application with a WebSocket and an event stream, both of which have
+ * received something.
+ */
 async function openPage(t: TestContext, options: WorldOptions = {}) {
   const world = await startWorld(t, options)
   const page = await (await chromium.person(t)).tab()
@@ -40,7 +43,8 @@ test('a page learns from its WebSocket and its event stream that the session has
   await world.provider.endSession(session?.sid ?? '')
 
   assert.deepEqual(await page.evaluate('closing'), { code: 1008, reason: 'session ended', wasClean: true })
-  // It breaks off, and the attempt to connect again, which a browser makes by itself, is refused for good.
+  // It breaks off, and the attempt to connect again, which a browser makes by itself, is refused
+  // for good.
   await page.evaluate('failing')
   assert.deepEqual(await page.evaluate('failures'), [0, 2])
 })

@@ -10,7 +10,10 @@ import { startWorld, type Replica } from '../support/world.ts'
 
 const minute = 60_000
 
-/** An application with everything that lasts: `/ws`, `/events`, `/download` and `/upload`; `/slow` is answered when told to. */
+/**
+ * An application with everything that lasts: `/ws`, `/events`, `/download` and `/upload`; `/slow`
+ * is answered when told to.
+ */
 async function lastingUpstream(t: TestContext) {
   const held: ServerResponse[] = []
   let uploaded = 0

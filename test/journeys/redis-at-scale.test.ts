@@ -13,7 +13,10 @@ import { startWorld, type Replica, type World } from '../support/world.ts'
 
 const keyPrefix = 'gatehouse:'
 
-/** What Redis may be asked while people are served, and why that takes no longer when there are more sessions. */
+/**
+ * What Redis may be asked while people are served, and why that takes no longer when there are more
+ * sessions.
+ */
 const servingCommands = new Set([
   // Of one key.
   ...['get', 'set', 'del', 'exists', 'hget', 'hmget', 'hset', 'pexpire', 'pexpireat', 'persist', 'pttl'],
@@ -56,7 +59,8 @@ test('a sign-in, a request and a logout ask Redis for the same among a thousand 
 
   await addSessions(t, world.redis, 1_000)
   let amongOthers = await askedDuring(world.redis, signInAndOut)
-  // On a busy machine a command comes twice, because a process has doubts whether it hears the others.
+  // On a busy machine a command comes twice, because a process has doubts whether it hears the
+  // others.
   for (let more = 0; more < 5 && !isDeepStrictEqual(amongOthers, alone); more += 1)
     amongOthers = await askedDuring(world.redis, signInAndOut)
 
@@ -124,7 +128,8 @@ async function everyJourney(t: TestContext, world: World): Promise<void> {
   assert.equal((await jane.fetch(`${first.url}/.gatehouse/session`)).status, 200)
   const socket = await openWebSocket(t, `${second.url}/ws`, jane.cookieHeader)
 
-  // The access token has expired, at both at once; later the claims are old, and there was activity to be written.
+  // The access token has expired, at both at once; later the claims are old, and there was activity
+  // to be written.
   world.moveClock(11_000)
   const [refreshes, polls] = [provider.hits('/oauth/token'), provider.hits('/oauth/userinfo')]
   const many = await Promise.all(times(10, (n) => jane.fetch(`${n % 2 ? first.url : second.url}/echo`)))
@@ -160,7 +165,8 @@ async function everyJourney(t: TestContext, world: World): Promise<void> {
   assert.equal((await fetch(`${second.url}/.gatehouse/frontchannel-logout?${inFrame}`)).status, 200)
   assert.equal((await zoe.fetch(`${first.url}/echo`)).status, 401)
 
-  // Signed out by hand, by a script, by the provider when it does not grant a refresh; and simply left alone.
+  // Signed out by hand, by a script, by the provider when it does not grant a refresh; and simply
+  // left alone.
   assert.equal((await zoe.get(`${first.url}/echo`)).status, 200)
   assert.match((await zoe.get(`${first.url}/.gatehouse/sign-out`, fromThisSite)).url, /signed-out/)
   assert.equal((await zoe.get(`${first.url}/echo`)).status, 200)
@@ -178,7 +184,10 @@ function sessionOf({ provider }: World, person: string): { readonly sub: string;
   return provider.sessions().find(({ sub }) => sub === person) ?? assert.fail(`${person} is not signed in`)
 }
 
-/** The commands that Redis gets while `work` is done, with the number of their arguments; but not the signs of life. */
+/**
+ * The commands that Redis gets while `work` is done, with the number of their arguments; but not
+ * the signs of life.
+ */
 async function askedDuring(redis: RedisServer, work: () => Promise<void>): Promise<string[]> {
   const commands = await commandsDuring(redis, work)
   const isSignOfLife = ([name = '', ...args]: readonly string[]) =>

@@ -40,7 +40,10 @@ async function statusOf(url: string, cookie: string, dispatcher = getGlobalDispa
   return statusCode
 }
 
-/** Redis hangs, and `visit` is served all the time until the first replica says that it serves in the grace. */
+/**
+ * Redis hangs, and `visit` is served all the time until the first replica says that it serves in
+ * the grace.
+ */
 async function goAway({ redis, replicas: [first] }: World, visit: () => Promise<number>): Promise<void> {
   await freeze(redis as RedisServer, async () => assert.equal(await visit(), 200))
   await until('the grace has begun', async () => {
@@ -49,7 +52,10 @@ async function goAway({ redis, replicas: [first] }: World, visit: () => Promise<
   })
 }
 
-/** Redis hangs as soon as whoever serves `visits` has the session in memory, and hears what becomes of it. */
+/**
+ * Redis hangs as soon as whoever serves `visits` has the session in memory, and hears what becomes
+ * of it.
+ */
 async function freeze(redis: RedisServer, visits: () => Promise<unknown>): Promise<void> {
   await until('the session is in memory', async () => {
     const commands = await commandsDuring(redis, visits)

@@ -8,7 +8,8 @@ import { until } from '../support/until.ts'
 import { runReplica, secrets, type Replica } from '../support/world.ts'
 import { person, startKeycloak, type Keycloak, type Realm } from './keycloak.ts'
 
-// Sign-in, refresh and every way in which a session ends, against a real Keycloak. Run by `npm run test:keycloak`.
+// Sign-in, refresh and every way in which a session ends, against a real Keycloak. Run by `npm run
+// test:keycloak`.
 let keycloak: Keycloak
 before(async () => {
   keycloak = await startKeycloak(process.env['KEYCLOAK_HOME'] ?? '')
@@ -203,7 +204,8 @@ test('a session that expires at Keycloak ends here at the next refresh', async (
   world.moveClock(61_000)
   assert.equal(await world.isSignedIn(jane), false)
 
-  // Some versions notice the expiry when they are asked for new tokens, and send a Logout Token before they refuse them.
+  // Some versions notice the expiry when they are asked for new tokens, and send a Logout Token
+  // before they refuse them.
   const [by] = world.endedBy()
   assert.ok(by === 'invalid_grant' || by === 'provider', String(by))
 })

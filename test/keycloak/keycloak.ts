@@ -19,7 +19,10 @@ export interface Keycloak {
 
 export interface Realm {
   readonly issuer: string
-  /** A request to the admin REST API, below `/admin/realms/REALM`. @throws when the answer is no success */
+  /**
+   * A request to the admin REST API, below `/admin/realms/REALM`. @throws when the answer is no
+   * success
+   */
   admin(method: string, path: string, body?: Json): Promise<unknown>
   /** The `id` of the person. */
   readonly userId: string

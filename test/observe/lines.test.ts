@@ -3,7 +3,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { test, type TestContext } from 'node:test'
 
-/** A process that writes a log; the program's text can use `log`, `access(number)` and `wait(ms)`. */
+/**
+ * A process that writes a log; the program's text can use `log`, `access(number)` and `wait(ms)`.
+ */
 function writing(t: TestContext, program: string, stdout: 'pipe' | number = 'pipe') {
   const log = new URL('../../src/observe/writing-log.ts', import.meta.url).href
   const source = `

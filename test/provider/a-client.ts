@@ -4,7 +4,10 @@ import { OpenidProvider } from '../../src/provider/openid-provider.ts'
 import { silent, type SigningProvider } from '../support/signing-provider.ts'
 import { movableClock, type MovableClock } from './expectations.ts'
 
-/** The provider as the gateway sees it. Tokens are checked by the clock of the test; nothing is asked before the test asks. */
+/**
+ * The provider as the gateway sees it. Tokens are checked by the clock of the test; nothing is
+ * asked before the test asks.
+ */
 export function clientOf(
   t: TestContext,
   provider: SigningProvider,

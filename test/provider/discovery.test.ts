@@ -268,7 +268,10 @@ test('the registered algorithm is the one that is configured, else RS256, else t
   assert.equal(await algorithmOf(['none', 'ES384']), 'ES384')
 })
 
-/** Lets the mocked time pass until something is so, but while an answer is waited for: the sockets are real. */
+/**
+ * Lets the mocked time pass until something is so, but while an answer is waited for: the sockets
+ * are real.
+ */
 async function until(t: TestContext, isSo: () => boolean): Promise<void> {
   for (let minutes = 0; minutes < 5000 && !isSo();) {
     if (asking === 0) {

@@ -4,7 +4,10 @@ const stranger = rsaKey('one')
 const weak = rsaKey('weak', 1024)
 const elliptic = ecKey('elliptic')
 
-/** What nobody but the provider could have signed, and what the provider has not signed for us in the agreed way. */
+/**
+ * What nobody but the provider could have signed, and what the provider has not signed for us in
+ * the agreed way.
+ */
 export const forgeries: readonly (readonly [
   why: string,
   forge: (claims: Json, provider: SigningProvider) => string,

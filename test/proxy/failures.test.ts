@@ -193,7 +193,8 @@ test('a client that does not take the end of a whole answer keeps its connection
   const [{ socket: towardsClient }] = (await request) as [IncomingMessage]
   await client.until(/\r\n\r\n/)
   client.socket.pause()
-  // Until the kernel takes no more, in parts that are small enough for the gateway to go on reading.
+  // Until the kernel takes no more, in parts that are small enough for the gateway to go on
+  // reading.
   while (towardsClient.writableLength === 0) {
     const before = towardsClient.bytesWritten
     application?.write(part, 'latin1')

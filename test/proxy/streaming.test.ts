@@ -7,7 +7,10 @@ import { fetchWhole, httpUpstream, jane, RawClient, rawUpstream, startGateway } 
 
 const mebibyte = 1024 * 1024
 
-/** How much was written to a socket when nothing has been taken for so long that both kernels' buffers must be full. */
+/**
+ * How much was written to a socket when nothing has been taken for so long that both kernels'
+ * buffers must be full.
+ */
 async function stalledAt(socket: Socket): Promise<number> {
   for (let written = -1; socket.bytesWritten - socket.writableLength !== written;) {
     written = socket.bytesWritten - socket.writableLength

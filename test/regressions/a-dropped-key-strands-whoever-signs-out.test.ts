@@ -5,7 +5,10 @@ import { startWorld, type World } from '../support/world.ts'
 
 const anotherKey = rsaKey('another')
 
-/** Signs in, lets `change` happen at the provider, signs out; answers the parameters that the browser takes to the provider. */
+/**
+ * Signs in, lets `change` happen at the provider, signs out; answers the parameters that the
+ * browser takes to the provider.
+ */
 async function signOutAfter(world: World, change: () => void | Promise<void>): Promise<URLSearchParams> {
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)

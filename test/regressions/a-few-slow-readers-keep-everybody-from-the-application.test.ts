@@ -6,7 +6,10 @@ import { test, type TestContext } from 'node:test'
 import { until } from '../support/until.ts'
 import { startWorld } from '../support/world.ts'
 
-/** What it sends for `/static/large` no buffer between takes, and `/static/never` it does not answer. */
+/**
+ * What it sends for `/static/large` no buffer between takes, and `/static/never` it does not
+ * answer.
+ */
 async function startApplication(t: TestContext) {
   const large = Buffer.alloc(32 * 1024 * 1024, 'x')
   const asked = { strangers: 0 }

@@ -28,8 +28,8 @@ async function heldWay(t: TestContext, target: number) {
   return { port: (way.address() as AddressInfo).port, held }
 }
 
-// ioredis hears the first error of a connection. TLS that is given up in its handshake has a second one: whoever is not heard
-// ends the process.
+// ioredis hears the first error of a connection. TLS that is given up in its handshake has a second
+// one: whoever is not heard ends the process.
 test('a connection that is closed in its TLS handshake takes nobody along, whatever its certificate is', async (t) => {
   const { server, client } = issueCertificates(t)
   const redis = await startRedis(t, { tls: server })

@@ -9,7 +9,8 @@ test('invalid_grant ends no session whose tokens another process has replaced me
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
   const [first, second] = world.replicas as [Replica, Replica]
-  // The first request to refresh reaches the provider last, as if its process had been suspended longer than its lease.
+  // The first request to refresh reaches the provider last, as if its process had been suspended
+  // longer than its lease.
   let late = () => {}
   const held = new Promise<void>((resolve) => {
     const mend = world.provider.fault('/oauth/token', (_req, _res, pass) => {

@@ -19,7 +19,8 @@ test('a provider is never given up before the timeout', async (t) => {
     await outbound.close()
   })
 
-  // undici counts time in steps of half a second that are the same for all requests: some begin right before one.
+  // undici counts time in steps of half a second that are the same for all requests: some begin
+  // right before one.
   const waited = await Promise.all(
     Array.from({ length: 6 }, async (_, n) => {
       await wait(n * 100)

@@ -18,7 +18,10 @@ async function startGateway(t: TestContext, { nodes }: ClusterSetup) {
   return gateway
 }
 
-/** Whether the store holds a session, and whether the provider must be asked about it. Waits while the Cluster changes. */
+/**
+ * Whether the store holds a session, and whether the provider must be asked about it. Waits while
+ * the Cluster changes.
+ */
 async function look(store: SessionStore, key: SessionKey): Promise<'absent' | 'trusted' | 'doubtful'> {
   let found: 'absent' | 'trusted' | 'doubtful' | undefined
   await until('the node of the session answers', async () => {

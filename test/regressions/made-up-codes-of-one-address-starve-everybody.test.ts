@@ -9,7 +9,10 @@ const patient = { providerSettings: 'timeout: 60s', settings: 'trusted_proxies: 
 /** More than there are connections to the provider. */
 const codes = 60
 
-/** Resolves when the provider has as many of the codes as it gets: no more come while others ask the gateway and the provider. */
+/**
+ * Resolves when the provider has as many of the codes as it gets: no more come while others ask the
+ * gateway and the provider.
+ */
 async function untilNoMoreCome({ url, provider }: World, held: readonly unknown[]): Promise<void> {
   for (let unchanged = 0; unchanged < 25;) {
     const before = held.length
@@ -19,10 +22,14 @@ async function untilNoMoreCome({ url, provider }: World, held: readonly unknown[
   }
 }
 
-/** One address comes back with made-up codes, which the provider never answers. Resolves when the provider has some of them. */
+/**
+ * One address comes back with made-up codes, which the provider never answers. Resolves when the
+ * provider has some of them.
+ */
 async function sendMadeUpCodes(world: World): Promise<() => Promise<void>> {
   const held: (() => void)[] = []
-  // The body has been read when it is known whose request this is: all others are answered with 500.
+  // The body has been read when it is known whose request this is: all others are answered with
+  // 500.
   world.provider.fault('/oauth/token', (req, res) => {
     let form = ''
     req.on('data', (chunk: Buffer) => (form += chunk.toString()))

@@ -61,7 +61,8 @@ test('clients that read slowly do not keep the budget exceeded', async (t) => {
 test('clients that stop to read one after the other do not keep the budget exceeded', async (t) => {
   const { budget, clients, pass } = overloaded(t, 6)
   const [first] = clients
-  // The first one is closed, which leaves less than the budget, but more than the part below which requests are served again.
+  // The first one is closed, which leaves less than the budget, but more than the part below which
+  // requests are served again.
   await pass(3, (client) => (client === first ? 0 : 2_000))
   await pass(3, () => 0)
   assert.equal(budget.isExceeded, false)

@@ -35,8 +35,8 @@ after(() => direct.disconnect())
 /** What happens at the same time as others, in as many steps as it has commands. */
 type Event = 'sign_in' | 'refresh' | 'logout_sid' | 'logout_sub' | 'sign_out'
 /**
- * What happens in one step, before any of the others or after all of them. `restore`: Redis and the gateways are restarted, Redis from
- * a copy of the beginning; what had begun is not finished.
+ * What happens in one step, before any of the others or after all of them. `restore`: Redis and the
+ * gateways are restarted, Redis from a copy of the beginning; what had begun is not finished.
  */
 type Fault = 'suspended_past_the_lease' | 'crash' | 'expiry' | 'clock_ahead' | 'clock_behind' | 'restore'
 
@@ -46,7 +46,10 @@ const clockOffsets: Partial<Record<Fault, number>> = { clock_ahead: 2_000, clock
 /** The time in Redis, in ms since the epoch; no two readings are the same. */
 let time = Date.now()
 
-/** A provider that accepts a refresh token again and again until the grant ends, and remembers what it issued. */
+/**
+ * A provider that accepts a refresh token again and again until the grant ends, and remembers what
+ * it issued.
+ */
 class LenientProvider {
   hasEnded = false
   readonly used: string[] = []
@@ -64,7 +67,9 @@ class LenientProvider {
     return `r${this.#issued}`
   }
 
-  /** The provider as a replica reaches it. A replica that finds the lease taken gives up at once. */
+  /**
+   * The provider as a replica reaches it. A replica that finds the lease taken gives up at once.
+   */
   get parts(): UpkeepParts['provider'] {
     const grant = ['the grant']
     return {
@@ -92,10 +97,14 @@ interface Replica {
 
 type Pair = readonly [Replica, Replica]
 
-/** Gateways that share a Redis. They are started once, because each order has sessions of its own. */
+/**
+ * Gateways that share a Redis. They are started once, because each order has sessions of its own.
+ */
 interface Replicas {
   readonly running: Pair
-  /** Those that take their place when all are restarted. They have seen nothing of what came before. */
+  /**
+   * Those that take their place when all are restarted. They have seen nothing of what came before.
+   */
   readonly restarted: Pair
 }
 
@@ -229,7 +238,9 @@ class Run {
     await restoring.hset(session, 'run', 'an earlier run').exec()
   }
 
-  /** With a provider that went on refreshing, an ended session that was restored would be confirmed. */
+  /**
+   * With a provider that went on refreshing, an ended session that was restored would be confirmed.
+   */
   async #endGrant(): Promise<void> {
     if (this.#canRestore)
       await step({ what: 'the grant ends', reads: [], writes: ['the grant'] }, () => (this.#provider.hasEnded = true))
@@ -313,7 +324,10 @@ async function timeAt({ store }: Replica): Promise<number> {
   return (await store.time()).earliest
 }
 
-/** These befall the first actor, or its replica. Without them, two actors that do the same thing are alike. */
+/**
+ * These befall the first actor, or its replica. Without them, two actors that do the same thing are
+ * alike.
+ */
 const onesided: readonly Fault[] = ['crash', 'clock_ahead', 'clock_behind']
 
 function search(events: readonly Event[], faults: readonly Fault[], replicas = unchanged): Promise<Searched> {
@@ -354,8 +368,9 @@ function choices<T>(from: readonly T[], count: number): T[][] {
 }
 
 /**
- * Only a refresh holds a lease. Unless all is searched: clocks are compared in a sign-in and a logout, a refresh may bring an ended session
- * back that was restored, and what faults do to endings alone is left out, because there are many orders of these.
+ * Only a refresh holds a lease. Unless all is searched: clocks are compared in a sign-in and a
+ * logout, a refresh may bring an ended session back that was restored, and what faults do to
+ * endings alone is left out, because there are many orders of these.
  */
 function isSearched([first, second]: readonly Event[], faults: readonly Fault[]): boolean {
   if (faults.includes('suspended_past_the_lease') && first !== 'refresh') return false

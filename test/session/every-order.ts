@@ -3,15 +3,19 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 
 /**
- * Runs a scenario in every order of its steps. A step is one command that Redis carries out, or one request to the provider. The
- * search is stateless: each order is run from the beginning, and the actors are real code that waits before each of its steps.
- * Orders that differ only in steps that do not depend on each other are one order (sleep sets: Godefroid, Partial-Order Methods).
+ * Runs a scenario in every order of its steps. A step is one command that Redis carries out, or one
+ * request to the provider. The search is stateless: each order is run from the beginning, and the
+ * actors are real code that waits before each of its steps. Orders that differ only in steps that
+ * do not depend on each other are one order (sleep sets: Godefroid, Partial-Order Methods).
  */
 
 /** One thing that happens by itself, in steps. */
 export interface Actor {
   readonly name: string
-  /** Starts after the first step of this actor. For two that are alike: each order has a mirror image, which is left out. */
+  /**
+   * Starts after the first step of this actor. For two that are alike: each order has a mirror
+   * image, which is left out.
+   */
   readonly after?: string
   run(): Promise<unknown>
 }
@@ -23,7 +27,10 @@ export interface Scenario {
 
 export interface Order {
   readonly actors: readonly Actor[]
-  /** A random name that is there from the beginning. Others are called after the actor that uses them first. */
+  /**
+   * A random name that is there from the beginning. Others are called after the actor that uses
+   * them first.
+   */
   readonly name: string
   readonly finish: () => Promise<void>
 }
@@ -74,8 +81,9 @@ export async function step<T>(access: Access, work: (stop: Stop) => T | Promise<
 
 const original = Redis.prototype.sendCommand
 /**
- * Commands of an actor wait for their turn; all others go through. Nobody subscribes: notices would come at a time of their own, and
- * without them nothing is served from memory, so that each answer is that of the scripts.
+ * Commands of an actor wait for their turn; all others go through. Nobody subscribes: notices would
+ * come at a time of their own, and without them nothing is served from memory, so that each answer
+ * is that of the scripts.
  */
 Redis.prototype.sendCommand = function sendInTurn(this: Redis, command, stream) {
   if ((command as { readonly name?: unknown }).name === 'subscribe') return command.promise as never
@@ -200,7 +208,8 @@ function arrive(before: Node | undefined, search: Search): Node {
     id,
     access: { what, actor, reads, writes },
   }))
-  // What was tried before its time and has nothing to do with what came in between leads to where we have been.
+  // What was tried before its time and has nothing to do with what came in between leads to where
+  // we have been.
   const asleep = new Map(
     before === undefined
       ? []

@@ -35,7 +35,10 @@ const quiet: Log = { debug() {}, info() {}, warn() {}, error() {}, announce() {}
 const iss = 'https://id.example.com'
 const audience = audienceOf({ issuer: iss, client_id: 'orders' })
 
-/** What happens, and at which replica. Steps of one batch happen at once, each a little later or earlier than the others. */
+/**
+ * What happens, and at which replica. Steps of one batch happen at once, each a little later or
+ * earlier than the others.
+ */
 type Step = { readonly delay: number } & What
 
 type What =
@@ -52,7 +55,10 @@ type What =
   | { readonly kind: 'sign_out'; readonly session: number; readonly at: number }
   | { readonly kind: 'time'; readonly minutes: number }
   | { readonly kind: 'crash'; readonly at: number }
-  /** Some minutes later a replica stands still in the middle of a request, for longer than a lease; the other one gets the next. */
+  /**
+   * Some minutes later a replica stands still in the middle of a request, for longer than a lease;
+   * the other one gets the next.
+   */
   | Suspension
 
 interface Suspension {
@@ -91,7 +97,9 @@ const personOf = (sid: number) => sid % 2
 const sidName = (sid: number) => `sid ${sid}`
 const subName = (person: number) => `person ${person}`
 
-/** What is known of a session, whatever the order in which things that happened at once took effect. */
+/**
+ * What is known of a session, whatever the order in which things that happened at once took effect.
+ */
 interface Known {
   readonly key: SessionKey
   readonly sid: number
@@ -101,11 +109,14 @@ interface Known {
   readonly createdFrom: number
   readonly createdUntil: number
   /**
-   * `maybe`: something that may end it happened at the same time as its creation, a replica stood still or died at work on it, or
-   * the provider does not take its refresh token any more.
+   * `maybe`: something that may end it happened at the same time as its creation, a replica stood
+   * still or died at work on it, or the provider does not take its refresh token any more.
    */
   fate: 'alive' | 'ended' | 'maybe'
-  /** A replica has stood still with one of its refresh tokens in hand: another one may have used it too. */
+  /**
+   * A replica has stood still with one of its refresh tokens in hand: another one may have used it
+   * too.
+   */
   wasSuspended: boolean
   /** A replica has died with one of its refresh tokens in hand. */
   hasCrashed: boolean
@@ -143,7 +154,9 @@ class Gate {
   }
 }
 
-/** A store at a distance: each question takes its time to get there, and each answer to come back. */
+/**
+ * A store at a distance: each question takes its time to get there, and each answer to come back.
+ */
 function farAway(store: SessionStore, gate: Gate): SessionStore {
   let calls = 0
   const distance = async () => {
@@ -234,7 +247,10 @@ class Run {
     await Promise.all(this.#stores.map((store) => store.close()))
   }
 
-  /** One batch, all of it at once; then the fates of the sessions that are certain by now are looked at, at every replica. */
+  /**
+   * One batch, all of it at once; then the fates of the sessions that are certain by now are looked
+   * at, at every replica.
+   */
   async batch(steps: readonly Step[]): Promise<void> {
     this.#batch += 1
     for (const { minutes } of steps.filter((given) => given.kind === 'time')) this.#moved += minutes * minute
@@ -251,7 +267,8 @@ class Run {
     if (given.kind === 'time') return
     if (given.kind === 'begin') {
       const batch = this.#batch
-      // Clocks are known to some ms only: what begins within these ms of an earlier logout is refused, to be on the safe side.
+      // Clocks are known to some ms only: what begins within these ms of an earlier logout is
+      // refused, to be on the safe side.
       const earlier = this.#ordersUntil
       await until('the clock has passed earlier logouts', async () => {
         return (await this.#storeTime(this.#replicas[0] as Replica)) > earlier
@@ -386,10 +403,12 @@ class Run {
   }
 
   async #look(known: Known): Promise<void> {
-    // Made at the same time as it was ended: either order is right, but all replicas have to see the same.
+    // Made at the same time as it was ended: either order is right, but all replicas have to see
+    // the same.
     const isDisputed = this.#orders.some(({ concerns, batch }) => concerns(known.sid) && batch === known.batch)
     if (known.fate === 'alive' && isDisputed && known.batch === this.#batch) known.fate = 'maybe'
-    // Redis' own clock has not moved: what the gateways' clock says is expired is looked at, what Redis says is not.
+    // Redis' own clock has not moved: what the gateways' clock says is expired is looked at, what
+    // Redis says is not.
     const now = this.#clock.now()
     const isExpired = now >= known.createdUntil + config.absoluteTimeoutMs
     if (!isExpired && now >= known.createdFrom + config.absoluteTimeoutMs) return
@@ -434,7 +453,9 @@ class Run {
         assert.equal(this.#provider.endedByReuse.has(grant), false, 'was refreshed twice')
   }
 
-  /** `undefined`: not to be told, for a replica that died in a refresh has left its lease behind. */
+  /**
+   * `undefined`: not to be told, for a replica that died in a refresh has left its lease behind.
+   */
   async #isSeen({ key }: Known, { sessions, upkeep }: Replica): Promise<boolean | undefined> {
     const found = await sessions.find(key)
     if (found === undefined) return false

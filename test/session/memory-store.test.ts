@@ -46,7 +46,8 @@ test('memory stays bounded whatever is asked of it', async (t) => {
     await store.acquireLease(newSession(now()).key, 'owner', 60_000)
     await store.endSid(sidTag('https://id.example.com/', `sid ${n}`), order(now()))
   }
-  // Sessions, two indexes, leases, things that happen once, tombstones and jtis: ten of each at most.
+  // Sessions, two indexes, leases, things that happen once, tombstones and jtis: ten of each at
+  // most.
   assert.ok(store.size() <= 70, `${store.size()} entries`)
 })
 

@@ -15,7 +15,10 @@ import { assertUnavailable, hearing, replicated, settings, tick } from './redis-
 import { lastTrueAt, oneRedis, portOfNotices, replica, signedInAt, type Replica } from './replica.ts'
 import { until } from './store-contract.ts'
 
-/** What the documentation says of an ended session at a process that cannot be told: this and the grace, in ms. */
+/**
+ * What the documentation says of an ended session at a process that cannot be told: this and the
+ * grace, in ms.
+ */
 const bound = 1_500
 const minute = 60_000
 

@@ -73,7 +73,10 @@ export async function beats(redis: Redis, count: number): Promise<void> {
   await until(tick, async () => (await calls()) >= before + count)
 }
 
-/** Resolves when the replica of a server has everything that the server has. `key` is one that it may hold. */
+/**
+ * Resolves when the replica of a server has everything that the server has. `key` is one that it
+ * may hold.
+ */
 export async function replicated(port: number, key = 'written'): Promise<void> {
   const direct = new Redis(port, '127.0.0.1')
   // WAIT counts what this very connection has written.

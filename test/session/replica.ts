@@ -37,7 +37,8 @@ export const oneRedis = (port: number, timeoutMs: number): RedisStoreConfig => (
 const prefixes = new WeakMap<TestContext, string>()
 
 /**
- * A gateway's sessions, in one Redis, that may take longer on a busy machine, or in what is named; all of one test are in the same place.
+ * A gateway's sessions, in one Redis, that may take longer on a busy machine, or in what is named;
+ * all of one test are in the same place.
  */
 export function replica(
   t: TestContext,
@@ -80,7 +81,9 @@ export async function signedInAt(here: Replica, there: Replica, sid = 'one'): Pr
   return { id }
 }
 
-/** When the last question was asked that was answered with `true`: a busy machine makes it no later. */
+/**
+ * When the last question was asked that was answered with `true`: a busy machine makes it no later.
+ */
 export async function lastTrueAt(ask: () => boolean | Promise<boolean>): Promise<number> {
   let lastAskedAt = -Infinity
   await until(tick, async () => {

@@ -11,7 +11,10 @@ interface Grant {
   ended: boolean
 }
 
-/** A provider with rotating refresh tokens: one that is used twice ends its grant, as RFC 9700 §4.14 has it. */
+/**
+ * A provider with rotating refresh tokens: one that is used twice ends its grant, as RFC 9700 §4.14
+ * has it.
+ */
 export class RotatingProvider {
   /** Grants that were ended by a refresh token that came twice. */
   readonly endedByReuse = new Set<string>()

@@ -26,7 +26,10 @@ interface Cookie {
   readonly path: string
 }
 
-/** A person's browser as far as HTTP shows: keeps cookies by host and path (not by port: RFC 6265 §8.5), follows redirects. */
+/**
+ * A person's browser as far as HTTP shows: keeps cookies by host and path (not by port: RFC 6265
+ * §8.5), follows redirects.
+ */
 export class Browser {
   readonly cookies = new Map<string, Cookie>()
   readonly #person: string
@@ -50,7 +53,9 @@ export class Browser {
     return { url, status: answer.statusCode, headers: answer.headers, body: await answer.body.text() }
   }
 
-  /** A page load: redirects are followed, and whom to sign in as is answered when the provider asks. */
+  /**
+   * A page load: redirects are followed, and whom to sign in as is answered when the provider asks.
+   */
   async get(url: string, options: VisitOptions = {}): Promise<Visit> {
     let visit = await this.send(url, options)
     let site = options.headers?.['sec-fetch-site'] ?? 'none'
@@ -58,7 +63,8 @@ export class Browser {
       const { location } = visit.headers
       if (typeof location === 'string') {
         const next = new URL(location, visit.url)
-        // Once a chain of redirects has crossed sites, all that follows is cross-site (Fetch Metadata §2.4).
+        // Once a chain of redirects has crossed sites, all that follows is cross-site (Fetch
+        // Metadata §2.4).
         if (next.origin !== new URL(visit.url).origin) site = 'cross-site'
         visit = await this.send(next.href, { headers: { 'sec-fetch-site': site } })
       } else if (/\/sign-in\/[\w-]+$/.test(new URL(visit.url).pathname) && visit.status === 200)

@@ -2,7 +2,10 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { chromium, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core'
 
-/** A test context, or anything else that knows when it is over: `{ after }` of node:test stands for a whole file. */
+/**
+ * A test context, or anything else that knows when it is over: `{ after }` of node:test stands for
+ * a whole file.
+ */
 interface Scope {
   after(over: () => unknown): void
 }
@@ -15,7 +18,10 @@ export interface Chromium {
 /** Somebody at a browser. */
 export interface Person {
   readonly context: BrowserContext
-  /** What the browser complained about: errors in the console, uncaught exceptions, violated Content Security Policies. */
+  /**
+   * What the browser complained about: errors in the console, uncaught exceptions, violated Content
+   * Security Policies.
+   */
   readonly complaints: readonly string[]
   /** A new tab, empty as yet. */
   tab(): Promise<Page>
@@ -23,7 +29,8 @@ export interface Person {
 
 const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
-// Nothing that a browser does on its own account: what it asks for, it asks for because of the page.
+// Nothing that a browser does on its own account: what it asks for, it asks for because of the
+// page.
 const args = [
   '--no-sandbox',
   '--disable-gpu',

@@ -21,7 +21,10 @@ export interface CollectedSpan {
   readonly status: number | undefined
 }
 
-/** A stand-in for an OpenTelemetry collector: it takes what OTLP/HTTP in JSON is, and refuses all else with 400. */
+/**
+ * A stand-in for an OpenTelemetry collector: it takes what OTLP/HTTP in JSON is, and refuses all
+ * else with 400.
+ */
 export interface Collector {
   readonly url: string
   readonly spans: CollectedSpan[]
@@ -34,7 +37,10 @@ export interface Collector {
   }[]
   /** What it refused, and why. */
   readonly refused: string[]
-  /** Answers with this status from now on; 0: does not answer at all. With 200, so many spans of each batch are not taken. */
+  /**
+   * Answers with this status from now on; 0: does not answer at all. With 200, so many spans of
+   * each batch are not taken.
+   */
   answerWith(
     status: number,
     others?: {

@@ -13,8 +13,8 @@ process.on('exit', () => claimed.forEach((file) => rmSync(file, { force: true })
 const forgottenAfterMs = 30 * 60 * 1000
 
 /**
- * A port nobody listens on, and that nobody else is given meanwhile, another process that looks for one included. It lies below
- * those that the system takes for connections and for port 0.
+ * A port nobody listens on, and that nobody else is given meanwhile, another process that looks for
+ * one included. It lies below those that the system takes for connections and for port 0.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

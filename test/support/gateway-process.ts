@@ -90,7 +90,10 @@ upstreams:
   return { url, adminUrl: `http://127.0.0.1:${adminPort}`, provider, upstream, file, folder, env }
 }
 
-/** A further replica of a gateway: it has addresses of its own, and shares everything else, `external_url` included. */
+/**
+ * A further replica of a gateway: it has addresses of its own, and shares everything else,
+ * `external_url` included.
+ */
 export async function prepareReplica(of: Surroundings): Promise<Surroundings> {
   const [port, adminPort] = [await freePort(), await freePort()]
   const text = readFileSync(of.file, 'utf8')

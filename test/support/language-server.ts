@@ -35,7 +35,9 @@ export interface OpenDocument {
   hover(at: Position): Promise<string>
 }
 
-/** Starts the YAML language server over standard input and output, as editors do, and opens a file. */
+/**
+ * Starts the YAML language server over standard input and output, as editors do, and opens a file.
+ */
 export async function openInEditor(t: TestContext, file: string, text: string): Promise<OpenDocument> {
   const child = spawn(process.execPath, [program, '--stdio'], { stdio: ['pipe', 'pipe', 'inherit'] })
   const ended = once(child, 'close')
@@ -62,7 +64,8 @@ export async function openInEditor(t: TestContext, file: string, text: string): 
       const { uri, diagnostics } = params as { uri: string; diagnostics: EditorDiagnostic[] }
       return published.get(uri)?.(diagnostics)
     }
-    // Whatever else it asks for, its settings among it, an editor that has none answers with nothing.
+    // Whatever else it asks for, its settings among it, an editor that has none answers with
+    // nothing.
     const items = (params as { items?: unknown[] } | undefined)?.items ?? []
     if (id !== undefined) send({ id, result: method === 'workspace/configuration' ? items.map(() => ({})) : null })
   }

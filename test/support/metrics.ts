@@ -1,4 +1,6 @@
-/** The values of a page of metrics, by name and labels as they are written: `name{label="value"}`. */
+/**
+ * The values of a page of metrics, by name and labels as they are written: `name{label="value"}`.
+ */
 export interface MetricsPage {
   readonly text: string
   readonly types: ReadonlyMap<string, string>

@@ -1,4 +1,7 @@
-/** Tells for how many milliseconds this process has had a processor since: they do not pass while others have it. */
+/**
+ * Tells for how many milliseconds this process has had a processor since: they do not pass while
+ * others have it.
+ */
 export function processorTime(): () => number {
   const before = process.cpuUsage()
   return () => {

@@ -4,7 +4,10 @@ import type { TestContext } from 'node:test'
 import type { DemoPerson } from '../../src/demo/people.ts'
 import { startDemoProvider, type DemoProvider, type DemoProviderOptions } from '../../src/demo/provider.ts'
 
-/** What happens to a request instead of the provider's own answer; `pass` asks the provider after all. */
+/**
+ * What happens to a request instead of the provider's own answer; `pass` asks the provider after
+ * all.
+ */
 export type Fault = (req: IncomingMessage, res: ServerResponse, pass: () => void) => void
 
 /** A real OpenID Provider behind a door that counts who comes, and misbehaves on demand. */

@@ -19,7 +19,9 @@ export interface RawExchangeOptions {
   readonly quietMs?: number
 }
 
-/** Sends bytes, one for each character, on a connection of their own, and takes whatever comes back. */
+/**
+ * Sends bytes, one for each character, on a connection of their own, and takes whatever comes back.
+ */
 export function exchangeRaw(port: number, bytes: string, options: RawExchangeOptions = {}): Promise<RawAnswer> {
   const { halfClose = false, waitMs = 1500, quietMs = 100 } = options
   return new Promise((resolve) => {

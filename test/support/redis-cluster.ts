@@ -26,7 +26,10 @@ const ranges = [
   [10_923, 16_383],
 ] as const
 
-/** Three primaries and some replicas that know each other from the start, so that nobody has to be introduced. */
+/**
+ * Three primaries and some replicas that know each other from the start, so that nobody has to be
+ * introduced.
+ */
 export async function startCluster(scope: Scope, options: ClusterOptions = {}): Promise<ClusterSetup> {
   const { replicas = 0, tls, args = [] } = options
   const members = await Promise.all(

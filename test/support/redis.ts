@@ -11,7 +11,10 @@ import { connect as connectTls } from 'node:tls'
 import { Redis } from 'ioredis'
 import { freePort } from './free-port.ts'
 
-/** A test context, or anything else that knows when it is over: `{ after }` of node:test stands for a whole file. */
+/**
+ * A test context, or anything else that knows when it is over: `{ after }` of node:test stands for
+ * a whole file.
+ */
 export interface Scope {
   after(over: () => unknown): void
 }
@@ -145,7 +148,10 @@ export async function cutOff({ port }: RedisServer): Promise<void> {
   admin.disconnect()
 }
 
-/** Every command that a Redis gets while `work` is done, those of scripts too: its name, in small letters, and its arguments. */
+/**
+ * Every command that a Redis gets while `work` is done, those of scripts too: its name, in small
+ * letters, and its arguments.
+ */
 export async function commandsDuring({ port }: RedisServer, work: () => Promise<unknown>): Promise<string[][]> {
   // The monitor of ioredis fails when what is seen first comes together with the answer to MONITOR.
   const monitor = connect(port, '127.0.0.1')
@@ -174,7 +180,10 @@ export async function commandsDuring({ port }: RedisServer, work: () => Promise<
   }
 }
 
-/** How often a Redis got which command since it was started, those of scripts too, by its name in small letters. */
+/**
+ * How often a Redis got which command since it was started, those of scripts too, by its name in
+ * small letters.
+ */
 export async function commandsSinceStart({ port }: RedisServer): Promise<ReadonlyMap<string, number>> {
   const redis = new Redis(port, '127.0.0.1')
   try {

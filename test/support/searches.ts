@@ -1,6 +1,6 @@
 /**
- * Random searches are short in `npm test` and long in `npm run test:all`, which sets `ALL=1`. Counts and times in the tests are those
- * of the long search.
+ * Random searches are short in `npm test` and long in `npm run test:all`, which sets `ALL=1`.
+ * Counts and times in the tests are those of the long search.
  */
 const isLongSearch = process.env['ALL'] === '1'
 

@@ -38,7 +38,10 @@ export function ecKey(kid: string): SigningKey {
 export const part = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 
-/** A JWT, made by hand, because no library makes the wrong ones. A member of `header` that is `undefined` is left out. */
+/**
+ * A JWT, made by hand, because no library makes the wrong ones. A member of `header` that is
+ * `undefined` is left out.
+ */
 export function jwt(payload: unknown, key: SigningKey, header: Json = {}): string {
   const input = `${part({ alg: key.alg, typ: 'JWT', kid: key.jwk['kid'], ...header })}.${part(payload)}`
   return `${input}.${sign('sha256', Buffer.from(input), { key: key.privateKey, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`

@@ -1,8 +1,8 @@
 export const isCode = (path: string): boolean => /\.[cm]?[jt]sx?$/.test(path)
 
 /**
- * What a source imports, of whichever kind: `import`, `export … from`, `import()`, `import('…').Type`, `require()`. `undefined`
- * stands for an import whose module is computed.
+ * What a source imports, of whichever kind: `import`, `export … from`, `import()`,
+ * `import('…').Type`, `require()`. `undefined` stands for an import whose module is computed.
  */
 export function importsOf(source: string): (string | undefined)[] {
   const { skeleton, texts } = skeletonOf(source)
@@ -13,7 +13,9 @@ export function importsOf(source: string): (string | undefined)[] {
   return found
 }
 
-/** Code without comments and regular expressions, and with the number of each text in place of it. */
+/**
+ * Code without comments and regular expressions, and with the number of each text in place of it.
+ */
 export function skeletonOf(source: string): { skeleton: string; texts: string[] } {
   const texts: string[] = []
   const keep = (text: string) => `"${texts.push(text) - 1}"`

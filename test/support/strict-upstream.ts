@@ -11,7 +11,10 @@ export interface SeenRequest {
   readonly body: string
   /** The lines after the last chunk. */
   readonly trailers: readonly string[]
-  /** What RFC 9112 does not allow a sender; a reader that is less strict may take it for something else. */
+  /**
+   * What RFC 9112 does not allow a sender; a reader that is less strict may take it for something
+   * else.
+   */
   readonly faults: readonly string[]
   /** `false` while it has not arrived whole, and for good when the connection broke off. */
   readonly isWhole: boolean
@@ -71,8 +74,9 @@ function answerTo({ method }: SeenRequest): string {
 }
 
 /**
- * What the strictest of receivers makes of the bytes of one connection: requests, until the first one that is malformed or ends
- * early. Only what RFC 9112 tells a receiver to bear with is borne with.
+ * What the strictest of receivers makes of the bytes of one connection: requests, until the first
+ * one that is malformed or ends early. Only what RFC 9112 tells a receiver to bear with is borne
+ * with.
  */
 export function readStrictly(bytes: string): readonly SeenRequest[] {
   const sound: Reading[] = []

@@ -5,8 +5,9 @@ import type { Scope } from './redis.ts'
 export interface TcpProxy {
   readonly port: number
   /**
-   * Nothing arrives any more that the server, or the clients, or both of them send, on the connections that there are and on new
-   * ones. They stay open. With a port it is about the one connection only that the server knows by it.
+   * Nothing arrives any more that the server, or the clients, or both of them send, on the
+   * connections that there are and on new ones. They stay open. With a port it is about the one
+   * connection only that the server knows by it.
    */
   freeze(what: 'answers' | 'requests' | 'both', port?: number): void
   /** The ports by which the server knows the connections. */

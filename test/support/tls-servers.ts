@@ -37,7 +37,10 @@ export function tlsServer(scope: Scope, { cert, key }: RedisTls): Promise<number
   )
 }
 
-/** Answers as nginx and Go do on a port with TLS: 400 to HTTP, an alert to a TLS record that is malformed. */
+/**
+ * Answers as nginx and Go do on a port with TLS: 400 to HTTP, an alert to a TLS record that is
+ * malformed.
+ */
 export function explainingTlsServer(scope: Scope): Promise<number> {
   const alert = Buffer.from([0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x0a])
   const answer = 'HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n'

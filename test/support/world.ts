@@ -87,7 +87,10 @@ export const secrets = {
   SESSION_KEY: Buffer.alloc(32, 7).toString('base64'),
 }
 
-/** A provider, an application, and gateways between them: real sockets, real processes, one moving clock. */
+/**
+ * A provider, an application, and gateways between them: real sockets, real processes, one moving
+ * clock.
+ */
 export async function startWorld(t: TestContext, options: WorldOptions = {}): Promise<World> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`

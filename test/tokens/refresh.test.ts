@@ -9,7 +9,10 @@ import { shortLived, startSignedIn } from './signed-in.ts'
 const expired = 11_000
 const soon = 8_000
 
-/** The provider fails; her access token is good for so many more ms, of the last five minutes of an hour, which are for refreshing. */
+/**
+ * The provider fails; her access token is good for so many more ms, of the last five minutes of an
+ * hour, which are for refreshing.
+ */
 async function startFailing(t: TestContext, leftMs: number) {
   const { world, ask, refreshes } = await startSignedIn(t, { session: 'refresh_before: 5m\n  idle_timeout: 8h' })
   world.provider.bend('/oauth/token', (body) => void (body['expires_in'] = 3600))

@@ -143,7 +143,8 @@ test('requests that are given up, while they wait or are answered, give their pl
   )
 })
 
-// Behaviours of an upstream, good and bad. Whatever they are mixed with, nobody gets a byte of another's answer.
+// Behaviours of an upstream, good and bad. Whatever they are mixed with, nobody gets a byte of
+// another's answer.
 const behaviours: Readonly<Record<string, (socket: Socket, content: string) => void>> = {
   sized: (socket, content) => socket.write(sized(content)),
   chunked: (socket, content) => socket.write(chunked(content) + '0\r\n\r\n'),

@@ -8,8 +8,8 @@ import type { AnswerHandler } from '../../src/transport/response-handler.ts'
 import { forgiving } from '../../src/transport/undici/socket.ts'
 import { searchFor } from '../support/searches.ts'
 
-// Our own client reads plain answers, and undici all others. Whatever an upstream says, and however it arrives, the outcome has to
-// be the one that undici alone comes to.
+// Our own client reads plain answers, and undici all others. Whatever an upstream says, and however
+// it arrives, the outcome has to be the one that undici alone comes to.
 
 interface Script {
   readonly method: 'GET' | 'HEAD'
@@ -230,10 +230,11 @@ test('whatever an upstream answers, and however it arrives, comes out as undici 
       upstream.plays(script)
       const [theirs, ours] = [await byUndici(upstream.port, script), await byOurs(upstream.port, script)]
       if (theirs.end === 'whole') plain += 1
-      // How much of an answer arrives before a reset takes the rest away is up to the kernel; so is how much is passed on of one that
-      // turns out to be wrong.
+      // How much of an answer arrives before a reset takes the rest away is up to the kernel; so is
+      // how much is passed on of one that turns out to be wrong.
       if (theirs.end === 'failed' && ours.end === 'failed') return
-      // A 304 says how long the content would be (RFC 9110 §8.6), a 204 must not; undici fails when that content does not come.
+      // A 304 says how long the content would be (RFC 9110 §8.6), a 204 must not; undici fails when
+      // that content does not come.
       if ((ours.status === 304 || ours.status === 204) && theirs.end === 'failed') return assert.equal(ours.body, '')
       // undici forgets the beginning of a reason phrase that arrives in two parts.
       assert.ok(ours.statusMessage?.endsWith(theirs.statusMessage ?? ''))

@@ -15,7 +15,10 @@ import { until } from '../support/until.ts'
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-tls-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 
-/** A certificate of its own for each kind of subject alternative name, or nothing where there is no openssl. */
+/**
+ * A certificate of its own for each kind of subject alternative name, or nothing where there is no
+ * openssl.
+ */
 function certificate(subjectAltName: string): { key: string; cert: string } | undefined {
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
   const options = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2']

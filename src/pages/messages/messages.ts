@@ -1,11 +1,17 @@
 import type { ErrorCode } from '../../core/error-codes.ts'
 import type { PageAction, PageName } from '../../core/page-template.ts'
 
-/** All that pages say, in one language. An error code or an action that is added has to be said in each of them. */
+/**
+ * All that pages say, in one language. An error code or an action that is added has to be said in
+ * each of them.
+ */
 export interface Messages {
   /** Which way it is written: HTML's `dir`. */
   readonly dir: 'ltr' | 'rtl'
-  /** What happened: the heading of a page that refuses something, the text of one about a sign-in that failed. */
+  /**
+   * What happened: the heading of a page that refuses something, the text of one about a sign-in
+   * that failed.
+   */
   readonly errors: Readonly<Record<ErrorCode, string>>
   /** What to do about it. */
   readonly advice: Readonly<Record<RefusalPage, string>>

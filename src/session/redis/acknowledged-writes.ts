@@ -10,12 +10,18 @@ const longestWait = 100
 /** The result of a script, and when replicas have it too. */
 export interface AcknowledgedWrite {
   readonly answer: unknown
-  /** Resolves when enough replicas have it. Rejects with `ERR_STORE_UNAVAILABLE` when they do not in time. */
+  /**
+   * Resolves when enough replicas have it. Rejects with `ERR_STORE_UNAVAILABLE` when they do not in
+   * time.
+   */
   readonly acknowledged: Promise<void>
 }
 
 interface Waiting {
-  /** The socket over which the script ran. After another one is opened, Redis does not know which write is meant. */
+  /**
+   * The socket over which the script ran. After another one is opened, Redis does not know which
+   * write is meant.
+   */
   readonly stream: unknown
   /** On the clock of `performance`. */
   readonly until: number
@@ -24,8 +30,9 @@ interface Waiting {
 }
 
 /**
- * Scripts whose writes have to be in several replicas before they count. They run over a connection of their own, because `WAIT`
- * blocks all commands behind it. One `WAIT` at a time is sent to each server. It covers all writes of the connection before it.
+ * Scripts whose writes have to be in several replicas before they count. They run over a connection
+ * of their own, because `WAIT` blocks all commands behind it. One `WAIT` at a time is sent to each
+ * server. It covers all writes of the connection before it.
  */
 export class AcknowledgedWrites {
   readonly #connection: RedisConnection
@@ -41,7 +48,8 @@ export class AcknowledgedWrites {
   }
 
   /**
-   * Runs a script on the server that holds a hash tag. `until` is the end of the wait, on the clock of `performance`.
+   * Runs a script on the server that holds a hash tag. `until` is the end of the wait, on the clock
+   * of `performance`.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async run(

@@ -2,7 +2,10 @@ import type { Clock } from '../../core/clock.ts'
 import type { Log } from '../../observe/log.ts'
 import type { StoreTime } from '../store.ts'
 
-/** A sample of the time in Redis is good for this long, in ms. Clocks do not drift apart in such a time. */
+/**
+ * A sample of the time in Redis is good for this long, in ms. Clocks do not drift apart in such a
+ * time.
+ */
 const sampleLasts = 5_000
 
 /** A sample is used again when Redis took no longer to answer, in ms. Others are too vague. */
@@ -11,7 +14,10 @@ const preciseMs = 100
 /** A difference of clocks that is logged, in ms. */
 const noticeableMs = 1_000
 
-/** The time of Redis as this process knows it. Measured with each beat, so that a sign-in does not have to ask. */
+/**
+ * The time of Redis as this process knows it. Measured with each beat, so that a sign-in does not
+ * have to ask.
+ */
 export class RedisClock {
   readonly #address: string
   readonly #clock: Clock
@@ -25,7 +31,10 @@ export class RedisClock {
     this.#log = log
   }
 
-  /** Takes note of the time in Redis, in ms since the epoch; `sentAt` is when it was asked for, on the clock of `performance`. */
+  /**
+   * Takes note of the time in Redis, in ms since the epoch; `sentAt` is when it was asked for, on
+   * the clock of `performance`.
+   */
   take(time: number, sentAt: number): void {
     const receivedAt = performance.now()
     if (receivedAt - sentAt <= preciseMs) this.#sample = { time, sentAt, receivedAt }

@@ -5,7 +5,10 @@ import { meetingTag, RedisConnection } from './connection.ts'
 import { clusterOptions, longestSilence, nodeOptions, retryDelay } from './options.ts'
 import { slotCount, slotOf, tagIn } from './slots.ts'
 
-/** How long after a failed attempt the meeting place is tried again at most, in ms: until then nothing is served from memory. */
+/**
+ * How long after a failed attempt the meeting place is tried again at most, in ms: until then
+ * nothing is served from memory.
+ */
 const longestMeetingDelay = 500
 
 /** How often at most what went wrong makes us ask who has which slot, in ms. */
@@ -26,7 +29,8 @@ export class ClusterConnection extends RedisConnection {
     cluster.on('node error', (error: unknown) => this.failed(error))
     cluster.on('refresh', () => this.#refreshed(anchorsOf(cluster)))
     cluster.on('+node', (node: Redis) => {
-      // To a node that we were redirected to, the first command makes a connection, and waits for it.
+      // To a node that we were redirected to, the first command makes a connection, and waits for
+      // it.
       if (cluster.status === 'ready') setImmediate(() => connectAhead(node))
       else connectAhead(node)
     })
@@ -57,7 +61,9 @@ export class ClusterConnection extends RedisConnection {
     this.#takeoverListeners.push(listener)
   }
 
-  /** A node tells its own listeners at once, and those of the others over a bus that may lose it. */
+  /**
+   * A node tells its own listeners at once, and those of the others over a bus that may lose it.
+   */
   override get publishesEverywhere(): boolean {
     return false
   }
@@ -80,7 +86,10 @@ export class ClusterConnection extends RedisConnection {
     }
   }
 
-  /** Waits for the connections to the nodes too: while one is being opened, what is sent to it would be refused. */
+  /**
+   * Waits for the connections to the nodes too: while one is being opened, what is sent to it would
+   * be refused.
+   */
   override async ready(): Promise<void> {
     await super.ready()
     const opening = this.redis.nodes('master').filter(({ status }) => status !== 'ready')
@@ -115,7 +124,10 @@ export class ClusterConnection extends RedisConnection {
   }
 }
 
-/** A connection to the node where the processes meet: at each attempt, to the one that has the slot by then. */
+/**
+ * A connection to the node where the processes meet: at each attempt, to the one that has the slot
+ * by then.
+ */
 export function connectToMeeting(config: RedisClusterConfig, commands: ClusterConnection): RedisConnection {
   const redis = new Redis(nodeOptions(config, 'notices'))
   const aim = () => void Object.assign(redis.options, commands.ownerOf(meetingTag))
@@ -137,7 +149,10 @@ function connectAhead(node: Redis): void {
   if (node.status === 'wait' && node.options.readOnly !== true) node.connect().catch(() => {})
 }
 
-/** For each primary a tag in its first slot; for the one where the processes meet, which comes first, the tag of that place. */
+/**
+ * For each primary a tag in its first slot; for the one where the processes meet, which comes
+ * first, the tag of that place.
+ */
 function anchorsOf({ slots }: Cluster): ReadonlyMap<string, string> {
   const anchors = new Map([[slots[slotOf(meetingTag)]?.[0] ?? 'nobody', meetingTag]])
   for (let slot = 0; slot < slotCount; slot++) {

@@ -8,7 +8,10 @@ import { afterSocketsAreRead } from './timeouts.ts'
 type Argument = string | number | Buffer
 type Command = (...args: (Argument | readonly Argument[])[]) => Promise<unknown>
 
-/** For an operation of several steps: rejects when the time is up before a step ends. `until` is on the clock of `performance`. */
+/**
+ * For an operation of several steps: rejects when the time is up before a step ends. `until` is on
+ * the clock of `performance`.
+ */
 export interface Deadline {
   <T>(step: Promise<T>): Promise<T>
   readonly until: number
@@ -17,7 +20,10 @@ export interface Deadline {
 /** The slot in which the processes find each other. */
 export const meetingTag = 'notices'
 
-/** A connection that comes back by itself, for ever, and never queues: while it is down every command is refused at once. */
+/**
+ * A connection that comes back by itself, for ever, and never queues: while it is down every
+ * command is refused at once.
+ */
 export class RedisConnection {
   readonly redis: Redis | Cluster
   /** Where it leads, for the log. */
@@ -60,12 +66,18 @@ export class RedisConnection {
     return this.redis instanceof Redis ? [this.redis] : []
   }
 
-  /** All servers that hold something of their own. @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when they are not known */
+  /**
+   * All servers that hold something of their own. @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+   * when they are not known
+   */
   primaries(): readonly Redis[] {
     return this.redis instanceof Redis ? [this.redis] : []
   }
 
-  /** The server that holds a hash tag. @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when it is not known */
+  /**
+   * The server that holds a hash tag. @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when it is not
+   * known
+   */
   serverOf(_tag: string): Redis {
     if (this.redis instanceof Redis) return this.redis
     throw this.unavailable(this.#problem)
@@ -76,10 +88,16 @@ export class RedisConnection {
     return [meetingTag]
   }
 
-  /** Calls back when another server has taken the place of one of several. (Of one alone, the connection ends.) */
+  /**
+   * Calls back when another server has taken the place of one of several. (Of one alone, the
+   * connection ends.)
+   */
   onTakeover(_listener: () => void): void {}
 
-  /** Whether what a script publishes is certain to reach every process that listens at the meeting place. */
+  /**
+   * Whether what a script publishes is certain to reach every process that listens at the meeting
+   * place.
+   */
   get publishesEverywhere(): boolean {
     return true
   }
@@ -100,7 +118,10 @@ export class RedisConnection {
     return this.answer(command.call(this.redis, keys.length, keys, args))
   }
 
-  /** The same at one server, without redirections. It sends one command, so that the script never runs later than it was sent. */
+  /**
+   * The same at one server, without redirections. It sends one command, so that the script never
+   * runs later than it was sent.
+   */
   async runAt(server: Redis, script: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
     return this.answer(server.callBuffer('EVAL', scripts[script].trim(), keys.length, ...keys, ...args))
   }
@@ -119,7 +140,10 @@ export class RedisConnection {
     return new GatewayError('ERR_STORE_UNAVAILABLE', `the session store at ${this.address} is not available: ${why}`)
   }
 
-  /** For what takes several steps: none of them is waited for when the time is up, and none is begun then. */
+  /**
+   * For what takes several steps: none of them is waited for when the time is up, and none is begun
+   * then.
+   */
   deadline(): Deadline {
     const until = performance.now() + this.timeoutMs
     const intime = async <T>(step: Promise<T>): Promise<T> => {
@@ -138,8 +162,10 @@ export class RedisConnection {
   }
 
   /**
-   * Resolves when the connection is usable. Waits for a first attempt and for a short interruption, within the time limit.
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`, at once when the connection has been down for {@link longestSilence}
+   * Resolves when the connection is usable. Waits for a first attempt and for a short interruption,
+   * within the time limit.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`, at once when the connection has been down for
+   * {@link longestSilence}
    */
   async ready(): Promise<void> {
     const { redis, timeoutMs } = this
@@ -214,7 +240,10 @@ export class RedisConnection {
   }
 }
 
-/** How long a connection has to last, in ms, before an outage is over: a failover may take more than one. */
+/**
+ * How long a connection has to last, in ms, before an outage is over: a failover may take more than
+ * one.
+ */
 const settlingTime = 1_000
 
 /** What the operator can do about it, where Redis says what is the matter. */
@@ -226,8 +255,9 @@ function hintOn(problem: string): string | undefined {
 }
 
 /**
- * One line when the store goes, one when it is back to stay, none for each attempt. A store that was never there gets a second
- * line when `whySchemeIsWrong` finds the reason in the scheme of its URL.
+ * One line when the store goes, one when it is back to stay, none for each attempt. A store that
+ * was never there gets a second line when `whySchemeIsWrong` finds the reason in the scheme of its
+ * URL.
  */
 export function reportAvailability(
   connection: RedisConnection,
@@ -262,7 +292,10 @@ export function reportAvailability(
   redis.on('end', gone)
 }
 
-/** Everything here expires by itself, so any policy but `noeviction` lets Redis forget a logout before its time. */
+/**
+ * Everything here expires by itself, so any policy but `noeviction` lets Redis forget a logout
+ * before its time.
+ */
 async function warnOfEviction({ servers, address }: RedisConnection, log: Log): Promise<void> {
   const memories = await Promise.all(servers.map((server) => server.info('memory').catch(() => '')))
   const policies = memories

@@ -32,14 +32,20 @@ export interface RedisServerFacts {
   readonly evicted_keys?: number
   /** 1: each write goes to an append-only file. */
   readonly aof_enabled?: number
-  /** How many snapshots this run has written (Redis 7), and how many keys it loaded from one when it started. */
+  /**
+   * How many snapshots this run has written (Redis 7), and how many keys it loaded from one when it
+   * started.
+   */
   readonly rdb_saves?: number
   readonly rdb_last_load_keys_loaded?: number
   /** The median of the way there and back. */
   readonly pingMs?: number
   /** How far its clock is ahead of ours. */
   readonly clockAheadMs?: number
-  /** How many replicas acknowledged a write in time; absent unless `replicas_acknowledge` asks for some. */
+  /**
+   * How many replicas acknowledged a write in time; absent unless `replicas_acknowledge` asks for
+   * some.
+   */
   readonly replicasAcknowledging?: number
 }
 
@@ -63,8 +69,8 @@ export interface RedisFailure {
 }
 
 /**
- * Asks Redis what it is, and tries each command that the gateway needs with places of its own, which expire after a second. Never
- * rejects; takes about ten seconds at most.
+ * Asks Redis what it is, and tries each command that the gateway needs with places of its own,
+ * which expire after a second. Never rejects; takes about ten seconds at most.
  */
 export async function examineRedis(config: RedisStoreConfig): Promise<RedisFacts | RedisFailure> {
   const { commands, subscriber } = connectToRedis({ ...config, replicasAcknowledge: 0 })
@@ -105,7 +111,10 @@ async function connected(connection: RedisConnection): Promise<void> {
 
 type Probe = readonly [command: string, ...args: readonly string[]]
 
-/** Every command that the gateway gives or that its scripts give, with arguments that harm nobody. A test compares them. */
+/**
+ * Every command that the gateway gives or that its scripts give, with arguments that harm nobody. A
+ * test compares them.
+ */
 export function probes(keys: RedisKeys): readonly Probe[] {
   const { session, index, tombstone, ended } = keys.session(`${randomToken(18)}:${randomToken(24)}` as SessionKey)
   return [
@@ -196,7 +205,10 @@ async function serverFacts(server: Redis): Promise<RedisServerFacts> {
   })
 }
 
-/** For each server that holds slots, a place there to write to; none when no replica has to acknowledge. */
+/**
+ * For each server that holds slots, a place there to write to; none when no replica has to
+ * acknowledge.
+ */
 function placesFor(
   commands: RedisConnection,
   keys: RedisKeys,

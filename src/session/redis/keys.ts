@@ -12,7 +12,10 @@ export interface SessionPlaces {
   readonly tombstone: string
 }
 
-/** Where things lie. What stands in braces decides the slot in a Cluster: one for each sid, and one for each sub. */
+/**
+ * Where things lie. What stands in braces decides the slot in a Cluster: one for each sid, and one
+ * for each sub.
+ */
 export class RedisKeys {
   readonly #prefix: string
 
@@ -38,7 +41,10 @@ export class RedisKeys {
     return `${this.#prefix.replace(/[\\*?[\]^-]/g, '\\$&')}{*}:s:*`
   }
 
-  /** The session that lies at a place; `undefined` when the place is not for a session, or not one of ours. */
+  /**
+   * The session that lies at a place; `undefined` when the place is not for a session, or not one
+   * of ours.
+   */
   keyAt(place: string): SessionKey | undefined {
     const [, tag, hash] = /^\{([\w-]{24})\}:s:([\w-]{32})$/.exec(place.slice(this.#prefix.length)) ?? []
     return tag === undefined ? undefined : (`${tag}:${hash}` as SessionKey)

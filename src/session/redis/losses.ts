@@ -2,7 +2,10 @@ import type { Redis } from 'ioredis'
 import type { Log } from '../../observe/log.ts'
 import type { RedisConnection } from './connection.ts'
 
-/** Finds out that Redis has lost what it was to keep: it was emptied, restarted with less, or evicts. */
+/**
+ * Finds out that Redis has lost what it was to keep: it was emptied, restarted with less, or
+ * evicts.
+ */
 export class RedisLosses {
   readonly #commands: RedisConnection
   readonly #log: Log
@@ -15,7 +18,10 @@ export class RedisLosses {
     this.#log = log
   }
 
-  /** Takes note of the epoch of a server. `true`: it is another one than before, so that what was stored there is gone. */
+  /**
+   * Takes note of the epoch of a server. `true`: it is another one than before, so that what was
+   * stored there is gone.
+   */
   isAnother(anchor: string, epoch: string): boolean {
     const known = this.#epochs.get(anchor)
     this.#epochs.set(anchor, epoch)

@@ -12,15 +12,24 @@ import { RedisLosses } from './losses.ts'
 /** How often the subscription is proven alive, in ms. */
 const beatInterval = 500
 
-/** How long a proof counts, from when its beat was sent, in ms: a copy may be this much too old, and not more. */
+/**
+ * How long a proof counts, from when its beat was sent, in ms: a copy may be this much too old, and
+ * not more.
+ */
 const proofLasts = 1_500
 
-/** How long an ending waits for the other processes to confirm, in ms. A process that cannot, for it hangs, is bound by `proofLasts`. */
+/**
+ * How long an ending waits for the other processes to confirm, in ms. A process that cannot, for it
+ * hangs, is bound by `proofLasts`.
+ */
 const confirmationTimeout = 250
 
 interface Confirmations {
   confirmed: number
-  /** How many processes were told; unknown until Redis has answered, which a confirmation may outrun. */
+  /**
+   * How many processes were told; unknown until Redis has answered, which a confirmation may
+   * outrun.
+   */
   told: number
   readonly enough: () => void
 }
@@ -38,14 +47,17 @@ interface Subscription {
   readonly beats: string
   /** When the last beat was sent that came back to us; ms on the clock of `performance`. */
   heardAt: number
-  /** When the last beat was sent at which the server that we write to had us among its listeners. */
+  /**
+   * When the last beat was sent at which the server that we write to had us among its listeners.
+   */
   toldAt: number
 }
 
 /**
- * What the processes tell each other, over one channel at one server (in a Cluster at the node that holds a certain slot) and a
- * connection of its own for listening. A beat is published there every half a second and has to come back: what a server sends
- * down one connection arrives in order, so all that was published before the beat has been heard.
+ * What the processes tell each other, over one channel at one server (in a Cluster at the node that
+ * holds a certain slot) and a connection of its own for listening. A beat is published there every
+ * half a second and has to come back: what a server sends down one connection arrives in order, so
+ * all that was published before the beat has been heard.
  */
 export class RedisNotices {
   readonly channel: string
@@ -66,7 +78,9 @@ export class RedisNotices {
   #provenAt = -Infinity
   /** The same, also of connections that are lost. */
   #heardUntil = -Infinity
-  /** Something could not be told: when it can again, all are told that anything may have happened. */
+  /**
+   * Something could not be told: when it can again, all are told that anything may have happened.
+   */
   #owesNotice = false
 
   constructor(commands: RedisConnection, subscriber: RedisConnection, keys: RedisKeys, parts: Parts) {
@@ -87,7 +101,8 @@ export class RedisNotices {
       else if (channel === this.#subscription?.beats) this.#heardBeat(this.#subscription, Number(text))
       else this.#confirmed(text)
     })
-    // Both have to lead to the same server, and after a failover only a new connection is certain to.
+    // Both have to lead to the same server, and after a failover only a new connection is certain
+    // to.
     commands.redis.on('close', () => subscriber.renew())
     // Whatever beat was due before that got lost.
     commands.redis.on('ready', () => this.#beat())
@@ -108,7 +123,9 @@ export class RedisNotices {
     return performance.now() - this.#heardUntil - proofLasts
   }
 
-  /** The time at the server where the processes meet. @throws {GatewayError} `ERR_STORE_UNAVAILABLE` */
+  /**
+   * The time at the server where the processes meet. @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+   */
   async time(): Promise<StoreTime> {
     return this.#clock.time ?? this.#askTime()
   }
@@ -117,7 +134,8 @@ export class RedisNotices {
     const sentAt = performance.now()
     const time = Number(await this.#commands.run('clock', [this.#keys.epoch(meetingTag)], []))
     this.#clock.take(time, sentAt)
-    // Whatever was there before the question is no later, and whatever comes after the answer is no earlier.
+    // Whatever was there before the question is no later, and whatever comes after the answer is no
+    // earlier.
     return { earliest: time, latest: time }
   }
 
@@ -126,7 +144,10 @@ export class RedisNotices {
     return JSON.stringify({ from: this.#from, kind: 'changed', key })
   }
 
-  /** What a script publishes when it ends sessions. With an `id`, all who hear it confirm that they have dropped them. */
+  /**
+   * What a script publishes when it ends sessions. With an `id`, all who hear it confirm that they
+   * have dropped them.
+   */
   ended(keys: readonly SessionKey[], id?: string): string {
     return JSON.stringify({ from: this.#from, kind: 'ended', id, keys })
   }
@@ -147,8 +168,9 @@ export class RedisNotices {
   }
 
   /**
-   * After scripts have ended sessions: tells all who listen (we are one of them, while we do). `confirmed` resolves when all of
-   * them have dropped the sessions. Rejects when they cannot be told.
+   * After scripts have ended sessions: tells all who listen (we are one of them, while we do).
+   * `confirmed` resolves when all of them have dropped the sessions. Rejects when they cannot be
+   * told.
    */
   async tellEnded(keys: readonly SessionKey[]): Promise<{ readonly confirmed: Promise<void> }> {
     const id = randomToken(9)
@@ -202,7 +224,8 @@ export class RedisNotices {
     try {
       await redis.subscribe(this.channel, this.#confirmationPrefix + this.#from, beats)
     } catch (error) {
-      // When the connection broke, the next one subscribes. When Redis refused, trying again has to wait for it.
+      // When the connection broke, the next one subscribes. When Redis refused, trying again has to
+      // wait for it.
       if (redis.status === 'ready') this.#refused(error)
       return
     }

@@ -10,8 +10,9 @@ import type {
 import { scripts } from './scripts.ts'
 import './timeouts.ts'
 
-// ioredis listens for the first error of a connection. TLS that is given up in its handshake may have a second one, and an error
-// that nobody listens for ends the process. The connections that it makes for itself, to Sentinels, are of this class too.
+// ioredis listens for the first error of a connection. TLS that is given up in its handshake may
+// have a second one, and an error that nobody listens for ends the process. The connections that it
+// makes for itself, to Sentinels, are of this class too.
 const streams = new WeakMap<Redis, Redis['stream']>()
 Object.defineProperty(Redis.prototype, 'stream', {
   get(this: Redis) {
@@ -29,14 +30,17 @@ export const disconnectTimeout = 100
 const connectTimeout = 2_000
 const longestRetryDelay = 2_000
 /**
- * In ms. A server that owes an answer and is silent for so long hangs, and no operation waits for a connection that has been down for
- * so long. Nothing is served from memory then either.
+ * In ms. A server that owes an answer and is silent for so long hangs, and no operation waits for a
+ * connection that has been down for so long. Nothing is served from memory then either.
  */
 export const longestSilence = 1_500
 
 type Options = Omit<RedisOptions, 'replyMapping'>
 
-/** How long to wait before the next attempt to connect: a little random, so that not all processes come at once. */
+/**
+ * How long to wait before the next attempt to connect: a little random, so that not all processes
+ * come at once.
+ */
 export function retryDelay(attempt: number): number {
   return Math.min(50 * 2 ** (attempt - 1), longestRetryDelay) + Math.random() * 50
 }
@@ -70,7 +74,8 @@ export function sentinelOptions(config: RedisSentinelConfig, purpose: string): O
       enableTLSForSentinelMode: true,
     }),
     sentinelCommandTimeout: config.timeoutMs,
-    // What the Sentinels say of each other is not asked for: those that are to be believed are configured.
+    // What the Sentinels say of each other is not asked for: those that are to be believed are
+    // configured.
     updateSentinels: false,
     // When no Sentinel knows, the connection ends, and is started again by us.
     sentinelRetryStrategy: () => null,
@@ -111,7 +116,8 @@ export function clusterOptions(
     // A name is kept, as its certificate is in that name.
     dnsLookup: (hostname, callback) => callback(null, hostname),
 
-    // A redirected command was not carried out where it was refused: it may be sent again. One that was never answered may not.
+    // A redirected command was not carried out where it was refused: it may be sent again. One that
+    // was never answered may not.
     maxRedirections: 4,
     retryDelayOnTryAgain: 50,
     retryDelayOnFailover: 0,
@@ -143,11 +149,13 @@ function connectionOptions(
     connectTimeout,
     disconnectTimeout,
     commandTimeout: timeoutMs,
-    // A server that hangs keeps its connections, and what we send to it would pile up here. A slow server answers something in time.
+    // A server that hangs keeps its connections, and what we send to it would pile up here. A slow
+    // server answers something in time.
     socketTimeout: Math.min(timeoutMs, longestSilence),
     maxLoadingRetryTime: 500,
 
-    // Nothing waits for a connection, and nothing is sent twice: what was not answered is refused when the connection breaks.
+    // Nothing waits for a connection, and nothing is sent twice: what was not answered is refused
+    // when the connection breaks.
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,

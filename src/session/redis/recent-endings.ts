@@ -11,8 +11,9 @@ const maxRemembered = 10_000
 const pause = 1_000
 
 /**
- * What was ended lately, by whichever process. A primary that dies may not have sent its last writes on, and what was ended
- * would be there again: so it is ended again, by every process that knows of it, each time that something may have been lost.
+ * What was ended lately, by whichever process. A primary that dies may not have sent its last
+ * writes on, and what was ended would be there again: so it is ended again, by every process that
+ * knows of it, each time that something may have been lost.
  */
 export class RecentEndings {
   readonly #keys = new LRUCache<SessionKey, true>({ max: maxRemembered, ttl: rememberedFor })
@@ -42,7 +43,10 @@ export class RecentEndings {
     this.#tombstones.set(tag, { at: Math.max(at, known?.at ?? 0), until }, { ttl: until - now })
   }
 
-  /** Whether a sign-in that began then (in the store's time) must not become a session, also when Redis has lost the tombstone. */
+  /**
+   * Whether a sign-in that began then (in the store's time) must not become a session, also when
+   * Redis has lost the tombstone.
+   */
   refuses(tag: SidTag | SubTag, begun_at: number): boolean {
     const tombstone = this.#tombstones.get(tag)
     return tombstone !== undefined && begun_at <= tombstone.at

@@ -7,10 +7,12 @@ import type { RedisConnection } from './connection.ts'
 const runLength = 12
 
 /**
- * Which runs of Redis this process knows. A run is the life of one server process, and has a random ID. Each session names the run in
- * which it was written last. A server that starts from a file, and a replica that takes the place of its primary, may lack the last
- * endings: their run is another one. A process that was connected to the earlier run heard of the endings in it and remembers them.
- * For any other process, a session of an earlier run is doubtful. In a Cluster each primary has a run of its own.
+ * Which runs of Redis this process knows. A run is the life of one server process, and has a random
+ * ID. Each session names the run in which it was written last. A server that starts from a file,
+ * and a replica that takes the place of its primary, may lack the last endings: their run is
+ * another one. A process that was connected to the earlier run heard of the endings in it and
+ * remembers them. For any other process, a session of an earlier run is doubtful. In a Cluster each
+ * primary has a run of its own.
  */
 export class RedisRuns {
   readonly #commands: RedisConnection
@@ -22,10 +24,12 @@ export class RedisRuns {
   constructor(commands: RedisConnection, log: Log) {
     this.#commands = commands
     this.#log = log
-    // A process knows a run only if it was connected during it, so it asks before the first session is read.
+    // A process knows a run only if it was connected during it, so it asks before the first session
+    // is read.
     const learn = () => void Promise.allSettled(commands.servers.map((server) => this.#runOf(server)))
     commands.redis.on('ready', learn)
-    // A Cluster emits this each time that it knows its primaries anew: after a failover, and every five seconds.
+    // A Cluster emits this each time that it knows its primaries anew: after a failover, and every
+    // five seconds.
     commands.redis.on('refresh', learn)
   }
 
@@ -38,7 +42,8 @@ export class RedisRuns {
   }
 
   /**
-   * Whether a session of this run may have ended without this process knowing. The run may be that of any primary, because slots move.
+   * Whether a session of this run may have ended without this process knowing. The run may be that
+   * of any primary, because slots move.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when no primary answers
    */
   async isUnknown(run: string): Promise<boolean> {

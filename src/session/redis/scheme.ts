@@ -1,7 +1,10 @@
 import type { RedisStoreConfig } from '../../config/model.ts'
 import { schemeMismatch } from '../../core/scheme-mismatch.ts'
 
-/** Whether the first configured server speaks something else than its URL says: see {@link schemeMismatch}. */
+/**
+ * Whether the first configured server speaks something else than its URL says: see {@link
+ * schemeMismatch}.
+ */
 export async function redisSchemeMismatch(why: string, config: RedisStoreConfig): Promise<string | undefined> {
   const [setting, server] = firstServerOf(config)
   const schemes = { isTls: config.tls !== undefined, tlsScheme: 'rediss://', plainScheme: 'redis://' }

@@ -1,7 +1,9 @@
 /**
- * What Redis does in one step. Every script touches keys of one slot only, and each of them is in KEYS, so that a Cluster can
- * run it. Times are Redis' own: a gateway says how long, never until when. The value of a tombstone is compared with the time at which
- * a sign-in began. Both are the time of the server where the processes meet, because the nodes of a Cluster have clocks of their own.
+ * What Redis does in one step. Every script touches keys of one slot only, and each of them is in
+ * KEYS, so that a Cluster can run it. Times are Redis' own: a gateway says how long, never until
+ * when. The value of a tombstone is compared with the time at which a sign-in began. Both are the
+ * time of the server where the processes meet, because the nodes of a Cluster have clocks of their
+ * own.
  */
 
 const now = `
@@ -9,8 +11,9 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`
 
 /**
- * Members of an index are scored by their absolute expiry, and the index lives as long as the longest of them: what has expired
- * for being idle may still be in the memory of a process whose clock is behind, which has to hear of a logout.
+ * Members of an index are scored by their absolute expiry, and the index lives as long as the
+ * longest of them: what has expired for being idle may still be in the memory of a process whose
+ * clock is behind, which has to hear of a logout.
  */
 const index = `
 local function prune(index)
@@ -24,8 +27,8 @@ local function add(index, member, expires_at)
 end`
 
 /**
- * A new session's first step, in the slot of its (iss, sub): refuses it when the sub was ended since it began, or else enters
- * it in the index. From here on an order to end the sub knows of it.
+ * A new session's first step, in the slot of its (iss, sub): refuses it when the sub was ended
+ * since it began, or else enters it in the index. From here on an order to end the sub knows of it.
  */
 const enterSub = `
 ${now}${index}
@@ -36,8 +39,8 @@ add(KEYS[1], session, now + remaining)
 return 1`
 
 /**
- * Its second step, in the slot of its (iss, sid): refuses it when the sid, or between the steps the session itself, was ended;
- * or else stores and indexes it.
+ * Its second step, in the slot of its (iss, sid): refuses it when the sid, or between the steps the
+ * session itself, was ended; or else stores and indexes it.
  */
 const create = `
 ${now}${index}
@@ -53,7 +56,10 @@ redis.call('PEXPIRE', KEYS[1], ttl)
 add(KEYS[2], hash, now + remaining)
 return 1`
 
-/** Replaces the sealed bytes if nobody else did since they were read, tells the other processes, and leaves the expiry as it is. */
+/**
+ * Replaces the sealed bytes if nobody else did since they were read, tells the other processes, and
+ * leaves the expiry as it is.
+ */
 const replace = `
 local sealed, version, channel, notice, run = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local stored = redis.call('HGET', KEYS[1], 'version')
@@ -87,8 +93,9 @@ raise(KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]))
 return 1`
 
 /**
- * Takes an order to end all sessions of one index, in its slot: unless the token was taken before, raises the tombstone, tells the
- * other processes of it, and answers who is there. Whoever is added later began after the order, or is refused.
+ * Takes an order to end all sessions of one index, in its slot: unless the token was taken before,
+ * raises the tombstone, tells the other processes of it, and answers who is there. Whoever is added
+ * later began after the order, or is refused.
  */
 const beginEnding = `
 ${now}${index}${tombstone}
@@ -101,9 +108,10 @@ redis.call('PUBLISH', channel, notice)
 return redis.call('ZRANGE', KEYS[1], 0, -1)`
 
 /**
- * Ends sessions of one slot: tells the other processes, deletes the sessions with their leases, and leaves a tombstone for each
- * (when they are ended by their sub: one may be between the two steps of its creation). Answers what was ended. They stay in
- * their index if it has to be known whom to end until all processes have been told. KEYS are the index, and three for each session.
+ * Ends sessions of one slot: tells the other processes, deletes the sessions with their leases, and
+ * leaves a tombstone for each (when they are ended by their sub: one may be between the two steps
+ * of its creation). Answers what was ended. They stay in their index if it has to be known whom to
+ * end until all processes have been told. KEYS are the index, and three for each session.
  */
 const endSessions = `
 ${now}${index}
@@ -126,8 +134,8 @@ end
 return answer`
 
 /**
- * After sessions of an index have ended and all processes have been told: takes them out of the index and, when they were the
- * last, takes the token's jti. 0 when somebody else took it.
+ * After sessions of an index have ended and all processes have been told: takes them out of the
+ * index and, when they were the last, takes the token's jti. 0 when somebody else took it.
  */
 const finishEnding = `
 ${now}${index}
@@ -137,13 +145,16 @@ for n = 2, #ARGV do redis.call('ZREM', KEYS[1], ARGV[n]) end
 if jti_ttl == 0 then return 1 end
 return redis.call('SET', KEYS[2], '1', 'PX', jti_ttl, 'NX') and 1 or 0`
 
-/** Tells the processes that listen at the server which holds the key, and answers how many they are. */
+/**
+ * Tells the processes that listen at the server which holds the key, and answers how many they are.
+ */
 const announce = `
 return redis.call('PUBLISH', ARGV[1], ARGV[2])`
 
 /**
- * A sign of life: answers how many listen to a channel to which the time of sending is sent, and the epoch and the time of the server which
- * holds the key. PERSIST changes nothing, but is a write: a replica refuses it, as does a primary without the replicas it needs.
+ * A sign of life: answers how many listen to a channel to which the time of sending is sent, and
+ * the epoch and the time of the server which holds the key. PERSIST changes nothing, but is a
+ * write: a replica refuses it, as does a primary without the replicas it needs.
  */
 const beat = `
 ${now}

@@ -3,10 +3,16 @@ import type { RedisSentinelConfig } from '../../config/model.ts'
 import { RedisConnection } from './connection.ts'
 import { sentinelOptions, watchOptions } from './options.ts'
 
-/** How often a Sentinel is asked for a sign of life, in ms: a connection may be dead and not know it. */
+/**
+ * How often a Sentinel is asked for a sign of life, in ms: a connection may be dead and not know
+ * it.
+ */
 const pingInterval = 5_000
 
-/** A connection to the primary that the Sentinels name: left as soon as one of them says that another took its place. */
+/**
+ * A connection to the primary that the Sentinels name: left as soon as one of them says that
+ * another took its place.
+ */
 export class SentinelConnection extends RedisConnection {
   declare readonly redis: Redis
   readonly #watches: readonly Redis[]
@@ -14,7 +20,8 @@ export class SentinelConnection extends RedisConnection {
 
   constructor(config: RedisSentinelConfig, address: string, purpose = 'commands') {
     super(new Redis(sentinelOptions(config, purpose)), { address, timeoutMs: config.timeoutMs })
-    // ioredis could do it, and would write of each Sentinel that is away to standard error, again and again.
+    // ioredis could do it, and would write of each Sentinel that is away to standard error, again
+    // and again.
     this.#watches = config.sentinels.map((sentinel) => {
       const watch = new Redis(watchOptions(config, sentinel))
       watch.on('error', () => {})
@@ -29,7 +36,10 @@ export class SentinelConnection extends RedisConnection {
     this.#pinging.unref()
   }
 
-  /** Sentinels name the new primary to those who ask before they announce it: whoever has found it stays there. */
+  /**
+   * Sentinels name the new primary to those who ask before they announce it: whoever has found it
+   * stays there.
+   */
   #leadsTo(host: string | undefined, port: number): boolean {
     const { stream } = this.redis
     return this.redis.status === 'ready' && stream.remoteAddress === host && stream.remotePort === port

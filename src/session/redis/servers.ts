@@ -13,7 +13,9 @@ export interface RedisServers {
   readonly endings: RedisConnection | undefined
 }
 
-/** Connects in the background to one server, to the primary that Sentinels name, or to a Cluster. */
+/**
+ * Connects in the background to one server, to the primary that Sentinels name, or to a Cluster.
+ */
 export function connectToRedis(config: RedisStoreConfig): RedisServers {
   const { timeoutMs, replicasAcknowledge } = config
   const ifNeeded = (connect: () => RedisConnection) => (replicasAcknowledge > 0 ? connect() : undefined)

@@ -1,7 +1,10 @@
 /** How many slots a Redis Cluster has. */
 export const slotCount = 16_384
 
-/** The slot of a key, or of a hash tag alone: Redis Cluster specification, "Key distribution model" and "Hash tags". */
+/**
+ * The slot of a key, or of a hash tag alone: Redis Cluster specification, "Key distribution model"
+ * and "Hash tags".
+ */
 export function slotOf(key: string): number {
   const tag = /\{([^}]+)\}/.exec(key)?.[1] ?? key
   let crc = 0

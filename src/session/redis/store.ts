@@ -27,13 +27,16 @@ import { connectToRedis } from './servers.ts'
 /** How many sessions are ended in one go. */
 const chunkSize = 200
 
-/** How many entries Redis looks at before others have their turn, when all of them are gone through. */
+/**
+ * How many entries Redis looks at before others have their turn, when all of them are gone through.
+ */
 const scanCount = 1_000
 
 /**
- * Sessions in Redis, shared by all processes. Connects in the background, and does not fail when Redis is away: then each method
- * rejects, until Redis is back. An ending resolves when every process that listens has dropped the sessions, or a quarter of
- * a second after Redis has answered: a process that hangs for longer may serve its copy for the 1.5 s in which it believes to hear.
+ * Sessions in Redis, shared by all processes. Connects in the background, and does not fail when
+ * Redis is away: then each method rejects, until Redis is back. An ending resolves when every
+ * process that listens has dropped the sessions, or a quarter of a second after Redis has answered:
+ * a process that hangs for longer may serve its copy for the 1.5 s in which it believes to hear.
  */
 export function createRedisStore(
   config: RedisStoreConfig,
@@ -237,7 +240,10 @@ class SessionsInRedis implements SessionStore {
     return this.#notices.time()
   }
 
-  /** Waits for a connection that is being made: what is asked at start is whether there is a store, not whether it is there yet. */
+  /**
+   * Waits for a connection that is being made: what is asked at start is whether there is a store,
+   * not whether it is there yet.
+   */
   async ping(): Promise<void> {
     const intime = this.#commands.deadline()
     await intime(this.#commands.ready())
@@ -251,8 +257,9 @@ class SessionsInRedis implements SessionStore {
   }
 
   /**
-   * Ends all sessions of an index. They stay in it until all processes have been told, and the token's jti is taken last: if
-   * anything fails before, the provider's next attempt finds the token unused, and who has to be told.
+   * Ends all sessions of an index. They stay in it until all processes have been told, and the
+   * token's jti is taken last: if anything fails before, the provider's next attempt finds the
+   * token unused, and who has to be told.
    */
   async #carryOut(
     order: LogoutOrder,
@@ -277,7 +284,8 @@ class SessionsInRedis implements SessionStore {
     const confirmed: Promise<void>[] = []
     let taken = false
     for (const [count, chunk] of chunksOf(members.map(String)).entries()) {
-      // Each further chunk has the whole time: a person with thousands of sessions is signed out of them too.
+      // Each further chunk has the whole time: a person with thousands of sessions is signed out of
+      // them too.
       if (count > 0) intime = this.#commands.deadline()
       const keys = chunk.members.map(keyOf)
       const outcome = await intime(this.#end(keys, { how, until: intime.until }))
@@ -288,7 +296,8 @@ class SessionsInRedis implements SessionStore {
     }
     await Promise.all(confirmed)
     const reported = this.#report(members.map(String).map(keyOf))
-    // The same token twice at the same moment: each attempt reports the sessions that the other one does not.
+    // The same token twice at the same moment: each attempt reports the sessions that the other one
+    // does not.
     return taken || reported.length > 0 ? reported : 'replayed'
   }
 
@@ -317,7 +326,10 @@ class SessionsInRedis implements SessionStore {
     return { confirmed, acknowledged }
   }
 
-  /** The sessions that have ended and that no other attempt has reported: the audit log has each ending once. */
+  /**
+   * The sessions that have ended and that no other attempt has reported: the audit log has each
+   * ending once.
+   */
   #report(keys: readonly SessionKey[]): readonly Ended[] {
     return keys.flatMap((key) => {
       const ended = this.#unreported.get(key)
@@ -326,7 +338,10 @@ class SessionsInRedis implements SessionStore {
     })
   }
 
-  /** Runs a script in the slot of a hash tag, and tells when as many replicas have it as the configuration asks for. */
+  /**
+   * Runs a script in the slot of a hash tag, and tells when as many replicas have it as the
+   * configuration asks for.
+   */
   async #write(
     tag: SidTag | SubTag,
     script: ScriptName,
@@ -343,7 +358,9 @@ class SessionsInRedis implements SessionStore {
     return this.#acknowledged.run(tag, script, write)
   }
 
-  /** They stay in their indexes: an order that is not yet carried out has to find whom to tell of. */
+  /**
+   * They stay in their indexes: an order that is not yet carried out has to find whom to tell of.
+   */
   async #endAgain(keys: readonly SessionKey[], tombstones: readonly Tombstone[]): Promise<void> {
     // First the tombstones: after that no sign-in can add a session.
     for (const { members } of chunksOf(tombstones))
@@ -371,7 +388,10 @@ class SessionsInRedis implements SessionStore {
     return { keys: [this.#keys.sidIndex(tag), ...places], args }
   }
 
-  /** Takes ended sessions out of their subs' indexes: for tidiness only, since an entry of an ended session ends nothing. */
+  /**
+   * Takes ended sessions out of their subs' indexes: for tidiness only, since an entry of an ended
+   * session ends nothing.
+   */
   async #leaveSubs(sessions: readonly { readonly key: SessionKey; readonly subTag: SubTag }[]): Promise<void> {
     const leaving = sessions.map(({ key, subTag }) => this.#commands.redis.zrem(this.#keys.subIndex(subTag), key))
     await Promise.allSettled(leaving)

@@ -1,8 +1,9 @@
 import { Command, Redis } from 'ioredis'
 
 /**
- * Calls back after everything that has arrived on the sockets is read. Node.js runs the timers that are due before it reads. When the
- * process was busy for longer than a timeout, the response may have arrived in time. The second round is for TLS.
+ * Calls back after everything that has arrived on the sockets is read. Node.js runs the timers that
+ * are due before it reads. When the process was busy for longer than a timeout, the response may
+ * have arrived in time. The second round is for TLS.
  */
 export function afterSocketsAreRead(callback: () => void): void {
   setImmediate(() => setImmediate(callback))
@@ -23,8 +24,9 @@ interface CommandInternals {
   reject(error: Error): void
 }
 
-// ioredis destroys a connection and rejects a command as soon as the timer is due. It offers no option for another check. The
-// connections to the nodes of a Cluster are made by ioredis and are of this class too.
+// ioredis destroys a connection and rejects a command as soon as the timer is due. It offers no
+// option for another check. The connections to the nodes of a Cluster are made by ioredis and are
+// of this class too.
 Object.assign(Redis.prototype, {
   setSocketTimeout(this: Internals): void {
     const { stream } = this
@@ -38,7 +40,8 @@ Object.assign(Redis.prototype, {
       })
     }, socketTimeout)
     this.socketTimeoutTimer = timer
-    // ioredis has removed the answered commands from the queue by then, because its own listener is the first.
+    // ioredis has removed the answered commands from the queue by then, because its own listener is
+    // the first.
     stream.once('data', () => {
       clearTimeout(this.socketTimeoutTimer)
       this.socketTimeoutTimer = undefined

@@ -1,6 +1,6 @@
 /**
- * What a reader of chunks found: `more` is to come; the content has come to its `end`; something `unusual`, which is not necessarily
- * wrong; data that does not end where it has to.
+ * What a reader of chunks found: `more` is to come; the content has come to its `end`; something
+ * `unusual`, which is not necessarily wrong; data that does not end where it has to.
  */
 export type ChunkEvent = 'more' | 'end' | 'unusual' | 'malformed'
 
@@ -10,18 +10,22 @@ const carriageReturn = 0x0d
 const longestSize = 7
 
 /**
- * Takes the chunked transfer coding off (RFC 9112 §7.1), as far as it is plain: sizes in hexadecimal without extensions, and no
- * trailer section. It stops in front of anything else, for somebody else to read on from there.
+ * Takes the chunked transfer coding off (RFC 9112 §7.1), as far as it is plain: sizes in
+ * hexadecimal without extensions, and no trailer section. It stops in front of anything else, for
+ * somebody else to read on from there.
  */
 export class PlainChunks {
-  /** What is left of the chunk that we are in; -1: its size comes next, -2: the line end after its data. */
+  /**
+   * What is left of the chunk that we are in; -1: its size comes next, -2: the line end after its
+   * data.
+   */
   #left = -1
   /** The beginning of a size line whose end has not arrived. */
   #line: Buffer | undefined
 
   /**
-   * Hands each piece of content to `onData`, as views of `bytes`.
-   * `unusual`: `rest` is what has not been read, from the beginning of a size line on. `end`: it follows the content.
+   * Hands each piece of content to `onData`, as views of `bytes`. `unusual`: `rest` is what has not
+   * been read, from the beginning of a size line on. `end`: it follows the content.
    */
   read(bytes: Buffer, onData: (part: Buffer) => void): { readonly event: ChunkEvent; readonly rest: Buffer } {
     let input = bytes

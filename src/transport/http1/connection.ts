@@ -23,7 +23,10 @@ export interface ConnectionOwner {
   free(connection: UpstreamConnection, keepAliveMs: number): void
   /** It is closed, or will take no other request. Called once. */
   gone(connection: UpstreamConnection): void
-  /** The connection was closed when it was used again, before a byte of the response: the request has to be sent on a new one. */
+  /**
+   * The connection was closed when it was used again, before a byte of the response: the request
+   * has to be sent on a new one.
+   */
   resend(request: WrittenRequest, handler: AnswerHandler): void
 }
 
@@ -37,7 +40,10 @@ export interface ConnectionTarget {
   readonly lifetimeMs: number
 }
 
-/** A part of an answer that takes less of the buffer is copied; a larger one is lent with it, and the connection gets another buffer. */
+/**
+ * A part of an answer that takes less of the buffer is copied; a larger one is lent with it, and
+ * the connection gets another buffer.
+ */
 const copiedShare = 1 / 4
 const headEnd = Buffer.from('\r\n\r\n')
 const chunkedHead = Buffer.from('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
@@ -45,12 +51,14 @@ const noHeaders = {}
 const connectTimeout = new GatewayError('ERR_UPSTREAM_TIMEOUT', 'no connection within connect_timeout')
 
 /**
- * One connection to an upstream, for one request at a time: it writes requests and reads plain answers. An answer that is not
- * plain is handed over with all of its bytes to undici, which reads on from there, and the connection is not used again.
+ * One connection to an upstream, for one request at a time: it writes requests and reads plain
+ * answers. An answer that is not plain is handed over with all of its bytes to undici, which reads
+ * on from there, and the connection is not used again.
  *
- * That no answer reaches another's request comes before everything else: a connection takes the next request only when the last
- * one was written to its end and answered to the byte; anything that arrives unasked closes it; and what belonged to an exchange
- * ({@link Turn}) can do nothing to the connection any more once that is over.
+ * That no answer reaches another's request comes before everything else: a connection takes the
+ * next request only when the last one was written to its end and answered to the byte; anything
+ * that arrives unasked closes it; and what belonged to an exchange ({@link Turn}) can do nothing to
+ * the connection any more once that is over.
  */
 export class UpstreamConnection {
   readonly #socket: Socket
@@ -225,7 +233,8 @@ export class UpstreamConnection {
       this.#hasServed = true
       this.#turn = undefined
       turn.detach()
-      // It may have been paused by a client that takes its time; nobody would hear when it is closed, or anything of the next answer.
+      // It may have been paused by a client that takes its time; nobody would hear when it is
+      // closed, or anything of the next answer.
       if (turn.paused) this.#socket.resume()
       this.#owner.free(this, head.keepAliveMs)
     }
@@ -234,7 +243,8 @@ export class UpstreamConnection {
 
   #handOver(turn: Turn, bytes: Buffer): void {
     const { handler } = turn
-    // Where the head has been read already, undici is told one that says how the rest is to be read; it is not passed on.
+    // Where the head has been read already, undici is told one that says how the rest is to be
+    // read; it is not passed on.
     const isBegun = turn.head !== undefined
     const first = isBegun ? Buffer.concat([chunkedHead, bytes]) : Buffer.from(bytes)
     turn.handedOver = handOver(
@@ -276,8 +286,9 @@ export class UpstreamConnection {
   }
 
   /**
-   * Upstreams close connections that are idle, and may do so while a request is on its way. It is sent once more when it is
-   * safe and has no content, and when no byte of a response has arrived (RFC 9110 §9.2.2).
+   * Upstreams close connections that are idle, and may do so while a request is on its way. It is
+   * sent once more when it is safe and has no content, and when no byte of a response has arrived
+   * (RFC 9110 §9.2.2).
    */
   #mayResend({ request, head, handedOver }: Turn): boolean {
     const { method, body } = request
@@ -295,7 +306,8 @@ export class UpstreamConnection {
     if (this.#turn !== turn) return false
     this.#turn = undefined
     turn.detach()
-    // An answer that came before the request was complete is an answer; the rest of the request goes nowhere.
+    // An answer that came before the request was complete is an answer; the rest of the request
+    // goes nowhere.
     if (!turn.isSent) turn.request.body?.destroy()
     this.#close()
     return true
@@ -309,7 +321,10 @@ export class UpstreamConnection {
   }
 }
 
-/** One exchange on a connection. Once it is over it has no connection any more, and nothing that is asked of it has any effect. */
+/**
+ * One exchange on a connection. Once it is over it has no connection any more, and nothing that is
+ * asked of it has any effect.
+ */
 class Turn implements Dispatcher.DispatchController {
   readonly request: WrittenRequest
   readonly handler: AnswerHandler

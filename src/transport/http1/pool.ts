@@ -36,8 +36,8 @@ export class PlainPool implements ConnectionOwner {
   }
 
   /**
-   * The request leaves when all that had arrived by now has been read: an idle connection that was closed meanwhile, or on which
-   * something came unasked, has been found out by then.
+   * The request leaves when all that had arrived by now has been read: an idle connection that was
+   * closed meanwhile, or on which something came unasked, has been found out by then.
    */
   dispatch(request: WrittenRequest, handler: AnswerHandler): void {
     if (this.#isClosing) {

@@ -5,8 +5,9 @@ const largeBytes = 256 * 1024
 const mostFree = 16
 
 /**
- * Memory that answers are read into, again and again: new memory for each part of a large one costs more than to carry it. Nobody may
- * read into it as long as a part of it has to be written to somebody, so it counts who has it, and is free when nobody has.
+ * Memory that answers are read into, again and again: new memory for each part of a large one costs
+ * more than to carry it. Nobody may read into it as long as a part of it has to be written to
+ * somebody, so it counts who has it, and is free when nobody has.
  */
 export class ReadBuffer {
   readonly memory: Buffer
@@ -31,7 +32,9 @@ export class ReadBuffer {
     return this.#holders > 1
   }
 
-  /** For somebody who has it besides, until the answer is called; it may be called more than once. */
+  /**
+   * For somebody who has it besides, until the answer is called; it may be called more than once.
+   */
   lend(): () => void {
     this.#holders += 1
     let isOut = true

@@ -12,24 +12,31 @@ export interface AnswerHead {
   readonly lines: readonly string[]
   /** How many bytes of content follow, or that they come in chunks. */
   readonly content: number | 'chunked'
-  /** How long the upstream lets the connection be kept without a request, in ms; 0: not at all, `Infinity`: it does not say. */
+  /**
+   * How long the upstream lets the connection be kept without a request, in ms; 0: not at all,
+   * `Infinity`: it does not say.
+   */
   readonly keepAliveMs: number
 }
 
-// Nothing but final answers of HTTP/1.1, fields with a token for a name, and no control character anywhere.
+// Nothing but final answers of HTTP/1.1, fields with a token for a name, and no control character
+// anywhere.
 const statusLine = /^HTTP\/1\.1 ([2-5]\d\d)(?: ([\t\x20-\x7e]*))?$/
 const fieldName = /^[\w!#$%&'*+.^`|~-]+$/
 const control = /[^\t\x20-\x7e\x80-\xff]/
 const contentLength = /^\d{1,15}$/
 const keepAliveTimeout = /(?:^|[,\s])timeout\s*=\s*"?(\d{1,6})/i
 
-/** So much earlier than the upstream we let go, or a request may meet a connection that is being closed. */
+/**
+ * So much earlier than the upstream we let go, or a request may meet a connection that is being
+ * closed.
+ */
 export const keepAliveMarginMs = 1_000
 
 /**
- * Reads an answer's head, without the empty line at its end. `undefined`: it is none of the plain ones, and somebody else has to
- * read it; it is not necessarily wrong. Plain is what RFC 9112 §4 to §6 asks a sender for, with the length of the content known
- * from exactly one field.
+ * Reads an answer's head, without the empty line at its end. `undefined`: it is none of the plain
+ * ones, and somebody else has to read it; it is not necessarily wrong. Plain is what RFC 9112 §4 to
+ * §6 asks a sender for, with the length of the content known from exactly one field.
  */
 export function plainAnswerHead(text: string, method: string): AnswerHead | undefined {
   const fields = text.split('\r\n')
@@ -75,7 +82,8 @@ export function plainAnswerHead(text: string, method: string): AnswerHead | unde
   if (hasNone && status === 204 && (isChunked || length !== undefined)) return undefined
   const content = hasNone ? 0 : isChunked ? 'chunked' : length === undefined ? undefined : Number(length)
   if (content === undefined) return undefined
-  // Not after HEAD at all: some upstreams send content after the response, when the connection serves another request already.
+  // Not after HEAD at all: some upstreams send content after the response, when the connection
+  // serves another request already.
   const isReusable = !closes && method !== 'HEAD' && !(hasNone && announcesContent(isChunked, length))
   return { status, statusMessage, lines, content, keepAliveMs: isReusable ? keepAliveMs : 0 }
 }
@@ -124,7 +132,10 @@ function keptFor(keepAlive: string): number {
   return Math.max(Number(seconds) * 1000 - keepAliveMarginMs, 0)
 }
 
-/** Spaces and tabs only (RFC 9110 §5.6.3): `trim` takes a no-break space, too, which is a byte of somebody's text. */
+/**
+ * Spaces and tabs only (RFC 9110 §5.6.3): `trim` takes a no-break space, too, which is a byte of
+ * somebody's text.
+ */
 function withoutSpaceAround(text: string, from: number): string {
   let start = from
   let end = text.length

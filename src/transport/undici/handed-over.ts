@@ -7,8 +7,9 @@ import { ResponsesWithoutContent } from './responses-without-content.ts'
 import { forgiving } from './socket.ts'
 
 /**
- * The rest of a connection, for undici to read an answer from that is not plain. The request has been written already: what
- * undici writes goes nowhere. Bytes are unchanged, and come no faster than undici takes them.
+ * The rest of a connection, for undici to read an answer from that is not plain. The request has
+ * been written already: what undici writes goes nowhere. Bytes are unchanged, and come no faster
+ * than undici takes them.
  */
 export class HandedOver extends Duplex {
   readonly #socket: Socket

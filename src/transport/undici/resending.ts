@@ -5,7 +5,10 @@ import type { Dispatcher } from 'undici'
 /** Errors that closed a connection that was used again, before a byte of the response. */
 const errorsAfterReuse = new WeakSet<Error>()
 
-/** Remembers the error that closes the connection if it `isUnanswered` then. undici reports the same error for the request. */
+/**
+ * Remembers the error that closes the connection if it `isUnanswered` then. undici reports the same
+ * error for the request.
+ */
 export function noteReuse(socket: Socket, isUnanswered: () => boolean): void {
   const { destroy } = socket
   const note = (error: Error) => {
@@ -19,8 +22,9 @@ export function noteReuse(socket: Socket, isUnanswered: () => boolean): void {
 }
 
 /**
- * Stands between undici and a handler. When a connection that is used again is closed before a byte of the response has arrived,
- * it has the request sent once more. Only for requests that are safe and have no content (RFC 9110 §9.2.2).
+ * Stands between undici and a handler. When a connection that is used again is closed before a byte
+ * of the response has arrived, it has the request sent once more. Only for requests that are safe
+ * and have no content (RFC 9110 §9.2.2).
  */
 export class Resending implements Dispatcher.DispatchHandler {
   readonly #handler: Dispatcher.DispatchHandler

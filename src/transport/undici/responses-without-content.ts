@@ -3,8 +3,9 @@ import type { Dispatcher } from 'undici'
 import { GatewayError } from '../../core/errors.ts'
 
 /**
- * Whether a response without content (to HEAD, 1xx, 204 or 304) announces content all the same. An upstream that does may send
- * that content later, and the next request on the connection would get it as its response (RFC 9112 §6.3, RFC 9110 §8.6).
+ * Whether a response without content (to HEAD, 1xx, 204 or 304) announces content all the same. An
+ * upstream that does may send that content later, and the next request on the connection would get
+ * it as its response (RFC 9112 §6.3, RFC 9110 §8.6).
  * @param contentLength the value of the field; `undefined` when there is none
  */
 export function announcesContent(isChunked: boolean, contentLength: string | undefined): boolean {
@@ -12,8 +13,9 @@ export function announcesContent(isChunked: boolean, contentLength: string | und
 }
 
 /**
- * Stands between undici and a handler, and closes the connection after a 204 or 304 that announces content: the response is complete
- * with its head. undici would use the connection again, or fail on the length. It closes the connection after HEAD by itself.
+ * Stands between undici and a handler, and closes the connection after a 204 or 304 that announces
+ * content: the response is complete with its head. undici would use the connection again, or fail
+ * on the length. It closes the connection after HEAD by itself.
  */
 export class ResponsesWithoutContent implements Dispatcher.DispatchHandler {
   readonly #handler: Dispatcher.DispatchHandler
@@ -33,7 +35,10 @@ export class ResponsesWithoutContent implements Dispatcher.DispatchHandler {
     this.#handler.onRequestUpgrade?.(...upgrade)
   }
 
-  /** @throws {GatewayError} when an interim response announces content, because undici keeps the connection */
+  /**
+   * @throws {GatewayError} when an interim response announces content, because undici keeps the
+   * connection
+   */
   onResponseStart(
     controller: Dispatcher.DispatchController,
     status: number,

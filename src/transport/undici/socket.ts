@@ -11,8 +11,9 @@ export function forgiving(socket: Socket): Socket {
 }
 
 /**
- * undici takes a reset for the regular end of an answer that ends with its connection, and a truncated body would look whole.
- * It knows the reset by its code, so the code is another one; our listener comes first.
+ * undici takes a reset for the regular end of an answer that ends with its connection, and a
+ * truncated body would look whole. It knows the reset by its code, so the code is another one; our
+ * listener comes first.
  */
 function tellResetFromEnd(socket: Socket): void {
   socket.on('error', (error: NodeJS.ErrnoException) => {
@@ -29,8 +30,9 @@ interface Parser {
 }
 
 /**
- * undici fails an assertion, where nobody can catch it, when a connection ends while its parser is paused for a client that takes its
- * time (nodejs/undici#5360, mended in 8). All content has been passed on by then, so it goes on; our listener comes first.
+ * undici fails an assertion, where nobody can catch it, when a connection ends while its parser is
+ * paused for a client that takes its time (nodejs/undici#5360, mended in 8). All content has been
+ * passed on by then, so it goes on; our listener comes first.
  */
 function goOnAtEnd(socket: Socket): void {
   socket.on('end', () => {
@@ -48,10 +50,11 @@ function goOnAtEnd(socket: Socket): void {
 const maxInterimBytes = 8 * 1024
 
 /**
- * undici breaks the connection on a "100 Continue" that it did not ask for, although a client has to put up with it (RFC 9110
- * §15.2). It is taken out of what undici reads, and only where an answer begins: after a request's head was written, which
- * undici does with a string that begins with the method (those that frame a chunk begin with CR LF).
- * Returns whether the connection is used again, and no byte of the response to the last request has arrived.
+ * undici breaks the connection on a "100 Continue" that it did not ask for, although a client has
+ * to put up with it (RFC 9110 §15.2). It is taken out of what undici reads, and only where an
+ * answer begins: after a request's head was written, which undici does with a string that begins
+ * with the method (those that frame a chunk begin with CR LF). Returns whether the connection is
+ * used again, and no byte of the response to the last request has arrived.
  */
 function dropContinue(socket: Socket): () => boolean {
   const write = socket.write
@@ -84,7 +87,10 @@ function dropContinue(socket: Socket): () => boolean {
   return () => requestsSent > 1 && !hasReceived
 }
 
-/** What is left when each "100 Continue" at the beginning is gone; `incomplete` when it cannot be told yet. */
+/**
+ * What is left when each "100 Continue" at the beginning is gone; `incomplete` when it cannot be
+ * told yet.
+ */
 function afterContinue(bytes: Buffer): { readonly bytes: Buffer; readonly incomplete: boolean } {
   let rest = bytes
   while (beginsWithContinue(rest)) {

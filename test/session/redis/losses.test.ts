@@ -7,7 +7,10 @@ import { assertUnavailable, beats, hearing, settings, tick } from '../redis-stor
 import { lastTrueAt, oneRedis, portOfNotices, replica, signedInAt } from '../replica.ts'
 import { until } from '../store-contract.ts'
 
-/** For so long, in ms, an ended session may be served by a process that cannot be told. The documentation says so. */
+/**
+ * For so long, in ms, an ended session may be served by a process that cannot be told. The
+ * documentation says so.
+ */
 const bound = 1_500
 
 const shared = await startRedis({ after })
