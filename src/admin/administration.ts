@@ -17,27 +17,27 @@ import { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
 
 /**
- * Whom an administrator means. What is named together narrows; nothing at all means every session
- * of this client.
+ * Selects sessions that meet all of the given criteria. Without criteria: every session of this
+ * client.
  */
 export interface Selection {
   readonly key?: string
   readonly sub?: string
   readonly sid?: string
-  /** The name of an upstream: the sessions that began at its origin. */
+  /** The name of an upstream: selects the sessions that began at its origin. */
   readonly upstream?: string
 }
 
 /**
- * What an administrator may see of a session: never a token or a cookie, and of the claims' values
- * only that of `admin.page.show_claim`. Times in ms since the epoch.
+ * What an administrator sees of a session: no token, no cookie, and no claim value except that of
+ * `admin.page.show_claim`. Times in ms since the epoch.
  */
 export interface SessionSummary {
   readonly key: SessionKey
   readonly sub: string
   /**
-   * The value of `admin.page.show_claim` on one line, cut after 80 characters. Absent: no such
-   * setting or claim.
+   * The value of `admin.page.show_claim` on one line, truncated after 80 characters. Absent: the
+   * setting or the claim is absent.
    */
   readonly person: string | undefined
   readonly sid: string | undefined
@@ -51,43 +51,42 @@ export interface SessionSummary {
 }
 
 /**
- * What became of sessions at the provider. `unknown`: it did not say. `not_asked`: it could not be
- * reached for those before.
+ * What happened to sessions at the provider. `unknown`: the response does not tell. `not_asked`: no
+ * request was sent, because the provider was unreachable for the sessions before.
  */
-export type AtProvider = 'ended' | 'unknown' | 'unsupported' | 'unreachable' | 'not_asked'
+export type ProviderOutcome = 'ended' | 'unknown' | 'unsupported' | 'unreachable' | 'not_asked'
 
-export interface EndedByAdministrator {
-  /** How many were ended here. */
+export interface EndingResult {
+  /** How many sessions were ended here. */
   readonly ended: number
-  /** How many sessions of the provider they belonged to, by what it answered. */
-  readonly atProvider: Readonly<Partial<Record<AtProvider, number>>>
-  /** Why the others were not ended: the store went away meanwhile. */
+  /** How many sessions of the provider they belonged to, by outcome. */
+  readonly atProvider: Readonly<Partial<Record<ProviderOutcome, number>>>
+  /** Why the other sessions were not ended: the store became unreachable. */
   readonly failure: string | undefined
 }
 
 /** The sessions of running gateways. */
 export interface SessionsAdministration {
   /**
-   * The latest first, where that can be known without a look at all of them: in memory, and of one
-   * person or session.
-   * @param deadline of the monotonic clock, in ms: what has not been found by then is left out
-   * @throws {OperatorError} when the store cannot be reached
+   * Newest first where the store can do so: in memory, and for one person or session.
+   * @param deadline by `performance.now()`, in ms: the list ends then, even when it is incomplete
+   * @throws {OperatorError} when the store is unreachable
    */
   list(selection: Selection, deadline?: number): AsyncIterable<SessionSummary>
   /**
-   * About how many there are, without a look into them.
-   * @returns `undefined` when the deadline has come before all were counted
-   * @throws {OperatorError} when the store cannot be reached
+   * Counts sessions without reading them, so that sessions of other clients may be included.
+   * @returns `undefined` when the deadline came first
+   * @throws {OperatorError} when the store is unreachable
    */
   count(selection: Selection, deadline: number): Promise<number | undefined>
   /**
-   * Ends sessions here, on all replicas, then at the provider, as far as it can be reached.
-   * @throws {OperatorError} when the store cannot be reached: nothing has ended
+   * Ends sessions here, on all replicas, then at the provider when it is reachable.
+   * @throws {OperatorError} when the store is unreachable: nothing has ended
    */
-  end(selection: Selection, cause?: Cause): Promise<EndedByAdministrator>
+  end(selection: Selection, cause?: Cause): Promise<EndingResult>
 }
 
-/** The same, from a process beside them. */
+/** The sessions of running gateways, from a process beside them. */
 export interface Administration extends SessionsAdministration {
   close(): Promise<void>
 }
@@ -99,25 +98,25 @@ export interface AdministrationParts {
   readonly audit: Audit
 }
 
-/** How many sessions are read, ended, or ended at the provider at once. */
-const atOnce = 25
+/** How many sessions are read, ended, or ended at the provider at a time. */
+const batchSize = 25
 
 /**
  * Connects to the store that the configuration names.
- * @throws {OperatorError} when it is a gateway's own memory, or cannot be reached
+ * @throws {OperatorError} when sessions are stored in memory, or the store is unreachable
  */
 export async function openAdministration(
   config: GatewayConfig,
   parts: { readonly log: Log; readonly clock: Clock },
 ): Promise<Administration> {
   const { log, clock } = parts
-  const { store: where } = config.session
-  if (where.kind === 'memory')
+  const { store: storeConfig } = config.session
+  if (storeConfig.kind === 'memory')
     throw new OperatorError(
-      `the sessions of ${config.file} are in the memory of its gateway, where no other process reaches them: session.store names no Redis`,
+      `${config.file} keeps sessions in the memory of the gateway, which no other process can read: set session.store to Redis`,
     )
   const audit = createAudit(log)
-  const store = createRedisStore(where, { log, clock })
+  const store = createRedisStore(storeConfig, { log, clock })
   const audience = audienceOf(config.provider)
   const keyring = new Keyring(config.session.keys)
   const owed = new OwedEndings(log)
@@ -136,7 +135,7 @@ export async function openAdministration(
   return { ...administer({ config, sessions, provider, audit }), close }
 }
 
-/** Looks at the sessions of a client and ends them, by what a gateway is made of. */
+/** Lists and ends the sessions of a client with the parts of a gateway. */
 export function administer({ config, sessions, provider, audit }: AdministrationParts): SessionsAdministration {
   const { store } = sessions
   const audience = audienceOf(config.provider)
@@ -164,15 +163,15 @@ export function administer({ config, sessions, provider, audit }: Administration
       }
     },
     end: async (selection, cause) => {
-      // All of them first: what is ended must not be looked for while it ends.
+      // All keys are read first, because endings during the listing would disturb it.
       const keys: SessionKey[] = []
       try {
         for await (const { key } of select(selection)) keys.push(key)
       } catch (error) {
         throw forOperator(error)
       }
-      const { store: where } = config.session
-      if (where.kind !== 'memory') await untilHearing(store, where.timeoutMs)
+      const { store: storeConfig } = config.session
+      if (storeConfig.kind !== 'memory') await waitForNotices(store, storeConfig.timeoutMs)
       const { records, failure } = await endHere(keys, sessions, cause)
       return { ended: records.length, atProvider: await endThere(records, { provider, audit, cause }), failure }
     },
@@ -180,16 +179,16 @@ export function administer({ config, sessions, provider, audit }: Administration
 }
 
 /**
- * Whoever ends sessions waits for the replicas to confirm, and hears them only while it listens.
+ * Waits for the subscription to notices, because the confirmations of the replicas arrive there.
  */
-async function untilHearing(store: SessionStore, limitMs: number): Promise<void> {
+async function waitForNotices(store: SessionStore, limitMs: number): Promise<void> {
   const end = performance.now() + limitMs
   while (!store.hearsNotices() && performance.now() < end) await wait(10)
 }
 
 /**
- * What cannot be opened is passed over: it belongs to another client, or is sealed with a key that
- * is gone and admits nobody.
+ * Skips records that cannot be opened: they belong to another client, or are sealed with a removed
+ * key, so that they admit nobody.
  */
 async function* selected(
   selection: Selection,
@@ -239,7 +238,7 @@ function originOf(
 ): string | undefined {
   if (name === undefined) return undefined
   const upstream = upstreams.find((candidate) => candidate.name === name)
-  if (upstream === undefined) throw new OperatorError(`there is no upstream "${name}" in ${file}`)
+  if (upstream === undefined) throw new OperatorError(`${file} has no upstream "${name}"`)
   return upstream.externalUrl.origin
 }
 
@@ -263,14 +262,14 @@ async function endHere(
   return { records, failure: undefined }
 }
 
-/** One that cannot be reached for all that were tried at once is not waited for again and again. */
+/** Stops after a batch for which the provider was unreachable each time. */
 async function endThere(
   records: readonly SessionRecord[],
   parts: { readonly provider: OpenidProvider; readonly audit: Audit; readonly cause: Cause | undefined },
-): Promise<Partial<Record<AtProvider, number>>> {
-  const counts: Partial<Record<AtProvider, number>> = {}
-  const count = (outcome: AtProvider, by = 1) => (counts[outcome] = (counts[outcome] ?? 0) + by)
-  // Several of our sessions may belong to one of the provider's, which can be ended once.
+): Promise<Partial<Record<ProviderOutcome, number>>> {
+  const counts: Partial<Record<ProviderOutcome, number>> = {}
+  const count = (outcome: ProviderOutcome, by = 1) => (counts[outcome] = (counts[outcome] ?? 0) + by)
+  // Several sessions here may belong to one session at the provider, which ends only once.
   const bySid = new Map<unknown, SessionRecord[]>()
   for (const record of records) {
     const sid = record.sid ?? record
@@ -289,7 +288,7 @@ async function endThere(
     )
     for (const outcome of outcomes) count(outcome)
     if (!outcomes.every((outcome) => outcome === 'unreachable')) continue
-    const left = groups.length - index * atOnce - some.length
+    const left = groups.length - index * batchSize - some.length
     if (left > 0) count('not_asked', left)
     break
   }
@@ -314,18 +313,22 @@ function summary(key: SessionKey, record: SessionRecord, showClaim: ClaimPath | 
 }
 
 /** In characters. */
-const longestPerson = 80
+const maxPersonLength = 80
 
 function personText(value: JsonValue | undefined): string | undefined {
   if (value === undefined || value === null || value === '') return undefined
   const text = typeof value === 'string' ? value : JSON.stringify(value)
-  // A character is two code units at most.
-  const [...characters] = printable(text.slice(0, 2 * longestPerson + 2))
-  return characters.length <= longestPerson ? characters.join('') : `${characters.slice(0, longestPerson).join('')}…`
+  // A character has two code units at most.
+  const [...characters] = printable(text.slice(0, 2 * maxPersonLength + 2))
+  return characters.length <= maxPersonLength
+    ? characters.join('')
+    : `${characters.slice(0, maxPersonLength).join('')}…`
 }
 
 function chunksOf<T>(list: readonly T[]): T[][] {
-  return Array.from({ length: Math.ceil(list.length / atOnce) }, (_, n) => list.slice(n * atOnce, (n + 1) * atOnce))
+  return Array.from({ length: Math.ceil(list.length / batchSize) }, (_, n) =>
+    list.slice(n * batchSize, (n + 1) * batchSize),
+  )
 }
 
 function forOperator(error: unknown): unknown {

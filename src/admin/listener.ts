@@ -9,7 +9,7 @@ import { exposition, expositionType } from '../observe/exposition.ts'
 import { type AdminPageParts, createAdminPage } from './page.ts'
 import type { Processes } from './processes.ts'
 
-/** What is needed of the gateway to administer it, in whichever process that is done. */
+/** What the administration listener needs. It may run in the primary or in the only process. */
 export type AdminParts = Omit<AdminPageParts, 'page'>
 
 export interface Admin {
@@ -18,10 +18,13 @@ export interface Admin {
 }
 
 /**
- * `GET /live`: a process that serves answers. `GET /ready`: it may get requests: it is not shutting
- * down, and the session store answers or the grace of its outage lasts. A provider that is away
- * does not make it unready: whoever is signed in is still served. `GET /metrics`: for Prometheus.
- * `GET /`: the page for administration.
+ * The administration listener:
+ * - `GET /live`: 200 when a process responds.
+ * - `GET /ready`: 200 when a process may get requests: it is not shutting down, and the session
+ *   store responds or `session.store_outage_grace` lasts. An unreachable provider does not matter,
+ *   because signed-in people are still served.
+ * - `GET /metrics`: metrics for Prometheus.
+ * - `GET /`: the administration page.
  * @throws {OperatorError} when the address cannot be listened on
  */
 export async function startAdmin(listen: AdminConfig, limits: LimitsConfig, parts: AdminParts): Promise<Admin> {
@@ -59,7 +62,7 @@ export async function startAdmin(listen: AdminConfig, limits: LimitsConfig, part
 async function respond({ method, url }: IncomingMessage, processes: Processes, hasPage: boolean): Promise<Response> {
   if (method !== 'GET' && method !== 'HEAD') return json(405, { status: 'method not allowed' }, { Allow: 'GET, HEAD' })
   if (url === '/live') {
-    await processes.ask('live')
+    await processes.call('live')
     return json(200, { status: 'live' })
   }
   if (url === '/metrics') {
@@ -67,7 +70,7 @@ async function respond({ method, url }: IncomingMessage, processes: Processes, h
     return { status: 200, headers: { ...ownHeaders, 'Content-Type': expositionType }, body }
   }
   if (url === '/ready') {
-    const { ready, ...details } = await processes.ask('readiness')
+    const { ready, ...details } = await processes.call('readiness')
     return json(ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', ...details })
   }
   const hint = hasPage ? {} : { hint: 'admin.page opens a page for browsers at /' }

@@ -9,22 +9,24 @@ import type { Looking, Overview, ShownProvider, ShownUpstream } from '../pages/a
 import type { ProviderState } from '../provider/openid-provider.ts'
 import type { Processes, ProcessState } from './processes.ts'
 
-const connectLimitMs = 1_000
+/** How long a connection to an upstream may take, in ms. */
+const connectTimeoutMs = 1_000
 const mostLogouts = 20
 
-/** What the page is about. */
-export interface Surroundings {
+export interface OverviewParts {
   readonly running: () => GatewayConfig
   readonly processes: Processes
   readonly clock: Clock
 }
 
-/** Everything that the page shows; what cannot be had is said. */
-export async function overviewOf(looking: Looking, { running, processes, clock }: Surroundings): Promise<Overview> {
+/**
+ * Everything that the administration page shows, with an error text where a part is unavailable.
+ */
+export async function overviewOf(query: Looking, { running, processes, clock }: OverviewParts): Promise<Overview> {
   const { externalUrl, session, provider, upstreams } = running()
   const [{ reports, silent }, sessions, connections] = await Promise.all([
     processes.states(),
-    processes.ask('sessions', looking).catch((error: unknown) => ({ fault: reason(error) })),
+    processes.call('sessions', query).catch((error: unknown) => ({ fault: reason(error) })),
     Promise.all(upstreams.map(({ url }) => tryConnection(url))),
   ])
   return {
@@ -37,7 +39,7 @@ export async function overviewOf(looking: Looking, { running, processes, clock }
       countingSince: Math.min(clock.now(), ...reports.map(({ startedAt }) => startedAt)),
     },
     isShared: session.store.kind !== 'memory',
-    looking,
+    looking: query,
     sessions,
     provider: providerOfAll(
       provider.issuer,
@@ -70,7 +72,7 @@ function providerOfAll(issuer: string, states: readonly ProviderState[]): ShownP
     issuer,
     algorithm: found[0]?.algorithm,
     foundBy: found.length,
-    // The oldest: no process knows less than the page says.
+    // The oldest time, because the page must not claim more than every process knows.
     readAt: earliest(found.map(({ readAt }) => readAt)),
     faults: [...new Set(faults)],
     keys: [...keys.values()].toSorted((a, b) => a.since - b.since),
@@ -87,9 +89,10 @@ function upstreamOfAll(
   name: string,
   states: ProcessState['upstreams'],
 ): Omit<ShownUpstream, 'name' | 'url' | 'connection'> {
-  const own = states.filter((state) => state.name === name)
-  const sum = (of: (state: ProcessState['upstreams'][number]) => number) => own.reduce((all, each) => all + of(each), 0)
-  const failures = own.flatMap(({ lastFailure }) => lastFailure ?? [])
+  const matching = states.filter((state) => state.name === name)
+  const sum = (of: (state: ProcessState['upstreams'][number]) => number) =>
+    matching.reduce((all, each) => all + of(each), 0)
+  const failures = matching.flatMap(({ lastFailure }) => lastFailure ?? [])
   return {
     requests: sum(({ requests }) => requests),
     serverErrors: sum(({ serverErrors }) => serverErrors),
@@ -99,13 +102,13 @@ function upstreamOfAll(
   }
 }
 
-/** How long it takes to connect, in ms, or why that fails. Nothing is sent. */
+/** How long connecting takes, in ms, or why it fails. Nothing is sent. */
 async function tryConnection(url: URL): Promise<number | string> {
   const began = performance.now()
   const socket = connect({ host: url.hostname.replace(/^\[(.*)\]$/, '$1'), port: portOf(url) })
   try {
     return await new Promise((resolve) => {
-      socket.setTimeout(connectLimitMs, () => resolve(`no answer within ${connectLimitMs} ms`))
+      socket.setTimeout(connectTimeoutMs, () => resolve(`no response within ${connectTimeoutMs} ms`))
       socket.once('connect', () => resolve(performance.now() - began))
       socket.once('error', (error) => resolve(reason(error)))
     })

@@ -9,87 +9,92 @@ import { ClientBudget } from '../limits/client-budget.ts'
 import { TurnedAway } from '../limits/rejected-clients.ts'
 import type { Log } from '../observe/log.ts'
 import { AdminPages, type Looking } from '../pages/admin-page.ts'
-import { overviewOf, type Surroundings } from './overview.ts'
+import { overviewOf, type OverviewParts } from './overview.ts'
 import { notEnded } from './sessions.ts'
 
-const mostFormBytes = 4 * 1024
-/** So many wrong tokens an address may send; then it waits, whatever it sends. */
-const wrongTokens = { count: 10, perMs: 60_000 }
+const maxFormBytes = 4 * 1024
+/** How many wrong tokens an address may send before it has to wait. */
+const wrongTokenLimit = { count: 10, perMs: 60_000 }
 
-export interface AdminPageParts extends Surroundings {
+export interface AdminPageParts extends OverviewParts {
   readonly page: AdminPageConfig
   readonly log: Log
 }
 
 /**
- * The page for administration, for whoever is let in. What keeps the sites out that an
- * administrator visits meanwhile: the page answers to names that only its own address can have (DNS
- * rebinding), shows itself to navigation and its own forms only (Fetch Metadata), and ends a
- * session only for a form that it has given out itself. @returns whether the request was for it
+ * The administration page. Other sites that an administrator visits cannot use it: it responds only
+ * under host names that no other site can have (DNS rebinding), only to navigation and its own
+ * forms (Fetch Metadata), and ends a session only for a form that the page itself contained.
+ * @returns a handler, which returns whether the request was for the page
  */
 export function createAdminPage(parts: AdminPageParts): (req: IncomingMessage, res: ServerResponse) => boolean {
   const { log } = parts
-  const letIn = doorkeeper(parts)
+  const authenticate = createAuthentication(parts)
 
   return (req, res) => {
     const path = (req.url ?? '').replace(/\?.*$/s, '')
     if (path !== '/' && path !== '/sessions/end') return false
-    answer(req, path).then(
-      (answer) => writeResponse(req, res, answer),
+    respond(req, path).then(
+      (response) => writeResponse(req, res, response),
       (error: unknown) => {
         log.error('request.failed', { reason: reason(error), where: 'admin.page' })
-        writeResponse(req, res, plain(500, 'Something went wrong: the log says what.'))
+        writeResponse(req, res, plain(500, 'Internal error. The log has the reason.'))
       },
     )
     return true
   }
 
-  async function answer(req: IncomingMessage, path: '/' | '/sessions/end'): Promise<Response> {
-    const refusal = refusalOf(req, path === '/' ? ['GET', 'HEAD'] : ['POST'], parts.page) ?? letIn(req)
+  async function respond(req: IncomingMessage, path: '/' | '/sessions/end'): Promise<Response> {
+    const refusal = refusalOf(req, path === '/' ? ['GET', 'HEAD'] : ['POST'], parts.page) ?? authenticate(req)
     if (refusal !== undefined) return refusal
     const pages = new AdminPages(parts.running().pages)
-    if (path === '/') return pages.overview(await overviewOf(lookingOf(req.url ?? ''), parts))
+    if (path === '/') return pages.overview(await overviewOf(queryOf(req.url ?? ''), parts))
     const peer = peerOf(req)
     const order = (await readForm(req))?.get('order') ?? ''
-    const ended = parts.processes.ask('end', order, peer)
-    return pages.outcome(await ended.catch((error: unknown) => notEnded(reason(error))))
+    const outcome = parts.processes.call('end', order, peer)
+    return pages.outcome(await outcome.catch((error: unknown) => notEnded(reason(error))))
   }
 }
 
-/** Why a request gets no page, whoever sends it, or `undefined`. */
+/** The refusal of a request that nobody may make, or `undefined`. */
 function refusalOf(req: IncomingMessage, methods: readonly string[], { hosts }: AdminPageConfig): Response | undefined {
-  if (!isOurName(req.headers.host, hosts))
-    return plain(421, 'This page is not there under this name. admin.page.hosts says under which ones it is.')
+  if (!isAllowedHost(req.headers.host, hosts))
+    return plain(421, 'This page is not available under this host name. Add the name to admin.page.hosts.')
   if (!methods.includes(req.method ?? '')) return plain(405, 'Method not allowed.', { Allow: methods.join(', ') })
-  if (!isAskedFromHere(req)) return plain(403, 'Another site has asked for this page: open it by itself.')
+  if (!isSameSite(req)) return plain(403, 'Another site requested this page. Open it directly.')
   return undefined
 }
 
 /**
- * Answers whoever is not let in. An address that guesses has to wait, and is not told whether it
- * has guessed right; others are let in.
+ * Checks the token. An address with too many wrong tokens has to wait, and is not told whether its
+ * next token is right. Other addresses are not affected.
+ * @returns a function that returns the refusal, or `undefined` for the right token
  */
-function doorkeeper({ page: { token }, log, clock }: AdminPageParts): (req: IncomingMessage) => Response | undefined {
+function createAuthentication({
+  page: { token },
+  log,
+  clock,
+}: AdminPageParts): (req: IncomingMessage) => Response | undefined {
   if (token === undefined) return () => undefined
-  const wrong = new ClientBudget(wrongTokens, clock)
+  const wrong = new ClientBudget(wrongTokenLimit, clock)
   const turnedAway = new TurnedAway(log, clock)
-  const askForToken = plain(401, 'The password is what admin.page.token says; the user name may be anything.', {
+  const tokenRequired = plain(401, 'The password is the value of admin.page.token. The user name may be anything.', {
     'WWW-Authenticate': 'Basic realm="Gatehouse administration", charset="UTF-8"',
   })
   return (req) => {
     const given = passwordIn(req.headers.authorization)
-    if (given === undefined) return askForToken
+    if (given === undefined) return tokenRequired
     const client = clientOf(ipAddress(peerOf(req)) ?? 'unknown')
     const waitMs = wrong.waitMs(client)
     if (waitMs > 0) {
-      turnedAway.note('admin.page.token', client, 'somebody there guesses the password of the page')
+      turnedAway.note('admin.page.token', client, 'A client at this address guesses the password of the page.')
       const seconds = Math.ceil(waitMs / 1000)
-      return plain(429, 'Too many wrong passwords came from this address.', { 'Retry-After': String(seconds) })
+      return plain(429, 'This address has sent too many wrong passwords.', { 'Retry-After': String(seconds) })
     }
     if (isSameSecret(given, token)) return undefined
     wrong.take(client)
     log.warn('admin.wrong_token', { peer: peerOf(req) })
-    return askForToken
+    return tokenRequired
   }
 }
 
@@ -98,20 +103,20 @@ function peerOf({ socket }: IncomingMessage): string {
 }
 
 /**
- * A site that has its own name lead to our address is asked for by that name, and never by an IP
- * address or `localhost`.
+ * A site that points its own host name to the address of this page (DNS rebinding) is requested
+ * under that name, never under an IP address or `localhost`.
  */
-function isOurName(host: string | undefined, hosts: readonly string[]): boolean {
+function isAllowedHost(host: string | undefined, hosts: readonly string[]): boolean {
   if (host === undefined || !/^[\w.:[\]-]+$/.test(host) || !URL.canParse(`http://${host}`)) return false
   const { hostname } = new URL(`http://${host}`)
   return hostname === 'localhost' || isIP(hostname.replace(/^\[(.*)\]$/, '$1')) !== 0 || hosts.includes(hostname)
 }
 
 /**
- * Whoever opens the page, or presses a button on it, and no other page in their browser: Fetch
- * Metadata, or else `Origin`.
+ * Whether the administrator opens the page or uses its form, rather than another page in the same
+ * browser: by Fetch Metadata, or else by `Origin`.
  */
-function isAskedFromHere({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean {
+function isSameSite({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean {
   const site = headers['sec-fetch-site']
   if (method === 'POST') {
     if (site !== undefined) return site === 'same-origin'
@@ -119,8 +124,7 @@ function isAskedFromHere({ method, headers }: Pick<IncomingMessage, 'method' | '
     return URL.canParse(origin) && new URL(origin).host === host
   }
   if (site === undefined || site === 'same-origin' || site === 'none') return true
-  // A link on another page may lead here: what comes is a page by itself, which that other page
-  // cannot look into.
+  // A link on another page may lead here, because that page cannot read the page that it opens.
   return headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
 }
 
@@ -132,12 +136,12 @@ function passwordIn(authorization: string | undefined): string | undefined {
   return text.includes(':') ? text.slice(text.indexOf(':') + 1) : undefined
 }
 
-function lookingOf(url: string): Looking {
-  const asked = new URL(url, 'http://localhost').searchParams
-  return { sub: asked.get('sub')?.trim() ?? '', sid: asked.get('sid')?.trim() ?? '' }
+function queryOf(url: string): Looking {
+  const params = new URL(url, 'http://localhost').searchParams
+  return { sub: params.get('sub')?.trim() ?? '', sid: params.get('sid')?.trim() ?? '' }
 }
 
-/** `undefined`: it is no form, too long, or broke off. */
+/** Reads a form; `undefined` when it is not a form, too long, or incomplete. */
 async function readForm(req: IncomingMessage): Promise<URLSearchParams | undefined> {
   if (!/^application\/x-www-form-urlencoded\b/i.test(req.headers['content-type'] ?? '')) return undefined
   const chunks: Buffer[] = []
@@ -145,11 +149,11 @@ async function readForm(req: IncomingMessage): Promise<URLSearchParams | undefin
   try {
     for await (const chunk of req as AsyncIterable<Buffer>) {
       bytes += chunk.length
-      if (bytes > mostFormBytes) return undefined
+      if (bytes > maxFormBytes) return undefined
       chunks.push(chunk)
     }
   } catch {
-    // Whoever sent it has gone.
+    // The client has closed the connection.
     return undefined
   }
   return new URLSearchParams(Buffer.concat(chunks).toString('utf8'))

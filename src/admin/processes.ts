@@ -4,7 +4,7 @@ import type { UpstreamHealth } from '../observe/upstream-health.ts'
 import type { Looking, OrderOutcome, Overview } from '../pages/admin-page.ts'
 import type { ProviderState } from '../provider/openid-provider.ts'
 
-/** What one process knows. It travels between processes. Times in ms since the epoch. */
+/** The state of one process, as it is sent between processes. Times in ms since the epoch. */
 export interface ProcessState {
   readonly startedAt: number
   readonly provider: ProviderState
@@ -12,57 +12,55 @@ export interface ProcessState {
   readonly logouts: readonly LogoutNotice[]
 }
 
-/** Whether a process may get requests, and what of. */
+/** Whether a process may get requests, and the reasons. */
 export interface Readiness {
   readonly ready: boolean
   readonly [detail: string]: string | boolean
 }
 
 /**
- * What a process that serves is asked for whoever administers the gateway. It may be another
- * process that asks.
+ * What the administration listener calls in a process that serves, which may be another process.
  */
-export interface Answers {
+export interface ProcessApi {
   live(): Promise<void>
   readiness(): Promise<Readiness>
-  /** What it has counted. */
   metrics(): Promise<readonly Family[]>
   state(): Promise<ProcessState>
-  sessions(looking: Looking): Promise<Overview['sessions']>
-  /** @param order what a form of the page has sent, from which address */
+  sessions(query: Looking): Promise<Overview['sessions']>
+  /** @param order what a form of the administration page sent from the address `client` */
   end(order: string, client: string): Promise<OrderOutcome>
 }
 
-export type Question = keyof Answers
+export type ProcessApiMethod = keyof ProcessApi
 
-/** What all of them say. `silent`: the ids of those that do not answer in time. */
+/** The reports of all processes. `silent`: the ids of those that did not respond in time. */
 export interface Reports<T> {
   readonly reports: readonly T[]
   readonly silent: readonly number[]
 }
 
-/** The processes that serve, for whoever administers the gateway. */
+/** The processes that serve, as the administration listener sees them. */
 export interface Processes {
-  /** Of all of them. */
+  /** The metrics of all processes together. */
   metrics(): Promise<readonly Family[]>
   states(): Promise<Reports<ProcessState>>
-  /** Asks one of them that answers. Rejects when none does. */
-  ask<Q extends Question>(question: Q, ...given: Parameters<Answers[Q]>): ReturnType<Answers[Q]>
+  /** Calls the first process that responds. Rejects when none does. */
+  call<M extends ProcessApiMethod>(method: M, ...args: Parameters<ProcessApi[M]>): ReturnType<ProcessApi[M]>
 }
 
-/** Where there is no other process. */
-export function onlyThis(answers: Answers): Processes {
+/** The processes of a gateway that has no workers. */
+export function singleProcess(api: ProcessApi): Processes {
   return {
-    metrics: () => answers.metrics(),
-    states: async () => ({ reports: [await answers.state()], silent: [] }),
-    ask: (question, ...given) => answerTo(answers, question, given),
+    metrics: () => api.metrics(),
+    states: async () => ({ reports: [await api.state()], silent: [] }),
+    call: (method, ...args) => callProcessApi(api, method, args),
   }
 }
 
-export function answerTo<Q extends Question>(
-  answers: Answers,
-  question: Q,
-  given: Parameters<Answers[Q]>,
-): ReturnType<Answers[Q]> {
-  return (answers[question] as (...given: Parameters<Answers[Q]>) => ReturnType<Answers[Q]>)(...given)
+export function callProcessApi<M extends ProcessApiMethod>(
+  api: ProcessApi,
+  method: M,
+  args: Parameters<ProcessApi[M]>,
+): ReturnType<ProcessApi[M]> {
+  return (api[method] as (...args: Parameters<ProcessApi[M]>) => ReturnType<ProcessApi[M]>)(...args)
 }

@@ -4,53 +4,44 @@ import { reason } from '../core/errors.ts'
 import { randomId } from '../core/random.ts'
 import { Keyring } from '../core/seal.ts'
 import type { Looking, OrderOutcome, Overview } from '../pages/admin-page.ts'
-import type { EndedByAdministrator, SessionsAdministration, SessionSummary } from './administration.ts'
+import type { EndingResult, SessionsAdministration, SessionSummary } from './administration.ts'
 
-/** So many sessions are shown at most; others are found by name. */
-const mostSessions = 100
-/** How long sessions are looked for, and then counted, in ms. */
-const lookLimitMs = 2_000
-/** How long the page of a session may lie open before its button is pressed, in ms. */
+/** How many sessions the page shows at most. */
+const maxSessions = 100
+/** How long finding sessions, and then counting them, may take, in ms. */
+const searchTimeoutMs = 2_000
+/** How long the form on the page can be used, in ms. */
 const orderLifetimeMs = 60 * 60 * 1000
-/** What an order is sealed for; it is good for nothing else. */
+/** Authenticated with each order, so that it cannot be used for anything else. */
 const orderContext = 'page for administration: end a session'
 
-/** What is known of sessions where one looks after them. */
 export interface AdminSessionsParts {
   readonly running: () => GatewayConfig
   readonly administration: () => SessionsAdministration
   readonly clock: Clock
 }
 
-/** The sessions that the page shows, each with what the form sends that ends it. */
+/** The sessions that the page shows, each with the value of the form that ends it. */
 export async function findSessions({ sub, sid }: Looking, parts: AdminSessionsParts): Promise<Overview['sessions']> {
   const administration = parts.administration()
   const selection = { ...(sub === '' ? {} : { sub }), ...(sid === '' ? {} : { sid }) }
-  const deadline = performance.now() + lookLimitMs
+  const deadline = performance.now() + searchTimeoutMs
   const found: SessionSummary[] = []
   try {
     for await (const session of administration.list(selection, deadline)) {
       found.push(session)
-      if (found.length > mostSessions) break
+      if (found.length > maxSessions) break
     }
-    const isTooMany = found.length > mostSessions
-    const shown = found.slice(0, mostSessions).toSorted((a, b) => b.created_at - a.created_at)
+    const isTooMany = found.length > maxSessions
+    const newest = found.slice(0, maxSessions).toSorted((a, b) => b.created_at - a.created_at)
     return {
-      found: shown.map(({ key, sub, person, sid, origin, created_at, absolute_expires_at }) => ({
-        ...{
-          key,
-          sub,
-          person,
-          sid,
-          origin,
-          began: created_at,
-          ends: absolute_expires_at,
-          order: orderToEnd(key, parts),
-        },
+      found: newest.map(({ key, sub, person, sid, origin, created_at, absolute_expires_at }) => ({
+        ...{ key, sub, person, sid, origin, began: created_at, ends: absolute_expires_at },
+        order: sealOrder(key, parts),
       })),
       cut: isTooMany ? 'too_many' : performance.now() > deadline ? 'too_slow' : undefined,
-      count: isTooMany ? await administration.count(selection, performance.now() + lookLimitMs) : found.length,
-      // A store on its own goes through all of them in an order of its own.
+      count: isTooMany ? await administration.count(selection, performance.now() + searchTimeoutMs) : found.length,
+      // Redis lists all sessions in no particular order.
       areLatest: parts.running().session.store.kind === 'memory' || Object.keys(selection).length > 0,
     }
   } catch (error) {
@@ -58,23 +49,23 @@ export async function findSessions({ sub, sid }: Looking, parts: AdminSessionsPa
   }
 }
 
-/** Ends the session that a form of the page is about. */
+/** Ends the session that a form of the page names. */
 export async function endByOrder(order: string, client: string, parts: AdminSessionsParts): Promise<OrderOutcome> {
-  const key = keyIn(order, parts)
+  const key = openOrder(order, parts)
   if (key === undefined)
     return {
       status: 400,
       title: 'Nothing was ended',
-      text: 'What came is no form of this page, or the page has lain open for too long, or the keys have changed. Open the overview again and press the button there.',
+      text: 'The form was not from this page, or the page was open for too long, or the session keys have changed. Open the overview again and use its button.',
     }
   try {
-    return told(await parts.administration().end({ key }, { request: randomId(), client }))
+    return outcomeOf(await parts.administration().end({ key }, { request: randomId(), client }))
   } catch (error) {
     return notEnded(reason(error))
   }
 }
 
-/** What is said of a session that may still be there. */
+/** The outcome for a session that may still exist. */
 export function notEnded(why: string): OrderOutcome {
   return {
     status: 503,
@@ -84,31 +75,31 @@ export function notEnded(why: string): OrderOutcome {
 }
 
 /**
- * Sealed by the keys that all processes and replicas share: whichever of them gets the form can
- * open it, and nobody else can make one.
+ * Sealed with the session keys, which all processes and replicas share: any of them can open it,
+ * and nobody else can make one.
  */
-function orderToEnd(key: string, { running, clock }: AdminSessionsParts): string {
+function sealOrder(key: string, { running, clock }: AdminSessionsParts): string {
   const order = JSON.stringify({ key, until: clock.now() + orderLifetimeMs })
   return new Keyring(running().session.keys).seal(order, orderContext).toString('base64url')
 }
 
-function keyIn(order: string, { running, clock }: AdminSessionsParts): string | undefined {
+function openOrder(order: string, { running, clock }: AdminSessionsParts): string | undefined {
   const opened = new Keyring(running().session.keys).open(Buffer.from(order, 'base64url'), orderContext)
   if (opened === undefined) return undefined
   const { key, until } = JSON.parse(opened.toString()) as { readonly key: string; readonly until: number }
   return clock.now() < until ? key : undefined
 }
 
-function told({ ended, atProvider, failure }: EndedByAdministrator): OrderOutcome {
+function outcomeOf({ ended, atProvider, failure }: EndingResult): OrderOutcome {
   if (failure !== undefined) return notEnded(failure)
-  if (ended === 0) return { status: 404, title: 'Nothing was ended', text: 'This session had ended already.' }
+  if (ended === 0) return { status: 404, title: 'Nothing was ended', text: 'This session has ended already.' }
   const [outcome = 'not_asked'] = Object.keys(atProvider) as (keyof typeof atProvider)[]
-  const there = {
-    ended: 'At the provider it has ended, too.',
-    unsupported: 'The provider has no end-session endpoint: whoever is signed in there comes back without a password.',
-    unknown: 'The provider did not say whether it has ended there.',
-    unreachable: 'The provider could not be reached: a person who is signed in there comes back without a password.',
-    not_asked: 'The provider was not asked.',
+  const atTheProvider = {
+    ended: 'It has ended at the provider too.',
+    unsupported: 'The provider has no end_session_endpoint: the person can sign in again without a password.',
+    unknown: 'Whether it has ended at the provider is unknown.',
+    unreachable: 'The provider is unreachable: the person can sign in again without a password.',
+    not_asked: 'No request was sent to the provider.',
   }[outcome]
-  return { status: 200, title: 'The session has ended', text: `It has ended on every replica. ${there}` }
+  return { status: 200, title: 'The session has ended', text: `It has ended on every replica. ${atTheProvider}` }
 }

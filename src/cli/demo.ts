@@ -19,8 +19,8 @@ export async function demo(given: CommandInput): Promise<number> {
   const options = toysOf(config)
   return serve(config, input, async (parts) => {
     const toys = await startDemo(options)
-    const staysAround = (next: GatewayConfig) => (isDeepStrictEqual(toysOf(next), options) ? [] : [theToys])
-    const stop = await serveAlone(config, input, { ...parts, files, staysAround })
+    const needRestart = (next: GatewayConfig) => (isDeepStrictEqual(toysOf(next), options) ? [] : [theToys])
+    const stop = await serveAlone(config, input, { ...parts, files, needRestart })
     input.out(welcome(config))
     return async () => {
       await stop()

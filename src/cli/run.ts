@@ -9,21 +9,21 @@ import { Metrics } from '../observe/metrics.ts'
 import { createLog, type WritingLog } from '../observe/writing-log.ts'
 import { startGateway, type GatewayParts } from '../server/gateway.ts'
 import { reloadable } from '../server/reloadable.ts'
-import { answerAbove, WorkerAnswers } from '../workers/messages.ts'
+import { serveProcessApi, WorkerProcesses } from '../workers/messages.ts'
 import { announceReady, isWorker, startWorkers } from '../workers/primary.ts'
-import { configsFromAbove, type ConfigsFromAbove } from '../workers/worker-config.ts'
+import { configsFromPrimary, type ConfigsFromPrimary } from '../workers/worker-config.ts'
 import type { CommandInput } from './command.ts'
 import { loadServableOrSay } from './load.ts'
 import { logFormat } from './log-format.ts'
 import { reloadOnChange } from './reload.ts'
 
-/** How long the last lines of the log are waited for, in ms. */
-const lastLinesMs = 1000
+/** How long writing the last lines of the log may take, in ms. */
+const flushTimeoutMs = 1000
 
-/** `gatehouse run`: serves until it is told to stop. */
+/** `gatehouse run`: serves until a signal stops it. */
 export async function run(input: CommandInput): Promise<number> {
   if (isWorker()) {
-    const configs = configsFromAbove()
+    const configs = configsFromPrimary()
     const config = await configs.first
     return serve(config, input, (parts) => serveAsWorker(config, configs, parts))
   }
@@ -37,8 +37,8 @@ export async function run(input: CommandInput): Promise<number> {
   )
 }
 
-/** What is done with a log, of which the last lines are not lost. */
-async function logged<T>(
+/** Calls `work` with a log, and writes the last lines of the log before it returns. */
+async function withLog<T>(
   config: GatewayConfig,
   input: CommandInput,
   work: (log: WritingLog) => Promise<T>,
@@ -51,22 +51,22 @@ async function logged<T>(
   try {
     return await work(log)
   } finally {
-    // An exit would wait for the reader of the log, and one that has stalled never comes.
-    if (!(await log.flush(lastLinesMs))) process.kill(process.pid, 'SIGKILL')
+    // `process.exit` would wait for the reader of the log, which may have stalled.
+    if (!(await log.flush(flushTimeoutMs))) process.kill(process.pid, 'SIGKILL')
   }
 }
 
-/** Begins to serve; resolves to what ends it. */
+/** Starts to serve. Resolves to the function that stops it. */
 type Start = (parts: ServingParts, signals: StopSignals) => Promise<() => Promise<void>>
 
-/** Serves until it is told to stop; resolves to the exit code. */
+/** Serves until a signal stops it. Resolves to the exit code. */
 export function serve(config: GatewayConfig, input: CommandInput, start: Start): Promise<number> {
-  return logged(config, input, (log) => serveLogged(log, start))
+  return withLog(config, input, (log) => serveLogged(log, start))
 }
 
 async function serveLogged(log: WritingLog, start: Start): Promise<number> {
   const metrics = new Metrics()
-  reportTheUnexpected(countedLog(log, metrics))
+  logUnexpectedErrors(countedLog(log, metrics))
   const signals = stopSignals()
   const stop = await start({ log, metrics }, signals)
   await signals.first
@@ -90,42 +90,41 @@ function gatewayParts(config: GatewayConfig, { log, metrics }: ServingParts): Ga
 
 async function serveAsWorker(
   config: GatewayConfig,
-  configs: ConfigsFromAbove,
+  configs: ConfigsFromPrimary,
   parts: ServingParts,
 ): Promise<() => Promise<void>> {
-  const gateway = await startGateway(config, { ...gatewayParts(config, parts), answering: answerAbove })
+  const gateway = await startGateway(config, { ...gatewayParts(config, parts), serveProcessApi })
   configs.follow((next) => gateway.reload(next))
   announceReady()
-  dropWhatTheStartLeft()
+  collectStartupGarbage()
   return () => gateway.close()
 }
 
 interface AloneParts extends ServingParts, Pick<LoadResult, 'files'> {
-  /**
-   * What around the gateway stays as it was when the file changes, as `config.needs_restart` names
-   * it.
-   */
-  readonly staysAround?: (next: GatewayConfig) => readonly string[]
+  /** Further settings that differ but need a restart, for `config.needs_restart`. */
+  readonly needRestart?: (next: GatewayConfig) => readonly string[]
 }
 
-/** Serves in this process, and by the file as it changes; resolves to what ends it. */
+/**
+ * Serves in this process, and reloads when a file changes. Resolves to the function that stops it.
+ */
 export async function serveAlone(
   config: GatewayConfig,
   input: CommandInput,
-  { files, staysAround = () => [], ...parts }: AloneParts,
+  { files, needRestart = () => [], ...parts }: AloneParts,
 ): Promise<() => Promise<void>> {
   const { log, metrics } = parts
   const starting = startGateway(config, gatewayParts(config, parts))
-  // What changes while it starts is taken, too.
+  // Watching begins before the start has ended, so that no change is missed.
   reloadOnChange(input, {
     ...{ log: countedLog(log, metrics), files },
-    apply: async (next) => [...(await (await starting).reload(next)), ...staysAround(next)],
+    apply: async (next) => [...(await (await starting).reload(next)), ...needRestart(next)],
   })
   const gateway = await starting
   const { store, provider } = gateway.foundAtStart
   const found = { store_answers: store, provider_found: provider }
   log.announce('gatehouse is ready', { ...readiness(config, gateway.address.port), ...found })
-  dropWhatTheStartLeft()
+  collectStartupGarbage()
   return () => gateway.close()
 }
 
@@ -144,14 +143,14 @@ async function serveWithWorkers(
   },
 ): Promise<() => Promise<void>> {
   let running = config
-  const answers = new WorkerAnswers(() => metrics.collect())
-  // Here, where no request can hang.
+  const processes = new WorkerProcesses(() => metrics.collect())
+  // In the primary, because requests cannot make it hang.
   const admin =
     config.admin &&
     (await startAdmin(config.admin, config.limits, {
-      ...{ clock: systemClock, log: countedLog(log, metrics), running: () => running, processes: answers },
+      ...{ clock: systemClock, log: countedLog(log, metrics), running: () => running, processes },
     }))
-  const starting = startWorkers({ log, answers, config, stopped: signals.first }).catch((cause: unknown) => {
+  const starting = startWorkers({ log, processes, config, stopped: signals.first }).catch((cause: unknown) => {
     throw new OperatorError(reason(cause), { cause })
   })
   reloadOnChange(input, {
@@ -164,7 +163,7 @@ async function serveWithWorkers(
     },
   })
   const workers = await starting
-  if (!signals.wereHeard())
+  if (!signals.wereReceived())
     log.announce('gatehouse is ready', { ...readiness(config, config.listen.port), workers: config.workers })
   return async () => {
     await workers.stop()
@@ -173,10 +172,10 @@ async function serveWithWorkers(
 }
 
 /**
- * A dozen MB, where Node.js was started with `--expose-gc`, as in the image: otherwise they stay
- * for as long as the process runs.
+ * Frees about 12 MB that the start has used, when Node.js runs with `--expose-gc`, as in the image.
+ * Otherwise they stay allocated while the process runs.
  */
-function dropWhatTheStartLeft(): void {
+function collectStartupGarbage(): void {
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' })
 }
 
@@ -192,43 +191,41 @@ function readiness(config: GatewayConfig, port: number) {
 }
 
 /**
- * So long after the first signal, in ms, a second one is still the first: npm and a terminal both
- * pass it on.
+ * A second signal within this time, in ms, is the same request to stop: npm and the terminal both
+ * forward it.
  */
 const sameSignalMs = 1000
 
 interface StopSignals {
-  /** Somebody asks the process to stop. */
+  /** Resolves at the first signal. */
   readonly first: Promise<void>
-  /**
-   * Somebody asks again, for it takes too long. Never of a worker: the process above it decides.
-   */
+  /** Resolves at a second signal, which ends the process at once. Never in a worker. */
   readonly again: Promise<void>
-  wereHeard(): boolean
+  wereReceived(): boolean
 }
 
 /** Listens for SIGTERM and SIGINT from now on. */
 function stopSignals(): StopSignals {
-  let heard = () => {}
-  let heardAgain = () => {}
+  let resolveFirst = () => {}
+  let resolveAgain = () => {}
   let firstAt = Infinity
-  const first = new Promise<void>((resolve) => (heard = resolve))
-  const again = new Promise<void>((resolve) => (heardAgain = resolve))
-  const hear = () => {
+  const first = new Promise<void>((resolve) => (resolveFirst = resolve))
+  const again = new Promise<void>((resolve) => (resolveAgain = resolve))
+  const receive = () => {
     const now = performance.now()
     firstAt = Math.min(firstAt, now)
-    heard()
-    if (now > firstAt + sameSignalMs && !isWorker()) heardAgain()
+    resolveFirst()
+    if (now > firstAt + sameSignalMs && !isWorker()) resolveAgain()
   }
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, hear)
-  return { first, again, wereHeard: () => firstAt < Infinity }
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, receive)
+  return { first, again, wereReceived: () => firstAt < Infinity }
 }
 
 /**
  * A fault in one request must not take the others along; it is a bug all the same, and has to be
  * seen.
  */
-function reportTheUnexpected(log: Log): void {
+function logUnexpectedErrors(log: Log): void {
   process.on('unhandledRejection', (error) =>
     log.error('process.unhandled_rejection', { reason: reason(error), stack: stackOf(error) }),
   )

@@ -1,7 +1,7 @@
 import {
   openAdministration,
   type Administration,
-  type EndedByAdministrator,
+  type EndingResult,
   type Selection,
   type SessionSummary,
 } from '../admin/administration.ts'
@@ -150,12 +150,12 @@ function described(session: SessionSummary): string {
   return lines.map(([name, value]) => `${name.padEnd(14)}${value}\n`).join('')
 }
 
-function counts({ ended, atProvider, failure }: EndedByAdministrator) {
+function counts({ ended, atProvider, failure }: EndingResult) {
   return { ended, at_provider: atProvider, failure }
 }
 
 /** What has ended, and what the provider said to it. */
-function told({ ended, atProvider }: EndedByAdministrator, issuer: string): string {
+function told({ ended, atProvider }: EndingResult, issuer: string): string {
   const texts = {
     ended: 'ended there too',
     unsupported: 'it has no end-session endpoint',

@@ -25,32 +25,32 @@ export function readCertificate({ certFile, keyFile }: CertificateFiles): Certif
   return { cert: read(certFile), key: read(keyFile) }
 }
 
-/** How often the files of the certificate are looked at, in ms. */
-const lookEveryMs = 30_000
+/** How often the certificate files are read, in ms. */
+const checkEveryMs = 30_000
 
 /**
- * Takes a renewed certificate without closing a connection; one that does not fit leaves the old
- * one in place. The files are read again and again: what watches a file misses the ways in which
- * certificates are renewed, by renaming and behind links.
+ * Uses a renewed certificate for new connections; open connections stay. When the new certificate
+ * is invalid, the old one stays in use. The files are read periodically, because file system events
+ * miss renewals by rename and by symbolic link.
  */
 export function renewCertificate(
   server: Pick<Server, 'setSecureContext'>,
   tls: CertificateFiles,
   log: Log,
-  everyMs = lookEveryMs,
+  everyMs = checkEveryMs,
 ): { close(): void } {
-  let seen = readCertificate(tls)
-  const look = () => {
+  let current = readCertificate(tls)
+  const check = () => {
     try {
       const found = readCertificate(tls)
-      if (found.cert.equals(seen.cert) && found.key.equals(seen.key)) return
-      seen = found
+      if (found.cert.equals(current.cert) && found.key.equals(current.key)) return
+      current = found
       server.setSecureContext(found)
       log.info('listener.certificate_renewed', { file: tls.certFile })
     } catch (error) {
       log.error('listener.certificate_rejected', { file: tls.certFile, reason: reason(error) })
     }
   }
-  const timer = setInterval(look, everyMs).unref()
+  const timer = setInterval(check, everyMs).unref()
   return { close: () => clearInterval(timer) }
 }

@@ -67,13 +67,12 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
     bodyLimit: maxFormBytes,
     exposeHeadRoutes: false,
     trustProxy: false,
-    // People read it out to an operator: unlike a number it identifies one request of all
-    // processes.
+    // Unlike Fastify's numbers, it identifies one request of all processes.
     genReqId: (req) => parts.recordOf(req).id,
   })
   readForms(app)
   const limits = new EndpointLimits(config.limits.perClient, parts)
-  const requestOf = (request: FastifyRequest) => endpointRequest(request, config, parts)
+  const requestOf = (request: FastifyRequest) => toEndpointRequest(request, config, parts)
 
   app.setErrorHandler((error, request, reply) => send(reply, errorResponse(error, request)))
   app.setNotFoundHandler((request, reply) => send(reply, notFound(request)))
@@ -87,8 +86,8 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   return app
 
   async function serve(handler: Handler, endpoint: Endpoint, request: EndpointRequest): Promise<Response> {
-    // This does not count against the limit: a page of another site could otherwise use up the
-    // limit of a whole address.
+    // Does not count against the limit, because a page of another site could otherwise use up the
+    // limit of a client address.
     if (endpoint.isForPageLoads && !isPersonal(request)) return signInRequired(request, parts)
     try {
       return await limits.within(endpoint.limit, clientOf(request.cause.client), () => handler.handle(request, parts))
@@ -126,13 +125,13 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   }
 
   function refused(request: FastifyRequest, code: ErrorCode, headers: Response['headers'] = {}): Response {
-    const asked = requestOf(request)
-    return parts.pages.refusal(code, { ...visitOf(asked), asPage: asked.isPage, headers })
+    const endpointRequest = requestOf(request)
+    return parts.pages.refusal(code, { ...visitOf(endpointRequest), asPage: endpointRequest.isPage, headers })
   }
 }
 
-/** What the endpoints have to know of a request. */
-function endpointRequest(request: FastifyRequest, config: GatewayConfig, parts: AppParts): EndpointRequest {
+/** The facts that endpoints need about a request. */
+function toEndpointRequest(request: FastifyRequest, config: GatewayConfig, parts: AppParts): EndpointRequest {
   const { method, url, headers } = request
   const { host, cookie, isPage, isFrame, forwarded } = requestFacts(request.raw, parts.trusted, config.externalUrl.host)
   const upstreams = upstreamsOfHost(host, config.upstreams)
@@ -159,16 +158,14 @@ function endpointRequest(request: FastifyRequest, config: GatewayConfig, parts: 
 }
 
 /**
- * Whether a person makes this request, and not a script, an image, a frame, or a load in advance:
- * the browser repeats that one when the person goes there.
+ * Whether a person makes this request, and not a script, an image, a frame, or a prefetch (the
+ * browser repeats a prefetched request when the person opens the page).
  */
 function isPersonal({ isPage, purpose, secFetchMode, mayBeScript }: EndpointRequest): boolean {
   return isPage ? !/\bprefetch\b/i.test(purpose) : !mayBeScript && secFetchMode === undefined
 }
 
-/**
- * Reads forms only, as text. Other content is read within the limit, and counts as an empty form.
- */
+/** Reads a form as text. Other content is read within the limit, and treated as an empty form. */
 function readForms(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) =>

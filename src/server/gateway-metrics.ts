@@ -2,18 +2,18 @@ import type { Metrics } from '../observe/metrics.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { UpstreamPools } from '../proxy/upstream-pool.ts'
 
-/** What serves by the configuration of the moment. */
-interface InService {
+/** The parts of the current generation that have metrics. */
+interface MeasuredParts {
   readonly provider: Pick<OpenidProvider, 'isKnown'>
   readonly pools: UpstreamPools
 }
 
-/** What is looked at when somebody asks. */
-export function addGatewayMetrics(metrics: Metrics, serving: () => InService): void {
+/** Adds the metrics whose values are read when the metrics are collected. */
+export function addGatewayMetrics(metrics: Metrics, current: () => MeasuredParts): void {
   metrics.gauge(
     { name: 'gatehouse_provider_known', help: "Whether the provider's discovery document has been read: 1 or 0." },
     'min',
-    () => (serving().provider.isKnown ? 1 : 0),
+    () => (current().provider.isKnown ? 1 : 0),
   )
   metrics.gauge(
     {
@@ -23,7 +23,7 @@ export function addGatewayMetrics(metrics: Metrics, serving: () => InService): v
     },
     'sum',
     () =>
-      serving()
+      current()
         .pools.loads()
         .map(([upstream, { waiting }]) => [[upstream], waiting] as const),
   )
@@ -35,7 +35,7 @@ export function addGatewayMetrics(metrics: Metrics, serving: () => InService): v
     },
     'sum',
     () =>
-      serving()
+      current()
         .pools.loads()
         .flatMap(([upstream, { requests, streams }]) => [
           [[upstream, 'request'], requests] as const,
@@ -46,11 +46,11 @@ export function addGatewayMetrics(metrics: Metrics, serving: () => InService): v
 
 type Refreshing = Pick<OpenidProvider, 'refresh' | 'userinfo' | 'config'>
 
-/** The same provider, whose refreshes are counted. */
+/** The provider, with its refreshes counted. */
 export function countedRefreshes(provider: Refreshing, metrics: Metrics): Refreshing {
   const refreshes = metrics.counter({
     name: 'gatehouse_refreshes_total',
-    help: 'Refreshes of tokens: refreshed, invalid_grant (the session ends), or failed (it is tried again).',
+    help: 'Refreshes of tokens: refreshed, invalid_grant (the session ends), or failed (tried again).',
     labels: ['outcome'],
   })
   for (const outcome of ['refreshed', 'invalid_grant', 'failed']) refreshes.of(outcome)

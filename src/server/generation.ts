@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { GatewayConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
-import { reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { Keyring } from '../core/seal.ts'
 import { createAdmit } from '../gate/admit.ts'
@@ -29,14 +28,15 @@ import { createApp } from './endpoints.ts'
 import { countedRefreshes } from './gateway-metrics.ts'
 import type { ListenerHandlers } from './listener.ts'
 import { createHandlers } from './request-handler.ts'
+import { runInOrder } from './shutdown.ts'
 import { type KnownSessions, watchLiveSessions } from './watch-live-sessions.ts'
 
-/** What outlasts a configuration. */
-export interface LastingParts {
+/** What all generations share: it outlives a reload. */
+export interface SharedParts {
   readonly store: SessionStore
   readonly owed: OwedEndings
   readonly streamSessions: KnownSessions
-  /** Those of all servings that are not let go. */
+  /** The sessions of all generations that are not closed. */
   readonly sessions: Set<Sessions>
   readonly live: LiveStreams
   readonly turnedAway: TurnedAway
@@ -47,38 +47,38 @@ export interface LastingParts {
   readonly sink: RequestSink
   readonly tracer: Tracer | undefined
   readonly metrics: Metrics
+}
+
+export interface GenerationParts extends SharedParts {
   /**
-   * Bytes of an upload or download have moved, or the person's side of a tunnel has sent something:
-   * the session is in use.
+   * Called when bytes of an upload or a download have moved, or the client has sent data through a
+   * tunnel: the session is in use.
    */
   readonly onActivity: (session: SessionKey) => void
 }
 
-/**
- * Everything that serves by one configuration. A reload puts another one in its place, as a whole.
- */
-export interface Serving {
+/** Everything that serves requests by one configuration. A reload replaces it as a whole. */
+export interface Generation {
   readonly handlers: ListenerHandlers
   readonly sessions: Sessions
   readonly provider: OpenidProvider
   readonly trusted: TrustedProxies
+  /** Stays open after {@link Generation.retire}, because an exchange has no time limit. */
   readonly pools: UpstreamPools
-  /**
-   * Another one has taken its place: what is under way may finish, then all is closed except
-   * `pools`, whose exchanges may last as long as they like.
-   */
+  /** Lets the calls to the provider finish, then closes everything except `pools`. */
   retire(): Promise<void>
-  /** The gateway stops, and has no requests any more. */
-  end(): Promise<void>
+  /** Closes everything. The gateway has no requests any more. */
+  close(): Promise<void>
 }
 
-export async function createServing(config: GatewayConfig, lasting: LastingParts): Promise<Serving> {
-  const { store, owed, live, turnedAway, log, clock, audit, metrics } = lasting
+/** Builds a generation, and starts the discovery of its provider. */
+export async function createGeneration(config: GatewayConfig, parts: GenerationParts): Promise<Generation> {
+  const { store, owed, live, turnedAway, log, clock, audit, metrics } = parts
   const keyring = new Keyring(config.session.keys)
   const cookie = new SessionCookie(config.session.cookie)
   const trusted = new TrustedProxies(config.trustedProxies)
   const sessions = new Sessions({
-    ...{ store, owed, keyring, clock, log, audit, inThisProcess: lasting.sessions },
+    ...{ store, owed, keyring, clock, log, audit, inThisProcess: parts.sessions },
     audience: audienceOf(config.provider),
     config: config.session,
   })
@@ -89,11 +89,8 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
     provider: countedRefreshes(provider, metrics),
   })
   const pages = new Pages(config.pages, config.reservedPrefix)
-  const pools = new UpstreamPools(config.upstreams, { isTracing: lasting.tracer !== undefined })
-  const watching = watchLiveSessions({ live, sessions, known: lasting.streamSessions, clock, log })
-  const stopListening = store.onNotice(({ kind }) => {
-    if (kind === 'resumed') watching.look()
-  })
+  const pools = new UpstreamPools(config.upstreams, { isTracing: parts.tracer !== undefined })
+  const watch = watchLiveSessions({ live, sessions, known: parts.streamSessions, store, clock, log })
 
   const records = new WeakMap<IncomingMessage, RequestRecord>()
   const app = await createApp(config, {
@@ -103,60 +100,41 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
   })
   const handlers = createHandlers(config, {
     admit: createAdmit(config, { identify: (header) => identify(header, { cookie, sessions, upkeep }), cookie, log }),
-    trusted,
+    ...{ trusted, log, audit, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },
     proxy: {
       ...{ pools, live, log, pages },
       isGatewayCookie: cookie.isOurs,
       bodyIdleTimeoutMs: config.limits.bodyIdleTimeoutMs,
       bodyBytesPerSecond: config.limits.bodyBytesPerSecond,
-      onActivity: lasting.onActivity,
+      onActivity: parts.onActivity,
     },
-    log,
-    audit,
-    pages,
-    sink: lasting.sink,
-    memory: lasting.memory,
-    tracer: lasting.tracer,
-    own: (req, res, record) => {
+    serveEndpoint: (req, res, record) => {
       records.set(req, record)
       app.routing(req, res)
     },
   })
   provider.start()
 
-  /**
-   * As long as a call to the provider and its repetition may take: a sign-in that comes back, a
-   * refresh.
-   */
-  const callsEnd = () => wait(config.provider.timeoutMs * 2, undefined, { ref: false })
-  const stopWatching = () => {
-    watching.stop()
-    stopListening()
-  }
-  let lettingGo: Promise<void> | undefined
-  const letGo = () => {
+  /** Resolves when each call to the provider, and its one retry, has ended or timed out. */
+  const providerCallsEnd = () => wait(config.provider.timeoutMs * 2, undefined, { ref: false })
+  let closing: Promise<void> | undefined
+  const closeParts = () => {
     sessions.close()
-    return (lettingGo ??= inTurn([() => app.close(), () => provider.close()], log))
+    return (closing ??= runInOrder([() => app.close(), () => provider.close()], log))
   }
   return {
     ...{ handlers, sessions, provider, trusted, pools },
     retire: async () => {
-      stopWatching()
-      await callsEnd()
+      watch.stop()
+      await providerCallsEnd()
       await upkeep.settled()
-      await letGo()
+      await closeParts()
     },
-    end: async () => {
-      stopWatching()
-      await Promise.race([upkeep.settled(), callsEnd()])
-      await letGo()
-      await inTurn([() => pools.destroy()], log)
+    close: async () => {
+      watch.stop()
+      await Promise.race([upkeep.settled(), providerCallsEnd()])
+      await closeParts()
+      await runInOrder([() => pools.destroy()], log)
     },
   }
-}
-
-/** What fails does not keep the rest from being closed. */
-export async function inTurn(steps: readonly (() => Promise<unknown>)[], log: Log): Promise<void> {
-  for (const step of steps)
-    await step().catch((error: unknown) => log.warn('shutdown.step_failed', { reason: reason(error) }))
 }

@@ -1,45 +1,45 @@
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** How often a client that sends no more is asked whether it is still there, in ms. */
+/** How often a half-closed connection is probed, in ms. */
 const probeEveryMs = 1000
 
 /**
- * After this many probes without a byte for it, a client whose response has begun is taken for
- * gone: event streams may be quiet for hours.
+ * After this many probes without data, the connection of a response that has begun is closed:
+ * event streams may be silent for hours.
  */
-const mostQuietProbes = 5
+const maxSilentProbes = 5
 
 type ServerSocket = Socket & {
-  /** The response that is under way. */
+  /** The response that is being sent (private to Node's HTTP server). */
   readonly _httpMessage?: ServerResponse | null
 }
 
 /**
- * Lets a client that half-closes its connection after a request have the response. The connection
- * is closed after it (RFC 9112 §9.6).
+ * Sends the response to a client that half-closes its connection after the request, then closes the
+ * connection (RFC 9112 §9.6).
  *
- * A client that is gone has sent the same FIN, and nobody waits for its response. So it is asked
- * each second, by an interim response (102, RFC 2518 §10.1), whether it is still there: a system
- * whose connection is closed answers with a reset. A response that has begun asks by itself, unless
- * it is quiet. In HTTP/1.0, which has no interim responses, the response is awaited.
+ * A client that has gone sent the same FIN. To tell the two apart, the gateway sends an interim
+ * response each second (102, RFC 2518 §10.1): the system of a client that has gone replies with a
+ * reset. A response that has begun is a probe by itself while it sends data. HTTP/1.0 has no
+ * interim responses, so that the gateway waits for the response.
  */
 export function serveHalfClosedConnections(server: Server): void {
-  // Not documented: Node's HTTP server ends its side too, unless this is set.
+  // Not documented: without it, Node's HTTP server ends its side of the connection too.
   ;(server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true
   server.on('connection', (socket: ServerSocket) => {
     socket.once('end', () => {
       let written = socket.bytesWritten
-      let quiet = 0
+      let silentProbes = 0
       const probe = () => {
         const { _httpMessage: res } = socket
-        quiet = socket.bytesWritten === written && socket.writableLength === 0 ? quiet + 1 : 0
+        silentProbes = socket.bytesWritten === written && socket.writableLength === 0 ? silentProbes + 1 : 0
         written = socket.bytesWritten
         if (res === undefined || res === null) return
         if (!res.headersSent) {
-          quiet = 0
+          silentProbes = 0
           if (res.req.httpVersionMinor > 0) res.writeProcessing()
-        } else if (quiet >= mostQuietProbes) socket.destroy()
+        } else if (silentProbes >= maxSilentProbes) socket.destroy()
       }
       const probing = setInterval(probe, probeEveryMs).unref()
       socket.once('close', () => clearInterval(probing))

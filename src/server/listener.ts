@@ -14,37 +14,36 @@ import { serveHalfClosedConnections } from './half-closed.ts'
 import { RequestOrder, type WaitingLimits } from './request-order.ts'
 import { isIgnoredUpgrade, isOverrun, upgradeOptions } from './upgrades.ts'
 
-/** Clients that pipeline send some ten requests at once (apt). */
+/** Clients that pipeline send about ten requests at once (for example apt). */
 const waitingLimits: WaitingLimits = { perConnection: 64, bytesAltogether: 16 * 1024 * 1024 }
-const pipeliningHint = 'the client sends requests without reading responses; its connection was closed'
+const pipeliningHint = 'The client sends requests without reading responses; its connection was closed.'
+
+type Handler = ListenerHandlers['request']
 
 export interface ListenerHandlers {
   request(req: IncomingMessage, res: ServerResponse): void
   /** A request with an `Expect` that is not supported. */
   expectation(req: IncomingMessage, res: ServerResponse): void
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void
-  /** The protocols of `Upgrade` that any upstream lists, in lower case. */
+  /** The protocols of `Upgrade` that at least one upstream lists, in lower case. */
   readonly upgradeProtocols: readonly string[]
-  /** Ends what would never end by itself. Called again and again while the listener drains. */
-  endEndless(): void
+  /** Closes tunnels and event streams. Called repeatedly while the listener drains. */
+  closeEndlessStreams(): void
 }
 
 /** The sockets that clients connect to. */
 export interface Listener {
-  /** Where it listens; the port is the real one when 0 was asked for. */
+  /** The address that it listens on; the port is the real one when port 0 is configured. */
   readonly address: Address
   /**
-   * Takes no new connections and has tunnels and event streams ended at once: their clients connect
-   * to another replica. Lets other requests finish for up to `drainTimeoutMs`, then closes whatever
-   * is left.
+   * Accepts no new connections, and closes tunnels and event streams at once, so that their clients
+   * connect to another replica. Other requests may take up to `drainTimeoutMs`; then all
+   * connections are closed.
    */
   drain(drainTimeoutMs: number): Promise<void>
 }
 
-/**
- * @throws {OperatorError} when the port is taken, may not be used, or the certificate cannot be
- * read
- */
+/** @throws {OperatorError} when the port cannot be used, or the certificate cannot be read */
 export async function listen(
   config: ListenConfig,
   limits: LimitsConfig,
@@ -56,12 +55,12 @@ export async function listen(
   const options = {
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headersTimeoutMs,
-    // Uploads may take as long as they keep moving: the proxy watches over that.
+    // An upload may take any time while it progresses: the proxy enforces that.
     requestTimeout: 0,
     connectionsCheckingInterval: Math.min(limits.headersTimeoutMs / 2, 30_000),
     keepAliveTimeout: 75_000,
     insecureHTTPParser: false,
-    // Ours to refuse: Node would go on reading what stands behind such a request.
+    // The request handler refuses these requests: Node would read on behind them.
     requireHostHeader: false,
     noDelay: true,
     ...upgradeOptions({ listed: () => handlers.upgradeProtocols, isFull: (socket) => order.isFull(socket) }),
@@ -77,34 +76,33 @@ export async function listen(
           handshakeTimeout: limits.headersTimeoutMs,
         })
   const watcher = tls === undefined ? undefined : renewCertificate(server as TlsServer, tls, log)
-  // Node would leave out what is beyond its limit. Ours is looked at with the request, and refuses
-  // it.
+  // Node would drop the header fields beyond its limit. The request handler refuses the request.
   server.maxHeadersCount = 0
   limitConnections(server, limits, parts)
-  // Over TLS the end of what a client sends is the end of the connection (RFC 9112 §9.8).
+  // Over TLS, the end of the client's data is the end of the connection (RFC 9112 §9.8).
   if (tls === undefined) serveHalfClosedConnections(server)
   server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => parts.memory.watch(socket))
   const upgraded = new Set<Duplex>()
   const ending = new WeakSet<Socket>()
-  let draining = false
+  let isDraining = false
   /**
    * Destroys requests that follow an ignored `Upgrade` on the same connection: their bytes may be
    * the content of that request.
    */
-  const unlessLost = (req: IncomingMessage, res: ServerResponse, answer: ListenerHandlers['request']) => {
+  const refuseAfterIgnoredUpgrade = (req: IncomingMessage, res: ServerResponse, handle: Handler) => {
     if (ending.has(req.socket)) return void res.destroy()
     if (isIgnoredUpgrade(req)) ending.add(req.socket)
-    // Not by a header: what stands on the response already is merged with what the upstream sends.
-    if (draining || ending.has(req.socket)) res.shouldKeepAlive = false
-    answer(req, res)
+    // A `Connection` field set here would be merged with the fields of the upstream.
+    if (isDraining || ending.has(req.socket)) res.shouldKeepAlive = false
+    handle(req, res)
   }
-  const inOrder = (answer: ListenerHandlers['request']) => (req: IncomingMessage, res: ServerResponse) => {
-    order.await(req, res, () => unlessLost(req, res, answer))
+  const inOrder = (handle: Handler) => (req: IncomingMessage, res: ServerResponse) => {
+    order.await(req, res, () => refuseAfterIgnoredUpgrade(req, res, handle))
   }
   const request = inOrder((req, res) => handlers.request(req, res))
 
   server.on('request', request)
-  // The proxy says "100 Continue" itself, once the request has been admitted.
+  // The proxy sends 100 (Continue) itself, once the request has been admitted.
   server.on('checkContinue', request)
   server.on(
     'checkExpectation',
@@ -121,7 +119,7 @@ export async function listen(
     order.awaitUpgrade(socket, () => handlers.upgrade(req, socket, head))
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
-    answerClientError(error, socket, order.isAnswering(socket)),
+    rejectUnparsable(error, socket, order.isResponding(socket)),
   )
   await bind(server, config)
   server.on('error', (error) => log.error('listener.failed', { reason: reason(error) }))
@@ -129,16 +127,15 @@ export async function listen(
   return {
     address: { host: config.host, port: (server.address() as AddressInfo).port },
     drain: async (drainTimeoutMs) => {
-      draining = true
+      isDraining = true
       watcher?.close()
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       const close = () => {
         server.closeIdleConnections()
-        handlers.endEndless()
+        handlers.closeEndlessStreams()
       }
       close()
-      // A connection whose request was under way is idle afterwards, an answer turns out to be an
-      // event stream: nobody tells.
+      // No event tells that a connection has become idle, or that a response is an event stream.
       const closing = setInterval(close, 50)
       const limit = setTimeout(() => {
         server.closeAllConnections()
@@ -170,11 +167,14 @@ const statusOfParserError = new Map<string | undefined, number>([
   ['ERR_HTTP_REQUEST_TIMEOUT', 408],
 ])
 
-/** What the parser refuses: RFC 9112 §2.2, RFC 6585 §5. It refuses each chunk that follows, too. */
-function answerClientError(error: NodeJS.ErrnoException, socket: Duplex, isAnswering: boolean): void {
+/**
+ * Responds to what Node's parser rejects (RFC 9112 §2.2, RFC 6585 §5). The parser reports each
+ * further chunk too.
+ */
+function rejectUnparsable(error: NodeJS.ErrnoException, socket: Duplex, isResponding: boolean): void {
   if (refused.has(socket)) return
-  // A response within another one would be taken for a part of it.
-  if (error.code === 'ECONNRESET' || !socket.writable || isAnswering) {
+  // A response inside another one would be read as a part of it.
+  if (error.code === 'ECONNRESET' || !socket.writable || isResponding) {
     socket.destroy()
     return
   }

@@ -16,39 +16,39 @@ import { combinedSink, type RequestSink } from '../observe/request-record.ts'
 import { Tracer } from '../observe/tracing.ts'
 import { UpstreamsHealth } from '../observe/upstream-health.ts'
 
-/** How long the last spans may take to be sent, in ms. */
+/** How long sending the last spans may take at shutdown, in ms. */
 const lastSpansMs = 2000
 
 export interface ObservingParts {
   readonly log: Log
-  /** Takes the lines of the access log, one for each request. Absent: there is none. */
+  /** Gets the lines of the access log, one for each request. Absent: there is no access log. */
   readonly access?: ((line: string) => void) | undefined
-  /** Takes audit events; absent: the log does. */
+  /** Gets the audit events. Absent: the log does. */
   readonly auditLog?: Pick<Log, 'info'>
-  /** Takes what is counted; absent: a fresh one. */
+  /** Absent: new metrics. */
   readonly metrics?: Metrics
-  /** How much of the log was dropped. */
+  /** How many lines of the log were dropped. */
   readonly dropped?: () => DroppedLines
   readonly clock?: Clock
 }
 
-/** What looks on while a gateway serves. It outlasts configurations. */
+/** Log, audit, metrics and traces of a gateway. They outlive a reload. */
 export interface Observing {
   readonly log: Log
   readonly audit: Audit
   readonly metrics: Metrics
-  /** Looks at every request. */
+  /** Gets the record of every request. */
   readonly sink: RequestSink
-  /** Absent: the gateway takes part in no trace. */
+  /** Absent: the gateway does not trace. */
   readonly tracer: Tracer | undefined
-  /** What the page for administration shows. Absent: there is none. */
-  readonly shown: Shown | undefined
-  /** Sends what is still to be sent. */
+  /** Absent: there is no administration page. */
+  readonly pageHistory: PageHistory | undefined
+  /** Sends the spans and audit events that are still buffered. */
   close(): Promise<void>
 }
 
-/** What is remembered only to be shown. */
-export interface Shown {
+/** Recent events, kept for the administration page only. */
+export interface PageHistory {
   readonly logouts: LogoutNotices
   readonly upstreams: UpstreamsHealth
 }
@@ -77,13 +77,13 @@ export function startObserving(
   const exporter = tracing && new OtlpExporter(tracing, { version, log, metrics })
   const tracer = tracing && exporter && new Tracer(tracing.sample, (span) => exporter.add(span))
   const now = () => clock.now()
-  const shown = admin?.page && { logouts: new LogoutNotices(), upstreams: new UpstreamsHealth(now) }
-  const sinks = [createRequestMetrics(metrics), access && createAccessLog(access), tracer, shown?.upstreams]
+  const pageHistory = admin?.page && { logouts: new LogoutNotices(), upstreams: new UpstreamsHealth(now) }
+  const sinks = [createRequestMetrics(metrics), access && createAccessLog(access), tracer, pageHistory?.upstreams]
   const denials = new RepeatedDenials(createAudit(parts.auditLog ?? log))
   const audit = countedAudit(denials, metrics)
   return {
-    ...{ log, metrics, tracer, shown },
-    audit: shown === undefined ? audit : shown.logouts.watching(audit, now),
+    ...{ log, metrics, tracer, pageHistory },
+    audit: pageHistory === undefined ? audit : pageHistory.logouts.watching(audit, now),
     sink: combinedSink(sinks.filter((sink) => sink !== undefined)),
     close: async () => {
       denials.flush()

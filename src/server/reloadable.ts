@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { GatewayConfig } from '../config/model.ts'
 
-/** A part of the configuration that the process is built on: it takes effect at the next start. */
-interface Foundation {
-  /** Where it stands in the file. */
+/** A setting that takes effect at the next start only. */
+interface StartSetting {
+  /** Its place in the YAML file. */
   readonly setting: string
   readonly of: (config: GatewayConfig) => unknown
 }
 
-const foundations: readonly Foundation[] = [
+const startSettings: readonly StartSetting[] = [
   { setting: 'listen', of: ({ listen }) => listen },
   { setting: 'admin', of: ({ admin }) => admin },
   { setting: 'workers', of: ({ workers }) => workers },
@@ -22,23 +22,23 @@ const foundations: readonly Foundation[] = [
   { setting: 'limits.per_client.connections', of: ({ limits }) => limits.perClient.connections },
 ]
 
-/** As they are written, `session.store`; all that is below them too. */
-export const settingsThatNeedRestart: readonly string[] = foundations.map(({ setting }) => setting)
+/** Settings, such as `session.store`, that need a restart with all settings below them. */
+export const settingsThatNeedRestart: readonly string[] = startSettings.map(({ setting }) => setting)
 
 /**
- * What of `next` a gateway that runs by `running` can take, and the settings that have to wait for
- * a start.
+ * The configuration that a reload from `running` to `next` can use, and the settings that differ
+ * but take effect at the next start only.
  */
 export function reloadable(
   running: GatewayConfig,
   next: GatewayConfig,
 ): { readonly config: GatewayConfig; readonly needRestart: readonly string[] } {
-  const needRestart = foundations
+  const needRestart = startSettings
     .filter(({ of }) => !isDeepStrictEqual(of(running), of(next)))
     .map(({ setting }) => setting)
   const { listen, admin, workers, log, tracing } = running
   const { headerBytes, headerCount, headersTimeoutMs, connections, perClient } = running.limits
-  // What was sealed with a key that is in no file would be lost with it.
+  // A generated key is kept, because sessions that are sealed with it would be lost.
   const { keys } = running.session.isKeyDrawn && next.session.isKeyDrawn ? running.session : next.session
   const session = { ...next.session, keys, store: running.session.store }
   const limits = {

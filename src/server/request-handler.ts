@@ -38,30 +38,30 @@ export interface ServeParts {
   readonly log: Log
   readonly audit: Audit
   readonly pages: Pages
-  /** Is told of every request when it is over. */
+  /** Gets the record of every request when it has ended. */
   readonly sink: RequestSink
   readonly memory: Pick<MemoryBudget, 'isExceeded'>
-  /** Absent: the gateway takes part in no trace, and passes on what it gets. */
+  /** Absent: the gateway does not trace, and forwards trace headers unchanged. */
   readonly tracer: Tracer | undefined
-  /** The gateway's own URLs. */
-  readonly own: (req: IncomingMessage, res: ServerResponse, record: RequestRecord) => void
+  /** Serves a request for an endpoint of the gateway. */
+  readonly serveEndpoint: (req: IncomingMessage, res: ServerResponse, record: RequestRecord) => void
 }
 
 /**
- * Connections with a request that could not be framed: nobody knows where the next one begins (RFC
- * 9112 §11.2).
+ * Connections with a request whose framing is invalid: where the next request begins is unknown
+ * (RFC 9112 §11.2).
  */
-const unreadable = new WeakSet<Socket>()
+const invalidlyFramed = new WeakSet<Socket>()
 
 /**
- * The sign-in sees by the `Referer` whether the browser is at `external_url`; "no-referrer" would
- * remove it (Fetch §4.4).
+ * The sign-in endpoint checks by the `Referer` whether the browser is at `external_url`. With
+ * "no-referrer" the browser would not send it (Fetch §4.4).
  */
 const keepsReferer = { 'Referrer-Policy': 'same-origin' }
 
-const overloaded = 'clients have left too much of their responses unread'
+const overloaded = 'clients have not read too many bytes of their responses'
 
-/** What becomes of each request: ours, the upstream's, or refused. */
+/** Each request is served by an endpoint of the gateway, carried to its upstream, or refused. */
 export function createHandlers(
   config: Pick<GatewayConfig, 'reservedPrefix' | 'limits' | 'externalUrl' | 'upstreams'>,
   parts: ServeParts,
@@ -69,34 +69,33 @@ export function createHandlers(
   const { log, pages } = parts
 
   function request(req: IncomingMessage, res: ServerResponse): void {
-    if (unreadable.has(req.socket)) return void res.destroy()
+    if (invalidlyFramed.has(req.socket)) return void res.destroy()
     const record = begin(req)
     const facts = factsOf(req, record, (code, why) => refuse(req, res, record, code, why))
     if (facts === undefined) return
     if (facts.target === wholeServer) return respond(req, res, record, empty(200))
     if (isReserved(facts.target, config.reservedPrefix)) {
-      return answerItself(req, res, record, { method: facts.method, url: facts.target.path + facts.target.query })
+      return serveEndpoint(req, res, record, { method: facts.method, url: facts.target.path + facts.target.query })
     }
-    // The gateway's own URLs are served on: a Logout Token that is refused leaves somebody signed
-    // in.
+    // Endpoints are served even then, because a rejected Logout Token leaves a session open.
     if (parts.memory.isExceeded) return refuse(req, res, record, 'ERR_OVERLOADED', overloaded)
     decide(
       facts,
-      (admission) => answer(req, res, facts, record, admission),
+      (admission) => carryOut(req, res, facts, record, admission),
       (error) => refuse(req, res, record, codeOf(error), reason(error)),
     )
   }
 
   function expectation(req: IncomingMessage, res: ServerResponse): void {
-    if (unreadable.has(req.socket)) return void res.destroy()
+    if (invalidlyFramed.has(req.socket)) return void res.destroy()
     const record = begin(req)
     const facts = factsOf(req, record, (code, why) => refuse(req, res, record, code, why))
     // RFC 9110 §10.1.1.
     if (facts !== undefined) refuse(req, res, record, 'ERR_EXPECTATION', 'Expect is supported with 100-continue only')
   }
 
-  /** Has the gateway's own URLs answer, under the method and URL that are given. */
-  function answerItself(
+  /** Has an endpoint of the gateway serve the request, as one with the given method and URL. */
+  function serveEndpoint(
     req: IncomingMessage,
     res: ServerResponse,
     record: RequestRecord,
@@ -104,16 +103,16 @@ export function createHandlers(
   ): void {
     req.method = method
     req.url = url
-    endWith(req, res, record)
-    if (hasBody(req)) expectForm(req, res, record)
-    parts.own(req, res, record)
+    endRecordWith(req, res, record)
+    if (hasBody(req)) limitFormTime(req, res, record)
+    parts.serveEndpoint(req, res, record)
   }
 
   /**
-   * The bound is on the whole of it: whoever sends a form byte by byte would keep a connection for
-   * good.
+   * Limits the time for the whole form, because a client that sends it byte by byte could keep its
+   * connection open without end.
    */
-  function expectForm(req: IncomingMessage, res: ServerResponse, record: RequestRecord): void {
+  function limitFormTime(req: IncomingMessage, res: ServerResponse, record: RequestRecord): void {
     continueIfExpected(req, res)
     const timer = setTimeout(() => {
       if (!req.complete) refuse(req, res, record, 'ERR_REQUEST_TIMEOUT', 'the content did not arrive in time')
@@ -124,15 +123,15 @@ export function createHandlers(
 
   function upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     const record = begin(req)
-    const stop = (code: ErrorCode, why: string) => {
-      note(req, record, code, why)
+    const reject = (code: ErrorCode, why: string) => {
+      logRefusal(req, record, code, why)
       refuseUpgrade(socket, record, code, {})
     }
-    const facts = factsOf(req, record, stop)
+    const facts = factsOf(req, record, reject)
     if (facts === undefined) return
     if (facts.target === wholeServer || isReserved(facts.target, config.reservedPrefix))
-      return stop('ERR_NO_ROUTE', 'nothing of ours can be upgraded')
-    if (parts.memory.isExceeded) return stop('ERR_OVERLOADED', overloaded)
+      return reject('ERR_NO_ROUTE', 'an endpoint of the gateway cannot be upgraded')
+    if (parts.memory.isExceeded) return reject('ERR_OVERLOADED', overloaded)
     decide(
       facts,
       (admission) => {
@@ -142,11 +141,11 @@ export function createHandlers(
           return carryUpgrade(req, socket, head, admission, facts, record, parts.proxy)
         }
         const [code, why, options] = refusalOf(admission)
-        if ('rule' in admission) denied(record, code, admission)
-        else note(req, record, code, why)
+        if ('rule' in admission) auditDenial(record, code, admission)
+        else logRefusal(req, record, code, why)
         return refuseUpgrade(socket, record, code, options)
       },
-      (error) => stop(codeOf(error), reason(error)),
+      (error) => reject(codeOf(error), reason(error)),
     )
   }
 
@@ -162,13 +161,13 @@ export function createHandlers(
     return record
   }
 
-  /** The facts of a sound request; any other is refused. */
+  /** The facts of a valid request. An invalid one is passed to `reject`. */
   function factsOf(
     req: IncomingMessage,
     record: RequestRecord,
-    stop: (code: ErrorCode, why: string) => void,
+    reject: (code: ErrorCode, why: string) => void,
   ): RequestFacts | undefined {
-    // What can be said of it whatever its facts are.
+    // The access log needs these for an invalid request too.
     record.client = req.socket.remoteAddress ?? 'unknown'
     record.host = (req.headers.host ?? '').replace(/:\d*$/, '')
     record.path = pathOf(req.url ?? '')
@@ -180,7 +179,7 @@ export function createHandlers(
       if (record.trace !== undefined) record.trace.asked = facts.forwarded
       return facts
     } catch (error) {
-      return void stop(codeOf(error), reason(error))
+      return void reject(codeOf(error), reason(error))
     }
   }
 
@@ -194,7 +193,8 @@ export function createHandlers(
     }
   }
 
-  function answer(
+  /** Sends what the admission says: the response of the upstream, or one of the gateway. */
+  function carryOut(
     req: IncomingMessage,
     res: ServerResponse,
     facts: RequestFacts,
@@ -208,31 +208,31 @@ export function createHandlers(
         return res.destroyed ? record.end(undefined, false) : carry(req, res, admission, facts, record, parts.proxy)
       case 'sign_in': {
         const { location, setCookies, leavesPage = false } = admission
-        const sent = leavesPage
-          ? withHeaders(pages.goOn(location, visit(req, record)), cookies(setCookies))
+        const response = leavesPage
+          ? withHeaders(pages.goOn(location, pageRequest(req, record)), cookies(setCookies))
           : redirect({ location, setCookies }, keepsReferer)
-        return respond(req, res, record, setCookies.length > 0 ? withHeaders(sent, clearCache) : sent)
+        return respond(req, res, record, setCookies.length > 0 ? withHeaders(response, clearCache) : response)
       }
       case 'sign_out':
         if (!isScript(facts.method, req.headers)) {
           return respond(req, res, record, redirect({ location: admission.location, setCookies: [] }))
         }
-        return answerItself(req, res, record, { method: 'POST', url: admission.location })
+        return serveEndpoint(req, res, record, { method: 'POST', url: admission.location })
       case 'ask_again':
-        return respond(req, res, record, pages.goOn(admission.location, visit(req, record)))
+        return respond(req, res, record, pages.goOn(admission.location, pageRequest(req, record)))
       case 'unauthorized':
       case 'forbidden':
       case 'cross_site':
       case 'no_route':
       case 'unavailable': {
         const [code, why, options] = refusalOf(admission)
-        if ('rule' in admission) denied(record, code, admission)
-        else if (code !== 'ERR_UNAUTHENTICATED') note(req, record, code, why)
+        if ('rule' in admission) auditDenial(record, code, admission)
+        else if (code !== 'ERR_UNAUTHENTICATED') logRefusal(req, record, code, why)
         const { isFrame: inFrame, isPage: asPage, target, forwarded } = facts
         const returnTo = inFrame ? embeddingPage(req.headers, forwarded.host) : target.path + target.query
         const home = startPageOf(facts.host, config.upstreams)
-        const shown = { asPage, inFrame, returnTo, home, ...visit(req, record), ...options }
-        return respond(req, res, record, pages.refusal(code, shown))
+        const page = { asPage, inFrame, returnTo, home, ...pageRequest(req, record), ...options }
+        return respond(req, res, record, pages.refusal(code, page))
       }
       default:
         return unreachable(admission)
@@ -246,21 +246,20 @@ export function createHandlers(
     code: ErrorCode,
     why: string,
   ): void {
-    note(req, record, code, why)
+    logRefusal(req, record, code, why)
     record.code = code
     if (res.headersSent) return void res.destroy()
     const asPage = isPage(req.method ?? '', req.headers)
-    const refusal = pages.refusal(code, { asPage, inFrame: isFrame(req.headers), ...visit(req, record) })
-    const isUnreadable = code === 'ERR_REQUEST_MALFORMED'
-    if (isUnreadable) unreadable.add(req.socket)
-    respond(req, res, record, refusal, isUnreadable)
+    const refusal = pages.refusal(code, { asPage, inFrame: isFrame(req.headers), ...pageRequest(req, record) })
+    const isMalformed = code === 'ERR_REQUEST_MALFORMED'
+    if (isMalformed) invalidlyFramed.add(req.socket)
+    respond(req, res, record, refusal, isMalformed)
   }
 
   /**
-   * Somebody who is known may not do this: that is for auditors. The audit event takes the place of
-   * `request.refused`.
+   * Records the denial to a signed-in person as an audit event, which replaces `request.refused`.
    */
-  function denied(record: RequestRecord, code: ErrorCode, denial: Denial & { readonly why: string }): void {
+  function auditDenial(record: RequestRecord, code: ErrorCode, denial: Denial & { readonly why: string }): void {
     const { upstream, rule, session, why } = denial
     const { iss, sub, sid } = session.record
     record.upstream = upstream.name
@@ -276,8 +275,7 @@ export function createHandlers(
     )
   }
 
-  /** Writes to the log why a request is refused. */
-  function note(req: IncomingMessage, record: RequestRecord, code: ErrorCode, why: string): void {
+  function logRefusal(req: IncomingMessage, record: RequestRecord, code: ErrorCode, why: string): void {
     const { id, upstream, session } = record
     const peer = req.socket.remoteAddress
     const fields = { request: id, code, reason: why, method: req.method, upstream, session, peer }
@@ -286,7 +284,7 @@ export function createHandlers(
   }
 
   const upgradeProtocols = listedProtocols(config.upstreams)
-  return { request, expectation, upgrade, upgradeProtocols, endEndless: () => parts.proxy.live.closeEndless() }
+  return { request, expectation, upgrade, upgradeProtocols, closeEndlessStreams: () => parts.proxy.live.closeEndless() }
 }
 
 function respond(
@@ -296,17 +294,17 @@ function respond(
   response: Response,
   close = false,
 ): void {
-  endWith(req, res, record)
+  endRecordWith(req, res, record)
   record.code = response.code
   record.bytes = writeResponse(req, res, response, close)
 }
 
-function visit(req: IncomingMessage, { id: requestId }: RequestRecord): Visit {
+function pageRequest(req: IncomingMessage, { id: requestId }: RequestRecord): Visit {
   return { requestId, acceptLanguage: req.headers['accept-language'] }
 }
 
-/** Ends the record of a request with its response, or with the connection. */
-function endWith(req: IncomingMessage, res: ServerResponse, record: RequestRecord): void {
+/** Ends the record of a request when its response has ended, or its connection. */
+function endRecordWith(req: IncomingMessage, res: ServerResponse, record: RequestRecord): void {
   const closed = () => {
     req.socket.off('close', closed)
     record.end(res.headersSent ? res.statusCode : undefined, isWhole(res))
@@ -318,7 +316,7 @@ function endWith(req: IncomingMessage, res: ServerResponse, record: RequestRecor
   if (res.socket === null) req.socket.once('close', closed)
 }
 
-/** Of a request target that may be malformed. */
+/** The path of a request target that may be malformed. */
 function pathOf(target: string): string {
   return target.startsWith('/') ? target.replace(/[?#].*$/s, '') : ''
 }

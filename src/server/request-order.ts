@@ -1,38 +1,38 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-/** A socket of Node's HTTP server: `_httpMessage` is the response that is under way on it. */
+/** A socket of Node's HTTP server: `_httpMessage` is the response that is being sent on it. */
 type ServerSocket = Duplex & { readonly _httpMessage?: ServerResponse | null }
 
-/** The bounds on requests that wait for their turn. */
+/** The limits on pipelined requests that wait for earlier responses. */
 export interface WaitingLimits {
-  /** Requests on one connection, behind the request that is carried out. */
+  /** Requests that wait on one connection. */
   readonly perConnection: number
-  /** The memory that the requests on all connections take together, in bytes. */
+  /** The memory that the waiting requests of all connections take, in bytes. */
   readonly bytesAltogether: number
 }
 
-/** What a request that waits takes beside its head, in bytes. */
+/** The memory that a waiting request takes in addition to its head, in bytes. */
 const requestBytes = 4096
 
-interface Line {
-  /** The newest response that waits on the connection. */
+interface Queue {
+  /** The response to the last request that waits on the connection. */
   last: ServerResponse
   waiting: number
-  /** What the requests that wait take, in bytes. */
+  /** The memory that the waiting requests take. */
   bytes: number
 }
 
 /**
- * Carries out the requests of one connection one after the other (RFC 9112 §9.3.2). Node emits all
- * requests that a client pipelines at once, and keeps what the later responses write in memory
- * without limit until the first one has been read.
+ * Handles the requests of one connection one after the other (RFC 9112 §9.3.2). Node emits all
+ * pipelined requests at once, and buffers the later responses without limit until the client has
+ * read the first one.
  *
- * A pipelined response gets its socket when the response before it has finished: until then
- * `res.socket` is null, and the `socket` event tells when it has changed.
+ * A pipelined response gets its socket when the response before it has finished. Until then
+ * `res.socket` is null; then the response emits `socket`.
  */
 export class RequestOrder {
-  readonly #lines = new WeakMap<Duplex, Line>()
+  readonly #queues = new WeakMap<Duplex, Queue>()
   readonly #limits: WaitingLimits
   #bytes = 0
 
@@ -40,71 +40,72 @@ export class RequestOrder {
     this.#limits = limits
   }
 
-  /** Whether one more request on the connection would have to wait, and too many wait already. */
+  /**
+   * Whether one more request on the connection would have to wait although too many wait already.
+   */
   isFull(socket: ServerSocket): boolean {
     if (socket._httpMessage === undefined || socket._httpMessage === null) return false
     const { perConnection, bytesAltogether } = this.#limits
-    return this.#bytes >= bytesAltogether || (this.#lines.get(socket)?.waiting ?? 0) >= perConnection
+    return this.#bytes >= bytesAltogether || (this.#queues.get(socket)?.waiting ?? 0) >= perConnection
   }
 
-  /** Calls `start` when all earlier requests of the connection have their responses. */
+  /** Calls `start` when the responses to all earlier requests of the connection have ended. */
   await(req: IncomingMessage, res: ServerResponse, start: () => void): void {
     if (res.socket !== null) {
       start()
       return
     }
     const { socket } = req
-    const line = this.#lineOf(socket, res)
-    line.last = res
+    const queue = this.#queueOf(socket, res)
+    queue.last = res
     const bytes = bytesOf(req)
-    line.waiting += 1
-    this.#take(line, bytes)
+    queue.waiting += 1
+    this.#take(queue, bytes)
     res.once('socket', () => {
-      line.waiting -= 1
-      this.#take(line, -bytes)
-      // Node is in the middle of finishing the response before.
+      queue.waiting -= 1
+      this.#take(queue, -bytes)
+      // Node has not finished the previous response yet.
       process.nextTick(() => {
         if (!socket.destroyed) start()
       })
     })
   }
 
-  #take(line: Line, bytes: number): void {
-    line.bytes += bytes
+  #take(queue: Queue, bytes: number): void {
+    queue.bytes += bytes
     this.#bytes += bytes
   }
 
-  #lineOf(socket: Duplex, last: ServerResponse): Line {
-    const known = this.#lines.get(socket)
+  #queueOf(socket: Duplex, last: ServerResponse): Queue {
+    const known = this.#queues.get(socket)
     if (known !== undefined) return known
-    const line = { last, waiting: 0, bytes: 0 }
-    this.#lines.set(socket, line)
+    const queue = { last, waiting: 0, bytes: 0 }
+    this.#queues.set(socket, queue)
     socket.once('close', () => {
-      this.#take(line, -line.bytes)
-      line.waiting = 0
-      this.#lines.delete(socket)
+      this.#take(queue, -queue.bytes)
+      queue.waiting = 0
+      this.#queues.delete(socket)
     })
-    return line
+    return queue
   }
 
   /**
-   * Calls `start` when all earlier requests of a connection have their responses. No more are read
-   * from it by Node's HTTP server.
+   * Calls `start` when the responses to all earlier requests of the connection have ended. Node's
+   * HTTP server reads no further request from it.
    */
   awaitUpgrade(socket: ServerSocket, start: () => void): void {
-    // A response that closes the connection is the last one on it (RFC 9112 §9.6).
+    // After a response with `Connection: close` no other follows (RFC 9112 §9.6).
     const startUnlessClosed = () => {
       if (socket.destroyed || socket.writableEnded) socket.destroy()
       else start()
     }
-    const line = this.#lines.get(socket)
-    const before = line !== undefined && line.waiting > 0 ? line.last : socket._httpMessage
+    const queue = this.#queues.get(socket)
+    const before = queue !== undefined && queue.waiting > 0 ? queue.last : socket._httpMessage
     if (before === undefined || before === null) {
       startUnlessClosed()
       return
     }
-    // Node's server has let go of the socket, and does not tell the response any more that it may
-    // write again.
+    // Node's server has detached from the socket, so the response no longer gets its `drain`.
     const drained = () => socket._httpMessage?.emit('drain')
     socket.on('drain', drained)
     before.once('close', () => {
@@ -114,11 +115,11 @@ export class RequestOrder {
   }
 
   /**
-   * Whether something else than the request that is arriving has to be written to the connection
-   * first. What is wrong with that request may be its response, unless that has begun.
+   * Whether the response to an earlier request is being sent or waits, or the response to the
+   * request that is being received has begun. Otherwise an error response can be written.
    */
-  isAnswering(socket: ServerSocket): boolean {
-    if ((this.#lines.get(socket)?.waiting ?? 0) > 0) return true
+  isResponding(socket: ServerSocket): boolean {
+    if ((this.#queues.get(socket)?.waiting ?? 0) > 0) return true
     const { _httpMessage: res } = socket
     return res !== undefined && res !== null && (res.headersSent || res.req.complete)
   }

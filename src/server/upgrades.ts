@@ -3,20 +3,20 @@ import type { Socket } from 'node:net'
 import { carriedProtocols, isSwitchAsked } from '../proxy/upgrade.ts'
 
 export interface UpgradeRules {
-  /** The protocols that any upstream lists, at the moment. */
+  /** The protocols that at least one upstream lists. */
   readonly listed: () => readonly string[]
   /**
-   * Whether a request on this socket must not even be queued. It is emitted as an upgrade, {@link
-   * isOverrun} tells it, and nothing behind it is parsed.
+   * Whether too many requests wait on this socket. One more request is emitted as an upgrade, so
+   * that Node parses nothing behind it; {@link isOverrun} recognizes it.
    */
   readonly isFull: (socket: Socket) => boolean
 }
 
 /**
- * The option of Node's servers that says which requests are to be taken for upgrades. Node asks
- * `req.upgrade` when the head has been read, and stops to parse what follows when it is true. A
- * request that offers no listed protocol is a request like any other, with its content (RFC 9110
- * §7.8): Java's HttpClient offers h2c with each request, a form with a Logout Token included.
+ * The option of Node's HTTP servers that decides which requests are upgrades. Node reads
+ * `req.upgrade` after the head of a request, and parses no further when it is true. A request that
+ * offers no listed protocol is an ordinary request with content (RFC 9110 §7.8): Java's HttpClient
+ * offers h2c with each request, including the POST of a Logout Token.
  */
 export function upgradeOptions({ listed, isFull }: UpgradeRules): { readonly IncomingMessage: typeof IncomingMessage } {
   class ServerRequest extends IncomingMessage {
@@ -27,7 +27,7 @@ export function upgradeOptions({ listed, isFull }: UpgradeRules): { readonly Inc
       return this.isOverrun || (this.parserSaysUpgrade === true && this.#isUpgrade())
     }
 
-    // Null: the message is being constructed. Otherwise all of its head has been read.
+    // Null while the message is constructed; otherwise its head has been read.
     set upgrade(value: boolean | null) {
       this.parserSaysUpgrade = value
       this.isOverrun = value !== null && isFull(this.socket)
@@ -40,17 +40,14 @@ export function upgradeOptions({ listed, isFull }: UpgradeRules): { readonly Inc
   return { IncomingMessage: ServerRequest }
 }
 
-/**
- * Whether a request that was emitted as an upgrade is one that must not be queued; see {@link
- * UpgradeRules}.
- */
+/** Whether a request was emitted as an upgrade because too many wait: see {@link UpgradeRules}. */
 export function isOverrun(req: IncomingMessage): boolean {
   return 'isOverrun' in req && req.isOverrun === true
 }
 
 /**
- * Whether Node's parser took the request for an upgrade, which it is not. What arrived together
- * with it is lost in there, and nobody knows any more where the next request begins.
+ * Whether Node's parser treats the request as an upgrade although it is an ordinary one. The parser
+ * loses the bytes that arrived together with it, so that where the next request begins is unknown.
  */
 export function isIgnoredUpgrade({ headers }: IncomingMessage): boolean {
   return isSwitchAsked(headers)

@@ -3,77 +3,65 @@ import type { SessionKey } from '../core/names.ts'
 import type { Log } from '../observe/log.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
 import type { Sessions } from '../session/sessions.ts'
+import type { SessionStore } from '../session/store.ts'
 
 /**
- * How often sessions with open streams are looked up, in ms: so much longer than its session may a
- * stream last at most.
+ * How often the sessions of open streams are read, in ms. A stream ends at most this long after its
+ * session.
  */
-const everyMs = 5000
-/** How soon again when the store did not answer. */
+const checkEveryMs = 5000
+/** When they are read again after the store did not respond, in ms. */
 const retryMs = 1000
-const atOnce = 50
+const maxConcurrentReads = 50
 /**
- * How long a stream stays open while nobody can say whether its session is still there, in ms: as
- * the longest grace for requests.
+ * How long a stream stays open while the store does not respond, in ms: the longest
+ * `session.store_outage_grace`.
  */
-const longestUnknownMs = 5 * 60 * 1000
+const maxUnconfirmedMs = 5 * 60 * 1000
 
 /**
- * When a session ends at the latest, as soon as the store has said it: it has not to be asked for
- * that again. And when it answered last, or the stream was first seen; in ms since the epoch.
+ * For each session with open streams, in ms since the epoch: when it ends at the latest (the store
+ * has said so once), and when the store confirmed it last or its stream was first seen.
  */
-export type KnownSessions = Map<SessionKey, { readonly endsAt: number; readonly answeredAt: number }>
+export type KnownSessions = Map<SessionKey, { readonly endsAt: number; readonly confirmedAt: number }>
 
 export interface WatchParts {
   readonly live: Pick<LiveStreams, 'sessions' | 'closeAll'>
   readonly sessions: Pick<Sessions, 'read'>
-  /** What the watch before this one knew: a reload in an outage prolongs nothing. */
+  readonly store: Pick<SessionStore, 'onNotice'>
+  /** Shared by all generations, so that a reload during an outage does not extend a stream. */
   readonly known: KnownSessions
   readonly clock: Clock
   readonly log: Log
 }
 
 export interface LiveSessionsWatch {
-  /** Looks at once, because notices may have been missed. */
-  look(): void
   stop(): void
 }
 
 /**
- * Streams that are open for a session make no requests, so nobody would see that it has expired:
- * the sessions behind them are looked up from time to time, and what belongs to none is closed. It
- * also finds what a lost notice did not tell.
+ * Closes the streams of sessions that have expired. A stream makes no requests, so no request would
+ * find its session expired. Each check reads all sessions that have open streams; a check also runs
+ * as soon as the store responds again, because notices of endings may have been lost.
  */
-export function watchLiveSessions({ live, sessions, known, clock, log }: WatchParts): LiveSessionsWatch {
-  let stopped = false
-  let looking = false
-  let again = false
+export function watchLiveSessions({ live, sessions, store, known, clock, log }: WatchParts): LiveSessionsWatch {
+  let isStopped = false
+  let isChecking = false
+  let isCheckRequested = false
   let timer: NodeJS.Timeout | undefined
-  const look = async (): Promise<void> => {
-    again = looking
-    if (looking || stopped) return
-    looking = true
+  const check = async (): Promise<void> => {
+    isCheckRequested = isChecking
+    if (isChecking || isStopped) return
+    isChecking = true
     clearTimeout(timer)
-    const pause = await lookUp()
-    looking = false
-    if (again) return look()
-    if (!stopped) timer = setTimeout(() => void look(), pause).unref()
+    const pauseMs = await checkAll()
+    isChecking = false
+    if (isCheckRequested) return check()
+    if (!isStopped) timer = setTimeout(() => void check(), pauseMs).unref()
   }
 
-  /** Resolves to whether the store answered at all. */
-  const lookUpSome = async (keys: readonly SessionKey[]): Promise<boolean> => {
-    const answers = await Promise.allSettled(keys.map((key) => sessions.read(key)))
-    for (const [at, key] of keys.entries()) {
-      const answer = answers[at]
-      if (answer?.status !== 'fulfilled') continue
-      if (answer.value === undefined) live.closeAll([key])
-      else known.set(key, { endsAt: answer.value.record.absolute_expires_at, answeredAt: clock.now() })
-    }
-    return answers.some(({ status }) => status === 'fulfilled')
-  }
-
-  /** Resolves to how long the next look has time. */
-  const lookUp = async (): Promise<number> => {
+  /** Closes the streams of all sessions that have ended, and resolves to the pause, in ms. */
+  const checkAll = async (): Promise<number> => {
     const keys = [...live.sessions()]
     const now = clock.now()
     const open = new Set(keys)
@@ -81,29 +69,52 @@ export function watchLiveSessions({ live, sessions, known, clock, log }: WatchPa
       if (now >= endsAt) live.closeAll([key])
       if (now >= endsAt || !open.has(key)) known.delete(key)
     }
-    for (const key of keys) if (!known.has(key)) known.set(key, { endsAt: Infinity, answeredAt: now })
+    for (const key of keys) if (!known.has(key)) known.set(key, { endsAt: Infinity, confirmedAt: now })
 
-    let isAnswered = true
-    for (let index = 0; index < keys.length && isAnswered && !stopped; index += atOnce)
-      isAnswered = await lookUpSome(keys.slice(index, index + atOnce))
-    // While the store is away nothing more can be said about a session; the next look can.
-    if (!isAnswered) log.debug('streams.not_looked_up')
-    let pause = isAnswered ? everyMs : retryMs
-    for (const [key, { endsAt, answeredAt }] of known) {
-      const now = clock.now()
-      if (now >= answeredAt + longestUnknownMs) live.closeAll([key])
-      // A clock that is set back prolongs nothing.
-      if (now < answeredAt) known.set(key, { endsAt, answeredAt: now })
-      pause = Math.min(pause, endsAt - now)
-    }
-    return Math.max(pause, 0)
+    let hasResponded = true
+    for (let start = 0; start < keys.length && hasResponded && !isStopped; start += maxConcurrentReads)
+      hasResponded = await confirm(keys.slice(start, start + maxConcurrentReads))
+    if (!hasResponded) log.debug('streams.not_looked_up')
+    return closeUnconfirmed(hasResponded ? checkEveryMs : retryMs)
   }
 
-  timer = setTimeout(() => void look(), everyMs).unref()
+  /**
+   * Reads sessions, closes the streams of those that have ended, and resolves to whether the store
+   * responded.
+   */
+  const confirm = async (keys: readonly SessionKey[]): Promise<boolean> => {
+    const reads = await Promise.allSettled(keys.map((key) => sessions.read(key)))
+    for (const [index, key] of keys.entries()) {
+      const read = reads[index]
+      if (read?.status !== 'fulfilled') continue
+      if (read.value === undefined) live.closeAll([key])
+      else known.set(key, { endsAt: read.value.record.absolute_expires_at, confirmedAt: clock.now() })
+    }
+    return reads.some(({ status }) => status === 'fulfilled')
+  }
+
+  /**
+   * @returns the pause until the next check, in ms: until the next session ends, `pauseMs` at most
+   */
+  const closeUnconfirmed = (pauseMs: number): number => {
+    const now = clock.now()
+    for (const [key, { endsAt, confirmedAt }] of known) {
+      if (now >= confirmedAt + maxUnconfirmedMs) live.closeAll([key])
+      // A clock that was set back does not extend a stream.
+      if (now < confirmedAt) known.set(key, { endsAt, confirmedAt: now })
+      pauseMs = Math.min(pauseMs, endsAt - now)
+    }
+    return Math.max(pauseMs, 0)
+  }
+
+  timer = setTimeout(() => void check(), checkEveryMs).unref()
+  const stopListening = store.onNotice(({ kind }) => {
+    if (kind === 'resumed') void check()
+  })
   return {
-    look: () => void look(),
     stop: () => {
-      stopped = true
+      isStopped = true
+      stopListening()
       clearTimeout(timer)
     },
   }

@@ -5,28 +5,29 @@ interface Handle {
 }
 
 /**
- * Closes the connection that a worker had been handed when it died. `node:cluster` hands a worker
- * one connection at a time and waits until the worker acknowledges it. For a worker that dies
- * before, it waits for ever: the connection stays open in this process, and its client, which may
- * be the provider with a Logout Token, waits too. Closed, the client tries again at another worker.
+ * Closes the connection that was sent to a worker which died before it acknowledged it.
+ * `node:cluster` sends a worker one connection at a time and waits for the acknowledgement, for a
+ * worker that died without end: the connection would stay open in this process, and its client,
+ * which may be the provider with a Logout Token, would wait. When the connection is closed, the
+ * client retries at another worker.
  *
- * It looks at the messages of `node:cluster` itself (Node.js 20 to 24). Where they have another
- * form, nothing is remembered and nothing closed.
+ * This reads the internal messages of `node:cluster` (tested with Node.js 20 to 24). When they have
+ * another form, this function does nothing.
  */
 export function closeUnacknowledgedConnection(worker: Worker): void {
-  let handed: Handle | undefined
+  let unacknowledged: Handle | undefined
   const { process } = worker
   const send = process.send.bind(process) as (...args: unknown[]) => boolean
   process.send = (...args: readonly unknown[]): boolean => {
     const [message, handle] = args
-    if (isHandingOver(message) && isHandle(handle)) handed = handle
+    if (isNewConnection(message) && isHandle(handle)) unacknowledged = handle
     return send(...args)
   }
-  // One that was acknowledged has been closed here already; to close it again has no effect.
-  worker.once('exit', () => handed?.close())
+  // An acknowledged connection is closed in this process already; closing it again has no effect.
+  worker.once('exit', () => unacknowledged?.close())
 }
 
-function isHandingOver(message: unknown): boolean {
+function isNewConnection(message: unknown): boolean {
   return typeof message === 'object' && message !== null && 'act' in message && message.act === 'newconn'
 }
 

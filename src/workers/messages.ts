@@ -1,10 +1,10 @@
 import type { Worker } from 'node:cluster'
 import {
-  type Answers,
-  answerTo,
+  callProcessApi,
+  type ProcessApi,
+  type ProcessApiMethod,
   type Processes,
   type ProcessState,
-  type Question,
   type Reports,
 } from '../admin/processes.ts'
 import { reason } from '../core/errors.ts'
@@ -12,132 +12,132 @@ import { merged } from '../observe/exposition.ts'
 import type { Family } from '../observe/metrics.ts'
 
 /**
- * How long a worker may take to show that it answers at all, in ms; then it is passed over, or what
- * it said last is taken.
+ * How long the primary waits for the report of a worker, in ms. After that, it leaves the worker
+ * out, or uses its last report.
  */
-const reportLimitMs = 1_000
+const reportTimeoutMs = 1_000
 /**
- * How long one that answers may take for what was asked, in ms: to end a session asks Redis and the
- * provider.
+ * How long a call may take at a worker that responds, in ms: ending a session takes requests to
+ * Redis and to the provider.
  */
-const answerLimitMs = 60_000
+const callTimeoutMs = 60_000
 /**
- * What is sent to one that hangs stays here until it goes on: after so many questions it is asked
- * no more until it is heard.
+ * How many requests may be unread at one worker. Node buffers what it sends to a worker that hangs,
+ * so the primary sends no more until that worker responds.
  */
-const mostUnheard = 1_000
+const maxUnreadRequests = 1_000
 
-/** What the process above the workers and they say to one another. */
-interface Asked {
-  readonly kind: 'asked'
+interface WorkerRequest {
+  readonly kind: 'request'
   readonly number: number
-  readonly question: Question
-  readonly given: readonly unknown[]
+  readonly method: ProcessApiMethod
+  readonly args: readonly unknown[]
 }
-type Answered = { readonly kind: 'answered'; readonly number: number } & Outcome
-type Outcome = { readonly answer: unknown } | { readonly fault: string }
+type WorkerResponse = { readonly kind: 'response'; readonly number: number } & Outcome
+type Outcome = { readonly result: unknown } | { readonly fault: string }
 
 /**
- * In the process above the workers: asks them. None that hangs keeps the others from being heard.
+ * In the primary: calls the workers. A worker that hangs does not delay the calls to the others.
  */
-export class WorkerAnswers implements Processes {
-  /** What each has counted, as far as it said. */
-  readonly #latest = new Map<Worker, readonly Family[]>()
-  /** What workers that are gone had counted: a sum that falls would be taken for a restart. */
-  #departed: readonly Family[] = []
-  readonly #waiting = new Map<number, { readonly worker: Worker; readonly done: (outcome: Outcome) => void }>()
-  /** How many questions each has been sent since it said anything. */
-  readonly #unheard = new Map<Worker, number>()
+export class WorkerProcesses implements Processes {
+  /** The last metrics that each worker has reported. */
+  readonly #lastMetrics = new Map<Worker, readonly Family[]>()
+  /** The counters of workers that have ended: a sum that decreases would look like a restart. */
+  #endedMetrics: readonly Family[] = []
+  readonly #pending = new Map<number, { readonly worker: Worker; readonly complete: (outcome: Outcome) => void }>()
+  /** How many requests have been sent to each worker since its last response. */
+  readonly #unread = new Map<Worker, number>()
   #number = 0
-  readonly #above: () => readonly Family[]
+  readonly #ownMetrics: () => readonly Family[]
 
-  /** @param above what this process itself has counted: it is not among those that are asked */
-  constructor(above: () => readonly Family[]) {
-    this.#above = above
+  /** @param ownMetrics the metrics of the primary itself, which is not among the workers */
+  constructor(ownMetrics: () => readonly Family[]) {
+    this.#ownMetrics = ownMetrics
   }
 
   attach(worker: Worker): void {
-    this.#latest.set(worker, [])
-    this.#unheard.set(worker, 0)
-    worker.on('message', (message: Answered) => {
-      if (this.#unheard.has(worker)) this.#unheard.set(worker, 0)
-      if (message.kind === 'answered') this.#waiting.get(message.number)?.done(message)
+    this.#lastMetrics.set(worker, [])
+    this.#unread.set(worker, 0)
+    worker.on('message', (message: WorkerResponse) => {
+      if (this.#unread.has(worker)) this.#unread.set(worker, 0)
+      if (message.kind === 'response') this.#pending.get(message.number)?.complete(message)
     })
     worker.once('exit', () => {
-      const counted = (this.#latest.get(worker) ?? []).filter(({ kind }) => kind !== 'gauge')
-      this.#departed = merged([this.#departed, counted])
-      this.#latest.delete(worker)
-      this.#unheard.delete(worker)
-      for (const asked of [...this.#waiting.values()])
-        if (asked.worker === worker) asked.done({ fault: 'the process that was asked has ended' })
+      const counters = (this.#lastMetrics.get(worker) ?? []).filter(({ kind }) => kind !== 'gauge')
+      this.#endedMetrics = merged([this.#endedMetrics, counters])
+      this.#lastMetrics.delete(worker)
+      this.#unread.delete(worker)
+      for (const request of [...this.#pending.values()])
+        if (request.worker === worker) request.complete({ fault: 'the process has ended before it responded' })
     })
   }
 
   async metrics(): Promise<readonly Family[]> {
     await Promise.allSettled(
       this.#workers.map(async (worker) => {
-        const families = await this.#ask(worker, 'metrics', [], reportLimitMs)
-        if (this.#latest.has(worker)) this.#latest.set(worker, families as readonly Family[])
+        const families = await this.#send(worker, 'metrics', [], reportTimeoutMs)
+        if (this.#lastMetrics.has(worker)) this.#lastMetrics.set(worker, families as readonly Family[])
       }),
     )
-    return merged([...this.#latest.values(), this.#departed, this.#above()])
+    return merged([...this.#lastMetrics.values(), this.#endedMetrics, this.#ownMetrics()])
   }
 
   async states(): Promise<Reports<ProcessState>> {
     const workers = this.#workers
-    const states = await Promise.allSettled(workers.map((worker) => this.#ask(worker, 'state', [], reportLimitMs)))
+    const states = await Promise.allSettled(workers.map((worker) => this.#send(worker, 'state', [], reportTimeoutMs)))
     return {
       reports: states.flatMap((state) => (state.status === 'fulfilled' ? [state.value as ProcessState] : [])),
-      silent: workers.flatMap(({ process }, at) => (states[at]?.status === 'rejected' ? [process.pid ?? 0] : [])),
+      silent: workers.flatMap(({ process }, index) => (states[index]?.status === 'rejected' ? [process.pid ?? 0] : [])),
     }
   }
 
-  ask<Q extends Question>(question: Q, ...given: Parameters<Answers[Q]>): ReturnType<Answers[Q]> {
-    const answer = this.#oneThatAnswers().then((worker) => this.#ask(worker, question, given, answerLimitMs))
-    return answer as ReturnType<Answers[Q]>
+  call<M extends ProcessApiMethod>(method: M, ...args: Parameters<ProcessApi[M]>): ReturnType<ProcessApi[M]> {
+    const result = this.#firstLive().then((worker) => this.#send(worker, method, args, callTimeoutMs))
+    return result as ReturnType<ProcessApi[M]>
   }
 
   get #workers(): readonly Worker[] {
-    return [...this.#latest.keys()]
+    return [...this.#lastMetrics.keys()]
   }
 
-  async #oneThatAnswers(): Promise<Worker> {
-    const answering = this.#workers.map((worker) => this.#ask(worker, 'live', [], reportLimitMs).then(() => worker))
-    return Promise.any(answering).catch(({ errors: [cause] }: AggregateError) => {
-      throw new Error('none of the processes that serve answers', { cause })
+  async #firstLive(): Promise<Worker> {
+    const live = this.#workers.map((worker) => this.#send(worker, 'live', [], reportTimeoutMs).then(() => worker))
+    return Promise.any(live).catch(({ errors: [cause] }: AggregateError) => {
+      throw new Error('no worker process responds', { cause })
     })
   }
 
-  #ask(worker: Worker, question: Question, given: readonly unknown[], limitMs: number): Promise<unknown> {
-    const unheard = this.#unheard.get(worker) ?? 0
-    if (unheard >= mostUnheard) return Promise.reject(new Error('it has not answered for long'))
+  #send(worker: Worker, method: ProcessApiMethod, args: readonly unknown[], timeoutMs: number): Promise<unknown> {
+    const unread = this.#unread.get(worker) ?? 0
+    if (unread >= maxUnreadRequests) return Promise.reject(new Error('the process has not responded for a long time'))
     const number = ++this.#number
     return new Promise((resolve, reject) => {
-      const done = (outcome: Outcome) => {
-        clearTimeout(limit)
-        this.#waiting.delete(number)
+      const complete = (outcome: Outcome) => {
+        clearTimeout(timer)
+        this.#pending.delete(number)
         if ('fault' in outcome) reject(new Error(outcome.fault))
-        else resolve(outcome.answer)
+        else resolve(outcome.result)
       }
-      const limit = setTimeout(() => done({ fault: `no answer within ${limitMs} ms` }), limitMs)
-      this.#waiting.set(number, { worker, done })
-      // It may be gone just now.
+      const timer = setTimeout(() => complete({ fault: `no response within ${timeoutMs} ms` }), timeoutMs)
+      this.#pending.set(number, { worker, complete })
+      // A worker that is ending is disconnected before its `exit` event.
       if (!worker.isConnected()) return
-      this.#unheard.set(worker, unheard + 1)
-      worker.send({ kind: 'asked', number, question, given } satisfies Asked, () => {})
+      this.#unread.set(worker, unread + 1)
+      worker.send({ kind: 'request', number, method, args } satisfies WorkerRequest, () => {})
     })
   }
 }
 
-/** In a worker: answers what the process above it asks. */
-export function answerAbove(answers: Answers): void {
-  process.on('message', (message: Asked) => {
-    if (message.kind !== 'asked') return
-    const { number, question, given } = message
-    const tell = (outcome: Outcome) => process.send?.({ kind: 'answered', number, ...outcome } satisfies Answered)
-    void answerTo(answers, question, given as Parameters<Answers[Question]>).then(
-      (answer) => tell({ answer }),
-      (error: unknown) => tell({ fault: reason(error) }),
+/** In a worker: carries out the calls of the primary. */
+export function serveProcessApi(api: ProcessApi): void {
+  process.on('message', (message: WorkerRequest) => {
+    if (message.kind !== 'request') return
+    const { number, method, args } = message
+    const respond = (outcome: Outcome) =>
+      process.send?.({ kind: 'response', number, ...outcome } satisfies WorkerResponse)
+    void callProcessApi(api, method, args as Parameters<ProcessApi[ProcessApiMethod]>).then(
+      (result) => respond({ result }),
+      (error: unknown) => respond({ fault: reason(error) }),
     )
   })
 }

@@ -2,39 +2,34 @@ import cluster, { type Worker } from 'node:cluster'
 import type { GatewayConfig } from '../config/model.ts'
 import type { Log } from '../observe/log.ts'
 import { closeUnacknowledgedConnection } from './handed-connections.ts'
-import type { WorkerAnswers } from './messages.ts'
+import type { WorkerProcesses } from './messages.ts'
 import { WorkerConfig } from './worker-config.ts'
 
-const restartFirstMs = 200
-const restartMostMs = 10_000
-/** A worker that lives this long, in ms, has started well. */
+/** The first and the longest pause before a worker that died is replaced, in ms. */
+const firstRestartMs = 200
+const longestRestartMs = 10_000
+/** A worker that has run for this long, in ms, has started successfully. */
 const stableMs = 10_000
-/**
- * So much longer than draining may take, in ms, a worker has to end; one that hangs is killed then.
- */
-const hangsMs = 5_000
+/** How long after its drain timeout a worker that has not ended is killed, in ms. */
+const killAfterMs = 5_000
 
-/**
- * Several processes behind one port. Sessions are in Redis, so workers are to one another what
- * replicas are.
- */
+/** Several processes that share one port. They share sessions through Redis, as replicas do. */
 export interface Workers {
   /**
-   * Has all of them serve by another configuration. One that cannot, although another one can, is
-   * replaced.
-   * @throws {Error} when none of them can; nothing has changed then
+   * Applies another configuration in all workers. A worker that rejects it, although another one
+   * has applied it, is replaced.
+   * @throws {Error} when the first worker rejects it; nothing has changed then
    */
   reload(config: GatewayConfig): Promise<void>
-  /** Stops all of them, each draining; resolves when the last one is gone. */
+  /** Drains and stops all workers. Resolves when the last one has ended. */
   stop(): Promise<void>
 }
 
 export interface WorkersParts {
   readonly log: Log
-  /** Is to ask the workers. */
-  readonly answers: WorkerAnswers
+  readonly processes: WorkerProcesses
   readonly config: GatewayConfig
-  /** Resolves when all is to stop, be it while they start. */
+  /** Resolves when the workers are to stop, even while they start. */
   readonly stopped: Promise<void>
 }
 
@@ -42,29 +37,29 @@ export function isWorker(): boolean {
   return cluster.isWorker
 }
 
-/** In a worker: says that it serves. */
+/** In a worker: tells the primary that it serves. */
 export function announceReady(): void {
   process.send?.('ready')
 }
 
 /**
  * Starts the workers and replaces those that die. Resolves when all serve, or are to stop.
- * @throws {Error} when a worker cannot start at all; it has said why
+ * @throws {Error} when a worker cannot start; the worker has logged the reason
  */
 export async function startWorkers(parts: WorkersParts): Promise<Workers> {
   const { log } = parts
   const count = parts.config.workers
   let stopping: Promise<void> | undefined
-  let pauseMs = restartFirstMs
+  let pauseMs = firstRestartMs
   const config = new WorkerConfig(parts.config)
-  // JSON has no bytes.
+  // The default, JSON, cannot carry the bytes of the keys.
   cluster.setupPrimary({ serialization: 'advanced' })
 
   const start = (isReplacement: boolean): Promise<void> =>
     new Promise((resolve, reject) => {
       const worker = cluster.fork()
       closeUnacknowledgedConnection(worker)
-      parts.answers.attach(worker)
+      parts.processes.attach(worker)
       config.attach(worker)
       const startedAt = performance.now()
       let serves = isReplacement
@@ -79,20 +74,20 @@ export async function startWorkers(parts: WorkersParts): Promise<Workers> {
       })
     })
   const replace = (pid: number | undefined, startedAt: number, how: string | number): void => {
-    pauseMs = performance.now() - startedAt > stableMs ? restartFirstMs : Math.min(pauseMs * 2, restartMostMs)
+    pauseMs = performance.now() - startedAt > stableMs ? firstRestartMs : Math.min(pauseMs * 2, longestRestartMs)
     log.error('worker.died', { pid, how, again_in_ms: pauseMs })
     setTimeout(() => {
       if (stopping === undefined) start(true).catch(() => {})
     }, pauseMs)
   }
 
-  const stopOne = (worker: Worker) => stopWorker(worker, config.config.shutdown.drainTimeoutMs + hangsMs)
+  const stopOne = (worker: Worker) => stopWorker(worker, config.config.shutdown.drainTimeoutMs + killAfterMs)
   const stopAll = async (): Promise<void> => void (await Promise.all(allWorkers().map(stopOne)))
   const stop = () => (stopping ??= stopAll())
 
   void parts.stopped.then(stop)
   try {
-    // What keeps one from starting keeps all: the first one says it, once.
+    // The first worker starts alone, so that an error that all would have is reported once.
     await start(false)
     if (stopping === undefined) await Promise.all(Array.from({ length: count - 1 }, () => start(false)))
   } catch (error) {
@@ -102,7 +97,7 @@ export async function startWorkers(parts: WorkersParts): Promise<Workers> {
   }
   const reload = (next: GatewayConfig) =>
     config.change(next, allWorkers(), (worker, why) => {
-      log.error('worker.not_reloaded', { pid: worker.process.pid, reason: why, hint: 'it is replaced' })
+      log.error('worker.not_reloaded', { pid: worker.process.pid, reason: why, hint: 'The worker is replaced.' })
       void stopOne(worker)
     })
   return { reload, stop }

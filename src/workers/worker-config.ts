@@ -2,52 +2,52 @@ import type { Worker } from 'node:cluster'
 import type { GatewayConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
 
-/** How long a worker may take to serve by another configuration, in ms. */
-const takeLimitMs = 10_000
+/** How long a worker may take to apply a configuration, in ms. */
+const applyTimeoutMs = 10_000
 
-/** What workers and the process above them say to one another about the configuration. */
+/** The messages between the primary and a worker about the configuration. */
 type Message =
-  | { readonly kind: 'config.wanted' }
+  | { readonly kind: 'config.request' }
   | { readonly kind: 'config'; readonly number: number; readonly config: unknown }
-  | { readonly kind: 'config.taken'; readonly number: number; readonly fault: string | undefined }
+  | { readonly kind: 'config.applied'; readonly number: number; readonly fault: string | undefined }
 
-/** What became of a configuration at a worker. */
+/** How a worker responded to a configuration. */
 type Outcome =
-  | { readonly kind: 'taken' }
-  | { readonly kind: 'refused' | 'late'; readonly why: string }
-  /** It has ended. Who takes its place begins with the new one. */
-  | { readonly kind: 'gone' }
+  | { readonly kind: 'applied' }
+  | { readonly kind: 'rejected' | 'late'; readonly why: string }
+  /** The worker has ended. Its replacement starts with the new configuration. */
+  | { readonly kind: 'ended' }
 
 /**
- * In the process above the workers: what they serve by. They read no file themselves, so that all
- * of them, and those that take the place of one that died, serve by what was checked, whatever
- * stands in the file by then.
+ * In the primary: the configuration of the workers. Workers read no file, so that all of them, and
+ * the replacement of a worker that died, use the configuration that was checked, even when the file
+ * has changed since.
  */
 export class WorkerConfig {
   #config: GatewayConfig
   #number = 0
-  readonly #waiting = new Map<string, (fault: string | undefined) => void>()
+  readonly #pending = new Map<string, (fault: string | undefined) => void>()
 
   constructor(config: GatewayConfig) {
     this.#config = config
   }
 
-  /** What a worker that starts now gets. */
+  /** The configuration that a worker gets when it starts. */
   get config(): GatewayConfig {
     return this.#config
   }
 
   attach(worker: Worker): void {
     worker.on('message', (message: Message) => {
-      if (message.kind === 'config.wanted') this.#give(worker)
-      if (message.kind === 'config.taken') this.#waiting.get(`${worker.id} ${message.number}`)?.(message.fault)
+      if (message.kind === 'config.request') this.#send(worker)
+      if (message.kind === 'config.applied') this.#pending.get(`${worker.id} ${message.number}`)?.(message.fault)
     })
   }
 
   /**
-   * Has the workers serve by another configuration: one of them first, then all others. Whoever
-   * does not take what another one took, or does not answer, is handed to `replace`.
-   * @throws {Error} when the first one that answers cannot take it; nothing has changed then
+   * Sends a configuration to one worker first, then to all others. A worker that rejects what
+   * another one has applied, or that does not respond, is passed to `replace`.
+   * @throws {Error} when the first worker that responds rejects it; nothing has changed then
    */
   async change(
     config: GatewayConfig,
@@ -59,9 +59,9 @@ export class WorkerConfig {
     this.#number += 1
     const others = [...workers]
     for (let worker = others.shift(); worker !== undefined; worker = others.shift()) {
-      const outcome = await this.#ask(worker)
-      if (outcome.kind === 'taken') break
-      if (outcome.kind === 'refused') {
+      const outcome = await this.#apply(worker)
+      if (outcome.kind === 'applied') break
+      if (outcome.kind === 'rejected') {
         this.#config = previous
         throw new Error(outcome.why)
       }
@@ -69,98 +69,95 @@ export class WorkerConfig {
     }
     await Promise.all(
       others.map(async (worker) => {
-        const outcome = await this.#ask(worker)
+        const outcome = await this.#apply(worker)
         if ('why' in outcome) replace(worker, outcome.why)
       }),
     )
   }
 
-  #give(worker: Worker): void {
-    tell(worker, { kind: 'config', number: this.#number, config: portable(this.#config) })
+  #send(worker: Worker): void {
+    send(worker, { kind: 'config', number: this.#number, config: portable(this.#config) })
   }
 
-  #ask(worker: Worker): Promise<Outcome> {
-    const question = `${worker.id} ${this.#number}`
+  #apply(worker: Worker): Promise<Outcome> {
+    const id = `${worker.id} ${this.#number}`
     return new Promise((resolve) => {
-      const done = (outcome: Outcome) => {
+      const complete = (outcome: Outcome) => {
         clearTimeout(limit)
-        worker.off('exit', gone)
-        this.#waiting.delete(question)
+        worker.off('exit', ended)
+        this.#pending.delete(id)
         resolve(outcome)
       }
-      const gone = () => done({ kind: 'gone' })
-      const limit = setTimeout(() => done({ kind: 'late', why: `no answer within ${takeLimitMs} ms` }), takeLimitMs)
-      worker.once('exit', gone)
-      this.#waiting.set(question, (fault) =>
-        done(fault === undefined ? { kind: 'taken' } : { kind: 'refused', why: fault }),
+      const ended = () => complete({ kind: 'ended' })
+      const limit = setTimeout(
+        () => complete({ kind: 'late', why: `no response within ${applyTimeoutMs} ms` }),
+        applyTimeoutMs,
       )
-      if (worker.isConnected()) this.#give(worker)
-      else gone()
+      worker.once('exit', ended)
+      this.#pending.set(id, (fault) =>
+        complete(fault === undefined ? { kind: 'applied' } : { kind: 'rejected', why: fault }),
+      )
+      if (worker.isConnected()) this.#send(worker)
+      else ended()
     })
   }
 }
 
-function tell(worker: Worker, message: Message): void {
-  // It may be gone just now.
+function send(worker: Worker, message: Message): void {
+  // A worker that is ending is disconnected before its `exit` event.
   if (worker.isConnected()) worker.send(message, () => {})
 }
 
-/** In a worker: the configurations that the process above has it serve by. */
-export interface ConfigsFromAbove {
+/** In a worker: the configurations that the primary sends. */
+export interface ConfigsFromPrimary {
   readonly first: Promise<GatewayConfig>
-  /**
-   * From now on each further one is taken, as soon as the one before has been; also one that has
-   * come before.
-   */
-  follow(take: (config: GatewayConfig) => Promise<unknown>): void
+  /** Applies each further configuration in turn, including those that have arrived already. */
+  follow(apply: (config: GatewayConfig) => Promise<unknown>): void
 }
 
-/**
- * In a worker: asks the process above for its configuration. SIGHUP is the business of that
- * process.
- */
-export function configsFromAbove(): ConfigsFromAbove {
+/** In a worker: requests the configuration from the primary. The primary handles SIGHUP. */
+export function configsFromPrimary(): ConfigsFromPrimary {
   let isFirst = true
   let resolveFirst = (_config: GatewayConfig) => {}
   const first = new Promise<GatewayConfig>((resolve) => (resolveFirst = resolve))
-  let startFollowing = (_take: (config: GatewayConfig) => Promise<unknown>) => {}
+  let startFollowing = (_apply: (config: GatewayConfig) => Promise<unknown>) => {}
   const following = new Promise<(config: GatewayConfig) => Promise<unknown>>((resolve) => (startFollowing = resolve))
   let queue: Promise<void> = Promise.resolve()
 
-  const takeNext = async (number: number, config: GatewayConfig): Promise<void> => {
-    const take = await following
-    const fault = await take(config).then(
+  const applyNext = async (number: number, config: GatewayConfig): Promise<void> => {
+    const apply = await following
+    const fault = await apply(config).then(
       () => undefined,
       (error: unknown) => reason(error),
     )
-    process.send?.({ kind: 'config.taken', number, fault } satisfies Message)
+    process.send?.({ kind: 'config.applied', number, fault } satisfies Message)
   }
   process.on('SIGHUP', () => {})
   process.on('message', (message: Message) => {
     if (message.kind !== 'config') return
     const config = restored(message.config) as GatewayConfig
     if (isFirst) resolveFirst(config)
-    else queue = queue.then(() => takeNext(message.number, config))
+    else queue = queue.then(() => applyNext(message.number, config))
     isFirst = false
   })
-  process.send?.({ kind: 'config.wanted' } satisfies Message)
+  process.send?.({ kind: 'config.request' } satisfies Message)
   return { first, follow: startFollowing }
 }
 
 /**
- * The same value as it can be sent to another process: a URL does not survive that, and becomes a
- * map, of which a configuration has none.
+ * Replaces each URL by a map, because a URL cannot be sent to another process. A configuration has
+ * no maps of its own.
  */
 export function portable(value: unknown): unknown {
   return replaced(value, (found) => (found instanceof URL ? new Map([['href', found.href]]) : undefined))
 }
 
-/** What was made portable, as it was. */
+/** Reverses {@link portable}. */
 export function restored(value: unknown): unknown {
   return replaced(value, (found) => (found instanceof Map ? new URL(String(found.get('href'))) : undefined))
 }
 
-/** A copy in which objects are replaced; what is in it twice is the same twice in the copy, too. */
+/** A copy with some objects replaced. An object that occurs twice is one object in the copy too. */
 function replaced(
   value: unknown,
   replacement: (found: object) => object | undefined,

@@ -165,7 +165,7 @@ test('a gateway that is another client of the same Redis keeps its sessions', as
   assert.equal((await there.fetch(`${other.url}/echo`)).status, 200)
 })
 
-test('what cannot be looked at is said: a memory store, a Redis that is away, a key and an upstream that are not there', async (t) => {
+test('Errors name a memory store, an unreachable Redis, an unknown session and an unknown upstream', async (t) => {
   const inMemory = await startWorld(t)
   const world = await startWorld(t, { store: 'redis' })
 
@@ -180,9 +180,9 @@ test('what cannot be looked at is said: a memory store, a Redis that is away, a 
     [memory, wrongKey, noKey, noUpstream, away].map(({ exitCode, out }) => [exitCode, out]),
     Array(5).fill([1, '']),
   )
-  assert.match(memory.err, /^gatehouse: the sessions of \S+ are in the memory of its gateway/m)
+  assert.match(memory.err, /^gatehouse: \S+ keeps sessions in the memory of the gateway/m)
   assert.match(wrongKey.err, /^gatehouse: there is no session -xxx/m)
   assert.match(noKey.err, /^gatehouse: there is no session jane$/m)
-  assert.match(noUpstream.err, /^gatehouse: there is no upstream "invoices" in /m)
+  assert.match(noUpstream.err, /^gatehouse: \S*gateway\.yaml has no upstream "invoices"/m)
   assert.match(away.err, /^gatehouse: the session store at \S+ is not available/m)
 })

@@ -4,40 +4,49 @@ import type { SessionKey } from '../../src/core/names.ts'
 import { LiveStreams } from '../../src/proxy/live-streams.ts'
 import { watchLiveSessions } from '../../src/server/watch-live-sessions.ts'
 import type { SessionRecord, StoredSession } from '../../src/session/record.ts'
+import type { StoreNotice } from '../../src/session/store.ts'
 
 const hour = 3_600_000
 const minute = 60_000
 
-/** Streams, a store of sessions that may be away, and a clock that a test moves. */
-function watching(t: TestContext) {
+/** Streams, a session store that a test can make unreachable, and a clock that a test moves. */
+function startWatch(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   let now = 0
-  let isAway = false
+  let isDisconnected = false
   let reads = 0
-  let arrive = () => {}
+  let onRead = () => {}
+  let notify = (_notice: StoreNotice) => {}
   const ends = new Map<SessionKey, number>()
   const cut: string[] = []
   const live = new LiveStreams()
   const sessions = {
     read: async (key: SessionKey): Promise<StoredSession | undefined> => {
       reads += 1
-      arrive()
-      if (isAway) throw new Error('away')
+      onRead()
+      if (isDisconnected) throw new Error('unreachable')
       const absolute_expires_at = ends.get(key)
       if (absolute_expires_at === undefined) return undefined
       return { key, version: 1, bytes: 0, record: { absolute_expires_at } as SessionRecord }
     },
   }
   const log = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
-  const parts = { live, sessions, known: new Map(), clock: { now: () => now }, log }
+  const store = {
+    onNotice: (listener: typeof notify) => {
+      notify = listener
+      return () => void (notify = () => {})
+    },
+  }
+  const parts = { live, sessions, store, known: new Map(), clock: { now: () => now }, log }
   let watch = watchLiveSessions(parts)
   t.after(() => watch.stop())
-  /** Lets everything happen that is due, and all that follows from it. */
+  /** Lets all pending promises settle. */
   const settle = async () => {
-    for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate)
+    for (let round = 0; round < 5; round += 1) await new Promise(setImmediate)
   }
   return {
-    watch: { look: () => watch.look(), stop: () => watch.stop() },
+    check: () => notify({ kind: 'resumed' }),
+    stop: () => watch.stop(),
     reload: () => {
       watch.stop()
       watch = watchLiveSessions(parts)
@@ -57,9 +66,9 @@ function watching(t: TestContext) {
       })
       return { end: () => void ends.delete(key) }
     },
-    goAway: () => void (isAway = true),
-    comeBack: () => void (isAway = false),
-    nextRead: () => new Promise<void>((resolve) => (arrive = resolve)),
+    disconnect: () => void (isDisconnected = true),
+    reconnect: () => void (isDisconnected = false),
+    nextRead: () => new Promise<void>((resolve) => (onRead = resolve)),
     pass: async (ms: number) => {
       now += ms
       t.mock.timers.tick(ms)
@@ -68,8 +77,8 @@ function watching(t: TestContext) {
   }
 }
 
-test('a stream lasts at most five seconds longer than its session', async (t) => {
-  const { session, pass, cut } = watching(t)
+test('A stream ends at most five seconds after its session', async (t) => {
+  const { session, pass, cut } = startWatch(t)
   session('other')
   session('jane').end()
 
@@ -80,8 +89,8 @@ test('a stream lasts at most five seconds longer than its session', async (t) =>
   assert.deepEqual(cut, ['jane'])
 })
 
-test('a look is taken again and again', async (t) => {
-  const { session, pass, cut } = watching(t)
+test('The sessions of open streams are checked every five seconds', async (t) => {
+  const { session, pass, cut } = startWatch(t)
   const jane = session('jane')
   await pass(5_000)
   await pass(5_000)
@@ -93,38 +102,38 @@ test('a look is taken again and again', async (t) => {
   assert.deepEqual(cut, ['jane'])
 })
 
-test('when notices may have been missed the look is taken at once', async (t) => {
-  const { session, watch, cut, settle } = watching(t)
+test('When notices of endings may have been lost, the sessions are checked at once', async (t) => {
+  const { session, check, cut, settle } = startWatch(t)
   session('jane').end()
 
-  watch.look()
+  check()
   await settle()
 
   assert.deepEqual(cut, ['jane'])
 })
 
-test('when notices are missed during a look it is taken again, and there is never more than one', async (t) => {
-  const { session, watch, cut, settle, nextRead, reads } = watching(t)
+test('When notices are lost during a check, one more check follows', async (t) => {
+  const { session, check, cut, settle, nextRead, reads } = startWatch(t)
   const jane = session('jane')
   const reading = nextRead()
-  watch.look()
+  check()
   await reading
   jane.end()
 
-  for (let each = 0; each < 10; each++) watch.look()
+  for (let each = 0; each < 10; each++) check()
   await settle()
 
   assert.deepEqual(cut, ['jane'])
   assert.equal(reads(), 2)
 })
 
-test('a stream ends at the very moment its session may not be longer, without the store', async (t) => {
-  const { session, watch, pass, settle, cut, goAway } = watching(t)
+test('A stream ends with the absolute timeout of its session while the store is unreachable', async (t) => {
+  const { session, check, pass, settle, cut, disconnect } = startWatch(t)
   session('jane', 2_000)
   session('other')
-  watch.look()
+  check()
   await settle()
-  goAway()
+  disconnect()
 
   await pass(1_999)
   assert.deepEqual(cut, [])
@@ -133,33 +142,33 @@ test('a stream ends at the very moment its session may not be longer, without th
   assert.deepEqual(cut, ['jane'])
 })
 
-test('a store that is away ends nothing, and is asked again every second', async (t) => {
-  const { session, watch, pass, settle, cut, goAway, comeBack } = watching(t)
+test('An unreachable store ends no stream, and is tried again every second', async (t) => {
+  const { session, check, pass, settle, cut, disconnect, reconnect } = startWatch(t)
   session('jane').end()
-  goAway()
-  watch.look()
+  disconnect()
+  check()
   await settle()
   await pass(1_000)
   assert.deepEqual(cut, [])
 
-  comeBack()
+  reconnect()
   await pass(1_000)
 
   assert.deepEqual(cut, ['jane'])
 })
 
-test('a stream whose session cannot be asked for is open for five minutes and no longer', async (t) => {
-  const { session, pass, watch, settle, cut, goAway, comeBack } = watching(t)
+test('A stream ends when the store has been unreachable for five minutes', async (t) => {
+  const { session, pass, check, settle, cut, disconnect, reconnect } = startWatch(t)
   session('jane')
-  watch.look()
+  check()
   await settle()
-  goAway()
+  disconnect()
   await pass(4 * minute)
-  comeBack()
+  reconnect()
   await pass(1_000)
-  goAway()
+  disconnect()
   await pass(minute)
-  assert.deepEqual(cut, [], 'it was asked for in between')
+  assert.deepEqual(cut, [], 'the store confirmed the session in between')
 
   await pass(3 * minute)
   assert.deepEqual(cut, [])
@@ -168,16 +177,16 @@ test('a stream whose session cannot be asked for is open for five minutes and no
   assert.deepEqual(cut, ['jane'])
 })
 
-for (const [what, end] of [
+for (const [limit, end] of [
   ['five minutes', hour],
   ['its session', 2 * minute],
 ] as const)
-  test(`a reload while the store is away leaves no stream open for longer than ${what}`, async (t) => {
-    const { session, pass, watch, settle, cut, goAway, reload } = watching(t)
+  test(`A reload while the store is unreachable leaves no stream open for longer than ${limit}`, async (t) => {
+    const { session, pass, check, settle, cut, disconnect, reload } = startWatch(t)
     session('jane', end)
-    watch.look()
+    check()
     await settle()
-    goAway()
+    disconnect()
     await pass(minute)
     reload()
     await pass(minute - 1)
@@ -189,12 +198,12 @@ for (const [what, end] of [
     assert.deepEqual(cut, ['jane'])
   })
 
-test('many sessions are looked up in steps', async (t) => {
-  const { session, watch, settle, cut, reads } = watching(t)
+test('A check reads many sessions in batches', async (t) => {
+  const { session, check, settle, cut, reads } = startWatch(t)
   for (let each = 0; each < 180; each++) session(`s${each}`)
   session('jane').end()
 
-  watch.look()
+  check()
   await settle()
   await settle()
 
@@ -202,12 +211,12 @@ test('many sessions are looked up in steps', async (t) => {
   assert.deepEqual(cut, ['jane'])
 })
 
-test('a watch that was stopped looks no more', async (t) => {
-  const { session, watch, pass, reads } = watching(t)
+test('A stopped watch reads no sessions', async (t) => {
+  const { session, check, stop, pass, reads } = startWatch(t)
   session('jane')
 
-  watch.stop()
-  watch.look()
+  stop()
+  check()
   await pass(60_000)
 
   assert.equal(reads(), 0)

@@ -1,0 +1,120 @@
+import type { GatewayConfig } from '../config/model.ts'
+import type { SessionKey } from '../core/names.ts'
+import type { UpstreamPools } from '../proxy/upstream-pool.ts'
+import { audienceOf } from '../session/record.ts'
+import { startupGraceMs, waitUntil } from './dependencies.ts'
+import { createGeneration, type Generation, type SharedParts } from './generation.ts'
+import { reloadable } from './reloadable.ts'
+
+/** How many earlier generations may still be closing; a further reload waits for one of them. */
+const maxRetiring = 4
+
+/**
+ * The generation that serves requests, and the earlier ones until the requests that they began have
+ * ended. A reload builds the next generation completely before it replaces the current one.
+ */
+export class Generations {
+  readonly #parts: SharedParts
+  #config: GatewayConfig
+  #current!: Generation
+  readonly #retiring = new Map<Generation, Promise<void>>()
+  /**
+   * Upstream connections of earlier generations: an exchange keeps its connection until it ends.
+   */
+  readonly #earlierPools = new Set<UpstreamPools>()
+  #lastReload: Promise<unknown> = Promise.resolve()
+  #isClosing = false
+
+  private constructor(config: GatewayConfig, parts: SharedParts) {
+    this.#config = config
+    this.#parts = parts
+  }
+
+  /** Builds the first generation. */
+  static async start(config: GatewayConfig, parts: SharedParts): Promise<Generations> {
+    const generations = new Generations(config, parts)
+    generations.#current = await generations.#create(config)
+    return generations
+  }
+
+  /** The configuration of the current generation. */
+  get config(): GatewayConfig {
+    return this.#config
+  }
+
+  get current(): Generation {
+    return this.#current
+  }
+
+  /** Whether the gateway is shutting down. */
+  get isClosing(): boolean {
+    return this.#isClosing
+  }
+
+  /**
+   * Replaces the current generation. Concurrent reloads take effect in the order of their calls.
+   * @returns the settings that differ but take effect at the next start only
+   */
+  reload(config: GatewayConfig): Promise<readonly string[]> {
+    const reload = this.#lastReload.then(() => this.#replace(config))
+    this.#lastReload = reload.catch(() => {})
+    return reload
+  }
+
+  /** From now on reloads have no effect, and the gateway is not ready. */
+  beginClosing(): void {
+    this.#isClosing = true
+  }
+
+  /** Closes all generations. Their requests have ended, or are ended with their connections. */
+  async close(): Promise<void> {
+    await Promise.all([this.#current, ...this.#retiring.keys()].map((generation) => generation.close()))
+    await Promise.all([...this.#earlierPools].map((pools) => pools.destroy()))
+  }
+
+  async #replace(config: GatewayConfig): Promise<readonly string[]> {
+    // A replaced generation stays in memory for seconds, so frequent reloads are slowed down.
+    if (this.#retiring.size >= maxRetiring) await Promise.race(this.#retiring.values())
+    const { config: next, needRestart } = reloadable(this.#config, config)
+    const successor = await this.#create(next)
+    // Without this wait, people who sign in now would wait for the discovery of the provider.
+    await waitUntil(async () => this.#isClosing || successor.provider.isKnown, startupGraceMs)
+    if (this.#isClosing) {
+      await successor.close()
+      return []
+    }
+    const predecessor = this.#current
+    if (keepsSessionsValid(this.#config, next)) successor.sessions.takeOver(predecessor.sessions)
+    this.#config = next
+    this.#current = successor
+    this.#retire(predecessor)
+    return needRestart
+  }
+
+  #create(config: GatewayConfig): Promise<Generation> {
+    const onActivity = (session: SessionKey) => void this.#current.sessions.find(session).catch(() => {})
+    return createGeneration(config, { ...this.#parts, onActivity })
+  }
+
+  #retire(generation: Generation): void {
+    const { pools } = generation
+    const retired = generation.retire().finally(() => {
+      this.#retiring.delete(generation)
+      this.#earlierPools.add(pools)
+      void pools
+        .close()
+        .catch(() => {})
+        .finally(() => this.#earlierPools.delete(pools))
+    })
+    this.#retiring.set(generation, retired)
+  }
+}
+
+/** Whether the sessions of one configuration are valid under another one. */
+function keepsSessionsValid(one: GatewayConfig, other: GatewayConfig): boolean {
+  const keys = other.session.keys.map((key) => key.toString('base64'))
+  return (
+    audienceOf(one.provider) === audienceOf(other.provider) &&
+    one.session.keys.every((key) => keys.includes(key.toString('base64')))
+  )
+}

@@ -1,0 +1,74 @@
+import { administer } from '../admin/administration.ts'
+import type { ProcessApi, ProcessState, Readiness } from '../admin/processes.ts'
+import { type AdminSessionsParts, endByOrder, findSessions } from '../admin/sessions.ts'
+import type { Clock } from '../core/clock.ts'
+import { reason } from '../core/errors.ts'
+import type { SessionStore } from '../session/store.ts'
+import type { Generations } from './generations.ts'
+import type { Observing } from './observing.ts'
+
+export interface ProcessApiParts {
+  readonly generations: Generations
+  readonly observing: Observing
+  readonly store: SessionStore
+  readonly clock: Clock
+  /** When the process started, in ms since the epoch. */
+  readonly startedAt: number
+}
+
+/** What the administration listener reads from this process, and has it do. */
+export function createProcessApi(parts: ProcessApiParts): ProcessApi {
+  const { generations, observing, store, clock } = parts
+  const sessions: AdminSessionsParts = {
+    running: () => generations.config,
+    administration: () => administer({ ...generations.current, config: generations.config, audit: observing.audit }),
+    clock,
+  }
+  return {
+    live: async () => {},
+    readiness: () => readiness(store, generations),
+    metrics: async () => {
+      // Updates the metrics about the store, which may have come back since its last use.
+      await store.ping().catch(() => {})
+      return observing.metrics.collect()
+    },
+    state: async () => processState(parts),
+    sessions: (query) => findSessions(query, sessions),
+    end: (order, client) => endByOrder(order, client, sessions),
+  }
+}
+
+async function readiness(store: SessionStore, generations: Generations): Promise<Readiness> {
+  const { sessions, provider } = generations.current
+  const storeState = await store.ping().then(
+    () => 'answers',
+    (error: unknown) => reason(error),
+  )
+  // A process that is not ready gets no requests, so it could serve nobody during the grace.
+  const grace = storeState !== 'answers' && sessions.mayServeInOutage
+  const draining = generations.isClosing
+  return {
+    ready: (storeState === 'answers' || grace) && !draining,
+    store: storeState,
+    ...(grace && { grace }),
+    provider: provider.isKnown ? 'found' : 'not found yet',
+    draining,
+  }
+}
+
+function processState({ startedAt, generations, observing }: ProcessApiParts): ProcessState {
+  const { provider, pools } = generations.current
+  const { pageHistory } = observing
+  if (pageHistory === undefined) throw new Error('admin.page is not configured')
+  const loads = new Map(pools.loads())
+  return {
+    startedAt,
+    provider: provider.state,
+    upstreams: generations.config.upstreams.map(({ name }) => ({
+      ...pageHistory.upstreams.of(name),
+      name,
+      waiting: loads.get(name)?.waiting ?? 0,
+    })),
+    logouts: pageHistory.logouts.latest,
+  }
+}
