@@ -25,7 +25,7 @@ import { linesOf } from './given-file.ts'
 import { loadAndSay } from './load.ts'
 import { type Paint, plainly } from './paint.ts'
 
-/** What `gatehouse explain` is asked about. */
+/** What `gatehouse explain` explains: a request, or the log lines of a request. */
 export type ExplainTask =
   | {
       readonly kind: 'request'
@@ -49,7 +49,7 @@ const options = {
   log: { type: 'string' },
 } as const
 
-/** What stands behind `gatehouse explain`. */
+/** Reads the arguments of `gatehouse explain`. */
 export function readExplainCall(argv: readonly string[]): Call {
   const read = readOptions(argv, options)
   if (!read.ok) return 'fault' in read ? { fault: `${read.fault}${dashedId(read.fault, argv)}` } : read
@@ -65,13 +65,13 @@ export function readExplainCall(argv: readonly string[]): Call {
 }
 
 /**
- * What else may be wrong: a proxy in front, whose ids are kept, may give some that begin with a
- * dash.
+ * A hint for request ids that begin with a dash: the gateway keeps the id of a trusted proxy, which
+ * may begin with one.
  */
 function dashedId(fault: string, argv: readonly string[]): string {
   const isAboutLog = argv.some((arg) => /^--log(?:=|$)/.test(arg))
   if (!isAboutLog || !fault.startsWith('there is no option ')) return ''
-  return '; an id that begins with "-" stands behind --, at the end'
+  return '; write an id that begins with "-" at the end, after --'
 }
 
 interface Values {
@@ -89,7 +89,7 @@ function requestTask(
   const [first, second, ...more] = positionals
   const tooMuch = unexpected(more)
   if (tooMuch !== undefined) return tooMuch
-  if (first === undefined) return 'explain wants a method and a URL, or --log FILE and the id of a request'
+  if (first === undefined) return 'explain needs a method and a URL, or --log FILE and a request id'
   if (as !== undefined && anonymous === true) return '--as and --anonymous contradict each other'
   const [method, url] = second === undefined ? ['GET', first] : [first, second]
   if (!/^[!#$%&'*+.^`|~\w-]+$/.test(method)) return `"${method}" is not a method`
@@ -108,13 +108,13 @@ function neitherUrlNorPath(text: string): string {
 
 function logTask(positionals: readonly string[], values: Values & { readonly log: string }): ExplainTask | string {
   const [request, ...more] = positionals
-  if (request === undefined) return '--log wants the id of a request, as it stands on the page and in the log'
+  if (request === undefined) return '--log needs a request id, as shown on error pages and in the log'
   if (values.as !== undefined || values.anonymous === true || values.header !== undefined || values.peer !== undefined)
-    return 'with --log there is nothing but the id of a request'
+    return '--log takes a request id only'
   return unexpected(more) ?? { kind: 'log', log: values.log, request }
 }
 
-/** `gatehouse explain METHOD URL`: the decision that the gateway would take, step by step. */
+/** `gatehouse explain METHOD URL`: the decision that the gateway would make, step by step. */
 export async function explainRequest(
   task: Extract<ExplainTask, { kind: 'request' }>,
   asJson: boolean,
@@ -122,7 +122,7 @@ export async function explainRequest(
 ): Promise<number> {
   const loaded = loadAndSay(asJson ? { ...input, err: () => {} } : input, 'faults')
   if (!loaded.ok) {
-    if (asJson) input.err(`gatehouse: ${input.file} is not good; see gatehouse check\n`)
+    if (asJson) input.err(`gatehouse: ${input.file} is invalid: run gatehouse check\n`)
     return 1
   }
   const { config, sources } = loaded
@@ -131,17 +131,15 @@ export async function explainRequest(
   const explanation = explain(request, personWith(claims, config), config)
   const as = claims === undefined ? 'nobody' : String(claims['sub'] ?? 'somebody (the claims have no sub)')
   if (claims !== undefined && (claims['sub'] ?? undefined) === undefined)
-    input.err(
-      'gatehouse: the claims have no sub, which everybody has who signs in; a made-up one stands in: somebody\n',
-    )
+    input.err('gatehouse: the claims have no sub, which every sign-in has; using sub "somebody"\n')
   if (asJson) input.out(`${JSON.stringify({ version: 1, request, as, ...explanation }, null, 2)}\n`)
   else input.out(explainedText(explanation, { request, as, sources, paint: input.paintOut ?? plainly }))
   return 0
 }
 
 /**
- * A path alone is asked of the gateway's own `external_url`; what is not said is said as a browser
- * does that loads a page.
+ * Completes a request: a path alone is requested at `external_url`, and missing header fields are
+ * those of a page load in a browser.
  */
 function suppliedRequest(
   { method, url, headers, peer }: Extract<ExplainTask, { kind: 'request' }>,
@@ -153,27 +151,30 @@ function suppliedRequest(
     const colon = line.indexOf(':')
     return [line.slice(0, colon), line.slice(colon + 1).trim()]
   })
-  const says = (name: string) => given.some(([known]) => known.toLowerCase() === name)
-  const accept = says('accept') || says('sec-fetch-mode') ? [] : ['Accept', 'text/html']
-  const connection = says('upgrade') && !says('connection') ? ['Connection', 'Upgrade'] : []
-  const rawHeaders = [...(says('host') ? [] : ['Host', host]), ...accept, ...connection, ...given.flat()]
+  const has = (name: string) => given.some(([known]) => known.toLowerCase() === name)
+  const accept = has('accept') || has('sec-fetch-mode') ? [] : ['Accept', 'text/html']
+  const connection = has('upgrade') && !has('connection') ? ['Connection', 'Upgrade'] : []
+  const rawHeaders = [...(has('host') ? [] : ['Host', host]), ...accept, ...connection, ...given.flat()]
   return { method: method.toUpperCase(), target: target.startsWith('/') ? target : `/${target}`, rawHeaders, peer }
 }
 
-interface Shown {
+interface ExplainedTextParts {
   readonly request: SuppliedRequest
   readonly as: string
   readonly sources: Sources
   readonly paint: Paint
 }
 
-function explainedText({ steps, decision, upstream }: Explanation, { request, as, sources, paint }: Shown): string {
+function explainedText(
+  { steps, decision, upstream }: Explanation,
+  { request, as, sources, paint }: ExplainedTextParts,
+): string {
   const host = request.rawHeaders[request.rawHeaders.findIndex((name) => name.toLowerCase() === 'host') + 1]
   const lines = [`${paint('bold', printable(`${request.method} ${host}${request.target}`))}, as ${printable(as)}`, '']
-  const told = (name: string, text: string) => lines.push(`  ${paint('grey', name.padEnd(11))} ${printable(text)}`)
+  const addStep = (name: string, text: string) => lines.push(`  ${paint('grey', name.padEnd(11))} ${printable(text)}`)
   if (steps.length === 0) lines.pop()
   for (const { name, text, place } of steps) {
-    told(name, text)
+    addStep(name, text)
     if (place !== undefined && name === 'rule') lines.push(...quoted(place, sources, paint))
   }
   lines.push('', ...decisionLines(decision, paint))
@@ -191,17 +192,17 @@ function quoted(place: Place, sources: Sources, paint: Paint): string[] {
 }
 
 const outcomes: Readonly<Record<Decision['outcome'], string>> = {
-  pass: 'passed on to the application',
-  sign_in: 'sent to the sign-in',
+  pass: 'forwarded to the upstream',
+  sign_in: 'redirected to the sign-in',
   unauthorized: 'refused: nobody is signed in',
   forbidden: 'refused: forbidden',
   cross_site: 'refused: made by a page of another site',
-  ask_again: 'the browser asks again, with its Strict cookie',
+  ask_again: 'the browser repeats the request with its SameSite=Strict cookie',
   no_route: 'refused: no upstream',
   sign_out: 'signed out by the gateway',
-  unavailable: 'cannot be decided now',
+  unavailable: 'no decision is possible now',
   refused: 'refused',
-  own_url: 'answered by the gateway itself',
+  own_url: 'served by the gateway itself',
 }
 
 function decisionLines({ outcome, status, code, location, why, note }: Decision, paint: Paint): string[] {
@@ -227,32 +228,32 @@ function upstreamLines(
       ? []
       : ['', `  ${title}`, ...headers.map(([header, text]) => `    ${paint('cyan', `${header}:`)} ${printable(text)}`)]
   return [
-    `  ${name} is asked for ${printable(url)}`,
-    ...list(`told about the person (${identityBytes} bytes)`, identity),
-    ...list('not told', absent),
-    ...list('removed from what the client sent', removed),
-    ...list('passed on', others),
+    `  to ${name}: ${printable(url)}`,
+    ...list(`identity headers (${identityBytes} bytes)`, identity),
+    ...list('identity headers that are not sent', absent),
+    ...list('removed from the client’s request', removed),
+    ...list('forwarded', others),
   ]
 }
 
-/** `gatehouse explain --log FILE ID`: what the log knows of a request. */
+/** `gatehouse explain --log FILE ID`: what the log says about a request. */
 export async function explainLog(
   { log, request }: Extract<ExplainTask, { kind: 'log' }>,
   asJson: boolean,
   { out, err, paintOut = plainly }: Terminal,
 ): Promise<number> {
-  const gathered = new LogStory(request)
+  const logStory = new LogStory(request)
   try {
     const input = log === '-' ? process.stdin : createReadStream(log)
-    for await (const line of linesOf(input.setEncoding('utf8'))) gathered.add(line)
+    for await (const line of linesOf(input.setEncoding('utf8'))) logStory.add(line)
   } catch (error) {
     throw new OperatorError(`${log} ${inPlainWords(error)}`, { cause: error })
   }
-  const story = gathered.story()
+  const story = logStory.story()
   if (story === undefined) {
     err(
-      `gatehouse: nothing in ${log === '-' ? 'standard input' : log} is about the request ${request}: is it the log of that time, ` +
-        `of every replica, as JSON (log.format)? What was not refused stands there with log.access and log.level info only.\n`,
+      `gatehouse: ${log === '-' ? 'standard input' : log} has no line about the request ${request}: check that it is the log of that time, ` +
+        `from every replica, as JSON (log.format). Requests that were not refused are logged with log.access and log.level info only.\n`,
     )
     return 1
   }

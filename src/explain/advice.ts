@@ -7,18 +7,16 @@ export interface Advice {
   readonly todo: string
 }
 
-/** For each reason why the gateway breaks off what is under way. */
+/** For each reason for which the gateway closes a stream or stops an exchange. */
 const adviceOnCut: Readonly<Record<CutReason, Advice>> = {
   session_ended: {
-    means: 'the session ended while the answer, upload or WebSocket was under way',
-    todo: 'nothing: that is what an ending is for',
+    means: 'the session ended during the response, upload or WebSocket',
+    todo: 'nothing: an ending closes these on purpose',
   },
-  going_away: { means: 'the gateway was stopped', todo: 'nothing: clients connect again' },
+  going_away: { means: 'the gateway was stopped', todo: 'nothing: clients reconnect' },
 }
 
-/**
- * What is known of a code that stands in a log: an error, or the reason why a stream was closed.
- */
+/** The advice on a code in the log: an error code, or the reason why a stream was closed. */
 export function adviceOn(code: string): Advice | undefined {
   if (isErrorCode(code)) {
     const { means, todo } = errorRow(code)

@@ -25,7 +25,7 @@ import { isExpectationUnmet, serverRefusal } from './server-refusal.ts'
 import { upstreamRequest, type UpstreamRequest } from './upstream-request.ts'
 import { hostsText, requirementText, ruleText } from './words.ts'
 
-/** One step on the way to a decision, for a person. */
+/** One step of the decision, as a text for people. */
 export interface Step {
   readonly name: 'request' | 'host' | 'path' | 'upstream' | 'rule' | 'session' | 'cross-site' | 'claims'
   readonly text: string
@@ -33,31 +33,28 @@ export interface Step {
   readonly place?: Place
 }
 
-/** What is to become of a request. */
+/** How the gateway would handle a request. */
 export interface Decision {
   readonly outcome: Admission['kind'] | 'refused' | 'own_url'
-  /**
-   * What the client is answered; absent when the answer is the application's, or that of the
-   * gateway's own URL.
-   */
+  /** The status of the response; absent when the upstream or an endpoint of the gateway responds. */
   readonly status?: number
   readonly code?: ErrorCode
   readonly location?: string
   readonly why?: string
-  /** What becomes of the request besides, and may surprise. */
+  /** A further effect that may surprise. */
   readonly note?: string
 }
 
 export interface Explanation {
   readonly steps: readonly Step[]
   readonly decision: Decision
-  /** When it is passed on. */
+  /** Present when the request is forwarded. */
   readonly upstream?: UpstreamRequest
 }
 
 /**
- * What a gateway of this configuration makes of a request, step by step. The decision is that of
- * the code that serves requests; each step is told by the function that takes it there.
+ * Explains step by step how a gateway with this configuration would handle a request. The decision
+ * comes from the code that serves requests, and each step from the functions that it calls.
  */
 export function explain(request: SuppliedRequest, who: Identity, config: GatewayConfig): Explanation {
   const req = arrived(request, config.listen.tls !== undefined)
@@ -69,22 +66,22 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
     const facts = soundFacts(req, config, new TrustedProxies(config.trustedProxies))
     steps.push(...aboutRequest(facts, request, switches))
     if (isExpectationUnmet(req, switches))
-      throw new GatewayError('ERR_EXPECTATION', 'nothing but 100-continue can be expected (Expect)')
+      throw new GatewayError('ERR_EXPECTATION', 'Expect is supported with 100-continue only')
     if (facts.target === wholeServer && !switches)
       return {
         steps,
-        decision: { outcome: 'own_url', why: 'OPTIONS * is about the gateway, which answers it with 200' },
+        decision: { outcome: 'own_url', why: 'OPTIONS * is a request to the gateway itself, which responds with 200' },
       }
     if (facts.target === wholeServer || isReserved(facts.target, config.reservedPrefix)) {
-      if (switches) throw new GatewayError('ERR_NO_ROUTE', 'nothing of ours can be upgraded')
-      return { steps, decision: atOwnUrl(facts, req.headers, who, config) }
+      if (switches) throw new GatewayError('ERR_NO_ROUTE', 'an endpoint of the gateway cannot be upgraded')
+      return { steps, decision: atEndpoint(facts, req.headers, who, config) }
     }
     const route = createRouteTable(config.upstreams).route(facts.host, facts.method, facts.target)
     steps.push(...aboutRoute(route))
     const { log, dropped } = droppedHeaders()
     const cookie = new SessionCookie(config.session.cookie)
     const admission = createAdmit(config, { identify: () => who, cookie, log })(facts)
-    if (admission instanceof Promise) throw new TypeError('a decision about somebody who is known takes no time')
+    if (admission instanceof Promise) throw new TypeError('a decision about a known identity is synchronous')
     if (route !== undefined && !route.isLogout) steps.push(...aboutPerson(route, who, facts))
     const decision = {
       ...decided(admission, req, switches),
@@ -93,7 +90,7 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
     }
     if (admission.kind !== 'pass') return { steps, decision }
     if (switches && hasBody(req))
-      throw new GatewayError('ERR_REQUEST_MALFORMED', 'a request to switch to another protocol has no content')
+      throw new GatewayError('ERR_REQUEST_MALFORMED', 'a request with Upgrade must not have content')
     return {
       steps,
       decision,
@@ -110,14 +107,14 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
   }
 }
 
-function atOwnUrl(
+function atEndpoint(
   facts: RequestFacts,
   headers: ArrivedRequest['headers'],
   who: Identity,
   config: GatewayConfig,
 ): Decision {
   const { method, target } = facts
-  const why = `what lies below ${config.reservedPrefix} belongs to the gateway itself`
+  const why = `URLs below ${config.reservedPrefix} belong to the gateway itself`
   const refusal = endpointRefusal(method, target.path, config)
   if (refusal === undefined) {
     const name = target.path.slice(config.reservedPrefix.length)
@@ -127,23 +124,22 @@ function atOwnUrl(
     return { outcome: 'refused', status: errorRow(wrong.code).status, code: wrong.code, why: wrong.why }
   }
   const fault =
-    refusal.code === 'ERR_NO_ROUTE' ? 'it has no such URL' : `this URL takes ${refusal.allowed.join(', ')} only`
+    refusal.code === 'ERR_NO_ROUTE'
+      ? 'this is not one of its endpoints'
+      : `this endpoint allows ${refusal.allowed.join(', ')} only`
   const { code } = refusal
   return { outcome: 'refused', status: errorRow(code).status, code, why: `${why}, and ${fault}` }
 }
 
-/**
- * What a sign-in that begins at the host of this request is refused with; `undefined`: it is not
- * refused for its host.
- */
+/** The error of a sign-in that begins at a host other than `external_url`, or `undefined`. */
 function wrongHost(
   { host, forwarded }: RequestFacts,
   { referer }: ArrivedRequest['headers'],
   { externalUrl, upstreams }: GatewayConfig,
 ): { readonly code: ErrorCode; readonly why: string; readonly note: string } | undefined {
-  const own = upstreamsOfHost(host, upstreams)[0]?.externalUrl ?? externalUrl
+  const expected = upstreamsOfHost(host, upstreams)[0]?.externalUrl ?? externalUrl
   try {
-    requireExternalUrl({ host: forwarded.host, referer, externalUrl: own }, '/')
+    requireExternalUrl({ host: forwarded.host, referer, externalUrl: expected }, '/')
     return undefined
   } catch (error) {
     if (!(error instanceof WrongHostError)) throw error
@@ -152,13 +148,13 @@ function wrongHost(
   }
 }
 
-/** A redirect to the sign-in takes the address along, and nothing else. */
+/** A redirect to the sign-in keeps the URL of the request, but not its content. */
 function lossOf({ kind }: Admission, { method, isPage }: RequestFacts): Pick<Decision, 'note'> {
   const isLost = isPage && !['GET', 'HEAD'].includes(method) && (kind === 'sign_in' || kind === 'ask_again')
-  return isLost ? { note: `the content of the ${method} is lost: the browser comes back with GET` } : {}
+  return isLost ? { note: `the content of the ${method} is lost: the browser returns with GET` } : {}
 }
 
-/** A log that keeps what is said of headers that were left out. */
+/** A log that collects the messages about omitted headers. */
 function droppedHeaders(): { readonly log: Log; readonly dropped: string[] } {
   const dropped: string[] = []
   const silent = () => {}
@@ -172,10 +168,7 @@ function droppedHeaders(): { readonly log: Log; readonly dropped: string[] } {
   return { log, dropped }
 }
 
-/**
- * Whether the gateway takes it for a request to switch to another protocol; any other is answered
- * like one that does not ask.
- */
+/** Whether the gateway handles the request as an upgrade, rather than ignoring its `Upgrade` field. */
 function isSwitching({ headers }: ArrivedRequest, { upstreams }: Pick<GatewayConfig, 'upstreams'>): boolean {
   const { connection, upgrade } = headers
   return isSwitchAsked({ connection, upgrade }) && carriedProtocols(upgrade, listedProtocols(upstreams)) !== ''
@@ -184,13 +177,13 @@ function isSwitching({ headers }: ArrivedRequest, { upstreams }: Pick<GatewayCon
 function aboutRequest(facts: RequestFacts, { target, peer }: SuppliedRequest, switches: boolean): Step[] {
   const { isPage, isFrame, forwarded, host } = facts
   const kind = switches
-    ? 'asks for another protocol (Upgrade): no page, and never redirected'
+    ? 'an upgrade to another protocol: no page load, never redirected'
     : isFrame
-      ? 'a page load in a frame: a page with a link that opens the whole window, instead of a redirect to the sign-in'
+      ? 'a page load in a frame: a page with a link that opens the sign-in in the whole window, instead of a redirect'
       : isPage
         ? 'a page load: the browser may be redirected'
-        : 'no page load: 401 instead of a redirect to the sign-in'
-  const client = peer === undefined ? '' : `; from ${forwarded.clientAddress}, by ${forwarded.proto}`
+        : 'not a page load: 401 instead of a redirect to the sign-in'
+  const client = peer === undefined ? '' : `; from ${forwarded.clientAddress}, over ${forwarded.proto}`
   const { path, query, otherReadings = [] } = facts.target
   const sent = target.startsWith('/') ? target : target.replace(/^[a-z]+:\/\/[^/?]*/i, '')
   const written = sent === path + query ? '' : `, sent as ${sent}`
@@ -204,7 +197,7 @@ function aboutRequest(facts: RequestFacts, { target, peer }: SuppliedRequest, sw
 }
 
 function aboutRoute(route: Route | undefined): Step[] {
-  if (route === undefined) return [{ name: 'upstream', text: 'none serves this host and path' }]
+  if (route === undefined) return [{ name: 'upstream', text: 'no upstream serves this host and path' }]
   const { upstream, rule, isLogout } = route
   const found: Step = { name: 'upstream', text: `${upstream.name}: ${hostsText(upstream)}`, ...placeOf(upstream) }
   if (isLogout) return [found, { name: 'rule', text: 'the application’s own logout link (logout.paths)' }]
@@ -216,14 +209,14 @@ function placeOf({ place }: UpstreamConfig | RuleConfig): { readonly place?: Pla
 }
 
 function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFacts): Step[] {
-  if (rule.access === 'public') return [{ name: 'session', text: 'not looked at' }]
-  const isNeeded = rule.access === 'optional' ? 'used when there is one' : 'needed'
-  if (who.kind !== 'signed_in') return [{ name: 'session', text: `${isNeeded}; there is none` }]
+  if (rule.access === 'public') return [{ name: 'session', text: 'not read' }]
+  const isNeeded = rule.access === 'optional' ? 'used when present' : 'required'
+  if (who.kind !== 'signed_in') return [{ name: 'session', text: `${isNeeded}; absent` }]
   const { claims, sub } = who.session.record
   const crossSite = whyCrossSite(facts, upstream)
   return [
-    { name: 'session', text: `${isNeeded}; there is one, of ${sub}` },
-    { name: 'cross-site', text: crossSite ?? whyNotCrossSite(facts) },
+    { name: 'session', text: `${isNeeded}; present, of ${sub}` },
+    { name: 'cross-site', text: crossSite ?? sameSiteText(facts) },
     ...rule.require.map((requirement): Step => {
       const unmet = unmetRequirement({ require: [requirement] }, claims)
       return { name: 'claims', text: unmet === undefined ? `${requirementText(requirement)}: met` : unmet.why }
@@ -231,12 +224,12 @@ function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFac
   ]
 }
 
-function whyNotCrossSite({ method, isUpgrade, secFetchSite, origin }: RequestFacts): string {
+function sameSiteText({ method, isUpgrade, secFetchSite, origin }: RequestFacts): string {
   if (!isUpgrade && ['GET', 'HEAD', 'OPTIONS'].includes(method))
-    return `${method} changes nothing: whose page asks does not matter`
+    return `${method} is a safe method: the requesting page does not matter`
   if (secFetchSite === undefined && origin === undefined)
-    return 'neither Sec-Fetch-Site nor Origin was sent: it is no page of another site that asks'
-  return 'the page that asks is this site’s own, or trusted'
+    return 'neither Sec-Fetch-Site nor Origin is present: the request is not from a page of another site'
+  return 'the requesting page is of this site, or of a trusted origin'
 }
 
 function decided(admission: Admission, req: ArrivedRequest, switches: boolean): Decision {
@@ -250,7 +243,10 @@ function decided(admission: Admission, req: ArrivedRequest, switches: boolean): 
       return { outcome, status: 303, location: admission.location }
     case 'sign_out':
       return isScript(req.method ?? '', req.headers)
-        ? { outcome, note: `it is carried out as POST ${admission.location}, for a script of this site` }
+        ? {
+            outcome,
+            note: `the gateway handles it as POST ${admission.location}, because a script of this site sent it`,
+          }
         : { outcome, status: 303, location: admission.location }
     case 'ask_again':
       return { outcome, status: 200, location: admission.location }

@@ -11,8 +11,8 @@ import { headerPairs } from './header-text.ts'
 import { personWith } from './person.ts'
 
 /**
- * Runs the tests that stand in the file through the very decision that serves requests; answers
- * what fails.
+ * Runs the tests of the configuration file with the decision that serves requests.
+ * @returns an error for each test that fails
  */
 export function failingTests(config: GatewayConfig): Diagnostic[] {
   return config.upstreams.flatMap((upstream) =>
@@ -37,7 +37,7 @@ function failure(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayCo
   const headers = new Map(headerPairs(admission.identity).map(([name, text]) => [name.toLowerCase(), text]))
   for (const [name, expected] of Object.entries(test.headers)) {
     const value = headers.get(name.toLowerCase()) ?? null
-    if (value !== expected) return `expected the header ${name} to be ${shown(expected)}, but it is ${shown(value)}`
+    if (value !== expected) return `expected the header ${name} to be ${quoted(expected)}, but it is ${quoted(value)}`
   }
   return undefined
 }
@@ -48,23 +48,24 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
     cookie: { forget: () => [], isStrict: false },
     log: silent,
   })
-  // As a browser asks for a page: that is what people have in mind when they write a test.
+  // Each test request is a page load of a browser, because that is what authors of tests expect.
   const headers = { host: hostOf(upstream, config), accept: 'text/html' }
   try {
     const facts = requestFacts({ method: test.method, url: test.path, headers, socket: {} }, new TrustedProxies([]), '')
-    // A test that something else answers would show nothing of these rules, whatever comes of it.
+    // A request that this upstream does not serve would not test its rules.
     if (isReserved(facts.target, config.reservedPrefix))
-      return `the gateway answers it itself, for it lies below ${config.reservedPrefix}`
+      return `the gateway itself serves this path, because it is below ${config.reservedPrefix}`
     const other = createRouteTable(config.upstreams).route(facts.host, facts.method, facts.target)?.upstream
-    if (other !== undefined && other !== upstream) return `upstreams.${other.name} serves it: the test belongs there`
+    if (other !== undefined && other !== upstream)
+      return `upstreams.${other.name} serves this path: move the test there`
     const admission = admit(facts)
-    return admission instanceof Promise ? 'the decision takes its time' : admission
+    return admission instanceof Promise ? 'the decision is not synchronous' : admission
   } catch (error) {
     return reason(error)
   }
 }
 
-/** A host that the upstream is for. One of any host has those that no other upstream names. */
+/** A host that the upstream serves. An upstream for any host serves those that no other upstream names. */
 function hostOf({ hosts, externalUrl }: UpstreamConfig, { upstreams }: GatewayConfig): string {
   const [first] = hosts
   if (first !== undefined) return first
@@ -72,7 +73,7 @@ function hostOf({ hosts, externalUrl }: UpstreamConfig, { upstreams }: GatewayCo
   return isTaken ? 'any-other-host.invalid' : externalUrl.host
 }
 
-function shown(value: string | null): string {
+function quoted(value: string | null): string {
   return value === null ? 'absent' : `"${value}"`
 }
 

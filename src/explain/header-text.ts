@@ -1,6 +1,6 @@
 /**
- * The text of a header's value, of which each character is a byte on the wire: UTF-8 when it can be
- * that, Latin-1 otherwise.
+ * Decodes a field value, in which each character is one byte on the wire: as UTF-8 when it is valid,
+ * otherwise as Latin-1.
  */
 function headerText(value: string): string {
   const bytes = Buffer.from(value, 'latin1')
@@ -11,7 +11,7 @@ function headerText(value: string): string {
   }
 }
 
-/** Header lines, name and value in turn, as pairs with the value's text. */
+/** Converts a list of alternating names and values to pairs with decoded values. */
 export function headerPairs(lines: readonly string[]): [name: string, text: string][] {
   const pairs: [string, string][] = []
   for (let at = 0; at + 1 < lines.length; at += 2)

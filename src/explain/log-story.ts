@@ -1,22 +1,22 @@
 import { type Advice, adviceOn } from './advice.ts'
 
-/** A line of the log, parsed. */
+/** A parsed line of the log. */
 export type LogLine = Readonly<Record<string, unknown>>
 
-/** What the log knows of one request. */
+/** What the log says about one request. */
 export interface Story {
   readonly request: string
   /** In the order of the log. */
   readonly lines: readonly LogLine[]
-  /** What happened, a sentence each. */
+  /** One sentence for each event. */
   readonly told: readonly string[]
   readonly code?: string
-  /** Where the rule stands that refused it. */
+  /** The place of the rule that denied the request. */
   readonly rule?: string
   readonly advice?: Advice
 }
 
-/** Gathers the lines about one request, and about the end of the session that it was made with. */
+/** Collects the log lines about one request, and about the end of its session. */
 export class LogStory {
   readonly #request: string
   readonly #lines: LogLine[] = []
@@ -26,30 +26,29 @@ export class LogStory {
     this.#request = request
   }
 
-  /**
-   * Takes a line as it stands in the log; what a container runtime writes before it does not
-   * matter.
-   */
+  /** Adds a line of the log. A prefix that a container runtime writes is ignored. */
   add(text: string): void {
-    const mayBeOf = text.includes(this.#request)
+    const mayMatch = text.includes(this.#request)
     const mayBeEnding = text.includes('"session.ended"')
-    if (!mayBeOf && !mayBeEnding) return
+    if (!mayMatch && !mayBeEnding) return
     const line = parsed(text)
     if (line === undefined) return
     if (line['request'] === this.#request) this.#lines.push(line)
     else if (line['msg'] === 'session.ended') this.#endings.set(line['session'], line)
   }
 
-  /** `undefined` when nothing in the log is about it. */
+  /** `undefined` when the log has no line about the request. */
   story(): Story | undefined {
     if (this.#lines.length === 0) return undefined
     const code = this.#field('code')
     const rule = this.#field('rule')
     const advice = code === undefined ? undefined : adviceOn(code)
     const ending = this.#endings.get(this.#field('session'))
-    // An audit event and the line beside it say the same.
-    const once = this.#lines.filter(({ msg }, at) => at === this.#lines.findIndex((line) => line['msg'] === msg))
-    const told = [...once.map(sentence), ...(code === 'session_ended' && ending ? [endingSentence(ending)] : [])]
+    // Lines with the same event repeat each other.
+    const unique = this.#lines.filter(
+      ({ msg }, index) => index === this.#lines.findIndex((line) => line['msg'] === msg),
+    )
+    const told = [...unique.map(sentence), ...(code === 'session_ended' && ending ? [endingSentence(ending)] : [])]
     return {
       request: this.#request,
       lines: this.#lines,
@@ -81,6 +80,7 @@ function sentence(line: LogLine): string {
   const text = (name: string) => String(line[name] ?? 'unknown')
   const when = text('time')
   const of = line['upstream'] === undefined ? '' : ` of ${text('upstream')}`
+  const named = line['upstream'] === undefined ? '' : ` ${text('upstream')}`
   switch (line['msg']) {
     case 'request.refused':
     case 'request.failed': {
@@ -90,9 +90,9 @@ function sentence(line: LogLine): string {
     case 'access.denied':
       return `${when}  ${text('method')} ${text('path')} was denied to ${text('sub')} ${byRule(line)}${of}: ${text('reason')}`
     case 'upstream.failed':
-      return `${when}  the application${of} failed at ${text('url')} with ${text('code')}: ${text('reason')}`
+      return `${when}  the upstream${named} failed at ${text('url')} with ${text('code')}: ${text('reason')}`
     case 'upstream.busy':
-      return `${when}  a request waited ${text('waited_ms')} ms for a connection to the application${of}: ${text('reason')}`
+      return `${when}  a request waited ${text('waited_ms')} ms for a connection to the upstream${named}: ${text('reason')}`
     case 'sign_in.failed':
     case 'sign_in.not_started':
       return `${when}  the sign-in failed with ${text('code')}: ${text('reason')}`
@@ -114,9 +114,10 @@ function endOf(line: LogLine): string {
   const isOurs = line['upstream'] === undefined || text('code').startsWith('ERR_')
   const by = isOurs ? 'by the gateway' : `by ${text('upstream')}`
   const time = `after ${text('ms')} ms`
-  if (line['status'] === 499) return `${what}, ${who}: the client was gone ${time}, before any answer began`
-  const whole = line['aborted'] === true ? `, but the client did not get all of it` : ''
-  return `${what}, ${who}: answered with ${text('status')} ${by} ${time}${whole}`
+  if (line['status'] === 499)
+    return `${what}, ${who}: the client closed the connection ${time}, before the response began`
+  const whole = line['aborted'] === true ? `, but the client did not receive all of it` : ''
+  return `${what}, ${who}: status ${text('status')} ${by} ${time}${whole}`
 }
 
 function endingSentence(line: LogLine): string {

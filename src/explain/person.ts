@@ -5,8 +5,8 @@ import type { SessionKey } from '../core/names.ts'
 import type { Identity } from '../gate/identify.ts'
 
 /**
- * Somebody who is signed in with these claims, which may stand under the short names of the
- * configuration; or nobody.
+ * The identity of a person with these claims, which may have the short names of the configuration.
+ * Without claims: nobody is signed in.
  */
 export function personWith(claims: Claims | undefined, { provider }: Pick<GatewayConfig, 'provider'>): Identity {
   if (claims === undefined) return { kind: 'anonymous', staleCookie: false }

@@ -1,27 +1,24 @@
 import type { FramedRequest } from '../http/framing.ts'
 import type { ReceivedRequest } from '../http/request-facts.ts'
 
-/** A request as it would arrive, made up. */
+/** A request to explain. */
 export interface SuppliedRequest {
   readonly method: string
-  /** As it would stand in the request line; never normalised. */
+  /** The request target as in the request line, not normalized. */
   readonly target: string
-  /** Names and values in turn, `Host` among them. */
+  /** Alternating names and values, including `Host`. */
   readonly rawHeaders: readonly string[]
-  /**
-   * The address that the connection comes from; absent: of nobody in particular, who is no trusted
-   * proxy.
-   */
+  /** The address of the client or proxy; absent: some address that is not a trusted proxy. */
   readonly peer: string | undefined
 }
 
-/** What a gateway is given of a request. */
+/** The request as the gateway's HTTP server receives it. */
 export type ArrivedRequest = ReceivedRequest & FramedRequest & { readonly headers: Readonly<Record<string, string>> }
 
-/** Node leaves these out when they come a second time. */
+/** Node ignores a second field with one of these names. */
 const single = new Set(['host', 'content-length', 'content-type', 'authorization', 'user-agent', 'referer', 'from'])
 
-/** The request as Node's parser would hand it over. `encrypted`: the gateway itself speaks TLS. */
+/** The request as Node's parser provides it. `encrypted`: TLS ends in the gateway. */
 export function arrived({ method, target, rawHeaders, peer }: SuppliedRequest, encrypted: boolean): ArrivedRequest {
   const headers: Record<string, string> = {}
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {

@@ -11,46 +11,46 @@ import type { SuppliedRequest } from './request.ts'
 
 type Header = readonly [name: string, value: string]
 
-/** What the application would be asked. */
+/** The request that the upstream would get. */
 export interface UpstreamRequest {
   readonly name: string
   readonly url: string
-  /** About the person. */
+  /** The identity headers. */
   readonly identity: readonly Header[]
-  /** How long those header lines are together, in bytes. */
+  /** The size of the identity headers together, in bytes. */
   readonly identityBytes: number
-  /** Identity headers that are configured and not sent, and why. */
+  /** Configured identity headers that are not sent, with the reason. */
   readonly absent: readonly Header[]
-  /** What the client sent and the application does not get, and why. */
+  /** Header fields of the client that are removed, with the reason. */
   readonly removed: readonly Header[]
-  /** Everything else that it gets. */
+  /** All other header fields. */
   readonly others: readonly Header[]
 }
 
-/** What the gateway does with headers of its own. */
-export interface Ours {
+/** The parts of the gateway that decide about header fields. */
+export interface HeaderParts {
   readonly upstreams: readonly UpstreamConfig[]
   readonly cookie: SessionCookie
-  /** It takes part in traces, and says itself which. */
+  /** Whether the gateway writes trace headers. */
   readonly isTracing: boolean
 }
 
-/** Made up for each request anew. */
-const requestId = '(a new one)'
-const trace = { traceParent: '(a new one, or that of a trusted caller gone on with)', state: undefined }
+/** The gateway generates these for each request. */
+const requestId = '(generated)'
+const trace = { traceParent: '(generated, or continued from a trusted proxy)', state: undefined }
 
 /**
- * The header lines that an admitted request goes on with, by the code that writes them, and what
- * became of the others.
+ * The header fields of an admitted request, written by the code that serves requests, and the reason
+ * for each one that is missing.
  */
 export function upstreamRequest(
   request: SuppliedRequest,
   facts: RequestFacts,
   pass: Extract<Admission, { kind: 'pass' }>,
   dropped: readonly string[],
-  ours: Ours,
+  parts: HeaderParts,
 ): UpstreamRequest {
-  const { upstreams, cookie, isTracing } = ours
+  const { upstreams, cookie, isTracing } = parts
   const { upstream, identity } = pass
   const reserved = reservedNames(upstream, upstreams)
   const others = upstreamHeaders(request.rawHeaders, {
@@ -66,10 +66,10 @@ export function upstreamRequest(
     name: upstream.name,
     url: `${upstream.url.origin}${facts.target.path}${facts.target.query}`,
     identity: headerPairs(identity),
-    // Each line has a colon, a space and a line break of two beside it.
+    // Each field adds a colon, a space, CR and LF.
     identityBytes: identity.reduce((sum, text) => sum + text.length + 2, 0),
     absent: absentHeaders(upstream.headers, identity, dropped, pass.session !== undefined),
-    removed: removedHeaders(request.rawHeaders, others, reserved, ours),
+    removed: removedHeaders(request.rawHeaders, others, reserved, parts),
     others: headerPairs(others),
   }
 }
@@ -85,7 +85,7 @@ function absentHeaders(
     .filter(({ name }) => !sent.has(name))
     .map(({ name }) => {
       const why = dropped.find((text) => text.startsWith(`${name}: `))?.slice(name.length + 2)
-      return [name, why ?? (isSignedIn ? 'the claim has no value' : 'nobody’s identity is passed on here')]
+      return [name, why ?? (isSignedIn ? 'the claim has no value' : 'this rule forwards no identity')]
     })
 }
 
@@ -93,25 +93,23 @@ function removedHeaders(
   received: readonly string[],
   others: readonly string[],
   reserved: ReadonlySet<string>,
-  { cookie, isTracing }: Ours,
+  { cookie, isTracing }: HeaderParts,
 ): Header[] {
   const kept = new Set(others.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase()))
   return headerPairs(received).flatMap(([name, value]): Header[] => {
     const lower = name.toLowerCase()
     if (lower === 'host') return []
     if (lower === 'cookie')
-      return cookieNames(value, '').some(cookie.isOurs)
-        ? [[name, 'the gateway’s own cookie is no business of the application']]
-        : []
-    // X-Forwarded-For and the like are there again, and are the gateway's now.
+      return cookieNames(value, '').some(cookie.isOurs) ? [[name, 'the gateway removes its own cookies']] : []
+    // The gateway writes fields such as X-Forwarded-For itself.
     const isRewritten = kindOfField(lower) === 'written_anew' || (isTracing && fieldsOf('trace').includes(lower))
     if (kept.has(lower) && !isRewritten) return []
-    return [[name, whyRemoved(lower, reserved)]]
+    return [[name, removalReason(lower, reserved)]]
   })
 }
 
-function whyRemoved(name: string, reserved: ReadonlySet<string>): string {
-  if (reserved.has(canonicalName(name))) return 'only the gateway says this'
-  if (kindOfField(name) === 'trace') return 'is written by the gateway, from what it believes'
-  return whyWithheld(name) ?? 'is named in Connection, and ends with it'
+function removalReason(name: string, reserved: ReadonlySet<string>): string {
+  if (reserved.has(canonicalName(name))) return 'only the gateway sets this field'
+  if (kindOfField(name) === 'trace') return 'the gateway writes this field, from trusted sources only'
+  return whyWithheld(name) ?? 'Connection names it, so that it applies to one connection only'
 }

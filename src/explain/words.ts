@@ -1,28 +1,28 @@
 import type { RequirementConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 
-/** Which requests an upstream is for. */
+/** Which requests an upstream serves. */
 export function hostsText({ hosts, path }: UpstreamConfig): string {
   const where = hosts.length === 0 ? 'any host' : hosts.join(', ')
   return path === '/' ? `${where}, any path` : `${where}, below ${path}`
 }
 
-/** What a rule is about, and what it asks. */
+/** Which requests a rule matches, and what it requires. */
 export function ruleText(rule: RuleConfig): string {
-  if (rule.place === undefined) return 'none matches: everybody has to be signed in'
+  if (rule.place === undefined) return 'no rule matches: a sign-in is required'
   const methods = rule.methods === undefined ? '' : `${rule.methods.join(', ')} `
-  return `${rule.setting}, the first that matches: ${methods}${rule.path.text} ${accessText(rule)}`
+  return `${rule.setting}, the first match: ${methods}${rule.path.text} ${accessText(rule)}`
 }
 
 function accessText({ access, unauthenticated, require }: RuleConfig): string {
   switch (access) {
     case 'public':
-      return 'is open to everybody, and nobody’s identity is passed on'
+      return 'is public, and no identity is forwarded'
     case 'optional':
-      return 'is open to everybody, with the identity of who is signed in'
+      return 'is public, and the identity of a signed-in person is forwarded'
     case 'signed_in': {
       const others = { auto: '', redirect: '; others are always redirected', '401': '; others get 401' }
-      const asked = require.map((requirement) => `, and ${requirementText(requirement)}`).join('')
-      return `asks for a sign-in${asked}${others[unauthenticated]}`
+      const requirements = require.map((requirement) => `, and ${requirementText(requirement)}`).join('')
+      return `requires a sign-in${requirements}${others[unauthenticated]}`
     }
   }
 }

@@ -63,7 +63,7 @@ test('the demo takes a change of its file, says what does not follow, and its lo
   const log = join(folderWith(t, { 'gateway.log': demo.out() }), 'gateway.log')
   const told = startCommand(t, ['explain', '--log', log, id])
   assert.equal(await told.ended, 0, told.err())
-  assert.match(told.out(), /GET 127\.0\.0\.1\/admin\/users, with the session .*answered with 403 by the gateway/)
+  assert.match(told.out(), /GET 127\.0\.0\.1\/admin\/users, with the session .*status 403 by the gateway/)
 })
 
 test('the demo says that it makes no workers of what the file asks for', async (t) => {

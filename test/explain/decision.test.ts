@@ -54,51 +54,64 @@ async function explained(
   return { exitCode, ...said }
 }
 
-for (const [what, args, ...told] of [
+for (const [what, args, ...patterns] of [
   [
-    'a rule that is met, with its line',
+    'a rule whose requirements are met, with its line',
     ['--as', 'CLAIMS', 'https://orders.example.com/admin/users'],
     /as jane/,
-    /rule +upstreams\.orders\.rules\[2\], the first that matches: GET, POST \/admin\/\* asks for a sign-in, and fields\.groups has any of admins, editors, and fields\.groups has none of suspended\n +.*gateway\.yaml:20:9\n +- path: \/admin\/\*/,
+    /rule +upstreams\.orders\.rules\[2\], the first match: GET, POST \/admin\/\* requires a sign-in, and fields\.groups has any of admins, editors, and fields\.groups has none of suspended\n +.*gateway\.yaml:20:9\n +- path: \/admin\/\*/,
     /claims +fields\.groups has any of admins, editors: met\n +claims +fields\.groups has none of suspended: met/,
-    /\npassed on to the application\n +orders is asked for http:\/\/127\.0\.0\.1:3000\/admin\/users/,
-    /not told\n +X-Note: longer than 8 bytes/,
+    /\nforwarded to the upstream\n +to orders: http:\/\/127\.0\.0\.1:3000\/admin\/users/,
+    /identity headers that are not sent\n +X-Note: longer than 8 bytes/,
   ],
   [
-    'a method that no rule is about',
+    'a method that no rule matches',
     ['--as', 'CLAIMS', 'DELETE', '/admin/users'],
-    /rule +none matches: everybody has to be signed in/,
+    /rule +no rule matches: a sign-in is required/,
   ],
   [
     'a public path',
     ['/static/x'],
-    /open to everybody, and nobody’s identity is passed on/,
-    /session +not looked at/,
-    /X-Remote-User: nobody’s identity/,
+    /is public, and no identity is forwarded/,
+    /session +not read/,
+    /X-Remote-User: this rule forwards no identity/,
   ],
-  ['an optional one', ['/free/x'], /session +used when there is one; there is none/, /passed on/],
-  ['a page load of nobody', ['/orders'], /\n303 sent to the sign-in: \/\.gatehouse\/sign-in\?return_to=%2Forders\n/],
+  ['an optional session', ['/free/x'], /session +used when present; absent/, /forwarded/],
+  [
+    'a page load of nobody',
+    ['/orders'],
+    /\n303 redirected to the sign-in: \/\.gatehouse\/sign-in\?return_to=%2Forders\n/,
+  ],
   [
     'a script of nobody',
     ['-H', 'Accept: application/json', '/orders'],
     /\n401 refused: nobody is signed in\n[^]*\n +sign-in +\/\.gatehouse\/sign-in\n/,
-    /no page load/,
+    /not a page load/,
   ],
-  ['a WebSocket of nobody', ['-H', 'Upgrade: websocket', '/orders'], /\n401 refused/, /asks for another protocol/],
-  ['a WebSocket to the gateway’s own URL', ['-H', 'Upgrade: websocket', '/.gatehouse/session'], /\n404 refused/],
+  [
+    'a WebSocket without a session',
+    ['-H', 'Upgrade: websocket', '/orders'],
+    /\n401 refused/,
+    /an upgrade to another protocol/,
+  ],
+  ['a WebSocket to an endpoint of the gateway', ['-H', 'Upgrade: websocket', '/.gatehouse/session'], /\n404 refused/],
   [
     'a WebSocket with content',
     ['-H', 'Upgrade: websocket', '-H', 'Content-Length: 5', '/static/x'],
-    /\n400 refused\n +because +a request to switch to another protocol has no content/,
+    /\n400 refused\n +because +a request with Upgrade must not have content/,
   ],
   [
-    'an offer of h2c, which is answered like any other request',
+    'an offer of h2c, which is handled like any other request',
     ['-H', 'Upgrade: h2c', '/logout'],
-    /no page load/,
+    /not a page load/,
     /\n303 signed out by the gateway/,
   ],
-  ['a method that Node does not know', ['FOO', '/static/x'], /^FOO .*\n\n400 refused\n +because +no HTTP server/],
-  ['an expectation that nobody meets', ['-H', 'Expect: tea', '/static/x'], /\n417 refused/],
+  [
+    'a method that Node.js does not support',
+    ['FOO', '/static/x'],
+    /^FOO .*\n\n400 refused\n +because +Node\.js does not support the method FOO/,
+  ],
+  ['an unsupported expectation', ['-H', 'Expect: tea', '/static/x'], /\n417 refused/],
   [
     'a page of another site',
     ['--as', 'CLAIMS', '-H', 'Origin: https://evil.example', 'POST', '/orders'],
@@ -108,12 +121,12 @@ for (const [what, args, ...told] of [
   [
     'a page of this site',
     ['--as', 'CLAIMS', '-H', 'Sec-Fetch-Site: same-origin', 'POST', '/orders'],
-    /cross-site +the page that asks is this site’s own/,
+    /cross-site +the requesting page is of this site/,
   ],
   [
     'another host',
     ['https://other.example.com/'],
-    /upstream +none serves this host and path\n\n404 refused: no upstream/,
+    /upstream +no upstream serves this host and path\n\n404 refused: no upstream/,
   ],
   [
     'a logout link',
@@ -126,26 +139,26 @@ for (const [what, args, ...told] of [
     /request +a page load in a frame: .*\n[^]*\n401 refused: nobody is signed in\n/,
   ],
   [
-    'a logout link that a script asks for',
+    'a logout link that a script requests',
     ['--as', 'CLAIMS', '-H', 'Sec-Fetch-Mode: cors', 'DELETE', '/logout'],
-    /\nsigned out by the gateway\n +note +it is carried out as POST \/\.gatehouse\/sign-out/,
+    /\nsigned out by the gateway\n +note +the gateway handles it as POST \/\.gatehouse\/sign-out/,
   ],
-  ['the gateway’s own URL', ['/.gatehouse/sign-in?x'], /\nanswered by the gateway itself\n/],
+  ['an endpoint of the gateway', ['/.gatehouse/sign-in?x'], /\nserved by the gateway itself\n/],
   [
-    'a URL below the gateway’s prefix that there is not',
+    'an unknown URL below the reserved prefix',
     ['/.gatehouse/nope'],
-    /\n404 refused\n +because +what lies below \/\.gatehouse\/ belongs to the gateway itself, and it has no such URL\n +code +ERR_NO_ROUTE\n/,
+    /\n404 refused\n +because +URLs below \/\.gatehouse\/ belong to the gateway itself, and this is not one of its endpoints\n +code +ERR_NO_ROUTE\n/,
   ],
-  ['the gateway’s own URL in another spelling', ['/.Gatehouse/sign-in'], /\n404 refused\n/, /ERR_NO_ROUTE/],
+  ['an endpoint of the gateway in another spelling', ['/.Gatehouse/sign-in'], /\n404 refused\n/, /ERR_NO_ROUTE/],
   [
-    'the gateway’s own URL, with a method that it does not take',
+    'an endpoint of the gateway with another method',
     ['DELETE', '/.gatehouse/sign-out'],
-    /\n405 refused\n +because .* takes GET, POST only\n +code +ERR_METHOD_NOT_ALLOWED/,
+    /\n405 refused\n +because .* allows GET, POST only\n +code +ERR_METHOD_NOT_ALLOWED/,
   ],
   [
-    'a form of nobody, which does not come back',
+    'a form without a session, whose content is lost',
     ['POST', '/orders'],
-    /\n303 sent to the sign-in: .*\n +note +the content of the POST is lost: the browser comes back with GET\n/,
+    /\n303 redirected to the sign-in: .*\n +note +the content of the POST is lost: the browser returns with GET\n/,
   ],
   [
     'a path that could be read in two ways',
@@ -154,7 +167,7 @@ for (const [what, args, ...told] of [
     /400 refused\n +because +the request target: it can be read in two ways/,
   ],
   ['a path that is refused', ['/a/%2e%2e%2fb'], /^GET orders\.example\.com\/a\/%2e%2e%2fb, as nobody\n\n400 refused\n/],
-  ['a method that is not passed on', ['TRACE', '/'], /501 refused/],
+  ['a method that is not forwarded', ['TRACE', '/'], /501 refused/],
   [
     'a trusted proxy',
     [
@@ -168,29 +181,34 @@ for (const [what, args, ...told] of [
       'X-Forwarded-Proto: https',
       'http://internal:8080/static/x',
     ],
-    /request .*from 192\.0\.2\.9, by https/,
+    /request .*from 192\.0\.2\.9, over https/,
     /host +orders\.example\.com/,
     /X-Forwarded-For: 192\.0\.2\.9, 10\.1\.2\.3/,
   ],
   [
-    'somebody who is no trusted proxy',
+    'a client that is not a trusted proxy',
     ['--peer', '192.0.2.1', '-H', 'X-Forwarded-Host: orders.example.com', 'http://internal:8080/static/x'],
     /host +internal\n/,
     /404/,
   ],
 ] as readonly (readonly [string, readonly string[], ...RegExp[]])[])
-  test(`it is explained: ${what}`, async (t) => {
+  test(`explain shows ${what}`, async (t) => {
     const { exitCode, out, err } = await explained(t, args)
 
     assert.equal(exitCode, 0, err)
-    for (const pattern of told) assert.match(out, pattern)
+    for (const pattern of patterns) assert.match(out, pattern)
   })
 
-for (const [what, args, ...told] of [
-  ['a page', ['/orders'], /\n303 sent to the sign-in/, /\n +note +the sign-in is refused with 421 ERR_WRONG_HOST\n/],
+for (const [what, args, ...patterns] of [
+  [
+    'a page',
+    ['/orders'],
+    /\n303 redirected to the sign-in/,
+    /\n +note +the sign-in is refused with 421 ERR_WRONG_HOST\n/,
+  ],
   ['the sign-in itself', ['/.gatehouse/sign-in'], /\n421 refused\n/],
 ] as readonly (readonly [string, readonly string[], ...RegExp[]])[])
-  test(`a sign-in at another host than external_url is told: ${what}`, async (t) => {
+  test(`explain shows that a sign-in at another host than external_url is refused: ${what}`, async (t) => {
     const anyHost = yaml.replace('    hosts: [orders.example.com]\n', '')
     const at = (host: string) => args.map((path) => `https://${host}${path}`)
 
@@ -198,7 +216,7 @@ for (const [what, args, ...told] of [
     const right = await explained(t, at('orders.example.com'), jane, anyHost)
 
     for (const pattern of [
-      ...told,
+      ...patterns,
       /begin at www\.example\.com and end at orders\.example\.com/,
       /code +ERR_WRONG_HOST\n +to do +redirect that host/,
     ])
@@ -206,7 +224,7 @@ for (const [what, args, ...told] of [
     assert.doesNotMatch(right.out, /ERR_WRONG_HOST/)
   })
 
-test('headers that are too large are answered with 431, of as many bytes as explain says it of', async (t) => {
+test('explain reports 431 for exactly the header size at which the gateway sends it', async (t) => {
   const world = await startWorld(t, {
     settings: 'limits: { header_size: 4kb }',
     upstreamSettings: 'rules: [{ path: /*, access: public }]',
@@ -216,11 +234,11 @@ test('headers that are too large are answered with 431, of as many bytes as expl
   const most = 4096 - 1 - `/echo${['Host', host, 'Accept', '*/*', 'Cookie'].join('')}`.length
 
   for (const [bytes, status, told] of [
-    [most, '200', /passed on to the application/],
+    [most, '200', /forwarded to the upstream/],
     [
       most + 1,
       '431',
-      /\n431 refused\n +because +its URL and headers have 4096 bytes, and limits\.header_size is 4096\n +note +mostly too many cookies/,
+      /\n431 refused\n +because +the URL and the headers have 4096 bytes, but limits\.header_size is 4096\n +note +the usual cause is too many cookies/,
     ],
   ] as const) {
     const cookie = 'c'.repeat(bytes)
@@ -236,43 +254,40 @@ test('headers that are too large are answered with 431, of as many bytes as expl
   }
 })
 
-test('a gateway that takes part in traces says itself which', async (t) => {
+test('With tracing, explain shows that the gateway writes traceparent itself', async (t) => {
   const lines = ['-H', 'traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', '/static/x']
   const without = await explained(t, lines)
   const { out } = await explained(t, lines, jane, `${yaml}tracing: { otlp: 'http://127.0.0.1:4318' }\n`)
 
   assert.match(without.out, /traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\n/)
-  assert.match(out, /traceparent: \(a new one, or that of a trusted caller gone on with\)\n/)
-  assert.match(out, /traceparent: is written by the gateway, from what it believes/)
+  assert.match(out, /traceparent: \(generated, or continued from a trusted proxy\)\n/)
+  assert.match(out, /traceparent: the gateway writes this field, from trusted sources only/)
   assert.doesNotMatch(out, /0af7651916cd43dd8448eb211c80319c/)
 })
 
-test('claims that do not meet a rule are not shown, only what is asked', async (t) => {
+test('explain shows what a rule requires, and never the value of a claim', async (t) => {
   const { out } = await explained(t, ['--as', 'CLAIMS', '/admin/'], { ...jane, fields: { groups: ['secret-project'] } })
 
   assert.match(out, /\n403 refused: forbidden\n +because +fields\.groups: holds none of admins, editors\n/)
   assert.doesNotMatch(out, /secret-project/)
 })
 
-test('claims without sub are explained with one that is made up, which is said', async (t) => {
+test('explain uses a placeholder for a missing sub, and says so', async (t) => {
   const without = await explained(t, ['--as', 'CLAIMS', '/orders'], { badge: 'b1' })
   const { err } = await explained(t, ['--as', 'CLAIMS', '/orders'])
 
   assert.match(without.out, /X-Remote-User: somebody\n/)
-  assert.match(
-    without.err,
-    /the claims have no sub, which everybody has who signs in; a made-up one stands in: somebody/,
-  )
+  assert.match(without.err, /the claims have no sub, which every sign-in has; using sub "somebody"/)
   assert.equal(err, '')
 })
 
-test('a required header without a value is why', async (t) => {
+test('explain names the required header whose claim is missing', async (t) => {
   const { out } = await explained(t, ['--as', 'CLAIMS', '/orders'], { sub: 'jane' })
 
   assert.match(out, /403 refused: forbidden\n +because +the claim for the required header X-Badge is missing/)
 })
 
-test('JSON has the steps, the decision and the headers', async (t) => {
+test('The JSON output has the steps, the decision and the headers', async (t) => {
   const { out } = await explained(t, ['--as', 'CLAIMS', '--format', 'json', '/admin/'])
 
   const { version, as, decision, steps, upstream } = JSON.parse(out) as {
@@ -293,7 +308,7 @@ test('JSON has the steps, the decision and the headers', async (t) => {
   ])
 })
 
-test('nothing of what was given reaches the terminal as a command to it', async (t) => {
+test('explain writes no control characters from its input to the terminal', async (t) => {
   const claims = { ...jane, note: 'a\u001b[2J', sub: 'ja\u001b[31mne' }
   const { out: passed } = await explained(t, ['--as', 'CLAIMS', '-H', 'X-A: \u001b[2J', '/orders'], claims)
   const { out } = await explained(
@@ -306,17 +321,17 @@ test('nothing of what was given reaches the terminal as a command to it', async 
 })
 
 for (const [argv, fault] of [
-  [[], /wants a method and a URL/],
+  [[], /needs a method and a URL/],
   [['GET', '/a', 'b'], /"b" is too much/],
   [['GET', 'orders'], /"orders" is neither a URL nor a path/],
   [['G T', '/'], /is not a method/],
   [['--as', 'a.json', '--anonymous', '/'], /contradict/],
   [['-H', 'nonsense', '/'], /is not a header/],
   [['--format', 'yaml', '/'], /--format is one of/],
-  [['--log', 'x.log'], /wants the id of a request/],
-  [['--log', 'x.log', 'id', '--as', 'a.json'], /nothing but the id/],
+  [['--log', 'x.log'], /needs a request id/],
+  [['--log', 'x.log', 'id', '--as', 'a.json'], /takes a request id only/],
 ] as [string[], RegExp][])
-  test(`a wrong call is refused: explain ${argv.join(' ')}`, () => {
+  test(`Invalid arguments are an error: explain ${argv.join(' ')}`, () => {
     const call = readExplainCall(argv)
 
     assert.match('fault' in call ? call.fault : '', fault)
@@ -326,7 +341,7 @@ for (const [text, fault] of [
   ['[1]', /is not a map of claims/],
   ['{ "sub": hunter2 }', /is not JSON$/],
 ] as const)
-  test(`claims that are none are refused without being shown: ${text}`, async (t) => {
+  test(`Invalid claims are an error that does not quote them: ${text}`, async (t) => {
     const folder = folderWith(t, { 'gateway.yaml': yaml, 'claims.json': text })
     const call = readExplainCall(['--config', join(folder, 'gateway.yaml'), '--as', join(folder, 'claims.json'), '/'])
     const { terminal } = recordingTerminal({ CLIENT_SECRET: 'correct horse battery' })

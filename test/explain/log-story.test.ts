@@ -25,16 +25,16 @@ const ended = {
   session: 'k',
 }
 
-test('an answer of the application is told, and there is nothing to do', () => {
+test('The story of a successful request has one sentence and no advice', () => {
   const story = storyOf('one', [ended])
 
   assert.deepEqual(story?.told, [
-    '2026-01-02T03:04:05.679Z  GET orders.example.com/feed, with the session k, from 192.0.2.7: answered with 200 by orders after 12.5 ms',
+    '2026-01-02T03:04:05.679Z  GET orders.example.com/feed, with the session k, from 192.0.2.7: status 200 by orders after 12.5 ms',
   ])
   assert.equal(story?.advice, undefined)
 })
 
-test('a stream that ended with its session is told with what ended the session', () => {
+test('The story of a stream that ended with its session says what ended the session', () => {
   const ending = {
     time: '2026-01-02T03:04:05.600Z',
     msg: 'session.ended',
@@ -46,23 +46,23 @@ test('a stream that ended with its session is told with what ended the session',
 
   const story = storyOf('one', [ending, other, { ...ended, code: 'session_ended', aborted: true }])
 
-  assert.match(
-    story?.told[0] ?? '',
-    /answered with 200 by orders after 12\.5 ms, but the client did not get all of it$/,
-  )
+  assert.match(story?.told[0] ?? '', /status 200 by orders after 12\.5 ms, but the client did not receive all of it$/)
   assert.match(story?.told[1] ?? '', /the session was ended \(by: logout_token\)/)
-  assert.match(story?.advice?.means ?? '', /the session ended while/)
+  assert.match(story?.advice?.means ?? '', /the session ended during/)
 })
 
-test('a client that went away is told as that', () => {
-  assert.match(storyOf('one', [{ ...ended, status: 499 }])?.told[0] ?? '', /the client was gone after 12\.5 ms/)
+test('The story says that the client closed the connection', () => {
+  assert.match(
+    storyOf('one', [{ ...ended, status: 499 }])?.told[0] ?? '',
+    /the client closed the connection after 12\.5 ms/,
+  )
 })
 
 for (const [msg, fields, told] of [
   [
     'upstream.failed',
     { upstream: 'orders', url: 'http://127.0.0.1:3000', code: 'ERR_UPSTREAM_UNREACHABLE', reason: 'refused' },
-    /the application of orders failed at http:\/\/127\.0\.0\.1:3000 with ERR_UPSTREAM_UNREACHABLE: refused/,
+    /the upstream orders failed at http:\/\/127\.0\.0\.1:3000 with ERR_UPSTREAM_UNREACHABLE: refused/,
   ],
   [
     'sign_in.failed',
@@ -71,14 +71,14 @@ for (const [msg, fields, told] of [
   ],
   ['something.new', { reason: 'why' }, /something\.new: why/],
 ] as const)
-  test(`a line is told in words: ${msg}`, () => {
+  test(`A log line becomes a sentence: ${msg}`, () => {
     const story = storyOf('one', [{ time: 't', msg, request: 'one', ...fields }])
 
     assert.match(story?.told[0] ?? '', told)
     if ('code' in fields) assert.deepEqual(story?.advice, adviceOn(fields.code))
   })
 
-test('what a container runtime writes before a line does not matter, and lines of others neither', () => {
+test('Prefixes of a container runtime and lines about other requests are ignored', () => {
   const lines = [{ ...ended, request: 'onetwo' }, { ...ended, path: '/one', request: 'two' }, ended]
 
   const story = storyOf('one', lines, '[gatehouse-7d4-x] 2026-01-02T03:04:05Z stdout F ')
@@ -86,19 +86,19 @@ test('what a container runtime writes before a line does not matter, and lines o
   assert.equal(story?.lines.length, 1)
 })
 
-test('what is no JSON is passed over, and nothing found is nothing told', () => {
+test('Lines that are not JSON are ignored, and without a line there is no story', () => {
   const story = new LogStory('one')
   for (const line of ['', '{', 'one', '{"one":', '[1]', 'null', '{"request":"two"}']) story.add(line)
 
   assert.equal(story.story(), undefined)
 })
 
-test('a code that there is not has no advice', () => {
+test('An unknown code has no advice', () => {
   assert.equal(adviceOn('constructor'), undefined)
 })
 
 for (const reason of ['groups: the claim is absent', 'the claim for the required header X-Email is missing'])
-  test(`a claim that does not come is not told as a group that is missing: ${reason}`, () => {
+  test(`The advice distinguishes an absent claim from a missing group: ${reason}`, () => {
     const denied = { msg: 'access.denied', request: 'one', code: 'ERR_CLAIM_ABSENT', reason }
 
     const { advice } = storyOf('one', [denied]) ?? {}
@@ -107,7 +107,7 @@ for (const reason of ['groups: the claim is absent', 'the claim for the required
     assert.match(advice?.todo ?? '', /provider\.scopes.*mapper.*provider\.id_token_claims/)
   })
 
-test('a claim without the value that the rule asks for is told as a group that is missing', () => {
+test('The advice for a claim without the required value is to add the person to the group', () => {
   const denied = { msg: 'access.denied', request: 'one', code: 'ERR_FORBIDDEN', reason: 'groups: holds none of admins' }
 
   assert.match(storyOf('one', [denied])?.advice?.todo ?? '', /put the person into the group/)

@@ -163,11 +163,11 @@ test('a refusal’s page has the id by which the log says why, by which rule, an
   assert.match(told.out(), /fields\.groups: the claim is absent/)
   assert.match(
     told.out(),
-    /GET 127\.0\.0\.1\/admin\/users, with the session .*, from 127\.0\.0\.1: answered with 403 by the gateway/,
+    /GET 127\.0\.0\.1\/admin\/users, with the session .*, from 127\.0\.0\.1: status 403 by the gateway/,
   )
   assert.match(told.out(), /to do {5}compare the name of the claim with .*provider\.scopes.*provider\.id_token_claims/)
 
   const unknown = startCommand(t, ['explain', '--log', log, 'no-such-request'])
   assert.equal(await unknown.ended, 1)
-  assert.match(unknown.err(), /nothing in .*gateway\.log is about the request no-such-request/)
+  assert.match(unknown.err(), /gateway\.log has no line about the request no-such-request/)
 })
