@@ -1,7 +1,7 @@
 import { withLongNames } from '../config/claim-names.ts'
 import { registrationOf, registrationText } from '../config/registration.ts'
 import { printable } from '../core/printable.ts'
-import { examine, type Examined } from '../doctor/examine.ts'
+import { examine, type SubjectFindings } from '../doctor/examine.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { readClaims } from './claims-file.ts'
 import {
@@ -62,7 +62,7 @@ interface Count {
   readonly faults: number
 }
 
-function countOf(examined: readonly Examined[]): Count {
+function countOf(examined: readonly SubjectFindings[]): Count {
   const levels = examined.flatMap(({ findings }) => findings.map(({ level }) => level))
   const count = (level: Finding['level']) => levels.filter((found) => found === level).length
   return { ok: count('ok'), warnings: count('warning'), faults: count('fault') }
@@ -75,7 +75,7 @@ function summary({ ok, warnings, faults }: Count): string {
 
 const colours = { ok: 'green', warning: 'yellow', fault: 'red' } as const
 
-function examinedText(examined: readonly Examined[], paint: Paint): string {
+function examinedText(examined: readonly SubjectFindings[], paint: Paint): string {
   return examined
     .filter(({ findings }) => findings.length > 0)
     .map(

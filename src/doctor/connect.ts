@@ -4,10 +4,10 @@ import { request as requestHttps } from 'node:https'
 import { connect, isIP } from 'node:net'
 import { reason } from '../core/errors.ts'
 
-/** How long each look at a server may take, in ms. */
-export const patienceMs = 5_000
+/** How long each request or lookup may take, in ms. */
+export const checkTimeoutMs = 5_000
 
-export type HttpAnswer =
+export type HttpOutcome =
   | {
       readonly status: number
       readonly headers: NodeJS.Dict<string | string[]>
@@ -16,22 +16,21 @@ export type HttpAnswer =
     }
   | { readonly why: string }
 
-/** Asks with a request of its own, on a connection of its own. Never rejects. */
-export function ask(
+/** Sends a request on a new connection. Never rejects. */
+export function request(
   url: URL,
   options: {
     readonly method: string
     readonly headers?: Readonly<Record<string, string>>
     readonly ca?: string | undefined
   },
-): Promise<HttpAnswer> {
+): Promise<HttpOutcome> {
   const { method, headers = {}, ca } = options
   const began = performance.now()
   return new Promise((resolve) => {
-    const signal = AbortSignal.timeout(patienceMs)
+    const signal = AbortSignal.timeout(checkTimeoutMs)
     const common = { method, headers: { ...headers }, agent: false, signal }
-    // Node would take the name that the certificate is checked for from the Host header. An address
-    // is no name for SNI.
+    // Node would check the certificate against the Host field. SNI must not be an IP address.
     const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
     const servername = isIP(host) === 0 ? host : ''
     const sent =
@@ -45,31 +44,31 @@ export function ask(
         if (valid_to !== undefined) certificateEndsAt = new Date(valid_to)
       }),
     )
-    sent.once('response', (answer) => {
-      answer.destroy()
+    sent.once('response', (response) => {
+      response.destroy()
       const ms = performance.now() - began
       const end = certificateEndsAt === undefined ? {} : { certificateEndsAt }
-      resolve({ status: answer.statusCode ?? 0, headers: answer.headers, ms, ...end })
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, ms, ...end })
     })
     sent.once('error', (error) =>
-      resolve({ why: signal.aborted ? `no answer within ${patienceMs / 1000} s` : reason(error) }),
+      resolve({ why: signal.aborted ? `no response within ${checkTimeoutMs / 1000} s` : reason(error) }),
     )
     sent.end()
   })
 }
 
-/** Whether something takes connections at an address. */
+/** Whether an address accepts connections. */
 export function listens(host: string, port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, timeout: 1_000 })
-    const answer = (open: boolean) => {
+    const finish = (open: boolean) => {
       socket.destroy()
       resolve(open)
     }
     socket
-      .once('connect', () => answer(true))
-      .once('error', () => answer(false))
-      .once('timeout', () => answer(false))
+      .once('connect', () => finish(true))
+      .once('error', () => finish(false))
+      .once('timeout', () => finish(false))
   })
 }
 
@@ -77,15 +76,15 @@ export function listens(host: string, port: number): Promise<boolean> {
 export async function addressesOf(host: string): Promise<readonly string[]> {
   const bare = host.replace(/^\[(.*)\]$/, '$1')
   if (isIP(bare) !== 0) return [bare]
-  const late = new Promise<[]>((resolve) => setTimeout(() => resolve([]), patienceMs).unref())
+  const timeout = new Promise<[]>((resolve) => setTimeout(() => resolve([]), checkTimeoutMs).unref())
   const found = lookup(bare, { all: true })
     .then((all) => all.map(({ address }) => address))
     .catch(() => [])
-  return Promise.race([found, late])
+  return Promise.race([found, timeout])
 }
 
 /**
- * Addresses that lead nowhere on the internet: RFC 1918, RFC 4193, RFC 6598, loopback and
+ * Whether an address is not reachable from the internet: RFC 1918, RFC 4193, RFC 6598, loopback and
  * link-local.
  */
 export function isPrivate(address: string): boolean {

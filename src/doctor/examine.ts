@@ -5,7 +5,7 @@ import type { Claims } from '../core/claims.ts'
 import { reason } from '../core/errors.ts'
 import { examineProvider, type ProviderFacts } from '../provider/examine.ts'
 import { examineRedis } from '../session/redis/examine.ts'
-import { patienceMs } from './connect.ts'
+import { checkTimeoutMs } from './connect.ts'
 import { fault, type Finding, ok } from './finding.ts'
 import { gatewayFindings } from './gateway.ts'
 import { headerBudgetFinding } from './header-budget.ts'
@@ -14,38 +14,37 @@ import { redisFindings } from './redis.ts'
 import { fileFindings } from './secret-files.ts'
 import { upstreamFindings } from './upstreams.ts'
 
-/** What was found about one thing. */
-export interface Examined {
+/** The findings about one subject. */
+export interface SubjectFindings {
   /** `provider https://id.example.com` */
   readonly subject: string
   readonly findings: readonly Finding[]
 }
 
-export interface Surroundings {
+export interface ExamineParts {
   readonly config: GatewayConfig
   readonly secretFiles: LoadResult['secretFiles']
   readonly env: Environment
-  /** Of somebody who signs in, to measure the headers with. */
+  /** The claims of a person, to measure the identity headers with. */
   readonly claims: Claims | undefined
 }
 
-/** How long all of it may take, whatever each look waits for, in ms. */
-const budgetMs = 20_000
+/** How long the whole examination may take, in ms. */
+const timeLimitMs = 20_000
 
 /**
- * Looks at everything that a gateway of this configuration has to do with, all at the same time.
- * Takes `budget` ms at most.
+ * Examines everything that a gateway with this configuration uses, concurrently, within `limitMs`.
  */
 export function examine(
-  { config, secretFiles, env, claims }: Surroundings,
-  budget: number = budgetMs,
-): Promise<Examined[]> {
+  { config, secretFiles, env, claims }: ExamineParts,
+  limitMs: number = timeLimitMs,
+): Promise<SubjectFindings[]> {
   const { provider, session, upstreams } = config
   const { store } = session
   const { redirect_uris } = registrationOf(config)
-  const asked = examineProvider(provider, redirect_uris)
-  const looks: readonly (readonly [subject: string, look: () => Promise<Finding[]>])[] = [
-    [`provider ${provider.issuer}`, async () => providerFindings(await asked, provider, env)],
+  const providerFacts = examineProvider(provider, redirect_uris)
+  const checks: readonly (readonly [subject: string, check: () => Promise<Finding[]>])[] = [
+    [`provider ${provider.issuer}`, async () => providerFindings(await providerFacts, provider, env)],
     store.kind === 'memory'
       ? ['sessions in memory', async () => [memoryFinding()]]
       : ['Redis', async () => redisFindings(await examineRedis(store), store)],
@@ -55,7 +54,7 @@ export function examine(
           `upstream ${upstream.name}`,
           async () => [
             ...(await upstreamFindings(upstream)),
-            ...headerBudgetFinding(upstream, claims, await listedClaims(asked)),
+            ...headerBudgetFinding(upstream, claims, await listedClaims(providerFacts)),
           ],
         ] as const,
     ),
@@ -63,39 +62,36 @@ export function examine(
     ['files', async () => fileFindings(config.file, secretFiles)],
   ]
   return Promise.all(
-    looks.map(async ([subject, look]) => ({
+    checks.map(async ([subject, check]) => ({
       subject,
-      findings: await Promise.race([look().catch(failed), unfinishedAfter(budget)]),
+      findings: await Promise.race([check().catch(failed), unfinishedAfter(limitMs)]),
     })),
   )
 }
 
-/**
- * The claims that a provider lists, as soon as it has said so; `undefined` when it lists none, or
- * takes long.
- */
-async function listedClaims(asked: Promise<ProviderFacts>): Promise<readonly string[] | undefined> {
-  const late = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), patienceMs).unref())
-  const facts = await Promise.race([asked, late])
+/** The `claims_supported` of the provider; `undefined` when it is absent, or not known in time. */
+async function listedClaims(examination: Promise<ProviderFacts>): Promise<readonly string[] | undefined> {
+  const timeout = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), checkTimeoutMs).unref())
+  const facts = await Promise.race([examination, timeout])
   if (facts === undefined || 'why' in facts.metadata) return undefined
   const { claims_supported } = facts.metadata.value
   return Array.isArray(claims_supported) ? claims_supported.map(String) : undefined
 }
 
 function unfinishedAfter(ms: number): Promise<Finding[]> {
-  const remedy = { why: 'nothing is known of it now', todo: 'see what it waits for: it is up, and does not answer' }
-  const finding = fault('doctor.unfinished', `no end within ${ms / 1000} s`, remedy)
+  const remedy = { why: 'its state is unknown', todo: 'check why it accepts connections but does not respond' }
+  const finding = fault('doctor.unfinished', `not finished within ${ms / 1000} s`, remedy)
   return new Promise((resolve) => setTimeout(() => resolve([finding]), ms).unref())
 }
 
 function memoryFinding(): Finding {
   return ok(
     'sessions.memory',
-    'a restart signs everybody out, and there can be one process only; Redis is for more (session.store)',
+    'a restart signs everybody out, and only one process is possible; for more, set session.store to Redis',
   )
 }
 
 function failed(error: unknown): Finding[] {
-  const remedy = { why: 'nothing is known of it now', todo: 'please report this' }
-  return [fault('doctor.failed', `could not be looked at: ${reason(error)}`, remedy)]
+  const remedy = { why: 'its state is unknown', todo: 'please report this' }
+  return [fault('doctor.failed', `the check failed: ${reason(error)}`, remedy)]
 }

@@ -1,6 +1,6 @@
-/** Something that was looked at: what was found, why it matters, what to do about it. */
+/** The result of one check: what was found, why it matters, what to do. */
 export interface Finding {
-  /** `provider.discovery`: stays the same from version to version, for programs. */
+  /** For programs, such as `provider.discovery`. It stays the same across versions. */
   readonly id: string
   readonly level: 'ok' | 'warning' | 'fault'
   readonly what: string
@@ -17,12 +17,12 @@ export function ok(id: string, what: string): Finding {
   return { id, level: 'ok', what }
 }
 
-/** It works, and is less good than it could be; or it could not be found out. */
+/** It works but should be improved, or its state is unknown. */
 export function warning(id: string, what: string, remedy: Remedy): Finding {
   return { id, level: 'warning', what, ...remedy }
 }
 
-/** Something does not work, or is not safe. */
+/** It does not work, or is not secure. */
 export function fault(id: string, what: string, remedy: Remedy): Finding {
   return { id, level: 'fault', what, ...remedy }
 }

@@ -1,17 +1,14 @@
 import { isLoopback } from '../config/addresses.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import { originsOf } from '../config/registration.ts'
-import { addressesOf, ask, type HttpAnswer, isPrivate } from './connect.ts'
+import { addressesOf, type HttpOutcome, isPrivate, request } from './connect.ts'
 import { connectionAdvice } from './connection-advice.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
 import type { Environment } from './provider.ts'
 
 const day = 86_400_000
 
-/**
- * What there is to say of the way that browsers and the provider have to the gateway, and of its
- * cookie.
- */
+/** The findings about how browsers and the provider reach the gateway, and about its cookie. */
 export async function gatewayFindings(config: GatewayConfig, env: Environment, now: number): Promise<Finding[]> {
   const origins = originsOf(config)
   const [reach, ...reached] = await Promise.all([
@@ -23,36 +20,36 @@ export async function gatewayFindings(config: GatewayConfig, env: Environment, n
 
 async function originFindings(origin: string, reservedPrefix: string, now: number): Promise<Finding[]> {
   const url = new URL(`${reservedPrefix}session`, origin)
-  const answer = await ask(url, { method: 'GET', headers: { accept: 'application/json' } })
-  return [wayFinding(origin, answer), ...('why' in answer ? [] : certificateFindings(answer, origin, now))]
+  const outcome = await request(url, { method: 'GET', headers: { accept: 'application/json' } })
+  return [externalUrlFinding(origin, outcome), ...('why' in outcome ? [] : certificateFindings(outcome, origin, now))]
 }
 
-function wayFinding(origin: string, answer: HttpAnswer): Finding {
+function externalUrlFinding(origin: string, outcome: HttpOutcome): Finding {
   const id = 'gateway.external_url'
-  const why = 'browsers go there, and come back there from the provider'
-  if ('why' in answer)
-    return warning(id, `${origin} does not answer from here: ${answer.why}`, {
-      why: `${why}; it is no fault while the gateway does not run, or when this machine may not reach it`,
-      todo: `start the gateway and run this again; if it does run: ${connectionAdvice(answer.why, 'external_url', 'the trust store of this machine')}`,
+  const why = 'browsers use this URL, and the provider redirects them to it'
+  if ('why' in outcome)
+    return warning(id, `${origin} does not respond to this machine: ${outcome.why}`, {
+      why: `${why}; this is expected while the gateway does not run, or when this machine has no access to it`,
+      todo: `start the gateway and run doctor again; if it runs: ${connectionAdvice(outcome.why, 'external_url', 'the trust store of this machine')}`,
     })
-  const challenge = [answer.headers['www-authenticate'] ?? []].flat().join()
+  const challenge = [outcome.headers['www-authenticate'] ?? []].flat().join()
   if (challenge.startsWith('Gatehouse ')) return ok(id, `${origin} leads to a Gatehouse`)
-  return fault(id, `${origin} leads to something else, which answers with ${answer.status}`, {
+  return fault(id, `${origin} leads to another server, which responds with ${outcome.status}`, {
     why,
-    todo: 'see that the proxy before the gateway passes all paths of this host on to it, and that DNS names that proxy',
+    todo: 'check that the proxy in front of the gateway forwards all paths of this host to it, and that DNS names that proxy',
   })
 }
 
-function certificateFindings(answer: Exclude<HttpAnswer, { why: string }>, origin: string, now: number): Finding[] {
-  const { certificateEndsAt } = answer
+function certificateFindings(outcome: Exclude<HttpOutcome, { why: string }>, origin: string, now: number): Finding[] {
+  const { certificateEndsAt } = outcome
   if (certificateEndsAt === undefined || certificateEndsAt.getTime() - now > 14 * day) return []
   return [
     warning(
       'gateway.certificate',
       `the certificate of ${origin} ends on ${certificateEndsAt.toISOString().slice(0, 10)}`,
       {
-        why: 'after that no browser shows a page of it',
-        todo: 'renew it, and see why it was not renewed by itself',
+        why: 'after that, browsers show an error instead of the page',
+        todo: 'renew it, and check why it was not renewed automatically',
       },
     ),
   ]
@@ -63,39 +60,38 @@ function tlsFindings({ externalUrl, listen, trustedProxies }: GatewayConfig): Fi
   if (externalUrl.protocol === 'http:')
     return isLoopback(externalUrl.hostname)
       ? [
-          warning(id, 'external_url is http, on this machine alone', {
-            why: 'that is for trying out: the cookie has neither Secure nor __Host-, so that other programs of this host can read and set it',
-            todo: 'write https:// before others use it',
+          warning(id, 'external_url is http, on this machine only', {
+            why: 'this is for trial use: the cookie has neither Secure nor __Host-, so that other programs on this host can read and set it',
+            todo: 'use https:// before other people use it',
           }),
         ]
       : [
           fault(id, 'external_url is http', {
-            why: 'whoever is on the way can read the session cookie, and another host below the same domain can set one: it has neither Secure nor __Host-',
-            todo: 'serve browsers by https, with listen.tls or in a proxy before the gateway',
+            why: 'anyone on the network path can read the session cookie, and another host below the same domain can set one: it has neither Secure nor __Host-',
+            todo: 'serve https, with listen.tls or with a proxy in front of the gateway',
           }),
         ]
   if (listen.tls !== undefined) return [ok(id, 'external_url is https, and TLS ends in the gateway')]
   if (trustedProxies.length > 0) return [ok(id, 'external_url is https, and TLS ends in a proxy of trusted_proxies')]
   return [
     warning(id, 'external_url is https, but neither listen.tls nor trusted_proxies is set', {
-      why: 'TLS has to end somewhere: the proxy where it does is not believed, so that applications are told http, and the proxy’s address instead of the client’s',
-      todo: 'name the addresses of that proxy in trusted_proxies',
+      why: 'the gateway does not trust the proxy that terminates TLS, so that applications get the scheme http, and the address of the proxy instead of the client’s',
+      todo: 'add the addresses of that proxy to trusted_proxies',
     }),
   ]
 }
 
-/** Of a cookie by http it is said that there is no https. */
+/** Without https, the finding `gateway.https` is about the cookie too. */
 function cookieFindings(config: GatewayConfig): Finding[] {
   const { name, secure, sameSite } = config.session.cookie
   const hosts = originsOf(config).map((origin) => new URL(origin).hostname)
   if (!secure) return []
-  // Without Domain (RFC 6265bis §5.7) it makes no difference which part of the name is a public
-  // suffix, so there is no list of those.
-  const what = `the cookie ${name} has no Domain attribute: it goes to ${hosts.join(', ')} alone, by https alone (SameSite=${sameSite}); no other host below the same domain or public suffix can read or set it`
+  // Without Domain (RFC 6265bis §5.7), public suffixes do not matter.
+  const what = `the cookie ${name} has no Domain attribute: it is sent to ${hosts.join(', ')} only, over https only (SameSite=${sameSite}); no other host below the same domain or public suffix can read or set it`
   return [ok('gateway.cookie', what)]
 }
 
-/** A provider on the internet cannot send logout tokens to an address that is not there. */
+/** A provider on the internet cannot send Logout Tokens to a private address. */
 async function providerReachFindings({ externalUrl, provider, reservedPrefix }: GatewayConfig): Promise<Finding[]> {
   const [ours, theirs] = await Promise.all([
     addressesOf(externalUrl.hostname),
@@ -108,8 +104,8 @@ async function providerReachFindings({ externalUrl, provider, reservedPrefix }: 
       'gateway.backchannel_way',
       `${externalUrl.hostname} has private addresses only (${ours.join(', ')}), and the provider is on the internet`,
       {
-        why: `the provider has to reach ${externalUrl.origin}${reservedPrefix}backchannel-logout from its own servers, or a logout there never arrives here; it may resolve the name otherwise, which cannot be seen from here`,
-        todo: 'publish that one path, or set session.poll_userinfo, such as 60s',
+        why: `the servers of the provider have to reach ${externalUrl.origin}${reservedPrefix}backchannel-logout, otherwise logouts at the provider never arrive; the provider may resolve the name to other addresses, which doctor cannot see`,
+        todo: 'publish that path, or set session.poll_userinfo, for example to 60s',
       },
     ),
   ]
@@ -119,8 +115,8 @@ function environmentFindings(env: Environment): Finding[] {
   if (env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return []
   return [
     fault('gateway.environment', 'NODE_TLS_REJECT_UNAUTHORIZED=0 is set', {
-      why: 'no certificate is checked then: whoever is on the way can be the provider, and let anybody in',
-      todo: 'remove it; name an authority of your own with ca_file',
+      why: 'certificates are not checked: anyone on the network path can pose as the provider, and sign in as anybody',
+      todo: 'remove it; use ca_file for an authority of your own',
     }),
   ]
 }

@@ -4,18 +4,15 @@ import { headersWithoutValue, identityHeaders } from '../identity/claim-headers.
 import { type Finding, ok, warning } from './finding.ts'
 
 /**
- * All header lines of a request together, in bytes, as many applications take them at most:
- * Tomcat's maxHttpHeaderSize, a line of Apache, nginx and gunicorn. Node takes 16 KiB.
+ * The limit of many applications for all header fields of a request, in bytes: Tomcat's
+ * maxHttpHeaderSize, and one field of Apache, nginx and gunicorn. Node.js allows 16 KiB.
  */
 const commonLimit = 8 * 1024
 
-/** What a browser's own headers and the application's cookies need of it, usually. */
-const othersNeed = 2 * 1024
+/** What the fields of the browser and the cookies of the application usually need, in bytes. */
+const otherHeadersBytes = 2 * 1024
 
-/**
- * How long the values of claims are that have a usual length, in bytes; `sub` by OpenID Connect
- * Core §2.
- */
+/** Typical lengths of claim values, in bytes; `sub` by OpenID Connect Core §2. */
 const usualBytes: Readonly<Record<string, number>> = {
   sub: 255,
   email: 254,
@@ -32,7 +29,9 @@ const usualBytes: Readonly<Record<string, number>> = {
   updated_at: 16,
 }
 
-/** Claims that providers send without listing them: lists, which may be long. */
+/**
+ * Claims that providers send without listing them in `claims_supported`; their lists may be long.
+ */
 const unlistedLists: ReadonlySet<string> = new Set([
   'groups',
   'roles',
@@ -45,10 +44,10 @@ const unlistedLists: ReadonlySet<string> = new Set([
 ])
 
 /**
- * How much of what applications take as headers the identity may need: measured with somebody's
- * claims, estimated without. `listed`: the claims that the provider says it has
- * (`claims_supported`); `undefined` when it does not say so. A header of a claim that is not among
- * them, and of no usual name, counts as absent: it may be misspelt.
+ * Compares the size of the identity headers with the limit of many applications: measured with the
+ * given claims, estimated without. `listed` is the `claims_supported` of the provider, if present.
+ * A header counts as absent when its claim is neither listed nor common, because it may be
+ * misspelt.
  */
 export function headerBudgetFinding(
   upstream: UpstreamConfig,
@@ -64,47 +63,47 @@ export function headerBudgetFinding(
     ...(dropped.length === 0 ? [] : [droppedFinding(dropped)]),
     ...(absent.length === 0 ? [] : [absentFinding(absent, claims !== undefined)]),
   ]
-  if (bytes + othersNeed <= commonLimit)
-    return [...left, ok(id, `${what}: many applications take ${kilobytes(commonLimit)} of headers in all`)]
+  if (bytes + otherHeadersBytes <= commonLimit)
+    return [...left, ok(id, `${what}: many applications accept ${kilobytes(commonLimit)} of headers altogether`)]
   return [
     ...left,
     warning(id, `${what}; the longest ${longest.length === 1 ? 'is' : 'are'} ${longest.join(', ')}`, {
-      why: `many applications refuse requests with more than ${kilobytes(commonLimit)} of headers (400 or 431), the browser’s own and its cookies included`,
+      why: `many applications reject requests with more than ${kilobytes(commonLimit)} of headers (400 or 431), including those of the browser and its cookies`,
       todo:
         claims === undefined
-          ? 'measure with --as CLAIMS.json of somebody in many groups; lower max_bytes of these headers, or raise the application’s limit'
-          : 'send less (groups by a filter at the provider), or raise the application’s limit',
+          ? 'measure with --as CLAIMS.json for a person in many groups; lower max_bytes of these headers, or raise the limit of the application'
+          : 'send less (filter groups at the provider), or raise the limit of the application',
     }),
   ]
 }
 
 function droppedFinding(dropped: readonly string[]): Finding {
-  return warning('upstream.headers_dropped', `left out for these claims: ${dropped.join('; ')}`, {
-    why: 'the application is not told, and may take the person for somebody without rights',
-    todo: 'raise max_bytes of the header, choose another join or encode, or have the provider send less',
+  return warning('upstream.headers_dropped', `omitted for these claims: ${dropped.join('; ')}`, {
+    why: 'the application does not get them, and may treat the person as one without rights',
+    todo: 'raise max_bytes of the header, use another join or encode, or reduce the claim at the provider',
   })
 }
 
 function absentFinding(names: readonly string[], isMeasured: boolean): Finding {
   const id = 'upstream.header_claims'
-  if (isMeasured) return ok(id, `without a value for these claims, and so left out: ${names.join(', ')}`)
+  if (isMeasured) return ok(id, `omitted, because these claims have no value for them: ${names.join(', ')}`)
   return warning(
     id,
     `not counted, because the provider does not list their claims (claims_supported): ${names.join(', ')}`,
     {
-      why: 'a header whose claim never comes is never sent; some providers do not list all claims they have',
-      todo: 'compare the names with the claims at the provider, and see whether a scope or mapper is needed; headers.claim_absent in the log says which never came',
+      why: 'a header is never sent when its claim is always absent; some providers do not list all of their claims',
+      todo: 'compare the names with the claims at the provider, and check whether a scope or mapper is needed; the log names absent claims in headers.claim_absent',
     },
   )
 }
 
 interface Budget {
   readonly bytes: number
-  /** What was left out, and why: never the value. */
+  /** The omitted headers with the reason, never the value. */
   readonly dropped: readonly string[]
-  /** The names of the headers without a claim that has a value. */
+  /** The names of the headers without a claim value. */
   readonly absent: readonly string[]
-  /** The names of the headers that need most of it. */
+  /** The names of the longest headers. */
   readonly longest: readonly string[]
 }
 
@@ -122,25 +121,25 @@ function measured(headers: readonly HeaderConfig[], claims: Claims): Budget {
 }
 
 function estimated(headers: readonly HeaderConfig[], listed: readonly string[] | undefined): Budget {
-  const mayCome = (part: HeaderConfig['template'][number]) =>
+  const mayBePresent = (part: HeaderConfig['template'][number]) =>
     typeof part !== 'string' &&
     (listed === undefined || [...listed, ...unlistedLists, ...Object.keys(usualBytes)].includes(String(part[0])))
-  const absent = headers.filter(({ template }) => !template.some(mayCome))
+  const absent = headers.filter(({ template }) => !template.some(mayBePresent))
   const sent = headers.filter((header) => !absent.includes(header))
   return budgetOf(
-    sent.map((header) => [header.name, lineBytes(header.name, mostBytes(header))]),
+    sent.map((header) => [header.name, lineBytes(header.name, maxValueBytes(header))]),
     [],
     absent,
   )
 }
 
-/** A name, a colon, a space, the value and a line break of two. */
+/** A name, a colon, a space, the value, CR and LF. */
 function lineBytes(name: string, valueBytes: number): number {
   return name.length + valueBytes + 4
 }
 
-/** Encodings other than UTF-8 make up to three characters of a byte. */
-function mostBytes({ template, encode, maxBytes }: HeaderConfig): number {
+/** Encodings other than UTF-8 and Latin-1 write up to three characters for a byte. */
+function maxValueBytes({ template, encode, maxBytes }: HeaderConfig): number {
   const factor = encode === 'utf8' || encode === 'latin1' ? 1 : 3
   let bytes = 0
   for (const part of template) {

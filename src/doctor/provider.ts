@@ -8,14 +8,14 @@ import { fault, type Finding, ok, warning } from './finding.ts'
 
 type Metadata = Readonly<Record<string, unknown>>
 
-/** What there is to say of a provider and of its client. */
+/** The findings about the provider and about this client there. */
 export function providerFindings(facts: ProviderFacts, config: ProviderConfig, env: Environment): Finding[] {
   const clock = clockFindings(facts, config)
-  if ('why' in facts.metadata) return [noAnswer(facts.metadata.why, facts.wrongScheme, env), ...clock]
+  if ('why' in facts.metadata) return [unreachableFinding(facts.metadata.why, facts.wrongScheme, env), ...clock]
   const { value: metadata, ms } = facts.metadata
-  if ('why' in facts.taken) return [notTaken(facts.taken.why), ...clock]
+  if ('why' in facts.taken) return [unusableFinding(facts.taken.why), ...clock]
   return [
-    ok('provider.discovery', `answers in ${Math.ceil(ms)} ms, and calls itself ${config.issuer}`),
+    ok('provider.discovery', `responds in ${Math.ceil(ms)} ms, with the issuer ${config.issuer}`),
     ...clock,
     keysFinding(facts.keys, facts.taken.algorithm),
     pkceFinding(metadata),
@@ -28,43 +28,43 @@ export function providerFindings(facts: ProviderFacts, config: ProviderConfig, e
   ]
 }
 
-/** The environment variables that matter here. */
+/** Environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-function noAnswer(why: string, wrongScheme: string | undefined, env: Environment): Finding {
+function unreachableFinding(why: string, wrongScheme: string | undefined, env: Environment): Finding {
   const proxy = env['HTTPS_PROXY'] ?? env['https_proxy'] ?? env['HTTP_PROXY'] ?? env['http_proxy']
-  const isElsewhere = wrongScheme === undefined && /status 404|did not answer with a JSON object/.test(why)
-  const todo = wrongScheme ?? (isElsewhere ? issuerHint : connectionAdvice(why, 'provider.issuer', 'provider.ca_file'))
-  return fault('provider.discovery', `has no discovery document that can be read: ${why}`, {
-    why: 'nobody can sign in; who is signed in is served until tokens have to be refreshed',
+  const isOtherPath = wrongScheme === undefined && /status 404|did not answer with a JSON object/.test(why)
+  const todo = wrongScheme ?? (isOtherPath ? issuerHint : connectionAdvice(why, 'provider.issuer', 'provider.ca_file'))
+  return fault('provider.discovery', `its discovery document cannot be read: ${why}`, {
+    why: 'nobody can sign in; signed-in people are served until their tokens need a refresh',
     todo:
-      proxy === undefined || isElsewhere || wrongScheme !== undefined
+      proxy === undefined || isOtherPath || wrongScheme !== undefined
         ? todo
-        : `${todo}; the gateway does not use the HTTP proxy that the environment names`,
+        : `${todo}; the gateway does not use the HTTP proxy of the environment variables`,
   })
 }
 
-function notTaken(why: string): Finding {
-  return fault('provider.discovery', `answers, and cannot be used: ${why}`, {
-    why: 'nobody can sign in: tokens of another issuer, or without a key to verify them with, must not be believed',
+function unusableFinding(why: string): Finding {
+  return fault('provider.discovery', `responds, but cannot be used: ${why}`, {
+    why: 'nobody can sign in: the gateway must not accept tokens of another issuer, or tokens that it cannot verify',
     todo: /calls itself|issuer/.test(why)
-      ? 'write the issuer exactly as the provider spells it, a slash at its end included'
-      : 'change what is named, at the provider or in provider.*',
+      ? 'write the issuer exactly as the provider does, including a slash at the end'
+      : 'change this at the provider or in provider.*',
   })
 }
 
 function clockFindings({ clockAheadMs, metadata }: ProviderFacts, { clockToleranceMs }: ProviderConfig): Finding[] {
   if (clockAheadMs !== undefined) return [clockFinding(clockAheadMs, clockToleranceMs)]
   if ('why' in metadata) return []
-  return [ok('provider.clock', 'sends no Date, so that its clock cannot be compared with this one')]
+  return [ok('provider.clock', 'sends no Date, so that its clock cannot be compared with the local clock')]
 }
 
 function clockFinding(aheadMs: number, toleranceMs: number): Finding {
   const seconds = (Math.abs(aheadMs) / 1000).toFixed(1)
-  const what = `its clock is ${seconds} s ${aheadMs < 0 ? 'behind' : 'ahead of'} this one (to about half a second)`
+  const what = `its clock is ${seconds} s ${aheadMs < 0 ? 'behind' : 'ahead of'} the local clock (accurate to about half a second)`
   const remedy = {
-    why: `tokens are refused when they are not valid yet or any more by more than provider.clock_tolerance (${toleranceMs / 1000} s)`,
-    todo: 'keep both clocks by NTP; a container has the clock of its host',
+    why: `tokens are rejected when the clocks differ by more than provider.clock_tolerance (${toleranceMs / 1000} s)`,
+    todo: 'synchronize both clocks with NTP; a container uses the clock of its host',
   }
   if (Math.abs(aheadMs) > toleranceMs + 1000) return fault('provider.clock', what, remedy)
   if (Math.abs(aheadMs) > Math.max(2000, toleranceMs / 2)) return warning('provider.clock', what, remedy)
@@ -75,24 +75,24 @@ const keyTypes: Readonly<Record<string, string>> = { RS: 'RSA', PS: 'RSA', ES: '
 
 function keysFinding(keys: ProviderFacts['keys'], algorithm: string): Finding {
   const remedy = {
-    why: 'without a key that fits, no ID Token and no Logout Token can be verified: nobody can sign in, and no logout arrives',
-    todo: 'set provider.id_token_signed_response_alg to the algorithm that this client is registered with at the provider',
+    why: 'without a matching key, the gateway cannot verify ID Tokens and Logout Tokens: nobody can sign in, and logouts at the provider have no effect',
+    todo: 'set provider.id_token_signed_response_alg to the algorithm that is registered for this client at the provider',
   }
   if (keys === undefined || 'why' in keys)
-    return fault('provider.keys', `has no key set: ${keys?.why ?? 'it was not asked'}`, remedy)
-  const fitting = keys.value.filter(
+    return fault('provider.keys', `its key set cannot be read: ${keys?.why ?? 'not requested'}`, remedy)
+  const matching = keys.value.filter(
     (key) =>
       key['kty'] === keyTypes[algorithm.slice(0, 2)] &&
       key['use'] !== 'enc' &&
       (key['alg'] === undefined || key['alg'] === algorithm),
   )
-  const what = `${fitting.length} of ${keys.value.length} keys ${fitting.length === 1 ? 'is' : 'are'} for ${algorithm}`
-  if (fitting.length === 0) return fault('provider.keys', what, remedy)
-  const short = fitting.filter((key) => key['kty'] === 'RSA' && modulusBits(key['n']) < 2048)
+  const what = `${matching.length} of ${keys.value.length} keys ${matching.length === 1 ? 'is' : 'are'} for ${algorithm}`
+  if (matching.length === 0) return fault('provider.keys', what, remedy)
+  const short = matching.filter((key) => key['kty'] === 'RSA' && modulusBits(key['n']) < 2048)
   if (short.length > 0)
     return warning('provider.keys', `${what}; ${short.length} shorter than 2048 bits`, {
-      why: 'such a key can be broken, and whoever does can sign in as anybody (RFC 7518 §3.3)',
-      todo: 'have the provider make longer keys',
+      why: 'an attacker who breaks such a key can sign in as anybody (RFC 7518 §3.3)',
+      todo: 'generate longer keys at the provider',
     })
   return ok('provider.keys', what)
 }
@@ -104,19 +104,19 @@ function modulusBits(n: unknown): number {
 function pkceFinding(metadata: Metadata): Finding {
   if (includes(metadata, 'code_challenge_methods_supported', 'S256'))
     return ok('provider.pkce', 'supports PKCE with S256')
-  return warning('provider.pkce', 'does not say that it supports PKCE with S256 (code_challenge_methods_supported)', {
-    why: 'the gateway sends a code challenge all the same; a provider that ignores it does not bind the code to the browser that asked',
-    todo: 'switch PKCE on for this client, if the provider has it; nonce and state protect the sign-in meanwhile',
+  return warning('provider.pkce', 'does not announce PKCE with S256 (code_challenge_methods_supported)', {
+    why: 'the gateway sends a code_challenge anyway; a provider that ignores it does not bind the code to this sign-in',
+    todo: 'enable PKCE for this client if the provider supports it; nonce and state protect the sign-in until then',
   })
 }
 
 /**
- * Whether a list in the metadata has a member; what is not said has the default of OpenID Connect
+ * Whether a list in the metadata has a member. An absent list has the default of OpenID Connect
  * Discovery 1.0 §3.
  */
-function includes(metadata: Metadata, name: string, member: string, otherwise: readonly string[] = []): boolean {
+function includes(metadata: Metadata, name: string, member: string, defaults: readonly string[] = []): boolean {
   const list = metadata[name]
-  return (Array.isArray(list) ? list : otherwise).includes(member)
+  return (Array.isArray(list) ? list : defaults).includes(member)
 }
 
 function capabilityFindings(metadata: Metadata, config: ProviderConfig): Finding[] {
@@ -128,7 +128,7 @@ function capabilityFindings(metadata: Metadata, config: ProviderConfig): Finding
         'provider.token_endpoint_auth_method',
         `does not list ${method} among its token_endpoint_auth_methods_supported`,
         {
-          why: 'the code cannot be redeemed if the provider takes the client’s secret in another way only',
+          why: 'the code cannot be exchanged if the provider accepts only other methods',
           todo: `set provider.token_endpoint_auth_method to one that it lists: ${listed(metadata['token_endpoint_auth_methods_supported'])}`,
         },
       ),
@@ -136,16 +136,16 @@ function capabilityFindings(metadata: Metadata, config: ProviderConfig): Finding
   if (!includes(metadata, 'response_modes_supported', response_mode, ['query', 'fragment']))
     findings.push(
       fault('provider.response_mode', `does not support response_mode ${response_mode}`, {
-        why: 'the browser does not come back in the form that the gateway takes',
+        why: 'the authorization response does not arrive in the expected form',
         todo: 'set provider.response_mode to query',
       }),
     )
-  for (const [name, what] of demands)
+  for (const [name, what] of unsupportedRequirements)
     if (metadata[name] === true)
       findings.push(
-        fault(`provider.${name}`, `demands ${what} (${name})`, {
-          why: 'the gateway does not do that, so the provider will refuse its authorization requests',
-          todo: 'switch it off for this client',
+        fault(`provider.${name}`, `requires ${what} (${name})`, {
+          why: 'the gateway does not support this, so that the provider will reject its authorization requests',
+          todo: 'disable it for this client',
         }),
       )
   return findings
@@ -156,9 +156,9 @@ function scopeFindings(metadata: Metadata, { issuer }: ProviderConfig, access: R
   const harm = scopes.includes(offlineAccess) ? harmOfOfflineAccess(kindOf(issuer, metadata)) : undefined
   if (harm !== undefined)
     return [
-      warning('provider.scopes', 'is asked for offline_access, which does harm here', {
+      warning('provider.scopes', 'the gateway requests offline_access, which is harmful at this provider', {
         why: harm.what,
-        todo: 'remove offline_access from provider.scopes: this provider gives a refresh token without it',
+        todo: 'remove offline_access from provider.scopes: this provider issues refresh tokens without it',
       }),
     ]
   const unknown = scopes.filter(
@@ -166,34 +166,34 @@ function scopeFindings(metadata: Metadata, { issuer }: ProviderConfig, access: R
   )
   if (unknown.length === 0) {
     const mayNeedConsent = scopes.includes(offlineAccess) && !access.params['prompt']?.split(' ').includes('consent')
-    const ifNone = '; if the log says provider.no_refresh_token, set provider.authorization_params: { prompt: consent }'
-    return [ok('provider.scopes', `is asked for ${scopes.join(' ')}${mayNeedConsent ? ifNone : ''}`)]
+    const hint = '; if the log has provider.no_refresh_token, set provider.authorization_params: { prompt: consent }'
+    return [ok('provider.scopes', `the gateway requests ${scopes.join(' ')}${mayNeedConsent ? hint : ''}`)]
   }
   return [
     warning('provider.scopes', `does not list ${unknown.join(', ')} among its scopes_supported`, {
       why: unknown.includes(offlineAccess)
-        ? 'without a refresh token, a session that has expired at the provider goes on here until session.absolute_timeout'
-        : 'claims that belong to these scopes may be missing; some providers do not list all they have',
-      todo: 'see what the provider calls them, and whether this client may ask for them',
+        ? 'without a refresh token, a session that has expired at the provider continues here until session.absolute_timeout'
+        : 'claims of these scopes may be missing; some providers do not list all of their scopes',
+      todo: 'check the names of the scopes at the provider, and whether this client may request them',
     }),
   ]
 }
 
-const demands = [
+const unsupportedRequirements = [
   ['require_pushed_authorization_requests', 'pushed authorization requests'],
   ['require_signed_request_object', 'signed request objects'],
 ] as const
 
 function listed(value: unknown): string {
-  return Array.isArray(value) ? value.join(', ') : 'it lists none'
+  return Array.isArray(value) ? value.join(', ') : 'none listed'
 }
 
 function userinfoFindings(metadata: Metadata): Finding[] {
   if (metadata['userinfo_endpoint'] !== undefined) return []
   return [
     warning('provider.userinfo', 'has no userinfo_endpoint: all claims come from the ID Token', {
-      why: 'claims are as they were at the sign-in or at the last refresh, and session.poll_userinfo finds out nothing',
-      todo: 'nothing, if provider.id_token_claims names all claims that the application needs; a short session.absolute_timeout bounds the rest',
+      why: 'claims change at the sign-in and at refreshes only, and session.poll_userinfo has no effect',
+      todo: 'nothing, if provider.id_token_claims names all claims that the application needs; a short session.absolute_timeout limits their age',
     }),
   ]
 }
@@ -205,62 +205,67 @@ function logoutFindings(metadata: Metadata, config: ProviderConfig): Finding[] {
 function backchannelFinding(metadata: Metadata): Finding {
   const id = 'provider.backchannel_logout'
   if (metadata['backchannel_logout_supported'] !== true)
-    return warning(id, 'does not say that it supports back-channel logout (backchannel_logout_supported)', {
-      why: 'a session that is ended at the provider would go on here until its tokens have to be refreshed, or idle_timeout',
-      todo: 'if the provider has it, register the back-channel logout URI all the same; else set session.poll_userinfo, such as 60s',
+    return warning(id, 'does not announce back-channel logout (backchannel_logout_supported)', {
+      why: 'a session that ends at the provider would continue here until its tokens need a refresh, or until idle_timeout',
+      todo: 'if the provider supports it, register the back-channel logout URI anyway; otherwise set session.poll_userinfo, for example to 60s',
     })
   if (metadata['backchannel_logout_session_supported'] !== true)
-    return warning(id, 'supports back-channel logout, and does not say that its logout tokens name the session (sid)', {
-      why: 'without a sid, a logout token ends all sessions of the person, on every device',
-      todo: 'see whether backchannel_logout_session_required can be set for this client',
-    })
-  return ok(id, 'supports back-channel logout, with the session named (sid)')
+    return warning(
+      id,
+      'supports back-channel logout, but does not announce a sid in Logout Tokens (backchannel_logout_session_supported)',
+      {
+        why: 'without a sid, a Logout Token ends all sessions of the person, on every device',
+        todo: 'set backchannel_logout_session_required for this client, if the provider has it',
+      },
+    )
+  return ok(id, 'supports back-channel logout, with a sid in Logout Tokens')
 }
 
 function endSessionFinding(metadata: Metadata): Finding {
   if (typeof metadata['end_session_endpoint'] === 'string')
-    return ok('provider.end_session', 'has an end_session_endpoint: signing out here signs out there')
+    return ok(
+      'provider.end_session',
+      'has an end_session_endpoint: a sign-out here also ends the session at the provider',
+    )
   return warning('provider.end_session', 'has no end_session_endpoint', {
-    why: 'who signs out here is still signed in there, and comes back without being asked for a password',
-    todo: 'nothing can be done here; some providers have one that has to be switched on',
+    why: 'a person who signs out here stays signed in at the provider, and can sign in again without a password',
+    todo: 'enable it at the provider, if the provider has one',
   })
 }
 
 function frontchannelFindings(metadata: Metadata, { frontchannelLogout }: ProviderConfig): Finding[] {
   if (!frontchannelLogout || metadata['frontchannel_logout_supported'] === true) return []
   return [
-    warning('provider.frontchannel_logout', 'does not say that it supports front-channel logout', {
-      why: 'provider.frontchannel_logout is on, and will not be used',
-      todo: 'remove the setting, or switch front-channel logout on at the provider',
+    warning('provider.frontchannel_logout', 'does not announce front-channel logout (frontchannel_logout_supported)', {
+      why: 'provider.frontchannel_logout is on, but has no effect',
+      todo: 'remove the setting, or enable front-channel logout at the provider',
     }),
   ]
 }
 
-/**
- * What a provider tells a client whose person is not signed in there: OpenID Connect Core §3.1.2.6.
- */
+/** The errors for a person who is not signed in at the provider: OpenID Connect Core §3.1.2.6. */
 const expectedErrors = ['login_required', 'interaction_required', 'consent_required', 'account_selection_required']
 
 function redirectUriFinding({ redirect_uri, outcome, detail }: RedirectUriFact): Finding {
   const id = 'provider.redirect_uri'
   const remedy = {
-    why: 'who signs in sees an error page of the provider, and never comes back',
-    todo: `register ${redirect_uri} as a redirect URI of this client, letter by letter, and compare client_id`,
+    why: 'people who sign in see an error page of the provider',
+    todo: `register exactly ${redirect_uri} as a redirect URI of this client, and compare client_id`,
   }
   if (outcome === 'refused')
-    return fault(id, `refuses an authorization request with ${redirect_uri} (${detail})`, remedy)
+    return fault(id, `rejects an authorization request with ${redirect_uri} (${detail})`, remedy)
   if (outcome === 'unknown')
-    return warning(id, `does not say whether ${redirect_uri} is registered (${detail})`, {
+    return warning(id, `does not tell whether ${redirect_uri} is registered (${detail})`, {
       why: remedy.why,
-      todo: 'sign in once; if the provider shows an error, register the address',
+      todo: 'sign in once; if the provider shows an error, register the URI',
     })
-  if (expectedErrors.includes(detail) || detail === 'no error') return ok(id, `sends browsers back to ${redirect_uri}`)
-  return fault(id, `sends browsers back to ${redirect_uri} with the error ${detail}`, {
+  if (expectedErrors.includes(detail) || detail === 'no error') return ok(id, `redirects browsers to ${redirect_uri}`)
+  return fault(id, `redirects browsers to ${redirect_uri} with the error ${detail}`, {
     why: 'nobody can sign in',
     todo:
       detail === 'invalid_scope'
-        ? 'see which of provider.scopes this client may ask for'
-        : 'look at the provider’s log, and at the settings of this client there',
+        ? 'check which of provider.scopes this client may request'
+        : 'check the log of the provider, and the settings of this client there',
   })
 }
 
@@ -270,15 +275,15 @@ function clientFinding(
 ): Finding {
   const id = 'provider.client'
   if (client?.outcome === 'refused')
-    return fault(id, `refuses the client ${client_id} (${client.detail})`, {
-      why: 'no code can be redeemed: nobody can sign in',
-      todo: `compare client_id and client_secret, and see whether the provider takes the secret by ${method}`,
+    return fault(id, `rejects the client ${client_id} (${client.detail})`, {
+      why: 'no code can be exchanged: nobody can sign in',
+      todo: `compare client_id and client_secret, and check that the provider accepts ${method}`,
     })
   if (client?.outcome === 'accepted')
-    return ok(id, `believes the client ${client_id}: of a made-up code it refused the code alone`)
+    return ok(id, `accepts the credentials of the client ${client_id} (tested with an invalid code)`)
   return warning(
     id,
-    `does not say whether it believes the client ${client_id} (${client?.detail ?? 'it was not asked'})`,
+    `does not tell whether it accepts the client ${client_id} (${client?.detail ?? 'not requested'})`,
     {
       why: 'with a wrong secret nobody can sign in',
       todo: 'sign in once',

@@ -4,9 +4,9 @@ import type { RedisFacts, RedisFailure, RedisServerFacts } from '../session/redi
 import { connectionAdvice } from './connection-advice.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
 
-/** What there is to say of the Redis that keeps the sessions. */
+/** The findings about the Redis that stores the sessions. */
 export function redisFindings(facts: RedisFacts | RedisFailure, config: RedisStoreConfig): Finding[] {
-  if ('why' in facts) return [notThere(facts)]
+  if ('why' in facts) return [connectionFinding(facts)]
   return [
     ...facts.servers.flatMap((server) => serverFindings(server, config, facts.servers.length)),
     ...rightsFindings(facts, config),
@@ -14,25 +14,24 @@ export function redisFindings(facts: RedisFacts | RedisFailure, config: RedisSto
   ]
 }
 
-const servedMeanwhile = 'until it answers, pages behind the sign-in are answered with 503, and nobody can sign in'
+const whileUnavailable = 'until it responds, pages that need a session get 503, and nobody can sign in'
 
-function notThere({ why, wrongScheme }: RedisFailure): Finding {
+function connectionFinding({ why, wrongScheme }: RedisFailure): Finding {
   return fault('redis.connection', `cannot be used: ${why}`, {
-    why: servedMeanwhile,
+    why: whileUnavailable,
     todo: wrongScheme ?? remedyFor(why),
   })
 }
 
 function remedyFor(why: string): string {
   if (/NOAUTH|Authentication required/.test(why))
-    return 'it wants a password: write session.store.redis.password, with username if it has ACL users'
+    return 'it requires a password: set session.store.redis.password, and username if it has ACL users'
   if (/WRONGPASS|invalid (?:username|password)|AUTH/.test(why))
     return 'compare username and password with those of Redis (ACL LIST shows the users)'
   if (/do not know a primary/.test(why)) return 'compare session.store.redis.name with SENTINEL MASTERS'
-  if (/invalid DB index|out of range/.test(why))
-    return 'take a database that it has: 0 to 15 unless it is configured otherwise'
+  if (/invalid DB index|out of range/.test(why)) return 'use a database that it has: 0 to 15 by default'
   if (/NOPERM/.test(why))
-    return 'give the Redis user the right that is named: see session.store.redis in docs/configuration.md'
+    return 'give the Redis user the named permission: see session.store.redis in docs/configuration.md'
   return connectionAdvice(why, 'session.store.redis', 'session.store.redis.ca_file')
 }
 
@@ -50,30 +49,30 @@ function serverFindings(server: RedisServerFacts, config: RedisStoreConfig, coun
 }
 
 const olderCopies =
-  'the gateway does not notice when Redis is restored from an older copy, and serves sessions that have ended'
+  'the gateway cannot detect that Redis was restored from an older copy, and serves sessions that have ended'
 
 function versionFinding({ version }: RedisServerFacts): Finding {
   const id = 'redis.version'
   if (version === undefined)
-    return warning(id, 'does not say which version it is', {
-      why: `without INFO, ${olderCopies}; version and eviction policy cannot be seen`,
-      todo: 'allow INFO to the Redis user (+info)',
+    return warning(id, 'its version is unknown', {
+      why: `without INFO, ${olderCopies}; version and eviction policy are unknown`,
+      todo: 'allow INFO for the Redis user (+info)',
     })
   const major = Number(/(\d+)\./.exec(version)?.[1])
   if (major >= 7) return ok(id, version)
-  return warning(id, `${version} is older than what the gateway is tested with`, {
-    why: 'it is tested with Redis 7',
+  return warning(id, `${version} is older than the tested versions`, {
+    why: 'the gateway is tested with Redis 7',
     todo: 'use Redis 7 or newer',
   })
 }
 
 function runFindings({ version, run_id }: RedisServerFacts): Finding[] {
-  // Without INFO nothing is known, and that is said of the version.
+  // Without INFO this is unknown; the finding `redis.version` says so.
   if (version === undefined || run_id !== undefined) return []
   return [
-    warning('redis.run', 'names no run_id in INFO', {
+    warning('redis.run', 'has no run_id in INFO', {
       why: olderCopies,
-      todo: 'use a Redis that names its run_id, or never restore it from a file that is older than its last write',
+      todo: 'use a Redis that has a run_id, or never restore it from a file that is older than its last write',
     }),
   ]
 }
@@ -86,7 +85,7 @@ function replicaFindings(
   const id = 'redis.replicas'
   if (count >= wanted) return [ok(id, `${count} replicas acknowledge writes (replicas_acknowledge: ${wanted})`)]
   return [
-    fault(id, `${count} replicas acknowledge writes, and session.store.redis.replicas_acknowledge asks for ${wanted}`, {
+    fault(id, `${count} replicas acknowledge writes, but session.store.redis.replicas_acknowledge requires ${wanted}`, {
       why: 'each Logout Token and each sign-out gets 503',
       todo: 'connect more replicas to this server (INFO replication lists them), or lower replicas_acknowledge',
     }),
@@ -105,7 +104,7 @@ const settings: Readonly<Record<RedisStoreConfig['kind'], string>> = {
 }
 
 function modeFindings(server: RedisServerFacts, config: RedisStoreConfig, count: number): Finding[] {
-  // Without INFO nothing is known, and that is said of the version.
+  // Without INFO this is unknown; the finding `redis.version` says so.
   return server.mode === undefined ? [] : [modeFinding(server.mode, server.role, config, count)]
 }
 
@@ -119,15 +118,15 @@ function modeFinding(mode: string, role: string | undefined, { kind }: RedisStor
         : mode === 'sentinel'
           ? 'session.store.redis.sentinels, with name'
           : 'session.store.redis.url'
-    return fault(id, `is a ${mode}, and session.store.redis.${settings[kind]} expects a ${expected}`, {
-      why: 'commands are refused, or end up where nobody looks for them',
-      todo: `name its address as ${better}`,
+    return fault(id, `is a ${mode}, but session.store.redis.${settings[kind]} expects a ${expected}`, {
+      why: 'it rejects commands, or stores data on a node where it is not read',
+      todo: `use its address in ${better}`,
     })
   }
   if (role !== undefined && role !== 'master')
     return fault(id, 'is a replica', {
-      why: 'nothing can be written there: nobody can sign in or out',
-      todo: 'name the primary; to follow it through failovers, name the Sentinels',
+      why: 'a replica accepts no writes: nobody can sign in or out',
+      todo: 'use the address of the primary; to follow failovers, use the Sentinels',
     })
   return ok(id, kind === 'redis_cluster' ? `a primary of a Cluster of ${count}` : `${mode}, and a primary`)
 }
@@ -140,17 +139,17 @@ function memoryFinding({
 }: RedisServerFacts): Finding {
   const id = 'redis.eviction'
   if (policy === undefined || maxmemory === undefined)
-    return warning(id, 'does not say what it does when it is full', {
-      why: 'a Redis that evicts forgets sessions, and logouts too: who was signed out could come back',
-      todo: 'see that its maxmemory-policy is noeviction',
+    return warning(id, 'its behavior when it is full is unknown', {
+      why: 'a Redis that evicts loses sessions and the records of logouts: a session that has ended could continue',
+      todo: 'check that its maxmemory-policy is noeviction',
     })
   if (policy !== 'noeviction' && maxmemory > 0)
     return warning(
       id,
       `evicts when it is full (maxmemory-policy ${policy}${evicted_keys > 0 ? `; ${evicted_keys} keys so far` : ''})`,
       {
-        why: 'it forgets sessions, and logouts too: who was signed out could come back',
-        todo: 'set maxmemory-policy to noeviction: everything here expires by itself',
+        why: 'it loses sessions and the records of logouts: a session that has ended could continue',
+        todo: 'set maxmemory-policy to noeviction: all keys of the gateway expire',
       },
     )
   const share = maxmemory === 0 ? 0 : used_memory / maxmemory
@@ -158,15 +157,15 @@ function memoryFinding({
     maxmemory === 0 ? 'no limit of its own' : `${Math.round(share * 100)} % of ${megabytes(maxmemory)} used`
   if (share > 0.8)
     return warning(id, `is nearly full: ${filled}`, {
-      why: 'when it is full, nobody can sign in any more',
-      todo: 'raise its maxmemory, or see what else lies there',
+      why: 'when it is full, nobody can sign in',
+      todo: 'raise its maxmemory, or check what else is stored there',
     })
   return ok(id, `evicts nothing (${policy}, ${filled})`)
 }
 
 /**
- * `CONFIG GET save` is more than the user of the gateway may ask, so the snapshots themselves are
- * what is seen.
+ * Counts snapshots, because the Redis user of the gateway may not read the configuration (`CONFIG
+ * GET save`).
  */
 function persistenceFindings({
   aof_enabled,
@@ -175,8 +174,8 @@ function persistenceFindings({
 }: RedisServerFacts): Finding[] {
   if (aof_enabled !== 0 || (rdb_saves === 0 && rdb_last_load_keys_loaded === 0)) return []
   return [
-    warning('redis.persistence', 'keeps its data in snapshots alone (aof_enabled:0)', {
-      why: 'after a restart from a snapshot, minutes of sign-ins, refreshes and logouts are missing: each session is asked about at the provider, and persons whose tokens were refreshed since then sign in again',
+    warning('redis.persistence', 'stores its data in snapshots only (aof_enabled:0)', {
+      why: 'after a restart from a snapshot, the last minutes of sign-ins, refreshes and logouts are missing: the gateway checks each session at the provider, and people whose tokens were refreshed in these minutes have to sign in again',
       todo: 'set appendonly yes, appendfsync everysec and save "" as docs/redis.md recommends',
     }),
   ]
@@ -189,15 +188,15 @@ function megabytes(bytes: number): string {
 function latencyFinding({ pingMs }: RedisServerFacts, { timeoutMs }: RedisStoreConfig): Finding {
   const id = 'redis.latency'
   if (pingMs === undefined)
-    return fault(id, 'does not answer PING', {
-      why: servedMeanwhile,
-      todo: 'allow PING to the Redis user, and see what keeps it busy',
+    return fault(id, 'does not respond to PING', {
+      why: whileUnavailable,
+      todo: 'allow PING for the Redis user, and check what keeps Redis busy',
     })
-  const what = `${pingMs.toFixed(1)} ms there and back (median)`
+  const what = `round trip of ${pingMs.toFixed(1)} ms (median)`
   if (pingMs <= 10 && pingMs < timeoutMs / 4) return ok(id, what)
   return warning(id, what, {
-    why: `requests of sessions that are not in memory wait for it; after ${timeoutMs} ms (session.store.redis.timeout) they are answered with 503`,
-    todo: 'bring the gateway and Redis closer together; if they are, see what keeps Redis busy',
+    why: `requests wait for Redis when their session is not in memory; after ${timeoutMs} ms (session.store.redis.timeout) they get 503`,
+    todo: 'run the gateway closer to Redis; if it is close, check what keeps Redis busy',
   })
 }
 
@@ -206,10 +205,10 @@ function clockFindings({ clockAheadMs }: RedisServerFacts): Finding[] {
   return [
     warning(
       'redis.clock',
-      `its clock is ${(Math.abs(clockAheadMs) / 1000).toFixed(1)} s ${clockAheadMs < 0 ? 'behind' : 'ahead of'} this one`,
+      `its clock is ${(Math.abs(clockAheadMs) / 1000).toFixed(1)} s ${clockAheadMs < 0 ? 'behind' : 'ahead of'} the local clock`,
       {
-        why: 'one of the two is wrong: tokens that have expired count as valid here or the reverse, and sessions end early or late (logouts are compared by the clock of Redis alone)',
-        todo: 'keep all clocks by NTP',
+        why: 'one of the two is wrong: the gateway may accept expired tokens or reject valid ones, and sessions may end early or late (logouts depend on the clock of Redis only)',
+        todo: 'synchronize all clocks with NTP',
       },
     ),
   ]
@@ -220,17 +219,18 @@ function rightsFindings(
   { keyPrefix, username = 'default' }: RedisStoreConfig,
 ): Finding[] {
   const id = 'redis.rights'
-  if (denied.length === 0) return error === undefined ? [ok(id, 'the user may give every command that is needed')] : []
+  if (denied.length === 0)
+    return error === undefined ? [ok(id, 'the user may run all commands that the gateway needs')] : []
   return [
-    fault(id, `the user ${username} may not give ${denied.join(', ')} on ${keyPrefix}*`, {
-      why: whyRightsMatter(denied),
+    fault(id, `the user ${username} may not run ${denied.join(', ')} on ${keyPrefix}*`, {
+      why: effectOfDenied(denied),
       todo: `ACL SETUSER ${username} ~${keyPrefix}* &${keyPrefix}* ${denied.map((command) => `+${command.toLowerCase()}`).join(' ')}`,
     }),
   ]
 }
 
-function whyRightsMatter(denied: readonly string[]): string {
-  const failures = 'signing in, signing out or hearing of logouts will fail, at the first time that it is needed'
+function effectOfDenied(denied: readonly string[]): string {
+  const failures = 'signing in, signing out or receiving logouts fails when the command is needed'
   if (!denied.includes('INFO')) return failures
   const withoutInfo = `without INFO, ${olderCopies}`
   return denied.length === 1 ? withoutInfo : `${failures}; ${withoutInfo}`
@@ -240,16 +240,16 @@ function errorFinding(error: string): Finding {
   const kind = /^[A-Z]+/.exec(error)?.[0] ?? ''
   const todo =
     {
-      READONLY: 'name the primary instead of a replica',
-      MOVED: 'it is a node of a Cluster: write session.store.redis.cluster',
-      OOM: 'it is full: raise its maxmemory, or see what else lies there',
-      MISCONF: 'it cannot write to its disk: see its log',
-      NOREPLICAS: 'it has too few replicas for min-replicas-to-write: see whether they run',
-      CLUSTERDOWN: 'some slots of the Cluster have no node: see CLUSTER INFO',
-      LOADING: 'it is still reading its data: wait a moment',
-    }[kind] ?? 'look it up in the documentation of Redis'
-  return fault('redis.commands', `refuses commands: ${printable(error.slice(0, 200))}`, {
-    why: servedMeanwhile,
+      READONLY: 'use the address of the primary instead of a replica',
+      MOVED: 'it is a node of a Cluster: use session.store.redis.cluster',
+      OOM: 'it is full: raise its maxmemory, or check what else is stored there',
+      MISCONF: 'it cannot write to its disk: check its log',
+      NOREPLICAS: 'it has too few replicas for min-replicas-to-write: check that they run',
+      CLUSTERDOWN: 'some slots of the Cluster have no node: check CLUSTER INFO',
+      LOADING: 'it is still loading its data: wait a moment',
+    }[kind] ?? 'look up the error in the documentation of Redis'
+  return fault('redis.commands', `rejects commands: ${printable(error.slice(0, 200))}`, {
+    why: whileUnavailable,
     todo,
   })
 }

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import type { SecretFile } from '../config/report.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
 
-/** Who else may read or change the files that hold secrets, and the configuration itself. */
+/** The findings about the permissions of the configuration file and the files of secrets. */
 export function fileFindings(file: string, secretFiles: readonly SecretFile[]): Finding[] {
   return [...configurationFindings(file), ...secretFiles.map(secretFinding)]
 }
@@ -10,8 +10,8 @@ export function fileFindings(file: string, secretFiles: readonly SecretFile[]): 
 function configurationFindings(file: string): Finding[] {
   if ((modeOf(file) & 0o002) === 0) return []
   return [
-    fault('files.configuration', `everybody on this machine may change ${file} (mode ${octal(modeOf(file))})`, {
-      why: 'whoever changes it decides who gets in, and which headers the application believes',
+    fault('files.configuration', `every user of this machine may change ${file} (mode ${octal(modeOf(file))})`, {
+      why: 'an attacker who changes it decides who gets access, and which headers the application gets',
       todo: `chmod o-w ${file}`,
     }),
   ]
@@ -22,13 +22,13 @@ function secretFinding({ setting, file }: SecretFile): Finding {
   const mode = modeOf(file)
   const what = `${file} (${setting}) has the mode ${octal(mode)}`
   if ((mode & 0o022) !== 0)
-    return fault(id, `${what}: others may change it`, {
-      why: 'whoever changes a key can make sessions, or keep everybody out',
+    return fault(id, `${what}: other users may change it`, {
+      why: 'an attacker who changes a key can create sessions, or lock everybody out',
       todo: `chmod 400 ${file}, for the user that the gateway runs as`,
     })
   if ((mode & 0o004) !== 0)
-    return warning(id, `${what}: everybody on this machine may read it`, {
-      why: 'whoever knows it can act as this client or open what lies in Redis; in a container of its own there is nobody else',
+    return warning(id, `${what}: every user of this machine may read it`, {
+      why: 'a user who reads it can act as this client, or decrypt what is stored in Redis; in a container there are usually no other users',
       todo: `chmod 400 ${file}, for the user that the gateway runs as; in Kubernetes defaultMode: 0440 with fsGroup`,
     })
   return ok(id, what)
@@ -38,7 +38,7 @@ function modeOf(file: string): number {
   try {
     return statSync(file).mode & 0o777
   } catch {
-    // It has been read a moment ago; now there is nothing to say of it.
+    // The file has disappeared since the configuration was read.
     return 0
   }
 }

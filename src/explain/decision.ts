@@ -36,7 +36,9 @@ export interface Step {
 /** How the gateway would handle a request. */
 export interface Decision {
   readonly outcome: Admission['kind'] | 'refused' | 'own_url'
-  /** The status of the response; absent when the upstream or an endpoint of the gateway responds. */
+  /**
+   * The status of the response; absent when the upstream or an endpoint of the gateway responds.
+   */
   readonly status?: number
   readonly code?: ErrorCode
   readonly location?: string
@@ -168,7 +170,9 @@ function droppedHeaders(): { readonly log: Log; readonly dropped: string[] } {
   return { log, dropped }
 }
 
-/** Whether the gateway handles the request as an upgrade, rather than ignoring its `Upgrade` field. */
+/**
+ * Whether the gateway handles the request as an upgrade, rather than ignoring its `Upgrade` field.
+ */
 function isSwitching({ headers }: ArrivedRequest, { upstreams }: Pick<GatewayConfig, 'upstreams'>): boolean {
   const { connection, upgrade } = headers
   return isSwitchAsked({ connection, upgrade }) && carriedProtocols(upgrade, listedProtocols(upstreams)) !== ''

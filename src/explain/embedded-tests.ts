@@ -65,7 +65,10 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
   }
 }
 
-/** A host that the upstream serves. An upstream for any host serves those that no other upstream names. */
+/**
+ * A host that the upstream serves. An upstream for any host serves those that no other upstream
+ * names.
+ */
 function hostOf({ hosts, externalUrl }: UpstreamConfig, { upstreams }: GatewayConfig): string {
   const [first] = hosts
   if (first !== undefined) return first

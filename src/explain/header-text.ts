@@ -1,6 +1,6 @@
 /**
- * Decodes a field value, in which each character is one byte on the wire: as UTF-8 when it is valid,
- * otherwise as Latin-1.
+ * Decodes a field value, in which each character is one byte on the wire: as UTF-8 when it is
+ * valid, otherwise as Latin-1.
  */
 function headerText(value: string): string {
   const bytes = Buffer.from(value, 'latin1')

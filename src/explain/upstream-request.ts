@@ -40,8 +40,8 @@ const requestId = '(generated)'
 const trace = { traceParent: '(generated, or continued from a trusted proxy)', state: undefined }
 
 /**
- * The header fields of an admitted request, written by the code that serves requests, and the reason
- * for each one that is missing.
+ * The header fields of an admitted request, written by the code that serves requests, and the
+ * reason for each one that is missing.
  */
 export function upstreamRequest(
   request: SuppliedRequest,

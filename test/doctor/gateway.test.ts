@@ -14,7 +14,7 @@ async function findingsAbout(t: TestContext, settings: Settings, env = {}) {
   return findings
 }
 
-test('an external URL that leads to a gateway is well', async (t) => {
+test('An external_url that leads to a gateway is fine', async (t) => {
   const { url } = await startWorld(t)
 
   const findings = await findingsAbout(t, { externalUrl: url })
@@ -22,7 +22,7 @@ test('an external URL that leads to a gateway is well', async (t) => {
   assert.equal(finding(findings, 'gateway.external_url').level, 'ok')
 })
 
-test('an external URL that leads elsewhere is a fault; one that does not answer may be one yet', async (t) => {
+test('An external_url that leads to another server is a fault; one that does not respond is a warning', async (t) => {
   const server = createServer((_req, res) => void res.writeHead(200).end())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.after(() => server.close())
@@ -31,12 +31,12 @@ test('an external URL that leads elsewhere is a fault; one that does not answer 
   const elsewhere = await findingsAbout(t, { externalUrl: `http://127.0.0.1:${port}` })
   const nowhere = await findingsAbout(t, { externalUrl: `http://127.0.0.1:${await freePort()}` })
 
-  assert.match(finding(elsewhere, 'gateway.external_url').what, /leads to something else, which answers with 200/)
+  assert.match(finding(elsewhere, 'gateway.external_url').what, /leads to another server, which responds with 200/)
   assert.equal(finding(elsewhere, 'gateway.external_url').level, 'fault')
   assert.equal(finding(nowhere, 'gateway.external_url').level, 'warning')
 })
 
-test('http for others is a fault; on this machine alone it is for trying out', async (t) => {
+test('external_url with http is a fault; on loopback it is a warning', async (t) => {
   const others = finding(await findingsAbout(t, { externalUrl: 'http://orders.invalid' }), 'gateway.https')
   const trial = await findingsAbout(t, { externalUrl: `http://127.0.0.1:${await freePort()}` })
 
@@ -46,7 +46,7 @@ test('http for others is a fault; on this machine alone it is for trying out', a
   assert.ok(trial.every(({ what }) => !what.includes('no other host below the same domain')))
 })
 
-test('each host by which browsers come is asked, and the cookie is said to stay within each', async (t) => {
+test('Each external host is checked, and the cookie stays within each', async (t) => {
   const findings = await findingsAbout(t, {
     externalUrl: 'https://orders.invalid',
     upstream: 'url: http://127.0.0.1:3000\n    external_url: https://wiki.invalid',
@@ -58,11 +58,11 @@ test('each host by which browsers come is asked, and the cookie is said to stay 
   )
   assert.match(
     finding(findings, 'gateway.cookie').what,
-    /no Domain attribute: it goes to orders\.invalid, wiki\.invalid alone/,
+    /no Domain attribute: it is sent to orders\.invalid, wiki\.invalid only/,
   )
 })
 
-test('with https it is said where TLS ends, and whom the cookie goes to', async (t) => {
+test('With https, doctor says where TLS ends, and which hosts get the cookie', async (t) => {
   const nowhere = await findingsAbout(t, { externalUrl: 'https://orders.invalid' })
   const proxy = await findingsAbout(t, {
     externalUrl: 'https://orders.invalid',
@@ -73,11 +73,11 @@ test('with https it is said where TLS ends, and whom the cookie goes to', async 
   assert.equal(finding(proxy, 'gateway.https').level, 'ok')
   assert.match(
     finding(proxy, 'gateway.cookie').what,
-    /__Host-gatehouse has no Domain attribute: it goes to orders\.invalid alone/,
+    /__Host-gatehouse has no Domain attribute: it is sent to orders\.invalid only/,
   )
 })
 
-test('a provider on the internet and a gateway that is not: logout tokens may not arrive', async (t) => {
+test('Logout Tokens may not arrive when the provider is on the internet and the gateway is not', async (t) => {
   const far = await findingsAbout(t, { externalUrl: 'https://10.0.0.7', issuer: 'https://8.8.8.8' })
   const near = await findingsAbout(t, { externalUrl: 'https://10.0.0.7', issuer: 'https://10.0.0.8' })
 
@@ -88,7 +88,7 @@ test('a provider on the internet and a gateway that is not: logout tokens may no
   assert.ok(near.every(({ id }) => id !== 'gateway.backchannel_way'))
 })
 
-test('an environment that switches certificates off is a fault', async (t) => {
+test('An environment that disables certificate checks is a fault', async (t) => {
   const findings = await findingsAbout(
     t,
     { externalUrl: 'https://orders.invalid' },
@@ -98,7 +98,7 @@ test('an environment that switches certificates off is a fault', async (t) => {
   assert.equal(finding(findings, 'gateway.environment').level, 'fault')
 })
 
-test('which addresses lead nowhere on the internet', () => {
+test('Private addresses are recognized', () => {
   for (const address of [
     '10.1.2.3',
     '127.0.0.1',

@@ -38,14 +38,14 @@ for (const [mode, level] of [
   [0o660, 'fault'],
   [0o666, 'fault'],
 ] as const)
-  test(`a secret in a file with the mode ${mode.toString(8)}: ${level}`, (t) => {
+  test(`The file of a secret with the mode ${mode.toString(8)}: ${level}`, (t) => {
     const found = finding(filesAbout(t, mode), 'files.secret')
 
     assert.equal(found.level, level)
     assert.match(found.what, /client_secret \(provider\.client_secret\.file\) has the mode 0\d{3}/)
   })
 
-test('a configuration that everybody may change is a fault', (t) => {
+test('A configuration file that every user may change is a fault', (t) => {
   assert.equal(finding(filesAbout(t, 0o400, 0o666), 'files.configuration').level, 'fault')
 })
 
@@ -56,7 +56,7 @@ function budget(t: TestContext, headers: string, claims?: Claims, listed?: reado
   return findings
 }
 
-test('identity headers of usual claims fit into what applications take', (t) => {
+test('Identity headers of common claims fit the limits of applications', (t) => {
   const headers = "      X-Remote-User: sub\n      X-Email: email\n      X-Name: '{given_name} {family_name}'\n"
 
   const { level, what } = finding(budget(t, headers), 'upstream.header_budget')
@@ -66,7 +66,7 @@ test('identity headers of usual claims fit into what applications take', (t) => 
   assert.match(what, new RegExp(`an estimated ${13 + 4 + 255 + 7 + 4 + 254 + 6 + 4 + 129} bytes`))
 })
 
-test('lists may be as long as max_bytes: that is warned of, by name, and can be measured', (t) => {
+test('Headers of lists are a warning by name, and can be measured', (t) => {
   const headers =
     '      X-Remote-User: sub\n      X-Groups: { claim: groups, encode: percent }\n      X-Roles: { claim: roles, max_bytes: 8kb }\n'
   const roles = (count: number) => Array.from({ length: count }, (_, number) => `a-role-with-a-long-name-${number}`)
@@ -84,14 +84,14 @@ test('lists may be as long as max_bytes: that is warned of, by name, and can be 
   assert.equal(few.level, 'ok')
   assert.equal(
     few.what,
-    `identity headers of ${'X-Remote-User: u1\r\n'.length + 'X-Groups: staff\r\n'.length} bytes for these claims: many applications take 8.0 KiB of headers in all`,
+    `identity headers of ${'X-Remote-User: u1\r\n'.length + 'X-Groups: staff\r\n'.length} bytes for these claims: many applications accept 8.0 KiB of headers altogether`,
   )
   assert.equal(many.level, 'warning')
   assert.match(many.what, /the longest is X-Roles/)
   assert.match(finding(tooMany, 'upstream.headers_dropped').what, /X-Roles: longer than 8192 bytes/)
 })
 
-test('a header whose claim the provider does not have is not counted, and named', (t) => {
+test('A header whose claim the provider does not list is named, and not counted', (t) => {
   const headers =
     '      X-Remote-User: sub\n      X-Groups: { claim: gruops, max_bytes: 8kb }\n      X-Roles: roles.all\n'
 
@@ -108,10 +108,10 @@ test('a header whose claim the provider does not have is not counted, and named'
   }
   assert.equal(
     finding(measured, 'upstream.header_claims').what,
-    'without a value for these claims, and so left out: X-Groups, X-Roles',
+    'omitted, because these claims have no value for them: X-Groups, X-Roles',
   )
 })
 
-test('an application that is told nothing has no budget', (t) => {
+test('An upstream without identity headers has no header finding', (t) => {
   assert.deepEqual(budget(t, '      {}\n'), [])
 })

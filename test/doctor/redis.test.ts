@@ -38,7 +38,7 @@ async function startRedisWithUser(t: TestContext, ...rights: readonly string[]):
   return `{ url: "${redis.url}", username: gatehouse, password: { env: REDIS_PASSWORD } }`
 }
 
-test('of a Redis with which all is well there is nothing but good to say, and nothing is left in it', async (t) => {
+test('A Redis without problems has only good findings, and doctor leaves no keys', async (t) => {
   const findings = await findingsAbout(t, `{ url: "${shared.url}" }`)
 
   assert.deepEqual(
@@ -50,7 +50,7 @@ test('of a Redis with which all is well there is nothing but good to say, and no
   assert.equal(await asAdmin(shared, (admin) => admin.dbsize()), 0)
 })
 
-test('a Redis that keeps its data in snapshots alone is warned about, one that also appends is not', async (t) => {
+test('A Redis with snapshots only is a warning, one with an append-only file is not', async (t) => {
   const redis = await startRedis(t)
   await asAdmin(redis, (admin) => admin.save())
   const alone = await findingsAbout(t, `{ url: "${redis.url}" }`)
@@ -66,7 +66,7 @@ test('a Redis that keeps its data in snapshots alone is warned about, one that a
   )
 })
 
-test('every command that a script gives is tried', () => {
+test('Each command of the scripts is tested', () => {
   const tried = new Set(probes(new RedisKeys('gatehouse:')).map(([command]) => command))
   const given = Object.values(scripts).flatMap((lua) =>
     [...lua.matchAll(/redis\.call\('([A-Z]+)'/g)].map(([, name]) => name),
@@ -79,17 +79,17 @@ test('every command that a script gives is tried', () => {
   )
 })
 
-test('a Redis that is not there is a fault, in time', async (t) => {
+test('An unreachable Redis is a fault within the time limit', async (t) => {
   const port = await freePort()
   const findings = await inTime(15_000, () => findingsAbout(t, `{ url: "redis://127.0.0.1:${port}" }`))
 
   const { level, what, todo } = finding(findings, 'redis.connection')
   assert.equal(level, 'fault')
   assert.match(what, /ECONNREFUSED/)
-  assert.match(todo ?? '', /nobody listens there/)
+  assert.match(todo ?? '', /no program listens there/)
 })
 
-test('a Redis that hangs is given up in time', async (t) => {
+test('A Redis that hangs is a fault within the time limit', async (t) => {
   const redis = await startRedis(t)
   redis.freeze()
   t.after(() => redis.resume())
@@ -99,17 +99,17 @@ test('a Redis that hangs is given up in time', async (t) => {
   assert.equal(finding(findings, 'redis.connection').level, 'fault')
 })
 
-test('a password that is missing, and one that is wrong, are said as that', async (t) => {
+test('A missing password and a wrong password are told apart', async (t) => {
   const redis = await startRedis(t, { password: 'another password than ours' })
 
   const missing = await findingsAbout(t, `{ url: "${redis.url}" }`)
   const wrong = await findingsAbout(t, `{ url: "${redis.url}", password: { env: REDIS_PASSWORD } }`)
 
-  assert.match(finding(missing, 'redis.connection').todo ?? '', /it wants a password/)
+  assert.match(finding(missing, 'redis.connection').todo ?? '', /it requires a password/)
   assert.match(finding(wrong, 'redis.connection').todo ?? '', /compare username and password/)
 })
 
-test('all rights that a Redis user lacks are said at once, with the command that gives them', async (t) => {
+test('All missing permissions of a Redis user are named at once, with the command that grants them', async (t) => {
   const redis = await startRedisWithUser(
     t,
     '~gatehouse:*',
@@ -126,7 +126,7 @@ test('all rights that a Redis user lacks are said at once, with the command that
 
   const { level, what, todo } = finding(findings, 'redis.rights')
   assert.equal(level, 'fault')
-  assert.match(what, /the user gatehouse may not give SCAN, ZADD, PERSIST, PUBLISH, SUBSCRIBE on gatehouse:\*/)
+  assert.match(what, /the user gatehouse may not run SCAN, ZADD, PERSIST, PUBLISH, SUBSCRIBE on gatehouse:\*/)
   assert.match(
     todo ?? '',
     /^ACL SETUSER gatehouse ~gatehouse:\* &gatehouse:\* \+scan \+zadd \+persist \+publish \+subscribe$/,
@@ -134,7 +134,7 @@ test('all rights that a Redis user lacks are said at once, with the command that
   assert.equal(finding(findings, 'redis.mode').level, 'ok')
 })
 
-test('the rights that the documentation gives a user are enough', async (t) => {
+test('The documented permissions of a Redis user are sufficient', async (t) => {
   const redis = await startRedisWithUser(t, '~gatehouse:*', '&gatehouse:*', '+@all', '-@dangerous', '+info')
 
   const findings = await findingsAbout(t, redis)
@@ -142,7 +142,7 @@ test('the rights that the documentation gives a user are enough', async (t) => {
   assert.equal(finding(findings, 'redis.rights').level, 'ok', JSON.stringify(findings))
 })
 
-test('a user without INFO is told that an older copy of Redis is not noticed', async (t) => {
+test('Without INFO, doctor warns that an older copy of Redis is not detected', async (t) => {
   const redis = await startRedisWithUser(t, '~gatehouse:*', '&gatehouse:*', '+@all', '-@dangerous')
 
   const { level, why, todo } = finding(await findingsAbout(t, redis), 'redis.rights')
@@ -152,7 +152,7 @@ test('a user without INFO is told that an older copy of Redis is not noticed', a
   assert.match(todo ?? '', /\+info$/)
 })
 
-test('fewer replicas than have to acknowledge a logout are a fault', async (t) => {
+test('Fewer replicas than replicas_acknowledge are a fault', async (t) => {
   const primary = await startRedis(t, { args: ['--repl-diskless-sync-delay', '0'] })
   const replica = await startRedis(t, { args: ['--replicaof', '127.0.0.1', String(primary.port)] })
   await asAdmin(primary, (admin) =>
@@ -164,13 +164,13 @@ test('fewer replicas than have to acknowledge a logout are a fault', async (t) =
   assert.equal((await replicasOf(1)).level, 'ok')
   const tooMany = await replicasOf(2)
   assert.equal(tooMany.level, 'fault')
-  assert.match(tooMany.what, /^1 replicas? .* asks for 2$/)
+  assert.match(tooMany.what, /^1 replicas? .* requires 2$/)
 
   await replica.kill()
-  assert.match((await replicasOf(1)).what, /^0 replicas .* asks for 1$/)
+  assert.match((await replicasOf(1)).what, /^0 replicas .* requires 1$/)
 })
 
-test('in a Cluster, the replicas of each node are counted', async (t) => {
+test('In a Cluster, the replicas of each primary are counted', async (t) => {
   const cluster = await startCluster(t, { replicas: 1 })
   const findings = await findingsAbout(
     t,
@@ -181,7 +181,7 @@ test('in a Cluster, the replicas of each node are counted', async (t) => {
   assert.deepEqual(levels.toSorted(), ['fault', 'fault', 'ok'])
 })
 
-test('a user who may not give WAIT is told so where replicas have to acknowledge', async (t) => {
+test('A user without WAIT is a fault with replicas_acknowledge', async (t) => {
   const rights = ['~gatehouse:*', '&gatehouse:*', '+@all', '-@dangerous', '+info', '-wait']
   const redis = await startRedisWithUser(t, ...rights)
 
@@ -190,10 +190,10 @@ test('a user who may not give WAIT is told so where replicas have to acknowledge
 
   assert.equal(without.level, 'ok')
   assert.equal(needed.level, 'fault')
-  assert.match(needed.what, /may not give WAIT/)
+  assert.match(needed.what, /may not run WAIT/)
 })
 
-test('a user for other keys is told so', async (t) => {
+test('A user with permissions for other keys is a fault', async (t) => {
   const redis = await startRedisWithUser(t, '~other:*', '&*', '+@all')
 
   const findings = await findingsAbout(t, redis)
@@ -201,7 +201,7 @@ test('a user for other keys is told so', async (t) => {
   assert.equal(finding(findings, 'redis.rights').level, 'fault')
 })
 
-test('an eviction policy that forgets logouts is warned of, and a Redis that is nearly full', async (t) => {
+test('An eviction policy that loses logouts is a warning, and so is a Redis that is nearly full', async (t) => {
   const redis = await startRedis(t, { args: ['--maxmemory', '1gb', '--maxmemory-policy', 'allkeys-lru'] })
 
   assert.match(finding(await findingsAbout(t, `{ url: "${redis.url}" }`), 'redis.eviction').what, /allkeys-lru/)
@@ -215,7 +215,7 @@ test('an eviction policy that forgets logouts is warned of, and a Redis that is 
   assert.match(what, /is nearly full/)
 })
 
-test('a Redis that takes nothing more is a fault', async (t) => {
+test('A Redis that is full is a fault', async (t) => {
   const redis = await startRedis(t, { args: ['--maxmemory', '100kb'] })
 
   assert.match(
@@ -224,7 +224,7 @@ test('a Redis that takes nothing more is a fault', async (t) => {
   )
 })
 
-test('a replica in place of the primary is a fault', async (t) => {
+test('A replica instead of the primary is a fault', async (t) => {
   const replica = await startRedis(t, { args: ['--replicaof', '127.0.0.1', String(shared.port)] })
 
   const findings = await findingsAbout(t, `{ url: "${replica.url}" }`)
@@ -233,7 +233,7 @@ test('a replica in place of the primary is a fault', async (t) => {
   assert.match(finding(findings, 'redis.commands').what, /READONLY/)
 })
 
-test('a Sentinel or a node of a Cluster in place of a server is a fault, with the setting to write', async (t) => {
+test('A Sentinel or a Cluster node instead of a server is a fault that names the right setting', async (t) => {
   const [sentinel, cluster] = await Promise.all([startSentinel(t), startCluster(t)])
 
   const [asServer, asNode, right, rightCluster] = await Promise.all([

@@ -27,7 +27,7 @@ async function findingsAbout(t: TestContext, upstream: string, outside: readonly
   return findings
 }
 
-test('an application that answers, on loopback alone, is well, whatever it answers to who is not signed in', async (t) => {
+test('An upstream on loopback is fine with any status below 500', async (t) => {
   let asked: string | undefined
   const port = await startApplication(t, '127.0.0.1', (req, res) => {
     asked = `${req.method} ${req.url} ${req.headers.host}`
@@ -43,7 +43,7 @@ test('an application that answers, on loopback alone, is well, whatever it answe
   assert.equal(asked, 'HEAD / orders.example.com')
 })
 
-test('an application that also listens where others reach it is a fault; a warning where things are tried out', async (t) => {
+test('An upstream that others reach without the gateway is a fault; for trial use it is a warning', async (t) => {
   const port = await startApplication(t, '0.0.0.0', (_req, res) => res.end())
 
   const upstream = `url: http://127.0.0.1:${port}`
@@ -51,35 +51,35 @@ test('an application that also listens where others reach it is a fault; a warni
   const trial = finding(await findingsAbout(t, upstream, ['127.0.0.2'], 'http://127.0.0.1:8080'), 'upstream.around')
 
   assert.equal(staked.level, 'fault')
-  assert.equal(staked.what, `port ${port} takes connections on 127.0.0.2, without the gateway`)
-  assert.match(staked.why ?? '', /a firewall may be in front of it: that cannot be seen from here/)
+  assert.equal(staked.what, `port ${port} accepts connections on 127.0.0.2, without the gateway`)
+  assert.match(staked.why ?? '', /a firewall may protect the port: doctor cannot see that/)
   assert.equal(trial.level, 'warning')
 })
 
-test('an application that is named by an address of this machine which others reach is a fault', async (t) => {
+test('An upstream at an external address of this machine is a fault', async (t) => {
   const port = await startApplication(t, '127.0.0.2', (_req, res) => res.end())
 
   const findings = await findingsAbout(t, `url: http://127.0.0.2:${port}`, ['127.0.0.2', '127.0.0.3'])
 
   const { level, what } = finding(findings, 'upstream.around')
   assert.equal(level, 'fault')
-  assert.match(what, /takes connections on 127\.0\.0\.2, without the gateway/)
+  assert.match(what, /accepts connections on 127\.0\.0\.2, without the gateway/)
 })
 
-test('of an application on another machine it is said what cannot be known, and how to find out', async (t) => {
+test('For an upstream on another machine, doctor says how to check who reaches it', async (t) => {
   for (const [host, what] of [
-    ['10.255.255.1', /who else reaches it cannot be seen from here/],
+    ['10.255.255.1', /doctor cannot see who else reaches it/],
     ['8.8.8.8', /has an address of the internet/],
   ] as const) {
     const { level, what: found, todo } = finding(await findingsAbout(t, `url: http://${host}:3000`), 'upstream.around')
 
     assert.equal(level, 'warning')
     assert.match(found, what)
-    assert.match(todo ?? '', new RegExp(`curl http://${host}:3000/ has to fail`))
+    assert.match(todo ?? '', new RegExp(`curl http://${host}:3000/ fails`))
   }
 })
 
-test('an application that is not there is a fault, with what to look at', async (t) => {
+test('An unreachable upstream is a fault, with advice', async (t) => {
   const { level, what, todo } = finding(
     await findingsAbout(t, `url: http://127.0.0.1:${await freePort()}`),
     'upstream.reachable',
@@ -87,11 +87,11 @@ test('an application that is not there is a fault, with what to look at', async 
 
   assert.equal(level, 'fault')
   assert.match(what, /ECONNREFUSED/)
-  assert.match(todo ?? '', /nobody listens there/)
+  assert.match(todo ?? '', /no program listens there/)
 })
 
 for (const status of [501, 405])
-  test(`an application that answers HEAD with ${status} is asked again with GET`, async (t) => {
+  test(`An upstream that responds to HEAD with ${status} is checked with GET`, async (t) => {
     const asked: unknown[] = []
     const port = await startApplication(t, '127.0.0.1', (req, res) => {
       asked.push(req.method)
@@ -101,11 +101,11 @@ for (const status of [501, 405])
     const { level, what } = finding(await findingsAbout(t, `url: http://127.0.0.1:${port}`), 'upstream.reachable')
 
     assert.equal(level, 'ok')
-    assert.match(what, /answers GET \/ with 200/)
+    assert.match(what, /responds to GET \/ with 200/)
     assert.deepEqual(asked, ['HEAD', 'GET'])
   })
 
-test('an application that is in trouble is warned of, with the host that it was asked for', async (t) => {
+test('An upstream with a server error is a warning that names the host of the request', async (t) => {
   const port = await startApplication(t, '127.0.0.1', (_req, res) => void res.writeHead(502).end())
 
   const { level, todo } = finding(
@@ -117,7 +117,7 @@ test('an application that is in trouble is warned of, with the host that it was 
   assert.ok(todo?.includes(`127.0.0.1:${port}`), todo)
 })
 
-test('an authority that is not trusted, and a server without TLS, are said as that', async (t) => {
+test('An untrusted authority and a server without TLS are told apart', async (t) => {
   const { ca, cert, key } = issueCertificates(t).server
   const server = createSecureServer({ cert: readFileSync(cert), key: readFileSync(key) }, (_req, res) => res.end())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -135,7 +135,7 @@ test('an authority that is not trusted, and a server without TLS, are said as th
   const noTls = await reached(`url: https://127.0.0.1:${plain}`)
 
   assert.equal(trusted.level, 'ok', trusted.what)
-  assert.match(unknown.todo ?? '', /name the authority that signed its certificate in its ca_file/)
+  assert.match(unknown.todo ?? '', /set its ca_file to the authority that signed its certificate/)
   assert.equal(wrongName.level, 'fault')
   assert.match(noTls.todo ?? '', /does not speak TLS, which https:\/\/ needs: .*or write http:\/\/ in the url/)
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { Examined } from '../../src/doctor/examine.ts'
+import type { SubjectFindings } from '../../src/doctor/examine.ts'
 import { startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 import { startRedis } from '../support/redis.ts'
@@ -53,7 +53,7 @@ test('where much is wrong all of it is said at once, with exit code 1, and no se
   const { version, faults, examined, register } = JSON.parse(told.out()) as {
     version: number
     faults: number
-    examined: Examined[]
+    examined: SubjectFindings[]
     register: { redirect_uris: string[] }
   }
   const levels = new Map(examined.flatMap(({ findings }) => findings.map(({ id, level }) => [id, level] as const)))
