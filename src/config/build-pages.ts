@@ -19,12 +19,12 @@ import { readLogo } from './logo.ts'
 import type { ColoursConfig, PagesConfig, SupportConfig } from './model.ts'
 import { below, type Report } from './report.ts'
 import { namedFile } from './secrets.ts'
+import type { PagesSettings, PagesSupportSettings } from './settings.ts'
 import type { Place } from './sources.ts'
-import type { WrittenColours, WrittenPages, WrittenSupport } from './written.ts'
 
 const maxTemplateBytes = 64 * 1024
 
-export function buildPages(written: WrittenPages, at: string, report: Report): PagesConfig {
+export function buildPages(written: PagesSettings, at: string, report: Report): PagesConfig {
   const pages = {
     name: written.name,
     logo: readLogo(written.logo, below(at, 'logo'), report),
@@ -35,14 +35,18 @@ export function buildPages(written: WrittenPages, at: string, report: Report): P
   return { ...pages, templates: readTemplates(written.templates, below(at, 'templates'), unset(written), report) }
 }
 
-function buildColours(written: WrittenColours): ColoursConfig {
+function buildColours(written: PagesSettings['colours']['light']): ColoursConfig {
   const [background, surface, text, accent] = [written.background, written.surface, written.text, written.accent].map(
     longColour,
   ) as [string, string, string, string]
   return { background, surface, text, accent, onAccent: readableOn(accent) }
 }
 
-function buildSupport(written: WrittenSupport | undefined, at: string, report: Report): SupportConfig | undefined {
+function buildSupport(
+  written: PagesSupportSettings | undefined,
+  at: string,
+  report: Report,
+): SupportConfig | undefined {
   if (written === undefined) return undefined
   const { text, url, mail } = written
   if (mail !== undefined) return { text: text ?? mail, url: `mailto:${mail}` }
@@ -60,7 +64,7 @@ function parseSupportUrl(text: string): URL {
 }
 
 /** Placeholders that will have no value, with the setting that would give them one. */
-function unset({ name, logo, support }: WrittenPages): ReadonlyMap<string, string> {
+function unset({ name, logo, support }: PagesSettings): ReadonlyMap<string, string> {
   const settings: Readonly<Record<ConfiguredPlaceholder, readonly [setting: string, value: unknown]>> = {
     name: ['pages.name', name],
     logo_url: ['pages.logo', logo],

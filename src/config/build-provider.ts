@@ -4,9 +4,9 @@ import { readAuthorities } from './certificates.ts'
 import type { ProviderConfig, UpstreamConfig } from './model.ts'
 import { below, type Report } from './report.ts'
 import { readSecret } from './secrets.ts'
-import type { WrittenProvider } from './written.ts'
+import type { ProviderSettings } from './settings.ts'
 
-export function buildProvider(written: WrittenProvider | undefined, at: string, building: Building): ProviderConfig {
+export function buildProvider(written: ProviderSettings | undefined, at: string, building: Building): ProviderConfig {
   if (written === undefined) return standIn
   const { env, report } = building
   return {
@@ -84,7 +84,7 @@ function readIssuer(text: string | undefined, at: string, report: Report): strin
 const ofTheTokenItself: ReadonlySet<string> = new Set(['iss', 'sub', 'sid', 'aud', 'azp', 'exp', 'iat', 'nonce'])
 
 /** The names as the provider spells them. */
-function readIdTokenClaims(written: WrittenProvider, at: string, report: Report): string[] {
+function readIdTokenClaims(written: ProviderSettings, at: string, report: Report): string[] {
   return present(written.id_token_claims).map(([index, name]) => {
     if (ofTheTokenItself.has(name))
       report.error(below(at, index), 'has no effect: it is either taken from the ID Token anyway, or never passed on')
@@ -110,7 +110,7 @@ const ownParams: ReadonlySet<string> = new Set([
   'request_uri',
 ])
 
-function readAuthorizationParams(written: WrittenProvider, at: string, report: Report): Record<string, string> {
+function readAuthorizationParams(written: ProviderSettings, at: string, report: Report): Record<string, string> {
   for (const name of Object.keys(written.authorization_params))
     if (ownParams.has(name))
       report.errorAtKey(below(at, name), 'is a parameter that the gateway itself decides on', insteadOf[name])

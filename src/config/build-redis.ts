@@ -3,12 +3,12 @@ import { readAuthorities, readKeyPair } from './certificates.ts'
 import type { Address, RedisStoreConfig, RedisTlsConfig } from './model.ts'
 import { below, type Report } from './report.ts'
 import { readSecret } from './secrets.ts'
-import type { WrittenList, WrittenRedis } from './written.ts'
+import type { List, RedisSettings } from './settings.ts'
 
 const standIn = new URL('rediss://stand-in.invalid')
 
 /** One server by its URL, the primary that Sentinels name, or a Cluster. */
-export function buildRedis(written: WrittenRedis, at: string, building: Building): RedisStoreConfig {
+export function buildRedis(written: RedisSettings, at: string, building: Building): RedisStoreConfig {
   const { env, report } = building
   const { url, sentinels, cluster } = written
   const secret = (name: 'password' | 'sentinel_password') =>
@@ -71,7 +71,7 @@ function withDatabase(server: URL, database: number): string {
 }
 
 function readTls(
-  written: WrittenRedis,
+  written: RedisSettings,
   secure: boolean,
   servers: 'url' | 'sentinels' | 'cluster',
   at: string,
@@ -89,7 +89,7 @@ function readTls(
 
 /** A list of `HOST:PORT`; with TLS, all of them are `rediss://HOST:PORT`. */
 function readServers(
-  written: WrittenList<string>,
+  written: List<string>,
   example: string,
   at: string,
   report: Report,

@@ -4,13 +4,13 @@ import { type Building, present, readDuration } from './building.ts'
 import type { SessionConfig, StoreConfig } from './model.ts'
 import { below } from './report.ts'
 import { readSecret } from './secrets.ts'
-import type { WrittenSession } from './written.ts'
+import type { SessionSettings } from './settings.ts'
 
 const keyBytes = 32
 
 /** `secure`: browsers reach the gateway by https. */
 export function buildSession(
-  written: WrittenSession,
+  written: SessionSettings,
   at: string,
   building: Building & { readonly secure: boolean },
 ): SessionConfig {
@@ -43,7 +43,7 @@ export function buildSession(
   }
 }
 
-function readKeys(written: WrittenSession, at: string, store: StoreConfig, building: Building): readonly Buffer[] {
+function readKeys(written: SessionSettings, at: string, store: StoreConfig, building: Building): readonly Buffer[] {
   const { env, report } = building
   if (written.keys !== undefined)
     return present(written.keys).flatMap(([index, secret]) => {
@@ -76,7 +76,7 @@ function decodeKey(text: string): Buffer {
 
 const memoryDefaults = { max_sessions: 100_000 }
 
-function buildStore(written: WrittenSession['store'], at: string, building: Building): StoreConfig {
+function buildStore(written: SessionSettings['store'], at: string, building: Building): StoreConfig {
   if (typeof written === 'object' && written.redis !== undefined)
     return buildRedis(written.redis, below(at, 'redis'), building)
   const { max_sessions } = (typeof written === 'object' ? written.memory : undefined) ?? memoryDefaults

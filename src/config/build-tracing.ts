@@ -4,13 +4,13 @@ import { readAuthorities } from './certificates.ts'
 import type { TracingConfig } from './model.ts'
 import { below } from './report.ts'
 import { readSecret } from './secrets.ts'
-import type { WrittenTracing } from './written.ts'
+import type { TracingSettings } from './settings.ts'
 
 /** What belongs to how a batch is sent. */
 const ours = /^(?:content-.*|transfer-encoding|connection|host|user-agent|expect|te|upgrade|keep-alive)$/i
 
 export function buildTracing(
-  written: WrittenTracing | undefined,
+  written: TracingSettings | undefined,
   at: string,
   { env, report }: Building,
 ): TracingConfig | undefined {

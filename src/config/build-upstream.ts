@@ -10,14 +10,14 @@ import type { EmbeddedTest, HeaderConfig, LogoutLink, RequirementConfig, RuleCon
 import { hintForFolder, hintForPath } from './path-hints.ts'
 import { below, type Report } from './report.ts'
 import type {
-  WrittenHeader,
-  WrittenList,
-  WrittenLogoutLink,
-  WrittenRequirement,
-  WrittenRule,
-  WrittenTest,
-  WrittenUpstream,
-} from './written.ts'
+  HeaderSettings,
+  List,
+  LogoutLinkSettings,
+  RequirementSettings,
+  RuleSettings,
+  TestSettings,
+  UpstreamSettings,
+} from './settings.ts'
 
 /** What an upstream takes from the rest of the file. */
 export interface UpstreamBuilding extends Building {
@@ -28,7 +28,7 @@ export interface UpstreamBuilding extends Building {
 
 export function buildUpstream(
   name: string,
-  written: WrittenUpstream,
+  written: UpstreamSettings,
   at: string,
   building: UpstreamBuilding,
 ): UpstreamConfig {
@@ -81,9 +81,9 @@ export function buildUpstream(
   }
 }
 
-function readLogoutLink(written: string | WrittenLogoutLink, at: string, report: Report): LogoutLink[] {
+function readLogoutLink(written: string | LogoutLinkSettings, at: string, report: Report): LogoutLink[] {
   const isShort = typeof written === 'string'
-  const { path, query = {} }: WrittenLogoutLink = isShort ? { path: written } : written
+  const { path, query = {} }: LogoutLinkSettings = isShort ? { path: written } : written
   if (path === undefined) return []
   return report.parse(
     isShort ? at : below(at, 'path'),
@@ -136,7 +136,7 @@ function folderOf({ segments, below: isOpen }: PathPattern): readonly string[] {
   return star < 0 ? folders : folders.slice(0, star)
 }
 
-function readHosts(written: WrittenUpstream, externalUrl: URL, at: string, report: Report): readonly string[] {
+function readHosts(written: UpstreamSettings, externalUrl: URL, at: string, report: Report): readonly string[] {
   if (written.hosts !== undefined)
     return present(written.hosts).flatMap(([index, host]) =>
       report.parse(below(at, index), [], () => [parseHost(host)]),
@@ -145,7 +145,7 @@ function readHosts(written: WrittenUpstream, externalUrl: URL, at: string, repor
 }
 
 function readOrigins(
-  written: WrittenUpstream['trusted_origins'],
+  written: UpstreamSettings['trusted_origins'],
   at: string,
   report: Report,
 ): UpstreamConfig['trustedOrigins'] {
@@ -173,11 +173,11 @@ function readUrl(text: string | undefined, at: string, report: Report): URL {
   return standInUrl
 }
 
-const headerDefaults: WrittenHeader = { join: ',', encode: 'utf8', max_bytes: '4kb', required: false }
+const headerDefaults: HeaderSettings = { join: ',', encode: 'utf8', max_bytes: '4kb', required: false }
 
 function readHeader(
   name: string,
-  value: string | WrittenHeader,
+  value: string | HeaderSettings,
   at: string,
   building: UpstreamBuilding,
 ): HeaderConfig[] {
@@ -226,7 +226,7 @@ function parseHeaderTemplate(text: string): ClaimTemplate {
   return template
 }
 
-function readRule(written: WrittenRule, at: string, building: UpstreamBuilding): RuleConfig[] {
+function readRule(written: RuleSettings, at: string, building: UpstreamBuilding): RuleConfig[] {
   const { report, claims } = building
   const require = readRequirements(written.require, below(at, 'require'), claims, report)
   if (require.length > 0 && written.access !== 'signed_in')
@@ -252,7 +252,7 @@ function readRule(written: WrittenRule, at: string, building: UpstreamBuilding):
 }
 
 function readRequirements(
-  written: WrittenRule['require'],
+  written: RuleSettings['require'],
   at: string,
   claims: Readonly<Record<string, string>>,
   report: Report,
@@ -262,19 +262,19 @@ function readRequirements(
   return present(written).flatMap(([index, one]) => readRequirement(one, below(at, index), claims, report))
 }
 
-function isList(written: NonNullable<WrittenRule['require']>): written is WrittenList<WrittenRequirement> {
+function isList(written: NonNullable<RuleSettings['require']>): written is List<RequirementSettings> {
   return Array.isArray(written)
 }
 
 function readRequirement(
-  written: WrittenRequirement,
+  written: RequirementSettings,
   at: string,
   claims: Readonly<Record<string, string>>,
   report: Report,
 ): RequirementConfig[] {
   const { claim } = written
   if (claim === undefined) return []
-  const values = (list: WrittenList<string> | undefined) => list && present(list).map(([, value]) => value)
+  const values = (list: List<string> | undefined) => list && present(list).map(([, value]) => value)
   const read = (): RequirementConfig[] => [
     {
       claim: withLongName(parseClaimPath(claim), claims),
@@ -290,7 +290,7 @@ function readRequirement(
 const testMethods = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const
 
 function readTest(
-  written: WrittenTest,
+  written: TestSettings,
   at: string,
   claims: Readonly<Record<string, string>>,
   report: Report,

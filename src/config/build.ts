@@ -22,13 +22,13 @@ import type {
 import { parseRate } from './quantities.ts'
 import { below, type Report } from './report.ts'
 import { readSecret } from './secrets.ts'
-import type { WrittenAdminPage, WrittenConfig } from './written.ts'
+import type { AdminPageSettings, GatewaySettings } from './settings.ts'
 
 /**
  * A configuration out of what is written. When errors are reported on the way, it has stand-ins in
  * it and is not to be used.
  */
-export function buildConfig(file: string, written: WrittenConfig, building: Building): GatewayConfig {
+export function buildConfig(file: string, written: GatewaySettings, building: Building): GatewayConfig {
   const { report } = building
   const externalUrl = readOrigin(written.external_url, '/external_url', standInUrl, report)
   const provider = buildProvider(written.provider, '/provider', building)
@@ -62,7 +62,7 @@ export function buildConfig(file: string, written: WrittenConfig, building: Buil
   }
 }
 
-function buildListen(written: WrittenConfig['listen'], report: Report): ListenConfig {
+function buildListen(written: GatewaySettings['listen'], report: Report): ListenConfig {
   const standIn: Address = { host: '0.0.0.0', port: 0 }
   if (typeof written !== 'object')
     return { ...report.parse('/listen', standIn, () => parseAddress(written, '0.0.0.0')), tls: undefined }
@@ -74,7 +74,7 @@ function buildListen(written: WrittenConfig['listen'], report: Report): ListenCo
 
 type AdminBuilding = Building & { readonly claims: ShortNames }
 
-function buildAdmin(written: WrittenConfig['admin'], building: AdminBuilding): AdminConfig | undefined {
+function buildAdmin(written: GatewaySettings['admin'], building: AdminBuilding): AdminConfig | undefined {
   if (written?.listen === undefined) return undefined
   const { listen, page } = written
   const address = building.report.parse('/admin/listen', undefined, () => parseAddress(listen, '127.0.0.1'))
@@ -83,7 +83,7 @@ function buildAdmin(written: WrittenConfig['admin'], building: AdminBuilding): A
 }
 
 function buildAdminPage(
-  { token, hosts, show_claim }: WrittenAdminPage,
+  { token, hosts, show_claim }: AdminPageSettings,
   at: string,
   { env, report, claims }: AdminBuilding,
 ): AdminPageConfig {
@@ -113,7 +113,7 @@ function readReservedPrefix(text: string, report: Report): string {
   return report.parse('/reserved_prefix', '/.gatehouse/', () => parsePathPattern(text).text)
 }
 
-function buildLimits(written: WrittenConfig['limits'], report: Report): LimitsConfig {
+function buildLimits(written: GatewaySettings['limits'], report: Report): LimitsConfig {
   return {
     headerBytes: readSize(written.header_size, '/limits/header_size', '4kb', '1mb', report),
     headerCount: written.header_count,
@@ -125,7 +125,7 @@ function buildLimits(written: WrittenConfig['limits'], report: Report): LimitsCo
   }
 }
 
-function buildClientLimits(written: WrittenConfig['limits']['per_client'], report: Report): ClientLimitsConfig {
+function buildClientLimits(written: GatewaySettings['limits']['per_client'], report: Report): ClientLimitsConfig {
   const rate = (setting: 'sign_ins' | 'callbacks' | 'refused_logout_tokens') =>
     report.parse(`/limits/per_client/${setting}`, parseRate('1/s'), () => parseRate(written[setting]))
   return {

@@ -2,7 +2,7 @@ import { parseOrigin } from './addresses.ts'
 import { parseDuration, parseSize, parseWithin, type Range } from './quantities.ts'
 import type { Report } from './report.ts'
 import type { Environment } from './secrets.ts'
-import type { WrittenList } from './written.ts'
+import type { List } from './settings.ts'
 
 /** What the parts of a configuration are built with. */
 export interface Building {
@@ -17,7 +17,7 @@ export interface Building {
 export const standInUrl = new URL('https://stand-in.invalid')
 
 /** The entries of a list that are right, with their numbers in the file. */
-export function present<T>(list: WrittenList<T>): [number, T][] {
+export function present<T>(list: List<T>): [number, T][] {
   return list.flatMap((entry, index): [number, T][] => (entry === undefined ? [] : [[index, entry]]))
 }
 

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import type { ListenConfig } from './model.ts'
 import { below, type Report } from './report.ts'
 import { namedFile, readNamedFile } from './secrets.ts'
-import type { WrittenTls } from './written.ts'
+import type { ListenTlsSettings } from './settings.ts'
 
 // The certificate authorities of a whole operating system are about 300 KiB.
 const maxPemBytes = 1024 * 1024
@@ -19,7 +19,7 @@ export function readAuthorities(written: string | undefined, at: string, report:
 /**
  * Looks into both files now, so that a mix-up is told before the start and not by the first client.
  */
-export function checkTls(written: WrittenTls | undefined, at: string, report: Report): ListenConfig['tls'] {
+export function checkTls(written: ListenTlsSettings | undefined, at: string, report: Report): ListenConfig['tls'] {
   if (written?.cert_file === undefined || written.key_file === undefined) return undefined
   readKeyPair(written, at, report)
   return {
@@ -30,7 +30,7 @@ export function checkTls(written: WrittenTls | undefined, at: string, report: Re
 
 /** The text of a certificate's PEM file and of that with its key. */
 export function readKeyPair(
-  written: WrittenTls,
+  written: ListenTlsSettings,
   at: string,
   report: Report,
 ): { readonly cert: string; readonly key: string } | undefined {

@@ -3,9 +3,9 @@ import { matchesPath, type PathPattern } from '../core/path-pattern.ts'
 import { isEveryAddress, isLoopback } from './addresses.ts'
 import type { Address, GatewayConfig, RuleConfig, UpstreamConfig } from './model.ts'
 import { below, type Report } from './report.ts'
-import type { WrittenConfig } from './written.ts'
+import type { GatewaySettings } from './settings.ts'
 
-export type Check = (config: GatewayConfig, report: Report, written: WrittenConfig) => void
+export type Check = (config: GatewayConfig, report: Report, written: GatewaySettings) => void
 
 export const upstreamChecks: readonly Check[] = [
   atAll,

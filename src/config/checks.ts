@@ -5,12 +5,12 @@ import type { Address, GatewayConfig, RedisStoreConfig } from './model.ts'
 import { placeholder } from './placeholder.ts'
 import { harmOfOfflineAccess, offlineAccess, providerKind } from './provider-kind.ts'
 import { below, type Report } from './report.ts'
-import type { WrittenConfig } from './written.ts'
+import type { GatewaySettings } from './settings.ts'
 
 /**
  * What can only be judged by looking at several settings together, and what is possible but unwise.
  */
-export function checkConfig(config: GatewayConfig, report: Report, written: WrittenConfig): void {
+export function checkConfig(config: GatewayConfig, report: Report, written: GatewaySettings): void {
   for (const check of checks) check(config, report, written)
 }
 
@@ -128,7 +128,7 @@ function trustedProxies({ trustedProxies }: GatewayConfig, report: Report): void
       )
 }
 
-function workers({ session }: GatewayConfig, report: Report, { workers: wanted }: WrittenConfig): void {
+function workers({ session }: GatewayConfig, report: Report, { workers: wanted }: GatewaySettings): void {
   if (!report.isSound('/workers', '/session/store')) return
   if (session.store.kind === 'memory' && wanted !== 'auto' && wanted > 1)
     report.warning(
@@ -158,7 +158,7 @@ function provider({ provider }: GatewayConfig, report: Report): void {
     report.error('/provider/ca_file', 'has no effect: the issuer is http')
 }
 
-function sessionTimes({ session }: GatewayConfig, report: Report, written: WrittenConfig): void {
+function sessionTimes({ session }: GatewayConfig, report: Report, written: GatewaySettings): void {
   const [idle, absolute, poll] = [
     '/session/idle_timeout',
     '/session/absolute_timeout',
@@ -178,7 +178,7 @@ function storeOutageGrace({ session }: GatewayConfig, report: Report): void {
     report.warning(at, 'does not apply: the memory store is never away')
 }
 
-function tellIdleBeyondAbsolute(report: Report, { session }: WrittenConfig): void {
+function tellIdleBeyondAbsolute(report: Report, { session }: GatewaySettings): void {
   const { idle_timeout, absolute_timeout } = session
   if (report.wasWritten('/session/idle_timeout'))
     report.error(

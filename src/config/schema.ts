@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Ajv, type AnySchemaObject, type ErrorObject, type ValidateFunction } from 'ajv'
 import { namesOf, type Report } from './report.ts'
 import { reportOther, reportUnknown, subject } from './schema-diagnostics.ts'
-import type { WrittenConfig } from './written.ts'
+import type { GatewaySettings } from './settings.ts'
 
 // Seen from src/config as from dist/config: the folder lies beside both.
 const schemaFile = new URL('../../schemas/gateway.schema.json', import.meta.url)
@@ -32,7 +32,7 @@ function gatewaySchema() {
  * required settings that are missing, and has all defaults filled in, so that the other checks can
  * still be made.
  */
-export function validate(document: object, report: Report): WrittenConfig {
+export function validate(document: object, report: Report): GatewaySettings {
   const { schema, validate } = gatewaySchema()
   validate(document)
   const errors = relevant(validate.errors ?? [])
@@ -44,7 +44,7 @@ export function validate(document: object, report: Report): WrittenConfig {
     remove(document, at)
   // A second time for the defaults of what was removed.
   validate(document)
-  return document as WrittenConfig
+  return document as GatewaySettings
 }
 
 /** Ajv tells everything that it tried; people want to know what to mend, once. */

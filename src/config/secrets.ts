@@ -1,14 +1,14 @@
 import { dirname, join } from 'node:path'
 import { readBounded } from './files.ts'
 import { below, type Report } from './report.ts'
-import type { WrittenSecret } from './written.ts'
+import type { SecretSettings } from './settings.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
 const maxSecretBytes = 64 * 1024
 
 /** Reads a secret from where the file says it is. What it reads never appears in a diagnostic. */
-export function readSecret(secret: WrittenSecret, at: string, env: Environment, report: Report): string | undefined {
+export function readSecret(secret: SecretSettings, at: string, env: Environment, report: Report): string | undefined {
   if (secret.env !== undefined) return readVariable(secret.env, below(at, 'env'), env, report)
   if (secret.file !== undefined) return readSecretFile(secret.file, below(at, 'file'), report)
   return undefined
