@@ -26,7 +26,7 @@ export function buildTracing(
     return value === undefined ? [] : [[name, value] as const]
   })
   return {
-    url: report.parse(below(at, 'otlp'), standInUrl, () => collectorUrl(otlp)),
+    otlp: report.parse(below(at, 'otlp'), standInUrl, () => collectorUrl(otlp)),
     sample: written.sample,
     serviceName: written.service_name,
     resource: written.resource,

@@ -279,9 +279,9 @@ function readRequirement(
     {
       claim: withLongName(parseClaimPath(claim), claims),
       claimText: claim,
-      any_of: values(written.any_of),
-      all_of: values(written.all_of),
-      none_of: values(written.none_of),
+      anyOf: values(written.any_of),
+      allOf: values(written.all_of),
+      noneOf: values(written.none_of),
     },
   ]
   return report.parse(below(at, 'claim'), [], read, hintForClaims(claim))

@@ -115,11 +115,11 @@ function readReservedPrefix(text: string, report: Report): string {
 
 function buildLimits(written: GatewaySettings['limits'], report: Report): LimitsConfig {
   return {
-    headerBytes: readSize(written.header_size, '/limits/header_size', '4kb', '1mb', report),
+    headerSizeBytes: readSize(written.header_size, '/limits/header_size', '4kb', '1mb', report),
     headerCount: written.header_count,
     headersTimeoutMs: readDuration(written.headers_timeout, '/limits/headers_timeout', '1s', '10m', report),
     bodyIdleTimeoutMs: readDuration(written.body_idle_timeout, '/limits/body_idle_timeout', '1s', '1h', report),
-    bodyBytesPerSecond: readSize(written.body_rate, '/limits/body_rate', '0b', '1mb', report),
+    bodyRateBytesPerSecond: readSize(written.body_rate, '/limits/body_rate', '0b', '1mb', report),
     connections: written.connections,
     perClient: buildClientLimits(written.per_client, report),
   }

@@ -245,9 +245,9 @@ function serversOf(store: RedisStoreConfig): [setting: string, hosts: readonly s
 }
 
 function tracing({ tracing }: GatewayConfig, report: Report): void {
-  if (tracing === undefined || !report.isSound('/tracing/otlp') || tracing.url.protocol !== 'http:') return
+  if (tracing === undefined || !report.isSound('/tracing/otlp') || tracing.otlp.protocol !== 'http:') return
   if (tracing.ca !== undefined) report.error('/tracing/ca_file', 'has no effect: the collector’s URL is http')
-  if (Object.keys(tracing.headers).length > 0 && !isLoopback(tracing.url.hostname))
+  if (Object.keys(tracing.headers).length > 0 && !isLoopback(tracing.otlp.hostname))
     report.warning(
       '/tracing/otlp',
       'is http: whoever is on the way can read what is written in headers',

@@ -5,8 +5,15 @@ import type { Rate } from './quantities.ts'
 import type { Place } from './sources.ts'
 
 /**
- * A checked configuration. Names in camelCase are ours; wire values keep the spelling of their
- * specification.
+ * A configuration that has been checked. Each field has the name of its setting in camelCase, with
+ * a suffix for the unit of a duration or a size: `drain_timeout` → `drainTimeoutMs`, `header_size`
+ * → `headerSizeBytes`. Exceptions:
+ *
+ * - Parameters of OAuth and OpenID Connect keep the spelling of their specification (`client_id`).
+ * - `ca`, `cert` and `key` hold the content of `ca_file`, `cert_file` and `key_file`.
+ * - `store.kind` says which of `memory` and `redis` (`url`, `sentinels`, `cluster`) is configured;
+ *   `nodes` are the addresses in `cluster`.
+ * - `method` and `path` of a test replace `get`, `post` and so on; `support.url` replaces `mail`.
  */
 export interface GatewayConfig {
   readonly version: 1
@@ -50,8 +57,8 @@ export interface AdminPageConfig {
 }
 
 export interface TracingConfig {
-  /** Where traces are posted to. */
-  readonly url: URL
+  /** The URL that traces are posted to. */
+  readonly otlp: URL
   /** Which part of the requests is traced, from 0 to 1. */
   readonly sample: number
   readonly serviceName: string
@@ -87,7 +94,7 @@ export interface Subnet {
 
 export interface LimitsConfig {
   /** All header lines of a request together, in bytes. */
-  readonly headerBytes: number
+  readonly headerSizeBytes: number
   /** How long a client may take to send its header lines. */
   readonly headersTimeoutMs: number
   /** How many header lines a request may have. */
@@ -95,7 +102,7 @@ export interface LimitsConfig {
   /** How long a client may pause while it sends a body. */
   readonly bodyIdleTimeoutMs: number
   /** How much of a body a client has to send, on average over `bodyIdleTimeoutMs`; 0: any. */
-  readonly bodyBytesPerSecond: number
+  readonly bodyRateBytesPerSecond: number
   /** How many connections each process has open to clients. */
   readonly connections: number
   readonly perClient: ClientLimitsConfig
@@ -386,9 +393,9 @@ export interface RequirementConfig {
   readonly claim: ClaimPath
   /** As it was written, for messages. */
   readonly claimText: string
-  readonly any_of: readonly string[] | undefined
-  readonly all_of: readonly string[] | undefined
-  readonly none_of: readonly string[] | undefined
+  readonly anyOf: readonly string[] | undefined
+  readonly allOf: readonly string[] | undefined
+  readonly noneOf: readonly string[] | undefined
 }
 
 export type ExpectedOutcome = 'pass' | 'sign_in' | 'sign_out' | 'unauthorized' | 'forbidden' | 'no_route'

@@ -25,8 +25,9 @@ const mostTries = 4
  */
 const retryable: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
-export interface OtlpSettings {
-  readonly url: URL
+export interface OtlpOptions {
+  /** The URL that traces are posted to. */
+  readonly otlp: URL
   readonly serviceName: string
   /** Further attributes of the resource. */
   readonly resource: Readonly<Record<string, string>>
@@ -56,7 +57,7 @@ interface Outcome {
  * waits for it.
  */
 export class OtlpExporter {
-  readonly #settings: OtlpSettings
+  readonly #options: OtlpOptions
   readonly #parts: OtlpParts
   readonly #agent: Agent
   /** What is the same in front of every batch. */
@@ -71,10 +72,10 @@ export class OtlpExporter {
   readonly #exported
   readonly #dropped
 
-  constructor(settings: OtlpSettings, parts: OtlpParts) {
-    this.#settings = settings
+  constructor(options: OtlpOptions, parts: OtlpParts) {
+    this.#options = options
     this.#parts = parts
-    const { ca } = settings
+    const { ca } = options
     this.#agent = new Agent({
       connections: 1,
       connect: { timeout: answerMs, ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }) },
@@ -82,7 +83,7 @@ export class OtlpExporter {
       bodyTimeout: answerMs,
       maxResponseSize: 64 * 1024,
     })
-    const resource = { attributes: resourceAttributes(settings, parts.version) }
+    const resource = { attributes: resourceAttributes(options, parts.version) }
     const scope = { name: 'gatehouse', version: parts.version }
     this.#head = `{"resourceSpans":[{"resource":${JSON.stringify(resource)},"scopeSpans":[{"scope":${JSON.stringify(scope)},"spans":`
     const spans = describeSpans(parts.metrics)
@@ -156,10 +157,10 @@ export class OtlpExporter {
         headers,
         body: answer,
       } = await this.#agent.request({
-        ...addressOf(this.#settings.url),
+        ...addressOf(this.#options.otlp),
         method: 'POST',
         headers: {
-          ...this.#settings.headers,
+          ...this.#options.headers,
           'content-type': 'application/json',
           'user-agent': `gatehouse/${this.#parts.version}`,
         },
@@ -178,7 +179,7 @@ export class OtlpExporter {
   /** Once when it begins to fail, and once when it works again. */
   #tell(fault: string | undefined): void {
     const { log } = this.#parts
-    const collector = this.#settings.url.origin
+    const collector = this.#options.otlp.origin
     if (fault !== undefined && !this.#isFailing) log.warn('tracing.not_exported', { collector, reason: fault })
     if (fault === undefined && this.#isFailing) log.info('tracing.exported', { collector })
     this.#isFailing = fault !== undefined
@@ -200,7 +201,7 @@ export function describeSpans(metrics: Metrics) {
  * By the semantic conventions for resources. What the operator writes stands above what is found
  * out.
  */
-function resourceAttributes({ serviceName, resource }: OtlpSettings, version: string) {
+function resourceAttributes({ serviceName, resource }: OtlpOptions, version: string) {
   const attributes = {
     'service.version': version,
     'service.instance.id': randomHex(16),

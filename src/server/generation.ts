@@ -108,7 +108,7 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
       ...{ pools, live, log, pages },
       isGatewayCookie: cookie.isOurs,
       bodyIdleTimeoutMs: config.limits.bodyIdleTimeoutMs,
-      bodyBytesPerSecond: config.limits.bodyBytesPerSecond,
+      bodyRateBytesPerSecond: config.limits.bodyRateBytesPerSecond,
       onActivity: lasting.onActivity,
     },
     log,

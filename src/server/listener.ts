@@ -54,7 +54,7 @@ export async function listen(
   const { log } = parts
   const order = new RequestOrder(waitingLimits)
   const options = {
-    maxHeaderSize: limits.headerBytes,
+    maxHeaderSize: limits.headerSizeBytes,
     headersTimeout: limits.headersTimeoutMs,
     // Uploads may take as long as they keep moving: the proxy watches over that.
     requestTimeout: 0,

@@ -102,11 +102,11 @@ test('the smallest file has everything else by default', () => {
     ],
     pages: plainPages,
     limits: {
-      headerBytes: 32_768,
+      headerSizeBytes: 32_768,
       headerCount: 100,
       headersTimeoutMs: 30_000,
       bodyIdleTimeoutMs: 60_000,
-      bodyBytesPerSecond: 128,
+      bodyRateBytesPerSecond: 128,
       connections: 10_000,
       perClient: {
         connections: 2_000,
@@ -223,11 +223,11 @@ test('every setting of a full file arrives', () => {
   assert.deepEqual(Object.keys(templates), ['forbidden', 'sign-out'])
   assert.deepEqual(templates.forbidden?.styles, ['\nbody { font-family: serif }\n'])
   assert.deepEqual(full.limits, {
-    headerBytes: 16_384,
+    headerSizeBytes: 16_384,
     headerCount: 50,
     headersTimeoutMs: 10_000,
     bodyIdleTimeoutMs: 30_000,
-    bodyBytesPerSecond: 1024,
+    bodyRateBytesPerSecond: 1024,
     connections: 500,
     perClient: {
       connections: 50,
@@ -242,7 +242,7 @@ test('every setting of a full file arrives', () => {
   const { ca: tracingCa, ...tracing } = full.tracing ?? {}
   assert.match(tracingCa ?? '', /BEGIN CERTIFICATE/)
   assert.deepEqual(tracing, {
-    url: new URL('https://127.0.0.1:4318/v1/traces'),
+    otlp: new URL('https://127.0.0.1:4318/v1/traces'),
     sample: 0.5,
     serviceName: 'orders-gateway',
     resource: { 'deployment.environment.name': 'production' },
@@ -275,9 +275,9 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
   const groups = {
     claim: [fields, 'groups'],
     claimText: 'fields.groups',
-    any_of: undefined,
-    all_of: undefined,
-    none_of: undefined,
+    anyOf: undefined,
+    allOf: undefined,
+    noneOf: undefined,
   }
   const written = orders.rules.map(({ place, setting, ...rule }) => ({ place, setting, rule }))
   const lines = readFileSync('full.yaml', 'utf8').split('\n')
@@ -295,15 +295,15 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
         ...signedIn,
         path: parsePathPattern('/admin/*'),
         methods: ['GET', 'POST'],
-        require: [{ ...groups, any_of: ['admins'] }],
+        require: [{ ...groups, anyOf: ['admins'] }],
       },
       {
         ...signedIn,
         path: parsePathPattern('/reports/*/print'),
         unauthenticated: 'redirect',
         require: [
-          { ...groups, all_of: ['staff', 'printing'] },
-          { ...groups, none_of: ['guests'] },
+          { ...groups, allOf: ['staff', 'printing'] },
+          { ...groups, noneOf: ['guests'] },
         ],
       },
     ],

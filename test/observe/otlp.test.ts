@@ -23,8 +23,8 @@ async function exporting(t: TestContext) {
   const told: [message: string, fields: LogFields | undefined][] = []
   const tell = (message: string, fields?: LogFields) => void told.push([message, fields])
   const log = { debug: tell, info: tell, warn: tell, error: tell, announce: tell }
-  const url = new URL(`${collector.url}/v1/traces`)
-  const settings = { url, serviceName: 'gatehouse', resource: {}, headers: {}, ca: undefined }
+  const otlp = new URL(`${collector.url}/v1/traces`)
+  const settings = { otlp, serviceName: 'gatehouse', resource: {}, headers: {}, ca: undefined }
   const exporter = new OtlpExporter(settings, { version: '1.2.3', log, metrics })
   t.after(() => exporter.close(0))
   const counted = (which: 'exported' | 'dropped') =>
