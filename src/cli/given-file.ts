@@ -1,4 +1,4 @@
-import { readHandedOver } from '../config/files.ts'
+import { readHandedOver } from '../config/document/files.ts'
 import { OperatorError } from '../core/errors.ts'
 
 const mostBytes = 1024 * 1024

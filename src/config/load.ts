@@ -1,13 +1,13 @@
-import { buildConfig } from './build.ts'
-import { checkConfig } from './checks.ts'
-import type { Diagnostic } from './diagnostics.ts'
-import { withIncluded } from './include.ts'
+import { buildConfig } from './build/build.ts'
+import type { Environment } from './build/secrets.ts'
+import { checkConfig } from './checks/checks.ts'
+import type { Diagnostic } from './document/diagnostics.ts'
+import { withIncluded } from './document/include.ts'
+import { readYaml } from './document/read-yaml.ts'
+import { Report, type SecretFile } from './document/report.ts'
+import { validate } from './document/schema.ts'
+import type { Sources } from './document/sources.ts'
 import type { GatewayConfig } from './model.ts'
-import { readYaml } from './read-yaml.ts'
-import { Report, type SecretFile } from './report.ts'
-import { validate } from './schema.ts'
-import type { Environment } from './secrets.ts'
-import type { Sources } from './sources.ts'
 
 /**
  * A configuration that can be run, or everything that is wrong with it, warnings included; and the

@@ -1,8 +1,8 @@
 import type { ClaimPath, Claims, ClaimTemplate } from '../core/claims.ts'
 import type { PageName, PageTemplate } from '../core/page-template.ts'
 import type { PathPattern } from '../core/path-pattern.ts'
+import type { Place } from './document/sources.ts'
 import type { Rate } from './quantities.ts'
-import type { Place } from './sources.ts'
 
 /**
  * A configuration that has been checked. Each field has the name of its setting in camelCase, with

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { chdir } from 'node:process'
 import { test } from 'node:test'
-import { formatDiagnostics } from '../../src/config/diagnostics.ts'
+import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { environment, secretTexts } from './environment.ts'
 

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { formatDiagnostics } from '../../src/config/diagnostics.ts'
+import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { pageNames, placeholdersOf } from '../../src/core/page-template.ts'
 import { wholeFile } from '../docs/snippets.ts'

@@ -1,4 +1,4 @@
-import { printable } from '../core/printable.ts'
+import { printable } from '../../core/printable.ts'
 
 /** A place in a file: line and column from 1; line 0 stands for the file as a whole. */
 export interface Place {

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { Ajv, type AnySchemaObject, type ErrorObject, type ValidateFunction } from 'ajv'
+import type { GatewaySettings } from '../settings.ts'
 import { namesOf, type Report } from './report.ts'
 import { reportOther, reportUnknown, subject } from './schema-diagnostics.ts'
-import type { GatewaySettings } from './settings.ts'
 
-// Seen from src/config as from dist/config: the folder lies beside both.
-const schemaFile = new URL('../../schemas/gateway.schema.json', import.meta.url)
+// The path is the same from src/config/document and from dist/config/document.
+const schemaFile = new URL('../../../schemas/gateway.schema.json', import.meta.url)
 
 /** The schema as it is delivered: JSON Schema, draft-07. */
 export function schemaText(): string {

@@ -1,10 +1,10 @@
-import { parseHttpUrl } from './addresses.ts'
+import { parseHttpUrl } from '../addresses.ts'
+import { below } from '../document/report.ts'
+import type { TracingConfig } from '../model.ts'
+import type { TracingSettings } from '../settings.ts'
 import { type Building, standInUrl } from './building.ts'
 import { readAuthorities } from './certificates.ts'
-import type { TracingConfig } from './model.ts'
-import { below } from './report.ts'
 import { readSecret } from './secrets.ts'
-import type { TracingSettings } from './settings.ts'
 
 /** What belongs to how a batch is sent. */
 const ours = /^(?:content-.*|transfer-encoding|connection|host|user-agent|expect|te|upgrade|keep-alive)$/i

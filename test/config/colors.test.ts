@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { contrast, longColour, readableOn } from '../../src/config/colours.ts'
+import { contrast, longColour, readableOn } from '../../src/config/colors.ts'
 
 for (const [one, other, expected] of [
   ['#000000', '#ffffff', 21],

@@ -1,10 +1,10 @@
-import { isLoopback, parseHttpUrl } from './addresses.ts'
+import { isLoopback, parseHttpUrl } from '../addresses.ts'
+import { below, type Report } from '../document/report.ts'
+import type { ProviderConfig, UpstreamConfig } from '../model.ts'
+import type { ProviderSettings } from '../settings.ts'
 import { type Building, present, readDuration } from './building.ts'
 import { readAuthorities } from './certificates.ts'
-import type { ProviderConfig, UpstreamConfig } from './model.ts'
-import { below, type Report } from './report.ts'
 import { readSecret } from './secrets.ts'
-import type { ProviderSettings } from './settings.ts'
 
 export function buildProvider(written: ProviderSettings | undefined, at: string, building: Building): ProviderConfig {
   if (written === undefined) return standIn

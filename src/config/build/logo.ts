@@ -1,4 +1,4 @@
-import type { Report } from './report.ts'
+import type { Report } from '../document/report.ts'
 import { readNamedFile } from './secrets.ts'
 
 /** It travels with each page. */

@@ -1,8 +1,8 @@
-import { parseOrigin } from './addresses.ts'
-import { parseDuration, parseSize, parseWithin, type Range } from './quantities.ts'
-import type { Report } from './report.ts'
+import { parseOrigin } from '../addresses.ts'
+import type { Report } from '../document/report.ts'
+import { parseDuration, parseSize, parseWithin, type Range } from '../quantities.ts'
+import type { List } from '../settings.ts'
 import type { Environment } from './secrets.ts'
-import type { List } from './settings.ts'
 
 /** What the parts of a configuration are built with. */
 export interface Building {

@@ -11,16 +11,16 @@ import {
   type PageName,
   type PageTemplate,
   type TemplateFault,
-} from '../core/page-template.ts'
-import { longColour, readableOn } from './colours.ts'
-import { didYouMean } from './did-you-mean.ts'
-import { inPlainWords, readBounded } from './files.ts'
+} from '../../core/page-template.ts'
+import { longColour, readableOn } from '../colors.ts'
+import { didYouMean } from '../document/did-you-mean.ts'
+import { inPlainWords, readBounded } from '../document/files.ts'
+import { below, type Report } from '../document/report.ts'
+import type { Place } from '../document/sources.ts'
+import type { ColoursConfig, PagesConfig, SupportConfig } from '../model.ts'
+import type { PagesSettings, PagesSupportSettings } from '../settings.ts'
 import { readLogo } from './logo.ts'
-import type { ColoursConfig, PagesConfig, SupportConfig } from './model.ts'
-import { below, type Report } from './report.ts'
 import { namedFile } from './secrets.ts'
-import type { PagesSettings, PagesSupportSettings } from './settings.ts'
-import type { Place } from './sources.ts'
 
 const maxTemplateBytes = 64 * 1024
 

@@ -1,6 +1,6 @@
-import type { Check } from './checks-upstreams.ts'
-import { contrast } from './colours.ts'
-import { below } from './report.ts'
+import { contrast } from '../colors.ts'
+import { below } from '../document/report.ts'
+import type { Check } from './upstreams.ts'
 
 /** WCAG 2.2 §1.4.3 (AA), for text of ordinary size. */
 const least = 4.5

@@ -1,9 +1,9 @@
-import { portOf } from '../core/addresses.ts'
-import { matchesPath, type PathPattern } from '../core/path-pattern.ts'
-import { isEveryAddress, isLoopback } from './addresses.ts'
-import type { Address, GatewayConfig, RuleConfig, UpstreamConfig } from './model.ts'
-import { below, type Report } from './report.ts'
-import type { GatewaySettings } from './settings.ts'
+import { portOf } from '../../core/addresses.ts'
+import { matchesPath, type PathPattern } from '../../core/path-pattern.ts'
+import { isEveryAddress, isLoopback } from '../addresses.ts'
+import { below, type Report } from '../document/report.ts'
+import type { Address, GatewayConfig, RuleConfig, UpstreamConfig } from '../model.ts'
+import type { GatewaySettings } from '../settings.ts'
 
 export type Check = (config: GatewayConfig, report: Report, written: GatewaySettings) => void
 

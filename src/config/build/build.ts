@@ -1,15 +1,8 @@
 import { availableParallelism } from 'node:os'
-import { type ClaimPath, parseClaimPath } from '../core/claims.ts'
-import { parsePathPattern } from '../core/path-pattern.ts'
-import { parseAddress, parseHost, parseSubnet } from './addresses.ts'
-import { buildPages } from './build-pages.ts'
-import { buildProvider, userinfoClaims } from './build-provider.ts'
-import { buildSession } from './build-session.ts'
-import { buildTracing } from './build-tracing.ts'
-import { buildUpstream } from './build-upstream.ts'
-import { type Building, present, readDuration, readOrigin, readSize, standInUrl } from './building.ts'
-import { checkTls } from './certificates.ts'
-import { type ShortNames, withLongName } from './claim-names.ts'
+import { type ClaimPath, parseClaimPath } from '../../core/claims.ts'
+import { parsePathPattern } from '../../core/path-pattern.ts'
+import { parseAddress, parseHost, parseSubnet } from '../addresses.ts'
+import { below, type Report } from '../document/report.ts'
 import type {
   Address,
   AdminConfig,
@@ -18,11 +11,18 @@ import type {
   GatewayConfig,
   LimitsConfig,
   ListenConfig,
-} from './model.ts'
-import { parseRate } from './quantities.ts'
-import { below, type Report } from './report.ts'
+} from '../model.ts'
+import { parseRate } from '../quantities.ts'
+import type { AdminPageSettings, GatewaySettings } from '../settings.ts'
+import { type Building, present, readDuration, readOrigin, readSize, standInUrl } from './building.ts'
+import { checkTls } from './certificates.ts'
+import { type ShortNames, withLongName } from './claim-names.ts'
+import { buildPages } from './pages.ts'
+import { buildProvider, userinfoClaims } from './provider.ts'
 import { readSecret } from './secrets.ts'
-import type { AdminPageSettings, GatewaySettings } from './settings.ts'
+import { buildSession } from './session.ts'
+import { buildTracing } from './tracing.ts'
+import { buildUpstream } from './upstream.ts'
 
 /**
  * A configuration out of what is written. When errors are reported on the way, it has stand-ins in

@@ -1,4 +1,4 @@
-import { parsePathPattern } from '../core/path-pattern.ts'
+import { parsePathPattern } from '../../core/path-pattern.ts'
 
 /**
  * What was probably meant by a path that is none: its "/" was forgotten, or it is as other proxies

@@ -1,11 +1,11 @@
-import { isEveryAddress, isLoopback } from './addresses.ts'
-import { pageColours } from './checks-pages.ts'
-import { type Check, settingOf, upstreamChecks } from './checks-upstreams.ts'
-import type { Address, GatewayConfig, RedisStoreConfig } from './model.ts'
-import { placeholder } from './placeholder.ts'
-import { harmOfOfflineAccess, offlineAccess, providerKind } from './provider-kind.ts'
-import { below, type Report } from './report.ts'
-import type { GatewaySettings } from './settings.ts'
+import { isEveryAddress, isLoopback } from '../addresses.ts'
+import { below, type Report } from '../document/report.ts'
+import type { Address, GatewayConfig, RedisStoreConfig } from '../model.ts'
+import { placeholder } from '../placeholder.ts'
+import { harmOfOfflineAccess, offlineAccess, providerKind } from '../provider-kind.ts'
+import type { GatewaySettings } from '../settings.ts'
+import { pageColours } from './pages.ts'
+import { type Check, settingOf, upstreamChecks } from './upstreams.ts'
 
 /**
  * What can only be judged by looking at several settings together, and what is possible but unwise.

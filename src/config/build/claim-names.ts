@@ -1,4 +1,4 @@
-import type { ClaimPath, Claims } from '../core/claims.ts'
+import type { ClaimPath, Claims } from '../../core/claims.ts'
 
 /** Short names for claims with long ones: `provider.claims`. */
 export type ShortNames = Readonly<Record<string, string>>

@@ -1,9 +1,9 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { resolve } from 'node:path'
-import type { ListenConfig } from './model.ts'
-import { below, type Report } from './report.ts'
+import { below, type Report } from '../document/report.ts'
+import type { ListenConfig } from '../model.ts'
+import type { ListenTlsSettings } from '../settings.ts'
 import { namedFile, readNamedFile } from './secrets.ts'
-import type { ListenTlsSettings } from './settings.ts'
 
 // The certificate authorities of a whole operating system are about 300 KiB.
 const maxPemBytes = 1024 * 1024

@@ -1,9 +1,9 @@
+import { below, type Report } from '../document/report.ts'
+import type { Address, RedisStoreConfig, RedisTlsConfig } from '../model.ts'
+import type { List, RedisSettings } from '../settings.ts'
 import { type Building, present, readDuration } from './building.ts'
 import { readAuthorities, readKeyPair } from './certificates.ts'
-import type { Address, RedisStoreConfig, RedisTlsConfig } from './model.ts'
-import { below, type Report } from './report.ts'
 import { readSecret } from './secrets.ts'
-import type { List, RedisSettings } from './settings.ts'
 
 const standIn = new URL('rediss://stand-in.invalid')
 

@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path'
-import { readBounded } from './files.ts'
-import { below, type Report } from './report.ts'
-import type { SecretSettings } from './settings.ts'
+import { readBounded } from '../document/files.ts'
+import { below, type Report } from '../document/report.ts'
+import type { SecretSettings } from '../settings.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 

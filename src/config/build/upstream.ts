@@ -1,14 +1,10 @@
-import { ipAddress } from '../core/addresses.ts'
-import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../core/claims.ts'
-import { isReservedField } from '../core/header-fields.ts'
-import { parsePathPattern, type PathPattern } from '../core/path-pattern.ts'
-import { parseHost, parseHttpUrl, parseOrigin } from './addresses.ts'
-import { type Building, present, readDuration, readOrigin, readSize, standInUrl } from './building.ts'
-import { readAuthorities } from './certificates.ts'
-import { withLongName, withLongNames } from './claim-names.ts'
-import type { EmbeddedTest, HeaderConfig, LogoutLink, RequirementConfig, RuleConfig, UpstreamConfig } from './model.ts'
-import { hintForFolder, hintForPath } from './path-hints.ts'
-import { below, type Report } from './report.ts'
+import { ipAddress } from '../../core/addresses.ts'
+import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../../core/claims.ts'
+import { isReservedField } from '../../core/header-fields.ts'
+import { parsePathPattern, type PathPattern } from '../../core/path-pattern.ts'
+import { parseHost, parseHttpUrl, parseOrigin } from '../addresses.ts'
+import { below, type Report } from '../document/report.ts'
+import type { EmbeddedTest, HeaderConfig, LogoutLink, RequirementConfig, RuleConfig, UpstreamConfig } from '../model.ts'
 import type {
   HeaderSettings,
   List,
@@ -17,7 +13,11 @@ import type {
   RuleSettings,
   TestSettings,
   UpstreamSettings,
-} from './settings.ts'
+} from '../settings.ts'
+import { type Building, present, readDuration, readOrigin, readSize, standInUrl } from './building.ts'
+import { readAuthorities } from './certificates.ts'
+import { withLongName, withLongNames } from './claim-names.ts'
+import { hintForFolder, hintForPath } from './path-hints.ts'
 
 /** What an upstream takes from the rest of the file. */
 export interface UpstreamBuilding extends Building {

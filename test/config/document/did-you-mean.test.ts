@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { didYouMean } from '../../src/config/did-you-mean.ts'
+import { didYouMean } from '../../../src/config/document/did-you-mean.ts'
 
 const known = ['external_url', 'idle_timeout', 'listen', 'log', 'provider', 'url', 'hosts']
 

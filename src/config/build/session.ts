@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { buildRedis } from './build-redis.ts'
+import { below } from '../document/report.ts'
+import type { SessionConfig, StoreConfig } from '../model.ts'
+import type { SessionSettings } from '../settings.ts'
 import { type Building, present, readDuration } from './building.ts'
-import type { SessionConfig, StoreConfig } from './model.ts'
-import { below } from './report.ts'
+import { buildRedis } from './redis.ts'
 import { readSecret } from './secrets.ts'
-import type { SessionSettings } from './settings.ts'
 
 const keyBytes = 32
 
