@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { inPlainWords } from '../config/document/files.ts'
+import { explainFileError } from '../config/document/files.ts'
 import { placeText, type Place, type Sources } from '../config/document/sources.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import { OperatorError } from '../core/errors.ts'
@@ -246,7 +246,7 @@ export async function explainLog(
     const input = log === '-' ? process.stdin : createReadStream(log)
     for await (const line of linesOf(input.setEncoding('utf8'))) gathered.add(line)
   } catch (error) {
-    throw new OperatorError(`${log} ${inPlainWords(error)}`, { cause: error })
+    throw new OperatorError(`${log} ${explainFileError(error)}`, { cause: error })
   }
   const story = gathered.story()
   if (story === undefined) {

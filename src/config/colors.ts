@@ -1,23 +1,23 @@
-/** `#1a4` → `#11aa44`; in lower case. */
-export function longColour(colour: string): string {
+/** `#1A4` → `#11aa44`. */
+export function expandColor(colour: string): string {
   const digits = colour.slice(1).toLowerCase()
   return `#${digits.length === 3 ? digits.replaceAll(/./g, '$&$&') : digits}`
 }
 
-/** How far two colours (`#rrggbb`) are apart, from 1 to 21: WCAG 2.2, "contrast ratio". */
+/** The contrast ratio of two colours (`#rrggbb`), from 1 to 21 (WCAG 2.2). */
 export function contrast(one: string, other: string): number {
   const [darker = 0, lighter = 0] = [luminance(one), luminance(other)].toSorted((a, b) => a - b)
   return (lighter + 0.05) / (darker + 0.05)
 }
 
 /**
- * The one of black and white that is read more easily on a colour: its contrast is 4.58 at least.
+ * Black or white, whichever has the higher contrast on a colour. The contrast is at least 4.58.
  */
-export function readableOn(colour: string): string {
+export function textColorOn(colour: string): string {
   return contrast(colour, '#ffffff') >= contrast(colour, '#000000') ? '#ffffff' : '#000000'
 }
 
-/** WCAG 2.2, "relative luminance". */
+/** The relative luminance (WCAG 2.2). */
 function luminance(colour: string): number {
   const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
     const part = Number.parseInt(colour.slice(at, at + 2), 16) / 255

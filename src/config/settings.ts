@@ -18,7 +18,7 @@ export interface GatewaySettings {
   readonly listen: string | number | ListenSettings
   /**
    * Health, readiness, metrics and the page for administration, on an address of its own. Absent:
-   * not served.
+   * there is none.
    */
   readonly admin?: AdminSettings
   /**
@@ -26,38 +26,38 @@ export interface GatewaySettings {
    * registered with the provider begins with it.
    */
   readonly external_url?: Origin
-  /** All of the gateway's own URLs lie below this path. It never reaches an upstream. */
+  /** The path of all endpoints of the gateway. Requests below it never reach an upstream. */
   readonly reserved_prefix: string
   /**
-   * The peers whose X-Forwarded-* headers are believed: IP addresses and CIDR ranges. Nobody's are
-   * believed otherwise.
+   * The proxies in front of the gateway, as IP addresses and CIDR ranges. The gateway trusts the
+   * X-Forwarded-* headers of these peers only.
    */
   readonly trusted_proxies: List<string>
   /**
-   * How many processes share the port: a number, or auto for one per processor core. Always one
-   * with the memory store.
+   * The number of processes that share the port: a number, or auto for one per processor core.
+   * Always one with the memory store.
    */
   readonly workers: 'auto' | number
-  /** The OpenID Provider that people sign in at. */
+  /** The OpenID Provider where people sign in. */
   readonly provider?: ProviderSettings
-  /** How long a session lives, and where it is remembered. */
+  /** How long sessions live, and where they are stored. */
   readonly session: SessionSettings
   /**
-   * Files with further upstreams: each is a map of upstreams, as it would stand below upstreams.
-   * Relative to this file; * may stand in the file name.
+   * Files with more upstreams. Each contains a map like that below upstreams. Paths are relative to
+   * this file; the file name may contain *.
    */
   readonly include?: List<Path>
   /** The applications behind the gateway, each under a name of your own. */
   readonly upstreams?: Readonly<Record<string, UpstreamSettings>>
-  /** What visitors see of the gateway itself: errors, sign-out, and what to do next. */
+  /** The pages of the gateway itself: errors and sign-out. */
   readonly pages: PagesSettings
-  /** What a client may take of the gateway. */
+  /** Limits for clients. */
   readonly limits: LimitsSettings
   /** How the gateway stops. */
   readonly shutdown: ShutdownSettings
-  /** What is written to standard output, one event a line. */
+  /** The log on standard output: one event per line. */
   readonly log: LogSettings
-  /** Sends traces to an OpenTelemetry collector, by OTLP over HTTP. Absent: none. */
+  /** Sends traces to an OpenTelemetry collector (OTLP over HTTP). Absent: no traces. */
   readonly tracing?: TracingSettings
 }
 
@@ -84,44 +84,46 @@ export interface ListenTlsSettings {
 export type Path = string
 
 /**
- * Health, readiness, metrics and the page for administration, on an address of its own. Absent: not
- * served.
+ * Health, readiness, metrics and the page for administration, on an address of its own. Absent:
+ * there is none.
  */
 export interface AdminSettings {
   /** HOST:PORT, or a port alone, which is then served on 127.0.0.1 only. */
   readonly listen?: Address
   /**
-   * A page for browsers: who is signed in, the provider, the upstreams, the last logout tokens.
-   * Ends sessions. Absent: not served.
+   * A page for administration: sessions, the provider, the upstreams, the last Logout Tokens. It
+   * can end sessions. Absent: there is none.
    */
   readonly page?: AdminPageSettings
 }
 
 /**
- * A page for browsers: who is signed in, the provider, the upstreams, the last logout tokens. Ends
- * sessions. Absent: not served.
+ * A page for administration: sessions, the provider, the upstreams, the last Logout Tokens. It can
+ * end sessions. Absent: there is none.
  */
 export interface AdminPageSettings {
   /**
-   * What a browser asks for as the password; the user name may be anything. Absent: nothing is
-   * asked, which is possible on this machine only.
+   * The password of the page; the user name does not matter. Absent: no password, which is allowed
+   * only when listen is on loopback.
    */
   readonly token?: SecretSettings
-  /** The host names that the page is asked for by. IP addresses and localhost need not be named. */
+  /**
+   * The host names at which browsers may open the page. IP addresses and localhost are always
+   * allowed.
+   */
   readonly hosts: List<string>
   /**
-   * The path of the claim that names people, beside sub, on this page and in what gatehouse
-   * sessions prints. Absent: sub alone.
+   * A claim path. The page and gatehouse sessions show this claim besides sub. Absent: sub only.
    */
   readonly show_claim?: string
 }
 
 /** Where the value of a secret is read from: an environment variable or a file. */
 export interface SecretSettings {
-  /** The environment variable that holds the secret. */
+  /** The environment variable that contains the secret. */
   readonly env?: string
   /**
-   * The file that holds the secret, relative to this file. A line break at its end does not count.
+   * The file that contains the secret, relative to this file. A line break at its end is ignored.
    */
   readonly file?: Path
 }
@@ -129,62 +131,62 @@ export interface SecretSettings {
 /** An http or https URL without a path, such as https://orders.example.com. */
 export type Origin = string
 
-/** The OpenID Provider that people sign in at. */
+/** The OpenID Provider where people sign in. */
 export interface ProviderSettings {
   /**
-   * The provider's issuer identifier, exactly as the provider spells it. Its discovery document
-   * lies below it.
+   * The issuer identifier, exactly as the provider spells it. The discovery document is found below
+   * it.
    */
   readonly issuer?: string
-  /** The client's identifier, as registered with the provider. */
+  /** The client identifier, as registered at the provider. */
   readonly client_id?: string
-  /** The client's secret, as registered with the provider. */
+  /** The client secret, as registered at the provider. */
   readonly client_secret?: SecretSettings
   /**
-   * How the gateway shows its secret to the provider: in the Authorization header or in the form.
+   * How the gateway sends its secret to the provider: in the Authorization header or in the form.
    */
   readonly token_endpoint_auth_method: 'client_secret_basic' | 'client_secret_post'
   /**
-   * How the provider sends the browser back: with a redirect, or with a form that the browser
-   * posts, so that the code stands in no address.
+   * How the provider sends the authorization response: query is a redirect; form_post is a form, so
+   * that the code is in no URL.
    */
   readonly response_mode: 'query' | 'form_post'
   /**
-   * Whether sessions also end when the provider has the browser load frontchannel-logout in a
-   * frame. Nothing is signed there: whoever knows a session's sid can end it.
+   * Whether sessions also end when the provider loads frontchannel-logout in a frame. These
+   * requests are not signed: anybody who knows the sid of a session can end it.
    */
   readonly frontchannel_logout: boolean
   /**
-   * What is asked of the provider; openid has to be among them. Absent: openid, profile and email,
-   * and offline_access where the provider gives a refresh token for it only and loses nothing by
-   * it.
+   * The requested scopes, which must include openid. Absent: openid, profile and email, and also
+   * offline_access when the provider needs it to issue a refresh token and it has no drawback
+   * there.
    */
   readonly scopes?: List<string>
-  /** Parameters added to each authorization request. */
+  /** Parameters that are added to each authorization request. */
   readonly authorization_params: Readonly<Record<string, string>>
   /**
-   * Short names for claims with long ones. A claim path, here and in headers and rules, may then
-   * begin with the short name.
+   * Short names for claims. A claim path in headers, rules and tests may begin with a short name.
    */
   readonly claims: Readonly<Record<string, string>>
   /**
-   * Claims that are taken from the ID Token, and not from userinfo: for providers that put groups
-   * or roles there only. They are as they were at sign-in, or at the last refresh that brought an
-   * ID Token.
+   * Claims that are taken from the ID Token instead of UserInfo, for providers that put groups or
+   * roles there only. They change only with a new ID Token: at sign-in, and at a refresh that
+   * returns one.
    */
   readonly id_token_claims: List<string>
   /**
-   * The one algorithm that this client is registered with. Absent: RS256, or the only one the
-   * provider announces.
+   * The signature algorithm that the client is registered with. Absent: RS256, or the only one that
+   * the provider announces.
    */
   readonly id_token_signed_response_alg?:
     'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA'
-  /** How far the provider's clock and ours may differ, at most 5m. */
+  /** How far the clocks of the provider and the gateway may differ, at most 5m. */
   readonly clock_tolerance: Duration
-  /** How long a call to the provider may take, from 100ms to 60s. */
+  /** How long a request to the provider may take, from 100ms to 60s. */
   readonly timeout: Duration
   /**
-   * Certificate authorities (PEM) that are trusted for the provider, in addition to the usual ones.
+   * Certificate authorities (PEM) that are trusted for the provider, in addition to those of
+   * Node.js.
    */
   readonly ca_file?: Path
 }
@@ -192,33 +194,33 @@ export interface ProviderSettings {
 /** A duration such as 30m: a whole number and ms, s, m, h or d. */
 export type Duration = string
 
-/** How long a session lives, and where it is remembered. */
+/** How long sessions live, and where they are stored. */
 export interface SessionSettings {
   /**
-   * The keys that seal what is stored: 32 bytes each, in base64, base64url or hex. The first seals,
-   * all of them open. Needed with Redis; with the memory store they may be left away.
+   * The keys that encrypt stored sessions: 32 bytes each, in base64, base64url or hex. The first
+   * one encrypts, all of them decrypt. Required with Redis, optional with the memory store.
    */
   readonly keys?: List<SecretSettings>
-  /** Where sessions are remembered: memory (this process, lost when it stops) or redis. */
+  /** Where sessions are stored: memory (in this process, lost when it stops) or redis. */
   readonly store: 'memory' | SessionStoreSettings
   /**
-   * A session that is not used for so long ends. Requests, moving uploads and downloads, and what a
-   * browser sends over a WebSocket are a use. From 1s to 365d.
+   * A session ends when it has not been used for this time. Requests, uploads, downloads and
+   * WebSocket messages of the browser count as use. From 1s to 365d.
    */
   readonly idle_timeout: Duration
-  /** A session ends so long after sign-in, used or not. From 1s to 365d. */
+  /** A session ends this long after sign-in, even while it is used. From 1s to 365d. */
   readonly absolute_timeout: Duration
-  /** So long before the access token expires it is refreshed. From 0s to 1h. */
+  /** The access token is refreshed this long before it expires. From 0s to 1h. */
   readonly refresh_before: Duration
   /**
-   * How often userinfo is read while a session is used: detects revocation between logout tokens.
-   * From 10s to 1d. Absent: only at sign-in and at refresh.
+   * How often UserInfo is read while a session is in use. It detects revocation without Logout
+   * Tokens. From 10s to 1d. Absent: only at sign-in and at refresh.
    */
   readonly poll_userinfo?: Duration
   /**
-   * While Redis does not answer, a process goes on for so long with the sessions that it has in
-   * memory. The risk: a session that is ended elsewhere meanwhile is served here until then. From
-   * 0s to 5m. 0s: requests with a session get 503 at once.
+   * How long a process serves the sessions in its memory while Redis does not respond. The risk: a
+   * session that ends elsewhere in this time is served here until the time is over. From 0s to 5m.
+   * 0s: requests with a session get 503 at once.
    */
   readonly store_outage_grace: Duration
   /**
@@ -227,21 +229,24 @@ export interface SessionSettings {
   readonly cookie: SessionCookieSettings
 }
 
-/** Where sessions are remembered: memory (this process, lost when it stops) or redis. */
+/** Where sessions are stored: memory (in this process, lost when it stops) or redis. */
 export interface SessionStoreSettings {
-  /** Sessions live in this process: for trying out, and for a sidecar that may forget. */
+  /** Sessions are stored in this process: for tests, and for a sidecar that may lose them. */
   readonly memory?: SessionStoreMemorySettings
-  /** Sessions live in Redis and are shared by all processes and replicas. */
+  /** Sessions are stored in Redis and shared by all processes and replicas. */
   readonly redis?: RedisSettings
 }
 
-/** Sessions live in this process: for trying out, and for a sidecar that may forget. */
+/** Sessions are stored in this process: for tests, and for a sidecar that may lose them. */
 export interface SessionStoreMemorySettings {
-  /** How many sessions are kept; beyond it the one that was unused for longest is dropped. */
+  /**
+   * The largest number of sessions. When there are more, the gateway drops the one that has not
+   * been used for the longest time.
+   */
   readonly max_sessions: number
 }
 
-/** Sessions live in Redis and are shared by all processes and replicas. */
+/** Sessions are stored in Redis and shared by all processes and replicas. */
 export interface RedisSettings {
   /**
    * One server: redis://HOST:PORT or, with TLS, rediss://HOST:PORT; a database number may follow as
@@ -249,46 +254,44 @@ export interface RedisSettings {
    */
   readonly url?: string
   /**
-   * The Sentinels that know which server is the primary: HOST:PORT or, with TLS to them and to
-   * Redis, rediss://HOST:PORT. The port is 26379 unless it is given.
+   * The Sentinels that know the primary: HOST:PORT or, for TLS to them and to Redis,
+   * rediss://HOST:PORT. The default port is 26379.
    */
   readonly sentinels?: List<string>
-  /** What the Sentinels call the primary. */
+  /** The name of the primary at the Sentinels. */
   readonly name?: string
   /**
-   * The number of the database, with sentinels; absent: 0. With url it stands in the URL, and a
-   * Cluster has only 0.
+   * The number of the database, with sentinels. Absent: 0. With url, the URL contains it; a Cluster
+   * has only 0.
    */
   readonly database?: number
-  /** The user to sign in to the Sentinels as; absent: the default user. */
+  /** The user name for the Sentinels. Absent: the default user. */
   readonly sentinel_username?: string
-  /** The password to sign in to the Sentinels with; absent: none, also when Redis has one. */
+  /** The password for the Sentinels. Absent: none, even when Redis has one. */
   readonly sentinel_password?: SecretSettings
   /**
-   * Some nodes of a Redis Cluster, which are asked for the others: HOST:PORT or, with TLS,
-   * rediss://HOST:PORT. The port is 6379 unless it is given.
+   * Some nodes of a Redis Cluster; the gateway finds the others: HOST:PORT or, for TLS,
+   * rediss://HOST:PORT. The default port is 6379.
    */
   readonly cluster?: List<string>
-  /** The user to sign in to Redis as; absent: the default user. */
+  /** The user name for Redis. Absent: the default user. */
   readonly username?: string
-  /** The password to sign in to Redis with. */
+  /** The password for Redis. */
   readonly password?: SecretSettings
-  /** Certificate authorities (PEM) that are trusted for rediss://, in place of the usual ones. */
+  /** Certificate authorities (PEM) that are trusted for rediss://, instead of those of Node.js. */
   readonly ca_file?: Path
-  /**
-   * The gateway's client certificate (PEM) for rediss://, and behind it those of its authorities.
-   */
+  /** The client certificate (PEM) for rediss://, followed by those of its authorities. */
   readonly cert_file?: Path
   /** The private key (PEM) of the client certificate. */
   readonly key_file?: Path
   /**
-   * What the names of all keys in Redis begin with. Gateways that share a Redis but not their
-   * sessions need different ones.
+   * The prefix of all keys in Redis. Gateways that share a Redis but not their sessions need
+   * different prefixes.
    */
   readonly key_prefix: string
   /**
-   * How long an operation may take, such as to create a session or to end one, from 100ms to 10s.
-   * An operation is up to five commands, one after the other.
+   * How long an operation may take, such as to create or to end a session, from 100ms to 10s. An
+   * operation has up to five commands.
    */
   readonly timeout: Duration
   /**
@@ -302,7 +305,7 @@ export interface RedisSettings {
 
 /** The session cookie. It is always HttpOnly with Path=/, and Secure when external_url is https. */
 export interface SessionCookieSettings {
-  /** The cookie's name. With an https external_url __Host- is put before it. */
+  /** The name of the cookie. With an https external_url, the gateway puts __Host- before it. */
   readonly name: string
   /** The cookie's SameSite attribute. */
   readonly same_site: 'lax' | 'strict'
@@ -315,82 +318,82 @@ export interface UpstreamSettings {
    * unchanged.
    */
   readonly url?: string
-  /** The host names it is reached by. Absent: any host, or that of its own external_url. */
+  /** The host names of the upstream. Absent: any host, or that of its own external_url. */
   readonly hosts?: List<string>
-  /** It serves this path and all below it; the longest one wins. */
+  /** The upstream serves this path and everything below it. The longest match wins. */
   readonly path: string
   /**
-   * Where browsers reach this upstream, when it is not the external_url of the gateway. Its sign-in
-   * comes back here.
+   * Where browsers reach this upstream, if not at the external_url of the gateway. Its sign-ins end
+   * here.
    */
   readonly external_url?: Origin
   /**
-   * Which Host header the upstream gets: the one that the client sent, or the upstream's own, from
+   * Which Host header the upstream receives: client is that of the client, upstream is the host of
    * url.
    */
   readonly host_header: 'client' | 'upstream'
   /**
-   * What the upstream is told about the person: header names, each with a claim path, a template
-   * with claim paths in braces, or the long form. What a client sends under these names is removed.
+   * Headers that tell the upstream who is signed in: each has a claim path, a template with claim
+   * paths in braces, or the long form. The gateway removes headers with these names from the
+   * requests of clients.
    */
   readonly headers: Readonly<Record<string, string | HeaderSettings>>
   /**
-   * Who may ask for what. The first rule that matches decides; what no rule matches is access:
+   * Who may send which requests. The first rule that matches decides. When none matches, access is
    * signed_in.
    */
   readonly rules: List<RuleSettings>
   /**
-   * The origins, beside its own, whose pages may make requests that change something, and open
-   * WebSockets, in the name of who is signed in; or any.
+   * The origins, besides its own, whose pages may send changing requests and open WebSockets in the
+   * name of a signed-in person; or any.
    */
   readonly trusted_origins: 'any' | List<Origin>
   /**
-   * What caches are told of answers to who is signed in. private: what the upstream says, but no
-   * cache that people share keeps them; no_store: nothing keeps them; upstream: what the upstream
-   * says.
+   * Caching of responses to signed-in people. private: as the upstream says, but never in shared
+   * caches; no_store: no cache; upstream: as the upstream says.
    */
   readonly cache: 'private' | 'no_store' | 'upstream'
-  /** How the application's own logout becomes a logout from everything. */
+  /** Makes the logout of the application a sign-out from the gateway and the provider. */
   readonly logout: UpstreamLogoutSettings
   /**
-   * The protocols that a client may switch to with Upgrade, with any version unless one is given.
-   * Others are not passed on.
+   * The protocols that a client may switch to with Upgrade. Without a version, any version is
+   * allowed. Others are not passed on.
    */
   readonly upgrade: List<string>
-  /** How long connecting may take, from 10ms to 5m. */
+  /** How long it may take to connect, from 10ms to 5m. */
   readonly connect_timeout: Duration
-  /** How long the upstream may take until its answer begins, from 10ms to 1d. */
+  /** How long the upstream may take until its response begins, from 10ms to 1d. */
   readonly response_timeout: Duration
   /**
-   * How long a body may pause, either way, at most 1d; 0s: for ever. Event streams and WebSockets
-   * may pause for ever.
+   * How long a body may pause in either direction, at most 1d; 0s: without limit. Event streams and
+   * WebSockets have no limit.
    */
   readonly idle_timeout: Duration
   /**
-   * How long a connection to the upstream is kept without a request, at most 1h; 0s: not at all.
-   * Shorter than what the upstream itself keeps it; where the upstream says it (Keep-Alive:
-   * timeout=N), a second less than that at most.
+   * How long an idle connection to the upstream is kept, at most 1h; 0s: not at all. It must be
+   * shorter than the time after which the upstream closes it. When the upstream announces that time
+   * (Keep-Alive: timeout=N), the gateway stays at least a second below it.
    */
   readonly keep_alive: Duration
   /**
-   * How many requests each process sends to the upstream at the same time; further requests wait.
+   * How many requests a process sends to the upstream at the same time. Further requests wait.
    * Streams do not count.
    */
   readonly max_connections: number
   /**
-   * How many streams each process has open to the upstream: event streams, WebSockets, and
-   * exchanges that take longer than 5 seconds. Further event streams and WebSockets get 503; other
-   * exchanges count for max_connections.
+   * How many streams a process has open to the upstream: event streams, WebSockets, and exchanges
+   * that take longer than 5 seconds. Further event streams and WebSockets get 503; other exchanges
+   * count for max_connections.
    */
   readonly max_streams: number
-  /** How many of these streams one session, or one address without a session, may have open. */
+  /** How many of these streams one session, or one address without a session, may have. */
   readonly max_streams_per_client: number
   /**
-   * Certificate authorities (PEM) that are trusted for an https upstream, in addition to the usual
-   * ones.
+   * Certificate authorities (PEM) that are trusted for an https upstream, in addition to those of
+   * Node.js.
    */
   readonly ca_file?: Path
-  /** What must come of a request. Run by `gatehouse check`. */
+  /** Requests and the decisions that are expected. `gatehouse check` runs them. */
   readonly tests: List<TestSettings>
 }
 
@@ -398,15 +401,15 @@ export interface UpstreamSettings {
 export interface HeaderSettings {
   /** A claim path: fields.costCentre, or '"https://id.example.com/claims/fields".groups[0]'. */
   readonly claim?: string
-  /** Text with claim paths in braces; {{ and }} stand for braces. */
+  /** Text with claim paths in braces. {{ and }} are literal braces. */
   readonly template?: string
-  /** What stands between the members of a list. */
+  /** The separator between the members of a list. */
   readonly join: string
-  /** How the value is written: utf8, latin1, percent, base64 or rfc8187. */
+  /** The encoding of the value: utf8, latin1, percent, base64 or rfc8187. */
   readonly encode: 'utf8' | 'latin1' | 'percent' | 'base64' | 'rfc8187'
-  /** How long the encoded value may be, from 1b to 64kb. */
+  /** The largest size of the encoded value, from 1b to 64kb. */
   readonly max_bytes: Size
-  /** true: without a value the request is refused. Otherwise the header is absent. */
+  /** true: the gateway refuses a request when there is no value. false: it omits the header. */
   readonly required: boolean
 }
 
@@ -416,31 +419,31 @@ export type Size = string
 /** Who may send which requests to an upstream. */
 export interface RuleSettings {
   /**
-   * The paths it is about. * stands for one segment, and at the end for everything below: /public/*
+   * The paths of the rule. * matches one segment, and at the end everything below: /public/*
    * matches /public and /public/a/b.
    */
   readonly path?: string
-  /** The methods it is about. Absent: all. */
+  /** The methods of the rule. Absent: all. */
   readonly methods?: List<string>
   /**
-   * public: anybody, never with an identity. optional: anybody, with the identity if there is one.
-   * signed_in: only who is signed in.
+   * public: anybody, without identity headers. optional: anybody, with identity headers for
+   * signed-in people. signed_in: signed-in people only.
    */
   readonly access: 'public' | 'optional' | 'signed_in'
   /**
-   * What somebody gets who is not signed in. auto: pages are sent to the sign-in, everything else
-   * gets 401. redirect: always the sign-in. 401: always 401.
+   * The response to people who are not signed in. auto: page loads are redirected to the sign-in,
+   * other requests get 401. redirect: always the sign-in. 401: always 401.
    */
   readonly unauthenticated: 'auto' | 'redirect' | '401' | 401
   /**
-   * What the person's claims have to meet: one requirement, or a list of which all have to be met.
+   * The requirements that the claims of the person must satisfy: one, or a list of which all apply.
    */
   readonly require?: RequirementSettings | List<RequirementSettings>
 }
 
 /** What the values of one claim have to be. */
 export interface RequirementSettings {
-  /** The claim path it is about. A single value counts as a list of one. */
+  /** The path of the claim. A single value counts as a list of one. */
   readonly claim?: string
   /** At least one of these is among the claim's values. */
   readonly any_of?: List<string>
@@ -450,167 +453,178 @@ export interface RequirementSettings {
   readonly none_of?: List<string>
 }
 
-/** How the application's own logout becomes a logout from everything. */
+/** Makes the logout of the application a sign-out from the gateway and the provider. */
 export interface UpstreamLogoutSettings {
   /**
-   * The application's own logout links. A request for one signs out of the gateway and of the
+   * The logout links of the application. A request for one signs out of the gateway and the
    * provider. A link is a path, or a path with query parameters, such as { path: /wp-login.php,
    * query: { action: logout } }.
    */
   readonly paths: List<string | LogoutLinkSettings>
   /**
-   * The application's own cookies, by their full names. They are expired in the browser with the
-   * session: for the path /, for the path of the upstream, and for the folders of logout.paths.
+   * The cookies of the application, by their full names. The gateway expires them in the browser
+   * when the session ends: for the path /, for the path of the upstream, and for the folders of
+   * logout.paths.
    */
   readonly cookies: List<string>
 }
 
 /** A logout link of the application: a path, or a path with query parameters. */
 export interface LogoutLinkSettings {
-  /** The path of the link. "*" stands for one segment, and at the end for everything below. */
+  /** The path of the link. * matches one segment, and at the end everything below. */
   readonly path?: string
   /**
-   * Query parameters that the link has, with their values. All of them must be there; others may be
-   * there too.
+   * Query parameters of the link, with their values. A request must have all of them, and may have
+   * others.
    */
   readonly query?: Readonly<Record<string, string>>
 }
 
 /** A request, and the decision that the gateway must take about it. */
 export interface TestSettings {
-  /** The claims of the person who asks. Absent: nobody is signed in. */
+  /** The claims of the person. Absent: nobody is signed in. */
   readonly as?: Readonly<Record<string, JsonValue>>
-  /** The path that is asked for with GET. */
+  /** A GET request for this path. */
   readonly get?: RequestPath
-  /** The path that is asked for with POST. */
+  /** A POST request for this path. */
   readonly post?: RequestPath
-  /** The path that is asked for with PUT. */
+  /** A PUT request for this path. */
   readonly put?: RequestPath
-  /** The path that is asked for with PATCH. */
+  /** A PATCH request for this path. */
   readonly patch?: RequestPath
-  /** The path that is asked for with DELETE. */
+  /** A DELETE request for this path. */
   readonly delete?: RequestPath
-  /** The path that is asked for with HEAD. */
+  /** A HEAD request for this path. */
   readonly head?: RequestPath
-  /** The path that is asked for with OPTIONS. */
+  /** A OPTIONS request for this path. */
   readonly options?: RequestPath
-  /** What is to come of it. */
+  /** The decision that is expected. */
   readonly expect?: 'pass' | 'sign_in' | 'sign_out' | 'unauthorized' | 'forbidden' | 'no_route'
-  /** Headers the upstream must get, by name; null: must not get. Only with expect: pass. */
+  /**
+   * Headers that the upstream must receive, by name; null: must not receive. Only with expect:
+   * pass.
+   */
   readonly headers: Readonly<Record<string, string | null>>
 }
 
 /** A path such as /admin/. */
 export type RequestPath = string
 
-/** What visitors see of the gateway itself: errors, sign-out, and what to do next. */
+/** The pages of the gateway itself: errors and sign-out. */
 export interface PagesSettings {
-  /** Of the organisation or the application; it stands above each page and in its title. */
+  /**
+   * The name of the organisation or the application. Each page shows it at the top and in its
+   * title.
+   */
   readonly name?: string
   /** A PNG, SVG or WebP image of at most 32 KiB: the path of a file, or a data: URI. */
   readonly logo?: string
-  /** For visitors whose browser asks for none of the languages there are. */
+  /** The language of pages when a browser accepts none of these. */
   readonly language: 'en' | 'de' | 'fr' | 'ja'
-  /** The colours of the pages. */
+  /** The colors of the pages. */
   readonly colours: PagesColoursSettings
-  /** Whom visitors can turn to: a text, and a url or a mail address that it leads to. */
+  /** Where people get help: a text, and a URL or a mail address as its link. */
   readonly support?: PagesSupportSettings
   /**
-   * A folder with pages of your own, one file each: forbidden.html, signed-out.html and so on. See
+   * A folder with your own pages, one file each: forbidden.html, signed-out.html and so on. See
    * docs/pages.md.
    */
   readonly templates?: string
 }
 
-/** The colours of the pages. */
+/** The colors of the pages. */
 export interface PagesColoursSettings {
-  /** While the visitor's system is light. */
+  /** For people whose system has a light color scheme. */
   readonly light: PagesColoursLightSettings
-  /** While it is dark. */
+  /** For people whose system has a dark color scheme. */
   readonly dark: PagesColoursDarkSettings
 }
 
-/** While the visitor's system is light. */
+/** For people whose system has a light color scheme. */
 export interface PagesColoursLightSettings {
-  /** Behind the part of the page that is written on. */
+  /** The color around the content. */
   readonly background: Colour
-  /** Behind the text. */
+  /** The color behind text. */
   readonly surface: Colour
-  /** Of the text. */
+  /** The color of text. */
   readonly text: Colour
-  /** Of links and buttons. */
+  /** The color of links and buttons. */
   readonly accent: Colour
 }
 
-/** A colour such as "#1a4fa3", in quotes, for # begins a comment. */
+/** A colour such as "#1a4fa3", in quotes because # begins a comment. */
 export type Colour = string
 
-/** While it is dark. */
+/** For people whose system has a dark color scheme. */
 export interface PagesColoursDarkSettings {
-  /** Behind the part of the page that is written on. */
+  /** The color around the content. */
   readonly background: Colour
-  /** Behind the text. */
+  /** The color behind text. */
   readonly surface: Colour
-  /** Of the text. */
+  /** The color of text. */
   readonly text: Colour
-  /** Of links and buttons. */
+  /** The color of links and buttons. */
   readonly accent: Colour
 }
 
-/** Whom visitors can turn to: a text, and a url or a mail address that it leads to. */
+/** Where people get help: a text, and a URL or a mail address as its link. */
 export interface PagesSupportSettings {
-  /** What it is called, or what to do, such as a telephone number. Absent: the address itself. */
+  /**
+   * The name of the help, or what to do, such as a telephone number. Absent: the address itself.
+   */
   readonly text?: string
-  /** A page where help is found. */
+  /** A page with help. */
   readonly url?: string
-  /** An e-mail address. The request id becomes the subject. */
+  /** An e-mail address. The request ID becomes the subject. */
   readonly mail?: string
 }
 
-/** What a client may take of the gateway. */
+/** Limits for clients. */
 export interface LimitsSettings {
-  /** All header lines of a request together, from 4kb to 1mb. */
+  /** The largest size of all header fields of a request together, from 4kb to 1mb. */
   readonly header_size: Size
-  /** How many header lines a request may have, from 20 to 1000. */
+  /** The largest number of header fields of a request, from 20 to 1000. */
   readonly header_count: number
-  /** How long a client may take to send its header lines, from 1s to 10m. */
+  /** How long a client may take to send the header fields, from 1s to 10m. */
   readonly headers_timeout: Duration
   /** How long a client may pause while it sends a body, from 1s to 1h. */
   readonly body_idle_timeout: Duration
   /**
-   * How much of a body a client has to send each second, on average over body_idle_timeout, at most
-   * 1mb; 0b: any.
+   * The lowest rate at which a client may send a body, per second, on average over
+   * body_idle_timeout. At most 1mb; 0b: any rate.
    */
   readonly body_rate: Size
-  /** How many connections each process has open to clients; further ones are closed at once. */
+  /**
+   * The largest number of client connections of a process. The gateway closes further ones at once.
+   */
   readonly connections: number
   /**
-   * What one client address may do, in each process. An IPv6 network of /64 counts as one address;
-   * behind trusted_proxies it is the address that they name.
+   * Limits for one client address, in each process. An IPv6 network of /64 counts as one address.
+   * Behind trusted_proxies, the address that they name counts.
    */
   readonly per_client: LimitsPerClientSettings
 }
 
 /**
- * What one client address may do, in each process. An IPv6 network of /64 counts as one address;
- * behind trusted_proxies it is the address that they name.
+ * Limits for one client address, in each process. An IPv6 network of /64 counts as one address.
+ * Behind trusted_proxies, the address that they name counts.
  */
 export interface LimitsPerClientSettings {
   /**
-   * How many connections it may have open; further ones are closed at once. Does not hold for
-   * trusted_proxies.
+   * The largest number of open connections. The gateway closes further ones at once.
+   * trusted_proxies are exempt.
    */
   readonly connections: number
-  /** How many sign-ins it may begin. */
+  /** How many sign-ins may begin. */
   readonly sign_ins: Rate
-  /** How many browsers may come back from the provider. For each of them the provider is asked. */
-  readonly callbacks: Rate
-  /** How many browsers that have come back may wait for the provider at the same time. */
-  readonly callbacks_at_once: number
   /**
-   * How many logout tokens that turn out to be none it may send. Addresses that good ones come from
-   * are not held to it.
+   * How many authorization responses are accepted. Each of them causes a token request to the
+   * provider.
    */
+  readonly callbacks: Rate
+  /** How many authorization responses may wait for the provider at the same time. */
+  readonly callbacks_at_once: number
+  /** How many invalid Logout Tokens are checked. Addresses that send valid ones are exempt. */
   readonly refused_logout_tokens: Rate
 }
 
@@ -619,38 +633,40 @@ export type Rate = string
 
 /** How the gateway stops. */
 export interface ShutdownSettings {
-  /** How long requests that are under way may take to finish, from 0s to 1h. */
+  /** How long running requests may take to finish, from 0s to 1h. */
   readonly drain_timeout: Duration
 }
 
-/** What is written to standard output, one event a line. */
+/** The log on standard output: one event per line. */
 export interface LogSettings {
   /** The least severe level that is written. */
   readonly level: 'debug' | 'info' | 'warn' | 'error'
-  /** Whether each request has a line: when it is over, of the level info. */
+  /** Whether each request is logged when it ends, with the level info. */
   readonly access: boolean
-  /** How lines are written: json, pretty (for people), or auto: pretty on a terminal. */
+  /**
+   * The format of lines: json, pretty (for people), or auto: pretty on a terminal, json otherwise.
+   */
   readonly format: 'json' | 'pretty' | 'auto'
 }
 
-/** Sends traces to an OpenTelemetry collector, by OTLP over HTTP. Absent: none. */
+/** Sends traces to an OpenTelemetry collector (OTLP over HTTP). Absent: no traces. */
 export interface TracingSettings {
-  /** The collector's URL. Without a path, /v1/traces is asked for. */
+  /** The URL of the collector. Without a path, the gateway adds /v1/traces. */
   readonly otlp?: string
   /**
-   * Which part of the requests is traced, from 0 to 1. A trusted proxy that has decided already is
-   * followed.
+   * The share of requests that are traced, from 0 to 1. The decision of a trusted proxy takes
+   * precedence.
    */
   readonly sample: number
-  /** How the gateway is called in traces. */
+  /** The name of the gateway in traces. */
   readonly service_name: string
-  /** Further attributes of the resource that traces come from, by the names of OpenTelemetry. */
+  /** More attributes of the resource, with the names of the OpenTelemetry conventions. */
   readonly resource: Readonly<Record<string, string>>
   /** Headers for the collector, by name, such as Authorization. Each value is a secret. */
   readonly headers: Readonly<Record<string, SecretSettings>>
   /**
-   * Certificate authorities (PEM) that are trusted for the collector, in addition to the usual
-   * ones.
+   * Certificate authorities (PEM) that are trusted for the collector, in addition to those of
+   * Node.js.
    */
   readonly ca_file?: Path
 }

@@ -71,7 +71,7 @@ function tlsFindings({ externalUrl, listen, trustedProxies }: GatewayConfig): Fi
       : [
           fault(id, 'external_url is http', {
             why: 'whoever is on the way can read the session cookie, and another host below the same domain can set one: it has neither Secure nor __Host-',
-            todo: 'serve browsers by https, with listen.tls or in a proxy before the gateway',
+            todo: 'serve browsers over https, with listen.tls or in a proxy before the gateway',
           }),
         ]
   if (listen.tls !== undefined) return [ok(id, 'external_url is https, and TLS ends in the gateway')]

@@ -39,7 +39,7 @@ export function reloadable(
   const { listen, admin, workers, log, tracing } = running
   const { headerSizeBytes, headerCount, headersTimeoutMs, connections, perClient } = running.limits
   // What was sealed with a key that is in no file would be lost with it.
-  const { keys } = running.session.isKeyDrawn && next.session.isKeyDrawn ? running.session : next.session
+  const { keys } = running.session.isKeyGenerated && next.session.isKeyGenerated ? running.session : next.session
   const session = { ...next.session, keys, store: running.session.store }
   const limits = {
     ...{ ...next.limits, headerSizeBytes, headerCount, headersTimeoutMs, connections },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { contrast, longColour, readableOn } from '../../src/config/colors.ts'
+import { contrast, expandColor, textColorOn } from '../../src/config/colors.ts'
 
 for (const [one, other, expected] of [
   ['#000000', '#ffffff', 21],
@@ -20,11 +20,11 @@ test('what stands on a button can be read on every colour', () => {
   for (let grey = 0; grey < 256; grey += 1) {
     const part = grey.toString(16).padStart(2, '0')
     for (const colour of [`#${part}${part}${part}`, `#${part}0000`, `#00${part}00`, `#ff${part}ff`])
-      assert.ok(contrast(readableOn(colour), colour) >= 4.5, colour)
+      assert.ok(contrast(textColorOn(colour), colour) >= 4.5, colour)
   }
 })
 
 test('a short colour is written out', () => {
-  assert.equal(longColour('#A1f'), '#aa11ff')
-  assert.equal(longColour('#A1F203'), '#a1f203')
+  assert.equal(expandColor('#A1f'), '#aa11ff')
+  assert.equal(expandColor('#A1F203'), '#a1f203')
 })

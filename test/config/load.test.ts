@@ -126,7 +126,7 @@ test('the smallest file has everything else by default', () => {
     [32],
   )
   assert.deepEqual(times, {
-    isKeyDrawn: true,
+    isKeyGenerated: true,
     store: { kind: 'memory', maxSessions: 100_000 },
     idleTimeoutMs: 1_800_000,
     absoluteTimeoutMs: 43_200_000,
@@ -191,7 +191,7 @@ test('every setting of a full file arrives', () => {
       Buffer.from('000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f', 'hex'),
       Buffer.from(environment['SESSION_KEY'] ?? '', 'base64'),
     ],
-    isKeyDrawn: false,
+    isKeyGenerated: false,
     store: {
       kind: 'redis',
       url: new URL('rediss://redis.example.com:6379/2'),
@@ -462,7 +462,7 @@ test('a file that is not there', (t) => {
 test('a file that is not there is told with the folder in which it was sought, and what to do', () => {
   const [told] = complaints('nowhere.yaml')
 
-  assert.equal(told?.message, `does not exist: it was sought as ${join(process.cwd(), 'nowhere.yaml')}`)
+  assert.equal(told?.message, `does not exist: the full path is ${join(process.cwd(), 'nowhere.yaml')}`)
   assert.match(told.hint ?? '', /"gatehouse init" writes one, --config names another/)
 })
 

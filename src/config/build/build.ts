@@ -25,8 +25,8 @@ import { buildTracing } from './tracing.ts'
 import { buildUpstream } from './upstream.ts'
 
 /**
- * A configuration out of what is written. When errors are reported on the way, it has stand-ins in
- * it and is not to be used.
+ * Builds a configuration from the settings. When it reports errors, the result contains stand-ins
+ * and must not be used.
  */
 export function buildConfig(file: string, written: GatewaySettings, building: Building): GatewayConfig {
   const { report } = building
@@ -63,11 +63,11 @@ export function buildConfig(file: string, written: GatewaySettings, building: Bu
 }
 
 function buildListen(written: GatewaySettings['listen'], report: Report): ListenConfig {
-  const standIn: Address = { host: '0.0.0.0', port: 0 }
+  const fallback: Address = { host: '0.0.0.0', port: 0 }
   if (typeof written !== 'object')
-    return { ...report.parse('/listen', standIn, () => parseAddress(written, '0.0.0.0')), tls: undefined }
+    return { ...report.parse('/listen', fallback, () => parseAddress(written, '0.0.0.0')), tls: undefined }
   return {
-    ...report.parse('/listen/address', standIn, () => parseAddress(written.address, '0.0.0.0')),
+    ...report.parse('/listen/address', fallback, () => parseAddress(written.address, '0.0.0.0')),
     tls: checkTls(written.tls, '/listen/tls', report),
   }
 }
@@ -105,7 +105,7 @@ function parseOneClaim(text: string): ClaimPath {
 }
 
 function parseOneHost(text: string): string {
-  if (text.includes('*')) throw new SyntaxError('must be one whole host name; "*" is not possible')
+  if (text.includes('*')) throw new SyntaxError('must be one whole host name; "*" is not supported')
   return parseHost(text)
 }
 

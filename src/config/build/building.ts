@@ -4,19 +4,19 @@ import { parseDuration, parseSize, parseWithin, type Range } from '../quantities
 import type { List } from '../settings.ts'
 import type { Environment } from './secrets.ts'
 
-/** What the parts of a configuration are built with. */
+/** What all parts of a configuration need to be built. */
 export interface Building {
   readonly env: Environment
   readonly report: Report
 }
 
 /**
- * Takes the place of what is wrong or missing while the rest is looked at; a configuration with an
- * error is never used.
+ * Replaces an invalid or missing URL while the rest is checked. A configuration with an error is
+ * never used.
  */
 export const standInUrl = new URL('https://stand-in.invalid')
 
-/** The entries of a list that are right, with their numbers in the file. */
+/** The valid entries of a list, each with its index in the file. */
 export function present<T>(list: List<T>): [number, T][] {
   return list.flatMap((entry, index): [number, T][] => (entry === undefined ? [] : [[index, entry]]))
 }
@@ -33,7 +33,7 @@ function readQuantity(text: string, at: string, range: Range, parse: (text: stri
   return report.parse(at, parse(range.from), () => parseWithin(text, range, parse))
 }
 
-export function readOrigin(text: string | undefined, at: string, standIn: URL, report: Report): URL {
-  if (text === undefined) return standIn
-  return report.parse(at, standIn, () => parseOrigin(text))
+export function readOrigin(text: string | undefined, at: string, fallback: URL, report: Report): URL {
+  if (text === undefined) return fallback
+  return report.parse(at, fallback, () => parseOrigin(text))
 }

@@ -5,7 +5,7 @@ import type { ListenConfig } from '../model.ts'
 import type { ListenTlsSettings } from '../settings.ts'
 import { namedFile, readNamedFile } from './secrets.ts'
 
-// The certificate authorities of a whole operating system are about 300 KiB.
+// The certificate authorities of an operating system take about 300 KiB.
 const maxPemBytes = 1024 * 1024
 
 /** The text of a PEM file with certificate authorities. */
@@ -17,7 +17,7 @@ export function readAuthorities(written: string | undefined, at: string, report:
 }
 
 /**
- * Looks into both files now, so that a mix-up is told before the start and not by the first client.
+ * Checks both files when the configuration is read, so that a mistake is reported before the start.
  */
 export function checkTls(written: ListenTlsSettings | undefined, at: string, report: Report): ListenConfig['tls'] {
   if (written?.cert_file === undefined || written.key_file === undefined) return undefined
@@ -28,7 +28,7 @@ export function checkTls(written: ListenTlsSettings | undefined, at: string, rep
   }
 }
 
-/** The text of a certificate's PEM file and of that with its key. */
+/** Reads a certificate and its private key (PEM), and checks that they belong together. */
 export function readKeyPair(
   written: ListenTlsSettings,
   at: string,
@@ -45,7 +45,7 @@ export function readKeyPair(
     report.error(
       keyAt,
       'is not the key of the certificate in cert_file',
-      "the gateway's own certificate stands first in cert_file, those of the authorities behind it",
+      "put the gateway's own certificate first in cert_file, and those of the authorities after it",
     )
   return cert && key && { cert: cert.bytes.toString('latin1'), key: key.bytes.toString('latin1') }
 }
@@ -57,7 +57,7 @@ function readCertificates(
   report: Report,
 ): readonly X509Certificate[] | undefined {
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
-  if (blocks.length === 0) report.error(at, `${file} has no certificate in PEM in it`)
+  if (blocks.length === 0) report.error(at, `${file} contains no certificate in PEM`)
   const certificates = blocks.flatMap((block, index) => {
     try {
       return [new X509Certificate(block)]
@@ -73,11 +73,7 @@ function readPrivateKey(pem: Buffer, at: string, file: string, report: Report): 
   try {
     return createPrivateKey(pem)
   } catch {
-    report.error(
-      at,
-      `${file} has no private key in PEM in it that can be read`,
-      'a key with a passphrase is not possible',
-    )
+    report.error(at, `${file} contains no readable private key in PEM`, 'a key with a passphrase is not supported')
     return undefined
   }
 }

@@ -1,7 +1,7 @@
 import type { Report } from '../document/report.ts'
 import { readNamedFile } from './secrets.ts'
 
-/** It travels with each page. */
+/** The limit is small because each page contains the logo. */
 const maxLogoBytes = 32 * 1024
 
 type ImageType = 'image/png' | 'image/webp' | 'image/svg+xml'
@@ -28,7 +28,7 @@ function checkDataUri(text: string): string {
   const bytes = base64 === undefined ? Buffer.from(percentDecoded(data)) : Buffer.from(data, 'base64')
   if (bytes.length > maxLogoBytes) throw new SyntaxError(`is larger than ${maxLogoBytes / 1024} KiB`)
   const uri = dataUri(bytes, 'the data: URI')
-  if (!uri.startsWith(`data:${type.toLowerCase()};`)) throw new SyntaxError(`says ${type}, which it is not`)
+  if (!uri.startsWith(`data:${type.toLowerCase()};`)) throw new SyntaxError(`claims to be ${type}, but is not`)
   return uri
 }
 
@@ -36,20 +36,23 @@ function percentDecoded(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw new SyntaxError('has a "%" in it that begins no percent-encoding')
+    throw new SyntaxError('contains a "%" that does not begin a percent-encoding')
   }
 }
 
 /**
- * What the bytes are, whatever the name of the file says. @throws {SyntaxError} names what is wrong
+ * The type of an image, from its content and not from the name of its file.
+ * @throws {SyntaxError} names what is wrong
  */
 function typeOf(bytes: Buffer, source: string): ImageType {
   if (bytes.subarray(0, 8).equals(pngSignature)) return 'image/png'
   if (bytes.toString('latin1', 0, 4) === 'RIFF' && bytes.toString('latin1', 8, 12) === 'WEBP') return 'image/webp'
   const text = bytes.toString('utf8')
-  if (!svgStart.test(text)) throw new SyntaxError(`${source} is none of PNG, SVG and WebP`)
+  if (!svgStart.test(text)) throw new SyntaxError(`${source} is not a PNG, SVG or WebP image`)
   if (!/<svg\s[^>]*xmlns\s*=\s*["']http:\/\/www\.w3\.org\/2000\/svg["']/.test(text))
-    throw new SyntaxError(`${source} has no xmlns="http://www.w3.org/2000/svg" in its <svg>: no browser would show it`)
+    throw new SyntaxError(
+      `${source} has no xmlns="http://www.w3.org/2000/svg" in its <svg>, so browsers do not show it`,
+    )
   return 'image/svg+xml'
 }
 

@@ -12,12 +12,12 @@ import {
   type PageTemplate,
   type TemplateFault,
 } from '../../core/page-template.ts'
-import { longColour, readableOn } from '../colors.ts'
+import { expandColor, textColorOn } from '../colors.ts'
 import { didYouMean } from '../document/did-you-mean.ts'
-import { inPlainWords, readBounded } from '../document/files.ts'
+import { explainFileError, readBounded } from '../document/files.ts'
 import { below, type Report } from '../document/report.ts'
 import type { Place } from '../document/sources.ts'
-import type { ColoursConfig, PagesConfig, SupportConfig } from '../model.ts'
+import type { ColorsConfig, PagesConfig, SupportConfig } from '../model.ts'
 import type { PagesSettings, PagesSupportSettings } from '../settings.ts'
 import { readLogo } from './logo.ts'
 import { namedFile } from './secrets.ts'
@@ -29,17 +29,17 @@ export function buildPages(written: PagesSettings, at: string, report: Report): 
     name: written.name,
     logo: readLogo(written.logo, below(at, 'logo'), report),
     language: written.language,
-    colours: { light: buildColours(written.colours.light), dark: buildColours(written.colours.dark) },
+    colours: { light: buildColors(written.colours.light), dark: buildColors(written.colours.dark) },
     support: buildSupport(written.support, below(at, 'support'), report),
   }
   return { ...pages, templates: readTemplates(written.templates, below(at, 'templates'), unset(written), report) }
 }
 
-function buildColours(written: PagesSettings['colours']['light']): ColoursConfig {
+function buildColors(written: PagesSettings['colours']['light']): ColorsConfig {
   const [background, surface, text, accent] = [written.background, written.surface, written.text, written.accent].map(
-    longColour,
+    expandColor,
   ) as [string, string, string, string]
-  return { background, surface, text, accent, onAccent: readableOn(accent) }
+  return { background, surface, text, accent, onAccent: textColorOn(accent) }
 }
 
 function buildSupport(
@@ -59,11 +59,11 @@ function parseSupportUrl(text: string): URL {
   if (!/^https?:\/\/[^\s\\/]+[^\s\\]*$/i.test(text) || !URL.canParse(text))
     throw new SyntaxError('must be an http or https URL such as https://help.example.com/sign-in')
   const url = new URL(text)
-  if (url.username !== '' || url.password !== '') throw new SyntaxError('must not have a user name or password in it')
+  if (url.username !== '' || url.password !== '') throw new SyntaxError('must not contain a user name or password')
   return url
 }
 
-/** Placeholders that will have no value, with the setting that would give them one. */
+/** Placeholders without a value, each with the setting that gives them one. */
 function unset({ name, logo, support }: PagesSettings): ReadonlyMap<string, string> {
   const settings: Readonly<Record<ConfiguredPlaceholder, readonly [setting: string, value: unknown]>> = {
     name: ['pages.name', name],
@@ -87,7 +87,7 @@ function readTemplates(
 ): PagesConfig['templates'] {
   if (written === undefined) return {}
   const folder = namedFile(written, at, report)
-  report.looksAt(folder)
+  report.recordFile(folder)
   const files = namesIn(folder, at, report).filter((file) => file.endsWith('.html') && !file.startsWith('.'))
   const templates: Partial<Record<PageName, PageTemplate>> = {}
   for (const file of files) {
@@ -99,8 +99,8 @@ function readTemplates(
       if (template !== undefined) templates[name] = template
     }
   }
-  if (files.length === 0 && report.isSound(at))
-    report.error(at, `${folder} has no template in it`, `such as ${pageNames.slice(0, 3).join('.html, ')}.html`)
+  if (files.length === 0 && report.isValid(at))
+    report.error(at, `${folder} contains no template`, `such as ${pageNames.slice(0, 3).join('.html, ')}.html`)
   return templates
 }
 
@@ -109,7 +109,7 @@ function namesIn(folder: string, at: string, report: Report): readonly string[] 
     return readdirSync(folder).toSorted()
   } catch (error) {
     const isFile = error instanceof Error && 'code' in error && error.code === 'ENOTDIR'
-    report.error(at, `the folder ${folder} ${isFile ? 'is a file' : inPlainWords(error)}`)
+    report.error(at, `the folder ${folder} ${isFile ? 'is a file' : explainFileError(error)}`)
     return []
   }
 }
@@ -119,7 +119,7 @@ function reportUnknownPage(path: string, file: string, at: string, report: Repor
   report.errorAtPlace(
     { file: path, line: 0, column: 0 },
     at,
-    'is named like none of the pages',
+    'is not the name of a page',
     meant === undefined ? `the pages are ${pageNames.join(', ')}` : `did you mean "${meant}.html"?`,
   )
 }
@@ -132,7 +132,7 @@ function readTemplate(
   report: Report,
 ): PageTemplate | undefined {
   const whole: Place = { file, line: 0, column: 0 }
-  report.looksAt(file)
+  report.recordFile(file)
   const content = readBounded(file, maxTemplateBytes)
   if ('why' in content) return void report.errorAtPlace(whole, at, content.why)
   const text = content.bytes.toString('utf8')
@@ -150,16 +150,16 @@ function readTemplate(
   }
   for (const action of pageActions[page])
     if (!used.has(`${action}_url`) && !optionalActions.has(action))
-      report.warningAtPlace(whole, at, `has no {{${action}_url}}: whoever sees this page cannot go on from it`)
+      report.warningAtPlace(whole, at, `has no {{${action}_url}}: people who see this page cannot continue`)
   if (!used.has('request_id') && page !== 'signed-out' && page !== 'sign-out')
-    report.warningAtPlace(whole, at, 'has no {{request_id}}, by which a report is found in the log')
+    report.warningAtPlace(whole, at, 'has no {{request_id}}, which finds the request in the log')
   return template
 }
 
 function hintFor({ unknown, hint }: TemplateFault, page: PageName): string | undefined {
   if (unknown === undefined) return hint
   const meant = didYouMean(unknown, placeholdersOf(page))
-  return meant === undefined ? `known here: ${placeholdersOf(page).join(', ')}` : `did you mean {{${meant}}}?`
+  return meant === undefined ? `placeholders here: ${placeholdersOf(page).join(', ')}` : `did you mean {{${meant}}}?`
 }
 
 function placeIn(file: string, text: string, offset: number): Place {

@@ -1,40 +1,41 @@
 import { parsePathPattern } from '../../core/path-pattern.ts'
 
 /**
- * What was probably meant by a path that is none: its "/" was forgotten, or it is as other proxies
- * write it.
+ * A hint for an invalid path: it lacks its "/", or it has the syntax of another proxy.
  */
 export function hintForPath(written: string): string | undefined {
   const [, afterHost] = /^https?:\/\/[^/]+(\/.*)?$/i.exec(written) ?? []
-  if (afterHost !== undefined) return `the host stands in hosts of the upstream, and the path is "${afterHost}"`
+  if (afterHost !== undefined) return `write the host in hosts of the upstream; the path is "${afterHost}"`
   const [, method, rest = written] = /^([A-Z]+)(?:=| +)(.+)$/.exec(written) ?? []
-  const meant = pathsMeantBy(rest)
+  const meant = intendedPaths(rest)
   if (meant.every((path) => path !== written && isPathPattern(path))) {
     if (method !== undefined) return `did you mean { path: ${meant.join(', ')}, methods: [${method}] }?`
     const paths = meant.map((path) => `"${path}"`).join(' and ')
     const wider =
-      meant.some((path) => path.endsWith('*')) && !written.endsWith('*') ? ' At the end "*" is everything below.' : ''
+      meant.some((path) => path.endsWith('*')) && !written.endsWith('*')
+        ? ' "*" at the end matches everything below.'
+        : ''
     return `did you mean ${paths}${meant.length > 1 ? ', a rule each' : ''}?${wider}`
   }
   if (/(?:^|[ *+)/])\\?\.(?:[a-z]|\()/.test(rest))
-    return 'no path says how a path ends: name the folder that these lie in, such as /static/*'
+    return 'a path cannot match an ending: name the folder of these files, such as /static/*'
   return /[\^|()[\]{}<>\\$]|\.[*+]/.test(rest)
-    ? 'a path is no regular expression: /admin/* is everything below /admin, and in /a/*/edit stands "*" for one segment'
+    ? 'a path is not a regular expression: /admin/* matches everything below /admin, and in /a/*/edit "*" matches one segment'
     : undefined
 }
 
-/** The same for what an application lies below: there is no "*" in it. */
+/** A hint for an invalid path of an upstream, in which "*" is not allowed. */
 export function hintForFolder(written: string): string | undefined {
-  const [folder = '', ...others] = pathsMeantBy(written).map((path) => path.replace(/\*$/, ''))
+  const [folder = '', ...others] = intendedPaths(written).map((path) => path.replace(/\*$/, ''))
   const isGood = others.length === 0 && folder !== written && !folder.includes('*') && isPathPattern(folder)
   return isGood ? `did you mean "${folder}"?` : undefined
 }
 
 /**
- * The paths of nginx, of regular expressions, of globs and of routers, said in ours; some are none
- * even so.
+ * Translates paths of nginx, regular expressions, globs and routers. The result may still be
+ * invalid.
  */
-function pathsMeantBy(text: string): readonly string[] {
+function intendedPaths(text: string): readonly string[] {
   const isPrefix = /^(?:~\*? *)?\^/.test(text) && !text.endsWith('$')
   const path = text
     .replace(/^(?:=|~\*?|\^~) *(?=[\^/])/, '')
@@ -51,12 +52,12 @@ function pathsMeantBy(text: string): readonly string[] {
 }
 
 /**
- * A segment that stands for any: `:id`, `{id}`, `<int:id>`, `[0-9]+`, `\d+`, `.+`, in brackets or
- * not.
+ * A segment that matches any segment: `:id`, `{id}`, `<int:id>`, `[0-9]+`, `\d+`, `.+`, in brackets
+ * or not.
  */
 const placeholder = /^(?::\w+|\{\w+\}|<[^<>]+>|\(?(?:\[[^[\]]+\]|\\[dw]|\.)[*+]\)?)$/
 
-/** `(a|b)` and `{a,b}`, once. */
+/** Expands the first `(a|b)` or `{a,b}`. */
 function alternatives(path: string): readonly string[] {
   const [whole = '', byBar, byComma] = /\((?:\?:)?([\w.|-]+)\)|\{([\w.-]+(?:,[\w.-]+)+)\}/.exec(path) ?? []
   const names = byBar?.split('|') ?? byComma?.split(',')

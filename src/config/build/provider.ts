@@ -7,7 +7,7 @@ import { readAuthorities } from './certificates.ts'
 import { readSecret } from './secrets.ts'
 
 export function buildProvider(written: ProviderSettings | undefined, at: string, building: Building): ProviderConfig {
-  if (written === undefined) return standIn
+  if (written === undefined) return fallback
   const { env, report } = building
   return {
     issuer: readIssuer(written.issuer, below(at, 'issuer'), report),
@@ -29,7 +29,7 @@ export function buildProvider(written: ProviderSettings | undefined, at: string,
   }
 }
 
-const standIn: ProviderConfig = {
+const fallback: ProviderConfig = {
   issuer: '',
   client_id: '',
   client_secret: '',
@@ -47,7 +47,7 @@ const standIn: ProviderConfig = {
   ca: undefined,
 }
 
-/** The claims that these upstreams need, and that no ID Token has or is asked for. */
+/** The claims that these upstreams use and that come from UserInfo, not from the ID Token. */
 export function userinfoClaims(
   upstreams: readonly Pick<UpstreamConfig, 'headers' | 'rules'>[],
   { idTokenClaims }: Pick<ProviderConfig, 'idTokenClaims'>,
@@ -57,12 +57,12 @@ export function userinfoClaims(
     ...rules.flatMap(({ require }) => require.map(({ claim }) => claim)),
   ])
   const names = new Set(paths.map(([name]) => String(name)))
-  return [...names].filter((name) => !ofTheTokenItself.has(name) && !idTokenClaims.includes(name))
+  return [...names].filter((name) => !protocolClaims.has(name) && !idTokenClaims.includes(name))
 }
 
 /**
- * Kept exactly as it is written: it is compared letter by letter (OpenID Connect Discovery 1.0
- * §4.3).
+ * The issuer stays exactly as it is written, because it is compared character by character (OpenID
+ * Connect Discovery 1.0 §4.3).
  */
 function readIssuer(text: string | undefined, at: string, report: Report): string {
   if (text === undefined) return ''
@@ -73,30 +73,33 @@ function readIssuer(text: string | undefined, at: string, report: Report): strin
       'must be https; plain http is possible with a provider on this machine only (localhost, 127.0.0.1)',
     )
   if (url?.pathname.endsWith('/.well-known/openid-configuration'))
-    report.error(at, 'is the address of the discovery document', 'the issuer is what stands before /.well-known/')
+    report.error(at, 'is the address of the discovery document', 'the issuer is the part before /.well-known/')
   return text
 }
 
 /**
- * Who somebody is says the ID Token anyway; the rest of it that is no claim about a person is
- * nobody's business.
+ * Claims about the ID Token itself. The gateway reads some of them always, and passes none of the
+ * others on.
  */
-const ofTheTokenItself: ReadonlySet<string> = new Set(['iss', 'sub', 'sid', 'aud', 'azp', 'exp', 'iat', 'nonce'])
+const protocolClaims: ReadonlySet<string> = new Set(['iss', 'sub', 'sid', 'aud', 'azp', 'exp', 'iat', 'nonce'])
 
-/** The names as the provider spells them. */
+/** The names of claims as the provider spells them. */
 function readIdTokenClaims(written: ProviderSettings, at: string, report: Report): string[] {
   return present(written.id_token_claims).map(([index, name]) => {
-    if (ofTheTokenItself.has(name))
-      report.error(below(at, index), 'has no effect: it is either taken from the ID Token anyway, or never passed on')
+    if (protocolClaims.has(name))
+      report.error(
+        below(at, index),
+        'has no effect: the gateway always takes it from the ID Token, or never passes it on',
+      )
     return Object.hasOwn(written.claims, name) ? (written.claims[name] as string) : name
   })
 }
 
 /**
- * What the gateway itself says in an authorization request: another value would break the sign-in,
- * or its protection.
+ * Parameters of the authorization request that the gateway sets. Another value would break the
+ * sign-in or its protection.
  */
-const ownParams: ReadonlySet<string> = new Set([
+const gatewayParams: ReadonlySet<string> = new Set([
   'client_id',
   'redirect_uri',
   'response_type',
@@ -112,8 +115,8 @@ const ownParams: ReadonlySet<string> = new Set([
 
 function readAuthorizationParams(written: ProviderSettings, at: string, report: Report): Record<string, string> {
   for (const name of Object.keys(written.authorization_params))
-    if (ownParams.has(name))
-      report.errorAtKey(below(at, name), 'is a parameter that the gateway itself decides on', insteadOf[name])
+    if (gatewayParams.has(name))
+      report.errorAtKey(below(at, name), 'is a parameter that only the gateway sets', insteadOf[name])
   const { max_age } = written.authorization_params
   if (typeof max_age === 'string' && !/^\d{1,9}$/.test(max_age))
     report.error(below(at, 'max_age'), 'must be a number of seconds', 'as in max_age: "3600"')

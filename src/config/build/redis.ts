@@ -5,7 +5,7 @@ import { type Building, present, readDuration } from './building.ts'
 import { readAuthorities, readKeyPair } from './certificates.ts'
 import { readSecret } from './secrets.ts'
 
-const standIn = new URL('rediss://stand-in.invalid')
+const fallback = new URL('rediss://stand-in.invalid')
 
 /** One server by its URL, the primary that Sentinels name, or a Cluster. */
 export function buildRedis(written: RedisSettings, at: string, building: Building): RedisStoreConfig {
@@ -45,9 +45,9 @@ export function buildRedis(written: RedisSettings, at: string, building: Buildin
       tls: readTls(written, secure, 'cluster', at, report),
     }
   }
-  const server = url === undefined ? standIn : report.parse(below(at, 'url'), standIn, () => parseRedisUrl(url))
+  const server = url === undefined ? fallback : report.parse(below(at, 'url'), fallback, () => parseRedisUrl(url))
   if (written.database !== undefined)
-    report.error(below(at, 'database'), `stands in the url: ${withDatabase(server, written.database)}`)
+    report.error(below(at, 'database'), `belongs in the url: ${withDatabase(server, written.database)}`)
   return {
     kind: 'redis',
     ...shared,
@@ -60,12 +60,12 @@ const sentinelSettings = ['name', 'sentinel_username', 'sentinel_password'] as c
 
 function refuse(settings: readonly string[], at: string, report: Report): void {
   for (const setting of settings)
-    if (report.wasWritten(below(at, setting)))
-      report.error(below(at, setting), 'has no effect: it is a part of Redis Sentinel, and there are no sentinels')
+    if (report.isSet(below(at, setting)))
+      report.error(below(at, setting), 'has no effect: it belongs to Redis Sentinel, and sentinels is not set')
 }
 
 function withDatabase(server: URL, database: number): string {
-  const example = new URL(server === standIn ? 'rediss://redis:6379' : server)
+  const example = new URL(server === fallback ? 'rediss://redis:6379' : server)
   example.pathname = `/${database}`
   return example.href
 }
@@ -78,7 +78,7 @@ function readTls(
   report: Report,
 ): RedisTlsConfig | undefined {
   const files = ['ca_file', 'cert_file', 'key_file'] as const
-  if (!secure && report.isSound(below(at, servers)))
+  if (!secure && report.isValid(below(at, servers)))
     for (const file of files)
       if (written[file] !== undefined)
         report.error(below(at, file), `has no effect: ${servers} is without TLS; write rediss:// there`)
@@ -105,7 +105,7 @@ function readServers(
         below(at, index),
         secure
           ? 'must begin with rediss:// (TLS) as the first one does'
-          : 'begins with rediss:// (TLS), and the first one does not; write it before all of them or before none',
+          : 'begins with rediss:// (TLS), and the first one does not; write rediss:// for all of them or for none',
       )
   const servers = urls.map(({ url }) => ({
     host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
@@ -120,7 +120,7 @@ function parseServer(text: string, example: string): URL {
     `HOST:PORT such as ${example} or, with TLS, rediss://${example}`,
   )
   if (!/^\/?$/.test(url.pathname) || /[?#]/.test(text))
-    throw new SyntaxError(`may have nothing behind the host and port, such as ${example}`)
+    throw new SyntaxError(`must have nothing after the host and port, such as ${example}`)
   return url
 }
 
@@ -132,7 +132,7 @@ export function parseRedisUrl(text: string): URL {
   const url = parseServerUrl(text, 'a redis:// or rediss:// URL such as rediss://redis:6379')
   if (!/^(\/\d{0,5})?$/.test(url.pathname) || text.includes('?') || text.includes('#'))
     throw new SyntaxError(
-      'may have nothing but a database number behind the host and port, such as rediss://redis:6379/0',
+      'must have nothing but a database number after the host and port, such as rediss://redis:6379/0',
     )
   return url
 }
@@ -141,7 +141,7 @@ function parseServerUrl(text: string, expected: string): URL {
   if (!/^rediss?:\/\/[^\s\\/]+/i.test(text) || !URL.canParse(text)) throw new SyntaxError(`must be ${expected}`)
   const url = new URL(text)
   if (url.password !== '')
-    throw new SyntaxError('must not have a password in it; write password: { env: NAME } or { file: PATH } beside it')
-  if (url.username !== '') throw new SyntaxError('must not have a user name in it; write username: beside it')
+    throw new SyntaxError('must not contain a password; write password: { env: NAME } or { file: PATH } beside it')
+  if (url.username !== '') throw new SyntaxError('must not contain a user name; write username: beside it')
   return url
 }

@@ -7,7 +7,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 const maxSecretBytes = 64 * 1024
 
-/** Reads a secret from where the file says it is. What it reads never appears in a diagnostic. */
+/** Reads a secret from its environment variable or file. Diagnostics never contain it. */
 export function readSecret(secret: SecretSettings, at: string, env: Environment, report: Report): string | undefined {
   if (secret.env !== undefined) return readVariable(secret.env, below(at, 'env'), env, report)
   if (secret.file !== undefined) return readSecretFile(secret.file, below(at, 'file'), report)
@@ -30,29 +30,28 @@ function readSecretFile(written: string, at: string, report: Report): string | u
 }
 
 function checkSecret(text: string, at: string, source: string, report: Report): string | undefined {
-  // Editors and `echo` end a file with a line break that nobody means to be part of the secret.
+  // Editors and `echo` end a file with a line break, which is not part of the secret.
   const secret = withoutLastLineBreaks(text)
   if (secret === '') report.error(at, `${source} is empty`)
   else if (/[\0-\x1f\x7f\ufffd]/.test(secret)) report.error(at, `${source} is not one line of text`)
   else {
-    warnOfSurroundings(secret, at, source, report)
+    warnOfQuotesAndSpaces(secret, at, source, report)
     return secret
   }
   return undefined
 }
 
 /**
- * Compose files, `.env` files and `echo "..." >` put characters around a secret that nobody sees
- * afterwards.
+ * Compose files, `.env` files and `echo "..." >` can put quotes or spaces around a secret.
  */
-function warnOfSurroundings(secret: string, at: string, source: string, report: Report): void {
+function warnOfQuotesAndSpaces(secret: string, at: string, source: string, report: Report): void {
   const found =
     secret.trim() === secret
       ? /^(["'`]).*\1$/.test(secret)
-        ? 'begins and ends with a quotation mark, which is taken as part of it'
+        ? 'begins and ends with a quotation mark, which is part of the secret'
         : undefined
       : 'begins or ends with white space, which is taken as part of it'
-  if (found !== undefined) report.warning(at, `${source} ${found}`, 'remove it, unless the secret really has it')
+  if (found !== undefined) report.warning(at, `${source} ${found}`, 'remove it unless it belongs to the secret')
 }
 
 function withoutLastLineBreaks(text: string): string {
@@ -61,7 +60,9 @@ function withoutLastLineBreaks(text: string): string {
   return text.slice(0, end)
 }
 
-/** A file that a setting names, relative to the file in which the setting stands. */
+/**
+ * Reads a file that a setting names. The path is relative to the file that contains the setting.
+ */
 export function readNamedFile(
   written: string,
   at: string,
@@ -69,7 +70,7 @@ export function readNamedFile(
   limit: number,
 ): { readonly file: string; readonly bytes: Buffer } | undefined {
   const file = namedFile(written, at, report)
-  report.looksAt(file)
+  report.recordFile(file)
   const content = readBounded(file, limit)
   if ('bytes' in content) return { file, bytes: content.bytes }
   report.error(at, `${file} ${content.why}`)

@@ -8,7 +8,7 @@ import { readSecret } from './secrets.ts'
 
 const keyBytes = 32
 
-/** `secure`: browsers reach the gateway by https. */
+/** `secure`: browsers reach the gateway over https. */
 export function buildSession(
   written: SessionSettings,
   at: string,
@@ -23,7 +23,7 @@ export function buildSession(
   ) => readDuration(written[name], below(at, name), from, to, report)
   return {
     keys: readKeys(written, at, store, building),
-    isKeyDrawn: written.keys === undefined && store.kind === 'memory',
+    isKeyGenerated: written.keys === undefined && store.kind === 'memory',
     store,
     idleTimeoutMs: duration('idle_timeout', '1s', '365d'),
     absoluteTimeoutMs: duration('absolute_timeout', '1s', '365d'),
@@ -34,8 +34,8 @@ export function buildSession(
         : readDuration(written.poll_userinfo, below(at, 'poll_userinfo'), '10s', '1d', report),
     storeOutageGraceMs: duration('store_outage_grace', '0s', '5m'),
     cookie: {
-      // Browsers take a cookie of this name only with Secure and from this very host: no sibling
-      // site can plant one.
+      // Browsers accept a cookie with this prefix only with Secure and from this host, so that no
+      // sibling site can set one (RFC 6265bis §4.1.3.2).
       name: secure ? `__Host-${written.cookie.name}` : written.cookie.name,
       secure,
       sameSite: written.cookie.same_site,
@@ -51,7 +51,7 @@ function readKeys(written: SessionSettings, at: string, store: StoreConfig, buil
       const text = readSecret(secret, place, env, report)
       return text === undefined ? [] : report.parse(place, [], () => [decodeKey(text)], generateHint)
     })
-  // Sessions that live in this process need no key that outlives it.
+  // Sessions in the memory of a process need no key after it ends.
   if (store.kind === 'memory') return [randomBytes(keyBytes)]
   report.missing(
     below(at, 'keys'),

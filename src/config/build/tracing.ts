@@ -6,7 +6,7 @@ import { type Building, standInUrl } from './building.ts'
 import { readAuthorities } from './certificates.ts'
 import { readSecret } from './secrets.ts'
 
-/** What belongs to how a batch is sent. */
+/** Headers that the exporter sets itself. */
 const ours = /^(?:content-.*|transfer-encoding|connection|host|user-agent|expect|te|upgrade|keep-alive)$/i
 
 export function buildTracing(
@@ -17,12 +17,13 @@ export function buildTracing(
   if (written?.otlp === undefined) return undefined
   const { otlp } = written
   if ('service.name' in written.resource)
-    report.errorAtKey(below(below(at, 'resource'), 'service.name'), 'is what service_name says', 'write it there')
+    report.errorAtKey(below(below(at, 'resource'), 'service.name'), 'is set by service_name', 'write it there')
   const headers = Object.entries(written.headers).flatMap(([name, secret]) => {
     const headerAt = below(below(at, 'headers'), name)
-    if (ours.test(name)) report.errorAtKey(headerAt, 'is written by the gateway itself')
+    if (ours.test(name)) report.errorAtKey(headerAt, 'is a header that the gateway sets itself')
     const value = readSecret(secret, headerAt, env, report)
-    if (value !== undefined && /[^\x20-\x7e]/.test(value)) report.error(headerAt, 'must be letters and digits of ASCII')
+    if (value !== undefined && /[^\x20-\x7e]/.test(value))
+      report.error(headerAt, 'must consist of printable ASCII characters')
     return value === undefined ? [] : [[name, value] as const]
   })
   return {
@@ -35,7 +36,7 @@ export function buildTracing(
   }
 }
 
-/** Like OTEL_EXPORTER_OTLP_ENDPOINT: the address of the collector, or exactly where traces go. */
+/** Like OTEL_EXPORTER_OTLP_ENDPOINT: the address of the collector, or the full URL for traces. */
 function collectorUrl(text: string): URL {
   const url = parseHttpUrl(text, 'http://127.0.0.1:4318')
   if (url.pathname === '/') url.pathname = '/v1/traces'

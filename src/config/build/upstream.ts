@@ -19,10 +19,10 @@ import { readAuthorities } from './certificates.ts'
 import { withLongName, withLongNames } from './claim-names.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
 
-/** What an upstream takes from the rest of the file. */
+/** What an upstream needs from the rest of the file. */
 export interface UpstreamBuilding extends Building {
   readonly externalUrl: URL
-  /** Short names for claims with long ones. */
+  /** Short name → name of the claim. */
   readonly claims: Readonly<Record<string, string>>
 }
 
@@ -101,9 +101,9 @@ function hintForLogoutLink(written: string): string | undefined {
 }
 
 /**
- * The paths, besides `/`, that an application sets its cookies for: its own, the folders of its
- * logout links, and those above them. Applications write them with and without the last slash, and
- * these are two cookies to a browser (RFC 6265 §5.3).
+ * The paths, besides `/`, for which an application may set cookies: its own path, the folders of
+ * its logout links, and the folders above. Each path is listed with and without the last slash,
+ * because these are two cookies for a browser (RFC 6265 §5.3).
  */
 function cookiePaths(upstreamPath: string, links: readonly LogoutLink[]): readonly string[] {
   const folders = [upstreamPath.split('/').slice(1, -1), ...links.map(({ path }) => folderOf(path))]
@@ -112,7 +112,7 @@ function cookiePaths(upstreamPath: string, links: readonly LogoutLink[]): readon
 }
 
 /** A response expires a cookie for each of these, so the number is bounded. */
-const mostCookieDomains = 4
+const maxCookieDomains = 4
 
 /**
  * The domains that a host may set cookies for: itself and those above it, down to two labels.
@@ -123,12 +123,11 @@ function cookieDomains(hostname: string): readonly string[] {
   if (ipAddress(hostname.replace(/^\[(.*)\]$/, '$1')) !== undefined) return []
   const labels = hostname.split('.')
   const domains = labels.slice(0, -1).map((_, first) => labels.slice(first).join('.'))
-  return domains.slice(-mostCookieDomains)
+  return domains.slice(-maxCookieDomains)
 }
 
 /**
- * The names of the folders above what a pattern matches; nothing is known of those from its first
- * "*" on.
+ * The names of the folders above the paths that a pattern matches, up to its first "*".
  */
 function folderOf({ segments, below: isOpen }: PathPattern): readonly string[] {
   const folders = isOpen ? segments : segments.slice(0, -1)
@@ -157,7 +156,7 @@ function readOrigins(
 
 function parseUpstreamPath(text: string): string {
   if (parsePathPattern(text).text.includes('*'))
-    throw new SyntaxError('has no "*": everything below it belongs to the upstream anyway')
+    throw new SyntaxError('must not contain "*": the upstream serves everything below its path')
   return text.endsWith('/') ? text : `${text}/`
 }
 
@@ -167,8 +166,8 @@ function readUrl(text: string | undefined, at: string, report: Report): URL {
   if (url.pathname === '/') return url
   report.error(
     at,
-    `must end behind the host and port, without the path "${url.pathname}"`,
-    'the path of a request is forwarded unchanged: what the browser asks for is what the upstream is asked for',
+    `must end after the host and port, without the path "${url.pathname}"`,
+    'the gateway forwards the path of a request unchanged',
   )
   return standInUrl
 }
@@ -185,11 +184,7 @@ function readHeader(
   const isShort = typeof value === 'string'
   const written = isShort ? { ...headerDefaults, [value.includes('{') ? 'template' : 'claim']: value } : value
   if (isReservedField(name.toLowerCase())) {
-    report.errorAtKey(
-      at,
-      'is a header that the gateway itself decides on',
-      'tell it by another name, such as X-Remote-User',
-    )
+    report.errorAtKey(at, 'is a header that only the gateway sets', 'use another name, such as X-Remote-User')
     return []
   }
   const from = written.claim === undefined ? 'template' : 'claim'
@@ -212,14 +207,14 @@ function readHeader(
   ]
 }
 
-/** For those who write claims as other tools do: `$sub`, `$.sub`, `${sub}`, `{{ sub }}`. */
+/** A hint for the syntax of other tools: `$sub`, `$.sub`, `${sub}`, `{{ sub }}`. */
 function hintForClaims(text: string): string | undefined {
   const meant = text.replaceAll(/\$(?=\{)|(?<=^|\{)\$\.?/g, '').replaceAll(/\{\{\s*\.?([^{}\s]+)\s*\}\}/g, '{$1}')
   return meant === text || meant === '' ? undefined : `did you mean "${meant}"?`
 }
 
 function parseHeaderTemplate(text: string): ClaimTemplate {
-  if (/[\0-\x1f\x7f]/.test(text)) throw new SyntaxError('must not have line breaks or control characters in it')
+  if (/[\0-\x1f\x7f]/.test(text)) throw new SyntaxError('must not contain line breaks or control characters')
   const template = parseClaimTemplate(text)
   if (template.every((part) => typeof part === 'string'))
     throw new SyntaxError('has no claim in braces, such as {email}; a header without a claim is never sent')
@@ -232,8 +227,8 @@ function readRule(written: RuleSettings, at: string, building: UpstreamBuilding)
   if (require.length > 0 && written.access !== 'signed_in')
     report.error(
       below(at, 'require'),
-      `cannot be met with access: ${written.access}, which lets everybody in`,
-      'remove require, or access',
+      `has no effect with access: ${written.access}, which lets everybody in`,
+      'remove require or access',
     )
   const { path } = written
   if (path === undefined) return []
@@ -298,7 +293,10 @@ function readTest(
   const method = testMethods.find((name) => written[name] !== undefined)
   if (method === undefined || written.expect === undefined) return []
   if (Object.keys(written.headers).length > 0 && written.expect !== 'pass')
-    report.error(below(at, 'headers'), `cannot be seen with expect: ${written.expect}, for the upstream is not asked`)
+    report.error(
+      below(at, 'headers'),
+      `cannot be seen with expect: ${written.expect}, because the upstream gets no request`,
+    )
   return [
     {
       place: report.keyPlace(at),

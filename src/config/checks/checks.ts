@@ -4,11 +4,11 @@ import type { Address, GatewayConfig, RedisStoreConfig } from '../model.ts'
 import { placeholder } from '../placeholder.ts'
 import { harmOfOfflineAccess, offlineAccess, providerKind } from '../provider-kind.ts'
 import type { GatewaySettings } from '../settings.ts'
-import { pageColours } from './pages.ts'
+import { pageColors } from './pages.ts'
 import { type Check, settingOf, upstreamChecks } from './upstreams.ts'
 
 /**
- * What can only be judged by looking at several settings together, and what is possible but unwise.
+ * Checks that compare several settings, and warnings about valid but risky settings.
  */
 export function checkConfig(config: GatewayConfig, report: Report, written: GatewaySettings): void {
   for (const check of checks) check(config, report, written)
@@ -34,7 +34,7 @@ const checks: readonly Check[] = [
   limits,
   tracing,
   ...upstreamChecks,
-  pageColours,
+  pageColors,
 ]
 
 function placeholders({ externalUrl, provider, session: { store } }: GatewayConfig, report: Report): void {
@@ -46,33 +46,33 @@ function placeholders({ externalUrl, provider, session: { store } }: GatewayConf
     '/session/store/redis/name': store.kind === 'redis_sentinel' ? store.name : '',
   }
   for (const [at, text] of Object.entries(written))
-    if (isPlaceholder.test(text) && report.isSound(at))
-      report.warning(at, 'is a placeholder, and nothing works with it', 'write what it is with you')
+    if (isPlaceholder.test(text) && report.isValid(at))
+      report.warning(at, 'is a placeholder', 'replace it with the real value')
 }
 
 function addresses({ listen, admin }: GatewayConfig, report: Report): void {
-  if (admin === undefined || !report.isSound('/admin/listen')) return
+  if (admin === undefined || !report.isValid('/admin/listen')) return
   if (!isLoopback(admin.host) && admin.page === undefined)
     report.warning(
       '/admin/listen',
       'is reachable from other machines, and nobody has to sign in there',
       'listen on 127.0.0.1, or let nothing but your monitoring through',
     )
-  if (report.isSound('/listen') && admin.port === listen.port && admin.port !== 0 && overlap(admin, listen))
+  if (report.isValid('/listen') && admin.port === listen.port && admin.port !== 0 && overlap(admin, listen))
     report.error('/admin/listen', 'is the same address as listen', 'take another port')
 }
 
-/** Shorter ones, in characters, are guessed. */
-const shortestToken = 16
+/** Shorter tokens can be guessed. In characters. */
+const minTokenLength = 16
 
 function adminPage({ admin }: GatewayConfig, report: Report): void {
-  if (admin?.page === undefined || !report.isSound('/admin/listen', '/admin/page/token')) return
+  if (admin?.page === undefined || !report.isValid('/admin/listen', '/admin/page/token')) return
   const { token } = admin.page
   if (!isLoopback(admin.host))
     if (token === undefined)
       report.errorAtKey(
         '/admin/page',
-        'lets everybody who reaches admin.listen see who is signed in, and end their sessions',
+        'lets everybody who reaches admin.listen see who is signed in and end sessions',
         'write token: { file: /run/secrets/admin_token } below it, or listen on 127.0.0.1',
       )
     else
@@ -81,10 +81,10 @@ function adminPage({ admin }: GatewayConfig, report: Report): void {
         'is reachable from other machines: health and metrics are open to them, and the token of the page is sent without TLS',
         'listen on 127.0.0.1 and reach it by "ssh -L" or "kubectl port-forward", or let nothing but your monitoring and a proxy with TLS through',
       )
-  if (token !== undefined && token.length < shortestToken)
+  if (token !== undefined && token.length < minTokenLength)
     report.error(
       '/admin/page/token',
-      `is shorter than ${shortestToken} characters, which can be guessed`,
+      `is shorter than ${minTokenLength} characters, which can be guessed`,
       'openssl rand -base64 24 makes one',
     )
 }
@@ -94,11 +94,11 @@ function overlap(one: Address, other: Address): boolean {
 }
 
 function externalUrls({ externalUrl, upstreams }: GatewayConfig, report: Report): void {
-  if (!report.isSound('/external_url')) return
+  if (!report.isValid('/external_url')) return
   warnOfHttp(externalUrl, '/external_url', report)
   for (const { name, externalUrl: own } of upstreams) {
     const at = settingOf(name, 'external_url')
-    if (!report.wasWritten(at) || !report.isSound(at)) continue
+    if (!report.isSet(at) || !report.isValid(at)) continue
     if (own.protocol !== externalUrl.protocol)
       report.error(at, `must begin with ${externalUrl.protocol}// as the external_url of the gateway does`)
     else warnOfHttp(own, at, report)
@@ -108,32 +108,32 @@ function externalUrls({ externalUrl, upstreams }: GatewayConfig, report: Report)
 function warnOfHttp(url: URL, at: string, report: Report): void {
   if (url.protocol !== 'http:') return
   if (isLoopback(url.hostname))
-    report.warning(at, 'is http: good for trying out on this machine; the session cookie is sent without Secure')
+    report.warning(at, 'is http: use it only for tests on this machine; the session cookie has no Secure attribute')
   else
     report.warning(
       at,
-      'is http: whoever is on the way can read the session cookie and act in the name of the person',
-      'serve browsers by https, here (listen.tls) or in a proxy before the gateway, and write https://',
+      'is http: anybody on the network can read the session cookie and act in the name of the person',
+      'serve browsers over https, here (listen.tls) or in a proxy before the gateway, and write https://',
     )
 }
 
 function trustedProxies({ trustedProxies }: GatewayConfig, report: Report): void {
-  if (!report.isSound('/trusted_proxies')) return
+  if (!report.isValid('/trusted_proxies')) return
   for (const [index, { address, prefix }] of trustedProxies.entries())
     if (prefix === 0)
       report.warning(
         below('/trusted_proxies', index),
-        `${address}/0 is everybody: each client can claim any address, host and scheme with X-Forwarded-*`,
+        `${address}/0 matches every client: each one can claim any address, host and scheme with X-Forwarded-*`,
         'name the addresses of your proxies alone',
       )
 }
 
 function workers({ session }: GatewayConfig, report: Report, { workers: wanted }: GatewaySettings): void {
-  if (!report.isSound('/workers', '/session/store')) return
+  if (!report.isValid('/workers', '/session/store')) return
   if (session.store.kind === 'memory' && wanted !== 'auto' && wanted > 1)
     report.warning(
       '/workers',
-      'does not apply: with the memory store sessions live in one process, so one is run',
+      'does not apply: with the memory store sessions live in one process, so only one runs',
       'use session.store: { redis: … } for several',
     )
 }
@@ -141,20 +141,20 @@ function workers({ session }: GatewayConfig, report: Report, { workers: wanted }
 function provider({ provider }: GatewayConfig, report: Report): void {
   const { scopes, client_secret, issuer, ca, authorizationParams } = provider
   const harm = scopes?.includes(offlineAccess) ? harmOfOfflineAccess(providerKind(issuer)) : undefined
-  if (harm !== undefined && report.isSound('/provider/scopes', '/provider/issuer'))
+  if (harm !== undefined && report.isValid('/provider/scopes', '/provider/issuer'))
     report[harm.isFatal ? 'error' : 'warning'](
       below('/provider/scopes', scopes?.indexOf(offlineAccess) ?? 0),
       `must not be asked for here: ${harm.what}`,
       'remove offline_access: this provider gives a refresh token without it',
     )
-  if (report.isSound('/provider/client_secret') && client_secret.length < 16)
+  if (report.isValid('/provider/client_secret') && client_secret.length < 16)
     report.warning('/provider/client_secret', 'is shorter than 16 characters, which can be guessed')
-  if (report.isSound('/provider/authorization_params') && authorizationParams['prompt'] === 'none')
+  if (report.isValid('/provider/authorization_params') && authorizationParams['prompt'] === 'none')
     report.warning(
       '/provider/authorization_params/prompt',
-      'is none: only who is signed in at the provider already gets in',
+      'is none: only people who are already signed in at the provider get in',
     )
-  if (report.isSound('/provider/issuer', '/provider/ca_file') && ca !== undefined && issuer.startsWith('http:'))
+  if (report.isValid('/provider/issuer', '/provider/ca_file') && ca !== undefined && issuer.startsWith('http:'))
     report.error('/provider/ca_file', 'has no effect: the issuer is http')
 }
 
@@ -164,23 +164,23 @@ function sessionTimes({ session }: GatewayConfig, report: Report, written: Gatew
     '/session/absolute_timeout',
     '/session/poll_userinfo',
   ] as const
-  if (report.isSound(idle, absolute) && session.idleTimeoutMs > session.absoluteTimeoutMs)
-    tellIdleBeyondAbsolute(report, written)
-  if (report.isSound(absolute) && session.absoluteTimeoutMs > 30 * day)
-    report.warning(absolute, 'is more than 30d: a cookie that was stolen is good for as long')
-  if (report.isSound(poll) && session.pollUserinfoMs !== undefined && session.pollUserinfoMs < 30_000)
-    report.warning(poll, 'is less than 30s: the provider is asked that often for each session in use')
+  if (report.isValid(idle, absolute) && session.idleTimeoutMs > session.absoluteTimeoutMs)
+    reportIdleBeyondAbsolute(report, written)
+  if (report.isValid(absolute) && session.absoluteTimeoutMs > 30 * day)
+    report.warning(absolute, 'is more than 30d: a stolen cookie stays valid that long')
+  if (report.isValid(poll) && session.pollUserinfoMs !== undefined && session.pollUserinfoMs < 30_000)
+    report.warning(poll, 'is less than 30s: the provider gets a request that often for each session in use')
 }
 
 function storeOutageGrace({ session }: GatewayConfig, report: Report): void {
   const at = '/session/store_outage_grace'
-  if (report.isSound(at, '/session/store') && session.storeOutageGraceMs > 0 && session.store.kind === 'memory')
-    report.warning(at, 'does not apply: the memory store is never away')
+  if (report.isValid(at, '/session/store') && session.storeOutageGraceMs > 0 && session.store.kind === 'memory')
+    report.warning(at, 'does not apply: the memory store is always available')
 }
 
-function tellIdleBeyondAbsolute(report: Report, { session }: GatewaySettings): void {
+function reportIdleBeyondAbsolute(report: Report, { session }: GatewaySettings): void {
   const { idle_timeout, absolute_timeout } = session
-  if (report.wasWritten('/session/idle_timeout'))
+  if (report.isSet('/session/idle_timeout'))
     report.error(
       '/session/idle_timeout',
       `must not be longer than session.absolute_timeout, which is ${absolute_timeout}`,
@@ -194,7 +194,7 @@ function tellIdleBeyondAbsolute(report: Report, { session }: GatewaySettings): v
 }
 
 function sessionKeys({ session }: GatewayConfig, report: Report): void {
-  if (!report.isSound('/session/keys')) return
+  if (!report.isValid('/session/keys')) return
   for (const [index, key] of session.keys.entries()) {
     const first = session.keys.findIndex((other) => other.equals(key))
     if (first < index)
@@ -203,32 +203,32 @@ function sessionKeys({ session }: GatewayConfig, report: Report): void {
 }
 
 const readablePassword = [
-  'is without TLS: whoever is on the way can read the password, and then end the session of everybody',
+  'is without TLS: anybody on the network can read the password, and then end all sessions',
   'write rediss://, which is Redis with TLS',
 ] as const
 const noPassword = [
-  'is without TLS, and Redis without a password: whoever reaches it can end the session of everybody (what sessions hold is sealed)',
-  'write rediss:// and a password, or let nobody but the gateway into the network of Redis',
+  'is without TLS, and Redis without a password: anybody who reaches it can end all sessions (it cannot read them: they are encrypted)',
+  'write rediss:// and a password, or let only the gateway into the network of Redis',
 ] as const
 
 function redis({ session }: GatewayConfig, report: Report): void {
   const { store } = session
   const at = '/session/store/redis'
   if (store.kind === 'memory') return
-  if (store.username !== undefined && store.password === undefined && report.isSound(below(at, 'password')))
+  if (store.username !== undefined && store.password === undefined && report.isValid(below(at, 'password')))
     report.error(below(at, 'username'), 'needs a password beside it', 'for example password: { env: REDIS_PASSWORD }')
   if (store.kind === 'redis_sentinel' && store.sentinelUsername !== undefined && store.sentinelPassword === undefined)
-    if (report.isSound(below(at, 'sentinel_password')))
+    if (report.isValid(below(at, 'sentinel_password')))
       report.error(
         below(at, 'sentinel_username'),
         'needs a sentinel_password beside it',
         'for example sentinel_password: { env: SENTINEL_PASSWORD }',
       )
   const [setting, hosts] = serversOf(store)
-  if (store.tls !== undefined || !report.isSound(below(at, setting)) || hosts.every(isLoopback)) return
+  if (store.tls !== undefined || !report.isValid(below(at, setting)) || hosts.every(isLoopback)) return
   const hasPassword =
     store.password !== undefined || (store.kind === 'redis_sentinel' && store.sentinelPassword !== undefined)
-  const isWanted = !report.isSound(below(at, 'password')) || !report.isSound(below(at, 'sentinel_password'))
+  const isWanted = !report.isValid(below(at, 'password')) || !report.isValid(below(at, 'sentinel_password'))
   const [what, remedy] = hasPassword || isWanted ? readablePassword : noPassword
   report.warning(below(at, setting), what, remedy)
 }
@@ -245,18 +245,18 @@ function serversOf(store: RedisStoreConfig): [setting: string, hosts: readonly s
 }
 
 function tracing({ tracing }: GatewayConfig, report: Report): void {
-  if (tracing === undefined || !report.isSound('/tracing/otlp') || tracing.otlp.protocol !== 'http:') return
+  if (tracing === undefined || !report.isValid('/tracing/otlp') || tracing.otlp.protocol !== 'http:') return
   if (tracing.ca !== undefined) report.error('/tracing/ca_file', 'has no effect: the collector’s URL is http')
   if (Object.keys(tracing.headers).length > 0 && !isLoopback(tracing.otlp.hostname))
     report.warning(
       '/tracing/otlp',
-      'is http: whoever is on the way can read what is written in headers',
+      'is http: anybody on the network can read the values of headers',
       'write https://, or run a collector on this machine',
     )
 }
 
 function limits({ limits }: GatewayConfig, report: Report): void {
   const at = '/limits/per_client/connections'
-  if (limits.perClient.connections > limits.connections && report.wasWritten(at))
+  if (limits.perClient.connections > limits.connections && report.isSet(at))
     report.warning(at, `does not apply: limits.connections is ${limits.connections}`)
 }

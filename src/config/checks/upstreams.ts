@@ -8,9 +8,9 @@ import type { GatewaySettings } from '../settings.ts'
 export type Check = (config: GatewayConfig, report: Report, written: GatewaySettings) => void
 
 export const upstreamChecks: readonly Check[] = [
-  atAll,
+  missingUpstreams,
   overlaps,
-  andTheGateway,
+  gatewayConflicts,
   hosts,
   headers,
   rules,
@@ -19,14 +19,14 @@ export const upstreamChecks: readonly Check[] = [
   cache,
 ]
 
-/** Where a setting of an upstream stands. */
+/** The pointer of a setting of an upstream. */
 export function settingOf(upstream: string, name: string): string {
   return below(below('/upstreams', upstream), name)
 }
 
-function atAll({ upstreams }: GatewayConfig, report: Report): void {
-  if (upstreams.length === 0 && report.isSound('/upstreams', '/include'))
-    report.missing('/upstreams', 'has no upstream in it', 'for example orders: { url: http://127.0.0.1:3000 }')
+function missingUpstreams({ upstreams }: GatewayConfig, report: Report): void {
+  if (upstreams.length === 0 && report.isValid('/upstreams', '/include'))
+    report.missing('/upstreams', 'contains no upstream', 'for example orders: { url: http://127.0.0.1:3000 }')
 }
 
 function overlaps({ upstreams }: GatewayConfig, report: Report): void {
@@ -35,7 +35,7 @@ function overlaps({ upstreams }: GatewayConfig, report: Report): void {
       const settings = [upstream, earlier].flatMap(({ name }) =>
         ['hosts', 'path', 'external_url'].map((part) => settingOf(name, part)),
       )
-      if (!report.isSound(...settings) || upstream.path !== earlier.path) continue
+      if (!report.isValid(...settings) || upstream.path !== earlier.path) continue
       const shared = sharedHosts(upstream.hosts, earlier.hosts)
       if (shared !== undefined)
         report.errorAtKey(
@@ -51,19 +51,19 @@ function sharedHosts(one: readonly string[], other: readonly string[]): string |
   return one.find((host) => other.includes(host))
 }
 
-function andTheGateway({ upstreams, listen, reservedPrefix }: GatewayConfig, report: Report): void {
+function gatewayConflicts({ upstreams, listen, reservedPrefix }: GatewayConfig, report: Report): void {
   for (const { name, url, path, ca } of upstreams) {
     const [urlAt, caAt, pathAt] = [settingOf(name, 'url'), settingOf(name, 'ca_file'), settingOf(name, 'path')]
-    if (report.isSound(urlAt, '/listen') && leadsTo(url, listen))
-      report.error(urlAt, 'is the address of the gateway itself: requests would go round in circles')
-    if (report.isSound(urlAt, caAt) && ca !== undefined && url.protocol === 'http:')
+    if (report.isValid(urlAt, '/listen') && isAddressOf(url, listen))
+      report.error(urlAt, 'is the address of the gateway itself: requests would loop')
+    if (report.isValid(urlAt, caAt) && ca !== undefined && url.protocol === 'http:')
       report.error(caAt, 'has no effect: the url is http')
-    if (report.isSound(pathAt, '/reserved_prefix') && path.startsWith(reservedPrefix))
+    if (report.isValid(pathAt, '/reserved_prefix') && path.startsWith(reservedPrefix))
       report.error(pathAt, `is never reached: what begins with ${reservedPrefix} belongs to the gateway itself`)
   }
 }
 
-function leadsTo(url: URL, listen: Address): boolean {
+function isAddressOf(url: URL, listen: Address): boolean {
   if (portOf(url) !== listen.port) return false
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   return (
@@ -76,7 +76,7 @@ function leadsTo(url: URL, listen: Address): boolean {
 function hosts({ upstreams }: GatewayConfig, report: Report): void {
   for (const { name, hosts, externalUrl } of upstreams) {
     const at = settingOf(name, 'hosts')
-    if (!report.isSound(at, '/external_url', settingOf(name, 'external_url'))) continue
+    if (!report.isValid(at, '/external_url', settingOf(name, 'external_url'))) continue
     for (const [index, host] of hosts.entries())
       if (host !== externalUrl.hostname)
         report.warning(
@@ -87,7 +87,7 @@ function hosts({ upstreams }: GatewayConfig, report: Report): void {
   }
 }
 
-/** What people of other proxies may look for among the claims. */
+/** Tokens, which other proxies offer like claims. */
 const tokens = ['access_token', 'id_token', 'refresh_token']
 
 function headers({ upstreams }: GatewayConfig, report: Report): void {
@@ -100,16 +100,16 @@ function headers({ upstreams }: GatewayConfig, report: Report): void {
       if (header.encode === 'latin1')
         report.warning(
           below(below(at, header.name), 'encode'),
-          'is latin1: it has no letters beyond those of western Europe, so not every name can be told',
-          'use utf8, or percent when the upstream takes nothing but ASCII',
+          'is latin1: it has only the letters of western Europe, so it cannot encode every name',
+          'use utf8, or percent when the upstream accepts ASCII only',
         )
       const claims = header.template.filter((part) => typeof part !== 'string').map(([claim]) => String(claim))
       const token = claims.find((claim) => tokens.includes(claim))
       if (token !== undefined)
         report.warning(
           below(at, header.name),
-          `takes ${token} for a claim, which no provider has: the header will be absent`,
-          'tokens stay in the gateway; claims are what the provider says of the person, such as sub or email',
+          `names ${token}, which is a token and not a claim: the header will be absent`,
+          'the gateway does not pass tokens on; name a claim such as sub or email',
         )
     }
   }
@@ -118,7 +118,7 @@ function headers({ upstreams }: GatewayConfig, report: Report): void {
 function rules({ upstreams }: GatewayConfig, report: Report): void {
   for (const { name, path, rules } of upstreams) {
     const at = settingOf(name, 'rules')
-    if (!report.isSound(at, settingOf(name, 'path'))) continue
+    if (!report.isValid(at, settingOf(name, 'path'))) continue
     for (const [index, rule] of rules.entries()) {
       const place = below(at, index)
       const earlier = rules.slice(0, index).findIndex((other) => covers(other, rule))
@@ -130,28 +130,28 @@ function rules({ upstreams }: GatewayConfig, report: Report): void {
         )
       if (!mayLieBelow(rule.path, path))
         report.warning(below(place, 'path'), `is never reached: this upstream serves what lies below ${path}`)
-      if (rule.access !== 'signed_in' && report.wasWritten(below(place, 'unauthenticated')))
+      if (rule.access !== 'signed_in' && report.isSet(below(place, 'unauthenticated')))
         report.warning(below(place, 'unauthenticated'), `does not apply: access: ${rule.access} asks nobody to sign in`)
     }
   }
 }
 
-/** Whether each request that the other rule matches is matched by this one. */
+/** Whether a rule matches every request that the other rule matches. */
 function covers(rule: RuleConfig, other: RuleConfig): boolean {
   const anyMethod = rule.methods === undefined
   const sameMethods = anyMethod || (other.methods?.every((method) => hasMethod(rule, method)) ?? false)
   if (!sameMethods || (other.path.below && !rule.path.below)) return false
-  // A "*" in the middle of the other's path stands for anything: only a "*" matches it, and no name
-  // is "*".
+  // A "*" in the path of the other rule matches anything. Only a "*" covers it, because no segment
+  // of this rule is named "*".
   return matchesPath(rule.path, other.path.segments)
 }
 
-/** A rule about GET is about HEAD, too. */
+/** A rule for GET also applies to HEAD. */
 function hasMethod({ methods }: RuleConfig, method: string): boolean {
   return methods === undefined || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
 }
 
-/** Whether a rule can match anything that the upstream serves. */
+/** Whether a pattern can match a path of the upstream. */
 function mayLieBelow(pattern: PathPattern, path: UpstreamConfig['path']): boolean {
   const wanted = path.split('/').slice(1, -1)
   const { segments, below: isOpen } = pattern
@@ -165,7 +165,7 @@ function logout({ upstreams, reservedPrefix }: GatewayConfig, report: Report): v
   for (const { name, path, logout } of upstreams) {
     const at = settingOf(name, 'logout')
     const [pathsAt, cookiesAt] = [below(at, 'paths'), below(at, 'cookies')]
-    if (report.isSound(pathsAt, settingOf(name, 'path'), '/reserved_prefix'))
+    if (report.isValid(pathsAt, settingOf(name, 'path'), '/reserved_prefix'))
       for (const [index, link] of logout.paths.entries()) {
         const isOwn = `${link.path.text}/`.startsWith(reservedPrefix)
         if (!mayLieBelow(link.path, path))
@@ -176,7 +176,7 @@ function logout({ upstreams, reservedPrefix }: GatewayConfig, report: Report): v
             `is never reached: what begins with ${reservedPrefix} belongs to the gateway itself`,
           )
       }
-    if (!report.isSound(cookiesAt)) continue
+    if (!report.isValid(cookiesAt)) continue
     for (const [index, cookie] of logout.cookies.entries())
       if (cookie.name.includes('*'))
         report.warning(
@@ -190,17 +190,17 @@ function logout({ upstreams, reservedPrefix }: GatewayConfig, report: Report): v
 function trustedOrigins({ upstreams }: GatewayConfig, report: Report): void {
   for (const { name, trustedOrigins, externalUrl } of upstreams) {
     const at = settingOf(name, 'trusted_origins')
-    if (!report.isSound(at)) continue
+    if (!report.isValid(at)) continue
     if (trustedOrigins === 'any')
       report.warning(
         at,
-        'is any: each page below the same domain, whoever made it, can act in the name of who opens it',
-        'name the origins whose pages have to',
+        'is any: every page below the same domain can act in the name of the person who opens it',
+        'name the origins that need it',
       )
     else
       for (const [index, origin] of trustedOrigins.entries())
         if (origin.startsWith('http:') && externalUrl.protocol === 'https:')
-          report.warning(below(at, index), 'is http: whoever is on the way can write that page anew')
+          report.warning(below(at, index), 'is http: anybody on the network can change that page')
   }
 }
 
@@ -209,7 +209,7 @@ function cache({ upstreams }: GatewayConfig, report: Report): void {
     if (cache === 'upstream')
       report.warning(
         settingOf(name, 'cache'),
-        'is upstream: a page of one person that the application takes for anybody’s can be kept by a cache for another',
-        'private lets browsers keep what the application says, and nobody else',
+        'is upstream: when the application marks a personal page as cacheable, a shared cache can give it to another person',
+        'use private: browsers cache what the application allows, and shared caches cache nothing',
       )
 }

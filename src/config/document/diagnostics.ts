@@ -1,10 +1,10 @@
 import { type Place, placeText } from './sources.ts'
 
-/** What is wrong, or unwise, in a configuration: where, what, and what to do about it. */
+/** An error or a warning about a configuration: the place, what is wrong, and what to do. */
 export interface Diagnostic extends Place {
   readonly severity: 'error' | 'warning'
   /**
-   * The setting, as `upstreams.orders.rules[0].path`; empty when it is about the file as a whole.
+   * The setting, as `upstreams.orders.rules[0].path`; empty for the whole file.
    */
   readonly path: string
   readonly message: string
@@ -12,7 +12,7 @@ export interface Diagnostic extends Place {
 }
 
 /**
- * `gateway.yaml:12:5  error  upstreams.orders.url: is missing`, and the hint on a line of its own.
+ * `gateway.yaml:12:5  error  upstreams.orders.url: is missing`. The hint follows on its own line.
  */
 export function formatDiagnostic(diagnostic: Diagnostic): string {
   const { severity, path, message, hint } = diagnostic

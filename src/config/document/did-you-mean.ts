@@ -1,15 +1,15 @@
 /**
- * The candidate that `name` was most likely meant to be: a slip or two away, or spelt in another
- * case.
+ * The candidate that is closest to `name`: at most two edits away, ignoring case and separators.
+ * `undefined` when none is close enough.
  */
 export function didYouMean(name: string, candidates: readonly string[]): string | undefined {
   if (name.length > 64) return undefined
-  let best: { candidate: string; slips: number } | undefined
+  let best: { candidate: string; edits: number } | undefined
   for (const candidate of candidates) {
     const [a, b] = [plain(name), plain(candidate)]
-    const slips = distance(a, b)
+    const edits = distance(a, b)
     const tolerated = Math.min(2, Math.floor(Math.min(a.length, b.length) / 3))
-    if (slips <= tolerated && slips < (best?.slips ?? Infinity)) best = { candidate, slips }
+    if (edits <= tolerated && edits < (best?.edits ?? Infinity)) best = { candidate, edits }
   }
   return best?.candidate
 }
@@ -18,7 +18,10 @@ function plain(name: string): string {
   return name.toLowerCase().replaceAll(/[-_ .]/g, '')
 }
 
-/** How many letters have to be put in, left out, replaced, or exchanged with their neighbour. */
+/**
+ * The optimal string alignment distance: insertions, deletions, replacements and swaps of
+ * neighbours.
+ */
 function distance(a: string, b: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, column) => column)

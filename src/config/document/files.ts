@@ -1,27 +1,27 @@
 import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs'
 
-/** What a file holds, or in plain words why it cannot be read. */
+/** The content of a file, or the reason why it cannot be read. */
 export type FileContent = { readonly bytes: Buffer } | { readonly why: string }
 
-/** Reads a file that a person named, so everything can be wrong with it. */
+/** Reads a regular file of at most `limit` bytes. Does not throw. */
 export function readBounded(file: string, limit: number): FileContent {
   try {
     const found = statSync(file)
     if (found.isDirectory()) return { why: 'is a directory, not a file' }
-    // A pipe may never end, and opening one may wait for ever.
+    // A pipe may never end, and opening it may block for ever.
     if (!found.isFile()) return { why: 'is not a regular file' }
     if (found.size > limit) return tooLarge(limit)
     return { bytes: readFileSync(file) }
   } catch (error) {
-    return { why: inPlainWords(error) }
+    return { why: explainFileError(error) }
   }
 }
 
 /**
- * Reads what a person hands over, be it a file, a pipe or standard input (0): what never ends is
- * read as far as the limit.
+ * Reads a file, a pipe or standard input (0) of at most `limit` bytes. Does not throw, and stops
+ * reading at the limit.
  */
-export function readHandedOver(file: string | 0, limit: number): FileContent {
+export function readInput(file: string | 0, limit: number): FileContent {
   try {
     const fd = file === 0 ? file : openSync(file, 'r')
     try {
@@ -33,13 +33,13 @@ export function readHandedOver(file: string | 0, limit: number): FileContent {
       if (file !== 0) closeSync(fd)
     }
   } catch (error) {
-    return { why: inPlainWords(error) }
+    return { why: explainFileError(error) }
   }
 }
 
 /**
- * Says when a file or folder is another than before: it was written, replaced, removed, or a link
- * leads elsewhere.
+ * A text that changes when a file or folder is written, replaced or removed, or when its symbolic
+ * link leads elsewhere.
  */
 export function stampOf(file: string): string {
   try {
@@ -54,14 +54,14 @@ function tooLarge(limit: number): FileContent {
   return { why: `is larger than ${limit >= 1024 * 1024 ? `${limit / 1024 / 1024} MiB` : `${limit / 1024} KiB`}` }
 }
 
-/** Why a file or folder cannot be read: what stands behind its name. */
-export function inPlainWords(error: unknown): string {
+/** Why a file or folder cannot be read, as the end of a sentence that begins with its name. */
+export function explainFileError(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason'
   if (code === 'ENOENT') return 'does not exist'
   if (code === 'EACCES' || code === 'EPERM') return 'may not be read by this user'
   if (code === 'EISDIR') return 'is a directory, not a file'
   if (code === 'ENOTDIR') return 'does not exist: a part of its path is a file, not a directory'
   if (code === 'ENAMETOOLONG') return 'does not exist: its name is too long'
-  if (code === 'ELOOP') return 'cannot be read: its links go round in circles'
+  if (code === 'ELOOP') return 'cannot be read: its symbolic links form a loop'
   return `cannot be read (${code})`
 }

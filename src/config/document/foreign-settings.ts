@@ -1,6 +1,5 @@
 /**
- * What to write instead of settings of other gateways and web frameworks, by the place and name of
- * the setting.
+ * Hints for settings of other gateways and web frameworks, by the place and name of the setting.
  */
 const hints: readonly (readonly [setting: RegExp, hint: string])[] = [
   [
@@ -39,10 +38,10 @@ const hints: readonly (readonly [setting: RegExp, hint: string])[] = [
 ]
 
 /**
- * What to write instead of a setting that other gateways or web frameworks have. `at` is the
- * pointer of the map in which the setting stands. `undefined` for a name that none of them has.
+ * The hint for a setting that other gateways or web frameworks have; `undefined` for all other
+ * names. `at` is the pointer of the map that contains the setting.
  */
-export function hintForForeign(name: string, at: string): string | undefined {
+export function hintForForeignSetting(name: string, at: string): string | undefined {
   const plain = name
     .slice(0, 64)
     .replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_')

@@ -1,16 +1,16 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { inPlainWords } from './files.ts'
+import { explainFileError } from './files.ts'
 import { readYaml } from './read-yaml.ts'
 import { below, type Report } from './report.ts'
 
 /**
- * The document with the upstreams of the files that it includes. Their names are checked as if all
- * of it were one file.
+ * Adds the upstreams of the included files to a document. Their names must be unique across all
+ * files.
  */
 export function withIncluded(document: object, file: string, report: Report): object {
   const { include, upstreams = {} } = document as { include?: unknown; upstreams?: unknown }
-  // What is not a list of texts, or not a map, is the schema's to complain of.
+  // The schema reports a value of another type.
   if (!Array.isArray(include) || !isMap(upstreams)) return document
   const files = include.flatMap((pattern: unknown, index) =>
     typeof pattern === 'string' ? filesOf(pattern, file, below('/include', index), report) : [],
@@ -23,22 +23,22 @@ function filesOf(pattern: string, file: string, at: string, report: Report): str
   const path = pattern.startsWith('/') ? pattern : join(dirname(file), pattern)
   const [folder, name] = [dirname(path), basename(path)]
   if (folder.includes('*')) {
-    report.error(at, 'has a "*" in the name of a folder; it may only stand in the name of the file')
+    report.error(at, 'has a "*" in the name of a folder; it is allowed only in the name of the file')
     return []
   }
-  report.looksAt(name.includes('*') ? folder : path)
+  report.recordFile(name.includes('*') ? folder : path)
   if (!name.includes('*')) {
     if (existsSync(path)) return [path]
     report.error(at, `${path} does not exist`)
     return []
   }
   try {
-    // Hidden files are a mount's and an editor's own business.
+    // Mounts and editors create hidden files.
     const found = readdirSync(folder).filter((entry) => !entry.startsWith('.') && matches(entry, name))
     if (found.length === 0) report.error(at, `${path} matches no file`)
     return found.toSorted().map((entry) => join(folder, entry))
   } catch (error) {
-    report.error(at, `the folder ${folder} ${inPlainWords(error)}`)
+    report.error(at, `the folder ${folder} ${explainFileError(error)}`)
     return []
   }
 }

@@ -24,23 +24,23 @@ const maxValues = 50_000
 const maxDepth = 50
 
 /**
- * Reads a YAML file whose values belong at the pointer `root`, and notes where each of them stands.
- * @returns `undefined` when its text is wrong, which has been reported then
+ * Reads a YAML file whose values belong at the pointer `root`, and records the place of each value.
+ * @returns `undefined` when the file cannot be read or is not valid YAML, which has been reported
  */
 export function readYaml(file: string, root: string, report: Report): unknown {
   const refuse = (message: string, hint?: string, line = 0, column = 0) => {
     report.errorAtPlace({ file, line, column }, root, message, hint)
     return undefined
   }
-  report.looksAt(file)
+  report.recordFile(file)
   const content = readBounded(file, maxFileBytes)
-  if ('why' in content) return root === '' ? refuse(...notTheFile(file, content.why)) : refuse(content.why)
+  if ('why' in content) return root === '' ? refuse(...explainMissingFile(file, content.why)) : refuse(content.why)
   const text = decodeUtf8(content.bytes)
   if (text === undefined) return refuse('is not text in UTF-8', 'save it as UTF-8')
 
   report.sources.add(file, text)
   const lines = new LineCounter()
-  // Duplicate keys are sought below: the parser's own search takes quadratic time.
+  // `YamlReader` finds duplicate keys, because the parser's own search takes quadratic time.
   const document = parseDocument(text, {
     lineCounter: lines,
     prettyErrors: false,
@@ -59,48 +59,50 @@ export function readYaml(file: string, root: string, report: Report): unknown {
   if (document.directives?.yaml.version !== '1.2')
     return refuse('is written for another version of YAML', 'remove the %YAML line', 1, 1)
   if (reportSyntax(document, placeOf, root, report)) return undefined
-  if (document.contents === null || isNothing(document.contents))
+  if (document.contents === null || isEmptyNode(document.contents))
     return refuse('is empty', 'a configuration begins with "version: 1"')
-  return new Reading(placeOf, report).all(document.contents, root)
+  return new YamlReader(placeOf, report).all(document.contents, root)
 }
 
 /**
- * What is said when the configuration itself cannot be read: a path alone is of no help in another
- * folder than people think.
+ * The message for a configuration that cannot be read. It has the full path, because people may be
+ * in another folder than they think.
  */
-function notTheFile(file: string, why: string): [message: string, hint?: string] {
+function explainMissingFile(file: string, why: string): [message: string, hint?: string] {
   if (!why.startsWith('does not exist')) return [why]
-  const message = isAbsolute(file) ? why : `${why}: it was sought as ${resolve(file)}`
+  const message = isAbsolute(file) ? why : `${why}: the full path is ${resolve(file)}`
   return [message, '"gatehouse init" writes one, --config names another']
 }
 
 function decodeUtf8(bytes: Buffer): string | undefined {
   try {
-    // Leaves out the byte order mark that some editors put first.
+    // The decoder removes the byte order mark that some editors write.
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
     return undefined
   }
 }
 
-function isNothing(node: Node): boolean {
+function isEmptyNode(node: Node): boolean {
   return isScalar(node) && node.value === null && node.source === ''
 }
 
-class TooMuch extends Error {}
+class DocumentTooLarge extends Error {}
 
 /**
- * Turns nodes into plain values, without being led astray by aliases, `__proto__` or keys that
- * stand twice.
+ * Turns nodes into plain values. Rejects endless aliases, `__proto__` and duplicate keys.
  */
-class Reading {
+class YamlReader {
   readonly #placeOf: (offset: number) => Place
   readonly #report: Report
   readonly #anchors = new Map<string, Node>()
-  /** What is being read: an alias that leads to a part of where it stands is an endless value. */
-  readonly #open = new Set<Node>()
-  /** Within an alias names have been given already; giving them again would undo later ones. */
-  #repeating = 0
+  /** The nodes that contain the current one. An alias to one of them would be an endless value. */
+  readonly #ancestors = new Set<Node>()
+  /**
+   * How many aliases are being expanded. Anchors are not recorded within an alias, because that
+   * would overwrite later ones.
+   */
+  #aliasDepth = 0
   #values = 0
 
   constructor(placeOf: (offset: number) => Place, report: Report) {
@@ -109,28 +111,28 @@ class Reading {
   }
 
   all(contents: Node, root: string): unknown {
-    const place = this.#begin(contents)
+    const place = this.#startOf(contents)
     try {
       return this.#read(contents, root, place)
     } catch (error) {
-      if (!(error instanceof TooMuch)) throw error
+      if (!(error instanceof DocumentTooLarge)) throw error
       this.#report.errorAtPlace(place, root, error.message)
       return undefined
     }
   }
 
-  /** `alias` is where the node is repeated, when that is what is being read. */
+  /** `alias` is the place of the alias when the node is read through one. */
   #read(node: unknown, at: string, key: Place | undefined, alias?: Place): unknown {
     this.#values += 1
     if (this.#values > maxValues)
-      throw new TooMuch(`has more than ${maxValues} values, counting those that aliases (*name) repeat`)
-    if (at.split('/').length > maxDepth) throw new TooMuch('is nested too deeply')
+      throw new DocumentTooLarge(`has more than ${maxValues} values, counting those that aliases (*name) repeat`)
+    if (at.split('/').length > maxDepth) throw new DocumentTooLarge('is nested too deeply')
     if (isAlias(node)) return this.#readAlias(node, at, key)
 
     const isEmpty = !isNode(node) || (isScalar(node) && node.value === null && node.source === '')
-    const value = alias ?? (isEmpty && key ? key : this.#begin(node as Node))
+    const value = alias ?? (isEmpty && key ? key : this.#startOf(node as Node))
     this.#report.add(at, { key: key ?? value, value, isList: isSeq(node), ...typedText(node) })
-    if (isNode(node) && node.anchor !== undefined && this.#repeating === 0) this.#anchors.set(node.anchor, node)
+    if (isNode(node) && node.anchor !== undefined && this.#aliasDepth === 0) this.#anchors.set(node.anchor, node)
     if (isScalar(node)) return this.#scalarValue(node, at)
     return isMap(node) || isSeq(node) ? this.#readCollection(node, at) : null
   }
@@ -140,33 +142,33 @@ class Reading {
     if (mark !== undefined)
       this.#report.warning(
         at,
-        `has "${mark}" in it, which begins no comment in YAML: all of it is the value`,
+        `contains "${mark}", which does not begin a comment in YAML: the text is part of the value`,
         'begin the comment with "#", or put the value in quotes',
       )
     return value
   }
 
   #readCollection(node: YAMLMap | YAMLSeq, at: string): object {
-    this.#open.add(node)
+    this.#ancestors.add(node)
     const value = isMap(node)
       ? this.#readMap(node, at)
       : node.items.map((item, index) => this.#read(item, below(at, index), undefined))
-    this.#open.delete(node)
+    this.#ancestors.delete(node)
     return value
   }
 
   #readAlias(node: Alias, at: string, key: Place | undefined): unknown {
     const target = this.#anchors.get(node.source)
-    const place = this.#begin(node)
-    if (target === undefined || this.#open.has(target)) {
+    const place = this.#startOf(node)
+    if (target === undefined || this.#ancestors.has(target)) {
       this.#report.add(at, { key: key ?? place, value: place, isList: false })
-      const why = target ? `*${node.source} stands within itself` : `nothing before this place is named &${node.source}`
-      this.#report.error(at, why, 'put the value in quotes if it just begins with "*"')
+      const why = target ? `*${node.source} contains itself` : `nothing before this place is named &${node.source}`
+      this.#report.error(at, why, 'put the value in quotes if it begins with "*"')
       return undefined
     }
-    this.#repeating += 1
+    this.#aliasDepth += 1
     const value = this.#read(target, at, key ?? place, place)
-    this.#repeating -= 1
+    this.#aliasDepth -= 1
     return value
   }
 
@@ -179,13 +181,13 @@ class Reading {
         const isNone = pair.key === null || (isScalar(pair.key) && pair.key.value === null)
         this.#report.errorAtPlace(place, at, isNone ? 'a key is missing before ":"' : 'a key must be plain text')
       } else if (/^\/(?:\/|\*\s)/.test(name) && isScalar(pair.key) && pair.key.type === 'PLAIN') {
-        this.#report.errorAtPlace(place, at, 'this is no comment in YAML', 'a comment begins with "#"')
+        this.#report.errorAtPlace(place, at, 'this is not a comment in YAML', 'a comment begins with "#"')
       } else if (name === '__proto__') {
-        this.#report.errorAtPlace(place, below(at, name), 'cannot be the name of anything')
-      } else if (this.#report.wasWritten(below(at, name))) {
+        this.#report.errorAtPlace(place, below(at, name), 'is not allowed as a name')
+      } else if (this.#report.isSet(below(at, name))) {
         const first = this.#report.keyPlace(below(at, name))
         const where = first.file === place.file ? `line ${first.line}` : `${first.file}:${first.line}`
-        this.#report.errorAtPlace(place, below(at, name), 'stands here a second time', `the first one is in ${where}`)
+        this.#report.errorAtPlace(place, below(at, name), 'is set twice', `the first one is in ${where}`)
       } else {
         values.set(name, this.#read(pair.value, below(at, name), place))
       }
@@ -195,10 +197,10 @@ class Reading {
 
   #keyPlace(pair: Pair, map: YAMLMap): Place {
     const key = pair.key as Node | null
-    return key?.range ? this.#begin(key) : this.#begin(map)
+    return key?.range ? this.#startOf(key) : this.#startOf(map)
   }
 
-  #begin(node: Node): Place {
+  #startOf(node: Node): Place {
     return this.#placeOf(node.range?.[0] ?? 0)
   }
 }

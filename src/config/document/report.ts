@@ -2,33 +2,32 @@ import type { Diagnostic } from './diagnostics.ts'
 import { stampOf } from './files.ts'
 import { type Place, Sources } from './sources.ts'
 
-/** Where a setting was written. */
+/** The place of a setting. */
 export interface Entry {
   readonly key: Place
   readonly value: Place
   readonly isList: boolean
   /**
-   * A number, `true` or `null` exactly as it was typed, so that a message can say how to write it
-   * as text.
+   * The source text of a number, `true` or `null`, so that a hint can say how to write it as text.
    */
   readonly typed?: string
 }
 
-/** A file with a secret in it, and the setting that names it. */
+/** A file that contains a secret, and the setting that names it. */
 export interface SecretFile {
   readonly setting: string
   readonly file: string
 }
 
 /**
- * The pointer (RFC 6901, `/upstreams/orders/rules/0`) of what stands under `name` in the map or
- * list at a pointer.
+ * The pointer (RFC 6901, `/upstreams/orders/rules/0`) of the member `name` of the map or list at
+ * `at`.
  */
 export function below(at: string, name: string | number): string {
   return `${at}/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
 }
 
-/** The names that lead from the root to a pointer. */
+/** The names that a pointer consists of. */
 export function namesOf(at: string): string[] {
   return at
     .split('/')
@@ -41,15 +40,15 @@ function parentOf(at: string): string {
 }
 
 /**
- * Collects what is to be said about a configuration, and knows where each of its settings stands.
+ * Collects diagnostics about a configuration, and knows the place of each setting.
  */
 export class Report {
-  /** What has been read. */
+  /** The files that were read. */
   readonly sources = new Sources()
   readonly #file: string
   readonly #entries = new Map<string, Entry>()
   readonly #diagnostics: Diagnostic[] = []
-  readonly #broken = new Set<string>()
+  readonly #invalid = new Set<string>()
   readonly #files = new Map<string, string>()
   /** The files that hold secrets. */
   readonly secretFiles: SecretFile[] = []
@@ -63,21 +62,21 @@ export class Report {
   }
 
   /**
-   * The files and folders that were looked at, whether they are there or not, with their stamps
-   * from before that.
+   * The files and folders that the configuration depends on, existing or not, each with its stamp
+   * from before it was read.
    */
   get files(): ReadonlyMap<string, string> {
     return this.#files
   }
 
   /**
-   * To be called before it is read: what changes in between must not be taken for what was read.
+   * Records the stamp of a file. Call this before reading it, so that a later change is noticed.
    */
-  looksAt(file: string): void {
+  recordFile(file: string): void {
     if (!this.#files.has(file)) this.#files.set(file, stampOf(file))
   }
 
-  /** In the order of the file; included files come after the one that includes them. */
+  /** In the order of the file. Included files come after the file that includes them. */
   get diagnostics(): readonly Diagnostic[] {
     const files = [...new Set([this.#file, ...this.#diagnostics.map(({ file }) => file)])]
     return this.#diagnostics.toSorted(
@@ -85,91 +84,97 @@ export class Report {
     )
   }
 
-  /** The files that are included all add to one map: its place is where it stands first. */
+  /**
+   * Records the place of a setting. Several files can contribute to one map: the first place
+   * counts.
+   */
   add(at: string, entry: Entry): void {
     if (!this.#entries.has(at)) this.#entries.set(at, entry)
   }
 
   error(at: string, message: string, hint?: string): void {
-    this.#broken.add(at)
-    this.#say('error', this.#placeOf(at, 'value'), at, message, hint)
-  }
-
-  /** For what is wrong with the name of a setting, or with what is missing below it. */
-  errorAtKey(at: string, message: string, hint?: string): void {
-    this.#broken.add(at)
-    this.#say('error', this.#placeOf(at, 'key'), at, message, hint)
-  }
-
-  /** For a setting that is not there: it belongs below the nearest one that is. */
-  missing(at: string, message: string, hint?: string): void {
-    this.#broken.add(at)
-    this.#say('error', this.#placeOf(parentOf(at), 'key'), at, message, hint)
-  }
-
-  /** For what has been told elsewhere: nothing more is to be said of it. */
-  giveUp(at: string): void {
-    this.#broken.add(at)
-  }
-
-  warning(at: string, message: string, hint?: string): void {
-    this.#say('warning', this.#placeOf(at, 'value'), at, message, hint)
-  }
-
-  warningAtPlace(place: Place, at: string, message: string, hint?: string): void {
-    this.#say('warning', place, at, message, hint)
-  }
-
-  /** For what is wrong with the text of a file, whichever setting it is about. */
-  errorAtPlace(place: Place, at: string, message: string, hint?: string): void {
-    this.#broken.add(at)
-    this.#say('error', place, at, message, hint)
+    this.#invalid.add(at)
+    this.#record('error', this.#placeOf(at, 'value'), at, message, hint)
   }
 
   /**
-   * Reads what is written at a pointer; a SyntaxError becomes its diagnostic, and the stand-in lets
-   * the rest be read too.
+   * Reports an error at the name of a setting: the name is invalid, or something is missing below
+   * it.
    */
-  parse<T>(at: string, standIn: T, read: () => T, hint?: string): T {
+  errorAtKey(at: string, message: string, hint?: string): void {
+    this.#invalid.add(at)
+    this.#record('error', this.#placeOf(at, 'key'), at, message, hint)
+  }
+
+  /** Reports a missing setting, at the name of the map that should contain it. */
+  missing(at: string, message: string, hint?: string): void {
+    this.#invalid.add(at)
+    this.#record('error', this.#placeOf(parentOf(at), 'key'), at, message, hint)
+  }
+
+  /** Suppresses further errors about a setting, because another diagnostic covers it. */
+  markReported(at: string): void {
+    this.#invalid.add(at)
+  }
+
+  warning(at: string, message: string, hint?: string): void {
+    this.#record('warning', this.#placeOf(at, 'value'), at, message, hint)
+  }
+
+  warningAtPlace(place: Place, at: string, message: string, hint?: string): void {
+    this.#record('warning', place, at, message, hint)
+  }
+
+  /** Reports an error at a place in a file. */
+  errorAtPlace(place: Place, at: string, message: string, hint?: string): void {
+    this.#invalid.add(at)
+    this.#record('error', place, at, message, hint)
+  }
+
+  /**
+   * Calls `read` and reports a SyntaxError of it. Returns `fallback` then, so that the rest can be
+   * checked too.
+   */
+  parse<T>(at: string, fallback: T, read: () => T, hint?: string): T {
     try {
       return read()
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
       this.error(at, error.message, hint)
-      return standIn
+      return fallback
     }
   }
 
-  wasWritten(at: string): boolean {
+  isSet(at: string): boolean {
     return this.#entries.has(at)
   }
 
-  /** What was typed there, when it is a number, `true` or `null`. */
+  /** The source text of a number, `true` or `null`. */
   typedAt(at: string): string | undefined {
     return this.#entries.get(at)?.typed
   }
 
   /**
-   * No error was found at these settings, in what they are part of, nor in what is part of them.
+   * Whether there is no error at these settings, above them or below them.
    */
-  isSound(...settings: readonly string[]): boolean {
+  isValid(...settings: readonly string[]): boolean {
     return settings.every((at) =>
-      [...this.#broken].every(
-        (broken) => broken !== at && !at.startsWith(`${broken}/`) && !broken.startsWith(`${at}/`),
+      [...this.#invalid].every(
+        (invalid) => invalid !== at && !at.startsWith(`${invalid}/`) && !invalid.startsWith(`${at}/`),
       ),
     )
   }
 
-  /** An error has been told of this very setting, or of a part of it. */
-  isTold(at: string): boolean {
-    return [...this.#broken].some((broken) => broken === at || broken.startsWith(`${at}/`))
+  /** Whether an error was reported for this setting or below it. */
+  isReported(at: string): boolean {
+    return [...this.#invalid].some((invalid) => invalid === at || invalid.startsWith(`${at}/`))
   }
 
   keyPlace(at: string): Place {
     return this.#placeOf(at, 'key')
   }
 
-  /** A pointer as people write it: `upstreams.orders.rules[0]`. */
+  /** A pointer in the form of messages: `upstreams.orders.rules[0]`. */
   pathText(at: string): string {
     let text = ''
     let container = ''
@@ -181,12 +186,12 @@ export class Report {
     return text
   }
 
-  #say(severity: Diagnostic['severity'], place: Place, at: string, message: string, hint: string | undefined): void {
+  #record(severity: Diagnostic['severity'], place: Place, at: string, message: string, hint: string | undefined): void {
     const path = this.pathText(at)
     this.#diagnostics.push({ severity, ...place, path, message, ...(hint === undefined ? {} : { hint }) })
   }
 
-  /** A setting that was not written, but left to its default, is sought where it would stand. */
+  /** The place of a setting. One that is not set has the place of the nearest map above it. */
   #placeOf(at: string, part: 'key' | 'value'): Place {
     const entry = this.#entries.get(at)
     if (entry) return entry[part]

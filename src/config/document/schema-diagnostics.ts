@@ -1,6 +1,6 @@
 import type { AnySchemaObject, ErrorObject } from 'ajv'
 import { didYouMean } from './did-you-mean.ts'
-import { hintForForeign } from './foreign-settings.ts'
+import { hintForForeignSetting } from './foreign-settings.ts'
 import { below, namesOf, type Report } from './report.ts'
 
 /** The setting that an error is about. */
@@ -9,29 +9,30 @@ export function subject({ keyword, instancePath, params }: ErrorObject): string 
   if (keyword === 'propertyNames') return below(instancePath, String(params['propertyName']))
   if (keyword === 'required' || keyword === 'dependencies')
     return below(instancePath, String(params['missingProperty']))
-  // Upstreams stand in the file or in those that it includes; when there are none at all, it is the
-  // former that people miss.
+  // Either `upstreams` or `include` is required. `upstreams` is what most people need.
   if (keyword === 'anyOf' && instancePath === '') return '/upstreams'
   return instancePath
 }
 
-const notYet: Readonly<Record<string, string>> = {
-  '/providers': 'several providers are not supported yet; write the one there is below "provider:"',
+const unsupported: Readonly<Record<string, string>> = {
+  '/providers': 'only one provider is supported: write it below "provider:"',
 }
 
 const insteadOf: Readonly<Record<string, string>> = {
   '/providers': 'provider',
 }
 
-/** The setting that was probably meant is then not missed any more. */
+/**
+ * Reports an unknown setting. The setting that was probably meant is not reported as missing too.
+ */
 export function reportUnknown(error: ErrorObject, schema: AnySchemaObject, report: Report): void {
   const at = subject(error)
   const name = String(error.params['additionalProperty'])
   const known = Object.keys((error.parentSchema?.['properties'] as object | undefined) ?? {})
   const meant = insteadOf[at] ?? didYouMean(name, known)
-  report.errorAtKey(at, 'is not a setting', notYet[at] ?? hintForUnknown(name, meant, known, error, schema))
+  report.errorAtKey(at, 'unknown setting', unsupported[at] ?? hintForUnknown(name, meant, known, error, schema))
   const meantAt = below(error.instancePath, meant ?? '')
-  if (meant !== undefined && !report.wasWritten(meantAt)) report.giveUp(meantAt)
+  if (meant !== undefined && !report.isSet(meantAt)) report.markReported(meantAt)
 }
 
 function hintForUnknown(
@@ -41,23 +42,23 @@ function hintForUnknown(
   error: ErrorObject,
   schema: AnySchemaObject,
 ): string {
-  if (name === '<<') return 'YAML 1.2 has no merge keys; write the settings out'
+  if (name === '<<') return 'YAML 1.2 has no merge keys; write all settings'
   if (name.includes('{') || ((error.data as Record<string, unknown>)[name] === null && known.includes('template')))
-    return `a template is put in quotes: "${name.includes('{') ? name : `{${name}}`}"`
+    return `put the template in quotes: "${name.includes('{') ? name : `{${name}}`}"`
   if (meant !== undefined) return `did you mean "${meant}"?`
   if (known.includes('claim') && known.includes('any_of'))
     return `to require values of a claim of this name, write claim: ${name}, and any_of, all_of or none_of beside it`
-  const foreign = hintForForeign(name, error.instancePath)
+  const foreign = hintForForeignSetting(name, error.instancePath)
   if (foreign !== undefined) return foreign
   if (/^(skip|insecure|disable)_/.test(name) || /_(skip|insecure)_/.test(name))
-    return 'checks cannot be switched off; a certificate authority of your own is trusted with "ca_file"'
-  const elsewhere = homesOf(name, schema)
+    return 'checks cannot be switched off; to trust your own certificate authority, use ca_file'
+  const elsewhere = mapsWith(name, schema)
   if (elsewhere.length > 0 && elsewhere.length < 4) return `it belongs below ${elsewhere.join(' or ')}`
-  return `known here: ${known.join(', ')}`
+  return `settings here: ${known.join(', ')}`
 }
 
-/** Where in the file a setting of this name may stand. */
-function homesOf(name: string, schema: AnySchemaObject): string[] {
+/** The maps that can contain a setting of this name. */
+function mapsWith(name: string, schema: AnySchemaObject): string[] {
   const homes: string[] = []
   const look = (part: AnySchemaObject, path: readonly string[]): void => {
     const target = typeof part['$ref'] === 'string' ? definition(part['$ref'], schema) : part
@@ -88,7 +89,7 @@ export function reportOther(error: ErrorObject, report: Report): void {
     case 'uniqueItems':
       return report.error(at, 'has the same entry twice')
     case 'contains':
-      return report.error(at, `must have "${error.parentSchema?.['contains'].const}" in it`)
+      return report.error(at, `must contain "${error.parentSchema?.['contains'].const}"`)
     case 'anyOf':
       if (at === '/upstreams') return reportMissing(at, exampleOf(error), report)
       return report.error(at, messageOf(error))
@@ -98,7 +99,7 @@ export function reportOther(error: ErrorObject, report: Report): void {
 }
 
 function reportMissing(at: string, hint: string | undefined, report: Report): void {
-  if (!report.isTold(at)) report.missing(at, 'is missing', hint)
+  if (!report.isReported(at)) report.missing(at, 'is missing', hint)
 }
 
 function exampleOf(error: ErrorObject): string | undefined {
@@ -108,7 +109,7 @@ function exampleOf(error: ErrorObject): string | undefined {
   return example === undefined ? property?.['description'] : `for example ${name}: ${flow(example)}`
 }
 
-/** A small value as one would write it into a YAML file. */
+/** A small value in YAML, on one line. */
 function flow(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(flow).join(', ')}]`
   if (typeof value !== 'object' || value === null) return String(value)
@@ -127,7 +128,7 @@ function hintForValue(
   { keyword, schema, parentSchema, data, instancePath }: ErrorObject,
   typed: string | undefined,
 ): string | undefined {
-  // Where a text has a form of its own, quotes would not help.
+  // Quotes would not make a value match a pattern.
   const isAnyText = keyword === 'type' && schema === 'string' && parentSchema?.['errorMessage'] === undefined
   if (isAnyText && typed !== undefined) return `put it in quotes: "${typed}"`
   if (typeof data !== 'string') return undefined
@@ -137,22 +138,21 @@ function hintForValue(
   if (keyword === 'type' && parentSchema?.['properties']?.['url'] !== undefined && data.includes('://'))
     return `write it as a map: ${namesOf(instancePath).at(-1)}: { url: … }`
   if (keyword !== 'enum') {
-    const example = exampleOfMap(data, parentSchema)
+    const example = mapExample(data, parentSchema)
     return example && `write it as a map: ${namesOf(instancePath).at(-1)}: ${flow(example)}`
   }
   if (parentSchema?.['errorMessage'] !== undefined) return undefined
   const meant = didYouMean(data, (schema as unknown[]).map(String))
   if (meant !== undefined) return `did you mean "${meant}"?`
-  // A description that says what each value does tells which one is meant.
+  // A description that explains each value helps to choose one.
   const description = String(parentSchema?.['description'] ?? '')
   return (schema as unknown[]).every((value) => description.includes(`${String(value)}: `)) ? description : undefined
 }
 
 /**
- * For a bare word, or the scheme of a URL, that names one of the maps that are possible: `redis`,
- * `redis://redis:6379`.
+ * The example of the map that a word or the scheme of a URL names: `redis`, `redis://redis:6379`.
  */
-function exampleOfMap(data: string, parentSchema: AnySchemaObject | undefined): object | undefined {
+function mapExample(data: string, parentSchema: AnySchemaObject | undefined): object | undefined {
   const [word = ''] = data.trim().toLowerCase().split('://')
   const examples = (parentSchema?.['examples'] ?? []) as readonly unknown[]
   return examples.find(
@@ -184,6 +184,6 @@ function messageOf(error: ErrorObject): string {
     case 'maxItems':
       return `must have at most ${String(error.schema)} entries`
     default:
-      return 'is not a value that is possible here'
+      return 'is not an allowed value'
   }
 }

@@ -17,53 +17,50 @@ let compiled: { readonly schema: AnySchemaObject; readonly validate: ValidateFun
 function gatewaySchema() {
   if (compiled) return compiled
   const schema = JSON.parse(schemaText()) as AnySchemaObject
-  // Compiling takes a third of the time this way. A test checks the schema itself, with everything
-  // that is left out here.
+  // These options make compiling three times faster. A test compiles the schema with full checks.
   const quickly = { code: { optimize: false }, inlineRefs: false, validateSchema: false, meta: false, strict: false }
   const ajv = new Ajv({ ...quickly, allErrors: true, verbose: true, useDefaults: true })
-  // The same words that editors show: the YAML and JSON language servers read them too.
+  // YAML and JSON language servers show `errorMessage` too.
   ajv.addVocabulary(['errorMessage'])
   compiled = { schema, validate: ajv.compile(schema) }
   return compiled
 }
 
 /**
- * Reports whatever does not fit the schema. What is left of the document then fits it, apart from
- * required settings that are missing, and has all defaults filled in, so that the other checks can
- * still be made.
+ * Reports everything that does not match the schema. Removes invalid values and fills in defaults,
+ * so that other checks can continue. Required settings may still be missing.
  */
 export function validate(document: object, report: Report): GatewaySettings {
   const { schema, validate } = gatewaySchema()
   validate(document)
   const errors = relevant(validate.errors ?? [])
-  const untold = errors.filter((error) => !report.isTold(subject(error)))
-  for (const error of untold.filter(({ keyword }) => keyword === 'additionalProperties'))
+  const unreported = errors.filter((error) => !report.isReported(subject(error)))
+  for (const error of unreported.filter(({ keyword }) => keyword === 'additionalProperties'))
     reportUnknown(error, schema, report)
-  for (const error of untold) reportOther(error, report)
+  for (const error of unreported) reportOther(error, report)
   for (const at of errors.filter(({ keyword }) => keyword !== 'required' && keyword !== 'dependencies').map(subject))
     remove(document, at)
-  // A second time for the defaults of what was removed.
+  // The second run fills in defaults for removed values.
   validate(document)
   return document as GatewaySettings
 }
 
-/** Ajv tells everything that it tried; people want to know what to mend, once. */
+/** Ajv reports every alternative that it tried. This keeps one error for each place. */
 function relevant(errors: readonly ErrorObject[]): ErrorObject[] {
-  const told = new Set<string>()
+  const seen = new Set<string>()
   return errors
     .filter((error) => !isAttempt(error) && !followsFromAnother(error, errors))
     .toSorted((a, b) => rank(a) - rank(b))
     .filter((error) => {
       const place = subject(error)
-      if (told.has(place)) return false
-      told.add(place)
+      if (seen.has(place)) return false
+      seen.add(place)
       return true
     })
 }
 
 /**
- * What stands within a choice says why one of the ways was not taken; what has failed is the
- * choice.
+ * Whether an error is about one alternative of a choice. The choice has an error of its own.
  */
 function isAttempt({ keyword, schemaPath, propertyName }: ErrorObject): boolean {
   if (keyword === 'if' || (propertyName !== undefined && keyword !== 'propertyNames')) return true
@@ -71,8 +68,8 @@ function isAttempt({ keyword, schemaPath, propertyName }: ErrorObject): boolean 
 }
 
 /**
- * With a setting that is not known, or an entry that is wrong, it cannot be said that the one that
- * is asked for is missing.
+ * Whether an error may only be the consequence of another one, such as an unknown setting that was
+ * meant to be the missing one.
  */
 function followsFromAnother({ keyword, instancePath: at }: ErrorObject, errors: readonly ErrorObject[]): boolean {
   if (isChoice(keyword))
@@ -80,7 +77,7 @@ function followsFromAnother({ keyword, instancePath: at }: ErrorObject, errors: 
   return keyword === 'contains' && errors.some((other) => other.instancePath.startsWith(`${at}/`) && !isAttempt(other))
 }
 
-/** The most telling of several errors about one place comes first. */
+/** Of several errors about one place, the most helpful has the lowest rank. */
 function rank({ keyword }: ErrorObject): number {
   return keyword === 'type' ? 0 : isChoice(keyword) ? 2 : 1
 }
@@ -99,7 +96,7 @@ function remove(document: object, at: string): void {
     if (typeof next !== 'object' || next === null) return
     container = next as Record<string, unknown>
   }
-  // The entries after it keep their numbers, by which their places are known.
+  // The other entries keep their index, because their places are recorded by it.
   if (Array.isArray(container)) container[Number(last)] = undefined
   else delete container[last]
 }

@@ -18,20 +18,19 @@ export function lineText({ file, line }: Place): string {
 }
 
 /**
- * A line of a file for a person to look at, and how many characters stand before the one that is
- * meant.
+ * A line of a file to show, and how many characters precede the place of the error.
  */
 export interface Quote {
   readonly text: string
   readonly before: number
 }
 
-/** No more of a line is shown, in characters. */
-const widest = 140
-/** So many of them stand before the place that is meant. */
-const before = 60
+/** The longest part of a line that is shown, in characters. */
+const maxQuoteLength = 140
+/** How much of a cut line is shown before the place of the error, in characters. */
+const maxLengthBefore = 60
 
-/** The texts that were read, so that a diagnostic can show the line it is about. */
+/** The texts that were read, so that a diagnostic can show its line. */
 export class Sources {
   readonly #lines = new Map<string, readonly string[]>()
 
@@ -39,14 +38,14 @@ export class Sources {
     this.#lines.set(file, text.split(/\r\n|\n|\r/))
   }
 
-  /** The line at a place as it was read: not to be shown, because a secret may stand in it. */
+  /** The line at a place. Do not show it, because it may contain a secret. */
   line({ file, line }: Place): string | undefined {
     return this.#lines.get(file)?.[line - 1]
   }
 
   /**
-   * The line at a place without what may be a secret: `about` is the setting that it is quoted for,
-   * with what is said of it. `undefined` when there is nothing to show.
+   * The line at a place without possible secrets, or `undefined` when there is nothing to show.
+   * `about` is the setting with its message.
    */
   quote(place: Place, about = ''): Quote | undefined {
     const { column } = place
@@ -59,8 +58,8 @@ export class Sources {
 
 function clipped(line: string, at: number): Quote {
   const text = line.trimEnd()
-  const start = text.length <= widest || at < before ? 0 : at - before
-  const end = start + widest
+  const start = text.length <= maxQuoteLength || at < maxLengthBefore ? 0 : at - maxLengthBefore
+  const end = start + maxQuoteLength
   const [cutBefore, cutAfter] = [start > 0 ? '…' : '', end < text.length ? '…' : '']
   return { text: cutBefore + text.slice(start, end) + cutAfter, before: at - start + cutBefore.length }
 }
@@ -70,21 +69,20 @@ const secretName =
 const secretSetting = /(?:secret|pass(?:wd|word|phrase)?(?![a-z])|pwd|credential)[\w-]{0,64}["']?\s{0,64}:\s*/gi
 const adminToken = /\btoken["']?\s{0,64}:\s*/gi
 /**
- * Whatever a header for a collector is called, its value is a secret; several can stand in one
- * line.
+ * The value of each header for a collector is a secret. A line can contain several.
  */
 const collectorHeaders = /\bheaders?["']?\s{0,64}:\s*/gi
-/** Where a secret is to be found, which is none itself. */
+/** A reference to a secret, which is not a secret itself. */
 const reference = /^(?:[{[]\s*)*["']?(?:env|file)["']?\s*:/
 
-/** People do write secrets into the file, and the mistake is then in that very line. */
+/** Hides secrets that somebody wrote into the file by mistake. */
 function withoutSecrets(line: string, at: number, about: string): string {
   const text = line.replaceAll(/(\w:\/\/)[^/\s@]*@/g, '$1…@')
   const others = about.startsWith('tracing') ? collectorHeaders : about.startsWith('admin') ? adminToken : undefined
   const places = [...text.matchAll(secretSetting), ...(others === undefined ? [] : text.matchAll(others))]
   const settings = places.map((found) => found.index + found[0].length).toSorted((a, b) => a - b)
-  const told = settings.find((end) => !isHarmless(text.slice(end)))
-  if (told !== undefined) return `${text.slice(0, told)}…`
+  const secret = settings.find((end) => !isHarmless(text.slice(end)))
+  if (secret !== undefined) return `${text.slice(0, secret)}…`
   if (settings.length > 0 || !secretName.test(about)) return text
   const value = text.slice(at).search(/(?<=:\s+)\S/)
   const start = value < 0 ? at : at + value

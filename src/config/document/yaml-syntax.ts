@@ -5,9 +5,9 @@ import type { Place } from './sources.ts'
 const maxSyntaxErrors = 5
 
 /**
- * Reports what is wrong with a text as YAML. One slip makes the parser stumble several times: it is
- * told once for a line, and not without end.
- * @returns whether there was anything
+ * Reports syntax errors: one for each line and at most `maxSyntaxErrors`, because one mistake
+ * causes several errors of the parser.
+ * @returns whether there was an error
  */
 export function reportSyntax(
   document: Document,
@@ -18,9 +18,9 @@ export function reportSyntax(
   const lineOf = (place: Place) => report.sources.line(place) ?? ''
   const found = [...document.errors, ...document.warnings].map((error) => ({
     error,
-    place: placeOf(isUnclosedQuote(error) ? lastQuoteBegins(document, error.pos[0]) : error.pos[0]),
+    place: placeOf(isUnclosedQuote(error) ? startOfLastQuote(document, error.pos[0]) : error.pos[0]),
   }))
-  // A line that a tab indents belongs nowhere, so the parser stumbles over its neighbours, too.
+  // A tab in the indentation also causes errors in the lines around it.
   const hasTabs = found.some(({ error }) => error.code === 'TAB_AS_INDENT')
   const lines = new Set<number>()
   for (const { error, place } of found) {
@@ -31,7 +31,7 @@ export function reportSyntax(
     const [before, after] = [line.slice(0, place.column - 1), line.slice(place.column - 1)]
     const isComment = [line, after].some((text) => /^\s*\/[/*]/.test(text))
     const brackets = isComment ? undefined : unquotedBrackets(before, after)
-    const { message, hint } = isComment ? foreignComment : (brackets ?? inPlainWords(error))
+    const { message, hint } = isComment ? foreignComment : (brackets ?? explainYamlError(error))
     report.errorAtPlace(place, root, message, hint)
     // The parser takes the collection to end at the bracket, so it misreads the lines below.
     if (brackets !== undefined) break
@@ -40,8 +40,8 @@ export function reportSyntax(
 }
 
 /**
- * The first mark of a comment of other languages in a plain scalar; undefined: there is none. `/*`
- * alone is a path.
+ * The first comment mark of other languages in a plain scalar, or `undefined`. `/*` alone is a
+ * path.
  */
 export function foreignCommentMark(scalar: string): string | undefined {
   return /(?:^|(?<=\s))(?:\/\/|\/\*(?=\s))|(?<=\s)\/\*(?=.*\*\/)/s.exec(scalar)?.[0]
@@ -52,20 +52,19 @@ function unquotedBrackets(before: string, after: string): { message: string; hin
   const [begin] = /[^\s,:{}[\]"']+$/.exec(before) ?? []
   const [end] = /^(?:\[[^\]]*\]|\{[^}]*\})[^\s,:{}[\]]*/.exec(after) ?? []
   if (begin === undefined || end === undefined) return undefined
-  return { message: 'this cannot stand here', hint: `put it in quotes: '${begin}${end}'` }
+  return { message: 'unexpected text', hint: `put it in quotes: '${begin}${end}'` }
 }
 
-const foreignComment = { message: 'this is no comment in YAML', hint: 'a comment begins with "#"' }
+const foreignComment = { message: 'this is not a comment in YAML', hint: 'a comment begins with "#"' }
 
 function isUnclosedQuote(error: YAMLError): boolean {
   return error.code === 'MISSING_CHAR' && error.message.includes('quote')
 }
 
 /**
- * The parser reports a quote that is never closed at the end of the file; people look for where it
- * begins.
+ * Where an unclosed quote begins. The parser reports it at the end of the file.
  */
-function lastQuoteBegins(document: Document, end: number): number {
+function startOfLastQuote(document: Document, end: number): number {
   let begin = end
   visit(document, {
     Scalar(_, { type, range }) {
@@ -75,15 +74,14 @@ function lastQuoteBegins(document: Document, end: number): number {
   return begin
 }
 
-const quotesHint =
-  'a value that begins with [ { " \' * & ! | > % @ or `, or that has ": " or " #" in it, is put in quotes as a whole'
+const quotesHint = 'put a value in quotes if it begins with [ { " \' * & ! | > % @ or `, or contains ": " or " #"'
 
-function inPlainWords(error: YAMLError): { message: string; hint?: string } {
+function explainYamlError(error: YAMLError): { message: string; hint?: string } {
   switch (error.code) {
     case 'TAB_AS_INDENT':
       return { message: 'a tab cannot indent', hint: 'indent with spaces' }
     case 'MULTIPLE_DOCS':
-      return { message: 'a second document begins here', hint: 'one file is one configuration: remove "---"' }
+      return { message: 'a second document begins here', hint: 'a file is one configuration: remove "---"' }
     case 'TAG_RESOLVE_FAILED':
       return {
         message: `the tag ${error.message.replace('Unresolved tag: ', '').replace('tag:yaml.org,2002:', '!!')} is not known here`,
@@ -92,13 +90,13 @@ function inPlainWords(error: YAMLError): { message: string; hint?: string } {
     case 'BAD_INDENT':
       if (/Flow (map|seq)/.test(error.message))
         return { message: 'a "[" or "{" before this line is not closed', hint: 'close it with "]" or "}"' }
-      return { message: 'the indentation does not fit', hint: 'what belongs together begins in the same column' }
+      return { message: 'the indentation does not fit', hint: 'settings of one map begin in the same column' }
     case 'MULTILINE_IMPLICIT_KEY':
       return { message: 'this is not "key: value"', hint: 'a colon and a space stand between a key and its value' }
     case 'BLOCK_AS_IMPLICIT_KEY':
       return {
-        message: 'settings cannot begin here, behind a value',
-        hint: 'check the indentation of the next line; put a value that has ": " in it in quotes',
+        message: 'a setting cannot begin here, after a value',
+        hint: 'check the indentation of the next line; put a value that contains ": " in quotes',
       }
     case 'BAD_ALIAS':
       return {
@@ -118,7 +116,7 @@ function inPlainWords(error: YAMLError): { message: string; hint?: string } {
         return { message: 'an entry of a list begins with "- "', hint: 'check the indentation, or add "- "' }
       return { message: 'a character is missing before this place', hint: quotesHint }
     case 'UNEXPECTED_TOKEN':
-      return { message: 'this cannot stand here', hint: quotesHint }
+      return { message: 'unexpected text', hint: quotesHint }
     case 'RESOURCE_EXHAUSTION':
       return { message: 'is nested too deeply' }
     default:
