@@ -8,20 +8,19 @@ import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Span } from './tracing.ts'
 
-/** So many spans may wait; what comes on top is dropped. */
+/** How many spans may wait; further ones are dropped. */
 const mostWaiting = 4096
 const mostInBatch = 512
 /** How long a span waits for others, in ms. */
 const companyMs = 1_000
 const answerMs = 10_000
-/** After a failure, in ms: doubled each time. */
+/** The pause after a failure, in ms. It doubles each time. */
 const firstPauseMs = 1_000
-/** No collector makes us wait longer, in ms, whatever its `Retry-After` says. */
+/** The longest pause, in ms, also when `Retry-After` asks for more. */
 const longestPauseMs = 30_000
 const mostTries = 4
 /**
- * What a collector answers that may take the same batch later (OTLP/HTTP, "Retryable Response
- * Codes").
+ * Statuses after which the same batch may be sent again (OTLP/HTTP, "Retryable Response Codes").
  */
 const retryable: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
@@ -42,28 +41,27 @@ export interface OtlpParts {
 }
 
 /**
- * What became of a batch: how many spans of it were refused, why not all were taken, and when to
- * ask again.
+ * The result of sending a batch: how many spans were refused, why, and when to try again.
  */
 interface Outcome {
   readonly refused: number
   readonly fault?: string
-  /** In ms; absent: asking again is of no use. */
+  /** In ms. Absent: do not try again. */
   readonly retryAfterMs?: number
 }
 
 /**
- * Sends spans to an OpenTelemetry collector: OTLP/HTTP in JSON, in batches, bounded. Nobody ever
- * waits for it.
+ * Sends spans to an OpenTelemetry collector (OTLP/HTTP in JSON), in batches, with a bounded buffer.
+ * Requests never wait for it.
  */
 export class OtlpExporter {
   readonly #options: OtlpOptions
   readonly #parts: OtlpParts
   readonly #agent: Agent
-  /** What is the same in front of every batch. */
+  /** The beginning of each batch. */
   readonly #head: string
   readonly #closing = new AbortController()
-  /** As JSON: bounded in bytes, too, and not written all at once. */
+  /** Spans as JSON. A string is bounded in bytes, and the work is spread over time. */
   #waiting: string[] = []
   #timer: NodeJS.Timeout | undefined
   #sending: Promise<void> | undefined
@@ -101,7 +99,7 @@ export class OtlpExporter {
     else this.#timer ??= setTimeout(() => this.#send(), companyMs).unref()
   }
 
-  /** Sends what waits, for as long as `limitMs` allows. */
+  /** Sends the waiting spans, for at most `limitMs`. */
   async close(limitMs: number): Promise<void> {
     this.#closing.abort()
     this.#send()
@@ -112,7 +110,7 @@ export class OtlpExporter {
     this.#dropped.add(this.#waiting.length)
     this.#waiting = []
     await this.#agent.destroy()
-    // The batch that was under way has failed now, and is counted.
+    // The current batch has failed now and is counted as dropped.
     await this.#sending
   }
 
@@ -139,13 +137,13 @@ export class OtlpExporter {
       const outcome = await this.#post(body, batch.length)
       const { retryAfterMs } = outcome
       if (retryAfterMs === undefined || isLast) return outcome
-      // Replicas that failed together do not come back together.
+      // A random factor spreads the retries of several replicas.
       const spread = 0.75 + Math.random() / 2
       await this.#pause(Math.min(longestPauseMs, Math.max(retryAfterMs, pauseMs * spread)))
     }
   }
 
-  /** Over at once when the gateway stops: what could not be delivered is tried a last time. */
+  /** The pause ends at once when the gateway stops, so that the batch is tried a last time. */
   async #pause(ms: number): Promise<void> {
     await wait(ms, undefined, { ref: false, signal: this.#closing.signal }).catch(() => {})
   }
@@ -176,7 +174,7 @@ export class OtlpExporter {
     }
   }
 
-  /** Once when it begins to fail, and once when it works again. */
+  /** Logs the first failure, and the first success after it. */
   #tell(fault: string | undefined): void {
     const { log } = this.#parts
     const collector = this.#options.otlp.origin
@@ -186,7 +184,7 @@ export class OtlpExporter {
   }
 }
 
-/** They are there without a collector, too. */
+/** The counters of spans. They exist without a collector too. */
 export function describeSpans(metrics: Metrics) {
   return {
     exported: metrics.counter({ name: 'gatehouse_spans_exported_total', help: 'Spans that the collector took.' }),
@@ -198,8 +196,8 @@ export function describeSpans(metrics: Metrics) {
 }
 
 /**
- * By the semantic conventions for resources. What the operator writes stands above what is found
- * out.
+ * The attributes of the resource (OpenTelemetry semantic conventions). Configured attributes
+ * override detected ones.
  */
 function resourceAttributes({ serviceName, resource }: OtlpOptions, version: string) {
   const attributes = {
@@ -220,8 +218,8 @@ function resourceAttributes({ serviceName, resource }: OtlpOptions, version: str
 }
 
 /**
- * A collector can take a part (OTLP/HTTP, "Partial Success"). What it says is its own: nothing of
- * it goes to the log.
+ * How many spans a collector refused (OTLP/HTTP, "Partial Success"). Its message is not logged,
+ * because it may contain anything.
  */
 function refusedIn(answer: string, count: number): Outcome {
   const rejected = Number(/"rejectedSpans"\s*:\s*"?(\d{1,9})/.exec(answer)?.[1] ?? 0)

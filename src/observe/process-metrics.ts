@@ -5,8 +5,8 @@ import type { Metrics } from './metrics.ts'
 const delayResolutionMs = 10
 
 /**
- * What is known of this process, under the names that Prometheus' own clients use where there is
- * one. Answers what stops the watch.
+ * Adds metrics of this process, with the names of Prometheus client libraries where they exist.
+ * Returns a function that stops the measurement.
  */
 export function addProcessMetrics(metrics: Metrics, version: string): () => void {
   const delay = monitorEventLoopDelay({ resolution: delayResolutionMs })
@@ -60,7 +60,7 @@ export function addProcessMetrics(metrics: Metrics, version: string): () => void
   return () => delay.disable()
 }
 
-/** Nothing where the operating system does not say. */
+/** Empty on operating systems without /proc. */
 function openFileDescriptors(): readonly (readonly [readonly string[], number])[] {
   try {
     return [[[], readdirSync('/proc/self/fd').length]]
