@@ -5,7 +5,7 @@ import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import { version } from '../core/version.ts'
 import { latestOf } from '../observe/logout-notices.ts'
-import type { Looking, Overview, ShownProvider, ShownUpstream } from '../pages/admin-page.ts'
+import type { SessionQuery, Overview, ProviderView, UpstreamView } from '../pages/admin-page.ts'
 import type { ProviderState } from '../provider/openid-provider.ts'
 import type { Processes, ProcessState } from './processes.ts'
 
@@ -20,11 +20,11 @@ export interface Surroundings {
 }
 
 /** Everything that the page shows; what cannot be had is said. */
-export async function overviewOf(looking: Looking, { running, processes, clock }: Surroundings): Promise<Overview> {
+export async function overviewOf(query: SessionQuery, { running, processes, clock }: Surroundings): Promise<Overview> {
   const { externalUrl, session, provider, upstreams } = running()
   const [{ reports, silent }, sessions, connections] = await Promise.all([
     processes.states(),
-    processes.ask('sessions', looking).catch((error: unknown) => ({ fault: reason(error) })),
+    processes.ask('sessions', query).catch((error: unknown) => ({ fault: reason(error) })),
     Promise.all(upstreams.map(({ url }) => tryConnection(url))),
   ])
   return {
@@ -37,7 +37,7 @@ export async function overviewOf(looking: Looking, { running, processes, clock }
       countingSince: Math.min(clock.now(), ...reports.map(({ startedAt }) => startedAt)),
     },
     isShared: session.store.kind !== 'memory',
-    looking,
+    query,
     sessions,
     provider: providerOfAll(
       provider.issuer,
@@ -56,10 +56,10 @@ export async function overviewOf(looking: Looking, { running, processes, clock }
   }
 }
 
-function providerOfAll(issuer: string, states: readonly ProviderState[]): ShownProvider {
+function providerOfAll(issuer: string, states: readonly ProviderState[]): ProviderView {
   const found = states.filter(({ algorithm }) => algorithm !== undefined)
   const faults = states.flatMap(({ failure, keys }) => [failure, keys.failure].filter((fault) => fault !== undefined))
-  const keys = new Map<string, ShownProvider['keys'][number]>()
+  const keys = new Map<string, ProviderView['keys'][number]>()
   for (const key of states.flatMap((state) => state.keys.keys)) {
     const name = JSON.stringify([key.kid, key.kty, key.alg, key.use])
     const known = keys.get(name)
@@ -86,7 +86,7 @@ function earliest(times: readonly (number | undefined)[]): number | undefined {
 function upstreamOfAll(
   name: string,
   states: ProcessState['upstreams'],
-): Omit<ShownUpstream, 'name' | 'url' | 'connection'> {
+): Omit<UpstreamView, 'name' | 'url' | 'connection'> {
   const own = states.filter((state) => state.name === name)
   const sum = (of: (state: ProcessState['upstreams'][number]) => number) => own.reduce((all, each) => all + of(each), 0)
   const failures = own.flatMap(({ lastFailure }) => lastFailure ?? [])

@@ -8,7 +8,7 @@ import { ownHeaders, type Response, writeResponse } from '../http/response.ts'
 import { ClientBudget } from '../limits/client-budget.ts'
 import { TurnedAway } from '../limits/rejected-clients.ts'
 import type { Log } from '../observe/log.ts'
-import { AdminPages, type Looking } from '../pages/admin-page.ts'
+import { AdminPages, type SessionQuery } from '../pages/admin-page.ts'
 import { overviewOf, type Surroundings } from './overview.ts'
 import { notEnded } from './sessions.ts'
 
@@ -132,7 +132,7 @@ function passwordIn(authorization: string | undefined): string | undefined {
   return text.includes(':') ? text.slice(text.indexOf(':') + 1) : undefined
 }
 
-function lookingOf(url: string): Looking {
+function lookingOf(url: string): SessionQuery {
   const asked = new URL(url, 'http://localhost').searchParams
   return { sub: asked.get('sub')?.trim() ?? '', sid: asked.get('sid')?.trim() ?? '' }
 }

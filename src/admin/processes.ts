@@ -1,7 +1,7 @@
 import type { LogoutNotice } from '../observe/logout-notices.ts'
 import type { Family } from '../observe/metrics.ts'
 import type { UpstreamHealth } from '../observe/upstream-health.ts'
-import type { Looking, OrderOutcome, Overview } from '../pages/admin-page.ts'
+import type { SessionQuery, OrderOutcome, Overview } from '../pages/admin-page.ts'
 import type { ProviderState } from '../provider/openid-provider.ts'
 
 /** What one process knows. It travels between processes. Times in ms since the epoch. */
@@ -28,7 +28,7 @@ export interface Answers {
   /** What it has counted. */
   metrics(): Promise<readonly Family[]>
   state(): Promise<ProcessState>
-  sessions(looking: Looking): Promise<Overview['sessions']>
+  sessions(query: SessionQuery): Promise<Overview['sessions']>
   /** @param order what a form of the page has sent, from which address */
   end(order: string, client: string): Promise<OrderOutcome>
 }

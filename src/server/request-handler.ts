@@ -24,7 +24,7 @@ import type { Log } from '../observe/log.ts'
 import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
 import { parseTraceParent } from '../observe/trace-context.ts'
 import type { Tracer } from '../observe/tracing.ts'
-import type { Pages, Visit } from '../pages/pages.ts'
+import type { Pages, PageContext } from '../pages/pages.ts'
 import { isWhole } from '../proxy/exchange.ts'
 import { carry } from '../proxy/http.ts'
 import type { ProxyParts } from '../proxy/parts.ts'
@@ -209,7 +209,7 @@ export function createHandlers(
       case 'sign_in': {
         const { location, setCookies, leavesPage = false } = admission
         const sent = leavesPage
-          ? withHeaders(pages.goOn(location, visit(req, record)), cookies(setCookies))
+          ? withHeaders(pages.redirectPage(location, pageContextOf(req, record)), cookies(setCookies))
           : redirect({ location, setCookies }, keepsReferer)
         return respond(req, res, record, setCookies.length > 0 ? withHeaders(sent, clearCache) : sent)
       }
@@ -219,7 +219,7 @@ export function createHandlers(
         }
         return answerItself(req, res, record, { method: 'POST', url: admission.location })
       case 'ask_again':
-        return respond(req, res, record, pages.goOn(admission.location, visit(req, record)))
+        return respond(req, res, record, pages.redirectPage(admission.location, pageContextOf(req, record)))
       case 'unauthorized':
       case 'forbidden':
       case 'cross_site':
@@ -231,7 +231,7 @@ export function createHandlers(
         const { isFrame: inFrame, isPage: asPage, target, forwarded } = facts
         const returnTo = inFrame ? embeddingPage(req.headers, forwarded.host) : target.path + target.query
         const home = startPageOf(facts.host, config.upstreams)
-        const shown = { asPage, inFrame, returnTo, home, ...visit(req, record), ...options }
+        const shown = { asPage, inFrame, returnTo, home, ...pageContextOf(req, record), ...options }
         return respond(req, res, record, pages.refusal(code, shown))
       }
       default:
@@ -250,7 +250,7 @@ export function createHandlers(
     record.code = code
     if (res.headersSent) return void res.destroy()
     const asPage = isPage(req.method ?? '', req.headers)
-    const refusal = pages.refusal(code, { asPage, inFrame: isFrame(req.headers), ...visit(req, record) })
+    const refusal = pages.refusal(code, { asPage, inFrame: isFrame(req.headers), ...pageContextOf(req, record) })
     const isUnreadable = code === 'ERR_REQUEST_MALFORMED'
     if (isUnreadable) unreadable.add(req.socket)
     respond(req, res, record, refusal, isUnreadable)
@@ -301,7 +301,7 @@ function respond(
   record.bytes = writeResponse(req, res, response, close)
 }
 
-function visit(req: IncomingMessage, { id: requestId }: RequestRecord): Visit {
+function pageContextOf(req: IncomingMessage, { id: requestId }: RequestRecord): PageContext {
   return { requestId, acceptLanguage: req.headers['accept-language'] }
 }
 
