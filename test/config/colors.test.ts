@@ -16,7 +16,7 @@ for (const [one, other, expected] of [
     assert.equal(contrast(one, other).toFixed(2), expected.toFixed(2))
   })
 
-test('what stands on a button can be read on every colour', () => {
+test('The text on a button has enough contrast on every color', () => {
   for (let grey = 0; grey < 256; grey += 1) {
     const part = grey.toString(16).padStart(2, '0')
     for (const colour of [`#${part}${part}${part}`, `#${part}0000`, `#00${part}00`, `#ff${part}ff`])
@@ -24,7 +24,7 @@ test('what stands on a button can be read on every colour', () => {
   }
 })
 
-test('a short colour is written out', () => {
+test('A short color is expanded', () => {
   assert.equal(expandColor('#A1f'), '#aa11ff')
   assert.equal(expandColor('#A1F203'), '#a1f203')
 })

@@ -30,7 +30,7 @@ for (const { name, withheld, reserved } of [
     assert.equal(isReservedField(name), reserved)
   })
 
-test('the fields of one connection are told from others', () => {
+test('Hop-by-hop fields are distinguished from other fields', () => {
   assert.equal(isHopByHop('te'), true)
   assert.equal(isHopByHop('x-te'), false)
 })
