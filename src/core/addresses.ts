@@ -1,12 +1,12 @@
 import { BlockList, isIP, SocketAddress } from 'node:net'
 
 /** How many results are cached. A check takes a microsecond, and the same peers return. */
-const mostAnswers = 1024
+const maxResults = 1024
 
 /** A set of networks. */
 export class AddressSet {
   readonly #networks = new BlockList()
-  readonly #answers = new Map<string, boolean>()
+  readonly #results = new Map<string, boolean>()
 
   constructor(subnets: readonly { address: string; prefix: number; family: 'ipv4' | 'ipv6' }[]) {
     for (const { address, prefix, family } of subnets) this.#networks.addSubnet(address, prefix, family)
@@ -14,13 +14,13 @@ export class AddressSet {
 
   /** Whether an address, as `ipAddress` gives it, lies in one of the networks. */
   has(address: string): boolean {
-    const known = this.#answers.get(address)
+    const known = this.#results.get(address)
     if (known !== undefined) return known
     const family = isIP(address)
-    const answer = family !== 0 && this.#networks.check(address, family === 6 ? 'ipv6' : 'ipv4')
-    if (this.#answers.size >= mostAnswers) this.#answers.clear()
-    this.#answers.set(address, answer)
-    return answer
+    const result = family !== 0 && this.#networks.check(address, family === 6 ? 'ipv6' : 'ipv4')
+    if (this.#results.size >= maxResults) this.#results.clear()
+    this.#results.set(address, result)
+    return result
   }
 }
 

@@ -81,7 +81,7 @@ export function kindOfField(name: string): FieldKind | undefined {
  * Why a field of a client never reaches an upstream, by its name in lower case; `undefined`: it
  * does.
  */
-export function whyWithheld(name: string): string | undefined {
+export function withheldReason(name: string): string | undefined {
   const kind = kindOfField(name)
   const row: FieldRow | undefined = kind && fields[kind]
   // Some upstreams read "X_Remote.User" as "X-Remote-User" (CGI, WSGI and PHP do).

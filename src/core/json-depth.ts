@@ -13,4 +13,4 @@ export function isDeeperThan(limit: number, value: unknown): boolean {
 }
 
 /** The deepest nesting that is accepted in documents and tokens of a provider. */
-export const deepestJson = 64
+export const maxJsonDepth = 64

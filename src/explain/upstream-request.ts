@@ -1,5 +1,5 @@
 import type { HeaderConfig, UpstreamConfig } from '../config/model.ts'
-import { fieldsOf, kindOfField, whyWithheld } from '../core/header-fields.ts'
+import { fieldsOf, kindOfField, withheldReason } from '../core/header-fields.ts'
 import type { Admission } from '../gate/admission.ts'
 import { cookieNames } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
@@ -113,5 +113,5 @@ function removedHeaders(
 function whyRemoved(name: string, reserved: ReadonlySet<string>): string {
   if (reserved.has(canonicalName(name))) return 'only the gateway says this'
   if (kindOfField(name) === 'trace') return 'is written by the gateway, from what it believes'
-  return whyWithheld(name) ?? 'is named in Connection, and ends with it'
+  return withheldReason(name) ?? 'is named in Connection, and ends with it'
 }

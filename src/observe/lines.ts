@@ -9,18 +9,18 @@ export type LineKind = 'access' | 'log' | 'audit'
  * The size of the buffers in bytes; further lines are dropped. The access log may fill half of the
  * ordinary buffer, so its lines are dropped first. Audit events have a buffer of their own.
  */
-const mostWaiting = { access: 512 * 1024, ordinary: 1024 * 1024, audit: 4 * 1024 * 1024 }
+const maxWaiting = { access: 512 * 1024, ordinary: 1024 * 1024, audit: 4 * 1024 * 1024 }
 /**
  * How long a line waits to be written together with others, in ms, and the size of such a batch in
  * bytes.
  */
-const companyMs = 10
-const mostTogether = 64 * 1024
+const batchDelayMs = 10
+const maxBatchBytes = 64 * 1024
 /**
  * The size of an atomic write into a pipe (POSIX, PIPE_BUF). Larger writes of several processes
  * would mix their lines.
  */
-const mostAtOnceIntoSharedPipe = 4096
+const maxAtomicWrite = 4096
 
 export interface LinesOptions {
   readonly fd: number
@@ -62,20 +62,20 @@ export class Lines {
   readonly #waiting = { ordinary: 0, audit: 0 }
   #timer: NodeJS.Timeout | undefined
   readonly #dropped = { lines: 0, auditEvents: 0 }
-  #untold = { lines: 0, auditEvents: 0 }
+  #unreported = { lines: 0, auditEvents: 0 }
   #whenWritten: (() => void)[] = []
 
   /** `onReadAgain` receives the number of dropped lines when the reader reads again. */
   constructor({ fd, isShared, shape }: LinesOptions, onReadAgain: (dropped: DroppedLines) => void) {
-    this.#most = isShared ? mostAtOnceIntoSharedPipe : mostTogether
+    this.#most = isShared ? maxAtomicWrite : maxBatchBytes
     this.#shape = shape
     // A synchronous write into a full pipe would block the process.
     this.#destination = pino.destination({
       fd,
       sync: false,
       minLength: 1,
-      maxLength: mostWaiting.ordinary,
-      ...(isShared ? { maxWrite: mostAtOnceIntoSharedPipe } : {}),
+      maxLength: maxWaiting.ordinary,
+      ...(isShared ? { maxWrite: maxAtomicWrite } : {}),
     })
     // After an error (EPIPE, a full disk) the next write tries again.
     this.#destination.on('error', () => {
@@ -85,9 +85,9 @@ export class Lines {
     this.#destination.on('drain', () => {
       this.#isBusy = false
       this.#pass()
-      const { lines, auditEvents } = this.#untold
+      const { lines, auditEvents } = this.#unreported
       if (this.#isBusy || lines + auditEvents === 0) return
-      this.#untold = { lines: 0, auditEvents: 0 }
+      this.#unreported = { lines: 0, auditEvents: 0 }
       onReadAgain({ lines, auditEvents })
     })
   }
@@ -104,7 +104,7 @@ export class Lines {
     if (!this.#hasRoomFor(bytes, kind)) {
       const what = kind === 'audit' ? 'auditEvents' : 'lines'
       this.#dropped[what] += 1
-      this.#untold[what] += 1
+      this.#unreported[what] += 1
       return
     }
     if (this.#bytesTogether + bytes > this.#most) this.#writeTogether()
@@ -112,7 +112,7 @@ export class Lines {
     this.#bytesTogether += bytes
     if (kind === 'audit') this.#auditBytesTogether += bytes
     this.#waiting[kind === 'audit' ? 'audit' : 'ordinary'] += bytes
-    this.#timer ??= setTimeout(writeWaiting, companyMs, this)
+    this.#timer ??= setTimeout(writeWaiting, batchDelayMs, this)
   }
 
   /** Writes a line with its line break at once, after the waiting ones. */
@@ -147,8 +147,8 @@ export class Lines {
   }
 
   #hasRoomFor(bytes: number, kind: LineKind): boolean {
-    if (kind === 'audit') return this.#waiting.audit + bytes <= mostWaiting.audit
-    return this.#waiting.ordinary + bytes <= (kind === 'access' ? mostWaiting.access : mostWaiting.ordinary)
+    if (kind === 'audit') return this.#waiting.audit + bytes <= maxWaiting.audit
+    return this.#waiting.ordinary + bytes <= (kind === 'access' ? maxWaiting.access : maxWaiting.ordinary)
   }
 
   #writeTogether(): void {

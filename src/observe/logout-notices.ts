@@ -23,7 +23,7 @@ export interface LogoutNotice {
  * How many notices are kept of those that were obeyed, and of the others. Separate lists prevent
  * refused ones from displacing obeyed ones.
  */
-const most = 20
+const maxNotices = 20
 /** The longest text that is kept, in characters, because clients choose these texts. */
 const longestText = 200
 
@@ -52,7 +52,7 @@ export class LogoutNotices {
   #add(notice: LogoutNotice): void {
     const list = notice.outcome === 'obeyed' ? this.#obeyed : this.#others
     list.unshift(notice)
-    if (list.length > most) list.pop()
+    if (list.length > maxNotices) list.pop()
   }
 }
 

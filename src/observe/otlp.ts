@@ -9,16 +9,16 @@ import type { Metrics } from './metrics.ts'
 import type { Span } from './tracing.ts'
 
 /** How many spans may wait; further ones are dropped. */
-const mostWaiting = 4096
-const mostInBatch = 512
+const maxWaiting = 4096
+const maxBatch = 512
 /** How long a span waits for others, in ms. */
-const companyMs = 1_000
-const answerMs = 10_000
+const batchDelayMs = 1_000
+const responseTimeoutMs = 10_000
 /** The pause after a failure, in ms. It doubles each time. */
 const firstPauseMs = 1_000
 /** The longest pause, in ms, also when `Retry-After` asks for more. */
-const longestPauseMs = 30_000
-const mostTries = 4
+const maxPauseMs = 30_000
+const maxTries = 4
 /**
  * Statuses after which the same batch may be sent again (OTLP/HTTP, "Retryable Response Codes").
  */
@@ -76,9 +76,9 @@ export class OtlpExporter {
     const { ca } = options
     this.#agent = new Agent({
       connections: 1,
-      connect: { timeout: answerMs, ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }) },
-      headersTimeout: answerMs,
-      bodyTimeout: answerMs,
+      connect: { timeout: responseTimeoutMs, ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }) },
+      headersTimeout: responseTimeoutMs,
+      bodyTimeout: responseTimeoutMs,
       maxResponseSize: 64 * 1024,
     })
     const resource = { attributes: resourceAttributes(options, parts.version) }
@@ -90,13 +90,13 @@ export class OtlpExporter {
   }
 
   add(span: Span): void {
-    if (this.#isClosed || this.#waiting.length >= mostWaiting) {
+    if (this.#isClosed || this.#waiting.length >= maxWaiting) {
       this.#dropped.add()
       return
     }
     this.#waiting.push(JSON.stringify(span))
-    if (this.#waiting.length >= mostInBatch) this.#send()
-    else this.#timer ??= setTimeout(() => this.#send(), companyMs).unref()
+    if (this.#waiting.length >= maxBatch) this.#send()
+    else this.#timer ??= setTimeout(() => this.#send(), batchDelayMs).unref()
   }
 
   /** Sends the waiting spans, for at most `limitMs`. */
@@ -122,24 +122,24 @@ export class OtlpExporter {
 
   async #sendAll(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, mostInBatch)
+      const batch = this.#waiting.splice(0, maxBatch)
       const { refused, fault } = await this.#deliver(batch)
       this.#exported.add(batch.length - refused)
       this.#dropped.add(refused)
-      this.#tell(fault)
+      this.#logResult(fault)
     }
   }
 
   async #deliver(batch: readonly string[]): Promise<Outcome> {
     const body = `${this.#head}[${batch.join(',')}]}]}]}`
     for (let tries = 1, pauseMs = firstPauseMs; ; tries += 1, pauseMs *= 2) {
-      const isLast = tries === mostTries || this.#closing.signal.aborted
+      const isLast = tries === maxTries || this.#closing.signal.aborted
       const outcome = await this.#post(body, batch.length)
       const { retryAfterMs } = outcome
       if (retryAfterMs === undefined || isLast) return outcome
       // A random factor spreads the retries of several replicas.
       const spread = 0.75 + Math.random() / 2
-      await this.#pause(Math.min(longestPauseMs, Math.max(retryAfterMs, pauseMs * spread)))
+      await this.#pause(Math.min(maxPauseMs, Math.max(retryAfterMs, pauseMs * spread)))
     }
   }
 
@@ -153,7 +153,7 @@ export class OtlpExporter {
       const {
         statusCode,
         headers,
-        body: answer,
+        body: content,
       } = await this.#agent.request({
         ...addressOf(this.#options.otlp),
         method: 'POST',
@@ -164,9 +164,9 @@ export class OtlpExporter {
         },
         body,
       })
-      if (statusCode >= 200 && statusCode < 300) return refusedIn(await answer.text().catch(() => ''), count)
-      await answer.dump().catch(() => {})
-      const fault = `answered with status ${statusCode}`
+      if (statusCode >= 200 && statusCode < 300) return refusedIn(await content.text().catch(() => ''), count)
+      await content.dump().catch(() => {})
+      const fault = `responded with status ${statusCode}`
       if (!retryable.has(statusCode)) return { refused: count, fault }
       return { refused: count, fault, retryAfterMs: 1000 * (Number(headers['retry-after']) || 0) }
     } catch (error) {
@@ -175,7 +175,7 @@ export class OtlpExporter {
   }
 
   /** Logs the first failure, and the first success after it. */
-  #tell(fault: string | undefined): void {
+  #logResult(fault: string | undefined): void {
     const { log } = this.#parts
     const collector = this.#options.otlp.origin
     if (fault !== undefined && !this.#isFailing) log.warn('tracing.not_exported', { collector, reason: fault })

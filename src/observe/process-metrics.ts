@@ -14,7 +14,7 @@ export function addProcessMetrics(metrics: Metrics, version: string): () => void
   metrics.gauge(
     {
       name: 'gatehouse_event_loop_delay_seconds',
-      help: 'How late timers were since the last time somebody asked: what a request waits for the processor. Of several workers the worst.',
+      help: 'How late timers fire since the last scrape, which is how long a request waits for the processor. Of several workers the largest value.',
       labels: ['quantile'],
     },
     'max',
