@@ -5,7 +5,7 @@ import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import { version } from '../core/version.ts'
 import { latestOf } from '../observe/logout-notices.ts'
-import type { Looking, Overview, ShownProvider, ShownUpstream } from '../pages/admin-page.ts'
+import type { SessionQuery, Overview, ProviderView, UpstreamView } from '../pages/admin-page.ts'
 import type { ProviderState } from '../provider/openid-provider.ts'
 import type { Processes, ProcessState } from './processes.ts'
 
@@ -22,7 +22,7 @@ export interface OverviewParts {
 /**
  * Everything that the administration page shows, with an error text where a part is unavailable.
  */
-export async function overviewOf(query: Looking, { running, processes, clock }: OverviewParts): Promise<Overview> {
+export async function overviewOf(query: SessionQuery, { running, processes, clock }: OverviewParts): Promise<Overview> {
   const { externalUrl, session, provider, upstreams } = running()
   const [{ reports, silent }, sessions, connections] = await Promise.all([
     processes.states(),
@@ -39,7 +39,7 @@ export async function overviewOf(query: Looking, { running, processes, clock }: 
       countingSince: Math.min(clock.now(), ...reports.map(({ startedAt }) => startedAt)),
     },
     isShared: session.store.kind !== 'memory',
-    looking: query,
+    query,
     sessions,
     provider: providerOfAll(
       provider.issuer,
@@ -58,10 +58,10 @@ export async function overviewOf(query: Looking, { running, processes, clock }: 
   }
 }
 
-function providerOfAll(issuer: string, states: readonly ProviderState[]): ShownProvider {
+function providerOfAll(issuer: string, states: readonly ProviderState[]): ProviderView {
   const found = states.filter(({ algorithm }) => algorithm !== undefined)
   const faults = states.flatMap(({ failure, keys }) => [failure, keys.failure].filter((fault) => fault !== undefined))
-  const keys = new Map<string, ShownProvider['keys'][number]>()
+  const keys = new Map<string, ProviderView['keys'][number]>()
   for (const key of states.flatMap((state) => state.keys.keys)) {
     const name = JSON.stringify([key.kid, key.kty, key.alg, key.use])
     const known = keys.get(name)
@@ -88,7 +88,7 @@ function earliest(times: readonly (number | undefined)[]): number | undefined {
 function upstreamOfAll(
   name: string,
   states: ProcessState['upstreams'],
-): Omit<ShownUpstream, 'name' | 'url' | 'connection'> {
+): Omit<UpstreamView, 'name' | 'url' | 'connection'> {
   const matching = states.filter((state) => state.name === name)
   const sum = (of: (state: ProcessState['upstreams'][number]) => number) =>
     matching.reduce((all, each) => all + of(each), 0)

@@ -8,7 +8,7 @@ import { ownHeaders, type Response, writeResponse } from '../http/response.ts'
 import { ClientBudget } from '../limits/client-budget.ts'
 import { TurnedAway } from '../limits/rejected-clients.ts'
 import type { Log } from '../observe/log.ts'
-import { AdminPages, type Looking } from '../pages/admin-page.ts'
+import { AdminPages, type SessionQuery } from '../pages/admin-page.ts'
 import { overviewOf, type OverviewParts } from './overview.ts'
 import { notEnded } from './sessions.ts'
 
@@ -136,7 +136,7 @@ function passwordIn(authorization: string | undefined): string | undefined {
   return text.includes(':') ? text.slice(text.indexOf(':') + 1) : undefined
 }
 
-function queryOf(url: string): Looking {
+function queryOf(url: string): SessionQuery {
   const params = new URL(url, 'http://localhost').searchParams
   return { sub: params.get('sub')?.trim() ?? '', sid: params.get('sid')?.trim() ?? '' }
 }

@@ -1,7 +1,7 @@
 import type { LogoutNotice } from '../observe/logout-notices.ts'
 import type { Family } from '../observe/metrics.ts'
 import type { UpstreamHealth } from '../observe/upstream-health.ts'
-import type { Looking, OrderOutcome, Overview } from '../pages/admin-page.ts'
+import type { SessionQuery, OrderOutcome, Overview } from '../pages/admin-page.ts'
 import type { ProviderState } from '../provider/openid-provider.ts'
 
 /** The state of one process, as it is sent between processes. Times in ms since the epoch. */
@@ -26,7 +26,7 @@ export interface ProcessApi {
   readiness(): Promise<Readiness>
   metrics(): Promise<readonly Family[]>
   state(): Promise<ProcessState>
-  sessions(query: Looking): Promise<Overview['sessions']>
+  sessions(query: SessionQuery): Promise<Overview['sessions']>
   /** @param order what a form of the administration page sent from the address `client` */
   end(order: string, client: string): Promise<OrderOutcome>
 }

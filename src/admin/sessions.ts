@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import { randomId } from '../core/random.ts'
 import { Keyring } from '../core/seal.ts'
-import type { Looking, OrderOutcome, Overview } from '../pages/admin-page.ts'
+import type { SessionQuery, OrderOutcome, Overview } from '../pages/admin-page.ts'
 import type { EndingResult, SessionsAdministration, SessionSummary } from './administration.ts'
 
 /** How many sessions the page shows at most. */
@@ -22,7 +22,10 @@ export interface AdminSessionsParts {
 }
 
 /** The sessions that the page shows, each with the value of the form that ends it. */
-export async function findSessions({ sub, sid }: Looking, parts: AdminSessionsParts): Promise<Overview['sessions']> {
+export async function findSessions(
+  { sub, sid }: SessionQuery,
+  parts: AdminSessionsParts,
+): Promise<Overview['sessions']> {
   const administration = parts.administration()
   const selection = { ...(sub === '' ? {} : { sub }), ...(sid === '' ? {} : { sid }) }
   const deadline = performance.now() + searchTimeoutMs

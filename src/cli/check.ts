@@ -1,4 +1,4 @@
-import type { Diagnostic } from '../config/diagnostics.ts'
+import type { Diagnostic } from '../config/document/diagnostics.ts'
 import { loadConfig, type LoadResult } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import { offlineAccess, providerKind, type ProviderKind } from '../config/provider-kind.ts'

@@ -1,5 +1,5 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util'
-import { didYouMean } from '../config/did-you-mean.ts'
+import { didYouMean } from '../config/document/did-you-mean.ts'
 import type { Paint } from './paint.ts'
 
 /** What every command is given. */

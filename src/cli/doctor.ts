@@ -1,4 +1,4 @@
-import { withLongNames } from '../config/claim-names.ts'
+import { withLongNames } from '../config/build/claim-names.ts'
 import { registrationOf, registrationText } from '../config/registration.ts'
 import { printable } from '../core/printable.ts'
 import { examine, type SubjectFindings } from '../doctor/examine.ts'

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
-import { inPlainWords } from '../config/files.ts'
+import { explainFileError } from '../config/document/files.ts'
+import { placeText, type Place, type Sources } from '../config/document/sources.ts'
 import type { GatewayConfig } from '../config/model.ts'
-import { placeText, type Place, type Sources } from '../config/sources.ts'
 import { OperatorError } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
 import { adviceOn } from '../explain/advice.ts'
@@ -247,7 +247,7 @@ export async function explainLog(
     const input = log === '-' ? process.stdin : createReadStream(log)
     for await (const line of linesOf(input.setEncoding('utf8'))) logStory.add(line)
   } catch (error) {
-    throw new OperatorError(`${log} ${inPlainWords(error)}`, { cause: error })
+    throw new OperatorError(`${log} ${explainFileError(error)}`, { cause: error })
   }
   const story = logStory.story()
   if (story === undefined) {

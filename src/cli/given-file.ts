@@ -1,4 +1,4 @@
-import { readHandedOver } from '../config/files.ts'
+import { readInput } from '../config/document/files.ts'
 import { OperatorError } from '../core/errors.ts'
 
 const mostBytes = 1024 * 1024
@@ -15,7 +15,7 @@ export function calledFile(file: string): string {
  * @throws {OperatorError} which never quotes it
  */
 export function textOf(file: string): string {
-  const content = readHandedOver(file === '-' ? 0 : file, mostBytes)
+  const content = readInput(file === '-' ? 0 : file, mostBytes)
   if ('why' in content) throw new OperatorError(`${calledFile(file)} ${content.why}`)
   return content.bytes.toString('utf8')
 }

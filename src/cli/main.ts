@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { didYouMean } from '../config/did-you-mean.ts'
+import { didYouMean } from '../config/document/did-you-mean.ts'
 import { OperatorError } from '../core/errors.ts'
 import { version } from '../core/version.ts'
 import { askOnTerminal } from './ask.ts'
@@ -20,7 +20,7 @@ const commands: Readonly<Record<string, () => Promise<CommandReader>>> = {
   explain: async () => (await import('./explain.ts')).readExplainCall,
   sessions: async () => (await import('./sessions.ts')).readSessionsCall,
   health: async () => aboutFile((await import('./health.ts')).health),
-  schema: async () => printing((await import('../config/schema.ts')).schemaText),
+  schema: async () => printing((await import('../config/document/schema.ts')).schemaText),
   demo: async () => aboutFile((await import('./demo.ts')).demo),
   help: async () => readHelpCall,
   version: async () => printing(() => `${version}\n`),

@@ -1,4 +1,4 @@
-import { type Diagnostic, formatDiagnostic } from '../config/diagnostics.ts'
+import { type Diagnostic, formatDiagnostic } from '../config/document/diagnostics.ts'
 import { loadConfig } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'

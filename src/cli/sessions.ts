@@ -5,7 +5,7 @@ import {
   type Selection,
   type SessionSummary,
 } from '../admin/administration.ts'
-import { didYouMean } from '../config/did-you-mean.ts'
+import { didYouMean } from '../config/document/did-you-mean.ts'
 import { systemClock } from '../core/clock.ts'
 import { OperatorError } from '../core/errors.ts'
 import { createLog, type WritingLog } from '../observe/writing-log.ts'

@@ -1,5 +1,5 @@
-import type { Diagnostic } from '../config/diagnostics.ts'
-import { placeText, type Sources } from '../config/sources.ts'
+import type { Diagnostic } from '../config/document/diagnostics.ts'
+import { placeText, type Sources } from '../config/document/sources.ts'
 import { type Paint, plainly } from './paint.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { stampOf } from '../config/files.ts'
+import { stampOf } from '../config/document/files.ts'
 
 /** How often the files are looked at, in ms. */
 const lookEveryMs = 2_000

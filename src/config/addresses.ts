@@ -16,7 +16,7 @@ export function parseAddress(written: string | number, hostOfPortAlone: string):
 function parseListenHost(host: string): string {
   const inBrackets = /^\[(.*)\]$/.exec(host)?.[1]
   if (inBrackets !== undefined && isIPv6(inBrackets)) return inBrackets
-  if (inBrackets === undefined && isIPv6(host)) throw new SyntaxError(`an IPv6 address stands in brackets: [${host}]`)
+  if (inBrackets === undefined && isIPv6(host)) throw new SyntaxError(`write an IPv6 address in brackets: [${host}]`)
   const looksLikeIPv4 = /^[\d.]+$/.test(host)
   if (looksLikeIPv4 ? isIPv4(host) : /^[A-Za-z\d]([A-Za-z\d.-]*[A-Za-z\d])?$/.test(host)) return host
   throw new SyntaxError(
@@ -37,14 +37,14 @@ export function parseSubnet(text: string): Subnet {
   const longest = family === 'ipv4' ? 32 : 128
   const prefix = prefixText === undefined ? longest : Number(prefixText)
   if (prefix > longest) throw new SyntaxError(`/${prefix} is too long for ${address}: at most /${longest}`)
-  // Peers are compared as IPv4 when they come in the IPv6 spelling of it.
+  // A peer with an IPv4-mapped IPv6 address is compared as IPv4.
   const plain = ipAddress(address) ?? address
   const isMapped = family === 'ipv6' && !plain.includes(':')
   if (isMapped && prefix >= 96) return { address: plain, prefix: prefix - 96, family: 'ipv4' }
   return { address: isMapped ? address : plain, prefix, family }
 }
 
-/** Whether only this machine is meant: the one place where http needs no protection. */
+/** Whether a host is this machine. Only there http needs no protection. */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase().replace(/^\[(.*)\]$/, '$1')
   return name === 'localhost' || name.endsWith('.localhost') || name === '::1' || (isIPv4(name) && /^127\./.test(name))
@@ -56,8 +56,8 @@ export function isEveryAddress(host: string): boolean {
 }
 
 /**
- * Where an application is reached: host and port, the names of this machine being one. Upstreams
- * with the same lead to the same application, of which they may serve different paths.
+ * The host and port of an application. All names of this machine become `localhost`. Upstreams with
+ * the same result lead to the same application.
  */
 export function applicationAt(url: URL): string {
   const host = url.hostname.replaceAll(/^\[|\]$|\.$/g, '')
@@ -65,13 +65,13 @@ export function applicationAt(url: URL): string {
 }
 
 /**
- * An http or https URL of which only scheme, host and port may be given.
+ * An http or https URL with scheme, host and port only.
  * @throws {SyntaxError} names what is wrong
  */
 export function parseOrigin(text: string, example = 'https://orders.example.com'): URL {
   const url = parseHttpUrl(text, example)
   if (url.pathname !== '/')
-    throw new SyntaxError(`must end behind the host and port, without the path "${url.pathname}"`)
+    throw new SyntaxError(`must end after the host and port, without the path "${url.pathname}"`)
   return url
 }
 
@@ -82,26 +82,26 @@ export function parseOrigin(text: string, example = 'https://orders.example.com'
 export function parseHttpUrl(text: string, example: string): URL {
   const port = Number(/^https?:\/\/[^/?#]*:(\d+)/i.exec(text)?.[1] ?? 0)
   if (port > 65535) throw new SyntaxError(`${port} is not a port: the highest is 65535`)
-  // The URL parser forgives spaces, tabs, backslashes and missing slashes; a person who wrote them
-  // meant something else.
+  // The URL parser accepts spaces, tabs, backslashes and missing slashes. In a configuration they
+  // are mistakes.
   if (!/^https?:\/\/[^\s\\/]+[^\s\\]*$/i.test(text) || !URL.canParse(text))
     throw new SyntaxError(`must be an http or https URL such as ${example}`)
   const url = new URL(text)
-  if (url.username !== '' || url.password !== '') throw new SyntaxError('must not have a user name or password in it')
-  if (text.includes('?')) throw new SyntaxError('must not have a query ("?") in it')
-  if (text.includes('#')) throw new SyntaxError('must not have a fragment ("#") in it')
-  if (url.hostname.includes('*')) throw new SyntaxError('must name one host; "*" is not possible here')
-  if (url.hostname.endsWith('.')) throw new SyntaxError('has a host name that ends in "."; leave that "." away')
+  if (url.username !== '' || url.password !== '') throw new SyntaxError('must not contain a user name or password')
+  if (text.includes('?')) throw new SyntaxError('must not contain a query ("?")')
+  if (text.includes('#')) throw new SyntaxError('must not contain a fragment ("#")')
+  if (url.hostname.includes('*')) throw new SyntaxError('must name one host; "*" is not supported here')
+  if (url.hostname.endsWith('.')) throw new SyntaxError('has a host name that ends in "."; remove that "."')
   return url
 }
 
 /**
- * A host name as it is compared: lower case, without port.
+ * A host name in the form that is compared: lower case, without port.
  * @throws {SyntaxError} names what is wrong
  */
 export function parseHost(text: string): string {
   if (text.includes('*'))
-    throw new SyntaxError('must be one whole host name; "*" is not possible (without hosts, every host is served)')
+    throw new SyntaxError('must be one whole host name; "*" is not supported (without hosts, every host is served)')
   if (/^https?:/i.test(text)) throw new SyntaxError('must be a host name alone, without http:// or https://')
   if (!/^[^\s\\/?#@:]+$/.test(text) && !/^\[[^\]]+\]$/.test(text))
     throw new SyntaxError('must be a host name such as orders.example.com, without port and path')

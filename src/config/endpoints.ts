@@ -7,9 +7,12 @@ export interface Endpoint {
   readonly methods: readonly ('GET' | 'HEAD' | 'POST')[]
   /** The limit of `limits.per_client` that requests count against. */
   readonly limit?: 'sign_ins' | 'callbacks' | 'frames' | 'refused_logout_tokens'
-  /** Only a page load is served: nobody can sign in by a script, an image or a prefetch. */
+  /**
+   * Only a page load is served, because a sign-in needs a page: scripts, images and prefetches are
+   * refused.
+   */
   readonly isForPageLoads?: true
-  /** It exists only where this holds. */
+  /** The endpoint exists only when this returns true. Absent: it always exists. */
   readonly exists?: (provider: GatewayConfig['provider']) => boolean
 }
 
@@ -42,12 +45,12 @@ export const endpoints = {
 
 export type EndpointKey = keyof typeof endpoints
 
-/** Content of a request to an endpoint, in bytes: the largest form that is read. */
+/** The largest form that an endpoint reads, in bytes. */
 export const maxFormBytes = 16 * 1024
 
 type EndpointConfig = Pick<GatewayConfig, 'provider' | 'reservedPrefix'>
 
-/** The endpoints that exist by this configuration. */
+/** The endpoints that exist with this configuration. */
 export function endpointsOf({
   provider,
 }: Pick<GatewayConfig, 'provider'>): readonly (readonly [EndpointKey, Endpoint])[] {
@@ -62,7 +65,10 @@ export function endpointsOf({
 export type EndpointRefusal =
   { readonly code: 'ERR_NO_ROUTE' } | { readonly code: 'ERR_METHOD_NOT_ALLOWED'; readonly allowed: readonly string[] }
 
-/** `path` is canonical, and without the query. `undefined`: an endpoint serves it. */
+/**
+ * Why no endpoint serves a request, or `undefined` when one does. `path` is canonical and has no
+ * query.
+ */
 export function endpointRefusal(method: string, path: string, config: EndpointConfig): EndpointRefusal | undefined {
   const { reservedPrefix } = config
   const name = path.startsWith(reservedPrefix) ? path.slice(reservedPrefix.length) : ''

@@ -1,17 +1,16 @@
-import { buildConfig } from './build.ts'
-import { checkConfig } from './checks.ts'
-import type { Diagnostic } from './diagnostics.ts'
-import { withIncluded } from './include.ts'
+import { buildConfig } from './build/build.ts'
+import type { Environment } from './build/secrets.ts'
+import { checkConfig } from './checks/checks.ts'
+import type { Diagnostic } from './document/diagnostics.ts'
+import { withIncluded } from './document/include.ts'
+import { readYaml } from './document/read-yaml.ts'
+import { Report, type SecretFile } from './document/report.ts'
+import { validate } from './document/schema.ts'
+import type { Sources } from './document/sources.ts'
 import type { GatewayConfig } from './model.ts'
-import { readYaml } from './read-yaml.ts'
-import { Report, type SecretFile } from './report.ts'
-import { validate } from './schema.ts'
-import type { Environment } from './secrets.ts'
-import type { Sources } from './sources.ts'
 
 /**
- * A configuration that can be run, or everything that is wrong with it, warnings included; and the
- * text that it was read from.
+ * A valid configuration, or all diagnostics. Both with the sources that were read.
  */
 export type LoadResult = (
   | { readonly ok: true; readonly config: GatewayConfig; readonly warnings: readonly Diagnostic[] }
@@ -19,17 +18,17 @@ export type LoadResult = (
 ) & {
   readonly sources: Sources
   /**
-   * The files and folders that the configuration is made of, each with its stamp (see `stampOf`)
-   * from before it was read: while none of them has another one, the configuration is the same.
+   * The files and folders that the configuration depends on, each with its stamp (see `stampOf`)
+   * from before it was read. The configuration is unchanged while all stamps are.
    */
   readonly files: ReadonlyMap<string, string>
-  /** Those of them that hold secrets. */
+  /** The files among them that contain secrets. */
   readonly secretFiles: readonly SecretFile[]
 }
 
 /**
- * Reads a configuration with all that it refers to: included files, secrets, certificates. Whatever
- * is in it, this does not throw.
+ * Reads a configuration and everything that it refers to: included files, secrets, certificates.
+ * Does not throw, whatever the file contains.
  */
 export function loadConfig(file: string, env: Environment): LoadResult {
   const report = new Report(file)

@@ -1,27 +1,34 @@
 import type { ClaimPath, Claims, ClaimTemplate } from '../core/claims.ts'
 import type { PageName, PageTemplate } from '../core/page-template.ts'
 import type { PathPattern } from '../core/path-pattern.ts'
+import type { Place } from './document/sources.ts'
 import type { Rate } from './quantities.ts'
-import type { Place } from './sources.ts'
 
 /**
- * A checked configuration. Names in camelCase are ours; wire values keep the spelling of their
- * specification.
+ * A configuration that has been checked. Each field has the name of its setting in camelCase, with
+ * a suffix for the unit of a duration or a size: `drain_timeout` → `drainTimeoutMs`, `header_size`
+ * → `headerSizeBytes`. Exceptions:
+ *
+ * - Parameters of OAuth and OpenID Connect keep the spelling of their specification (`client_id`).
+ * - `ca`, `cert` and `key` hold the content of `ca_file`, `cert_file` and `key_file`.
+ * - `store.kind` says which of `memory` and `redis` (`url`, `sentinels`, `cluster`) is configured;
+ *   `nodes` are the addresses in `cluster`.
+ * - `method` and `path` of a test replace `get`, `post` and so on; `support.url` replaces `mail`.
  */
 export interface GatewayConfig {
   readonly version: 1
-  /** The file it came from, as it was named on the command line. */
+  /** The path of the file, as on the command line. */
   readonly file: string
   readonly listen: ListenConfig
-  /** Health and readiness, on an address of its own; absent when not configured. */
+  /** The administration listener. Absent: there is none. */
   readonly admin: AdminConfig | undefined
   /** Where browsers reach the gateway: an origin, without path. */
   readonly externalUrl: URL
-  /** All of the gateway's own URLs lie below it; starts and ends in `/`. */
+  /** The path of all endpoints of the gateway. Starts and ends in `/`. */
   readonly reservedPrefix: string
-  /** The peers whose `X-Forwarded-*` is believed. */
+  /** The peers whose `X-Forwarded-*` fields the gateway trusts. */
   readonly trustedProxies: readonly Subnet[]
-  /** How many processes share the port; 1 with the memory store. */
+  /** The number of processes that share the port; 1 with the memory store. */
   readonly workers: number
   readonly provider: ProviderConfig
   readonly session: SessionConfig
@@ -30,43 +37,43 @@ export interface GatewayConfig {
   readonly limits: LimitsConfig
   readonly shutdown: { readonly drainTimeoutMs: number }
   readonly log: LogConfig
-  /** Absent: nothing is traced. */
+  /** Absent: the gateway records no traces. */
   readonly tracing: TracingConfig | undefined
 }
 
-/** Where health, readiness and metrics are asked for. */
+/** The listener for health, readiness, metrics and administration. */
 export interface AdminConfig extends Address {
-  /** Absent: there is no page for browsers. */
+  /** Absent: there is no page for administration. */
   readonly page: AdminPageConfig | undefined
 }
 
 export interface AdminPageConfig {
-  /** Absent: nobody is asked for one, and the address is of this machine only. */
+  /** The password of the page. Absent: the page has none, and the listener is on loopback. */
   readonly token: string | undefined
-  /** The host names, beside IP addresses and `localhost`, that the page is asked for by. */
+  /** The host names, besides IP addresses and `localhost`, at which browsers may open the page. */
   readonly hosts: readonly string[]
-  /** The claim that administrators see beside `sub`. Absent: none. */
+  /** A claim that the page shows besides `sub`. Absent: none. */
   readonly showClaim: ClaimPath | undefined
 }
 
 export interface TracingConfig {
-  /** Where traces are posted to. */
-  readonly url: URL
-  /** Which part of the requests is traced, from 0 to 1. */
+  /** The URL that traces are posted to. */
+  readonly otlp: URL
+  /** The share of requests that are traced, from 0 to 1. */
   readonly sample: number
   readonly serviceName: string
   /** Further attributes of the resource. */
   readonly resource: Readonly<Record<string, string>>
   readonly headers: Readonly<Record<string, string>>
-  /** Certificate authorities (PEM) that are trusted in addition to the usual ones. */
+  /** Certificate authorities (PEM) that are trusted in addition to those of Node.js. */
   readonly ca: string | undefined
 }
 
 export interface LogConfig {
   readonly level: 'debug' | 'info' | 'warn' | 'error'
-  /** Whether each request has a line, of the level info. */
+  /** Whether each request is logged, with the level info. */
   readonly access: boolean
-  /** `auto`: pretty on a terminal. */
+  /** `auto`: pretty on a terminal, JSON otherwise. */
   readonly format: 'json' | 'pretty' | 'auto'
 }
 
@@ -86,41 +93,43 @@ export interface Subnet {
 }
 
 export interface LimitsConfig {
-  /** All header lines of a request together, in bytes. */
-  readonly headerBytes: number
-  /** How long a client may take to send its header lines. */
+  /** The largest size of all header fields of a request together. */
+  readonly headerSizeBytes: number
+  /** How long a client may take to send the header fields. */
   readonly headersTimeoutMs: number
-  /** How many header lines a request may have. */
+  /** The largest number of header fields of a request. */
   readonly headerCount: number
-  /** How long a client may pause while it sends a body. */
+  /** How long a client may pause while it sends content. */
   readonly bodyIdleTimeoutMs: number
-  /** How much of a body a client has to send, on average over `bodyIdleTimeoutMs`; 0: any. */
-  readonly bodyBytesPerSecond: number
-  /** How many connections each process has open to clients. */
+  /**
+   * The lowest rate at which a client may send content, on average over `bodyIdleTimeoutMs`; 0:
+   * any.
+   */
+  readonly bodyRateBytesPerSecond: number
+  /** The largest number of client connections of a process. */
   readonly connections: number
   readonly perClient: ClientLimitsConfig
 }
 
 /**
- * What one client address may do, an IPv6 network of /64 counting as one. Each process counts for
- * itself.
+ * The limits of one client address; an IPv6 network of /64 counts as one address. Each process
+ * counts separately.
  */
 export interface ClientLimitsConfig {
-  /** Connections that are open; does not hold for trusted proxies. */
+  /** Open connections. Trusted proxies are exempt. */
   readonly connections: number
-  /** Sign-ins that are begun. */
+  /** Sign-ins that begin. */
   readonly signIns: Rate
-  /** Browsers that come back from the provider. */
+  /** Authorization responses. */
   readonly callbacks: Rate
-  /** Those of them that are being worked on, for which the provider is asked. */
+  /** Authorization responses for which a token request is under way. */
   readonly callbacksAtOnce: number
-  /** Logout tokens that turn out to be none. */
+  /** Logout Tokens that are rejected. */
   readonly refusedLogoutTokens: Rate
 }
 
 /**
- * The JWS algorithms an ID Token or Logout Token may be signed with. `none` and HMAC are not among
- * them, ever.
+ * The JWS algorithms of ID Tokens and Logout Tokens. `none` and HMAC are never allowed.
  */
 export const signingAlgorithms = [
   'RS256',
@@ -142,49 +151,51 @@ export interface ProviderConfig {
   readonly client_secret: string
   readonly token_endpoint_auth_method: 'client_secret_basic' | 'client_secret_post'
   /**
-   * How the authorization response comes: OAuth 2.0 Multiple Response Type Encoding Practices §2.1,
-   * OAuth 2.0 Form Post Response Mode.
+   * How the provider sends the authorization response: OAuth 2.0 Multiple Response Type Encoding
+   * Practices §2.1, OAuth 2.0 Form Post Response Mode.
    */
   readonly response_mode: 'query' | 'form_post'
-  /** Whether sessions also end by OpenID Connect Front-Channel Logout 1.0. */
+  /** Whether OpenID Connect Front-Channel Logout 1.0 also ends sessions. */
   readonly frontchannelLogout: boolean
-  /** Absent: what suits the provider is asked for, see `requestedAccess`. */
+  /** Absent: the gateway chooses them by provider, see `requestedAccess`. */
   readonly scopes: readonly string[] | undefined
-  /** Parameters added to each authorization request, for example `prompt` or `acr_values`. */
+  /** Parameters that are added to each authorization request, such as `prompt` or `acr_values`. */
   readonly authorizationParams: Readonly<Record<string, string>>
-  /** Short names for claims with long ones. */
+  /** Short name → name of the claim. */
   readonly claims: Readonly<Record<string, string>>
-  /** The claims that come out of the ID Token, and not out of userinfo. */
+  /** The claims that are taken from the ID Token instead of UserInfo. */
   readonly idTokenClaims: readonly string[]
-  /** The other claims that headers and rules name: userinfo has to have them. */
+  /** The claims that headers and rules use and that UserInfo must contain. */
   readonly userinfoClaims: readonly string[]
   /**
-   * The one algorithm that this client is registered with; absent: RS256, or the only one the
+   * The algorithm that the client is registered with. Absent: RS256, or the only one that the
    * provider announces.
    */
   readonly id_token_signed_response_alg: SigningAlgorithm | undefined
   readonly clockToleranceMs: number
-  /** How long a call to the provider may take. */
+  /** The timeout of a request to the provider. */
   readonly timeoutMs: number
   /**
-   * Certificate authorities (PEM) that are trusted for the provider in addition to the usual ones.
+   * Certificate authorities (PEM) for the provider, in addition to those of Node.js.
    */
   readonly ca: string | undefined
 }
 
 export interface SessionConfig {
-  /** 32 bytes each: the first seals, all open. */
+  /** Keys of 32 bytes. The first one encrypts; all of them decrypt. */
   readonly keys: readonly Buffer[]
-  /** The file names no key: the one above was drawn by chance when it was read. */
-  readonly isKeyDrawn: boolean
+  /** The configuration has no key, so the gateway generated one when it read the file. */
+  readonly isKeyGenerated: boolean
   readonly store: StoreConfig
   readonly idleTimeoutMs: number
   readonly absoluteTimeoutMs: number
-  /** How long before the access token expires it is refreshed. */
+  /** The access token is refreshed this long before it expires. */
   readonly refreshBeforeMs: number
-  /** How often userinfo is read while a session is used; absent: only at sign-in and at refresh. */
+  /**
+   * How often UserInfo is read while a session is in use. Absent: only at sign-in and at refresh.
+   */
   readonly pollUserinfoMs: number | undefined
-  /** How long sessions in memory are served although Redis does not answer; 0: not at all. */
+  /** How long sessions in memory are served while Redis does not respond; 0: not at all. */
   readonly storeOutageGraceMs: number
   readonly cookie: SessionCookieConfig
 }
@@ -202,31 +213,31 @@ export type RedisStoreConfig = RedisServerConfig | RedisSentinelConfig | RedisCl
 interface RedisSettings {
   readonly username: string | undefined
   readonly password: string | undefined
-  /** Absent: without TLS. */
+  /** Absent: no TLS. */
   readonly tls: RedisTlsConfig | undefined
   readonly keyPrefix: string
   readonly timeoutMs: number
-  /** How many replicas must have the end of a session before it is acknowledged; 0: none. */
+  /** How many replicas must have stored an ending before the gateway acknowledges it; 0: none. */
   readonly replicasAcknowledge: number
 }
 
-/** In PEM, all of it. */
+/** All values in PEM. */
 export interface RedisTlsConfig {
-  /** The authorities that are trusted instead of the usual ones. */
+  /** The certificate authorities that are trusted instead of those of Node.js. */
   readonly ca: string | undefined
-  /** How the gateway proves to Redis who it is. */
+  /** The client certificate of the gateway. */
   readonly cert: string | undefined
   readonly key: string | undefined
 }
 
-/** One server. */
+/** A single server. */
 export interface RedisServerConfig extends RedisSettings {
   readonly kind: 'redis'
-  /** Its path is the number of the database. */
+  /** The path is the number of the database. */
   readonly url: URL
 }
 
-/** The primary that the Sentinels name, whichever it is at the moment. */
+/** The primary that the Sentinels name at the moment. */
 export interface RedisSentinelConfig extends RedisSettings {
   readonly kind: 'redis_sentinel'
   readonly sentinels: readonly Address[]
@@ -238,116 +249,119 @@ export interface RedisSentinelConfig extends RedisSettings {
 
 export interface RedisClusterConfig extends RedisSettings {
   readonly kind: 'redis_cluster'
-  /** Those that are asked for all the others. */
+  /** The nodes that are asked for the layout of the Cluster. */
   readonly nodes: readonly Address[]
 }
 
-/** The languages that the gateway's own pages are written in, as BCP 47 names them. */
+/** The languages of the built-in pages (BCP 47). */
 export const languages = ['en', 'de', 'fr', 'ja'] as const
 export type Language = (typeof languages)[number]
 
-/** What a visitor sees of the gateway itself. */
+/** The pages of the gateway itself. */
 export interface PagesConfig {
-  /** Of the organisation or application; absent: pages have no name on them. */
+  /** The name of the organisation or application. Absent: pages show no name. */
   readonly name: string | undefined
   /** A `data:` URI. */
   readonly logo: string | undefined
-  /** For whoever asks for none of the languages there are. */
+  /** The language of a page when a browser accepts none of `languages`. */
   readonly language: Language
-  readonly colours: { readonly light: ColoursConfig; readonly dark: ColoursConfig }
+  readonly colours: { readonly light: ColorsConfig; readonly dark: ColorsConfig }
   readonly support: SupportConfig | undefined
-  /** Pages that are the operator's own. */
+  /** Templates of the operator, which replace built-in pages. */
   readonly templates: Readonly<Partial<Record<PageName, PageTemplate>>>
 }
 
 /** Each as `#rrggbb`. */
-export interface ColoursConfig {
+export interface ColorsConfig {
   readonly background: string
-  /** Of the part of the page that is written on. */
+  /** The colour behind text. */
   readonly surface: string
   readonly text: string
-  /** Of links and buttons. */
+  /** The colour of links and buttons. */
   readonly accent: string
-  /** Of the text on a button. */
+  /** The colour of the text on a button. */
   readonly onAccent: string
 }
 
-/** Whom a visitor can turn to. */
+/** Where a person gets help. */
 export interface SupportConfig {
   readonly text: string
-  /** `https:`, `http:` or `mailto:`; absent: the text stands for itself. */
+  /** `https:`, `http:` or `mailto:`; absent: the text has no link. */
   readonly url: string | undefined
 }
 
 export interface UpstreamConfig {
   readonly name: string
-  /** Where it stands. */
+  /** Its place in the configuration. */
   readonly place?: Place
   /** Host names in lower case, without port; empty: any host. */
   readonly hosts: readonly string[]
   /**
-   * The upstream serves this path and all below it; starts and ends in `/`. The longest one wins.
+   * The upstream serves this path and everything below it. Starts and ends in `/`. The longest
+   * match wins.
    */
   readonly path: string
   readonly url: URL
-  /** Its own `external_url`, or the gateway's. */
+  /** Its own `external_url`, or that of the gateway. */
   readonly externalUrl: URL
-  /** Which `Host` the upstream is told: the one the client named, or the upstream's own. */
+  /** Which `Host` the upstream receives: that of the client, or its own. */
   readonly hostHeader: 'client' | 'upstream'
   readonly headers: readonly HeaderConfig[]
   readonly rules: readonly RuleConfig[]
-  /** The origins, beside its own, whose pages may make requests in the person's name. */
+  /** The origins, besides its own, whose pages may send requests with the session cookie. */
   readonly trustedOrigins: readonly string[] | 'any'
   /**
-   * What caches are told of answers to who is signed in: what the upstream says, but never to share
-   * them; nothing at all to keep; what it says.
+   * `Cache-Control` of responses to signed-in people. `private`: that of the upstream, without
+   * shared caches. `no_store`: no cache. `upstream`: unchanged.
    */
   readonly cache: 'private' | 'no_store' | 'upstream'
   readonly logout: { readonly paths: readonly LogoutLink[]; readonly cookies: readonly ApplicationCookie[] }
-  /** The protocols of `Upgrade` that are passed on, in lower case; without a version: any. */
+  /**
+   * The protocols of `Upgrade` that are passed on, in lower case. Without a version: any version.
+   */
   readonly upgrade: readonly string[]
   readonly connectTimeoutMs: number
-  /** How long the upstream may take until its answer begins. */
+  /** How long the upstream may take until its response begins. */
   readonly responseTimeoutMs: number
   /**
-   * How long a body may pause, either way, in milliseconds; 0: for ever. Event streams and
-   * WebSockets may pause for ever.
+   * How long content may pause in either direction; 0: without limit. Event streams and WebSockets
+   * have no limit.
    */
   readonly idleTimeoutMs: number
-  /** How long a connection to the upstream is kept without a request; 0: not at all. */
+  /** How long an idle connection to the upstream is kept; 0: not at all. */
   readonly keepAliveMs: number
-  /** How many exchanges there are with the upstream at the same time, without streams. */
+  /** The largest number of concurrent exchanges with the upstream, without streams. */
   readonly maxConnections: number
   /**
-   * How many streams there are: event streams, tunnels, and exchanges that take longer than some
+   * The largest number of streams: event streams, tunnels, and exchanges that take longer than some
    * seconds.
    */
   readonly maxStreams: number
-  /** How many streams of one session, or of one address without a session. */
+  /** The largest number of streams of one session, or of one address without a session. */
   readonly maxStreamsPerClient: number
   /** Certificate authorities (PEM) for an `https:` upstream. */
   readonly ca: string | undefined
   readonly tests: readonly EmbeddedTest[]
 }
 
-/** A logout link of an application: a path, and the query parameters that a request for it has. */
+/** A logout link of an application: a path with query parameters. */
 export interface LogoutLink {
   readonly path: PathPattern
-  /** Names and values, decoded. Empty: the path alone is the link. */
+  /** Decoded names and values. Empty: any query matches. */
   readonly query: readonly (readonly [name: string, value: string])[]
 }
 
-/** A cookie of an application, which ends with the session. */
+/** A cookie of an application, which the gateway expires when the session ends. */
 export interface ApplicationCookie {
   readonly name: string
   /**
-   * The paths, besides `/`, that the application may have set it for; a browser keeps one cookie
+   * The paths, besides `/`, for which the application may have set it. A browser keeps one cookie
    * for each (RFC 6265 §5.3).
    */
   readonly paths: readonly string[]
   /**
-   * The `Domain` attributes that the application may have set it with for the path `/`, the longest
-   * first.
+   * The `Domain` attributes with which the application may have set it for the path `/`, the
+   * longest first.
    */
   readonly domains: readonly string[]
 }
@@ -355,21 +369,24 @@ export interface ApplicationCookie {
 export type HeaderEncoding = 'utf8' | 'latin1' | 'percent' | 'base64' | 'rfc8187'
 
 export interface HeaderConfig {
-  /** As it was written; `[A-Za-z0-9-]` only. */
+  /** As in the configuration; `[A-Za-z0-9-]` only. */
   readonly name: string
   readonly template: ClaimTemplate
-  /** What stands between the members of a list. */
+  /** The separator between the members of a list. */
   readonly join: string
   readonly encode: HeaderEncoding
   readonly maxBytes: number
-  /** Without a value the request is refused; otherwise the header is absent. */
+  /**
+   * Whether the gateway refuses the request when the header has no value. Otherwise it omits the
+   * header.
+   */
   readonly required: boolean
 }
 
 export interface RuleConfig {
   /**
-   * Where it stands, and what it is called there: `upstreams.orders.rules[0]`. Absent for what
-   * applies where no rule matches.
+   * Its place and its path (`upstreams.orders.rules[0]`). Absent in the rule that applies when no
+   * other one matches.
    */
   readonly place?: Place
   readonly setting?: string
@@ -378,26 +395,26 @@ export interface RuleConfig {
   readonly methods: readonly string[] | undefined
   readonly access: 'public' | 'optional' | 'signed_in'
   readonly unauthenticated: 'auto' | 'redirect' | '401'
-  /** All of them have to be met. */
+  /** The claims must satisfy all of them. */
   readonly require: readonly RequirementConfig[]
 }
 
 export interface RequirementConfig {
   readonly claim: ClaimPath
-  /** As it was written, for messages. */
+  /** The path of the claim as in the configuration, for messages. */
   readonly claimText: string
-  readonly any_of: readonly string[] | undefined
-  readonly all_of: readonly string[] | undefined
-  readonly none_of: readonly string[] | undefined
+  readonly anyOf: readonly string[] | undefined
+  readonly allOf: readonly string[] | undefined
+  readonly noneOf: readonly string[] | undefined
 }
 
 export type ExpectedOutcome = 'pass' | 'sign_in' | 'sign_out' | 'unauthorized' | 'forbidden' | 'no_route'
 
-/** A test that stands beside the rules: as whom, what, and what is to come of it. */
+/** A test in the configuration: a person, a request, and the decision that is expected. */
 export interface EmbeddedTest {
-  /** Where it stands. */
+  /** Its place in the configuration. */
   readonly place: Place
-  /** What it is called in the file: `upstreams.orders.tests[0]`. */
+  /** Its path in the file: `upstreams.orders.tests[0]`. */
   readonly setting: string
   /** Absent: nobody is signed in. */
   readonly as: Claims | undefined

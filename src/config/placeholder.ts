@@ -1,2 +1,4 @@
-/** What `gatehouse import` writes where it could not know, and `gatehouse check` warns of. */
+/**
+ * The value that `gatehouse import` writes for what it cannot know. `gatehouse check` warns of it.
+ */
 export const placeholder = 'change-me'

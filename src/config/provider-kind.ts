@@ -1,15 +1,18 @@
-/** Providers that give refresh tokens in a way of their own. */
+/** Providers that issue refresh tokens in their own way. */
 export type ProviderKind =
   /**
-   * Gives a refresh token without `offline_access`; with it, the single sign-on session makes way
-   * for an offline session.
+   * Issues a refresh token without `offline_access`. With it, an offline session replaces the
+   * single sign-on session.
    */
   | 'keycloak'
-  /** Rejects `offline_access`, and gives a refresh token for `access_type=offline` instead. */
+  /** Rejects `offline_access`, and issues a refresh token for `access_type=offline`. */
   | 'google'
   | 'other'
 
-/** What an issuer identifier says about the provider. An issuer that is not a URL is `other`. */
+/**
+ * The kind of provider that an issuer identifier belongs to. An issuer that is not a URL is
+ * `other`.
+ */
 export function providerKind(issuer: string): ProviderKind {
   if (!URL.canParse(issuer)) return 'other'
   const { hostname, pathname } = new URL(issuer)
@@ -21,8 +24,8 @@ export function providerKind(issuer: string): ProviderKind {
 export const offlineAccess = 'offline_access'
 
 /**
- * Why `offline_access` must not be asked for at a provider of this kind; `undefined` where it does
- * no harm.
+ * Why `offline_access` must not be asked for at a provider of this kind; `undefined` when it may
+ * be.
  */
 export function harmOfOfflineAccess(
   kind: ProviderKind,

@@ -21,7 +21,7 @@ export function parseSize(text: string): number {
   return Number(amount) * bytes[unit as keyof typeof bytes]
 }
 
-/** So much within a time, and then as much again. */
+/** `count` events in each period of `perMs` milliseconds. */
 export interface Rate {
   readonly count: number
   readonly perMs: number
@@ -37,13 +37,16 @@ export function parseRate(text: string): Rate {
   return { count: Number(count), perMs: milliseconds[unit as keyof typeof milliseconds] }
 }
 
-/** What a quantity may be; both ends are allowed. */
+/** The allowed range of a quantity, both ends included. */
 export interface Range {
   readonly from: string
   readonly to: string
 }
 
-/** @throws {SyntaxError} names what is wrong */
+/**
+ * Reads a quantity and checks its range.
+ * @throws {SyntaxError} names what is wrong
+ */
 export function parseWithin(text: string, range: Range, parse: (text: string) => number): number {
   const value = parse(text)
   if (value < parse(range.from)) throw new SyntaxError(`must be at least ${range.from}`)

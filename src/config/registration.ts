@@ -2,8 +2,8 @@ import { endpoints } from './endpoints.ts'
 import type { GatewayConfig } from './model.ts'
 
 /**
- * What the provider has to know of a gateway, as client metadata spells it (OpenID Connect Dynamic
- * Client Registration 1.0 §2).
+ * What has to be registered at the provider, in the names of client metadata (OpenID Connect
+ * Dynamic Client Registration 1.0 §2).
  */
 export interface Registration {
   readonly issuer: string
@@ -18,8 +18,8 @@ export interface Registration {
 }
 
 /**
- * Where browsers reach the gateway: its own origin first, then those of upstreams that have another
- * one.
+ * The origins at which browsers reach the gateway: that of `external_url` first, then those of
+ * upstreams.
  */
 export function originsOf({ externalUrl, upstreams }: Pick<GatewayConfig, 'externalUrl' | 'upstreams'>): string[] {
   return [...new Set([externalUrl, ...upstreams.map((upstream) => upstream.externalUrl)].map(({ origin }) => origin))]
@@ -45,7 +45,7 @@ export function registrationOf({ provider, externalUrl, reservedPrefix, upstream
   }
 }
 
-/** The same, ready to paste. */
+/** The registration as text to copy. */
 export function registrationText(config: GatewayConfig): string {
   const registration = registrationOf(config)
   const { issuer, client_id, redirect_uris, post_logout_redirect_uris, frontchannel_logout_uri } = registration

@@ -1,12 +1,12 @@
 import { BlockList, isIP, SocketAddress } from 'node:net'
 
-/** So many answers are remembered: a check takes a microsecond, and peers come back. */
-const mostAnswers = 1024
+/** How many results are cached. A check takes a microsecond, and the same peers return. */
+const maxResults = 1024
 
 /** A set of networks. */
 export class AddressSet {
   readonly #networks = new BlockList()
-  readonly #answers = new Map<string, boolean>()
+  readonly #results = new Map<string, boolean>()
 
   constructor(subnets: readonly { address: string; prefix: number; family: 'ipv4' | 'ipv6' }[]) {
     for (const { address, prefix, family } of subnets) this.#networks.addSubnet(address, prefix, family)
@@ -14,22 +14,22 @@ export class AddressSet {
 
   /** Whether an address, as `ipAddress` gives it, lies in one of the networks. */
   has(address: string): boolean {
-    const known = this.#answers.get(address)
+    const known = this.#results.get(address)
     if (known !== undefined) return known
     const family = isIP(address)
-    const answer = family !== 0 && this.#networks.check(address, family === 6 ? 'ipv6' : 'ipv4')
-    if (this.#answers.size >= mostAnswers) this.#answers.clear()
-    this.#answers.set(address, answer)
-    return answer
+    const result = family !== 0 && this.#networks.check(address, family === 6 ? 'ipv6' : 'ipv4')
+    if (this.#results.size >= maxResults) this.#results.clear()
+    this.#results.set(address, result)
+    return result
   }
 }
 
-/** How an IPv4 peer looks to a socket that listens for both. */
+/** The IPv4-mapped IPv6 address of an IPv4 peer on a dual-stack socket. */
 const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/
 
 /**
- * An IP address in the one spelling it is compared in: shortest form, without zone, IPv4-mapped
- * IPv6 as IPv4.
+ * An IP address in canonical form: shortest form, without zone, IPv4-mapped IPv6 as IPv4.
+ * `undefined` for other texts.
  */
 export function ipAddress(text: string): string | undefined {
   const family = isIP(text)
@@ -43,9 +43,9 @@ export function ipAddress(text: string): string | undefined {
 }
 
 /**
- * Who counts as one client: an IPv4 address, or the /64 network of an IPv6 address, of which a
- * single machine may have each one. Takes what `ipAddress` gives; anything else is a client of its
- * own.
+ * The client that an address belongs to: the IPv4 address, or the /64 network of an IPv6 address,
+ * because one machine may use all of it. Takes a result of `ipAddress`; any other text is a client
+ * of its own.
  */
 export function clientOf(address: string): string {
   if (!address.includes(':')) return address
@@ -57,7 +57,7 @@ export function clientOf(address: string): string {
   return `${filled.slice(0, 4).join(':')}::/64`
 }
 
-/** The port that an http or https URL leads to, which is that of its scheme when it names none. */
+/** The port of an http or https URL, or the default port of its scheme. */
 export function portOf({ protocol, port }: URL): number {
   return Number(port) || (protocol === 'https:' ? 443 : 80)
 }

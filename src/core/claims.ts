@@ -1,12 +1,12 @@
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [name: string]: JsonValue }
 
-/** Claims about a person, as the provider spelt them. */
+/** Claims about a person, with the names of the provider. */
 export type Claims = { readonly [name: string]: JsonValue }
 
-/** A step into a claim's value: a member's name, or the index of an array's element. */
+/** A path into claims. Each step is the name of a member or the index of an element. */
 export type ClaimPath = readonly (string | number)[]
 
-/** What stands between braces: a `}` inside of quotes does not end it. */
+/** The text between braces. A `}` within quotes does not end it. */
 const inBraces = /\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\}/y
 const step = /^(?:"((?:[^"\\]|\\.)+)"|([^."[\]{}\s]+))|^\[(\d{1,4})\]/
 
@@ -18,14 +18,14 @@ const step = /^(?:"((?:[^"\\]|\\.)+)"|([^."[\]{}\s]+))|^\[(\d{1,4})\]/
 export function parseClaimPath(text: string): ClaimPath {
   const path: (string | number)[] = []
   let at = 0
-  // Nobody means a claim whose name begins so, but those who know other gateways, or JSONPath, mean
-  // something by it.
-  if (text.startsWith('$')) throw new SyntaxError(`a claim's name stands here without "$": "${text}"`)
+  // Other gateways and JSONPath use "$" with another meaning. No claim has a name that begins with
+  // it.
+  if (text.startsWith('$')) throw new SyntaxError(`write the claim's name without "$": "${text}"`)
   // Template languages have filters and defaults: {name|lower}, {lower(name)}, {name ?? email}.
   const operator = /[|()?]/.exec(text.replaceAll(/"(?:[^"\\]|\\.)*"/g, ''))?.[0]
   if (operator !== undefined)
     throw new SyntaxError(
-      `"${operator}" is not possible in "${text}": a claim is sent as it is, without filters, functions and defaults; a claim's name with this character in it stands in quotes`,
+      `"${operator}" is not supported in "${text}": a claim is sent as it is, without filters, functions and defaults; put a claim's name that contains this character in quotes`,
     )
   while (at < text.length) {
     const indexed = text[at] === '['
@@ -59,8 +59,8 @@ export function readClaim(claims: Claims, path: ClaimPath): JsonValue | undefine
 }
 
 /**
- * A header's value in the making: literal text and claims in turn. One claim alone is a template of
- * one part.
+ * The template of a header value: literal texts and claims. A single claim is a template with one
+ * part.
  */
 export type ClaimTemplate = readonly (string | ClaimPath)[]
 

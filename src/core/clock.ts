@@ -1,4 +1,4 @@
-/** Time as an argument: decisions take it in, tests move it. */
+/** A clock. Code takes it as an argument, so that tests can move it. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number
@@ -6,7 +6,7 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => Date.now() }
 
-/** Whether `now` is less than `ms` after `at`. A clock may be set back: then it is not. */
+/** Whether `now` is at most `ms` after `at`. It is not when the clock was set back before `at`. */
 export function isWithin(ms: number, at: number, now: number): boolean {
   return now >= at && now < at + ms
 }

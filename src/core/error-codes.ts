@@ -4,7 +4,7 @@ import type { PageName } from './page-template.ts'
 interface ErrorRow {
   /** RFC 9110 §15, RFC 6585. */
   readonly status: number
-  /** All that the client reads about it. Translations override this text, and nothing else. */
+  /** The public text. Translations override only this. */
   readonly text: string
   /** The page that shows it. */
   readonly page: Exclude<PageName, 'signed-out' | 'sign-out'>
@@ -60,14 +60,14 @@ const table = {
   },
   ERR_MEDIA_TYPE: {
     status: 415,
-    text: 'The request is of a kind that is not accepted here.',
+    text: 'Requests of this type are not accepted here.',
     page: 'bad-request',
     means: 'an endpoint of the gateway received content that is not a form',
     todo: 'look at the client: a Logout Token comes as application/x-www-form-urlencoded',
   },
   ERR_EXPECTATION: {
     status: 417,
-    text: 'The request expects what is not supported here.',
+    text: 'The request requires something that is not supported here.',
     page: 'bad-request',
     means: 'the client sent an Expect other than 100-continue',
     todo: 'remove the field from the client',
@@ -95,14 +95,14 @@ const table = {
   },
   ERR_FORBIDDEN: {
     status: 403,
-    text: 'You are signed in, but this is not open to you.',
+    text: 'You are signed in, but you do not have access to this page.',
     page: 'forbidden',
     means: 'a person was signed in, but the claims do not satisfy the rule',
     todo: 'if they should: put the person into the group at the provider (it shows at the next sign-in or refresh), or change the rule',
   },
   ERR_CLAIM_ABSENT: {
     status: 403,
-    text: 'You are signed in, but this is not open to you.',
+    text: 'You are signed in, but you do not have access to this page.',
     page: 'forbidden',
     means: 'a person was signed in, but the provider did not send the claim that is needed',
     todo: 'compare the name of the claim with claim_names of gatehouse sessions show; if it is not there, have the provider send it: ask for its scope (provider.scopes), or add it to userinfo at the provider (a mapper); if only the ID Token has it, name it in provider.id_token_claims; people then sign in again',
@@ -144,7 +144,7 @@ const table = {
   },
   ERR_SIGN_IN_REFUSED: {
     status: 403,
-    text: 'The sign-in service did not let you in.',
+    text: 'The sign-in service rejected the sign-in.',
     page: 'sign-in-failed',
     means: 'the provider sent the browser back without signing the person in',
     todo: 'look at the provider’s log: the person may not use this client, or declined',
@@ -158,7 +158,7 @@ const table = {
   },
   ERR_SIGN_IN_ANSWER: {
     status: 502,
-    text: 'The sign-in service sent a response that cannot be accepted.',
+    text: 'The sign-in service sent an invalid response.',
     page: 'sign-in-failed',
     means: 'the provider sent a response that must not be accepted',
     todo: 'run gatehouse doctor: a wrong client secret, issuer or algorithm, or a clock that is off, are the usual reasons',
@@ -179,7 +179,7 @@ const table = {
   },
   ERR_LOGOUT_REQUEST: {
     status: 400,
-    text: 'This does not say which session is over.',
+    text: 'The request does not name the session that has ended.',
     page: 'bad-request',
     means: 'a front-channel logout did not say which session is over, or came from another issuer',
     todo: 'have the provider send iss and sid (frontchannel_logout_session_required), or use back-channel logout',
@@ -200,7 +200,7 @@ const table = {
   },
   ERR_OVERLOADED: {
     status: 503,
-    text: 'Too much is under way at the moment.',
+    text: 'The service is overloaded at the moment.',
     page: 'unavailable',
     means: 'clients have left more of their responses unread than the memory allows',
     todo: 'see gatehouse_buffered_bytes; bound connections per client, or give the container more memory',
@@ -221,7 +221,7 @@ const table = {
   },
   ERR_UPSTREAM_ANSWER: {
     status: 502,
-    text: 'The application sent a response that cannot be passed on.',
+    text: 'The application sent an invalid response.',
     page: 'unavailable',
     means: 'the response of the application was malformed or incomplete',
     todo: 'look at the application’s log at that time',
@@ -235,7 +235,7 @@ const table = {
   },
   ERR_LOOP: {
     status: 508,
-    text: 'The request came back to where it had been sent from.',
+    text: 'The request was sent in a loop.',
     page: 'unavailable',
     means: 'this gateway had sent the request to this upstream before: two proxies lead to each other',
     todo: 'look at where upstreams.*.url leads: it has to be the application, and not a proxy that leads back here',
@@ -254,7 +254,7 @@ export type ErrorCode = keyof typeof table
 /** All codes, in the order of the table. */
 export const errorCodes = Object.keys(table) as readonly ErrorCode[]
 
-/** What is known of an error. */
+/** The row of an error code. */
 export function errorRow(code: ErrorCode): ErrorRow {
   return table[code]
 }

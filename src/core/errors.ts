@@ -2,7 +2,7 @@ import { type ErrorCode, errorRow } from './error-codes.ts'
 
 /**
  * A request that cannot be served. `message` is for the operator's log and may name things;
- * `publicText` is all a visitor ever sees.
+ * `publicText` is all that people see.
  */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError'
@@ -20,8 +20,8 @@ export class GatewayError extends Error {
 }
 
 /**
- * Something only the operator can mend (a taken port, a missing file). `message` says where, and
- * what to do.
+ * A fault that only the operator can fix, such as a port in use or a missing file. `message` says
+ * where it is and what to do.
  */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError'
@@ -39,7 +39,7 @@ export function unreachable(value: never): never {
 export function reason(error: unknown): string {
   const texts: string[] = []
   for (let at: unknown = error; at instanceof Error && texts.length < 4; at = at.cause) {
-    // Ours has a place of its own in the log, and the message says it all.
+    // A GatewayError has no code here, because its code is a field of the log.
     const code = at instanceof GatewayError ? '' : codeBehind(at)
     const text = `${at.message || at.name}${code}`
     if (!texts.some((known) => known.includes(text))) texts.push(text)

@@ -19,7 +19,7 @@ interface FieldRow {
  * read it.
  */
 const fields = {
-  /** RFC 9110 §7.6.1: they end with the connection. undici and Node.js write some of them. */
+  /** Fields of one connection (RFC 9110 §7.6.1). undici and Node.js write some of them. */
   hop_by_hop: {
     names: [
       ...['connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings'],
@@ -37,13 +37,13 @@ const fields = {
     withheld: 'is written by the gateway, from what it believes',
     isReserved: true,
   },
-  /** Some upstreams route by them, and not by the address that was decided on. */
+  /** Some upstreams route by these fields instead of the URL that the rules were applied to. */
   other_address: {
     names: ['x-rewrite-url'],
     prefixes: ['x-original-'],
     withheld: 'would tell the application another address than was decided on',
   },
-  /** CGI makes HTTP_PROXY of it, which programs take for their proxy (CVE-2016-5385). */
+  /** CGI turns it into HTTP_PROXY, which programs use as their proxy (CVE-2016-5385). */
   proxy_setting: { names: ['proxy'], withheld: 'would tell programs of the application to use a proxy' },
   /** W3C Trace Context §3.2, §3.3. Withheld only when the gateway takes part in traces. */
   trace: { names: ['traceparent', 'tracestate'], isReserved: true },
@@ -81,7 +81,7 @@ export function kindOfField(name: string): FieldKind | undefined {
  * Why a field of a client never reaches an upstream, by its name in lower case; `undefined`: it
  * does.
  */
-export function whyWithheld(name: string): string | undefined {
+export function withheldReason(name: string): string | undefined {
   const kind = kindOfField(name)
   const row: FieldRow | undefined = kind && fields[kind]
   // Some upstreams read "X_Remote.User" as "X-Remote-User" (CGI, WSGI and PHP do).
@@ -101,7 +101,7 @@ export function isReservedField(name: string): boolean {
 }
 
 /**
- * Names that applications behind other gateways know people by. A client can never set them,
+ * Identity headers of other gateways, which applications may expect. A client can never set them,
  * because they begin with `x-forwarded-`.
  */
 const forwardedIdentity: ReadonlySet<string> = new Set([

@@ -1,7 +1,7 @@
 /**
- * Whether a value that was parsed from JSON is nested deeper than `limit` levels. Works level by
- * level: a recursive function, such as `JSON.stringify`, overflows the stack on what somebody has
- * nested deeply enough (RFC 8259 §9).
+ * Whether a value that was parsed from JSON is nested deeper than `limit` levels. It works level by
+ * level, because a recursive function such as `JSON.stringify` overflows the stack with deep input
+ * (RFC 8259 §9).
  */
 export function isDeeperThan(limit: number, value: unknown): boolean {
   let level: unknown[] = [value]
@@ -12,5 +12,5 @@ export function isDeeperThan(limit: number, value: unknown): boolean {
   return false
 }
 
-/** No document or token of a provider is nested deeper than this. */
-export const deepestJson = 64
+/** The deepest nesting that is accepted in documents and tokens of a provider. */
+export const maxJsonDepth = 64

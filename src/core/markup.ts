@@ -4,9 +4,9 @@ export interface MarkupElement {
   readonly name: string
   readonly from: number
   readonly to: number
-  /** Those that have a value. */
+  /** The attributes that have a value. */
   readonly attributes: readonly MarkupAttribute[]
-  /** What stands in a `<style>` or `<script>`, in which nothing is markup. */
+  /** The raw text in a `<style>` or `<script>`. */
   readonly content: { readonly from: number; readonly to: number } | undefined
 }
 
@@ -14,7 +14,7 @@ export interface MarkupAttribute {
   /** In lower case. */
   readonly name: string
   readonly from: number
-  /** Quotes belong to it here. */
+  /** The value with its quotes. */
   readonly value: { readonly from: number; readonly to: number; readonly isQuoted: boolean }
 }
 
@@ -22,8 +22,8 @@ const tag = /<!--(?:-?>|[^]*?(?:--!?>|$))|<([a-z][^\s/>]*)((?:[^>"']|"[^"]*"|'[^
 const attribute = /([^\s"'<>/=]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>][^\s>]*)/g
 
 /**
- * The start tags of HTML, as browsers find them (HTML §13.2.5), apart from what only somebody who
- * wants to be misread writes.
+ * The start tags of HTML as browsers find them (HTML §13.2.5). Deliberately obscure markup may be
+ * read differently.
  */
 export function* elementsOf(html: string): Generator<MarkupElement> {
   let at = 0

@@ -1,19 +1,19 @@
 declare const brand: unique symbol
 
-/** A string that has been checked once, at the border, and is trusted from there on. */
+/** A string that has been validated once and is trusted afterwards. */
 export type Branded<B extends string> = string & { readonly [brand]: B }
 
 /** The value of the session cookie: a bearer secret, never stored and never logged. */
 export type SessionId = Branded<'SessionId'>
 
 /**
- * Where a session lies in a store: `TAG:HASH`. The tag groups what belongs to one (iss, sid); the
+ * The key of a session in a store: `TAG:HASH`. The tag groups what belongs to one (iss, sid); the
  * hash is of the SessionId.
  */
 export type SessionKey = Branded<'SessionKey'>
 
-/** What all sessions of one (iss, sid) share: a hash, safe to show. */
+/** The common tag of all sessions of one (iss, sid): a hash, safe to show. */
 export type SidTag = Branded<'SidTag'>
 
-/** What all sessions of one (iss, sub) share: a hash, safe to show. */
+/** The common tag of all sessions of one (iss, sub): a hash, safe to show. */
 export type SubTag = Branded<'SubTag'>

@@ -4,7 +4,7 @@ import { elementsOf, type MarkupElement } from './markup.ts'
 export type PageAction =
   'home' | 'sign_in' | 'other_account' | 'retry' | 'sign_out' | 'stay_signed_in' | 'right_address'
 
-/** The pages that a template can take the place of, and what each of them offers. */
+/** The pages that a template can replace, with their actions. */
 export const pageActions = {
   'bad-request': ['home'],
   'sign-in-required': ['sign_in'],
@@ -25,10 +25,10 @@ export type PageName = keyof typeof pageActions
 
 export const pageNames = Object.keys(pageActions) as readonly PageName[]
 
-/** What each page has a value for. */
+/** Placeholders that have a value on each page. */
 const everywhere = ['lang', 'dir', 'title', 'text', 'status', 'request_id', 'request_label'] as const
 
-/** What has a value when the configuration gives it one. */
+/** Placeholders that have a value when the configuration sets it. */
 const configured = ['name', 'logo_url', 'support_label', 'support_text', 'support_url'] as const
 
 export type ConfiguredPlaceholder = (typeof configured)[number]
@@ -36,14 +36,14 @@ export type ConfiguredPlaceholder = (typeof configured)[number]
 export type Placeholder =
   (typeof everywhere)[number] | ConfiguredPlaceholder | `${PageAction}_url` | `${PageAction}_label`
 
-/** What may stand between `{{` and `}}` in the template of a page. */
+/** The placeholders that the template of a page may use. */
 export function placeholdersOf(page: PageName): readonly Placeholder[] {
   const actions = pageActions[page].flatMap((action) => [`${action}_url`, `${action}_label`] as const)
   return [...everywhere, ...configured, ...actions]
 }
 
 /**
- * A page in the making: literal HTML, and in turn the values that are escaped and put between it.
+ * A parsed template: literal HTML and placeholders, whose values are escaped.
  */
 export interface PageTemplate {
   readonly parts: readonly (string | { readonly placeholder: Placeholder })[]
@@ -55,13 +55,13 @@ export interface PageTemplate {
 }
 
 /**
- * What is wrong with a template, and at which character of it (from 0), with line breaks as `\n`.
+ * An error in a template, and its offset in characters, counting a line break as one character.
  */
 export interface TemplateFault {
   readonly offset: number
   readonly message: string
   readonly hint?: string
-  /** The placeholder that is not known. */
+  /** The unknown placeholder. */
   readonly unknown?: string
 }
 
@@ -69,13 +69,13 @@ export interface ParsedPageTemplate {
   /** Not to be used when there are faults. */
   readonly template: PageTemplate
   readonly faults: readonly TemplateFault[]
-  /** What no browser will do with it. */
+  /** Parts of the template that have no effect in a browser. */
   readonly warnings: readonly TemplateFault[]
 }
 
 /**
- * Reads `<h1>{{title}}</h1>`: HTML with values in it, which may stand in text and in quoted
- * attributes, for there escaping holds.
+ * Reads a template such as `<h1>{{title}}</h1>`. Placeholders are allowed in text and in quoted
+ * attributes, where escaping is safe.
  */
 export function parsePageTemplate(source: string, known: readonly string[]): ParsedPageTemplate {
   const html = withPlainLineBreaks(source)
@@ -92,7 +92,10 @@ export function parsePageTemplate(source: string, known: readonly string[]): Par
   return { template: { parts: [...parts, html.slice(at)], styles }, faults, warnings }
 }
 
-/** As a browser reads them (HTML §13.2.3.5): the hash of a style is that of what it has read. */
+/**
+ * Normalizes line breaks like a browser (HTML §13.2.3.5), because a browser hashes a style after
+ * that.
+ */
 export function withPlainLineBreaks(html: string): string {
   return html.replaceAll(/\r\n?/g, '\n')
 }
@@ -112,8 +115,8 @@ interface Span {
 }
 
 /**
- * What a browser will not do with a template, what stands in its styles, and where no value can
- * stand.
+ * Reads the styles of a template, warnings about parts without effect, and the places where no
+ * value is allowed.
  */
 function readMarkup(html: string): {
   readonly styles: readonly string[]

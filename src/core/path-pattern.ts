@@ -14,10 +14,10 @@ export function parsePathPattern(text: string): PathPattern {
   if (!text.startsWith('/')) throw new SyntaxError(`a path starts with "/": "${text}"`)
   if (/[?#\\%;\s]|[^\x21-\x7e]/.test(text))
     throw new SyntaxError(`a path has no query, no percent-encoding, no ";" and no space: "${text}"`)
-  // Taken letter by letter they would match no path that there is, and what they were to protect
-  // would lie open.
+  // Taken literally, such a pattern would match no path, and would leave unprotected what it should
+  // protect.
   if (/[|[\]{}<>^"`]|\(\?|\.[*+]|\$$|\/:\w/.test(text))
-    throw new SyntaxError(`a path is no regular expression, and has no placeholder but "*": "${text}"`)
+    throw new SyntaxError(`a path is not a regular expression: its only placeholder is "*": "${text}"`)
   const segments = text.slice(1).split('/')
   if (segments.some((segment) => segment === '.' || segment === '..'))
     throw new SyntaxError(`a path has no "." or ".." segment: "${text}"`)
@@ -45,8 +45,8 @@ export function matchesPath(pattern: PathPattern, segments: readonly string[]): 
 }
 
 /**
- * A decoded segment as an upstream compares it that ignores case: `ADMIN`, `adm\u0131n`, `\u017f`
- * and full-width letters become what such an upstream takes them for.
+ * A decoded segment as an upstream that ignores case compares it: `ADMIN`, `adm\u0131n`, `\u017f`
+ * and full-width letters become plain lower case.
  */
 export function foldCase(segment: string): string {
   if (/^[\0-\x7f]*$/.test(segment)) return segment.toLowerCase()

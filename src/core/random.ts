@@ -1,12 +1,11 @@
 import { hash, randomFillSync } from 'node:crypto'
 
-/** Chance that is had in advance: asked for a few bytes at a time it costs far more. */
+/** Random bytes in advance, because many small requests to the generator are much slower. */
 const pool = Buffer.alloc(6 * 1024)
 let poolAt = pool.length
 
 /**
- * `bytes` of chance, as base64url. 16 bytes are the 128 bits that RFC 6749 §10.10 asks of a value
- * nobody may guess.
+ * Random bytes as base64url. 16 bytes are the 128 bits that RFC 6749 §10.10 requires.
  */
 export function randomToken(bytes: number): string {
   const at = draw(bytes)
@@ -33,8 +32,8 @@ export function leftHalfOfHash(bits: 256 | 384 | 512, text: string): string {
 }
 
 /**
- * 95 bits of chance, as 16 letters of base64url, the first of them from A to f: who pastes it
- * behind a command never gives an option.
+ * 95 random bits as 16 characters of base64url. The first one is from A to f, so that an ID on a
+ * command line is never an option.
  */
 export function randomId(): string {
   const at = draw(12)
@@ -42,19 +41,19 @@ export function randomId(): string {
   return pool.toString('base64url', at, at + 12)
 }
 
-/** `bytes` of chance, as hexadecimal digits. */
+/** Random bytes as hexadecimal digits. */
 export function randomHex(bytes: number): string {
   const at = draw(bytes)
   return pool.toString('hex', at, at + bytes)
 }
 
-/** `bytes` of chance; they are good until the next are asked for. */
+/** Random bytes. They are valid until the next call. */
 export function randomBytes(bytes: number): Buffer {
   const at = draw(bytes)
   return pool.subarray(at, at + bytes)
 }
 
-/** Where in the pool these `bytes` of chance begin, which nobody else is given. */
+/** Takes bytes from the pool, and returns their offset. */
 function draw(bytes: number): number {
   if (poolAt + bytes > pool.length) {
     randomFillSync(pool)

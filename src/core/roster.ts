@@ -1,11 +1,10 @@
-/** As long as there are no more, none is looked at whether it is needed. */
+/** Up to this size nothing is removed. */
 const fewest = 64
 
 /**
- * A map for what comes and goes with requests. Deleting what is used again in a moment would make a
- * table anew each time, and V8 makes that of an old map among the old objects, which are costly to
- * look through. So what is not needed any more stays until so much of it has come together that it
- * is worth while.
+ * A map for entries that come and go with requests. It keeps unneeded entries and removes many at
+ * once, because frequent insertions and deletions make V8 rebuild the table in the old generation,
+ * which is expensive to collect.
  */
 export class Roster<Key, Value> {
   readonly #entries = new Map<Key, Value>()
@@ -22,7 +21,7 @@ export class Roster<Key, Value> {
     return this.#entries.get(key)
   }
 
-  /** The one there is, or a new one. */
+  /** The value of a key, or a new one. */
   of(key: Key): Value {
     let value = this.#entries.get(key)
     if (value !== undefined) return value
@@ -32,7 +31,7 @@ export class Roster<Key, Value> {
     return value
   }
 
-  /** Those that are needed. */
+  /** The entries that are needed. */
   *needed(): IterableIterator<readonly [Key, Value]> {
     for (const entry of this.#entries) if (this.#isNeeded(entry[1])) yield entry
   }

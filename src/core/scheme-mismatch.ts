@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { portOf } from './addresses.ts'
 
-/** How long a server may take to show what it speaks, in ms. */
+/** How long to wait for the first byte of a server, in ms. */
 const patienceMs = 1_000
 
 /**
@@ -37,14 +37,14 @@ export function speaksTls(host: string, port: number): Promise<boolean | undefin
   })
 }
 
-/** Reasons of a failed connection that say what is wrong already. */
+/** Reasons of a failed connection that have another cause. */
 const otherReasons =
   /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|certificate|CERT|SELF_SIGNED|UNABLE_TO|ALTNAME|NOAUTH|WRONGPASS|NOPERM/
 
 /**
- * Says that a server does not speak what the scheme of its URL asks for, and what to write;
- * `undefined` when that is not what is wrong. `why` is the reason of the failed connection. Takes a
- * second at most, because it asks the server. `plainScheme`: absent where TLS is required.
+ * Explains that a server does not speak the protocol of its URL, and what to write; `undefined`
+ * when the cause is another one. `why` is the reason of the failed connection. It connects to the
+ * server and takes at most a second. `plainScheme`: absent where TLS is required.
  */
 export async function schemeMismatch(
   why: string,
@@ -65,7 +65,7 @@ export async function schemeMismatch(
   return `port ${port} does not speak TLS, which ${tlsScheme} needs: name the port that does${orPlain}`
 }
 
-/** The same for an http or https URL. */
+/** `schemeMismatch` for an http or https URL. */
 export function httpSchemeMismatch(why: string, url: URL): Promise<string | undefined> {
   const isTls = url.protocol === 'https:'
   const server = { host: url.hostname, port: portOf(url), isTls, tlsScheme: 'https://', plainScheme: 'http://' }

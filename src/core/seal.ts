@@ -7,14 +7,14 @@ const keyIdBytes = 4
 
 interface SealKey {
   readonly id: Buffer
-  /** With bytes in its place Node.js would take three times as long for each use. */
+  /** A KeyObject, because each use of plain bytes takes Node.js three times as long. */
   readonly secret: KeyObject
 }
 
 /**
- * Seals bytes with AES-256-GCM, bound to a context: what was sealed for one place does not open in
- * another. The first key seals, all of them open, so that keys can be rotated with an overlap.
- * Layout: key id (4 bytes), IV (12), tag (16), ciphertext.
+ * Encrypts with AES-256-GCM, bound to a context: data opens only in the context that it was sealed
+ * for. The first key seals and all keys open, so that keys can be rotated. Layout: key id (4
+ * bytes), IV (12), tag (16), ciphertext.
  */
 export class Keyring {
   readonly #keys: readonly [SealKey, ...SealKey[]]
@@ -41,8 +41,8 @@ export class Keyring {
   }
 
   /**
-   * What was sealed, or `undefined` when it was sealed by a key we do not have, for another
-   * context, or tampered with.
+   * Decrypts sealed data. `undefined` when the key is unknown, the context differs or the data was
+   * changed.
    */
   open(sealed: Uint8Array, context: string): Buffer | undefined {
     const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)

@@ -1,13 +1,13 @@
-/** Callers that ask for the same key while work is under way share its one result. */
+/** Calls with the same key share the result of the work that is under way. */
 export class SingleFlight<K, V> {
   readonly #underWay = new Map<K, Promise<V>>()
 
-  /** How many keys are worked on. */
+  /** The number of keys with work under way. */
   get size(): number {
     return this.#underWay.size
   }
 
-  /** Resolves when what is under way now is over, well or not. */
+  /** Resolves when the current work has ended, with or without success. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#underWay.values())
   }

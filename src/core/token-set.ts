@@ -1,6 +1,5 @@
 /**
- * What a token response left us with; the names are those of RFC 6749 §5.1 and OpenID Connect Core
- * §3.1.3.3.
+ * The tokens of a token response, with the names of RFC 6749 §5.1 and OpenID Connect Core §3.1.3.3.
  */
 export interface TokenSet {
   readonly access_token: string

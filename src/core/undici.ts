@@ -2,8 +2,8 @@ import { createRequire } from 'node:module'
 import type undici from 'undici'
 
 /**
- * The part of undici that this project stands on: its clients, without `fetch`, WebSocket, caches
- * and mocks, which its main module loads as well. That is 10 MB of memory and 20 ms of each start
+ * The part of undici that this project uses: its clients, without `fetch`, WebSocket, caches and
+ * mocks of its main module. This saves 10 MB of memory and 20 ms of each start
  * (docs/performance.md).
  */
 const part = createRequire(import.meta.url)
@@ -20,7 +20,7 @@ export const buildConnector = part('undici/lib/core/connect.js') as typeof undic
 const { prototype } = part('undici/lib/dispatcher/dispatcher.js') as typeof undici.Dispatcher
 Object.assign(prototype, part('undici/lib/api/index.js'))
 
-/** Where a request to a URL goes, as a dispatcher has it. */
+/** The origin and path of a URL, as a dispatcher takes them. */
 export function addressOf(url: string | URL): { readonly origin: string; readonly path: string } {
   const { origin, pathname, search } = new URL(url)
   return { origin, path: pathname + search }

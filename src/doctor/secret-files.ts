@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import type { SecretFile } from '../config/report.ts'
+import type { SecretFile } from '../config/document/report.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
 
 /** The findings about the permissions of the configuration file and the files of secrets. */

@@ -1,6 +1,6 @@
+import type { Place } from '../config/document/sources.ts'
 import { endpointRefusal, endpoints } from '../config/endpoints.ts'
 import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
-import type { Place } from '../config/sources.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
 import type { Admission } from '../gate/admission.ts'

@@ -1,4 +1,4 @@
-import type { Diagnostic } from '../config/diagnostics.ts'
+import type { Diagnostic } from '../config/document/diagnostics.ts'
 import type { EmbeddedTest, GatewayConfig, UpstreamConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
 import type { Admission } from '../gate/admission.ts'

@@ -1,4 +1,4 @@
-import { withLongNames } from '../config/claim-names.ts'
+import { withLongNames } from '../config/build/claim-names.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import type { Claims } from '../core/claims.ts'
 import type { SessionKey } from '../core/names.ts'

@@ -5,15 +5,15 @@ import type { ArrivedRequest } from './request.ts'
 /** The refusal of a request by Node's parser, before the gateway sees it. It is not logged. */
 export function serverRefusal(
   { method = '', url = '', rawHeaders }: ArrivedRequest,
-  { headerBytes }: Pick<LimitsConfig, 'headerBytes'>,
+  { headerSizeBytes }: Pick<LimitsConfig, 'headerSizeBytes'>,
 ): { readonly status: number; readonly why: string; readonly note?: string } | undefined {
   if (!METHODS.includes(method)) return { status: 400, why: `Node.js does not support the method ${method}` }
   // Node counts names and values only, not the separators and line ends.
   const bytes = Buffer.byteLength([url, ...rawHeaders].join(''))
-  if (bytes >= headerBytes)
+  if (bytes >= headerSizeBytes)
     return {
       status: 431,
-      why: `the URL and the headers have ${bytes} bytes, but limits.header_size is ${headerBytes}`,
+      why: `the URL and the headers have ${bytes} bytes, but limits.header_size is ${headerSizeBytes}`,
       note: 'the usual cause is too many cookies, of the application or of others on the same domain; the log has no line about it',
     }
   return undefined

@@ -1,5 +1,5 @@
 import type { HeaderConfig, UpstreamConfig } from '../config/model.ts'
-import { fieldsOf, kindOfField, whyWithheld } from '../core/header-fields.ts'
+import { fieldsOf, kindOfField, withheldReason } from '../core/header-fields.ts'
 import type { Admission } from '../gate/admission.ts'
 import { cookieNames } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
@@ -111,5 +111,5 @@ function removedHeaders(
 function removalReason(name: string, reserved: ReadonlySet<string>): string {
   if (reserved.has(canonicalName(name))) return 'only the gateway sets this field'
   if (kindOfField(name) === 'trace') return 'the gateway writes this field, from trusted sources only'
-  return whyWithheld(name) ?? 'Connection names it, so that it applies to one connection only'
+  return withheldReason(name) ?? 'Connection names it, so that it applies to one connection only'
 }

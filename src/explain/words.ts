@@ -28,11 +28,11 @@ function accessText({ access, unauthenticated, require }: RuleConfig): string {
 }
 
 /** `groups has any of admins, editors` */
-export function requirementText({ claimText, any_of, all_of, none_of }: RequirementConfig): string {
+export function requirementText({ claimText, anyOf, allOf, noneOf }: RequirementConfig): string {
   const parts = [
-    any_of && `any of ${any_of.join(', ')}`,
-    all_of && `all of ${all_of.join(', ')}`,
-    none_of && `none of ${none_of.join(', ')}`,
+    anyOf && `any of ${anyOf.join(', ')}`,
+    allOf && `all of ${allOf.join(', ')}`,
+    noneOf && `none of ${noneOf.join(', ')}`,
   ].filter((part) => part !== undefined)
   return `${claimText} has ${parts.join(' and ')}`
 }

@@ -1,7 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { empty, json, type Response } from '../http/response.ts'
-import { visitOf } from '../pages/pages.ts'
+import { pageContext } from '../pages/pages.ts'
 import type { LogoutParts } from './parts.ts'
 
 /**
@@ -37,6 +37,6 @@ export async function backchannelLogout({ form, cause }: EndpointRequest, parts:
 export function rejectLogoutToken(error: GatewayError, request: EndpointRequest, parts: LogoutParts): Response {
   const { code, status, message, publicText } = error
   parts.audit.record('logout_token.refused', { code, reason: message }, request.cause)
-  if (status === 503) return parts.pages.refusal(code, visitOf(request))
+  if (status === 503) return parts.pages.refusal(code, pageContext(request))
   return { ...json(status, { error: 'invalid_request', error_description: publicText }), code }
 }

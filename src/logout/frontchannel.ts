@@ -26,7 +26,7 @@ export async function frontchannelLogout(request: EndpointRequest, parts: Logout
   if (sid === undefined || sid === '' || sid.length > longestSid) return refuse('"sid" is missing or malformed')
   const ended = await parts.sessions.endPresentSid(sid, 'provider_frame', cause)
   if (ended.length > 0) parts.audit.record('frontchannel_logout.obeyed', { iss, sid, ended: ended.length }, cause)
-  return parts.pages.sessionOver(parts.provider.frameOrigins, request)
+  return parts.pages.sessionEnded(parts.provider.frameOrigins, request)
 }
 
 /** @throws the error again, once it is in the audit log */

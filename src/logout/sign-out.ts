@@ -3,7 +3,7 @@ import { randomToken } from '../core/random.ts'
 import { setCookie } from '../http/cookies.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { clearCache, cookies, json, redirect, type Response } from '../http/response.ts'
-import { visitOf } from '../pages/pages.ts'
+import { pageContext } from '../pages/pages.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
 import { endAtProvider, revokeTokens } from './end-at-provider.ts'
 import type { LogoutParts } from './parts.ts'
@@ -15,7 +15,7 @@ const returnSeconds = 10 * 60
 /** `GET` or `POST sign-out`: a browser is redirected through the provider, a script gets JSON. */
 export async function signOut(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
   if (request.method === 'GET' || request.isPage) return signOutWithBrowser(request, parts)
-  if (!isFromThisSite(request)) return parts.pages.refusal('ERR_CROSS_SITE', visitOf(request))
+  if (!isFromThisSite(request)) return parts.pages.refusal('ERR_CROSS_SITE', pageContext(request))
   const { provider, setCookies } = await signOutWithoutBrowser(request, parts)
   return json(200, { signed_out: true, provider }, { ...clearCache, ...cookies(setCookies) })
 }

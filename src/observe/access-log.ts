@@ -1,8 +1,8 @@
 import type { RequestRecord, RequestSink } from './request-record.ts'
 
 /**
- * A line of JSON for each request. Built by hand: it is written for every single one, and most of
- * it is known to need no escape.
+ * Writes a line of JSON for each request. The line is concatenated by hand, because most fields
+ * need no escaping and the code runs for each request.
  */
 export function createAccessLog(write: (line: string) => void): RequestSink {
   let lastMs = 0
@@ -35,13 +35,13 @@ export function accessLine(record: RequestRecord, time: string): string {
   return `${line}}\n`
 }
 
-/** Longer ones are cut, in characters: a line is not to grow beyond what carriers of logs take. */
+/** Longer texts are cut, in characters, because log collectors limit the length of a line. */
 const longestText = 1024
-/** Also where a path's parameters begin. */
+/** Characters that need escaping, and ";", which begins the parameters of a path. */
 const needsCare = /[^ !#-:<-[\]-~]/
 
 /**
- * Of a path's parameters only that there are some: they can hold the application's session
+ * Hides the parameters of a path, because they can contain the session of the application
  * (`;jsessionid=…`).
  */
 export function withoutParameters(path: string): string {
@@ -52,6 +52,7 @@ function escaped(text: string): string {
   if (text.length <= longestText && !needsCare.test(text)) return text
   const shown = withoutParameters(text)
   const cut = shown.length > longestText ? `${shown.slice(0, longestText)}…` : shown
-  // Beyond ASCII nothing is written as it came: a terminal would obey some of it.
+  // Everything beyond printable ASCII is escaped, because a terminal would interpret control
+  // characters.
   return cut.replaceAll(/[^ !#-[\]-~]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

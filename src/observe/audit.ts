@@ -2,14 +2,14 @@ import type { SessionKey } from '../core/names.ts'
 import type { Log } from './log.ts'
 
 /**
- * The version of schemas/audit-event.schema.json. A field that is added keeps it; one that goes or
- * changes its meaning does not.
+ * The version of schemas/audit-event.schema.json. It changes when a field is removed or changes its
+ * meaning, not when one is added.
  */
 export const auditVersion = 1
 
-/** The request that something was done for. */
+/** The request that caused an event. */
 export interface Cause {
-  /** Its id, as in the access log. */
+  /** The ID of the request, as in the access log. */
   readonly request: string
   /** The client's address. */
   readonly client: string
@@ -26,31 +26,31 @@ interface AboutSession extends Person {
   readonly session: SessionKey
 }
 
-/** What was not done, and why. */
+/** What failed, and why. */
 interface Fault {
   /** An error's code. */
   readonly code: string
   readonly reason: string
 }
 
-/** How a call to the provider went. */
+/** The result of a request to the provider. */
 interface Outcome {
   readonly outcome: string
   readonly reason?: string
 }
 
-/** Each event with its fields, beside those of its {@link Cause} when there is one. */
+/** The fields of each event, besides those of its {@link Cause}. */
 export interface AuditEvents {
   'session.created': AboutSession
   /** `by`: who or what ended it. */
   'session.ended': AboutSession & { readonly by: string }
-  /** `still_there`: it had not ended meanwhile. */
+  /** `still_there`: the session did not end during the refresh. */
   'session.refreshed': AboutSession & { readonly still_there: boolean }
   'sign_in.failed': Fault
   /**
-   * Somebody who is signed in was refused. `rule` is the place of the rule in the configuration, or
-   * `default`. `repeated`: this event stands for so many alike, of the same session and rule; the
-   * other fields are those of the last one.
+   * A signed-in person was denied access. `rule` is the place of the rule in the configuration, or
+   * `default`. `repeated`: the event replaces this many equal events of the same session and rule,
+   * and has the fields of the last one.
    */
   'access.denied': AboutSession &
     Fault & {
@@ -64,20 +64,20 @@ export interface AuditEvents {
   'logout_token.obeyed': Person & { readonly jti: string; readonly ended: number }
   'logout_token.replayed': Person & { readonly jti: string }
   'logout_token.refused': Fault
-  /** `ended`: how many sessions; there are none without one. */
+  /** `ended`: how many sessions, at least one. */
   'frontchannel_logout.obeyed': Pick<Person, 'iss' | 'sid'> & { readonly ended: number }
   'frontchannel_logout.refused': Fault
   'provider.end_session': Person & Outcome
   'provider.revocation': Person & Outcome
-  /** Nobody read the log for a while: so many audit events are lost. */
+  /** The number of audit events that were lost because nothing read the log. */
   'audit.dropped': { readonly events: number }
 }
 
 export type AuditEvent = keyof AuditEvents
 
 /**
- * What an auditor asks for later: who ended which session, and why. People appear as their `sub`,
- * sessions as their key.
+ * Records audit events: who ended which session, and why. Events name people by `sub` and sessions
+ * by their key.
  */
 export interface Audit {
   record<E extends AuditEvent>(event: E, fields: AuditEvents[E], cause?: Cause): void

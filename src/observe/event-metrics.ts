@@ -3,8 +3,7 @@ import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 
 /**
- * What somebody should be woken for. They are there from the start, at 0, so that the first one is
- * seen as an increase.
+ * Events that deserve an alert. Their counters start at 0, so that the first event is an increase.
  */
 const alarming = [
   ['warn', 'config.needs_restart'],
@@ -18,8 +17,8 @@ const alarming = [
 ] as const
 
 /**
- * The same log, whose warnings and errors are counted. Their messages are a few dozen, all of them
- * in the code.
+ * Wraps a log and counts its warnings and errors. The messages are a small set of names in the
+ * code.
  */
 export function countedLog(log: Log, metrics: Metrics): Log {
   const events = metrics.counter({
@@ -43,7 +42,7 @@ export function countedLog(log: Log, metrics: Metrics): Log {
 
 type Counting = { readonly [E in keyof AuditEvents]?: (fields: AuditEvents[E]) => void }
 
-/** The same audit, whose events are counted. */
+/** Wraps an audit and counts its events. */
 export function countedAudit(audit: Audit, metrics: Metrics): Audit {
   const created = metrics.counter({ name: 'gatehouse_sessions_created_total', help: 'Sessions that began.' })
   const ended = metrics.counter({

@@ -2,7 +2,7 @@ import type { Cell, Family, Merge } from './metrics.ts'
 
 export const expositionType = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** The families of one process as Prometheus reads them: text exposition format 0.0.4. */
+/** Writes metrics in the text exposition format 0.0.4 of Prometheus. */
 export function exposition(families: readonly Family[]): string {
   return families.map(familyText).join('')
 }
@@ -48,7 +48,7 @@ function numberText(value: number): string {
   return value === -Infinity ? '-Inf' : String(value)
 }
 
-/** The families of several processes as if they were one. */
+/** Merges the metrics of several processes. */
 export function merged(processes: readonly (readonly Family[])[]): readonly Family[] {
   const byName = new Map<string, Family>()
   for (const family of processes.flat()) {

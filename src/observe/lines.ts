@@ -1,45 +1,43 @@
 import pino from 'pino'
 
 /**
- * What a line is about. Lines for one purpose cannot take the place of those for another: see
- * {@link Lines}.
+ * The purpose of a line. Each purpose has its own share of the buffer, see {@link Lines}.
  */
 export type LineKind = 'access' | 'log' | 'audit'
 
 /**
- * How much may wait to be written, in bytes; a line on top is dropped. Lines of the access log and
- * others share a place, of which those of the access log get one half: they are dropped first.
- * Audit events have a place of their own.
+ * The size of the buffers in bytes; further lines are dropped. The access log may fill half of the
+ * ordinary buffer, so its lines are dropped first. Audit events have a buffer of their own.
  */
-const mostWaiting = { access: 512 * 1024, ordinary: 1024 * 1024, audit: 4 * 1024 * 1024 }
+const maxWaiting = { access: 512 * 1024, ordinary: 1024 * 1024, audit: 4 * 1024 * 1024 }
 /**
- * How long a line waits for others to be written together with it, in ms, and how much of them may
- * come together, in bytes.
+ * How long a line waits to be written together with others, in ms, and the size of such a batch in
+ * bytes.
  */
-const companyMs = 10
-const mostTogether = 64 * 1024
+const batchDelayMs = 10
+const maxBatchBytes = 64 * 1024
 /**
- * Processes that write into one pipe do not tear one another's lines apart as long as each writes
- * no more than this at once: POSIX, PIPE_BUF.
+ * The size of an atomic write into a pipe (POSIX, PIPE_BUF). Larger writes of several processes
+ * would mix their lines.
  */
-const mostAtOnceIntoSharedPipe = 4096
+const maxAtomicWrite = 4096
 
 export interface LinesOptions {
   readonly fd: number
-  /** Others write into it, too. */
+  /** Other processes write into it too. */
   readonly isShared: boolean
-  /** What is written for a line. */
+  /** Formats a line before it is written. */
   readonly shape?: ((line: string) => string) | undefined
 }
 
-/** How many lines were dropped because nobody read them. */
+/** The number of lines that were dropped because nothing read them. */
 export interface DroppedLines {
-  /** Of the log and the access log. */
+  /** Lines of the log and the access log. */
   readonly lines: number
   readonly auditEvents: number
 }
 
-/** Lines that are written together, and how many bytes of them are audit events. */
+/** Lines that are written together, and the number of bytes of audit events among them. */
 interface Batch {
   readonly text: string
   readonly bytes: number
@@ -47,16 +45,16 @@ interface Batch {
 }
 
 /**
- * Lines on their way out of the process, in the order in which they came: many at once, never
- * waited for, and bounded. When nobody reads them they are dropped, and counted: first those of the
- * access log. Audit events have bounds of their own, so that no number of other lines removes one.
+ * Writes lines in their order, in batches, without blocking and with bounded buffers. When nothing
+ * reads them, lines are dropped and counted, those of the access log first. Audit events have their
+ * own bound, so other lines never displace them.
  */
 export class Lines {
   readonly #destination: ReturnType<typeof pino.destination>
   readonly #most: number
   readonly #shape: ((line: string) => string) | undefined
   readonly #batches: Batch[] = []
-  /** The destination has not written yet what it was given. */
+  /** The destination has not finished its last write. */
   #isBusy = false
   #together = ''
   #bytesTogether = 0
@@ -64,22 +62,22 @@ export class Lines {
   readonly #waiting = { ordinary: 0, audit: 0 }
   #timer: NodeJS.Timeout | undefined
   readonly #dropped = { lines: 0, auditEvents: 0 }
-  #untold = { lines: 0, auditEvents: 0 }
+  #unreported = { lines: 0, auditEvents: 0 }
   #whenWritten: (() => void)[] = []
 
-  /** `onReadAgain` is told how many lines were dropped as soon as the reader is back. */
+  /** `onReadAgain` receives the number of dropped lines when the reader reads again. */
   constructor({ fd, isShared, shape }: LinesOptions, onReadAgain: (dropped: DroppedLines) => void) {
-    this.#most = isShared ? mostAtOnceIntoSharedPipe : mostTogether
+    this.#most = isShared ? maxAtomicWrite : maxBatchBytes
     this.#shape = shape
-    // Written synchronously, a pipe that is full would stop the whole process.
+    // A synchronous write into a full pipe would block the process.
     this.#destination = pino.destination({
       fd,
       sync: false,
       minLength: 1,
-      maxLength: mostWaiting.ordinary,
-      ...(isShared ? { maxWrite: mostAtOnceIntoSharedPipe } : {}),
+      maxLength: maxWaiting.ordinary,
+      ...(isShared ? { maxWrite: maxAtomicWrite } : {}),
     })
-    // EPIPE and a full disk: what is written next tries again.
+    // After an error (EPIPE, a full disk) the next write tries again.
     this.#destination.on('error', () => {
       this.#isBusy = false
       if (this.#whenWritten.length > 0) this.#pass()
@@ -87,26 +85,26 @@ export class Lines {
     this.#destination.on('drain', () => {
       this.#isBusy = false
       this.#pass()
-      const { lines, auditEvents } = this.#untold
+      const { lines, auditEvents } = this.#unreported
       if (this.#isBusy || lines + auditEvents === 0) return
-      this.#untold = { lines: 0, auditEvents: 0 }
+      this.#unreported = { lines: 0, auditEvents: 0 }
       onReadAgain({ lines, auditEvents })
     })
   }
 
-  /** How many lines were dropped so far. */
+  /** The number of lines dropped so far. */
   get dropped(): DroppedLines {
     return this.#dropped
   }
 
-  /** Takes a line, its line break included, that may wait a moment for others. */
+  /** Adds a line with its line break. It may wait to be written with others. */
   add(line: string, kind: LineKind = 'log'): void {
     const text = this.#shape === undefined ? line : this.#shape(line)
     const bytes = Buffer.byteLength(text)
     if (!this.#hasRoomFor(bytes, kind)) {
       const what = kind === 'audit' ? 'auditEvents' : 'lines'
       this.#dropped[what] += 1
-      this.#untold[what] += 1
+      this.#unreported[what] += 1
       return
     }
     if (this.#bytesTogether + bytes > this.#most) this.#writeTogether()
@@ -114,10 +112,10 @@ export class Lines {
     this.#bytesTogether += bytes
     if (kind === 'audit') this.#auditBytesTogether += bytes
     this.#waiting[kind === 'audit' ? 'audit' : 'ordinary'] += bytes
-    this.#timer ??= setTimeout(writeWaiting, companyMs, this)
+    this.#timer ??= setTimeout(writeWaiting, batchDelayMs, this)
   }
 
-  /** Takes a line, its line break included, that is written at once, after those that wait. */
+  /** Writes a line with its line break at once, after the waiting ones. */
   write(line: string, kind: LineKind = 'log'): void {
     this.add(line, kind)
     this.#writeTogether()
@@ -129,15 +127,15 @@ export class Lines {
   }
 
   /**
-   * Resolves when all lines are written, or with `false` after `limitMs`: whoever should read them
-   * does not.
+   * Resolves with `true` when all lines are written, or with `false` after `limitMs` because
+   * nothing reads them.
    */
   flush(limitMs: number): Promise<boolean> {
     this.#writeTogether()
     return new Promise((resolve) => {
       const limit = setTimeout(() => resolve(false), limitMs)
       this.#whenWritten.push(() =>
-        // It also syncs, which a pipe refuses: that it answers at all says that everything is
+        // `flush` also syncs, which fails on a pipe. Its callback still means that everything is
         // written.
         this.#destination.flush(() => {
           clearTimeout(limit)
@@ -149,8 +147,8 @@ export class Lines {
   }
 
   #hasRoomFor(bytes: number, kind: LineKind): boolean {
-    if (kind === 'audit') return this.#waiting.audit + bytes <= mostWaiting.audit
-    return this.#waiting.ordinary + bytes <= (kind === 'access' ? mostWaiting.access : mostWaiting.ordinary)
+    if (kind === 'audit') return this.#waiting.audit + bytes <= maxWaiting.audit
+    return this.#waiting.ordinary + bytes <= (kind === 'access' ? maxWaiting.access : maxWaiting.ordinary)
   }
 
   #writeTogether(): void {
@@ -163,7 +161,8 @@ export class Lines {
   }
 
   /**
-   * Gives the destination what it takes: what it has not written yet cannot be told apart any more.
+   * Passes batches to the destination while it is ready. A batch that it has taken counts as
+   * written.
    */
   #pass(): void {
     while (!this.#isBusy) {
@@ -171,7 +170,7 @@ export class Lines {
       if (batch === undefined) break
       this.#waiting.audit -= batch.auditBytes
       this.#waiting.ordinary -= batch.bytes - batch.auditBytes
-      // pino replaces `write` by a function that returns nothing once the reader is gone.
+      // When the reader is gone, pino replaces `write` by a function without a result.
       this.#isBusy = this.#destination.write(batch.text) === false
     }
     if (this.#batches.length > 0) return

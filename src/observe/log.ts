@@ -1,6 +1,6 @@
 /**
- * What may stand beside an event: plain values only, so that nobody logs a whole request, token set
- * or error by accident.
+ * The fields of an event. Only plain values are allowed, so that no code logs a request, token set
+ * or error object by accident.
  */
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined | readonly string[]>>
 
@@ -10,6 +10,6 @@ export interface Log {
   info(message: string, fields?: LogFields): void
   warn(message: string, fields?: LogFields): void
   error(message: string, fields?: LogFields): void
-  /** A line that is written whatever the level is. */
+  /** Writes a line at any log level. */
   announce(message: string, fields?: LogFields): void
 }

@@ -1,8 +1,7 @@
 import type { Audit, AuditEvents, Cause } from './audit.ts'
 
 /**
- * A logout that a provider has announced, and what became of it. Nothing of the token but what
- * audit events have, too.
+ * A logout that the provider announced, and its result. It contains only what audit events contain.
  */
 export interface LogoutNotice {
   /** In ms since the epoch. */
@@ -14,31 +13,32 @@ export interface LogoutNotice {
   readonly sub?: string | undefined
   /** How many sessions it ended. */
   readonly ended?: number
-  /** Why it was refused, or cannot be obeyed at this moment. */
+  /** Why it was refused, or could not be carried out. */
   readonly reason?: string
-  /** The id of its request. */
+  /** The ID of its request. */
   readonly request?: string | undefined
 }
 
 /**
- * So many are remembered of those that were obeyed, and of those that were not: nobody can push out
- * the ones by sending others.
+ * How many notices are kept of those that were obeyed, and of the others. Separate lists prevent
+ * refused ones from displacing obeyed ones.
  */
-const most = 20
-/** In characters: what is remembered is not as long as a stranger likes. */
+const maxNotices = 20
+/** The longest text that is kept, in characters, because clients choose these texts. */
 const longestText = 200
 
-/** The logouts that were announced last. */
+/** The latest logouts that were announced. */
 export class LogoutNotices {
   readonly #obeyed: LogoutNotice[] = []
   readonly #others: LogoutNotice[] = []
 
-  /** The latest one first. */
+  /** In reverse chronological order. */
   get latest(): readonly LogoutNotice[] {
     return latestOf([this.#obeyed, this.#others])
   }
 
-  /** The same audit, whose events are looked at. @param now ms since the epoch */
+  /** Wraps an audit and records its events about logouts.
+   * @param now ms since the epoch */
   watching(audit: Audit, now: () => number): Audit {
     return {
       record: (event, fields, cause) => {
@@ -52,11 +52,11 @@ export class LogoutNotices {
   #add(notice: LogoutNotice): void {
     const list = notice.outcome === 'obeyed' ? this.#obeyed : this.#others
     list.unshift(notice)
-    if (list.length > most) list.pop()
+    if (list.length > maxNotices) list.pop()
   }
 }
 
-/** Of several lists, the latest notices first. */
+/** Joins lists, the latest notices first. */
 export function latestOf(lists: readonly (readonly LogoutNotice[])[]): readonly LogoutNotice[] {
   return lists.flat().toSorted((a, b) => b.at - a.at)
 }

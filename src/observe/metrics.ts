@@ -1,14 +1,14 @@
 /** How the values of several processes become one. */
 export type Merge = 'sum' | 'max' | 'min'
 
-/** A metric with all of its values, as plain data: it travels between processes. */
+/** A metric with all its values, as plain data that can be sent to another process. */
 export interface Family {
   readonly name: string
   readonly help: string
   readonly kind: 'counter' | 'gauge' | 'histogram'
   readonly merge: Merge
   readonly labels: readonly string[]
-  /** Of a histogram: the upper bounds of its buckets, without the infinite one. */
+  /** The upper bounds of the buckets of a histogram, without the infinite one. */
   readonly bounds: readonly number[]
   readonly cells: readonly Cell[]
 }
@@ -17,20 +17,20 @@ export interface Cell {
   /** One for each label of the family. */
   readonly labels: readonly string[]
   /**
-   * One; of a histogram how many fell into each bucket, the infinite one included, and the sum of
-   * them all.
+   * One value. For a histogram: the count of each bucket, including the infinite one, and then the
+   * sum.
    */
   readonly values: readonly number[]
 }
 
 export interface MetricDescription {
-  /** As Prometheus wants it: `gatehouse_…`, with the unit, and `_total` for a counter. */
+  /** By the conventions of Prometheus: `gatehouse_…`, the unit, and `_total` for a counter. */
   readonly name: string
   readonly help: string
   readonly labels?: readonly string[]
 }
 
-/** A value of a counter, found once and kept by whoever counts. */
+/** A value of a counter. Callers look it up once and keep it. */
 export class Count {
   readonly labels: readonly string[]
   readonly values = [0]
@@ -44,7 +44,7 @@ export class Count {
   }
 }
 
-/** A distribution, found once and kept by whoever observes. */
+/** The values of a histogram. Callers look it up once and keep it. */
 export class Distribution {
   readonly labels: readonly string[]
   readonly values: number[]
@@ -65,12 +65,12 @@ export class Distribution {
   }
 }
 
-/** What a gauge is read from: a value, or several with their labels. */
+/** The reading of a gauge: a value, or several values with labels. */
 export type Reading = number | readonly (readonly [labels: readonly string[], value: number])[]
 
 /**
- * The cells of a metric by their labels. Callers take labels from small sets only: every one stays
- * for good.
+ * The cells of a metric by their labels. Labels must have few values, because cells are never
+ * removed.
  */
 class Cells<C extends Cell> {
   readonly #make: (labels: readonly string[]) => C
@@ -95,8 +95,7 @@ class Cells<C extends Cell> {
 }
 
 /**
- * The metrics of this process. Whoever describes a counter or histogram again gets the one that
- * there is.
+ * The metrics of this process. To describe a counter or histogram again returns the existing one.
  */
 export class Metrics {
   readonly #families: (() => Family)[] = []
@@ -108,7 +107,7 @@ export class Metrics {
     if (known !== undefined) return known
     const cells = new Cells((labels) => new Count(labels))
     this.#counters.set(description.name, cells)
-    // Without labels it is there from the beginning, at 0.
+    // A counter without labels starts at 0.
     if (description.labels === undefined) cells.of()
     this.#add(description, 'counter', 'sum', [], () => cells.all())
     return cells
@@ -124,12 +123,12 @@ export class Metrics {
     return cells
   }
 
-  /** A value that is looked at when somebody asks. */
+  /** Adds a value that is read when metrics are collected. */
   gauge(description: MetricDescription, merge: Merge, read: () => Reading): void {
     this.#add(description, 'gauge', merge, [], () => cellsOf(read()))
   }
 
-  /** A counter that somebody else keeps. */
+  /** Adds a counter that other code keeps. */
   counted(description: MetricDescription, read: () => Reading): void {
     this.#add(description, 'counter', 'sum', [], () => cellsOf(read()))
   }

@@ -8,25 +8,25 @@ import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Span } from './tracing.ts'
 
-/** So many spans may wait; what comes on top is dropped. */
-const mostWaiting = 4096
-const mostInBatch = 512
+/** How many spans may wait; further ones are dropped. */
+const maxWaiting = 4096
+const maxBatch = 512
 /** How long a span waits for others, in ms. */
-const companyMs = 1_000
-const answerMs = 10_000
-/** After a failure, in ms: doubled each time. */
+const batchDelayMs = 1_000
+const responseTimeoutMs = 10_000
+/** The pause after a failure, in ms. It doubles each time. */
 const firstPauseMs = 1_000
-/** No collector makes us wait longer, in ms, whatever its `Retry-After` says. */
-const longestPauseMs = 30_000
-const mostTries = 4
+/** The longest pause, in ms, also when `Retry-After` asks for more. */
+const maxPauseMs = 30_000
+const maxTries = 4
 /**
- * What a collector answers that may take the same batch later (OTLP/HTTP, "Retryable Response
- * Codes").
+ * Statuses after which the same batch may be sent again (OTLP/HTTP, "Retryable Response Codes").
  */
 const retryable: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
-export interface OtlpSettings {
-  readonly url: URL
+export interface OtlpOptions {
+  /** The URL that traces are posted to. */
+  readonly otlp: URL
   readonly serviceName: string
   /** Further attributes of the resource. */
   readonly resource: Readonly<Record<string, string>>
@@ -41,28 +41,27 @@ export interface OtlpParts {
 }
 
 /**
- * What became of a batch: how many spans of it were refused, why not all were taken, and when to
- * ask again.
+ * The result of sending a batch: how many spans were refused, why, and when to try again.
  */
 interface Outcome {
   readonly refused: number
   readonly fault?: string
-  /** In ms; absent: asking again is of no use. */
+  /** In ms. Absent: do not try again. */
   readonly retryAfterMs?: number
 }
 
 /**
- * Sends spans to an OpenTelemetry collector: OTLP/HTTP in JSON, in batches, bounded. Nobody ever
- * waits for it.
+ * Sends spans to an OpenTelemetry collector (OTLP/HTTP in JSON), in batches, with a bounded buffer.
+ * Requests never wait for it.
  */
 export class OtlpExporter {
-  readonly #settings: OtlpSettings
+  readonly #options: OtlpOptions
   readonly #parts: OtlpParts
   readonly #agent: Agent
-  /** What is the same in front of every batch. */
+  /** The beginning of each batch. */
   readonly #head: string
   readonly #closing = new AbortController()
-  /** As JSON: bounded in bytes, too, and not written all at once. */
+  /** Spans as JSON. A string is bounded in bytes, and the work is spread over time. */
   #waiting: string[] = []
   #timer: NodeJS.Timeout | undefined
   #sending: Promise<void> | undefined
@@ -71,18 +70,18 @@ export class OtlpExporter {
   readonly #exported
   readonly #dropped
 
-  constructor(settings: OtlpSettings, parts: OtlpParts) {
-    this.#settings = settings
+  constructor(options: OtlpOptions, parts: OtlpParts) {
+    this.#options = options
     this.#parts = parts
-    const { ca } = settings
+    const { ca } = options
     this.#agent = new Agent({
       connections: 1,
-      connect: { timeout: answerMs, ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }) },
-      headersTimeout: answerMs,
-      bodyTimeout: answerMs,
+      connect: { timeout: responseTimeoutMs, ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }) },
+      headersTimeout: responseTimeoutMs,
+      bodyTimeout: responseTimeoutMs,
       maxResponseSize: 64 * 1024,
     })
-    const resource = { attributes: resourceAttributes(settings, parts.version) }
+    const resource = { attributes: resourceAttributes(options, parts.version) }
     const scope = { name: 'gatehouse', version: parts.version }
     this.#head = `{"resourceSpans":[{"resource":${JSON.stringify(resource)},"scopeSpans":[{"scope":${JSON.stringify(scope)},"spans":`
     const spans = describeSpans(parts.metrics)
@@ -91,16 +90,16 @@ export class OtlpExporter {
   }
 
   add(span: Span): void {
-    if (this.#isClosed || this.#waiting.length >= mostWaiting) {
+    if (this.#isClosed || this.#waiting.length >= maxWaiting) {
       this.#dropped.add()
       return
     }
     this.#waiting.push(JSON.stringify(span))
-    if (this.#waiting.length >= mostInBatch) this.#send()
-    else this.#timer ??= setTimeout(() => this.#send(), companyMs).unref()
+    if (this.#waiting.length >= maxBatch) this.#send()
+    else this.#timer ??= setTimeout(() => this.#send(), batchDelayMs).unref()
   }
 
-  /** Sends what waits, for as long as `limitMs` allows. */
+  /** Sends the waiting spans, for at most `limitMs`. */
   async close(limitMs: number): Promise<void> {
     this.#closing.abort()
     this.#send()
@@ -111,7 +110,7 @@ export class OtlpExporter {
     this.#dropped.add(this.#waiting.length)
     this.#waiting = []
     await this.#agent.destroy()
-    // The batch that was under way has failed now, and is counted.
+    // The current batch has failed now and is counted as dropped.
     await this.#sending
   }
 
@@ -123,28 +122,28 @@ export class OtlpExporter {
 
   async #sendAll(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, mostInBatch)
+      const batch = this.#waiting.splice(0, maxBatch)
       const { refused, fault } = await this.#deliver(batch)
       this.#exported.add(batch.length - refused)
       this.#dropped.add(refused)
-      this.#tell(fault)
+      this.#logResult(fault)
     }
   }
 
   async #deliver(batch: readonly string[]): Promise<Outcome> {
     const body = `${this.#head}[${batch.join(',')}]}]}]}`
     for (let tries = 1, pauseMs = firstPauseMs; ; tries += 1, pauseMs *= 2) {
-      const isLast = tries === mostTries || this.#closing.signal.aborted
+      const isLast = tries === maxTries || this.#closing.signal.aborted
       const outcome = await this.#post(body, batch.length)
       const { retryAfterMs } = outcome
       if (retryAfterMs === undefined || isLast) return outcome
-      // Replicas that failed together do not come back together.
+      // A random factor spreads the retries of several replicas.
       const spread = 0.75 + Math.random() / 2
-      await this.#pause(Math.min(longestPauseMs, Math.max(retryAfterMs, pauseMs * spread)))
+      await this.#pause(Math.min(maxPauseMs, Math.max(retryAfterMs, pauseMs * spread)))
     }
   }
 
-  /** Over at once when the gateway stops: what could not be delivered is tried a last time. */
+  /** The pause ends at once when the gateway stops, so that the batch is tried a last time. */
   async #pause(ms: number): Promise<void> {
     await wait(ms, undefined, { ref: false, signal: this.#closing.signal }).catch(() => {})
   }
@@ -154,20 +153,20 @@ export class OtlpExporter {
       const {
         statusCode,
         headers,
-        body: answer,
+        body: content,
       } = await this.#agent.request({
-        ...addressOf(this.#settings.url),
+        ...addressOf(this.#options.otlp),
         method: 'POST',
         headers: {
-          ...this.#settings.headers,
+          ...this.#options.headers,
           'content-type': 'application/json',
           'user-agent': `gatehouse/${this.#parts.version}`,
         },
         body,
       })
-      if (statusCode >= 200 && statusCode < 300) return refusedIn(await answer.text().catch(() => ''), count)
-      await answer.dump().catch(() => {})
-      const fault = `answered with status ${statusCode}`
+      if (statusCode >= 200 && statusCode < 300) return refusedIn(await content.text().catch(() => ''), count)
+      await content.dump().catch(() => {})
+      const fault = `responded with status ${statusCode}`
       if (!retryable.has(statusCode)) return { refused: count, fault }
       return { refused: count, fault, retryAfterMs: 1000 * (Number(headers['retry-after']) || 0) }
     } catch (error) {
@@ -175,17 +174,17 @@ export class OtlpExporter {
     }
   }
 
-  /** Once when it begins to fail, and once when it works again. */
-  #tell(fault: string | undefined): void {
+  /** Logs the first failure, and the first success after it. */
+  #logResult(fault: string | undefined): void {
     const { log } = this.#parts
-    const collector = this.#settings.url.origin
+    const collector = this.#options.otlp.origin
     if (fault !== undefined && !this.#isFailing) log.warn('tracing.not_exported', { collector, reason: fault })
     if (fault === undefined && this.#isFailing) log.info('tracing.exported', { collector })
     this.#isFailing = fault !== undefined
   }
 }
 
-/** They are there without a collector, too. */
+/** The counters of spans. They exist without a collector too. */
 export function describeSpans(metrics: Metrics) {
   return {
     exported: metrics.counter({ name: 'gatehouse_spans_exported_total', help: 'Spans that the collector took.' }),
@@ -197,10 +196,10 @@ export function describeSpans(metrics: Metrics) {
 }
 
 /**
- * By the semantic conventions for resources. What the operator writes stands above what is found
- * out.
+ * The attributes of the resource (OpenTelemetry semantic conventions). Configured attributes
+ * override detected ones.
  */
-function resourceAttributes({ serviceName, resource }: OtlpSettings, version: string) {
+function resourceAttributes({ serviceName, resource }: OtlpOptions, version: string) {
   const attributes = {
     'service.version': version,
     'service.instance.id': randomHex(16),
@@ -219,8 +218,8 @@ function resourceAttributes({ serviceName, resource }: OtlpSettings, version: st
 }
 
 /**
- * A collector can take a part (OTLP/HTTP, "Partial Success"). What it says is its own: nothing of
- * it goes to the log.
+ * How many spans a collector refused (OTLP/HTTP, "Partial Success"). Its message is not logged,
+ * because it may contain anything.
  */
 function refusedIn(answer: string, count: number): Outcome {
   const rejected = Number(/"rejectedSpans"\s*:\s*"?(\d{1,9})/.exec(answer)?.[1] ?? 0)

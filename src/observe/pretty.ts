@@ -1,6 +1,6 @@
 const colours: Readonly<Record<string, string>> = { debug: '90', info: '32', warn: '33', error: '31' }
 
-/** What is not shown as it is: a terminal would obey some of it. */
+/** Characters that are escaped, because a terminal would interpret some of them. */
 const unprintable = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
 
 /** A line of the log for a person at a terminal: `12:34:56.789 info  session.created sub=jane`. */
@@ -16,7 +16,7 @@ export function pretty(line: string, inColour: boolean): string {
   return `${[...head, ...shown].join(' ')}\n`
 }
 
-/** A text as it is when nobody can mistake where it ends, in quotes otherwise. */
+/** A text without quotes when its end is clear, otherwise in quotes. */
 function valueText(value: unknown, plain = /[^\s"=]+/): string {
   const text = typeof value === 'string' && plain.exec(value)?.[0] === value ? value : JSON.stringify(value)
   return text.replaceAll(unprintable, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)

@@ -5,8 +5,8 @@ import type { Metrics } from './metrics.ts'
 const delayResolutionMs = 10
 
 /**
- * What is known of this process, under the names that Prometheus' own clients use where there is
- * one. Answers what stops the watch.
+ * Adds metrics of this process, with the names of Prometheus client libraries where they exist.
+ * Returns a function that stops the measurement.
  */
 export function addProcessMetrics(metrics: Metrics, version: string): () => void {
   const delay = monitorEventLoopDelay({ resolution: delayResolutionMs })
@@ -14,7 +14,7 @@ export function addProcessMetrics(metrics: Metrics, version: string): () => void
   metrics.gauge(
     {
       name: 'gatehouse_event_loop_delay_seconds',
-      help: 'How late timers were since the last time somebody asked: what a request waits for the processor. Of several workers the worst.',
+      help: 'How late timers fire since the last scrape, which is how long a request waits for the processor. Of several workers the largest value.',
       labels: ['quantile'],
     },
     'max',
@@ -60,7 +60,7 @@ export function addProcessMetrics(metrics: Metrics, version: string): () => void
   return () => delay.disable()
 }
 
-/** Nothing where the operating system does not say. */
+/** Empty on operating systems without /proc. */
 function openFileDescriptors(): readonly (readonly [readonly string[], number])[] {
   try {
     return [[[], readdirSync('/proc/self/fd').length]]

@@ -1,8 +1,8 @@
 import type { Audit, AuditEvents, Cause } from './audit.ts'
 
-/** How long a denial stands for those like it, in ms. */
+/** How long equal denials are combined, in ms. */
 const windowMs = 10_000
-/** This many different denials are watched for repetition; further ones are recorded each. */
+/** How many different denials are combined at a time. Further ones are recorded individually. */
 const mostWatched = 1000
 
 interface Watched {
@@ -13,9 +13,9 @@ interface Watched {
 }
 
 /**
- * The same audit, in which somebody who is denied again and again does not drown other events: the
- * first denial of a session by a rule is recorded at once, those of the following ten seconds as
- * one event that says how many there were, with the fields of the last one.
+ * Wraps an audit and combines repeated denials. The first denial of a session by a rule is recorded
+ * at once. Those of the next ten seconds become one event with their number and the fields of the
+ * last one.
  */
 export class RepeatedDenials implements Audit {
   readonly #audit: Audit
@@ -30,7 +30,7 @@ export class RepeatedDenials implements Audit {
     else this.#audit.record(event, fields, cause)
   }
 
-  /** Records what was repeated so far. */
+  /** Records the denials that were combined so far. */
   flush(): void {
     for (const key of [...this.#watched.keys()]) this.#close(key)
   }

@@ -6,7 +6,7 @@ const durationBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
-/** Of one upstream, or of the gateway's own answers. */
+/** The metrics of one upstream, or of the responses of the gateway itself. */
 interface Place {
   /** By method, then by class of status: 2 is 2xx. */
   readonly requests: Map<string, (Count | undefined)[]>
@@ -17,8 +17,8 @@ interface Place {
 }
 
 /**
- * Counts requests. Their labels are the names of upstreams, a handful of methods and five classes
- * of status: nothing a client can add to.
+ * Counts requests. The labels are upstreams, known methods and classes of status, so that clients
+ * cannot create new ones.
  */
 export function createRequestMetrics(metrics: Metrics): RequestSink {
   const requests = metrics.counter({

@@ -2,15 +2,15 @@ import type { SessionKey } from '../core/names.ts'
 import type { Cause } from './audit.ts'
 import type { RequestTrace } from './trace-context.ts'
 
-/** Who looks at requests. */
+/** Receives the events of requests. */
 export interface RequestSink {
   began?(record: RequestRecord): void
-  /** It has turned out to be a stream, which has no end of its own. */
+  /** The request has become a stream. */
   lasts?(record: RequestRecord): void
   ended(record: RequestRecord): void
 }
 
-/** Several that look at the same requests, as one. */
+/** Combines several sinks into one. */
 export function combinedSink(sinks: readonly RequestSink[]): RequestSink {
   return {
     began: (record) => {
@@ -26,36 +26,39 @@ export function combinedSink(sinks: readonly RequestSink[]): RequestSink {
 }
 
 /**
- * What is known of a request, filled in on its way by those who learn it, for those who look at it
- * afterwards. Nothing in it is ever decided by.
+ * The facts about a request for logs, metrics and traces. The code that handles the request fills
+ * them in. No decision depends on them.
  */
 export class RequestRecord {
-  /** By what it is found in the logs of everybody on its way. */
+  /** The request ID, which proxies and applications log too. */
   readonly id: string
   readonly method: string
-  /** Of the monotonic clock, in ms. */
+  /** On the monotonic clock, in ms. */
   readonly startedAt = performance.now()
   host = ''
-  /** Without the query, which can hold codes and tokens. */
+  /** Without the query, which can contain codes and tokens. */
   path = ''
-  /** The client's address, as far as it is believed. */
+  /** The address of the client, from trusted sources. */
   client = ''
   upstream: string | undefined
   session: SessionKey | undefined
-  /** Why it was refused, or broken off by the gateway: an error's code, or why a stream was cut. */
+  /**
+   * Why the gateway refused or aborted the request: an error code, or the reason why a stream was
+   * closed.
+   */
   code: string | undefined
-  /** Of the answer's content, or through a tunnel to the client. */
+  /** The number of bytes of content sent to the client, or through a tunnel. */
   bytes = 0
-  /** Of the W3C Trace Context that it belongs to. */
+  /** The trace ID of its W3C Trace Context. */
   traceId: string | undefined
-  /** Its place in a trace that the gateway takes part in; absent: it takes part in none. */
+  /** Its place in a trace. Absent: the gateway does not take part in traces. */
   trace: RequestTrace | undefined
-  /** What the client was answered; 499 when it was gone before any answer began. */
+  /** The status of the response; 499 when the client left before it began. */
   status = 0
-  /** The client did not get the whole answer. */
+  /** The client did not receive the whole response. */
   aborted = false
   durationMs = 0
-  /** How long it waited for a connection to the upstream. */
+  /** How long it waited for a connection to the upstream, in ms. */
   waitedMs = 0
   stream: 'event_stream' | 'tunnel' | undefined
   readonly #sink: RequestSink
@@ -68,12 +71,12 @@ export class RequestRecord {
     sink.began?.(this)
   }
 
-  /** For audit events about what was done for it. */
+  /** The cause of audit events of this request. */
   get cause(): Cause {
     return { request: this.id, client: this.client }
   }
 
-  /** Its answer is a stream, or it has become one. */
+  /** Marks the request as a stream. */
   lastsAs(stream: 'event_stream' | 'tunnel'): void {
     if (this.#isOver || this.stream !== undefined) return
     this.stream = stream
@@ -81,8 +84,7 @@ export class RequestRecord {
   }
 
   /**
-   * The request is over. `status` is absent when no answer began. What is said later counts for
-   * nothing.
+   * Ends the request. `status` is absent when no response began. Further calls have no effect.
    */
   end(status: number | undefined, isWhole: boolean): void {
     if (this.#isOver) return

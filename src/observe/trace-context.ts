@@ -1,9 +1,9 @@
 import { randomHex } from '../core/random.ts'
 
-/** What a `traceparent` says (W3C Trace Context §3.2). */
+/** The content of a `traceparent` field (W3C Trace Context §3.2). */
 export interface TraceParent {
   readonly traceId: string
-  /** Of the caller's span. */
+  /** The span of the caller. */
   readonly parentId: string
   readonly isSampled: boolean
 }
@@ -16,40 +16,43 @@ export interface Asked {
 
 const syntax = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/
 
-/** Absent when it is malformed: then there is no trace to belong to (§4.3). */
+/**
+ * Parses a `traceparent` field. `undefined` when it is malformed, so that a new trace begins
+ * (§4.3).
+ */
 export function parseTraceParent(value: string | readonly string[] | undefined): TraceParent | undefined {
   if (typeof value !== 'string') return undefined
   const [, version, traceId = '', parentId = '', flags = '', more] = syntax.exec(value.trim()) ?? []
-  // Later versions may say more, this one does not; ff is none.
+  // Only later versions may have more fields. Version ff is invalid.
   if (version === undefined || version === 'ff' || (version === '00' && more !== undefined)) return undefined
   if (/^0+$/.test(traceId) || /^0+$/.test(parentId)) return undefined
   return { traceId, parentId, isSampled: (parseInt(flags, 16) & 1) === 1 }
 }
 
 /**
- * A request's place in a trace that the gateway takes part in: a span of its own, and one for the
- * way to the upstream.
+ * The place of a request in a trace: the span of the gateway, and the span of the request to the
+ * upstream.
  */
 export class RequestTrace {
   readonly traceId: string
-  /** The caller's span; absent: the trace begins here. */
+  /** The span of the caller. Absent: the trace begins here. */
   readonly parentId: string | undefined
   readonly spanId: string
   readonly upstreamSpanId: string
   readonly isSampled: boolean
-  /** The `tracestate` that goes on. */
+  /** The `tracestate` that is passed on. */
   readonly state: string | undefined
   /** What the client asked for, as far as it is believed; absent: that was malformed. */
   asked: Asked | undefined
-  /** Of the monotonic clock, in ms; absent: nothing was sent. */
+  /** On the monotonic clock, in ms. Absent: nothing was sent. */
   sentAt: number | undefined
-  /** The upstream's own address. */
+  /** The URL of the upstream. */
   upstreamUrl: URL | undefined
-  /** The upstream's status; absent: it did not answer. */
+  /** The status of the response of the upstream. Absent: there was none. */
   upstreamStatus: number | undefined
-  /** Why the upstream's answer is missing, or not whole. */
+  /** Why the response of the upstream is missing or incomplete. */
   upstreamFault: string | undefined
-  /** Of the monotonic clock, in ms: when its answer was over. */
+  /** On the monotonic clock, in ms: when the response of the upstream ended. */
   upstreamEndedAt: number | undefined
 
   constructor(parent: TraceParent | undefined, state: string | undefined, isSampled: boolean) {
@@ -61,7 +64,7 @@ export class RequestTrace {
     this.upstreamSpanId = randomHex(8)
   }
 
-  /** For the upstream (§3.2.2.5). */
+  /** The `traceparent` field for the upstream (§3.2.2.5). */
   get traceParent(): string {
     return `00-${this.traceId}-${this.upstreamSpanId}-${this.isSampled ? '01' : '00'}`
   }
@@ -75,7 +78,7 @@ export class RequestTrace {
     this.upstreamStatus = status
   }
 
-  /** @param fault a code; absent: it answered to the end */
+  /** @param fault a code; absent: the response was complete */
   upstreamEnded(fault?: string): void {
     this.upstreamEndedAt ??= performance.now()
     this.upstreamFault ??= fault

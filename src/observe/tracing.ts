@@ -26,21 +26,21 @@ export interface Attribute {
 
 type HeaderValue = string | readonly string[] | undefined
 
-/** Gives requests their place in a trace, and makes spans of those that are over. */
+/** Gives requests their place in a trace, and creates spans when they end. */
 export class Tracer implements RequestSink {
   readonly #sample: number
   readonly #add: (span: Span) => void
 
-  /** @param sample which part of the traces that begin here is recorded, from 0 to 1 */
+  /** @param sample the share of traces beginning here that are recorded, from 0 to 1 */
   constructor(sample: number, add: (span: Span) => void) {
     this.#sample = sample
     this.#add = add
   }
 
   /**
-   * A trusted caller's trace is gone on with, and so is its decision whether to record it.
-   * Everybody else's begins anew: whoever could choose would have us record all, or tie strangers'
-   * requests together (W3C Trace Context §7).
+   * Continues the trace of a trusted caller with its sampling decision. Requests of other callers
+   * begin a new trace: otherwise a client could have all requests recorded, or link requests of
+   * other people (W3C Trace Context §7).
    */
   begin(traceparent: HeaderValue, tracestate: HeaderValue, isTrusted: boolean): RequestTrace {
     const parent = isTrusted ? parseTraceParent(traceparent) : undefined
@@ -51,8 +51,8 @@ export class Tracer implements RequestSink {
   ended(record: RequestRecord): void {
     const { trace } = record
     if (trace === undefined || !trace.isSampled) return
-    // Of the wall clock only now: spans of one request must fit one another, whatever happens to
-    // that clock meanwhile.
+    // The wall clock is read once, so that the spans of a request fit together even if the clock is
+    // changed.
     const offset = Date.now() - performance.now()
     this.#add(serverSpan(record, trace, offset))
     if (trace.sentAt !== undefined) this.#add(clientSpan(record, trace, trace.sentAt, offset))
@@ -60,12 +60,12 @@ export class Tracer implements RequestSink {
 }
 
 /**
- * Names and attributes by the semantic conventions for HTTP, as far as they can hold nothing secret
- * and nothing of a person: no query, no header, no client's address.
+ * Names and attributes follow the semantic conventions for HTTP. Query, headers and the address of
+ * the client are left out, because they may be secret or personal.
  */
 function serverSpan(record: RequestRecord, trace: RequestTrace, offset: number): Span {
   const { path, host, status, code, session, upstream, id, aborted } = record
-  // Neither a client that goes away nor a logout that cuts a stream is a fault of the gateway's.
+  // A client that leaves, or a logout that closes a stream, is not an error of the gateway.
   const failed = status >= 500 || (aborted && code?.startsWith('ERR_') === true)
   const attributes = [
     ...methodOf(record),
@@ -128,7 +128,8 @@ function clientSpan(record: RequestRecord, trace: RequestTrace, sentAt: number, 
 }
 
 /**
- * The methods that the semantic conventions know; every other is `_OTHER`, for names must be few.
+ * The known methods of the semantic conventions. Others are `_OTHER`, because span names must be
+ * few.
  */
 const methods: ReadonlySet<string> = new Set('GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH'.split(' '))
 
@@ -141,7 +142,7 @@ function nameOf({ method }: RequestRecord): string {
   return methods.has(method) ? method : 'HTTP'
 }
 
-/** None of what is no URL. */
+/** Empty for an invalid URL. */
 function serverPort(url: string): readonly Attribute[] {
   return URL.canParse(url) ? [number('server.port', portOf(new URL(url)))] : []
 }
@@ -162,14 +163,17 @@ function number(key: string, value: number): Attribute {
   return { key, value: { intValue: String(value) } }
 }
 
-/** What waits to be sent is bounded, so that no text in it may be as long as a client likes. */
+/** Cuts texts that clients choose, because the buffer of spans is bounded. */
 function cut(value: string): string {
   return value.length > longestText ? `${value.slice(0, longestText)}…` : value
 }
 
 /** In characters. */
 const longestText = 1024
-/** In characters: a part of one would be malformed (W3C Trace Context §3.3.1.5). */
+/**
+ * In characters. A longer `tracestate` is omitted, because a part of one would be malformed (W3C
+ * Trace Context §3.3.1.5).
+ */
 const longestState = 512
 
 function nanoseconds(ms: number): string {

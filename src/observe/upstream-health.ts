@@ -1,11 +1,11 @@
 import type { RequestRecord, RequestSink } from './request-record.ts'
 
-/** How requests to an upstream went, since the process began. */
+/** Counts of requests to an upstream since the process began. */
 export interface UpstreamHealth {
   readonly requests: number
-  /** It answered with 5xx itself. */
+  /** Responses of the upstream with a status 5xx. */
   readonly serverErrors: number
-  /** There was no answer of it, or not a whole one. */
+  /** Requests without a complete response of the upstream. */
   readonly failures: number
   readonly lastFailure: LastFailure | undefined
 }
@@ -14,7 +14,7 @@ export interface LastFailure {
   /** In ms since the epoch. */
   readonly at: number
   readonly code: string
-  /** The id of the request. */
+  /** The ID of the request. */
   readonly request: string
 }
 
@@ -25,7 +25,7 @@ class Counts implements UpstreamHealth {
   lastFailure: LastFailure | undefined
 }
 
-/** Remembers how requests to each upstream went. */
+/** Counts the results of requests for each upstream. */
 export class UpstreamsHealth implements RequestSink {
   readonly #byName = new Map<string, Counts>()
   readonly #now: () => number

@@ -17,26 +17,25 @@ export interface LogOptions {
 /** A log that writes. */
 export interface WritingLog extends Log {
   /**
-   * Takes a line of JSON that is complete, its line break included, and may wait a moment to be
-   * written with others.
+   * Adds a complete line of JSON with its line break. It may wait to be written with others.
    */
   readonly add: (line: string) => void
-  /** Takes audit events, of the level info. Other lines cannot take their place. */
+  /** Writes audit events, with the level info. Other lines never displace them. */
   readonly audit: Pick<Log, 'info'>
   /** Whether lines of this level are written. */
   isWritten(level: LogOptions['level']): boolean
-  /** How many lines were dropped because nobody read them. */
+  /** The number of lines that were dropped because nothing read them. */
   dropped(): DroppedLines
   /**
-   * Resolves when all lines are written, or with `false` after `limitMs`: whoever should read them
-   * does not.
+   * Resolves with `true` when all lines are written, or with `false` after `limitMs` because
+   * nothing reads them.
    */
   flush(limitMs: number): Promise<boolean>
 }
 
 /**
- * Lines, one each, on standard output (or error). Whatever becomes of their reader, the gateway
- * serves: lines are lost instead.
+ * Creates a log on standard output or standard error. It never blocks the gateway: lines are
+ * dropped when nothing reads them.
  */
 export function createLog(options: LogOptions): WritingLog {
   const { level, stream = 'stdout', format = 'json', isShared = false } = options

@@ -4,71 +4,74 @@ import { escape, htmlResponse, styleHash } from './page.ts'
 import { styleOf } from './style.ts'
 
 /**
- * What the page for administration shows. Times in ms since the epoch. Everything is escaped, so
- * any text may be given.
+ * The content of the administration page. Times are in ms since the epoch. The page escapes all
+ * texts.
  */
 export interface Overview {
   readonly at: number
   readonly version: string
-  /** What people call the gateway: the host of its `external_url`. */
+  /** The host of `external_url`. */
   readonly host: string
-  /** `silent`: the ids of processes that do not answer. */
+  /** `silent`: the IDs of processes that do not respond. */
   readonly processes: {
     readonly answered: number
     readonly silent: readonly number[]
     readonly countingSince: number
   }
-  /** Whether other replicas may have the same sessions. */
+  /** Whether the sessions are shared with other replicas. */
   readonly isShared: boolean
-  readonly looking: Looking
-  readonly sessions: ShownSessions | { readonly fault: string }
-  readonly provider: ShownProvider
-  readonly upstreams: readonly ShownUpstream[]
-  readonly logouts: readonly ShownLogout[]
+  readonly query: SessionQuery
+  readonly sessions: SessionsView | { readonly fault: string }
+  readonly provider: ProviderView
+  readonly upstreams: readonly UpstreamView[]
+  readonly logouts: readonly LogoutView[]
 }
 
-/** Whose sessions are looked for; empty: everybody's. */
-export interface Looking {
+/** Which sessions to list. An empty text matches all. */
+export interface SessionQuery {
   readonly sub: string
   readonly sid: string
 }
 
-export interface ShownSessions {
-  readonly found: readonly ShownSession[]
-  /** Why these are not all: there are too many, or to find them took too long. */
+export interface SessionsView {
+  readonly found: readonly SessionView[]
+  /** Why the list is incomplete. `undefined`: it is complete. */
   readonly cut: 'too_many' | 'too_slow' | undefined
-  /** About how many there are; `undefined`: it would have taken too long to count them. */
+  /** The approximate number of sessions; `undefined`: counting would take too long. */
   readonly count: number | undefined
-  /** Whether those that are not here came before these. */
+  /** Whether these are the latest sessions. */
   readonly areLatest: boolean
 }
 
-export interface ShownSession {
+export interface SessionView {
   readonly key: string
   readonly sub: string
-  /** What the configured claim says of who it is. */
+  /** The value of the claim `admin.page.show_claim`. */
   readonly person: string | undefined
   readonly sid: string | undefined
   readonly origin: string | undefined
   readonly began: number
   readonly ends: number
-  /** What the form that ends it sends: good for this session only, and for a while. */
+  /**
+   * The value that the form for ending the session sends. It is valid for this session and for a
+   * limited time.
+   */
   readonly order: string
 }
 
-export interface ShownProvider {
+export interface ProviderView {
   readonly issuer: string
   readonly algorithm: string | undefined
-  /** How many processes have found it. */
+  /** How many processes have read the discovery document. */
   readonly foundBy: number
   readonly readAt: number | undefined
   readonly faults: readonly string[]
-  /** `knownBy`: how many processes know it. */
-  readonly keys: readonly (ShownKey & { readonly knownBy: number })[]
+  /** `knownBy`: how many processes have the key. */
+  readonly keys: readonly (KeyView & { readonly knownBy: number })[]
   readonly keysReadAt: number | undefined
 }
 
-export interface ShownKey {
+export interface KeyView {
   readonly kid?: string | undefined
   readonly kty: string
   readonly alg?: string | undefined
@@ -76,10 +79,10 @@ export interface ShownKey {
   readonly since: number
 }
 
-export interface ShownUpstream {
+export interface UpstreamView {
   readonly name: string
   readonly url: string
-  /** How long it took to connect, in ms, or why that failed. */
+  /** How long it took to connect, in ms, or why it failed. */
   readonly connection: number | string
   readonly requests: number
   readonly serverErrors: number
@@ -88,7 +91,7 @@ export interface ShownUpstream {
   readonly lastFailure: { readonly at: number; readonly code: string; readonly request: string } | undefined
 }
 
-export interface ShownLogout {
+export interface LogoutView {
   readonly at: number
   readonly by: 'logout_token' | 'frame'
   readonly outcome: 'obeyed' | 'replayed' | 'refused' | 'not_now'
@@ -99,7 +102,7 @@ export interface ShownLogout {
   readonly request?: string | undefined
 }
 
-/** What became of an order to end a session. */
+/** The result of an order to end a session. */
 export interface OrderOutcome {
   readonly status: number
   readonly title: string
@@ -107,7 +110,7 @@ export interface OrderOutcome {
 }
 
 /**
- * The pages for administration: in English, without a script, with nothing loaded from anywhere.
+ * The pages for administration. They are in English, have no script and load nothing.
  */
 export class AdminPages {
   readonly #style: string
@@ -153,9 +156,9 @@ export class AdminPages {
       '</html>',
       '',
     ].join('\n')
-    const policy = { styleHashes: [this.#styleHash], images: false, formGoesOnTo: [] }
+    const policy = { styleHashes: [this.#styleHash], images: false, formTargets: [] }
     const response = htmlResponse(status, html, 'en', policy)
-    // A page that opened this one must not be able to look at its window either.
+    // The page that opened this one must have no access to its window.
     return { ...response, headers: { ...response.headers, 'Cross-Origin-Opener-Policy': 'same-origin' } }
   }
 }
@@ -192,28 +195,28 @@ function about({ at, version, processes, isShared }: Overview): string {
   ]
   if (silent.length > 0)
     lines.push(
-      `<p role="status"><strong>${silent.length === 1 ? 'A process does' : `${silent.length} processes do`} not answer (pid ${silent.join(', ')}):</strong> what they know of the provider, the upstreams and logouts is missing here.</p>`,
+      `<p role="status"><strong>${silent.length === 1 ? 'A process does' : `${silent.length} processes do`} not answer (pid ${silent.join(', ')}):</strong> their data about the provider, the upstreams and logouts is missing here.</p>`,
     )
   if (isShared)
     lines.push(
-      '<p>Sessions are those of all replicas that share the store. Everything else is what this replica knows: each one has a page of its own.</p>',
+      '<p>Sessions are those of all replicas that share the store. Everything else is about this replica. Each replica has its own page.</p>',
     )
   return lines.join('\n')
 }
 
-function sessionsHtml(sessions: Overview['sessions'], { looking, at }: Overview): string {
-  const isNarrowed = looking.sub !== '' || looking.sid !== ''
+function sessionsHtml(sessions: Overview['sessions'], { query, at }: Overview): string {
+  const isNarrowed = query.sub !== '' || query.sid !== ''
   const form = [
     '<form class="look" method="get" action="/">',
-    `<label>Person (<code>sub</code>) <input name="sub" autocomplete="off" value="${escape(looking.sub)}"></label>`,
-    `<label>Session of the provider (<code>sid</code>) <input name="sid" autocomplete="off" value="${escape(looking.sid)}"></label>`,
+    `<label>Person (<code>sub</code>) <input name="sub" autocomplete="off" value="${escape(query.sub)}"></label>`,
+    `<label>Session of the provider (<code>sid</code>) <input name="sid" autocomplete="off" value="${escape(query.sid)}"></label>`,
     '<button type="submit">Look</button>',
     '</form>',
   ].join('\n')
   if ('fault' in sessions) return `${form}\n<p role="status"><strong>${escape(sessions.fault)}</strong></p>`
   const { found, cut, count: total, areLatest } = sessions
   if (found.length === 0 && cut === undefined)
-    return `${form}\n<p>${isNarrowed ? 'Nobody is signed in by that name.' : 'Nobody is signed in.'}</p>`
+    return `${form}\n<p>${isNarrowed ? 'No session matches.' : 'Nobody is signed in.'}</p>`
   const caption = {
     none: count(found.length, 'session', 'sessions'),
     too_many: `${areLatest ? `The latest ${found.length}` : `${found.length}, in no order,`} of ${total === undefined ? 'many' : `about ${total}`} sessions: name a person or a session to see others`,
@@ -227,10 +230,7 @@ function sessionsHtml(sessions: Overview['sessions'], { looking, at }: Overview)
   )}`
 }
 
-function sessionRow(
-  { key, sub, person, sid, origin, began, ends, order }: ShownSession,
-  at: number,
-): readonly string[] {
+function sessionRow({ key, sub, person, sid, origin, began, ends, order }: SessionView, at: number): readonly string[] {
   return [
     person === undefined ? escape(sub) : `${escape(person)}<br><code>${escape(sub)}</code>`,
     `${time(began)}<br>${age(began, at)}`,
@@ -247,7 +247,7 @@ function sessionRow(
   ]
 }
 
-function providerHtml(provider: ShownProvider, processes: number, at: number): string {
+function providerHtml(provider: ProviderView, processes: number, at: number): string {
   const { issuer, algorithm, foundBy, readAt, faults, keys, keysReadAt } = provider
   const ofAll = (some: number) => (processes === 1 ? '' : `, by ${some} of ${processes} processes`)
   const terms: [string, string][] = [
@@ -259,24 +259,24 @@ function providerHtml(provider: ShownProvider, processes: number, at: number): s
     [
       'Keys',
       keysReadAt === undefined
-        ? 'not read yet: that is done with the first token'
+        ? 'not read yet: the first token needs them'
         : `read ${time(keysReadAt)}, ${age(keysReadAt, at)}`,
     ],
   ]
-  const list = `<dl>${terms.map(([term, said]) => `<dt>${term}</dt><dd>${said}</dd>`).join('')}</dl>`
+  const list = `<dl>${terms.map(([term, text]) => `<dt>${term}</dt><dd>${text}</dd>`).join('')}</dl>`
   if (keys.length === 0) return list
   const rows = keys.map(({ kid, kty, alg, use, since, knownBy }) => [
     kid === undefined ? 'none' : `<code>${escape(kid)}</code>`,
     escape(kty),
-    escape(alg ?? 'not said'),
-    escape(use ?? 'not said'),
+    escape(alg ?? 'not given'),
+    escape(use ?? 'not given'),
     `${time(since)}, ${age(since, at)}${knownBy === processes ? '' : `<br>known to ${knownBy} of ${processes} processes`}`,
   ])
   const caption = `${count(keys.length, 'key', 'keys')}, the oldest first`
   return `${list}\n${table('provider', caption, ['Key ID', 'Type', 'Algorithm', 'Use', 'First seen here'], rows)}`
 }
 
-function upstreamsHtml(upstreams: readonly ShownUpstream[], { at, processes }: Overview): string {
+function upstreamsHtml(upstreams: readonly UpstreamView[], { at, processes }: Overview): string {
   const rows = upstreams.map((upstream) => {
     const { name, url, connection, requests, serverErrors, failures, waiting, lastFailure } = upstream
     return [
@@ -300,7 +300,7 @@ function upstreamsHtml(upstreams: readonly ShownUpstream[], { at, processes }: O
     'Takes connections',
     '#Requests',
     '#5xx',
-    '#No answer',
+    '#No response',
     '#Waiting',
     'Last failure',
   ]
@@ -309,7 +309,7 @@ function upstreamsHtml(upstreams: readonly ShownUpstream[], { at, processes }: O
 
 const ways = { logout_token: 'logout token', frame: 'front-channel frame' } as const
 
-function logoutsHtml(logouts: readonly ShownLogout[], { at, processes }: Overview): string {
+function logoutsHtml(logouts: readonly LogoutView[], { at, processes }: Overview): string {
   if (logouts.length === 0) return `<p>None since ${time(processes.countingSince)}.</p>`
   const rows = logouts.map(({ at: when, by, outcome, sid, sub, ended = 0, reason, request }) => [
     `${time(when)}<br>${age(when, at)}`,
@@ -317,27 +317,27 @@ function logoutsHtml(logouts: readonly ShownLogout[], { at, processes }: Overvie
     [
       ...(sid === undefined ? [] : [`sid <code>${escape(sid)}</code>`]),
       ...(sub === undefined ? [] : [`sub ${escape(sub)}`]),
-    ].join('<br>') || 'nobody that is believed',
+    ].join('<br>') || 'none that is trusted',
     {
       obeyed: ended === 0 ? 'matched no session' : `ended ${count(ended, 'session', 'sessions')}`,
-      replayed: 'came again: obeyed before',
+      replayed: 'repeated: it was obeyed before',
       refused: `<strong>refused</strong>: ${escape(reason ?? '')}`,
-      not_now: `<strong>not carried out</strong>, the provider is to send it again: ${escape(reason ?? '')}`,
+      not_now: `<strong>not carried out</strong>, the provider must send it again: ${escape(reason ?? '')}`,
     }[outcome],
     request === undefined ? '' : `<code>${escape(request)}</code>`,
   ])
   return table('logouts', `Since ${time(processes.countingSince)}, the latest first`, logoutHeads, rows)
 }
 
-const logoutHeads = ['Received', 'By', 'Names', 'What became of it', 'Request']
+const logoutHeads = ['Received', 'By', 'Names', 'Result', 'Request']
 
 function section(id: string, title: string, content: string): string {
   return `<section>\n<h2 id="${id}">${title}</h2>\n${content}\n</section>`
 }
 
 /**
- * Heads and cells are HTML. A head that begins with "#" is of numbers; one that begins with "!" is
- * of actions, which stay in sight. A table that is too wide scrolls by itself, by keyboard too.
+ * A table. Heads and cells are HTML. "#" before a head marks a column of numbers, "!" a column of
+ * actions, which stays visible. A table that is too wide scrolls, also by keyboard.
  */
 function table(id: string, caption: string, heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const className = (column: number) => {

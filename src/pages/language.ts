@@ -4,14 +4,13 @@ const weightSyntax = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/i
 const rangeSyntax = /^[a-z]{1,8}(?:-[a-z\d]{1,8})*$/
 
 /**
- * The language of a page for what a browser asks for in `Accept-Language` (RFC 9110 §12.5.4), by
- * lookup (RFC 4647 §3.4): `de-CH-1996, fr;q=0.8` → `de`. `fallback` when none of what is asked for
- * is there.
+ * The language of a page by `Accept-Language` (RFC 9110 §12.5.4), with the lookup of RFC 4647 §3.4:
+ * `de-CH-1996, fr;q=0.8` → `de`. `fallback` when no language matches.
  */
 export function chooseLanguage(acceptLanguage: string | undefined, fallback: Language): Language {
   const ranges = readRanges(acceptLanguage ?? '')
   const unwanted = new Set(ranges.filter(({ weight }) => weight === 0).map(({ range }) => range))
-  // The sort is stable: of the same weight the first one comes first.
+  // The sort is stable: ranges of the same weight keep their order.
   for (const { range, weight } of ranges.toSorted((a, b) => b.weight - a.weight)) {
     if (weight === 0) break
     const found = lookUp(range)
@@ -28,19 +27,19 @@ function readRanges(header: string): { readonly range: string; readonly weight: 
       .map((text) => text.trim())
     const [weight = 'q=1'] = parameters
     const number = weightSyntax.exec(weight)?.[1]
-    // "*" says nothing of which one (RFC 4647 §3.4), and what is malformed says nothing at all.
+    // "*" names no language (RFC 4647 §3.4). Malformed ranges are ignored.
     return number === undefined || !rangeSyntax.test(range) ? [] : [{ range, weight: Number(number) }]
   })
 }
 
-/** Less and less of the range, from its end, until it is a language that there is. */
+/** Removes subtags from the end of the range until it is a known language. */
 function lookUp(range: string): Language | undefined {
   const subtags = range.split('-')
   while (subtags.length > 0) {
     const found = languages.find((language) => language === subtags.join('-'))
     if (found !== undefined) return found
     subtags.pop()
-    // A single letter introduces what stands behind it, and goes with that.
+    // A single-letter subtag introduces the next one, so both are removed (RFC 4647 §3.4).
     if (subtags.at(-1)?.length === 1) subtags.pop()
   }
   return undefined

@@ -1,7 +1,7 @@
 import type { Language } from '../config/model.ts'
 import { escape } from './page.ts'
 
-/** What stands on a built-in page. Everything is escaped, so any text may be given. */
+/** The content of a built-in page. The layout escapes all texts. */
 export interface PageContent {
   readonly language: Language
   readonly dir: 'ltr' | 'rtl'
@@ -11,12 +11,12 @@ export interface PageContent {
   readonly logo: string | undefined
   readonly title: string
   readonly text: string
-  /** What to do next; the first one is the one that most people want. */
+  /** Links to continue. The first one is what most people want. */
   readonly links: readonly PageLink[]
-  /** What the first link does is done with POST, by a button. */
+  /** The first link is a button that sends a POST request. */
   readonly isForm: boolean
   readonly support: { readonly label: string; readonly text: string; readonly url: string | undefined } | undefined
-  /** In small print. */
+  /** Text in small print at the end of the page. */
   readonly note: string
 }
 
@@ -27,7 +27,7 @@ export interface PageLink {
   readonly opensWindow?: boolean
 }
 
-/** The one layout of all built-in pages. */
+/** The layout of all built-in pages. */
 export function layout(content: PageContent): string {
   const { language, dir, style, name, title, text, links, isForm, note } = content
   return [

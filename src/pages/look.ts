@@ -12,30 +12,31 @@ import type { Messages } from './messages/messages.ts'
 import { escape, htmlResponse, styleHash } from './page.ts'
 import { styleOf } from './style.ts'
 
-/** What a page is to say, whatever it looks like. */
-export interface Spoken {
+/** The text of a page, independent of its layout. */
+export interface PageText {
   readonly language: Language
-  readonly said: Messages
+  readonly messages: Messages
   readonly status: number
   readonly title: string
   readonly text: string
   readonly requestId: string
 }
 
-export interface SpokenPage extends Spoken {
+export interface FullPage extends PageText {
   readonly page: PageName
   readonly urls: Readonly<Record<PageAction, string>>
   /**
-   * The other origins that answering the form of this page may redirect to. Absent: it has none.
+   * The origins, besides its own, that the response to the form may redirect to. Absent: the page
+   * has no form.
    */
-  readonly goesOnTo?: readonly string[] | undefined
-  /** It is shown in a frame of its own origin. */
+  readonly formTargets?: readonly string[] | undefined
+  /** The page may be shown in a frame of its own origin. */
   readonly inFrame?: boolean | undefined
 }
 
 /**
- * How pages look: as they are built in, with the name, logo and colours of the configuration, or by
- * templates of the operator.
+ * Renders pages: with the built-in layout and the name, logo and colors of the configuration, or
+ * with templates of the operator.
  */
 export class Look {
   readonly #config: PagesConfig
@@ -48,69 +49,70 @@ export class Look {
     this.#styleHash = styleHash(this.#style)
   }
 
-  page(spoken: SpokenPage): Response {
-    const inFrame = spoken.inFrame === true
-    const template = this.#config.templates[spoken.page]
-    // The links of a template would open in the frame, where nobody can sign in.
-    if (template !== undefined && !inFrame) return this.#byTemplate(template, spoken)
-    const links = pageActions[spoken.page].map((action) => ({
-      href: spoken.urls[action],
-      text: spoken.said.actions[action],
+  page(content: FullPage): Response {
+    const inFrame = content.inFrame === true
+    const template = this.#config.templates[content.page]
+    // The links of a template would open in the frame, where a sign-in is not possible.
+    if (template !== undefined && !inFrame) return this.#byTemplate(template, content)
+    const links = pageActions[content.page].map((action) => ({
+      href: content.urls[action],
+      text: content.messages.actions[action],
       opensWindow: inFrame && action !== 'retry',
     }))
-    return this.builtIn(spoken, links, { goesOnTo: spoken.goesOnTo, framedBy: inFrame ? ["'self'"] : [] })
+    return this.builtIn(content, links, { formTargets: content.formTargets, framedBy: inFrame ? ["'self'"] : [] })
   }
 
   /**
-   * `goesOnTo`: the first link is the button of a form that is sent with POST, and may be
-   * redirected to these origins. `framedBy`: pages of these origins may show it in a frame.
+   * Renders the built-in layout. `formTargets`: the first link is the button of a POST form, whose
+   * response may redirect to these origins. `framedBy`: the origins whose pages may show it in a
+   * frame.
    */
   builtIn(
-    spoken: Spoken,
+    content: PageText,
     links: readonly PageLink[],
     {
-      goesOnTo,
+      formTargets,
       framedBy = [],
-    }: { readonly goesOnTo?: readonly string[] | undefined; readonly framedBy?: readonly string[] } = {},
+    }: { readonly formTargets?: readonly string[] | undefined; readonly framedBy?: readonly string[] } = {},
   ): Response {
-    const { language, said, status, title, text } = spoken
+    const { language, messages, status, title, text } = content
     const { name, logo } = this.#config
     const html = layout({
-      ...{ language, dir: said.dir, style: this.#style, name, logo, title, text, links },
-      isForm: goesOnTo !== undefined,
-      support: this.#support(spoken),
-      note: `${status < 400 ? '' : `${status} · `}${said.request} ${spoken.requestId}`,
+      ...{ language, dir: messages.dir, style: this.#style, name, logo, title, text, links },
+      isForm: formTargets !== undefined,
+      support: this.#support(content),
+      note: `${status < 400 ? '' : `${status} · `}${messages.request} ${content.requestId}`,
     })
     return htmlResponse(status, html, language, {
       styleHashes: [this.#styleHash],
       images: logo !== undefined,
-      formGoesOnTo: goesOnTo,
+      formTargets: formTargets,
       framedBy,
     })
   }
 
-  #byTemplate(template: PageTemplate, spoken: SpokenPage): Response {
-    const values = this.#values(spoken)
+  #byTemplate(template: PageTemplate, content: FullPage): Response {
+    const values = this.#values(content)
     const html = template.parts.map((part) => (typeof part === 'string' ? part : escape(values[part.placeholder])))
-    return htmlResponse(spoken.status, html.join(''), spoken.language, {
+    return htmlResponse(content.status, html.join(''), content.language, {
       styleHashes: template.styles.map(styleHash),
       images: true,
-      formGoesOnTo: spoken.goesOnTo,
+      formTargets: content.formTargets,
     })
   }
 
-  #values(spoken: SpokenPage): Readonly<Record<Placeholder, string>> {
-    const { language, said, status, title, text, urls } = spoken
-    const { actions } = said
-    const support = this.#support(spoken)
+  #values(content: FullPage): Readonly<Record<Placeholder, string>> {
+    const { language, messages, status, title, text, urls } = content
+    const { actions } = messages
+    const support = this.#support(content)
     return {
-      ...{ lang: language, dir: said.dir, title, text, status: String(status) },
-      request_id: spoken.requestId,
-      request_label: said.request,
-      // The configuration is refused when a template names one of these and there is none.
+      ...{ lang: language, dir: messages.dir, title, text, status: String(status) },
+      request_id: content.requestId,
+      request_label: messages.request,
+      // A template that uses a value without its setting is an error of the configuration.
       name: this.#config.name ?? '',
       logo_url: this.#config.logo ?? '',
-      support_label: said.support,
+      support_label: messages.support,
       support_text: support?.text ?? '',
       support_url: support?.url ?? '',
       ...{ home_url: urls.home, home_label: actions.home },
@@ -123,12 +125,13 @@ export class Look {
     }
   }
 
-  #support({ said, requestId }: Spoken) {
+  #support({ messages, requestId }: PageText) {
     const { support } = this.#config
     if (support === undefined) return undefined
     const { text, url } = support
-    // RFC 6068 §2: so that whoever is written to can find the request.
+    // The request ID becomes the subject of the mail, so that support can find the request (RFC
+    // 6068 §2).
     const isMail = url?.startsWith('mailto:') === true
-    return { label: said.support, text, url: isMail ? `${url}?subject=${encodeURIComponent(requestId)}` : url }
+    return { label: messages.support, text, url: isMail ? `${url}?subject=${encodeURIComponent(requestId)}` : url }
   }
 }

@@ -5,5 +5,5 @@ import { fr } from './messages/fr.ts'
 import { ja } from './messages/ja.ts'
 import type { Messages } from './messages/messages.ts'
 
-/** What pages say, by language. */
-export const messages: Readonly<Record<Language, Messages>> = { en, de, fr, ja }
+/** The messages of pages by language. */
+export const messagesByLanguage: Readonly<Record<Language, Messages>> = { en, de, fr, ja }

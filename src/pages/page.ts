@@ -2,19 +2,22 @@ import type { Language } from '../config/model.ts'
 import { sha256 } from '../core/random.ts'
 import { ownHeaders, type Response } from '../http/response.ts'
 
-/** What a page may do. */
+/** What the Content Security Policy of a page allows. */
 export interface PagePolicy {
-  /** Of the contents of its `<style>` elements. */
+  /** Hashes of its `<style>` elements. */
   readonly styleHashes: readonly string[]
-  /** It has images in `data:` URIs. */
+  /** Whether it may show images in `data:` URIs. */
   readonly images: boolean
-  /** The other origins that answering its form may redirect to. Absent: it has no form. */
-  readonly formGoesOnTo: readonly string[] | undefined
-  /** The origins whose pages may show it in a frame, or `'self'`. Absent: none may. */
+  /**
+   * The origins, besides its own, that the response to its form may redirect to. Absent: it has no
+   * form.
+   */
+  readonly formTargets: readonly string[] | undefined
+  /** The origins whose pages may show it in a frame, or `'self'`. Absent: none. */
   readonly framedBy?: readonly string[]
 }
 
-/** An HTML page as a response: no script, nothing loaded from anywhere. */
+/** An HTML page as a response, without scripts and external content. */
 export function htmlResponse(status: number, html: string, language: Language, policy: PagePolicy): Response {
   return {
     status,
@@ -24,19 +27,19 @@ export function htmlResponse(status: number, html: string, language: Language, p
       Vary: 'Accept-Language',
       'Content-Security-Policy': contentSecurityPolicy(policy),
       ...ownHeaders,
-      // "no-referrer" would send the form with "Origin: null" (Fetch, "append a request Origin
-      // header"), and the sign-out URL has to see that the form came from here.
-      'Referrer-Policy': policy.formGoesOnTo ? 'same-origin' : 'no-referrer',
+      // With "no-referrer" a browser sends the form with "Origin: null" (Fetch, "append a request
+      // Origin header"). The sign-out endpoint needs the origin.
+      'Referrer-Policy': policy.formTargets ? 'same-origin' : 'no-referrer',
     },
     body: html,
   }
 }
 
-function contentSecurityPolicy({ styleHashes, images, formGoesOnTo, framedBy = [] }: PagePolicy): string {
+function contentSecurityPolicy({ styleHashes, images, formTargets, framedBy = [] }: PagePolicy): string {
   const styles = styleHashes.map((hash) => `'${hash}'`).join(' ')
-  // Browsers hold the redirects that answer a form against form-action too, and sign-out goes on to
-  // the provider.
-  const formAction = formGoesOnTo ? ["'self'", ...formGoesOnTo].join(' ') : "'none'"
+  // Browsers also check redirects after a form against form-action, and sign-out redirects to the
+  // provider.
+  const formAction = formTargets ? ["'self'", ...formTargets].join(' ') : "'none'"
   return [
     "default-src 'none'",
     ...(styles === '' ? [] : [`style-src ${styles}`]),
@@ -48,7 +51,8 @@ function contentSecurityPolicy({ styleHashes, images, formGoesOnTo, framedBy = [
 }
 
 /**
- * As a Content Security Policy names it: in plain base64 with its padding; 32 bytes need one "=".
+ * The source expression of a style for a Content Security Policy: base64 with padding, which is one
+ * "=" for 32 bytes.
  */
 export function styleHash(style: string): string {
   return `sha256-${sha256(style).replaceAll('-', '+').replaceAll('_', '/')}=`
@@ -62,7 +66,7 @@ const entities: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Safe as text and inside a quoted attribute. */
+/** Escapes a text for HTML, also within quoted attributes. */
 export function escape(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? '')
 }

@@ -4,42 +4,42 @@ import type { PageAction } from '../core/page-template.ts'
 import { otherAccountUrl, signInUrl } from '../core/return-to.ts'
 import { type Response, withHeaders } from '../http/response.ts'
 import { chooseLanguage } from './language.ts'
-import { Look, type Spoken } from './look.ts'
-import { messages } from './messages.ts'
+import { Look, type PageText } from './look.ts'
+import { messagesByLanguage } from './messages.ts'
 import { type Heading, type Messages } from './messages/messages.ts'
 import { problem, refusalHeaders, type ProblemOptions } from './problem.ts'
 
-/** What a page has to know of the request that it answers. */
-export interface Visit {
-  /** By what an operator finds the request in the log. */
+/** What a page needs to know about the request. */
+export interface PageContext {
+  /** The ID of the request in the log. */
   readonly requestId: string
   readonly acceptLanguage: string | undefined
-  /** The path of the start page of the host that was asked for; absent: `/`. */
+  /** The path of the start page of the requested host. Absent: `/`. */
   readonly home?: string | undefined
 }
 
-/** What a refusal has to know of a request; the default for everything else. */
-export function visitOf({ requestId, acceptLanguage, home, isFrame }: Visit & { readonly isFrame: boolean }) {
+/** The options of a refusal for a request, with defaults. */
+export function pageContext({ requestId, acceptLanguage, home, isFrame }: PageContext & { readonly isFrame: boolean }) {
   return { requestId, acceptLanguage, home, inFrame: isFrame, asPage: false }
 }
 
-export interface RefusalOptions extends ProblemOptions, Visit {
-  /** A page load in a browser gets a page; everything else a problem document. */
+export interface RefusalOptions extends ProblemOptions, PageContext {
+  /** Whether the response is a page (for a page load in a browser) or a problem document. */
   readonly asPage: boolean
   /**
-   * A page load in a frame gets a page that may be shown in a frame of its own origin, and whose
-   * links open the whole window.
+   * A page load in a frame: the page may be shown in a frame of its own origin, and its links open
+   * in the whole window.
    */
   readonly inFrame?: boolean | undefined
-  /** The path and query that the person wanted to see: signing in leads back there. */
+  /** The path and query to return to after the sign-in. */
   readonly returnTo?: string | undefined
-  /** The URL of the page at the host where the person can sign in; for ERR_WRONG_HOST. */
+  /** The URL of the page at the host where the person can sign in, for ERR_WRONG_HOST. */
   readonly rightAddress?: string | undefined
-  /** Where to try again. Absent: the URL that was asked for. */
+  /** The URL for another try. Absent: the requested URL. */
   readonly retry?: string | undefined
 }
 
-/** All that a visitor sees of one gateway, in the visitor's language. */
+/** The pages of a gateway, in the language of the browser. */
 export class Pages {
   readonly #language: Language
   readonly #reservedPrefix: string
@@ -51,7 +51,7 @@ export class Pages {
     this.#look = new Look(config)
   }
 
-  /** The response to a request that is refused: a page, or a problem document. */
+  /** The response to a refused request: a page or a problem document. */
   refusal(code: ErrorCode, options: RefusalOptions): Response {
     if (!options.asPage && options.inFrame !== true) return problem(code, options)
     const { status } = errorRow(code)
@@ -59,43 +59,44 @@ export class Pages {
   }
 
   /**
-   * After signing out. It links to the next sign-in and does not start it: whoever signed out wants
-   * to be signed out.
+   * The page after a sign-out. It links to the sign-in, but does not start it, because the person
+   * has just signed out.
    */
-  signedOut(visit: Visit): Response {
-    const spoken = this.#spoken(visit, ({ signedOut }) => signedOut)
-    return this.#look.page({ ...spoken, page: 'signed-out', urls: this.#urls({ home: visit.home }) })
+  signedOut(context: PageContext): Response {
+    const text = this.#textOf(context, ({ signedOut }) => signedOut)
+    return this.#look.page({ ...text, page: 'signed-out', urls: this.#urls({ home: context.home }) })
   }
 
   /**
-   * A button that signs out. `asked_elsewhere`: another site may have sent the browser here;
-   * `still_signed_in`: the browser came as if it had signed out. From the button it is sent on
-   * through the origins `goesOnTo`, which are the provider's.
+   * A page with a sign-out button. `asked_elsewhere`: another site may have sent the browser here.
+   * `still_signed_in`: the browser opened the page for signed-out people. The button may redirect
+   * to the origins `formTargets`, which are those of the provider.
    */
-  signOut(why: 'asked_elsewhere' | 'still_signed_in', goesOnTo: readonly string[], visit: Visit): Response {
-    const spoken = this.#spoken(visit, ({ confirmSignOut, stillSignedIn }) =>
+  signOut(why: 'asked_elsewhere' | 'still_signed_in', formTargets: readonly string[], context: PageContext): Response {
+    const text = this.#textOf(context, ({ confirmSignOut, stillSignedIn }) =>
       why === 'asked_elsewhere' ? confirmSignOut : stillSignedIn,
     )
-    return this.#look.page({ ...spoken, page: 'sign-out', urls: this.#urls({ home: visit.home }), goesOnTo })
+    return this.#look.page({ ...text, page: 'sign-out', urls: this.#urls({ home: context.home }), formTargets })
   }
 
   /**
-   * A page that goes on to `location` by itself. What it loads is asked for by a page of ours: a
-   * `Strict` cookie comes along, which does not travel with a link on another site or a redirect
-   * that began there.
+   * A page that redirects to `location`. Its request is same-site, so browsers send a `Strict`
+   * cookie. They do not after a link on another site or a redirect that began there.
    */
-  goOn(location: string, visit: Visit, { signedIn = false } = {}): Response {
-    const spoken = this.#spoken(visit, ({ goOn, signedIn: title }) => (signedIn ? { ...goOn, title } : goOn))
-    const page = this.#look.builtIn(spoken, [{ href: location, text: spoken.said.goOn.link }])
+  redirectPage(location: string, context: PageContext, { signedIn = false } = {}): Response {
+    const text = this.#textOf(context, ({ redirecting, signedIn: title }) =>
+      signedIn ? { ...redirecting, title } : redirecting,
+    )
+    const page = this.#look.builtIn(text, [{ href: location, text: text.messages.redirecting.link }])
     return withHeaders(page, { Refresh: `0; url=${location}` })
   }
 
   /**
-   * What a page of the provider has in a frame when a session has ended; hardly anybody sees it.
+   * The page for a front-channel logout frame after the session has ended. Few people see it.
    */
-  sessionOver(framedBy: readonly string[], visit: Visit): Response {
+  sessionEnded(framedBy: readonly string[], context: PageContext): Response {
     return this.#look.builtIn(
-      this.#spoken(visit, ({ sessionOver }) => sessionOver),
+      this.#textOf(context, ({ sessionEnded }) => sessionEnded),
       [],
       { framedBy },
     )
@@ -114,23 +115,22 @@ export class Pages {
               ? misconfigured
               : advice[page] + addressOf(rightAddress),
       })
-      return this.#look.page({ ...this.#spoken(options, say, status), page, urls: this.#urls(options), inFrame })
+      return this.#look.page({ ...this.#textOf(options, say, status), page, urls: this.#urls(options), inFrame })
     }
     const say = ({ signInFailed, errors }: Messages) => ({ title: signInFailed, text: errors[code] })
     const urls = {
       ...this.#urls(options),
       retry: signInUrl(this.#reservedPrefix, options.returnTo),
-      // Nobody is signed in here; at the provider somebody may be, who would be taken again without
-      // being asked.
+      // The provider may still have a session, so it must ask for the account (`prompt=login`).
       other_account: signInUrl(this.#reservedPrefix, options.returnTo, 'login'),
     }
-    return this.#look.page({ ...this.#spoken(options, say, status), page, urls, inFrame })
+    return this.#look.page({ ...this.#textOf(options, say, status), page, urls, inFrame })
   }
 
-  #spoken({ acceptLanguage, requestId }: Visit, say: (said: Messages) => Heading, status = 200): Spoken {
+  #textOf({ acceptLanguage, requestId }: PageContext, say: (messages: Messages) => Heading, status = 200): PageText {
     const language = chooseLanguage(acceptLanguage, this.#language)
-    const said = messages[language]
-    return { language, said, status, requestId, ...say(said) }
+    const messages = messagesByLanguage[language]
+    return { language, messages, status, requestId, ...say(messages) }
   }
 
   #urls({ home = '/', returnTo, retry, rightAddress }: Partial<RefusalOptions>): Readonly<Record<PageAction, string>> {
@@ -140,7 +140,7 @@ export class Pages {
       // Without return_to a sign-in ends at "/".
       sign_in: signInUrl(prefix, returnTo ?? (home === '/' ? undefined : home)),
       other_account: otherAccountUrl(prefix, returnTo),
-      // The empty reference is the URL that was asked for (RFC 3986 §4.4).
+      // The empty reference is the requested URL (RFC 3986 §4.4).
       retry: retry ?? '',
       sign_out: `${prefix}sign-out`,
       stay_signed_in: home,
@@ -149,7 +149,7 @@ export class Pages {
   }
 }
 
-/** The host of a URL, to be written behind a sentence that introduces it. */
+/** The host of a URL with a space before it, as the end of a sentence. */
 function addressOf(url: string): string {
   return url === '' ? '' : ` ${new URL(url).host}`
 }

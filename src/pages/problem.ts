@@ -2,23 +2,23 @@ import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { clearCache, cookies, ownHeaders, reasonPhrase, type Response } from '../http/response.ts'
 
 export interface ProblemOptions {
-  /** By what an operator finds the request in the log. */
+  /** The ID of the request in the log. */
   readonly requestId: string
-  /** Where the person may sign in. */
+  /** The URL where the person can sign in. */
   readonly signIn?: string | undefined
-  /** `Set-Cookie` values that expire what is left of a session that has ended. */
+  /** `Set-Cookie` values that expire the cookies of an ended session. */
   readonly setCookies?: readonly string[] | undefined
   readonly headers?: Response['headers'] | undefined
 }
 
 /**
- * The response to a request that is refused, for programs: `application/problem+json` (RFC 9457),
- * in English.
+ * The response to a refused request for programs: `application/problem+json` (RFC 9457), in
+ * English.
  */
 export function problem(code: ErrorCode, options: ProblemOptions): Response {
   const { status, text: detail } = errorRow(code)
   const { signIn, requestId } = options
-  // With "about:blank" the title is that of the status: RFC 9457 §4.2.1.
+  // With "about:blank", the title is the reason phrase of the status (RFC 9457 §4.2.1).
   const title = reasonPhrase(status)
   const document = { type: 'about:blank', title, status, detail, sign_in: signIn, request_id: requestId }
   return {
@@ -33,14 +33,14 @@ export function problem(code: ErrorCode, options: ProblemOptions): Response {
   }
 }
 
-/** What stands on each refusal, whatever its content is. */
+/** The headers of each refusal, with or without a page. */
 export function refusalHeaders(
   status: number,
   { setCookies = [], headers }: Pick<ProblemOptions, 'setCookies' | 'headers'>,
 ): Response['headers'] {
   return {
-    // RFC 9110 §15.5.2 asks for a challenge. A scheme that no browser knows keeps its password
-    // dialogue closed.
+    // RFC 9110 §15.5.2 requires a challenge. Browsers open no password dialog for an unknown
+    // scheme.
     ...(status === 401 ? { 'WWW-Authenticate': 'Gatehouse realm="sign-in"' } : {}),
     ...(status === 503 ? { 'Retry-After': '5' } : {}),
     ...(setCookies.length > 0 ? { ...cookies(setCookies), ...clearCache } : {}),

@@ -1,9 +1,9 @@
-import type { ColoursConfig, PagesConfig } from '../config/model.ts'
+import type { ColorsConfig, PagesConfig } from '../config/model.ts'
 
 /**
- * The style of the built-in pages. Lengths are in rem, so that they follow the size of text that a
- * person has chosen; nothing moves; what is focused is outlined in the colour of the text, whose
- * contrast is checked.
+ * The style of the built-in pages. Lengths are in rem, so that they follow the text size of the
+ * browser. Nothing moves. The focus outline has the color of the text, whose contrast the
+ * configuration check verifies.
  */
 export function styleOf({ light, dark }: PagesConfig['colours']): string {
   return `
@@ -22,6 +22,6 @@ a:focus-visible, button:focus-visible { outline: 3px solid var(--text); outline-
 `
 }
 
-function variables({ background, surface, text, accent, onAccent }: ColoursConfig): string {
+function variables({ background, surface, text, accent, onAccent }: ColorsConfig): string {
   return `--background: ${background}; --surface: ${surface}; --text: ${text}; --accent: ${accent}; --on-accent: ${onAccent}`
 }

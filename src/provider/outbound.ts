@@ -1,7 +1,7 @@
 import { rootCertificates } from 'node:tls'
 import type { Dispatcher } from 'undici'
 import { GatewayError, reason } from '../core/errors.ts'
-import { deepestJson, isDeeperThan } from '../core/json-depth.ts'
+import { maxJsonDepth, isDeeperThan } from '../core/json-depth.ts'
 import { addressOf, Agent } from '../core/undici.ts'
 
 /** No answer of a provider is longer than this, in bytes; a longer one is refused unread. */
@@ -120,7 +120,7 @@ function asResponse(url: string, { status, headers, content }: WholeAnswer): Res
   // It is here already: read out of a stream, JSON costs five times as much.
   const json = async (): Promise<unknown> => {
     const value: unknown = JSON.parse(utf8.decode(content))
-    if (isDeeperThan(deepestJson, value)) refuse(`JSON that is nested deeper than ${deepestJson} levels`)
+    if (isDeeperThan(maxJsonDepth, value)) refuse(`JSON that is nested deeper than ${maxJsonDepth} levels`)
     return value
   }
   return Object.assign(response, { json })

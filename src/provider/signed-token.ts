@@ -2,7 +2,7 @@ import { decodeProtectedHeader, type JWTPayload } from 'jose'
 import type { SigningAlgorithm } from '../config/model.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
-import { deepestJson, isDeeperThan } from '../core/json-depth.ts'
+import { maxJsonDepth, isDeeperThan } from '../core/json-depth.ts'
 import type { KeySet } from './key-set.ts'
 import { hintForAlgorithm } from './provider-errors.ts'
 
@@ -69,8 +69,8 @@ export async function verifySignedToken(
       const hint = hintFor(cause, token, expected.algorithm)
       throw new GatewayError(code, `signature or registered claims: ${reason(cause)}${hint}`, { cause })
     })
-  if (isDeeperThan(deepestJson, payload))
-    throw new GatewayError(code, `its claims are nested deeper than ${deepestJson} levels`)
+  if (isDeeperThan(maxJsonDepth, payload))
+    throw new GatewayError(code, `its claims are nested deeper than ${maxJsonDepth} levels`)
   const { iat } = payload
   if (typeof iat !== 'number') throw new GatewayError(code, '"iat" has to be a number')
   const exp = payload.exp ?? iat + (lifetimeWithoutExp ?? 0)

@@ -76,7 +76,7 @@ export class Exchange implements AnswerHandler, LiveStream {
           req,
           res,
           idleTimeoutMs: parts.bodyIdleTimeoutMs,
-          bytesPerSecond: parts.bodyBytesPerSecond,
+          bytesPerSecond: parts.bodyRateBytesPerSecond,
           onStall: () => this.#refuse('ERR_REQUEST_TIMEOUT'),
           onPart: () => {
             this.#timer?.refresh()

@@ -17,7 +17,7 @@ export interface ProxyParts {
   /** How long a client may pause while it sends a body. */
   readonly bodyIdleTimeoutMs: number
   /** How much of it has to arrive, on average over that time; 0: any. */
-  readonly bodyBytesPerSecond: number
+  readonly bodyRateBytesPerSecond: number
   /**
    * Bytes of an upload or download have moved, or the person's side of a tunnel has sent something:
    * the session is in use.

@@ -1,4 +1,4 @@
-import { connectionOptions, fieldsOf, kindOfField, noConnectionOptions, whyWithheld } from '../core/header-fields.ts'
+import { connectionOptions, fieldsOf, kindOfField, noConnectionOptions, withheldReason } from '../core/header-fields.ts'
 import { withoutCookies } from '../http/cookies.ts'
 import type { ForwardedFacts } from '../http/forwarded.ts'
 import { canonicalName } from '../identity/reserved-names.ts'
@@ -48,7 +48,7 @@ export class RequestFields {
   }
 
   #decide(lowerCase: string): Fate {
-    if (whyWithheld(lowerCase) !== undefined || this.#reserved.has(canonicalName(lowerCase))) return 'withheld'
+    if (withheldReason(lowerCase) !== undefined || this.#reserved.has(canonicalName(lowerCase))) return 'withheld'
     const kind = kindOfField(lowerCase)
     return kind === 'loop' || kind === 'cookie' || kind === 'content_length' ? kind : 'passed'
   }

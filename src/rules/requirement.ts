@@ -14,8 +14,8 @@ export interface Unmet {
 export function unmetRequirement(rule: Pick<RuleConfig, 'require'>, claims: Claims): Unmet | undefined {
   for (const requirement of rule.require) {
     const claim = readClaim(claims, requirement.claim)
-    const { claimText, any_of, all_of } = requirement
-    const isNeeded = any_of !== undefined || all_of !== undefined
+    const { claimText, anyOf, allOf } = requirement
+    const isNeeded = anyOf !== undefined || allOf !== undefined
     if (isNeeded && (claim === undefined || claim === null))
       return { code: 'ERR_CLAIM_ABSENT', why: `${claimText}: the claim is absent` }
     const why = whyUnmet(requirement, claim)
@@ -24,15 +24,15 @@ export function unmetRequirement(rule: Pick<RuleConfig, 'require'>, claims: Clai
   return undefined
 }
 
-function whyUnmet({ any_of, all_of, none_of }: RequirementConfig, claim: JsonValue | undefined): string | undefined {
+function whyUnmet({ anyOf, allOf, noneOf }: RequirementConfig, claim: JsonValue | undefined): string | undefined {
   const values = valuesOf(claim)
   if (values === undefined) return 'the claim is neither text, a number, true or false, nor a list of those'
-  if (any_of === undefined && all_of === undefined && none_of === undefined) return 'the rule does not say what it asks'
+  if (anyOf === undefined && allOf === undefined && noneOf === undefined) return 'the rule does not say what it asks'
 
-  if (any_of && !any_of.some((wanted) => values.includes(wanted))) return `holds none of ${list(any_of)}`
-  if (all_of && (values.length === 0 || !all_of.every((wanted) => values.includes(wanted))))
-    return `does not hold all of ${list(all_of)}`
-  if (none_of?.some((unwanted) => values.includes(unwanted))) return `holds one of ${list(none_of)}`
+  if (anyOf && !anyOf.some((wanted) => values.includes(wanted))) return `holds none of ${list(anyOf)}`
+  if (allOf && (values.length === 0 || !allOf.every((wanted) => values.includes(wanted))))
+    return `does not hold all of ${list(allOf)}`
+  if (noneOf?.some((unwanted) => values.includes(unwanted))) return `holds one of ${list(noneOf)}`
   return undefined
 }
 

@@ -18,7 +18,7 @@ import type { LogoutParts } from '../logout/parts.ts'
 import { signOut } from '../logout/sign-out.ts'
 import { signedOut } from '../logout/signed-out.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
-import { visitOf } from '../pages/pages.ts'
+import { pageContext } from '../pages/pages.ts'
 import { callbackPost } from '../signin/authorization-response.ts'
 import { callback } from '../signin/callback.ts'
 import { initiateLogin, initiateLoginPost } from '../signin/initiate-login.ts'
@@ -126,7 +126,7 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
 
   function refused(request: FastifyRequest, code: ErrorCode, headers: Response['headers'] = {}): Response {
     const endpointRequest = requestOf(request)
-    return parts.pages.refusal(code, { ...visitOf(endpointRequest), asPage: endpointRequest.isPage, headers })
+    return parts.pages.refusal(code, { ...pageContext(endpointRequest), asPage: endpointRequest.isPage, headers })
   }
 }
 

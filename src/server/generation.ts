@@ -105,7 +105,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       ...{ pools, live, log, pages },
       isGatewayCookie: cookie.isOurs,
       bodyIdleTimeoutMs: config.limits.bodyIdleTimeoutMs,
-      bodyBytesPerSecond: config.limits.bodyBytesPerSecond,
+      bodyRateBytesPerSecond: config.limits.bodyRateBytesPerSecond,
       onActivity: parts.onActivity,
     },
     serveEndpoint: (req, res, record) => {

@@ -53,7 +53,7 @@ export async function listen(
   const { log } = parts
   const order = new RequestOrder(waitingLimits)
   const options = {
-    maxHeaderSize: limits.headerBytes,
+    maxHeaderSize: limits.headerSizeBytes,
     headersTimeout: limits.headersTimeoutMs,
     // An upload may take any time while it progresses: the proxy enforces that.
     requestTimeout: 0,

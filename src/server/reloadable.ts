@@ -15,7 +15,7 @@ const startSettings: readonly StartSetting[] = [
   { setting: 'session.store', of: ({ session }) => session.store },
   { setting: 'log', of: ({ log }) => log },
   { setting: 'tracing', of: ({ tracing }) => tracing },
-  { setting: 'limits.header_size', of: ({ limits }) => limits.headerBytes },
+  { setting: 'limits.header_size', of: ({ limits }) => limits.headerSizeBytes },
   { setting: 'limits.header_count', of: ({ limits }) => limits.headerCount },
   { setting: 'limits.headers_timeout', of: ({ limits }) => limits.headersTimeoutMs },
   { setting: 'limits.connections', of: ({ limits }) => limits.connections },
@@ -37,12 +37,12 @@ export function reloadable(
     .filter(({ of }) => !isDeepStrictEqual(of(running), of(next)))
     .map(({ setting }) => setting)
   const { listen, admin, workers, log, tracing } = running
-  const { headerBytes, headerCount, headersTimeoutMs, connections, perClient } = running.limits
+  const { headerSizeBytes, headerCount, headersTimeoutMs, connections, perClient } = running.limits
   // A generated key is kept, because sessions that are sealed with it would be lost.
-  const { keys } = running.session.isKeyDrawn && next.session.isKeyDrawn ? running.session : next.session
+  const { keys } = running.session.isKeyGenerated && next.session.isKeyGenerated ? running.session : next.session
   const session = { ...next.session, keys, store: running.session.store }
   const limits = {
-    ...{ ...next.limits, headerBytes, headerCount, headersTimeoutMs, connections },
+    ...{ ...next.limits, headerSizeBytes, headerCount, headersTimeoutMs, connections },
     perClient: { ...next.limits.perClient, connections: perClient.connections },
   }
   return { config: { ...next, listen, admin, workers, log, tracing, session, limits }, needRestart }

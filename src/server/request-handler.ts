@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { lineText } from '../config/document/sources.ts'
 import type { GatewayConfig } from '../config/model.ts'
-import { lineText } from '../config/sources.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason, unreachable } from '../core/errors.ts'
 import type { Admission, Denial } from '../gate/admission.ts'
@@ -24,7 +24,7 @@ import type { Log } from '../observe/log.ts'
 import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
 import { parseTraceParent } from '../observe/trace-context.ts'
 import type { Tracer } from '../observe/tracing.ts'
-import type { Pages, Visit } from '../pages/pages.ts'
+import type { Pages, PageContext } from '../pages/pages.ts'
 import { isWhole } from '../proxy/exchange.ts'
 import { carry } from '../proxy/http.ts'
 import type { ProxyParts } from '../proxy/parts.ts'
@@ -209,7 +209,7 @@ export function createHandlers(
       case 'sign_in': {
         const { location, setCookies, leavesPage = false } = admission
         const response = leavesPage
-          ? withHeaders(pages.goOn(location, pageRequest(req, record)), cookies(setCookies))
+          ? withHeaders(pages.redirectPage(location, pageRequest(req, record)), cookies(setCookies))
           : redirect({ location, setCookies }, keepsReferer)
         return respond(req, res, record, setCookies.length > 0 ? withHeaders(response, clearCache) : response)
       }
@@ -219,7 +219,7 @@ export function createHandlers(
         }
         return serveEndpoint(req, res, record, { method: 'POST', url: admission.location })
       case 'ask_again':
-        return respond(req, res, record, pages.goOn(admission.location, pageRequest(req, record)))
+        return respond(req, res, record, pages.redirectPage(admission.location, pageRequest(req, record)))
       case 'unauthorized':
       case 'forbidden':
       case 'cross_site':
@@ -299,7 +299,7 @@ function respond(
   record.bytes = writeResponse(req, res, response, close)
 }
 
-function pageRequest(req: IncomingMessage, { id: requestId }: RequestRecord): Visit {
+function pageRequest(req: IncomingMessage, { id: requestId }: RequestRecord): PageContext {
   return { requestId, acceptLanguage: req.headers['accept-language'] }
 }
 

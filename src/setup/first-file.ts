@@ -1,6 +1,6 @@
 import { stringify } from 'yaml'
 import { isLoopback, parseHttpUrl, parseOrigin } from '../config/addresses.ts'
-import { parseRedisUrl } from '../config/build-redis.ts'
+import { parseRedisUrl } from '../config/build/redis.ts'
 import { offlineAccess, providerKind } from '../config/provider-kind.ts'
 
 /** What has to be known for a first configuration. */

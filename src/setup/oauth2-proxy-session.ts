@@ -1,4 +1,4 @@
-import { parseRedisUrl } from '../config/build-redis.ts'
+import { parseRedisUrl } from '../config/build/redis.ts'
 import { placeholder } from '../config/placeholder.ts'
 import { durationText, goDurationMs } from './go-duration.ts'
 import type { Translation } from './translation.ts'

@@ -2,7 +2,7 @@ import { GatewayError, reason } from '../core/errors.ts'
 import { signInUrl } from '../core/return-to.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { clearCache, cookies, redirect, type Redirect, type Response, withHeaders } from '../http/response.ts'
-import { visitOf } from '../pages/pages.ts'
+import { pageContext } from '../pages/pages.ts'
 import { claimsOfIdToken } from '../provider/id-token.ts'
 import type { SignedIn } from '../provider/openid-provider.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
@@ -30,14 +30,14 @@ export async function callback(request: EndpointRequest, parts: SignInParts): Pr
     const next = await finishSignIn(request, parts)
     // Nothing that the browser keeps may be of another session.
     if (!parts.cookie.isStrict) return redirect(next, clearCache)
-    const page = parts.pages.goOn(next.location, request, { signedIn: true })
+    const page = parts.pages.redirectPage(next.location, request, { signedIn: true })
     return withHeaders(page, { ...clearCache, ...cookies(next.setCookies) })
   } catch (error) {
     if (!(error instanceof SignInError)) throw error
     const { code, returnTo } = error
     // A callback is good for once.
     const retry = signInUrl(parts.reservedPrefix, returnTo)
-    return parts.pages.refusal(code, { ...visitOf(request), asPage: true, returnTo, retry })
+    return parts.pages.refusal(code, { ...pageContext(request), asPage: true, returnTo, retry })
   }
 }
 

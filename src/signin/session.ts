@@ -1,7 +1,7 @@
 import { signInUrl } from '../core/return-to.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { json, type Response } from '../http/response.ts'
-import { visitOf } from '../pages/pages.ts'
+import { pageContext } from '../pages/pages.ts'
 import { sessionKey } from '../session/record.ts'
 import type { SignInParts } from './parts.ts'
 
@@ -35,7 +35,7 @@ export function signInRequired(
 ): Response {
   const signIn = signInUrl(reservedPrefix, undefined)
   return pages.refusal('ERR_UNAUTHENTICATED', {
-    ...visitOf(request),
+    ...pageContext(request),
     ...{ signIn, returnTo: request.embeddingPage, setCookies },
   })
 }

@@ -2,7 +2,7 @@ import { GatewayError } from '../core/errors.ts'
 import { signInUrl } from '../core/return-to.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { clearCache, redirect, type Redirect, type Response } from '../http/response.ts'
-import { visitOf } from '../pages/pages.ts'
+import { pageContext } from '../pages/pages.ts'
 import type { AuthorizationRequest } from '../provider/openid-provider.ts'
 import { sessionKey } from '../session/record.ts'
 import { attemptToState, beginAttempt, rememberAttempt } from './attempt.ts'
@@ -56,7 +56,7 @@ export async function begin(
     const { code, message } = error
     parts.log.warn('sign_in.not_started', { code, reason: message, request: request.requestId })
     const returnTo = request.query.get('return_to') ?? undefined
-    return parts.pages.refusal(code, { ...visitOf(request), asPage: true, returnTo })
+    return parts.pages.refusal(code, { ...pageContext(request), asPage: true, returnTo })
   }
 }
 
@@ -70,7 +70,7 @@ function toRightAddress(
   const signIn = new URL(signInUrl(reservedPrefix, undefined), request.externalUrl).href
   // The link is followed with a Referer where it leads to the same origin: see requireExternalUrl.
   const headers = { 'Referrer-Policy': 'same-origin' }
-  return pages.refusal(code, { ...visitOf(request), asPage: request.isPage, rightAddress, signIn, headers })
+  return pages.refusal(code, { ...pageContext(request), asPage: request.isPage, rightAddress, signIn, headers })
 }
 
 /**
@@ -108,7 +108,7 @@ export async function goToProvider(
   return { location: location.href, setCookies: rememberAttempt(attempt, secret, cookie, parts.cookie) }
 }
 
-/** Whether the browser has a live session. Looking does not prolong it. */
+/** Whether the browser has a live session. SessionQuery does not prolong it. */
 export async function isSignedIn(request: EndpointRequest, parts: SignInParts): Promise<boolean> {
   const id = parts.cookie.read(request.cookie)
   return id !== undefined && (await parts.sessions.read(sessionKey(id))) !== undefined

@@ -8,7 +8,7 @@ import { connect, createServer as createTcpServer, type AddressInfo } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { formatDiagnostics } from '../../src/config/diagnostics.ts'
+import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig, type LoadResult } from '../../src/config/load.ts'
 import type { Log, LogFields } from '../../src/observe/log.ts'
 import { startGateway } from '../../src/server/gateway.ts'

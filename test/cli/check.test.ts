@@ -5,7 +5,7 @@ import { test, type TestContext } from 'node:test'
 import { check, type CheckFormat } from '../../src/cli/check.ts'
 import { inColours } from '../../src/cli/paint.ts'
 import { shownDiagnostics } from '../../src/cli/show-diagnostics.ts'
-import type { Diagnostic } from '../../src/config/diagnostics.ts'
+import type { Diagnostic } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { environment, secretTexts } from '../config/environment.ts'
 import { folderWith, recordingTerminal } from '../support/command-line.ts'
@@ -112,7 +112,7 @@ test('all mistakes are said at once, each with its line, a caret below the place
     `${file}:4:11  error  provider.issuer: must be https; plain http is possible with a provider on this machine only (localhost, 127.0.0.1)
      4 |   issuer: http://id.example.com
        |           ^
-${file}:11:5  error  upstreams.orders.headrs: is not a setting
+${file}:11:5  error  upstreams.orders.headrs: unknown setting
     11 |     headrs:
        |     ^
     did you mean "headers"?
@@ -185,8 +185,8 @@ test('for GitHub each diagnostic is a workflow command of one line, with what it
   assert.equal(err, '')
   assert.equal(
     out,
-    `::error file=${file},line=2,col=15,title=external_url::must end behind the host and port, without the path "/100%25,a:b"
-::error file=${file},line=11,col=5,title=upstreams.orders.headrs::is not a setting%0Adid you mean "headers"?
+    `::error file=${file},line=2,col=15,title=external_url::must end after the host and port, without the path "/100%25,a:b"
+::error file=${file},line=11,col=5,title=upstreams.orders.headrs::unknown setting%0Adid you mean "headers"?
 `,
   )
 })
@@ -198,7 +198,7 @@ test('for GitHub a file that is not there is named without a line', async () => 
 
   assert.equal(
     said.out.split('%0A')[0],
-    `::error file=a%2Cb%3Ac.yaml,title=gatehouse::does not exist: it was sought as ${process.cwd()}/a,b:c.yaml`,
+    `::error file=a%2Cb%3Ac.yaml,title=gatehouse::does not exist: the full path is ${process.cwd()}/a,b:c.yaml`,
   )
 })
 

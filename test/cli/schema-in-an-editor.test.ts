@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { schemaText } from '../../src/config/schema.ts'
+import { schemaText } from '../../src/config/document/schema.ts'
 import { folderWith } from '../support/command-line.ts'
 import { openInEditor, type Position } from '../support/language-server.ts'
 
@@ -52,7 +52,7 @@ test('an editor underlines a setting that there is not, and a value that is not 
   const line = (of: string) => told.find(({ message }) => message.includes(of))?.range.start.line
   assert.equal(line('rulse'), 10, JSON.stringify(told))
   assert.equal(line('must be the number 1'), 1, JSON.stringify(told))
-  assert.equal(line('a secret never stands in the file itself'), 6, JSON.stringify(told))
+  assert.equal(line('a secret is never written in the file itself'), 6, JSON.stringify(told))
 })
 
 test('an editor offers the settings that may stand at a place', async (t) => {

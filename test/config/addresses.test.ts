@@ -32,7 +32,7 @@ for (const written of [
   1.5,
   1e9,
 ]) {
-  test(`${JSON.stringify(written)} is no address`, () => {
+  test(`${JSON.stringify(written)} is not a valid address`, () => {
     assert.throws(() => parseAddress(written, 'default'), { name: 'SyntaxError' })
   })
 }
@@ -61,7 +61,7 @@ for (const text of [
   'localhost',
   '10.0.0.0/8/8',
 ]) {
-  test(`${JSON.stringify(text)} is no network`, () => {
+  test(`${JSON.stringify(text)} is not a valid network`, () => {
     assert.throws(() => parseSubnet(text), { name: 'SyntaxError' })
   })
 }
@@ -83,7 +83,7 @@ for (const [host, loopback] of [
   test(`${host} is ${loopback ? '' : 'not '}this machine alone`, () => assert.equal(isLoopback(host), loopback))
 }
 
-test('every address, in each spelling', () => {
+test('The unspecified address is recognized in each spelling', () => {
   assert.deepEqual(['0.0.0.0', '::', '0:0::0', '127.0.0.1', '::1', 'localhost'].map(isEveryAddress), [
     true,
     true,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { formatDiagnostics } from '../../src/config/diagnostics.ts'
+import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { searchFor } from '../support/searches.ts'
 import { environment, secretTexts } from './environment.ts'
@@ -27,7 +27,7 @@ function isTold(text: string): void {
   assert.doesNotMatch(text, /undefined|\[object|must NOT|must match|instancePath/)
 }
 
-test('no text makes loading throw', () => {
+test('Loading a configuration never throws, whatever the text is', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => isTold(told(text))),
     { numRuns: searchFor(300) },
@@ -62,7 +62,7 @@ const junk = [
   'x: {y: [}',
 ]
 
-test('no slip in a full file makes loading throw', () => {
+test('Loading never throws after a small change of a full file', () => {
   const slip = fc.record({
     at: fc.nat({ max: full.length }),
     length: fc.oneof(fc.constant(0), fc.nat({ max: 40 })),
@@ -79,7 +79,7 @@ test('no slip in a full file makes loading throw', () => {
 })
 
 /** A value of another kind in the place of each value of the file, one at a time. */
-test('no value of a wrong kind makes loading throw', () => {
+test('Loading never throws for a value of a wrong type', () => {
   for (const match of full.matchAll(/(?<=[:,[] )[^\s,{}[\]][^\s,{}[\]]*/g))
     for (const put of [
       'null',

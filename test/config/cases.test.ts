@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { chdir } from 'node:process'
 import { test } from 'node:test'
-import { formatDiagnostics } from '../../src/config/diagnostics.ts'
+import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { environment, secretTexts } from './environment.ts'
 
@@ -13,7 +13,7 @@ chdir(new URL('cases/', import.meta.url).pathname)
 const names = readdirSync('.').flatMap((file) => /^(.+)\.yaml$/.exec(file)?.[1] ?? [])
 
 for (const name of names) {
-  test(`what is said of ${name}.yaml`, () => {
+  test(`The diagnostics of ${name}.yaml are as expected`, () => {
     const loaded = loadConfig(`${name}.yaml`, environment)
     const text = loaded.ok ? `ok\n${formatDiagnostics(loaded.warnings)}` : formatDiagnostics(loaded.diagnostics)
     const told = `${text.trimEnd()}\n`

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { formatDiagnostics } from '../../src/config/diagnostics.ts'
+import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { pageNames, placeholdersOf } from '../../src/core/page-template.ts'
 import { wholeFile } from '../docs/snippets.ts'
@@ -16,7 +16,7 @@ after(() => rmSync(folder, { recursive: true }))
 
 const pagesPage = readFileSync(new URL('docs/pages.md', root), 'utf8')
 
-test('the configuration page has every setting', () => {
+test('The configuration page has every setting', () => {
   const schema = readFileSync(new URL('schemas/gateway.schema.json', root), 'utf8')
   const names = new Set<string>()
   JSON.parse(schema, (name, value: unknown) => {
@@ -29,7 +29,7 @@ test('the configuration page has every setting', () => {
   assert.deepEqual(missing, [])
 })
 
-test('the page about pages has every page and every placeholder, and its example is a page', () => {
+test('The page about pages lists every page and placeholder, and its example is valid', () => {
   const [example = ''] = [...pagesPage.matchAll(/^```html\n(.*?)^```$/gms)].map(([, text = '']) => text)
   mkdirSync(join(folder, 'pages'))
   writeFileSync(join(folder, 'pages', 'forbidden.html'), example)
@@ -46,7 +46,7 @@ test('the page about pages has every page and every placeholder, and its example
   )
 })
 
-test('the example file is good', () => {
+test('The example configuration is valid', () => {
   const loaded = loadConfig(new URL('gateway.example.yaml', root).pathname, { DEMO_CLIENT_SECRET: 'x'.repeat(24) })
 
   assert.ok(loaded.ok, loaded.ok ? '' : formatDiagnostics(loaded.diagnostics))

@@ -4,7 +4,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { chdir } from 'node:process'
 import { test, type TestContext } from 'node:test'
-import { type Diagnostic, formatDiagnostic, formatDiagnostics } from '../../src/config/diagnostics.ts'
+import { type Diagnostic, formatDiagnostic, formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { GatewayConfig } from '../../src/config/model.ts'
 import { parseClaimPath } from '../../src/core/claims.ts'
@@ -40,7 +40,7 @@ function written(t: TestContext, content: string | Uint8Array): string {
 
 const smallest = readFileSync('smallest.yaml', 'utf8')
 
-test('the smallest file has everything else by default', () => {
+test('The smallest configuration has defaults for all other settings', () => {
   const { session, ...others } = config('smallest.yaml')
 
   const externalUrl = new URL('https://orders.example.com')
@@ -102,11 +102,11 @@ test('the smallest file has everything else by default', () => {
     ],
     pages: plainPages,
     limits: {
-      headerBytes: 32_768,
+      headerSizeBytes: 32_768,
       headerCount: 100,
       headersTimeoutMs: 30_000,
       bodyIdleTimeoutMs: 60_000,
-      bodyBytesPerSecond: 128,
+      bodyRateBytesPerSecond: 128,
       connections: 10_000,
       perClient: {
         connections: 2_000,
@@ -126,7 +126,7 @@ test('the smallest file has everything else by default', () => {
     [32],
   )
   assert.deepEqual(times, {
-    isKeyDrawn: true,
+    isKeyGenerated: true,
     store: { kind: 'memory', maxSessions: 100_000 },
     idleTimeoutMs: 1_800_000,
     absoluteTimeoutMs: 43_200_000,
@@ -137,13 +137,13 @@ test('the smallest file has everything else by default', () => {
   })
 })
 
-test('with the memory store and without keys, each start has a key of its own', () => {
+test('With the memory store and without keys, each start generates a key', () => {
   const [one, other] = [config('smallest.yaml'), config('smallest.yaml')]
 
   assert.notDeepEqual(one.session.keys, other.session.keys)
 })
 
-test('every setting of a full file arrives', () => {
+test('Every setting of a full configuration is read', () => {
   const full = config('full.yaml')
 
   const ca = readFileSync('tls/gateway.crt', 'latin1')
@@ -191,7 +191,7 @@ test('every setting of a full file arrives', () => {
       Buffer.from('000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f', 'hex'),
       Buffer.from(environment['SESSION_KEY'] ?? '', 'base64'),
     ],
-    isKeyDrawn: false,
+    isKeyGenerated: false,
     store: {
       kind: 'redis',
       url: new URL('rediss://redis.example.com:6379/2'),
@@ -223,11 +223,11 @@ test('every setting of a full file arrives', () => {
   assert.deepEqual(Object.keys(templates), ['forbidden', 'sign-out'])
   assert.deepEqual(templates.forbidden?.styles, ['\nbody { font-family: serif }\n'])
   assert.deepEqual(full.limits, {
-    headerBytes: 16_384,
+    headerSizeBytes: 16_384,
     headerCount: 50,
     headersTimeoutMs: 10_000,
     bodyIdleTimeoutMs: 30_000,
-    bodyBytesPerSecond: 1024,
+    bodyRateBytesPerSecond: 1024,
     connections: 500,
     perClient: {
       connections: 50,
@@ -242,7 +242,7 @@ test('every setting of a full file arrives', () => {
   const { ca: tracingCa, ...tracing } = full.tracing ?? {}
   assert.match(tracingCa ?? '', /BEGIN CERTIFICATE/)
   assert.deepEqual(tracing, {
-    url: new URL('https://127.0.0.1:4318/v1/traces'),
+    otlp: new URL('https://127.0.0.1:4318/v1/traces'),
     sample: 0.5,
     serviceName: 'orders-gateway',
     resource: { 'deployment.environment.name': 'production' },
@@ -275,9 +275,9 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
   const groups = {
     claim: [fields, 'groups'],
     claimText: 'fields.groups',
-    any_of: undefined,
-    all_of: undefined,
-    none_of: undefined,
+    anyOf: undefined,
+    allOf: undefined,
+    noneOf: undefined,
   }
   const written = orders.rules.map(({ place, setting, ...rule }) => ({ place, setting, rule }))
   const lines = readFileSync('full.yaml', 'utf8').split('\n')
@@ -295,15 +295,15 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
         ...signedIn,
         path: parsePathPattern('/admin/*'),
         methods: ['GET', 'POST'],
-        require: [{ ...groups, any_of: ['admins'] }],
+        require: [{ ...groups, anyOf: ['admins'] }],
       },
       {
         ...signedIn,
         path: parsePathPattern('/reports/*/print'),
         unauthenticated: 'redirect',
         require: [
-          { ...groups, all_of: ['staff', 'printing'] },
-          { ...groups, none_of: ['guests'] },
+          { ...groups, allOf: ['staff', 'printing'] },
+          { ...groups, noneOf: ['guests'] },
         ],
       },
     ],
@@ -339,7 +339,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
   ])
 })
 
-test('an upstream with an external_url of its own is reached by the host of that', () => {
+test('An upstream with its own external_url is reached by that host', () => {
   const shop = config('full.yaml').upstreams[1]
 
   assert.deepEqual(shop?.hosts, ['shop.example.com'])
@@ -400,7 +400,7 @@ test('an admin port alone is served on this machine only', (t) => {
   })
 })
 
-test('secrets are sought beside the file in which they stand, and their last line break does not count', (t) => {
+test('Paths of secrets are relative to their file, and a line break at the end is ignored', (t) => {
   const file = written(t, smallest.replace('{ env: CLIENT_SECRET }', '{ file: secrets/client_secret }'))
   mkdirSync(join(file, '../secrets'))
   writeFileSync(join(file, '../secrets/client_secret'), ' with spaces and = signs \r\n\n')
@@ -408,7 +408,7 @@ test('secrets are sought beside the file in which they stand, and their last lin
   assert.equal(config(file).provider.client_secret, ' with spaces and = signs ')
 })
 
-test('the upstreams of included files come behind those of the file', () => {
+test('The upstreams of included files follow those of the file', () => {
   const { upstreams } = config('include.yaml')
 
   assert.deepEqual(
@@ -417,17 +417,17 @@ test('the upstreams of included files come behind those of the file', () => {
   )
 })
 
-test('a claim that is named as if it were a part of every object leads nowhere special', (t) => {
+test('A claim named like a property of Object.prototype is an ordinary name', (t) => {
   const file = written(t, smallest.replace('X-Email: email', 'X-Email: constructor.name'))
 
   assert.deepEqual(config(file).upstreams[0]?.headers[1]?.template, [parseClaimPath('constructor.name')])
 })
 
-test('a byte order mark is no part of the text', (t) => {
+test('A byte order mark is ignored', (t) => {
   assert.ok(loadConfig(written(t, `\ufeff${smallest}`), environment).ok)
 })
 
-test('lines may end as on Windows', (t) => {
+test('Windows line endings are accepted', (t) => {
   assert.ok(loadConfig(written(t, smallest.replaceAll('\n', '\r\n')), environment).ok)
 })
 
@@ -451,7 +451,7 @@ for (const [what, content, line, told] of [
   })
 }
 
-test('a file that is not there', (t) => {
+test('A missing file is reported', (t) => {
   const file = join(folder(t), 'gateway.yaml')
 
   assert.deepEqual(complaints(file).map(formatDiagnostic), [
@@ -459,26 +459,26 @@ test('a file that is not there', (t) => {
   ])
 })
 
-test('a file that is not there is told with the folder in which it was sought, and what to do', () => {
+test('A missing configuration is reported with its full path and a hint', () => {
   const [told] = complaints('nowhere.yaml')
 
-  assert.equal(told?.message, `does not exist: it was sought as ${join(process.cwd(), 'nowhere.yaml')}`)
+  assert.equal(told?.message, `does not exist: the full path is ${join(process.cwd(), 'nowhere.yaml')}`)
   assert.match(told.hint ?? '', /"gatehouse init" writes one, --config names another/)
 })
 
-test('a file that is a directory', (t) => {
+test('A directory instead of a file is reported', (t) => {
   const path = folder(t)
 
   assert.deepEqual(complaints(path).map(formatDiagnostic), [`${path}  error  is a directory, not a file`])
 })
 
-test('a file below another file', (t) => {
+test('A path below a regular file is reported', (t) => {
   const file = join(written(t, smallest), 'gateway.yaml')
 
   assert.match(complaints(file)[0]?.message ?? '', /^does not exist/)
 })
 
-test('a configuration that was refused says so, however many warnings come with it', (t) => {
+test('An invalid configuration is invalid with any number of warnings', (t) => {
   const loaded = loadConfig(written(t, `${smallest}\nworkers: 4\nfoo: bar\n`), environment)
 
   assert.ok(!loaded.ok)
@@ -488,7 +488,7 @@ test('a configuration that was refused says so, however many warnings come with 
   )
 })
 
-test('a configuration is made of its logo and its templates too, so that a change of one is seen', () => {
+test('The files of a configuration include its logo and templates', () => {
   const { files } = loadConfig('full.yaml', environment)
 
   for (const file of ['pages/logo.png', 'pages/own', 'pages/own/forbidden.html', 'pages/own/sign-out.html'])

@@ -22,18 +22,18 @@ for (const [text, bytes] of [
 }
 
 for (const text of ['', '30', 'm', '-1s', '1.5h', '1h30m', '1 h', '30M', '30min', '1e3s', '9999999999s', '30s\n']) {
-  test(`${JSON.stringify(text)} is no duration`, () => {
+  test(`${JSON.stringify(text)} is not a valid duration`, () => {
     assert.throws(() => parseDuration(text), { name: 'SyntaxError', message: /^must be a duration such as 30m/ })
   })
 }
 
 for (const text of ['', '16', 'kb', '16k', '16KB', '1gb', '-1b', '1.5mb']) {
-  test(`${JSON.stringify(text)} is no size`, () => {
+  test(`${JSON.stringify(text)} is not a valid size`, () => {
     assert.throws(() => parseSize(text), { name: 'SyntaxError', message: /^must be a size such as 16kb/ })
   })
 }
 
-test('both ends of a range belong to it', () => {
+test('Both ends of a range are allowed', () => {
   const range = { from: '1s', to: '1m' }
 
   assert.equal(parseWithin('1000ms', range, parseDuration), 1000)
@@ -51,7 +51,7 @@ for (const [text, count, perMs] of [
 }
 
 for (const text of ['', '600', '/m', '0/m', '-1/s', '1.5/s', '1 / s', '1/d', '1/min', '600/m\n', '9999999999/s']) {
-  test(`${JSON.stringify(text)} is no rate`, () => {
+  test(`${JSON.stringify(text)} is not a valid rate`, () => {
     assert.throws(() => parseRate(text), { name: 'SyntaxError', message: /^must be a rate such as 600\/m/ })
   })
 }

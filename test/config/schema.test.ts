@@ -38,7 +38,7 @@ function isMapOfSettings(part: Part): boolean {
   return typeof part['properties'] === 'object'
 }
 
-test('the schema says what it is, and every setting is described', () => {
+test('The schema has a title, and every setting has a description', () => {
   assert.equal(typeof schema['$id'], 'string')
   assert.equal(typeof schema['title'], 'string')
   const mute = [...parts()].filter((found) => isSetting(found) && typeof found.part['description'] !== 'string')
@@ -48,7 +48,7 @@ test('the schema says what it is, and every setting is described', () => {
   )
 })
 
-test('a map of settings takes no others', () => {
+test('A map of settings rejects unknown settings', () => {
   const open = [...parts()].filter(({ part }) => isMapOfSettings(part) && part['additionalProperties'] !== false)
 
   assert.deepEqual(
@@ -57,7 +57,7 @@ test('a map of settings takes no others', () => {
   )
 })
 
-test('what has a form that no standard message explains has a message of its own', () => {
+test('Every pattern in the schema has its own message', () => {
   const mute = [...parts()].filter(({ part }) => 'pattern' in part && typeof part['errorMessage'] !== 'string')
 
   assert.deepEqual(
@@ -66,7 +66,7 @@ test('what has a form that no standard message explains has a message of its own
   )
 })
 
-test('every default and every example fits', () => {
+test('Every default and example matches the schema', () => {
   const ajv = new Ajv({ allowUnionTypes: true, strictTypes: false, useDefaults: false })
   ajv.addVocabulary(['errorMessage'])
   const wrong = [...parts()].flatMap(({ path, part }, number) => {
@@ -84,19 +84,19 @@ test('every default and every example fits', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('the algorithms of the schema are those of the model', () => {
+test('The schema and the model list the same algorithms', () => {
   const properties = schema.definitions['provider']?.['properties'] as Record<string, Part>
 
   assert.deepEqual(properties['id_token_signed_response_alg']?.['enum'], signingAlgorithms)
 })
 
-test('the languages of the schema are those of the model', () => {
+test('The schema and the model list the same languages', () => {
   const properties = schema.definitions['pages']?.['properties'] as Record<string, Part>
 
   assert.deepEqual(properties['language']?.['enum'], languages)
 })
 
-test('the defaults that code knows are those of the schema', () => {
+test('The defaults in the code are those of the schema', () => {
   process.chdir(new URL('cases/', import.meta.url).pathname)
   const loaded = loadConfig('smallest.yaml', { CLIENT_SECRET: 'a client secret of the tests' })
   assert.ok(loaded.ok)
@@ -126,7 +126,7 @@ const nasty = ['a', 'a-', '-', '/', '/a', '/.', 'A', '_', '1', 'ms', ' ', '%', '
 for (const { path, part } of parts()) {
   if (typeof part['pattern'] !== 'string') continue
   const pattern = new RegExp(part['pattern'], 'u')
-  test(`no text keeps the pattern of ${path} busy`, () => {
+  test(`The pattern of ${path} takes linear time for any text`, () => {
     for (const piece of nasty) {
       const text = `${piece.repeat(50_000 / piece.length)}!\n`
       // The fastest of several: other work on the machine is not the pattern's fault.

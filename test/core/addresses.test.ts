@@ -22,7 +22,7 @@ for (const [text, address] of [
     assert.equal(ipAddress(text), address)
   })
 
-test('an address lies in a network or not, of one family or the other', () => {
+test('An address set matches IPv4 and IPv6 networks', () => {
   const set = new AddressSet([
     { address: '10.0.0.0', prefix: 8, family: 'ipv4' },
     { address: '127.0.0.1', prefix: 32, family: 'ipv4' },
@@ -35,7 +35,7 @@ test('an address lies in a network or not, of one family or the other', () => {
     assert.ok(!set.has(outside), outside)
 })
 
-test('it answers the same after many questions', () => {
+test('A repeated lookup gives the same result when the cache is full', () => {
   const set = new AddressSet([{ address: '10.0.0.0', prefix: 9, family: 'ipv4' }])
   const address = (index: number) => `10.${index % 256}.${index >> 8}.1`
 

@@ -35,11 +35,11 @@ for (const [text, message] of [
   ['{a}', /character 1 /],
   ['$sub', /without "\$"/],
 ] as const)
-  test(`${JSON.stringify(text)} is no claim path`, () => {
+  test(`${JSON.stringify(text)} is not a valid claim path`, () => {
     assert.throws(() => parseClaimPath(text), { name: 'SyntaxError', message })
   })
 
-test('a path leads to own members of objects and to elements of lists, and nowhere else', () => {
+test('A claim path reaches own members of objects and elements of lists only', () => {
   const claims = JSON.parse('{"a":{"b":[1,{"c":null}],"0":"x"},"s":"text","__proto__":{"own":true}}') as Claims
   const at = (text: string) => readClaim(claims, parseClaimPath(text))
 
@@ -77,11 +77,11 @@ for (const [text, template] of [
   })
 
 for (const text of ['{', '{a', 'a}', '{}', '{a b}', '{"a}', '{a}}', '{{a}', '{{{a}}'])
-  test(`${JSON.stringify(text)} is no template`, () => {
+  test(`${JSON.stringify(text)} is not a valid template`, () => {
     assert.throws(() => parseClaimTemplate(text), SyntaxError)
   })
 
-test('what is read back from any names is what was written', () => {
+test('A claim path of any quoted names reads back the same names', () => {
   const name = fc.string({ minLength: 1 }).filter((text) => !/[\n\r\u2028\u2029]/.test(text))
   fc.assert(
     fc.property(fc.array(name, { minLength: 1 }), (names) => {

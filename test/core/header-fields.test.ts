@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isHopByHop, isReservedField, whyWithheld } from '../../src/core/header-fields.ts'
+import { isHopByHop, isReservedField, withheldReason } from '../../src/core/header-fields.ts'
 
 for (const { name, withheld, reserved } of [
   { name: 'connection', withheld: true, reserved: true },
@@ -26,11 +26,11 @@ for (const { name, withheld, reserved } of [
   { name: 'authorization', withheld: false, reserved: false },
 ])
   test(`a client's ${name} ${withheld ? 'never reaches' : 'may reach'} an upstream; the configuration ${reserved ? 'cannot' : 'can'} set it`, () => {
-    assert.equal(whyWithheld(name) !== undefined, withheld)
+    assert.equal(withheldReason(name) !== undefined, withheld)
     assert.equal(isReservedField(name), reserved)
   })
 
-test('the fields of one connection are told from others', () => {
+test('Hop-by-hop fields are distinguished from other fields', () => {
   assert.equal(isHopByHop('te'), true)
   assert.equal(isHopByHop('x-te'), false)
 })

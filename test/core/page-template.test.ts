@@ -24,7 +24,7 @@ for (const html of [
   '<style>a{b:c}</style>{{title}}',
   '1 < 2 {{title}}',
 ])
-  test(`a value can stand there: ${html}`, () => {
+  test(`A placeholder is allowed here: ${html}`, () => {
     const { faults, template } = parsePageTemplate(html, known)
 
     assert.deepEqual(faults, [])
@@ -53,11 +53,11 @@ for (const [html, fault] of [
   ['<STYLE>a{}</p>{{title}}', '{{title}}: a value cannot stand within <style>'],
   ['<script>let a = "{{title}}"</script>', '{{title}}: a value cannot stand within <script>'],
 ] as const)
-  test(`a value cannot stand there: ${html}`, () => {
+  test(`A placeholder is rejected here: ${html}`, () => {
     assert.deepEqual(faultsOf(html), [fault])
   })
 
-test('what browsers will not do with a page is a warning', () => {
+test('A part of a template that has no effect in browsers is a warning', () => {
   const html =
     '<link rel="icon"><script></script><p style="color: red"><img src="logo.png"><img src="data:image/png,"><IFRAME>'
 
@@ -70,13 +70,13 @@ test('what browsers will not do with a page is a warning', () => {
   )
 })
 
-test('styles are as browsers read them', () => {
+test('The styles of a template are read as browsers read them', () => {
   const { template } = parsePageTemplate('<style media="print">a\r\nb\rc</style >x<STYLE>d</STYLE><style>e', known)
 
   assert.deepEqual(template.styles, ['a\nb\nc', 'd', 'e'])
 })
 
-test('no text keeps the parser busy', () => {
+test('The template parser takes linear time for any text', () => {
   for (const piece of ['<a "', "<a '", '<a ', '<!--', '{{', '<style>', '<a b="c" ', '"', '<', '{{title}}'])
     for (const length of [60_000]) {
       const busy = processorTime()

@@ -41,6 +41,6 @@ for (const text of [
   '/**/a',
   '/a/***',
 ])
-  test(`${JSON.stringify(text)} is no pattern`, () => {
+  test(`${JSON.stringify(text)} is not a valid path pattern`, () => {
     assert.throws(() => parsePathPattern(text), SyntaxError)
   })

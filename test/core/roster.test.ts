@@ -8,7 +8,7 @@ const counting = () =>
     ({ count }) => count > 0,
   )
 
-test('what is needed stays the same one, whatever comes and goes beside it', () => {
+test('A needed entry stays while others come and go', () => {
   const roster = counting()
   const kept = roster.of(-1)
   kept.count = 1
@@ -23,7 +23,7 @@ test('what is needed stays the same one, whatever comes and goes beside it', () 
   assert.deepEqual([...roster.needed()], [[-1, { count: 1 }]])
 })
 
-test('what is not needed any more does not pile up', () => {
+test('Unneeded entries do not accumulate', () => {
   const roster = counting()
 
   for (let key = 0; key < 10_000; key += 1) roster.of(key)
@@ -33,7 +33,7 @@ test('what is not needed any more does not pile up', () => {
   assert.ok(left <= 64, `${left} are left`)
 })
 
-test('many that are needed are not looked through for each that comes', () => {
+test('A new entry does not cause a scan of all needed entries', () => {
   let asked = 0
   const roster = new Roster<number, object>(
     () => ({}),

@@ -6,7 +6,7 @@ import { freePort } from '../support/free-port.ts'
 import { startRedis } from '../support/redis.ts'
 import { explainingTlsServer, plainServer, silentServer, tlsServer } from '../support/tls-servers.ts'
 
-test('a server shows with its first byte whether it speaks TLS', async (t) => {
+test('The first byte of a server shows whether it speaks TLS', async (t) => {
   const { server } = issueCertificates(t)
 
   assert.equal(await speaksTls('127.0.0.1', await plainServer(t)), false)
@@ -18,7 +18,7 @@ test('a server shows with its first byte whether it speaks TLS', async (t) => {
   assert.equal(await speaksTls('127.0.0.1', await freePort()), undefined)
 })
 
-test('what fits, and what fails for another reason, is no mismatch', async (t) => {
+test('A matching scheme, or another cause of failure, is not reported as a mismatch', async (t) => {
   const port = await plainServer(t)
 
   assert.equal(await httpSchemeMismatch('socket hang up', new URL(`http://127.0.0.1:${port}`)), undefined)

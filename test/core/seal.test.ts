@@ -6,7 +6,7 @@ import { Keyring } from '../../src/core/seal.ts'
 
 const [older, newer, other] = [randomBytes(32), randomBytes(32), randomBytes(32)]
 
-test('what was sealed opens again, in the same place only', () => {
+test('Sealed data opens in its own context only', () => {
   const keys = new Keyring([newer])
   fc.assert(
     fc.property(fc.uint8Array(), fc.string(), fc.string(), (plain, context, elsewhere) => {
@@ -18,7 +18,7 @@ test('what was sealed opens again, in the same place only', () => {
   )
 })
 
-test('the same text is never sealed the same way twice', () => {
+test('The same text is sealed differently each time', () => {
   const keys = new Keyring([newer])
 
   const sealed = Array.from({ length: 1000 }, () => keys.seal('refresh token', 'session').toString('hex'))
@@ -27,7 +27,7 @@ test('the same text is never sealed the same way twice', () => {
   assert.ok(!sealed.some((hex) => Buffer.from(hex, 'hex').includes('refresh')))
 })
 
-test('no byte of it can be changed, left out or added', () => {
+test('Sealed data with a changed, removed or added byte does not open', () => {
   const keys = new Keyring([newer])
   const sealed = keys.seal('refresh token', 'session')
 
@@ -40,7 +40,7 @@ test('no byte of it can be changed, left out or added', () => {
   assert.equal(keys.open(Buffer.concat([sealed, Buffer.of(0)]), 'session'), undefined)
 })
 
-test('keys rotate with an overlap: the first seals, all open', () => {
+test('Keys rotate with an overlap: the first key seals, all keys open', () => {
   const before = new Keyring([older]).seal('a', 'c')
   const rotated = new Keyring([newer, older])
 
@@ -51,7 +51,7 @@ test('keys rotate with an overlap: the first seals, all open', () => {
   assert.equal(new Keyring([other]).open(after, 'c'), undefined)
 })
 
-test('a part of a larger buffer opens like a buffer of its own', () => {
+test('A part of a larger buffer opens like a separate buffer', () => {
   const keys = new Keyring([newer])
   const sealed = keys.seal('a', 'c')
   const larger = Buffer.concat([Buffer.from('before'), sealed, Buffer.from('after')])
@@ -59,7 +59,7 @@ test('a part of a larger buffer opens like a buffer of its own', () => {
   assert.equal(keys.open(larger.subarray(6, 6 + sealed.length), 'c')?.toString(), 'a')
 })
 
-test('a key has 32 bytes, and there is at least one', () => {
+test('A keyring requires at least one key of 32 bytes', () => {
   assert.throws(() => new Keyring([]), /at least one/)
   assert.throws(() => new Keyring([newer, randomBytes(31)]), /32 bytes, not 31/)
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SingleFlight } from '../../src/core/single-flight.ts'
 
-test('who asks while work is under way shares its result; who asks later starts anew', async () => {
+test('Calls during work share its result; a later call starts new work', async () => {
   const flights = new SingleFlight<string, number>()
   let runs = 0
   const work = async () => {
@@ -16,7 +16,7 @@ test('who asks while work is under way shares its result; who asks later starts 
   assert.equal(await flights.run('a', work), 3)
 })
 
-test('a failure is shared too, and not remembered', async () => {
+test('A failure is shared too, and is not cached', async () => {
   const flights = new SingleFlight<string, number>()
   const fail = () => Promise.reject(new Error('down'))
 
@@ -29,7 +29,7 @@ test('a failure is shared too, and not remembered', async () => {
   assert.equal(await flights.run('a', () => Promise.resolve(1)), 1)
 })
 
-test('work that throws before it begins leaves nothing behind', async () => {
+test('Work that throws synchronously leaves no entry behind', async () => {
   const flights = new SingleFlight<string, number>()
 
   assert.throws(() =>

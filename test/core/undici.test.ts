@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import * as undici from 'undici'
 import { addressOf, Agent, buildConnector, Client, Pool } from '../../src/core/undici.ts'
 
-test('the parts of undici are those of its main module', () => {
+test('The imported parts of undici are those of its main module', () => {
   assert.equal(Agent, undici.Agent)
   assert.equal(Client, undici.Client)
   assert.equal(Pool, undici.Pool)
@@ -12,7 +12,7 @@ test('the parts of undici are those of its main module', () => {
   assert.equal(typeof new Agent().request, 'function')
 })
 
-test('what undici has besides is not loaded: it is 10 MB of each process', () => {
+test('The unused parts of undici are not loaded', () => {
   const program = `
     await import('./src/cli/run.ts')
     const { Module } = await import('node:module')
@@ -24,7 +24,7 @@ test('what undici has besides is not loaded: it is 10 MB of each process', () =>
   assert.equal(needless, 0)
 })
 
-test('a URL becomes an origin and a path', () => {
+test('A URL is split into origin and path', () => {
   const origin = 'https://id.example.com:8443'
   assert.deepEqual(addressOf(`${origin}/token?a=b#c`), { origin, path: '/token?a=b' })
   assert.deepEqual(addressOf(new URL(origin)), { origin, path: '/' })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { formatDiagnostics } from '../../src/config/diagnostics.ts'
+import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Claims } from '../../src/core/claims.ts'
 import { demoPeople, fieldsClaim } from '../../src/demo/people.ts'

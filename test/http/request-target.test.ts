@@ -190,7 +190,7 @@ test('the same holds for any rules, prefixes and logout links', () => {
   const tables = fc
     .tuple(fc.array(pattern, { maxLength: 4 }), fc.constantFrom('/', '/public/', '/a/'))
     .map(([patterns, path]) => {
-      const rules = patterns.map((text, index) => rule(text, { any_of: [`group ${index}`] }))
+      const rules = patterns.map((text, index) => rule(text, { anyOf: [`group ${index}`] }))
       const logout = [parsePathPattern('/admin/b')]
       return createRouteTable([upstream({ name: 'one', path, rules, logout }), upstream({ name: 'two', path: '/b/' })])
     })

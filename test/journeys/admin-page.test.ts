@@ -114,7 +114,7 @@ test('sessions are found by the person and by the session of the provider, and n
     pages.map(({ body }) => [...ordersOn(body).keys()].toSorted()),
     [['jane', 'samir'], ['jane'], ['samir'], [], []],
   )
-  assert.match(pages[4]?.body ?? '', /Nobody is signed in by that name.*/s)
+  assert.match(pages[4]?.body ?? '', /No session matches*/s)
   assert.match(pages[4]?.body ?? '', /value="&lt;b&gt;nobody"/)
   // What a form sends is sealed, and can look like anything.
   const everything = pages
@@ -157,7 +157,7 @@ test('the provider, its keys, the upstreams and the last logouts are shown, with
   assert.deepEqual(gone?.slice(3, 7), ['1', '0', '1', '0'])
   assert.match(gone?.[7] ?? '', /(?:just now|s ago) +ERR_UPSTREAM_UNREACHABLE request +[\w-]{16}$/)
   const [refused, obeyed] = rowsOf(body, 'logouts')
-  assert.deepEqual(refused?.slice(1, 3), ['logout token', 'nobody that is believed'])
+  assert.deepEqual(refused?.slice(1, 3), ['logout token', 'none that is trusted'])
   assert.match(refused?.[3] ?? '', /^refused : /)
   assert.equal(obeyed?.[3], 'ended 1 session')
   assert.match(obeyed?.[2] ?? '', new RegExp(`^sid +${session?.sid}`))

@@ -260,7 +260,7 @@ const mistakes: readonly Mistake[] = [
   },
   {
     title: 'http where it should be https',
-    says: [/gateway\.yaml:3:15/, /can read the session cookie/, /serve browsers by https/],
+    says: [/gateway\.yaml:3:15/, /can read the session cookie/, /serve browsers over https/],
     make: (t) =>
       printed(
         t,

@@ -262,7 +262,7 @@ test('a collector that refuses is told of once, and what it refused is counted',
   const told = replica.log.filter(({ message }) => message === 'tracing.not_exported')
   assert.deepEqual(
     told.map(({ level, fields }) => [level, fields]),
-    [['warn', { collector: collector.url, reason: 'answered with status 401' }]],
+    [['warn', { collector: collector.url, reason: 'responded with status 401' }]],
   )
   collector.answerWith(200)
   await jane.send(`${world.url}/echo`)

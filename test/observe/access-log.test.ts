@@ -15,7 +15,7 @@ function read(fields: Partial<RequestRecord>): Record<string, unknown> {
   return JSON.parse(accessLine(recordWith(fields), time)) as Record<string, unknown>
 }
 
-test('a request is one line with all that is known of it', () => {
+test('A request is one line with all its fields', () => {
   const record = recordWith({
     host: 'orders.example.com',
     path: '/orders/7',
@@ -39,7 +39,7 @@ test('a request is one line with all that is known of it', () => {
   )
 })
 
-test('what is not known is absent', () => {
+test('An unknown field is absent from the access log', () => {
   const names = Object.keys(read({}))
 
   assert.deepEqual(names, [
@@ -68,7 +68,7 @@ for (const [ms, written] of [
     assert.match(accessLine(recordWith({ durationMs: ms }), time), new RegExp(`"ms":${written.replace('.', '\\.')},`))
   })
 
-test('whatever a client calls itself and asks for, it is one line of plain ASCII, and valid JSON', () => {
+test('Any request is logged as one line of ASCII that is valid JSON', () => {
   const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.string({ minLength: 2000, maxLength: 5000 }))
   fc.assert(
     fc.property(text, text, (path, host) => {
@@ -82,10 +82,10 @@ test('whatever a client calls itself and asks for, it is one line of plain ASCII
   )
 })
 
-test("a session in a path's parameters is not written", () => {
+test('A session in the parameters of a path is not logged', () => {
   assert.equal(read({ path: '/shop;jsessionid=SECRET/cart;a=1;b=2/7' })['path'], '/shop;…/cart;…/7')
 })
 
-test('a path that goes on and on is cut', () => {
+test('A very long path is cut', () => {
   assert.equal(read({ path: `/${'a'.repeat(30_000)}` })['path'], `/${'a'.repeat(1023)}…`)
 })

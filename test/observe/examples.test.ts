@@ -73,7 +73,7 @@ function familyOf(metric: string, families: readonly Family[]): Family | undefin
 
 const ofPrometheus = ['job', 'instance']
 
-test('every metric, label and event that the dashboard and the alerts look at exists', async (t) => {
+test('Every metric, label and event of the dashboard and the alerts exists', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const families = world.replicas[0]?.metrics.collect() ?? []
   const source = sourceOf('src/')
@@ -106,7 +106,7 @@ function sourceOf(folder: string): string {
     .join('\n')
 }
 
-test('what an alert looks for by its increase is there from the start, or its first time would be missed', async (t) => {
+test('Counters with an alert on their increase exist from the start', async (t) => {
   const world = await startWorld(t)
   const page = parseMetrics(exposition(world.replicas[0]?.metrics.collect() ?? []))
 
@@ -122,7 +122,7 @@ test('what an alert looks for by its increase is there from the start, or its fi
   }
 })
 
-test('every alert says how bad it is and what to look at', () => {
+test('Every alert has a severity and says what to look at', () => {
   assert.equal(new Set(alerts.map(({ alert }) => alert)).size, alerts.length)
   for (const { alert, labels, annotations } of alerts) {
     assert.match(alert, /^Gatehouse[A-Z]\w+$/)
@@ -131,7 +131,7 @@ test('every alert says how bad it is and what to look at', () => {
   }
 })
 
-test('every metric is described in the documentation, and the documentation describes no other', async (t) => {
+test('The documentation describes every metric and no others', async (t) => {
   const world = await startWorld(t)
   const names = world.replicas[0]?.metrics.collect().map(({ name }) => name) ?? []
   const page = read('docs/observability.md')

@@ -36,7 +36,7 @@ function parse(text: string): Record<string, unknown>[] {
     .map((line) => JSON.parse(line) as Record<string, unknown>)
 }
 
-test('lines of requests and other lines come out in the order in which they were written, and all of them', async (t) => {
+test('All lines of requests and events are written in their order', async (t) => {
   const child = writing(
     t,
     `for (let n = 0; n < 2500; n += 1) {
@@ -55,7 +55,7 @@ test('lines of requests and other lines come out in the order in which they were
   )
 })
 
-test('a line of a request is there soon, without any other', async (t) => {
+test('A single line of a request is written soon', async (t) => {
   const child = writing(t, `access(1); process.stdin.resume()`)
 
   const [chunk] = await once(child.stdout as NodeJS.ReadableStream, 'data')
@@ -63,7 +63,7 @@ test('a line of a request is there soon, without any other', async (t) => {
   assert.equal(parse(String(chunk))[0]?.['n'], 1)
 })
 
-test('nobody reads: lines are dropped and counted, nothing waits; the reader is told when it is back', async (t) => {
+test('Without a reader, lines are dropped and counted without blocking, and the reader learns the number later', async (t) => {
   const child = writing(
     t,
     `for (let n = 0; n < 20000; n += 1) {
@@ -86,7 +86,7 @@ test('nobody reads: lines are dropped and counted, nothing waits; the reader is 
   assert.equal(lines.find(({ msg }) => msg === 'the.end')?.['dropped'], told)
 })
 
-test('no number of other lines removes an audit event, and an audit event that is dropped is one itself', async (t) => {
+test('Other lines never displace an audit event, and dropped audit events are reported as an audit event', async (t) => {
   const child = writing(
     t,
     `const many = async (write) => {
@@ -121,7 +121,7 @@ test('no number of other lines removes an audit event, and an audit event that i
   assert.equal(lines.find(({ msg }) => msg === 'the.end')?.['dropped'], told?.['events'])
 })
 
-test('processes that share a pipe do not tear lines of one another apart', async (t) => {
+test('Processes that share a pipe do not mix their lines', async (t) => {
   const sink = spawn('cat', { stdio: ['pipe', 'pipe', 'inherit'] })
   t.after(() => sink.kill('SIGKILL'))
   const pipe = (sink.stdin as unknown as { _handle: { fd: number } })._handle.fd

@@ -13,7 +13,7 @@ function watched() {
   return { notices, audit, recorded }
 }
 
-test('a flood of tokens that are refused does not push out what the provider has announced', () => {
+test('Many refused Logout Tokens do not displace accepted ones', () => {
   const { notices, audit } = watched()
   audit.record('logout_token.obeyed', { iss, sub: undefined, sid: 's1', jti: 'j', ended: 2 })
 
@@ -34,7 +34,7 @@ test('a flood of tokens that are refused does not push out what the provider has
   assert.equal(latest[0]?.reason?.length, 201)
 })
 
-test('each event is recorded, and those that are no logout are not kept', () => {
+test('Each event reaches the audit log, and only logouts are kept as notices', () => {
   const { notices, audit, recorded } = watched()
   const cause = { request: 'r1', client: '192.0.2.7' }
 

@@ -6,7 +6,7 @@ import { createRequestMetrics } from '../../src/observe/request-metrics.ts'
 import { RequestRecord } from '../../src/observe/request-record.ts'
 import { parseMetrics } from '../support/metrics.ts'
 
-test('counters, gauges and histograms are written as Prometheus reads them', () => {
+test('Counters, gauges and histograms are written in the Prometheus format', () => {
   const metrics = new Metrics()
   const doors = metrics.counter({
     name: 'doors_total',
@@ -44,7 +44,7 @@ open 3
   )
 })
 
-test('what several processes have counted is one page', () => {
+test('The metrics of several processes are merged into one page', () => {
   const processWith = (requests: number, door: string, memory: number): readonly Family[] => {
     const metrics = new Metrics()
     metrics
@@ -72,7 +72,7 @@ test('what several processes have counted is one page', () => {
   assert.deepEqual([page.value('memory'), page.value('worst'), page.value('all_well')], [60, 30, 10])
 })
 
-test('nothing that a client sends becomes a label', () => {
+test('No text of a client becomes a label', () => {
   const metrics = new Metrics()
   const sink = createRequestMetrics(metrics)
   for (let each = 0; each < 1000; each += 1) {

@@ -23,8 +23,8 @@ async function exporting(t: TestContext) {
   const told: [message: string, fields: LogFields | undefined][] = []
   const tell = (message: string, fields?: LogFields) => void told.push([message, fields])
   const log = { debug: tell, info: tell, warn: tell, error: tell, announce: tell }
-  const url = new URL(`${collector.url}/v1/traces`)
-  const settings = { url, serviceName: 'gatehouse', resource: {}, headers: {}, ca: undefined }
+  const otlp = new URL(`${collector.url}/v1/traces`)
+  const settings = { otlp, serviceName: 'gatehouse', resource: {}, headers: {}, ca: undefined }
   const exporter = new OtlpExporter(settings, { version: '1.2.3', log, metrics })
   t.after(() => exporter.close(0))
   const counted = (which: 'exported' | 'dropped') =>
@@ -35,7 +35,7 @@ async function exporting(t: TestContext) {
 const batch = 512
 const mostWaiting = 4096
 
-test('spans that nobody takes do not pile up: what is too much is dropped, and counted', async (t) => {
+test('Spans that cannot be sent are dropped and counted beyond a limit', async (t) => {
   const { collector, exporter, counted } = await exporting(t)
   collector.answerWith(0)
   for (let times = 0; times < batch; times += 1) exporter.add(span)
@@ -49,7 +49,7 @@ test('spans that nobody takes do not pile up: what is too much is dropped, and c
   assert.equal(counted('exported'), 0)
 })
 
-test('many spans go in several batches, and each arrives once', async (t) => {
+test('Many spans are sent in several batches, each span once', async (t) => {
   const { collector, exporter, counted } = await exporting(t)
 
   for (let times = 0; times < 1300; times += 1) exporter.add(span)
@@ -62,7 +62,7 @@ test('many spans go in several batches, and each arrives once', async (t) => {
   assert.deepEqual([counted('exported'), counted('dropped')], [1300, 0])
 })
 
-test('a collector that asks for patience gets it', async (t) => {
+test('The exporter waits as long as Retry-After asks', async (t) => {
   const { collector, exporter, counted } = await exporting(t)
   collector.answerWith(429, { headers: { 'retry-after': '2' } })
   exporter.add(span)
@@ -74,7 +74,7 @@ test('a collector that asks for patience gets it', async (t) => {
   assert.ok(second - first > 1_990, String(second - first))
 })
 
-test('a part that is not taken is counted, and what the collector says of it stays out of the log', async (t) => {
+test('Refused spans of a batch are counted, and the message of the collector is not logged', async (t) => {
   const { collector, exporter, told, counted } = await exporting(t)
   collector.answerWith(200, { rejectedSpans: 3 })
 
@@ -85,7 +85,7 @@ test('a part that is not taken is counted, and what the collector says of it sta
   assert.deepEqual(told, [['tracing.not_exported', { collector: collector.url, reason: 'refused 3 of 10 spans' }]])
 })
 
-test('a stop does not sit out a pause: it is tried a last time', async (t) => {
+test('A stop during a pause tries the batch a last time', async (t) => {
   const { collector, exporter, counted } = await exporting(t)
   collector.answerWith(503, { headers: { 'retry-after': '30' } })
   exporter.add(span)
@@ -98,7 +98,7 @@ test('a stop does not sit out a pause: it is tried a last time', async (t) => {
   assert.ok((collector.asked[1] ?? Infinity) - (collector.asked[0] ?? 0) < 5_000)
 })
 
-test('a stop while a refusal is on its way: it is tried a last time', async (t) => {
+test('A stop during a request tries the refused batch a last time', async (t) => {
   const { collector, exporter, counted } = await exporting(t)
   let refuse = () => {}
   collector.answerWith(503, { after: new Promise<void>((resolve) => (refuse = resolve)) })
@@ -113,7 +113,7 @@ test('a stop while a refusal is on its way: it is tried a last time', async (t) 
   assert.deepEqual([counted('exported'), counted('dropped')], [1, 0])
 })
 
-test('after a stop nothing is sent any more', async (t) => {
+test('Nothing is sent after a stop', async (t) => {
   const { collector, exporter, counted } = await exporting(t)
   await exporter.close(1_000)
 

@@ -14,7 +14,7 @@ for (const [value, isSampled] of [
   [`cc-${traceId}-${parentId}-01-what-comes-later`, true],
   [` 00-${traceId}-${parentId}-01 `, true],
 ] as const)
-  test(`a traceparent is read: "${value}"`, () => {
+  test(`A valid traceparent is parsed: "${value}"`, () => {
     assert.deepEqual(parseTraceParent(value), { traceId, parentId, isSampled })
   })
 
@@ -33,6 +33,6 @@ for (const value of [
   `00-${traceId}-${parentId}-01, 00-${traceId}-${parentId}-01`,
   `00_${traceId}_${parentId}_01`,
 ])
-  test(`a traceparent that is none counts for nothing: ${JSON.stringify(value)}`, () => {
+  test(`An invalid traceparent is ignored: ${JSON.stringify(value)}`, () => {
     assert.equal(parseTraceParent(value), undefined)
   })

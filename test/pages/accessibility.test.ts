@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { languages } from '../../src/config/model.ts'
-import { messages } from '../../src/pages/messages.ts'
+import { messagesByLanguage } from '../../src/pages/messages.ts'
 import { accessibilityFaults } from '../support/axe.ts'
 import { startChromium } from '../support/chromium.ts'
 import { branded, pages, startPages } from './support.ts'
@@ -12,7 +12,7 @@ for (const [look, settings, language] of [
   ['plain', '{}', 'en'],
   ...languages.map((language) => ['branded', branded, language] as const),
 ] as const)
-  test(`axe-core finds nothing on the ${look} pages in ${language}, light and dark, and nothing is loaded or complained of`, async (t) => {
+  test(`axe-core finds nothing on the ${look} pages in ${language}, light and dark, and the browser loads nothing and reports no error`, async (t) => {
     const { nobody, samir } = await startPages(t, chromium, settings)
     const asked: string[] = []
 
@@ -26,7 +26,7 @@ for (const [look, settings, language] of [
 
       assert.equal(answer?.status(), status, name)
       assert.equal(await page.locator('html').getAttribute('lang'), language)
-      assert.equal(await page.evaluate('getComputedStyle(document.body).direction'), messages[language].dir)
+      assert.equal(await page.evaluate('getComputedStyle(document.body).direction'), messagesByLanguage[language].dir)
       for (const colorScheme of ['light', 'dark'] as const) {
         await page.emulateMedia({ colorScheme })
         assert.deepEqual(await accessibilityFaults(page), [], `${name}, ${colorScheme}`)
@@ -44,7 +44,7 @@ for (const [look, settings, language] of [
     )
   })
 
-test('axe-core does find what is hard to read', async (t) => {
+test('axe-core finds text with low contrast (test of the test)', async (t) => {
   const { nobody } = await startPages(
     t,
     chromium,
@@ -58,7 +58,7 @@ test('axe-core does find what is hard to read', async (t) => {
   assert.deepEqual(more, [])
 })
 
-test('each page can be read on 320 px, and with text of twice the size', async (t) => {
+test('Each page is readable with a width of 320 px and with text of twice the size', async (t) => {
   const { nobody, samir } = await startPages(t, chromium, branded)
   for (const who of [nobody, samir]) {
     const session = await who.person.context.newCDPSession(who.page)
@@ -82,7 +82,7 @@ test('each page can be read on 320 px, and with text of twice the size', async (
       }
 })
 
-test('with the keyboard one comes to each thing a page offers, and sees where one is; nothing moves', async (t) => {
+test('Each link and button is reachable by keyboard with a visible focus, and nothing moves', async (t) => {
   const { nobody, samir } = await startPages(t, chromium, branded)
 
   for (const [name, path, who] of pages) {
@@ -99,7 +99,7 @@ test('with the keyboard one comes to each thing a page offers, and sees where on
   }
 })
 
-test('the colours are those of the system, until the operator says other ones', async (t) => {
+test('Pages follow the color scheme of the system, with the colors of the configuration', async (t) => {
   const { nobody } = await startPages(t, chromium, "{ colours: { dark: { background: '#001122' } } }")
   const background = () => nobody.page.evaluate('getComputedStyle(document.body).backgroundColor')
   await nobody.page.goto('/.gatehouse/signed-out')

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { messages } from '../../src/pages/messages.ts'
+import { messagesByLanguage } from '../../src/pages/messages.ts'
 import { accessibilityFaults } from '../support/axe.ts'
 import { picture, startChromium } from '../support/chromium.ts'
 import { startWorld } from '../support/world.ts'
@@ -11,7 +11,7 @@ import { branded, choose, logo, startPages } from './support.ts'
 
 const chromium = await startChromium({ after })
 
-test('the logo is shown, whatever is in it', async (t) => {
+test('A logo with scripts or external content is shown, and nothing in it runs or loads', async (t) => {
   const { nobody } = await startPages(t, chromium, branded)
   await nobody.page.goto('/.gatehouse/nothing-here')
 
@@ -19,7 +19,7 @@ test('the logo is shown, whatever is in it', async (t) => {
   assert.equal(await nobody.page.evaluate('document.images[0].naturalWidth'), 160)
 })
 
-test('a page of the operator is shown with its own style and logo, in the language of the visitor', async (t) => {
+test('A template of the operator is shown with its style and logo, in the language of the browser', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-pages-'))
   t.after(() => rmSync(folder, { recursive: true }))
   const html = `<!doctype html><html lang="{{lang}}" dir="{{dir}}"><title>{{title}}</title>
@@ -32,7 +32,7 @@ test('a page of the operator is shown with its own style and logo, in the langua
 
   await samir.page.goto('/admin/')
 
-  await samir.page.getByRole('heading', { name: messages.fr.errors.ERR_FORBIDDEN }).waitFor()
+  await samir.page.getByRole('heading', { name: messagesByLanguage.fr.errors.ERR_FORBIDDEN }).waitFor()
   const [border, width] = (await samir.page.evaluate(
     "[getComputedStyle(document.querySelector('main')).borderTopColor, document.images[0].naturalWidth]",
   )) as [string, number]
@@ -45,13 +45,13 @@ test('a page of the operator is shown with its own style and logo, in the langua
   )
 })
 
-test('whoever may not see a page signs in as somebody else and sees it', async (t) => {
+test('A person without access signs in with another account and gets access', async (t) => {
   const world = await startWorld(t)
   const person = await chromium.person(t)
   const page = await person.tab()
   await page.goto(`${world.url}/admin/?month=may`)
   await choose(page, 'Samir Haddad')
-  await page.getByRole('heading', { name: 'You are signed in, but this is not open to you.' }).waitFor()
+  await page.getByRole('heading', { name: 'You are signed in, but you do not have access to this page.' }).waitFor()
 
   await page.getByRole('link', { name: 'Sign in with another account' }).click()
   await choose(page, 'Jane Doe')
@@ -64,7 +64,7 @@ test('whoever may not see a page signs in as somebody else and sees it', async (
   )
 })
 
-test('the pictures of the documentation', async (t) => {
+test('The screenshots of the documentation are made', async (t) => {
   const { nobody, samir } = await startPages(t, chromium, branded.replace(logo, houseLogo))
   await samir.page.setViewportSize({ width: 900, height: 560 })
   await samir.page.goto('/admin/')

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, test, type TestContext } from 'node:test'
 import { languages } from '../../src/config/model.ts'
-import { messages } from '../../src/pages/messages.ts'
+import { messagesByLanguage } from '../../src/pages/messages.ts'
 import { httpUpstream } from '../proxy/support.ts'
 import { accessibilityFaults } from '../support/axe.ts'
 import { startChromium } from '../support/chromium.ts'
@@ -31,7 +31,7 @@ async function startFramingWorld(t: TestContext): Promise<World> {
 }
 
 for (const language of languages)
-  test(`an expired session in a frame is a page with a link that opens the whole window, in ${language}`, async (t) => {
+  test(`An expired session in a frame shows a page whose link opens in the whole window, in ${language}`, async (t) => {
     const world = await startFramingWorld(t)
     const jane = await chromium.person(t, { locale: language })
     const page = await jane.tab()
@@ -39,10 +39,10 @@ for (const language of languages)
     await page.goto(`${world.url}/desk?tab=orders`)
 
     const inside = page.frameLocator('iframe')
-    await inside.getByText(messages[language].signInFromFrame).waitFor()
+    await inside.getByText(messagesByLanguage[language].signInFromFrame).waitFor()
     assert.equal(await inside.locator('html').getAttribute('lang'), language)
     await page.goto(`${world.url}/desk?tab=orders`)
-    await inside.getByRole('link', { name: messages[language].actions.sign_in }).click()
+    await inside.getByRole('link', { name: messagesByLanguage[language].actions.sign_in }).click()
     await choose(page, 'Jane Doe')
     await page.waitForURL(`${world.url}/desk?tab=orders`)
     await inside.getByRole('heading', { name: 'The orders' }).waitFor()
@@ -84,7 +84,7 @@ test('a page of another origin cannot show the page in its frame', async (t) => 
 
 for (const path of ['/orders', '/redirect/orders', '/.gatehouse/sign-in'])
   for (const dest of ['iframe', 'frame'])
-    test(`nobody is redirected to the sign-in inside a frame: ${path}, ${dest}`, async (t) => {
+    test(`A request in a frame is not redirected to the sign-in: ${path}, ${dest}`, async (t) => {
       const world = await startFramingWorld(t)
 
       const response = await world.browser().send(world.url + path, { headers: { ...frame, 'sec-fetch-dest': dest } })
@@ -101,7 +101,7 @@ for (const [referer, returnTo] of [
   ['HOST/', '?return_to=%2F'],
   ['no URL', ''],
 ] as const)
-  test(`the sign-in from a frame leads back to the page of this host that has the frame: ${referer}`, async (t) => {
+  test(`The sign-in from a frame returns to the page of this host that contains the frame: ${referer}`, async (t) => {
     const world = await startFramingWorld(t)
 
     const headers = { ...frame, referer: referer.replace('HOST', world.url) }
@@ -110,7 +110,7 @@ for (const [referer, returnTo] of [
     assert.ok(body.includes(`href="/.gatehouse/sign-in${returnTo}"`), body)
   })
 
-test('another refusal in a frame is a page too: the application is down', async (t) => {
+test('An unreachable application in a frame shows a page too', async (t) => {
   const world = await startWorld(t, {
     upstream: new URL('http://127.0.0.1:1'),
     upstreamSettings: 'rules: [{ path: /*, access: public }]',

@@ -31,7 +31,7 @@ function eachPage(pages: Pages, acceptLanguage?: string): Readonly<Record<PageNa
   }
 }
 
-test('whatever stands on a page is escaped: what the operator wrote, and what the visitor sent', () => {
+test('Pages escape all texts of the operator and of the client', () => {
   const pages = pagesWith({ name: hostile, logo: hostile, support: { text: hostile, url: hostile } })
 
   for (const { body } of Object.values(eachPage(pages))) {
@@ -43,7 +43,7 @@ test('whatever stands on a page is escaped: what the operator wrote, and what th
   assert.match(body, /return_to=%22%3E%3Cscript%3E/)
 })
 
-test('what is put into a template is escaped', () => {
+test('Values in a template are escaped', () => {
   const template = (page: PageName) =>
     parsePageTemplate(
       placeholdersOf(page)
@@ -61,7 +61,7 @@ test('what is put into a template is escaped', () => {
   }
 })
 
-test('a page allows its own style and nothing else', () => {
+test('The Content Security Policy of a page allows its own style and nothing else', () => {
   const { headers, body } = pagesWith().refusal('ERR_FORBIDDEN', asPage)
 
   const style = /<style>([^]*)<\/style>/.exec(body)?.[1] ?? ''
@@ -72,13 +72,13 @@ test('a page allows its own style and nothing else', () => {
   )
 })
 
-test('a page with a logo allows images that it brings along, and no others', () => {
+test('The Content Security Policy of a page with a logo allows data: images only', () => {
   const { headers } = pagesWith({ logo: 'data:image/png;base64,AA==' }).signedOut(visit)
 
   assert.match(String(headers['Content-Security-Policy']), /; img-src data:; /)
 })
 
-test('a page of a template allows the styles of the template, as browsers read them', () => {
+test('The Content Security Policy of a template allows its styles as browsers hash them', () => {
   const source = '<style>\r\nh1 { color: red }\r\n</style><h1>{{title}}</h1><style>p{}</style>'
   const { template } = parsePageTemplate(source, placeholdersOf('forbidden'))
 
@@ -87,7 +87,7 @@ test('a page of a template allows the styles of the template, as browsers read t
   const hashes = ['\nh1 { color: red }\n', 'p{}'].map((style) => createHash('sha256').update(style).digest('base64'))
   assert.equal(
     body,
-    '<style>\nh1 { color: red }\n</style><h1>You are signed in, but this is not open to you.</h1><style>p{}</style>',
+    '<style>\nh1 { color: red }\n</style><h1>You are signed in, but you do not have access to this page.</h1><style>p{}</style>',
   )
   assert.match(
     String(headers['Content-Security-Policy']),
@@ -96,7 +96,7 @@ test('a page of a template allows the styles of the template, as browsers read t
 })
 
 for (const page of [true, false]) {
-  test(`a refusal ${page ? 'as a page' : 'as a problem document'} is not stored and says nothing to other sites`, () => {
+  test(`a refusal ${page ? 'as a page' : 'as a problem document'} is not cached and reveals nothing to other sites`, () => {
     const { status, headers } = pagesWith().refusal('ERR_FORBIDDEN', { ...visit, asPage: page })
 
     assert.equal(status, 403)
@@ -106,7 +106,7 @@ for (const page of [true, false]) {
   })
 }
 
-test('a refusal is a problem document for whoever is not a page load, in English', () => {
+test('A refusal of a request that is not a page load is a problem document in English', () => {
   const signIn = 'https://app.example.com/.gatehouse/sign-in'
   const options = { requestId: 'r-1', acceptLanguage: 'de', asPage: false, signIn }
   const { headers, body } = pagesWith().refusal('ERR_UNAUTHENTICATED', options)
@@ -122,19 +122,19 @@ test('a refusal is a problem document for whoever is not a page load, in English
   })
 })
 
-test('a 401 has a challenge that opens no password dialogue', () => {
+test('A 401 has a challenge that opens no password dialog', () => {
   for (const page of [true, false]) {
     const { headers } = pagesWith().refusal('ERR_UNAUTHENTICATED', { ...visit, asPage: page })
     assert.match(String(headers['WWW-Authenticate']), /^Gatehouse realm="/)
   }
 })
 
-test('a 503 says when to try again', () => {
+test('A 503 has Retry-After', () => {
   assert.equal(pagesWith().refusal('ERR_STORE_UNAVAILABLE', asPage).headers['Retry-After'], '5')
   assert.equal(problem('ERR_UPSTREAM_BUSY', { requestId: 'r' }).headers['Retry-After'], '5')
 })
 
-test('several cookies go out with a refusal', () => {
+test('A refusal can set several cookies', () => {
   const { headers } = pagesWith().refusal('ERR_NO_ROUTE', {
     ...asPage,
     setCookies: ['a=1', 'b=2'],
@@ -145,7 +145,7 @@ test('several cookies go out with a refusal', () => {
   assert.equal(headers['Allow'], 'GET')
 })
 
-test('the page after signing out starts no new sign-in by itself', () => {
+test('The page after a sign-out starts no new sign-in', () => {
   const { status, headers, body } = pagesWith().signedOut(visit)
 
   assert.equal(status, 200)
@@ -155,7 +155,7 @@ test('the page after signing out starts no new sign-in by itself', () => {
   assert.equal(headers['Refresh'], undefined)
 })
 
-test('the sign-out form may be answered with a redirect to the provider, and is sent with its origin', () => {
+test('The response to the sign-out form may redirect to the provider, and browsers send its Origin', () => {
   const { headers, body } = pagesWith().signOut('asked_elsewhere', ['https://id.example.com'], visit)
 
   assert.match(body, /<form method="post" action="\/\.gatehouse\/sign-out">/)
@@ -164,7 +164,7 @@ test('the sign-out form may be answered with a redirect to the provider, and is 
   assert.equal(headers['Referrer-Policy'], 'same-origin')
 })
 
-test('a failed sign-in says what may be told, and offers to try again and to be somebody else', () => {
+test('The page of a failed sign-in offers another try and another account', () => {
   const { status, body } = pagesWith().refusal('ERR_SIGN_IN_EXPIRED', { ...asPage, returnTo: '/a?b=c' })
 
   assert.equal(status, 400)
@@ -173,7 +173,7 @@ test('a failed sign-in says what may be told, and offers to try again and to be 
   assert.match(body, /href="\/\.gatehouse\/sign-in\?prompt=login&amp;return_to=%2Fa%3Fb%3Dc">Sign in with another acc/)
 })
 
-test('whoever may not see a page can sign out and come back as somebody else', () => {
+test('The page of a denied access offers another account', () => {
   const { body } = pagesWith().refusal('ERR_FORBIDDEN', { ...asPage, returnTo: '/admin/?a=b' })
 
   assert.match(
@@ -182,7 +182,7 @@ test('whoever may not see a page can sign out and come back as somebody else', (
   )
 })
 
-test('a target that is too long for a sign-in is left out of the links', () => {
+test('A return_to that is too long is omitted from the links', () => {
   const { body } = pagesWith().refusal('ERR_FORBIDDEN', { ...asPage, returnTo: `/${'a'.repeat(2000)}` })
 
   assert.match(body, /href="\/\.gatehouse\/sign-out\?then=sign-in">/)
@@ -204,13 +204,13 @@ for (const [asked, language] of [
     }
   })
 
-test('who asks for none of the languages there are gets the one that is configured', () => {
+test('A browser that accepts no supported language gets the configured language', () => {
   const { headers } = pagesWith({ language: 'fr' }).signedOut({ ...visit, acceptLanguage: 'nl, *;q=0.1' })
 
   assert.equal(headers['Content-Language'], 'fr')
 })
 
-test('no page says the same in two languages', () => {
+test('Each text differs between the languages', () => {
   const shown = (language: Language) =>
     Object.values(eachPage(pagesWith(), language)).flatMap(({ body }) =>
       [...body.matchAll(/<(h1|p|a)\b[^>]*>([^<]+)</g)].map(([, , text]) => text),
@@ -226,18 +226,18 @@ test('no page says the same in two languages', () => {
   }
 })
 
-test('each page has the request id, and each refusal its status beside it', () => {
+test('Each page shows the request ID, and each refusal its status', () => {
   for (const { status, body } of Object.values(eachPage(pagesWith())))
     assert.match(body, status === 200 ? />Request ID r-1</ : new RegExp(`>${status} · Request ID r-1<`))
 })
 
-test('a page is small: one document of less than 3 KiB, and its logo', () => {
+test('A page has less than 3 KiB without its logo', () => {
   for (const language of languages)
     for (const { body } of Object.values(eachPage(pagesWith({ name: 'Example Ltd' }), language)))
       assert.ok(Buffer.byteLength(body) < 3072, `${Buffer.byteLength(body)} bytes`)
 })
 
-test('the name, the logo and the support stand on every page', () => {
+test('Every page shows the name, the logo and the support', () => {
   const logo = 'data:image/png;base64,AA=='
   const support = { text: 'Service desk', url: 'mailto:help@example.com' }
   for (const { body } of Object.values(eachPage(pagesWith({ name: 'Example Ltd', logo, support })))) {
@@ -250,7 +250,7 @@ test('the name, the logo and the support stand on every page', () => {
   assert.match(body, /<p>Need help\? Call 4711<\/p>/)
 })
 
-test('a template has its values in the language of the visitor, and only its own page looks like it', () => {
+test('A template is filled in the language of the browser, and replaces its own page only', () => {
   const source =
     '<html lang="{{lang}}"><h1>{{title}}</h1><a href="{{other_account_url}}">{{other_account_label}}</a> {{status}} {{request_id}}'
   const { template, faults } = parsePageTemplate(source, placeholdersOf('forbidden'))
@@ -268,7 +268,7 @@ test('a template has its values in the language of the visitor, and only its own
 })
 
 for (const language of languages)
-  test(`a page about a loop does not send people round again (${language})`, () => {
+  test(`The page about a loop has no link that repeats it (${language})`, () => {
     const text = (code: 'ERR_LOOP' | 'ERR_OVERLOADED') => {
       const { body } = pagesWith({ language }).refusal(code, asPage)
       return /<p>([^<]+)/.exec(body)?.[1]

@@ -68,7 +68,7 @@ export interface GatewayOptions {
   readonly pass?: Partial<Pass>
   readonly isPage?: boolean
   readonly bodyIdleTimeoutMs?: number
-  readonly bodyBytesPerSecond?: number
+  readonly bodyRateBytesPerSecond?: number
   readonly tls?: { readonly cert: string; readonly key: string }
 }
 
@@ -106,7 +106,7 @@ export async function startGateway(
     isGatewayCookie,
     onActivity: () => {},
     bodyIdleTimeoutMs: options.bodyIdleTimeoutMs ?? 10_000,
-    bodyBytesPerSecond: options.bodyBytesPerSecond ?? 0,
+    bodyRateBytesPerSecond: options.bodyRateBytesPerSecond ?? 0,
   }
   const pass: Pass = {
     kind: 'pass',

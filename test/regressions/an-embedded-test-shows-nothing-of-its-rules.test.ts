@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { formatDiagnostics } from '../../src/config/diagnostics.ts'
+import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { failingTests } from '../../src/explain/embedded-tests.ts'
 import { folderWith } from '../support/command-line.ts'

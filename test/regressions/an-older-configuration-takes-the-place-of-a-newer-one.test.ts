@@ -56,5 +56,5 @@ test('what needs a start is named until it is as it was', async (t) => {
     [first, second, back].map(({ needRestart }) => needRestart),
     [['limits.header_size'], ['limits.header_size'], []],
   )
-  assert.equal(second.config.limits.headerBytes, running.limits.headerBytes)
+  assert.equal(second.config.limits.headerSizeBytes, running.limits.headerSizeBytes)
 })

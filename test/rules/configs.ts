@@ -33,11 +33,11 @@ export function upstream({
   }
 }
 
-type Asked = Partial<Pick<RequirementConfig, 'any_of' | 'all_of' | 'none_of'>>
+type Asked = Partial<Pick<RequirementConfig, 'anyOf' | 'allOf' | 'noneOf'>>
 
 export function requirement(claimText: string, asked: Asked): RequirementConfig {
-  const { any_of, all_of, none_of } = asked
-  return { claim: parseClaimPath(claimText), claimText, any_of, all_of, none_of }
+  const { anyOf, allOf, noneOf } = asked
+  return { claim: parseClaimPath(claimText), claimText, anyOf, allOf, noneOf }
 }
 
 /** A rule for a path; `any_of` and the like are asked of the claim `groups`. */

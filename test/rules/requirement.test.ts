@@ -13,46 +13,46 @@ function unmet(asked: Asked, groups: unknown): string | undefined {
 }
 
 for (const [asked, groups] of [
-  [{ any_of: ['a', 'b'] }, 'b'],
-  [{ any_of: ['a', 'b'] }, ['x', 'a']],
-  [{ any_of: ['7'] }, 7],
-  [{ any_of: ['true'] }, true],
-  [{ any_of: ['false'] }, [false]],
-  [{ all_of: ['a', 'b'] }, ['b', 'x', 'a']],
-  [{ all_of: ['a'] }, 'a'],
-  [{ none_of: ['a'] }, undefined],
-  [{ none_of: ['a'] }, null],
-  [{ none_of: ['a'] }, []],
-  [{ none_of: ['a'] }, 'A'],
-  [{ any_of: ['a'], none_of: ['b'] }, ['a', 'c']],
+  [{ anyOf: ['a', 'b'] }, 'b'],
+  [{ anyOf: ['a', 'b'] }, ['x', 'a']],
+  [{ anyOf: ['7'] }, 7],
+  [{ anyOf: ['true'] }, true],
+  [{ anyOf: ['false'] }, [false]],
+  [{ allOf: ['a', 'b'] }, ['b', 'x', 'a']],
+  [{ allOf: ['a'] }, 'a'],
+  [{ noneOf: ['a'] }, undefined],
+  [{ noneOf: ['a'] }, null],
+  [{ noneOf: ['a'] }, []],
+  [{ noneOf: ['a'] }, 'A'],
+  [{ anyOf: ['a'], noneOf: ['b'] }, ['a', 'c']],
 ] as const)
   test(`${JSON.stringify(asked)} is met by ${JSON.stringify(groups)}`, () => {
     assert.equal(unmet(asked, groups), undefined)
   })
 
 for (const [asked, groups] of [
-  [{ any_of: ['a', 'b'] }, undefined],
-  [{ any_of: ['a', 'b'] }, null],
-  [{ any_of: ['a'] }, 'A'],
-  [{ any_of: ['a'] }, ' a'],
-  [{ any_of: ['a'] }, 'a,b'],
-  [{ any_of: ['a'] }, 'ab'],
-  [{ any_of: ['a'] }, { a: true }],
-  [{ any_of: ['[object Object]'] }, {}],
-  [{ any_of: ['a'] }, [['a']]],
-  [{ any_of: ['a'] }, ['a', {}]],
-  [{ any_of: ['1'] }, '1.0'],
+  [{ anyOf: ['a', 'b'] }, undefined],
+  [{ anyOf: ['a', 'b'] }, null],
+  [{ anyOf: ['a'] }, 'A'],
+  [{ anyOf: ['a'] }, ' a'],
+  [{ anyOf: ['a'] }, 'a,b'],
+  [{ anyOf: ['a'] }, 'ab'],
+  [{ anyOf: ['a'] }, { a: true }],
+  [{ anyOf: ['[object Object]'] }, {}],
+  [{ anyOf: ['a'] }, [['a']]],
+  [{ anyOf: ['a'] }, ['a', {}]],
+  [{ anyOf: ['1'] }, '1.0'],
   // oxlint-disable-next-line no-loss-of-precision -- that is what JSON.parse makes of it
-  [{ any_of: ['9007199254740992'] }, 9007199254740993],
-  [{ any_of: [] }, 'a'],
-  [{ all_of: ['a', 'b'] }, ['a']],
-  [{ all_of: ['a'] }, undefined],
-  [{ all_of: [] }, undefined],
-  [{ none_of: ['a'] }, 'a'],
-  [{ none_of: ['a'] }, ['b', 'a']],
-  [{ none_of: ['a'] }, { a: 1 }],
-  [{ none_of: ['a'] }, ['b', null]],
-  [{ any_of: ['a'], none_of: ['b'] }, ['a', 'b']],
+  [{ anyOf: ['9007199254740992'] }, 9007199254740993],
+  [{ anyOf: [] }, 'a'],
+  [{ allOf: ['a', 'b'] }, ['a']],
+  [{ allOf: ['a'] }, undefined],
+  [{ allOf: [] }, undefined],
+  [{ noneOf: ['a'] }, 'a'],
+  [{ noneOf: ['a'] }, ['b', 'a']],
+  [{ noneOf: ['a'] }, { a: 1 }],
+  [{ noneOf: ['a'] }, ['b', null]],
+  [{ anyOf: ['a'], noneOf: ['b'] }, ['a', 'b']],
   [{}, 'a'],
 ] as const)
   test(`${JSON.stringify(asked)} is not met by ${JSON.stringify(groups)}`, () => {
@@ -63,23 +63,23 @@ test('the reason names the claim as it was written and what was asked, never wha
   const text = '"https://id.example.com/claims/fields".groups'
   const claims = { 'https://id.example.com/claims/fields': { groups: ['secret-project'] } }
 
-  const why = unmetRequirement({ require: [requirement(text, { any_of: ['admins', 'ops'] })] }, claims)?.why
+  const why = unmetRequirement({ require: [requirement(text, { anyOf: ['admins', 'ops'] })] }, claims)?.why
 
   assert.equal(why, `${text}: holds none of admins, ops`)
 })
 
 for (const absent of [undefined, null])
-  for (const asked of [{ any_of: ['admins'] }, { all_of: ['admins'] }, { any_of: ['admins'], none_of: ['guests'] }])
+  for (const asked of [{ anyOf: ['admins'] }, { allOf: ['admins'] }, { anyOf: ['admins'], noneOf: ['guests'] }])
     test(`of a claim that is ${absent}, ${JSON.stringify(asked)} says that it is absent`, () => {
       assert.equal(unmet(asked, absent), 'groups: the claim is absent')
     })
 
 test('an empty list is not an absent claim', () => {
-  assert.equal(unmet({ any_of: ['admins'] }, []), 'groups: holds none of admins')
+  assert.equal(unmet({ anyOf: ['admins'] }, []), 'groups: holds none of admins')
 })
 
 test('all requirements of a rule have to be met', () => {
-  const require = [requirement('groups', { any_of: ['a'] }), requirement('level', { any_of: ['3'] })]
+  const require = [requirement('groups', { anyOf: ['a'] }), requirement('level', { anyOf: ['3'] })]
 
   assert.equal(unmetRequirement({ require }, { groups: ['a'], level: 3 }), undefined)
   assert.match(unmetRequirement({ require }, { groups: ['a'], level: 2 })?.why ?? '', /^level: /)
@@ -90,12 +90,12 @@ test('only who holds the wanted text, as a claim of their own, gets in', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (groups) => {
       const holds = [groups].flat().includes('admins')
-      if (unmet({ any_of: ['admins'] }, groups) === undefined) assert.ok(holds)
-      if (unmet({ all_of: ['admins'] }, groups) === undefined) assert.ok(holds)
+      if (unmet({ anyOf: ['admins'] }, groups) === undefined) assert.ok(holds)
+      if (unmet({ allOf: ['admins'] }, groups) === undefined) assert.ok(holds)
     }),
   )
   for (const inherited of ['constructor', '__proto__', 'toString', 'constructor.name', 'groups.length']) {
-    const require = [requirement(inherited, { any_of: ['Object', 'Array', '1'] })]
+    const require = [requirement(inherited, { anyOf: ['Object', 'Array', '1'] })]
     assert.notEqual(unmetRequirement({ require }, { groups: ['a'] }), undefined)
   }
 })

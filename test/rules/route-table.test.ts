@@ -43,9 +43,9 @@ test('where nothing serves a host or a path there is no route', () => {
 test('the first rule that fits the path and the method applies, and a sign-in is asked for where none does', () => {
   const rules = [
     rule('/static/*', { access: 'public', methods: ['GET'] }),
-    rule('/admin/*', { methods: ['POST'], any_of: ['admins'] }),
-    rule('/admin/*', { any_of: ['readers'] }),
-    rule('/*/edit', { any_of: ['editors'] }),
+    rule('/admin/*', { methods: ['POST'], anyOf: ['admins'] }),
+    rule('/admin/*', { anyOf: ['readers'] }),
+    rule('/*/edit', { anyOf: ['editors'] }),
     rule('/admin/late', { access: 'public' }),
   ]
   const table = createRouteTable([upstream({ rules })])
@@ -71,9 +71,9 @@ test('the first rule that fits the path and the method applies, and a sign-in is
 
 test('a rule that asks for something holds in any case, and with or without a slash at the end; one that opens does not', () => {
   const rules = [
-    rule('/Admin/*', { any_of: ['admins'] }),
-    rule('/reports', { any_of: ['readers'] }),
-    rule('/files/', { any_of: ['keepers'] }),
+    rule('/Admin/*', { anyOf: ['admins'] }),
+    rule('/reports', { anyOf: ['readers'] }),
+    rule('/files/', { anyOf: ['keepers'] }),
     rule('/open', { access: 'public' }),
     rule('/Maybe/*', { access: 'optional' }),
   ]
@@ -142,7 +142,7 @@ test('a logout link that is a query is known by its parameters, however they are
 })
 
 test('parameters do no harm where every reading meets the same rule, or one that asks the same', () => {
-  const rules = [rule('/static/*', { access: 'public' }), rule('/home/*'), rule('/app/*', { any_of: ['users'] })]
+  const rules = [rule('/static/*', { access: 'public' }), rule('/home/*'), rule('/app/*', { anyOf: ['users'] })]
   const table = createRouteTable([upstream({ rules })])
 
   assert.equal(ask(table, 'GET http://x/app/page;jsessionid=1'), 'orders: /app/*')
@@ -160,7 +160,7 @@ for (const path of [
   '/hr;x/y',
 ]) {
   test(`${path} could meet two rules, and is refused`, () => {
-    const rules = [rule('/static/*', { access: 'public' }), rule('/app/*', { any_of: ['users'] })]
+    const rules = [rule('/static/*', { access: 'public' }), rule('/app/*', { anyOf: ['users'] })]
     const table = createRouteTable([upstream({ rules }), upstream({ name: 'hr', path: '/hr/' })])
 
     assert.throws(() => ask(table, `GET http://x${path}`), { code: 'ERR_REQUEST_TARGET', message: /two ways/ })
@@ -213,7 +213,7 @@ test('an upstream that opens a path of an application opens it as it is written 
 })
 
 test('an encoded slash is one more reading: it passes where all readings meet the same rule', () => {
-  const rules = [rule('/public/*', { access: 'public' }), rule('/api/admin/*', { any_of: ['admins'] })]
+  const rules = [rule('/public/*', { access: 'public' }), rule('/api/admin/*', { anyOf: ['admins'] })]
   const table = createRouteTable([upstream({ rules })])
   const access = (path: string) => table.route('any', 'GET', canonicalTarget(path))?.rule.access
   assert.equal(access('/api/v4/projects/group%2Fproject'), 'signed_in')

@@ -36,8 +36,8 @@ export const en: Messages = {
     title: 'You are still signed in.',
     text: 'This page was opened without signing out here first.',
   },
-  sessionOver: { title: 'You are signed out.', text: 'Your session here has ended.' },
-  goOn: { title: 'One moment …', text: 'This page goes on by itself.', link: 'Go on' },
+  sessionEnded: { title: 'You are signed out.', text: 'Your session here has ended.' },
+  redirecting: { title: 'One moment …', text: 'You are being redirected.', link: 'Continue' },
   support: 'Need help?',
   request: 'Request ID',
 }

@@ -1,0 +1,168 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  optionalActions,
+  pageActions,
+  pageNames,
+  parsePageTemplate,
+  placeholdersOf,
+  withPlainLineBreaks,
+  type ConfiguredPlaceholder,
+  type PageName,
+  type PageTemplate,
+  type TemplateFault,
+} from '../../core/page-template.ts'
+import { expandColor, textColorOn } from '../colors.ts'
+import { didYouMean } from '../document/did-you-mean.ts'
+import { explainFileError, readBounded } from '../document/files.ts'
+import { below, type Report } from '../document/report.ts'
+import type { Place } from '../document/sources.ts'
+import type { ColorsConfig, PagesConfig, SupportConfig } from '../model.ts'
+import type { PagesSettings, PagesSupportSettings } from '../settings.ts'
+import { readLogo } from './logo.ts'
+import { namedFile } from './secrets.ts'
+
+const maxTemplateBytes = 64 * 1024
+
+export function buildPages(written: PagesSettings, at: string, report: Report): PagesConfig {
+  const pages = {
+    name: written.name,
+    logo: readLogo(written.logo, below(at, 'logo'), report),
+    language: written.language,
+    colours: { light: buildColors(written.colours.light), dark: buildColors(written.colours.dark) },
+    support: buildSupport(written.support, below(at, 'support'), report),
+  }
+  return { ...pages, templates: readTemplates(written.templates, below(at, 'templates'), unset(written), report) }
+}
+
+function buildColors(written: PagesSettings['colours']['light']): ColorsConfig {
+  const [background, surface, text, accent] = [written.background, written.surface, written.text, written.accent].map(
+    expandColor,
+  ) as [string, string, string, string]
+  return { background, surface, text, accent, onAccent: textColorOn(accent) }
+}
+
+function buildSupport(
+  written: PagesSupportSettings | undefined,
+  at: string,
+  report: Report,
+): SupportConfig | undefined {
+  if (written === undefined) return undefined
+  const { text, url, mail } = written
+  if (mail !== undefined) return { text: text ?? mail, url: `mailto:${mail}` }
+  if (url === undefined) return { text: text ?? '', url: undefined }
+  const target = report.parse(below(at, 'url'), undefined, () => parseSupportUrl(url))
+  return { text: text ?? target?.host ?? '', url: target?.href }
+}
+
+function parseSupportUrl(text: string): URL {
+  if (!/^https?:\/\/[^\s\\/]+[^\s\\]*$/i.test(text) || !URL.canParse(text))
+    throw new SyntaxError('must be an http or https URL such as https://help.example.com/sign-in')
+  const url = new URL(text)
+  if (url.username !== '' || url.password !== '') throw new SyntaxError('must not contain a user name or password')
+  return url
+}
+
+/** Placeholders without a value, each with the setting that gives them one. */
+function unset({ name, logo, support }: PagesSettings): ReadonlyMap<string, string> {
+  const settings: Readonly<Record<ConfiguredPlaceholder, readonly [setting: string, value: unknown]>> = {
+    name: ['pages.name', name],
+    logo_url: ['pages.logo', logo],
+    support_label: ['pages.support', support],
+    support_text: ['pages.support', support],
+    support_url: ['pages.support.url or mail', support?.url ?? support?.mail],
+  }
+  return new Map(
+    Object.entries(settings).flatMap(([placeholder, [setting, value]]) =>
+      value === undefined ? [[placeholder, setting]] : [],
+    ),
+  )
+}
+
+function readTemplates(
+  written: string | undefined,
+  at: string,
+  unset: ReadonlyMap<string, string>,
+  report: Report,
+): PagesConfig['templates'] {
+  if (written === undefined) return {}
+  const folder = namedFile(written, at, report)
+  report.recordFile(folder)
+  const files = namesIn(folder, at, report).filter((file) => file.endsWith('.html') && !file.startsWith('.'))
+  const templates: Partial<Record<PageName, PageTemplate>> = {}
+  for (const file of files) {
+    const name = pageNames.find((page) => `${page}.html` === file)
+    const path = join(folder, file)
+    if (name === undefined) reportUnknownPage(path, file, at, report)
+    else {
+      const template = readTemplate(path, name, at, unset, report)
+      if (template !== undefined) templates[name] = template
+    }
+  }
+  if (files.length === 0 && report.isValid(at))
+    report.error(at, `${folder} contains no template`, `such as ${pageNames.slice(0, 3).join('.html, ')}.html`)
+  return templates
+}
+
+function namesIn(folder: string, at: string, report: Report): readonly string[] {
+  try {
+    return readdirSync(folder).toSorted()
+  } catch (error) {
+    const isFile = error instanceof Error && 'code' in error && error.code === 'ENOTDIR'
+    report.error(at, `the folder ${folder} ${isFile ? 'is a file' : explainFileError(error)}`)
+    return []
+  }
+}
+
+function reportUnknownPage(path: string, file: string, at: string, report: Report): void {
+  const meant = didYouMean(file.replace(/\.html$/, ''), pageNames)
+  report.errorAtPlace(
+    { file: path, line: 0, column: 0 },
+    at,
+    'is not the name of a page',
+    meant === undefined ? `the pages are ${pageNames.join(', ')}` : `did you mean "${meant}.html"?`,
+  )
+}
+
+function readTemplate(
+  file: string,
+  page: PageName,
+  at: string,
+  unset: ReadonlyMap<string, string>,
+  report: Report,
+): PageTemplate | undefined {
+  const whole: Place = { file, line: 0, column: 0 }
+  report.recordFile(file)
+  const content = readBounded(file, maxTemplateBytes)
+  if ('why' in content) return void report.errorAtPlace(whole, at, content.why)
+  const text = content.bytes.toString('utf8')
+  if (text.includes('\ufffd') || text.includes('\0')) return void report.errorAtPlace(whole, at, 'is not text in UTF-8')
+
+  report.sources.add(file, text)
+  const { template, faults, warnings } = parsePageTemplate(text, placeholdersOf(page))
+  const placeOf = ({ offset }: TemplateFault) => placeIn(file, withPlainLineBreaks(text), offset)
+  for (const fault of faults) report.errorAtPlace(placeOf(fault), at, fault.message, hintFor(fault, page))
+  for (const warning of warnings) report.warningAtPlace(placeOf(warning), at, warning.message, warning.hint)
+  const used = new Set(template.parts.flatMap((part) => (typeof part === 'string' ? [] : [part.placeholder])))
+  for (const placeholder of used) {
+    const setting = unset.get(placeholder)
+    if (setting !== undefined) report.errorAtPlace(whole, at, `uses {{${placeholder}}}, but ${setting} is not set`)
+  }
+  for (const action of pageActions[page])
+    if (!used.has(`${action}_url`) && !optionalActions.has(action))
+      report.warningAtPlace(whole, at, `has no {{${action}_url}}: people who see this page cannot continue`)
+  if (!used.has('request_id') && page !== 'signed-out' && page !== 'sign-out')
+    report.warningAtPlace(whole, at, 'has no {{request_id}}, which finds the request in the log')
+  return template
+}
+
+function hintFor({ unknown, hint }: TemplateFault, page: PageName): string | undefined {
+  if (unknown === undefined) return hint
+  const meant = didYouMean(unknown, placeholdersOf(page))
+  return meant === undefined ? `placeholders here: ${placeholdersOf(page).join(', ')}` : `did you mean {{${meant}}}?`
+}
+
+function placeIn(file: string, text: string, offset: number): Place {
+  const before = text.slice(0, offset).split('\n')
+  return { file, line: before.length, column: (before.at(-1) ?? '').length + 1 }
+}

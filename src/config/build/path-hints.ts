@@ -1,0 +1,74 @@
+import { parsePathPattern } from '../../core/path-pattern.ts'
+
+/**
+ * A hint for an invalid path: it lacks its "/", or it has the syntax of another proxy.
+ */
+export function hintForPath(written: string): string | undefined {
+  const [, afterHost] = /^https?:\/\/[^/]+(\/.*)?$/i.exec(written) ?? []
+  if (afterHost !== undefined) return `write the host in hosts of the upstream; the path is "${afterHost}"`
+  const [, method, rest = written] = /^([A-Z]+)(?:=| +)(.+)$/.exec(written) ?? []
+  const meant = intendedPaths(rest)
+  if (meant.every((path) => path !== written && isPathPattern(path))) {
+    if (method !== undefined) return `did you mean { path: ${meant.join(', ')}, methods: [${method}] }?`
+    const paths = meant.map((path) => `"${path}"`).join(' and ')
+    const wider =
+      meant.some((path) => path.endsWith('*')) && !written.endsWith('*')
+        ? ' "*" at the end matches everything below.'
+        : ''
+    return `did you mean ${paths}${meant.length > 1 ? ', a rule each' : ''}?${wider}`
+  }
+  if (/(?:^|[ *+)/])\\?\.(?:[a-z]|\()/.test(rest))
+    return 'a path cannot match an ending: name the folder of these files, such as /static/*'
+  return /[\^|()[\]{}<>\\$]|\.[*+]/.test(rest)
+    ? 'a path is not a regular expression: /admin/* matches everything below /admin, and in /a/*/edit "*" matches one segment'
+    : undefined
+}
+
+/** A hint for an invalid path of an upstream, in which "*" is not allowed. */
+export function hintForFolder(written: string): string | undefined {
+  const [folder = '', ...others] = intendedPaths(written).map((path) => path.replace(/\*$/, ''))
+  const isGood = others.length === 0 && folder !== written && !folder.includes('*') && isPathPattern(folder)
+  return isGood ? `did you mean "${folder}"?` : undefined
+}
+
+/**
+ * Translates paths of nginx, regular expressions, globs and routers. The result may still be
+ * invalid.
+ */
+function intendedPaths(text: string): readonly string[] {
+  const isPrefix = /^(?:~\*? *)?\^/.test(text) && !text.endsWith('$')
+  const path = text
+    .replace(/^(?:=|~\*?|\^~) *(?=[\^/])/, '')
+    .replaceAll(/^\^|\$$/g, '')
+    .replaceAll(/\\([./_-])/g, '$1')
+    .replaceAll('[^/]', '.')
+    .replace(/\/?(?:\(\/?\.[*+]\)\??|\.[*+])$/, '/*')
+    .replace(/(?<=[^/*])\*$/, '/*')
+    .split('/')
+    .map((segment) => (placeholder.test(segment) ? '*' : segment))
+    .join('/')
+  const rooted = /^\w/.test(path) ? `/${path}` : path
+  return alternatives(isPrefix && !rooted.endsWith('*') ? `${rooted.replace(/\/$/, '')}/*` : rooted)
+}
+
+/**
+ * A segment that matches any segment: `:id`, `{id}`, `<int:id>`, `[0-9]+`, `\d+`, `.+`, in brackets
+ * or not.
+ */
+const placeholder = /^(?::\w+|\{\w+\}|<[^<>]+>|\(?(?:\[[^[\]]+\]|\\[dw]|\.)[*+]\)?)$/
+
+/** Expands the first `(a|b)` or `{a,b}`. */
+function alternatives(path: string): readonly string[] {
+  const [whole = '', byBar, byComma] = /\((?:\?:)?([\w.|-]+)\)|\{([\w.-]+(?:,[\w.-]+)+)\}/.exec(path) ?? []
+  const names = byBar?.split('|') ?? byComma?.split(',')
+  return names === undefined ? [path] : names.map((name) => path.replace(whole, name))
+}
+
+function isPathPattern(text: string): boolean {
+  try {
+    parsePathPattern(text)
+    return true
+  } catch {
+    return false
+  }
+}

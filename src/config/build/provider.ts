@@ -1,0 +1,131 @@
+import { isLoopback, parseHttpUrl } from '../addresses.ts'
+import { below, type Report } from '../document/report.ts'
+import type { ProviderConfig, UpstreamConfig } from '../model.ts'
+import type { ProviderSettings } from '../settings.ts'
+import { type Building, present, readDuration } from './building.ts'
+import { readAuthorities } from './certificates.ts'
+import { readSecret } from './secrets.ts'
+
+export function buildProvider(written: ProviderSettings | undefined, at: string, building: Building): ProviderConfig {
+  if (written === undefined) return fallback
+  const { env, report } = building
+  return {
+    issuer: readIssuer(written.issuer, below(at, 'issuer'), report),
+    client_id: written.client_id ?? '',
+    client_secret:
+      (written.client_secret && readSecret(written.client_secret, below(at, 'client_secret'), env, report)) ?? '',
+    token_endpoint_auth_method: written.token_endpoint_auth_method,
+    response_mode: written.response_mode,
+    frontchannelLogout: written.frontchannel_logout,
+    scopes: written.scopes && present(written.scopes).map(([, scope]) => scope),
+    authorizationParams: readAuthorizationParams(written, below(at, 'authorization_params'), report),
+    claims: written.claims,
+    idTokenClaims: readIdTokenClaims(written, below(at, 'id_token_claims'), report),
+    userinfoClaims: [],
+    id_token_signed_response_alg: written.id_token_signed_response_alg,
+    clockToleranceMs: readDuration(written.clock_tolerance, below(at, 'clock_tolerance'), '0s', '5m', report),
+    timeoutMs: readDuration(written.timeout, below(at, 'timeout'), '100ms', '60s', report),
+    ca: readAuthorities(written.ca_file, below(at, 'ca_file'), report),
+  }
+}
+
+const fallback: ProviderConfig = {
+  issuer: '',
+  client_id: '',
+  client_secret: '',
+  token_endpoint_auth_method: 'client_secret_basic',
+  response_mode: 'query',
+  frontchannelLogout: false,
+  scopes: undefined,
+  authorizationParams: {},
+  claims: {},
+  idTokenClaims: [],
+  userinfoClaims: [],
+  id_token_signed_response_alg: undefined,
+  clockToleranceMs: 0,
+  timeoutMs: 0,
+  ca: undefined,
+}
+
+/** The claims that these upstreams use and that come from UserInfo, not from the ID Token. */
+export function userinfoClaims(
+  upstreams: readonly Pick<UpstreamConfig, 'headers' | 'rules'>[],
+  { idTokenClaims }: Pick<ProviderConfig, 'idTokenClaims'>,
+): string[] {
+  const paths = upstreams.flatMap(({ headers, rules }) => [
+    ...headers.flatMap(({ template }) => template.flatMap((part) => (typeof part === 'string' ? [] : [part]))),
+    ...rules.flatMap(({ require }) => require.map(({ claim }) => claim)),
+  ])
+  const names = new Set(paths.map(([name]) => String(name)))
+  return [...names].filter((name) => !protocolClaims.has(name) && !idTokenClaims.includes(name))
+}
+
+/**
+ * The issuer stays exactly as it is written, because it is compared character by character (OpenID
+ * Connect Discovery 1.0 §4.3).
+ */
+function readIssuer(text: string | undefined, at: string, report: Report): string {
+  if (text === undefined) return ''
+  const url = report.parse(at, undefined, () => parseHttpUrl(text, 'https://id.example.com'))
+  if (url?.protocol === 'http:' && !isLoopback(url.hostname))
+    report.error(
+      at,
+      'must be https; plain http is possible with a provider on this machine only (localhost, 127.0.0.1)',
+    )
+  if (url?.pathname.endsWith('/.well-known/openid-configuration'))
+    report.error(at, 'is the address of the discovery document', 'the issuer is the part before /.well-known/')
+  return text
+}
+
+/**
+ * Claims about the ID Token itself. The gateway reads some of them always, and passes none of the
+ * others on.
+ */
+const protocolClaims: ReadonlySet<string> = new Set(['iss', 'sub', 'sid', 'aud', 'azp', 'exp', 'iat', 'nonce'])
+
+/** The names of claims as the provider spells them. */
+function readIdTokenClaims(written: ProviderSettings, at: string, report: Report): string[] {
+  return present(written.id_token_claims).map(([index, name]) => {
+    if (protocolClaims.has(name))
+      report.error(
+        below(at, index),
+        'has no effect: the gateway always takes it from the ID Token, or never passes it on',
+      )
+    return Object.hasOwn(written.claims, name) ? (written.claims[name] as string) : name
+  })
+}
+
+/**
+ * Parameters of the authorization request that the gateway sets. Another value would break the
+ * sign-in or its protection.
+ */
+const gatewayParams: ReadonlySet<string> = new Set([
+  'client_id',
+  'redirect_uri',
+  'response_type',
+  'response_mode',
+  'scope',
+  'state',
+  'nonce',
+  'code_challenge',
+  'code_challenge_method',
+  'request',
+  'request_uri',
+])
+
+function readAuthorizationParams(written: ProviderSettings, at: string, report: Report): Record<string, string> {
+  for (const name of Object.keys(written.authorization_params))
+    if (gatewayParams.has(name))
+      report.errorAtKey(below(at, name), 'is a parameter that only the gateway sets', insteadOf[name])
+  const { max_age } = written.authorization_params
+  if (typeof max_age === 'string' && !/^\d{1,9}$/.test(max_age))
+    report.error(below(at, 'max_age'), 'must be a number of seconds', 'as in max_age: "3600"')
+  return { ...written.authorization_params }
+}
+
+const insteadOf: Readonly<Record<string, string>> = {
+  client_id: 'write it as provider.client_id',
+  scope: 'write them as provider.scopes',
+  response_mode: 'write it as provider.response_mode',
+  redirect_uri: 'it follows from external_url and reserved_prefix',
+}

@@ -1,0 +1,147 @@
+import { below, type Report } from '../document/report.ts'
+import type { Address, RedisStoreConfig, RedisTlsConfig } from '../model.ts'
+import type { List, RedisSettings } from '../settings.ts'
+import { type Building, present, readDuration } from './building.ts'
+import { readAuthorities, readKeyPair } from './certificates.ts'
+import { readSecret } from './secrets.ts'
+
+const fallback = new URL('rediss://stand-in.invalid')
+
+/** One server by its URL, the primary that Sentinels name, or a Cluster. */
+export function buildRedis(written: RedisSettings, at: string, building: Building): RedisStoreConfig {
+  const { env, report } = building
+  const { url, sentinels, cluster } = written
+  const secret = (name: 'password' | 'sentinel_password') =>
+    written[name] && readSecret(written[name], below(at, name), env, report)
+  const shared = {
+    username: written.username,
+    password: secret('password'),
+    keyPrefix: written.key_prefix,
+    timeoutMs: readDuration(written.timeout, below(at, 'timeout'), '100ms', '10s', report),
+    replicasAcknowledge: written.replicas_acknowledge,
+  }
+
+  if (sentinels !== undefined) {
+    const { servers, secure } = readServers(sentinels, 'redis-1:26379', below(at, 'sentinels'), report)
+    return {
+      kind: 'redis_sentinel',
+      ...shared,
+      sentinels: servers,
+      name: written.name ?? '',
+      database: written.database ?? 0,
+      sentinelUsername: written.sentinel_username,
+      sentinelPassword: secret('sentinel_password'),
+      tls: readTls(written, secure, 'sentinels', at, report),
+    }
+  }
+  if (cluster !== undefined || url !== undefined) refuse(sentinelSettings, at, report)
+  if (cluster !== undefined) {
+    const { servers, secure } = readServers(cluster, 'redis-1:6379', below(at, 'cluster'), report)
+    if ((written.database ?? 0) !== 0) report.error(below(at, 'database'), 'must be 0: a Cluster has no other database')
+    return {
+      kind: 'redis_cluster',
+      ...shared,
+      nodes: servers,
+      tls: readTls(written, secure, 'cluster', at, report),
+    }
+  }
+  const server = url === undefined ? fallback : report.parse(below(at, 'url'), fallback, () => parseRedisUrl(url))
+  if (written.database !== undefined)
+    report.error(below(at, 'database'), `belongs in the url: ${withDatabase(server, written.database)}`)
+  return {
+    kind: 'redis',
+    ...shared,
+    url: server,
+    tls: readTls(written, server.protocol === 'rediss:', 'url', at, report),
+  }
+}
+
+const sentinelSettings = ['name', 'sentinel_username', 'sentinel_password'] as const
+
+function refuse(settings: readonly string[], at: string, report: Report): void {
+  for (const setting of settings)
+    if (report.isSet(below(at, setting)))
+      report.error(below(at, setting), 'has no effect: it belongs to Redis Sentinel, and sentinels is not set')
+}
+
+function withDatabase(server: URL, database: number): string {
+  const example = new URL(server === fallback ? 'rediss://redis:6379' : server)
+  example.pathname = `/${database}`
+  return example.href
+}
+
+function readTls(
+  written: RedisSettings,
+  secure: boolean,
+  servers: 'url' | 'sentinels' | 'cluster',
+  at: string,
+  report: Report,
+): RedisTlsConfig | undefined {
+  const files = ['ca_file', 'cert_file', 'key_file'] as const
+  if (!secure && report.isValid(below(at, servers)))
+    for (const file of files)
+      if (written[file] !== undefined)
+        report.error(below(at, file), `has no effect: ${servers} is without TLS; write rediss:// there`)
+  const ca = readAuthorities(written.ca_file, below(at, 'ca_file'), report)
+  const pair = readKeyPair(written, at, report)
+  return secure ? { ca, cert: pair?.cert, key: pair?.key } : undefined
+}
+
+/** A list of `HOST:PORT`; with TLS, all of them are `rediss://HOST:PORT`. */
+function readServers(
+  written: List<string>,
+  example: string,
+  at: string,
+  report: Report,
+): { readonly servers: readonly Address[]; readonly secure: boolean } {
+  const defaultPort = Number(example.split(':')[1])
+  const urls = present(written).flatMap(([index, text]) =>
+    report.parse(below(at, index), [], () => [{ index, url: parseServer(text, example) }]),
+  )
+  const secure = urls[0]?.url.protocol === 'rediss:'
+  for (const { index, url } of urls)
+    if ((url.protocol === 'rediss:') !== secure)
+      report.error(
+        below(at, index),
+        secure
+          ? 'must begin with rediss:// (TLS) as the first one does'
+          : 'begins with rediss:// (TLS), and the first one does not; write rediss:// for all of them or for none',
+      )
+  const servers = urls.map(({ url }) => ({
+    host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: Number(url.port || defaultPort),
+  }))
+  return { servers, secure }
+}
+
+function parseServer(text: string, example: string): URL {
+  const url = parseServerUrl(
+    text.includes('://') ? text : `redis://${text}`,
+    `HOST:PORT such as ${example} or, with TLS, rediss://${example}`,
+  )
+  if (!/^\/?$/.test(url.pathname) || /[?#]/.test(text))
+    throw new SyntaxError(`must have nothing after the host and port, such as ${example}`)
+  return url
+}
+
+/**
+ * Where one Redis is: `redis://` or `rediss://`, without user name and password.
+ * @throws {SyntaxError} names what is wrong
+ */
+export function parseRedisUrl(text: string): URL {
+  const url = parseServerUrl(text, 'a redis:// or rediss:// URL such as rediss://redis:6379')
+  if (!/^(\/\d{0,5})?$/.test(url.pathname) || text.includes('?') || text.includes('#'))
+    throw new SyntaxError(
+      'must have nothing but a database number after the host and port, such as rediss://redis:6379/0',
+    )
+  return url
+}
+
+function parseServerUrl(text: string, expected: string): URL {
+  if (!/^rediss?:\/\/[^\s\\/]+/i.test(text) || !URL.canParse(text)) throw new SyntaxError(`must be ${expected}`)
+  const url = new URL(text)
+  if (url.password !== '')
+    throw new SyntaxError('must not contain a password; write password: { env: NAME } or { file: PATH } beside it')
+  if (url.username !== '') throw new SyntaxError('must not contain a user name; write username: beside it')
+  return url
+}

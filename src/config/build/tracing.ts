@@ -1,0 +1,44 @@
+import { parseHttpUrl } from '../addresses.ts'
+import { below } from '../document/report.ts'
+import type { TracingConfig } from '../model.ts'
+import type { TracingSettings } from '../settings.ts'
+import { type Building, standInUrl } from './building.ts'
+import { readAuthorities } from './certificates.ts'
+import { readSecret } from './secrets.ts'
+
+/** Headers that the exporter sets itself. */
+const ours = /^(?:content-.*|transfer-encoding|connection|host|user-agent|expect|te|upgrade|keep-alive)$/i
+
+export function buildTracing(
+  written: TracingSettings | undefined,
+  at: string,
+  { env, report }: Building,
+): TracingConfig | undefined {
+  if (written?.otlp === undefined) return undefined
+  const { otlp } = written
+  if ('service.name' in written.resource)
+    report.errorAtKey(below(below(at, 'resource'), 'service.name'), 'is set by service_name', 'write it there')
+  const headers = Object.entries(written.headers).flatMap(([name, secret]) => {
+    const headerAt = below(below(at, 'headers'), name)
+    if (ours.test(name)) report.errorAtKey(headerAt, 'is a header that the gateway sets itself')
+    const value = readSecret(secret, headerAt, env, report)
+    if (value !== undefined && /[^\x20-\x7e]/.test(value))
+      report.error(headerAt, 'must consist of printable ASCII characters')
+    return value === undefined ? [] : [[name, value] as const]
+  })
+  return {
+    otlp: report.parse(below(at, 'otlp'), standInUrl, () => collectorUrl(otlp)),
+    sample: written.sample,
+    serviceName: written.service_name,
+    resource: written.resource,
+    headers: Object.fromEntries(headers),
+    ca: readAuthorities(written.ca_file, below(at, 'ca_file'), report),
+  }
+}
+
+/** Like OTEL_EXPORTER_OTLP_ENDPOINT: the address of the collector, or the full URL for traces. */
+function collectorUrl(text: string): URL {
+  const url = parseHttpUrl(text, 'http://127.0.0.1:4318')
+  if (url.pathname === '/') url.pathname = '/v1/traces'
+  return url
+}

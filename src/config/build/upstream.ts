@@ -1,0 +1,311 @@
+import { ipAddress } from '../../core/addresses.ts'
+import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../../core/claims.ts'
+import { isReservedField } from '../../core/header-fields.ts'
+import { parsePathPattern, type PathPattern } from '../../core/path-pattern.ts'
+import { parseHost, parseHttpUrl, parseOrigin } from '../addresses.ts'
+import { below, type Report } from '../document/report.ts'
+import type { EmbeddedTest, HeaderConfig, LogoutLink, RequirementConfig, RuleConfig, UpstreamConfig } from '../model.ts'
+import type {
+  HeaderSettings,
+  List,
+  LogoutLinkSettings,
+  RequirementSettings,
+  RuleSettings,
+  TestSettings,
+  UpstreamSettings,
+} from '../settings.ts'
+import { type Building, present, readDuration, readOrigin, readSize, standInUrl } from './building.ts'
+import { readAuthorities } from './certificates.ts'
+import { withLongName, withLongNames } from './claim-names.ts'
+import { hintForFolder, hintForPath } from './path-hints.ts'
+
+/** What an upstream needs from the rest of the file. */
+export interface UpstreamBuilding extends Building {
+  readonly externalUrl: URL
+  /** Short name → name of the claim. */
+  readonly claims: Readonly<Record<string, string>>
+}
+
+export function buildUpstream(
+  name: string,
+  written: UpstreamSettings,
+  at: string,
+  building: UpstreamBuilding,
+): UpstreamConfig {
+  const { report, claims } = building
+  const own = (setting: string) => below(at, setting)
+  const externalUrl = readOrigin(written.external_url, own('external_url'), building.externalUrl, report)
+  const duration = (
+    setting: 'connect_timeout' | 'response_timeout' | 'idle_timeout' | 'keep_alive',
+    from: string,
+    to: string,
+  ) => readDuration(written[setting], own(setting), from, to, report)
+  const path = report.parse(own('path'), '/', () => parseUpstreamPath(written.path), hintForFolder(written.path))
+  const logoutLinks = present(written.logout.paths).flatMap(([index, link]) =>
+    readLogoutLink(link, below(below(own('logout'), 'paths'), index), report),
+  )
+  return {
+    name,
+    place: report.keyPlace(at),
+    hosts: readHosts(written, externalUrl, own('hosts'), report),
+    path,
+    url: readUrl(written.url, own('url'), report),
+    externalUrl,
+    hostHeader: written.host_header,
+    headers: Object.entries(written.headers).flatMap(([header, value]) =>
+      readHeader(header, value, below(own('headers'), header), building),
+    ),
+    rules: present(written.rules).flatMap(([index, rule]) => readRule(rule, below(own('rules'), index), building)),
+    trustedOrigins: readOrigins(written.trusted_origins, own('trusted_origins'), report),
+    cache: written.cache,
+    logout: {
+      paths: logoutLinks,
+      cookies: present(written.logout.cookies).map(([, cookie]) => ({
+        name: cookie,
+        paths: cookiePaths(path, logoutLinks),
+        domains: cookieDomains(externalUrl.hostname),
+      })),
+    },
+    upgrade: present(written.upgrade).map(([, protocol]) => protocol.toLowerCase()),
+    connectTimeoutMs: duration('connect_timeout', '10ms', '5m'),
+    responseTimeoutMs: duration('response_timeout', '10ms', '1d'),
+    idleTimeoutMs: duration('idle_timeout', '0s', '1d'),
+    keepAliveMs: duration('keep_alive', '0s', '1h'),
+    maxConnections: written.max_connections,
+    maxStreams: written.max_streams,
+    maxStreamsPerClient: written.max_streams_per_client,
+    ca: readAuthorities(written.ca_file, own('ca_file'), report),
+    tests: present(written.tests).flatMap(([index, test]) =>
+      readTest(test, below(own('tests'), index), claims, report),
+    ),
+  }
+}
+
+function readLogoutLink(written: string | LogoutLinkSettings, at: string, report: Report): LogoutLink[] {
+  const isShort = typeof written === 'string'
+  const { path, query = {} }: LogoutLinkSettings = isShort ? { path: written } : written
+  if (path === undefined) return []
+  return report.parse(
+    isShort ? at : below(at, 'path'),
+    [],
+    () => [{ path: parsePathPattern(path), query: Object.entries(query) }],
+    hintForLogoutLink(path) ?? hintForPath(path),
+  )
+}
+
+function hintForLogoutLink(written: string): string | undefined {
+  const [, path, query = ''] = /^(\/[^?#]*)\?([^#]+)$/.exec(written) ?? []
+  if (path === undefined) return undefined
+  const parameters = [...new URLSearchParams(query)].map(([name, value]) => `${name}: ${value}`)
+  return `did you mean { path: ${path}, query: { ${parameters.join(', ')} } }?`
+}
+
+/**
+ * The paths, besides `/`, for which an application may set cookies: its own path, the folders of
+ * its logout links, and the folders above. Each path is listed with and without the last slash,
+ * because these are two cookies for a browser (RFC 6265 §5.3).
+ */
+function cookiePaths(upstreamPath: string, links: readonly LogoutLink[]): readonly string[] {
+  const folders = [upstreamPath.split('/').slice(1, -1), ...links.map(({ path }) => folderOf(path))]
+  const paths = folders.flatMap((names) => names.map((_, last) => `/${names.slice(0, last + 1).join('/')}`))
+  return [...new Set(paths)].flatMap((path) => [path, `${path}/`])
+}
+
+/** A response expires a cookie for each of these, so the number is bounded. */
+const maxCookieDomains = 4
+
+/**
+ * The domains that a host may set cookies for: itself and those above it, down to two labels.
+ * Browsers ignore the field for a public suffix such as `co.uk` (RFC 6265 §5.3 step 5). An IP
+ * address or a host with one label has none.
+ */
+function cookieDomains(hostname: string): readonly string[] {
+  if (ipAddress(hostname.replace(/^\[(.*)\]$/, '$1')) !== undefined) return []
+  const labels = hostname.split('.')
+  const domains = labels.slice(0, -1).map((_, first) => labels.slice(first).join('.'))
+  return domains.slice(-maxCookieDomains)
+}
+
+/**
+ * The names of the folders above the paths that a pattern matches, up to its first "*".
+ */
+function folderOf({ segments, below: isOpen }: PathPattern): readonly string[] {
+  const folders = isOpen ? segments : segments.slice(0, -1)
+  const star = folders.indexOf('*')
+  return star < 0 ? folders : folders.slice(0, star)
+}
+
+function readHosts(written: UpstreamSettings, externalUrl: URL, at: string, report: Report): readonly string[] {
+  if (written.hosts !== undefined)
+    return present(written.hosts).flatMap(([index, host]) =>
+      report.parse(below(at, index), [], () => [parseHost(host)]),
+    )
+  return written.external_url === undefined ? [] : [externalUrl.hostname]
+}
+
+function readOrigins(
+  written: UpstreamSettings['trusted_origins'],
+  at: string,
+  report: Report,
+): UpstreamConfig['trustedOrigins'] {
+  if (written === 'any') return 'any'
+  return present(written).flatMap(([index, origin]) =>
+    report.parse(below(at, index), [], () => [parseOrigin(origin, 'https://portal.example.com').origin]),
+  )
+}
+
+function parseUpstreamPath(text: string): string {
+  if (parsePathPattern(text).text.includes('*'))
+    throw new SyntaxError('must not contain "*": the upstream serves everything below its path')
+  return text.endsWith('/') ? text : `${text}/`
+}
+
+function readUrl(text: string | undefined, at: string, report: Report): URL {
+  if (text === undefined) return standInUrl
+  const url = report.parse(at, standInUrl, () => parseHttpUrl(text, 'http://127.0.0.1:3000'))
+  if (url.pathname === '/') return url
+  report.error(
+    at,
+    `must end after the host and port, without the path "${url.pathname}"`,
+    'the gateway forwards the path of a request unchanged',
+  )
+  return standInUrl
+}
+
+const headerDefaults: HeaderSettings = { join: ',', encode: 'utf8', max_bytes: '4kb', required: false }
+
+function readHeader(
+  name: string,
+  value: string | HeaderSettings,
+  at: string,
+  building: UpstreamBuilding,
+): HeaderConfig[] {
+  const { report, claims } = building
+  const isShort = typeof value === 'string'
+  const written = isShort ? { ...headerDefaults, [value.includes('{') ? 'template' : 'claim']: value } : value
+  if (isReservedField(name.toLowerCase())) {
+    report.errorAtKey(at, 'is a header that only the gateway sets', 'use another name, such as X-Remote-User')
+    return []
+  }
+  const from = written.claim === undefined ? 'template' : 'claim'
+  const text = written[from]
+  if (text === undefined) return []
+  const textAt = isShort ? at : below(at, from)
+  const read = () => (from === 'claim' ? [parseClaimPath(text)] : parseHeaderTemplate(text))
+  const template = report.parse(textAt, [], read, hintForClaims(text))
+  if (from === 'template' && /\$\{(?!\{)/.test(text))
+    report.warning(textAt, 'sends the "$" before the claim, too', hintForClaims(text))
+  return [
+    {
+      name,
+      template: template.map((part) => (typeof part === 'string' ? part : withLongName(part, claims))),
+      join: written.join,
+      encode: written.encode,
+      maxBytes: readSize(written.max_bytes, below(at, 'max_bytes'), '1b', '64kb', report),
+      required: written.required,
+    },
+  ]
+}
+
+/** A hint for the syntax of other tools: `$sub`, `$.sub`, `${sub}`, `{{ sub }}`. */
+function hintForClaims(text: string): string | undefined {
+  const meant = text.replaceAll(/\$(?=\{)|(?<=^|\{)\$\.?/g, '').replaceAll(/\{\{\s*\.?([^{}\s]+)\s*\}\}/g, '{$1}')
+  return meant === text || meant === '' ? undefined : `did you mean "${meant}"?`
+}
+
+function parseHeaderTemplate(text: string): ClaimTemplate {
+  if (/[\0-\x1f\x7f]/.test(text)) throw new SyntaxError('must not contain line breaks or control characters')
+  const template = parseClaimTemplate(text)
+  if (template.every((part) => typeof part === 'string'))
+    throw new SyntaxError('has no claim in braces, such as {email}; a header without a claim is never sent')
+  return template
+}
+
+function readRule(written: RuleSettings, at: string, building: UpstreamBuilding): RuleConfig[] {
+  const { report, claims } = building
+  const require = readRequirements(written.require, below(at, 'require'), claims, report)
+  if (require.length > 0 && written.access !== 'signed_in')
+    report.error(
+      below(at, 'require'),
+      `has no effect with access: ${written.access}, which lets everybody in`,
+      'remove require or access',
+    )
+  const { path } = written
+  if (path === undefined) return []
+  const read = (): RuleConfig[] => [
+    {
+      place: report.keyPlace(at),
+      setting: report.pathText(at),
+      path: parsePathPattern(path),
+      methods: written.methods && present(written.methods).map(([, method]) => method),
+      access: written.access,
+      unauthenticated: written.unauthenticated === 401 ? '401' : written.unauthenticated,
+      require,
+    },
+  ]
+  return report.parse(below(at, 'path'), [], read, hintForPath(path))
+}
+
+function readRequirements(
+  written: RuleSettings['require'],
+  at: string,
+  claims: Readonly<Record<string, string>>,
+  report: Report,
+): RequirementConfig[] {
+  if (written === undefined) return []
+  if (!isList(written)) return readRequirement(written, at, claims, report)
+  return present(written).flatMap(([index, one]) => readRequirement(one, below(at, index), claims, report))
+}
+
+function isList(written: NonNullable<RuleSettings['require']>): written is List<RequirementSettings> {
+  return Array.isArray(written)
+}
+
+function readRequirement(
+  written: RequirementSettings,
+  at: string,
+  claims: Readonly<Record<string, string>>,
+  report: Report,
+): RequirementConfig[] {
+  const { claim } = written
+  if (claim === undefined) return []
+  const values = (list: List<string> | undefined) => list && present(list).map(([, value]) => value)
+  const read = (): RequirementConfig[] => [
+    {
+      claim: withLongName(parseClaimPath(claim), claims),
+      claimText: claim,
+      anyOf: values(written.any_of),
+      allOf: values(written.all_of),
+      noneOf: values(written.none_of),
+    },
+  ]
+  return report.parse(below(at, 'claim'), [], read, hintForClaims(claim))
+}
+
+const testMethods = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const
+
+function readTest(
+  written: TestSettings,
+  at: string,
+  claims: Readonly<Record<string, string>>,
+  report: Report,
+): EmbeddedTest[] {
+  const method = testMethods.find((name) => written[name] !== undefined)
+  if (method === undefined || written.expect === undefined) return []
+  if (Object.keys(written.headers).length > 0 && written.expect !== 'pass')
+    report.error(
+      below(at, 'headers'),
+      `cannot be seen with expect: ${written.expect}, because the upstream gets no request`,
+    )
+  return [
+    {
+      place: report.keyPlace(at),
+      setting: report.pathText(at),
+      as: written.as && withLongNames(written.as, claims),
+      method: method.toUpperCase(),
+      path: written[method] ?? '/',
+      expect: written.expect,
+      headers: written.headers,
+    },
+  ]
+}

@@ -1,0 +1,215 @@
+import { portOf } from '../../core/addresses.ts'
+import { matchesPath, type PathPattern } from '../../core/path-pattern.ts'
+import { isEveryAddress, isLoopback } from '../addresses.ts'
+import { below, type Report } from '../document/report.ts'
+import type { Address, GatewayConfig, RuleConfig, UpstreamConfig } from '../model.ts'
+import type { GatewaySettings } from '../settings.ts'
+
+export type Check = (config: GatewayConfig, report: Report, written: GatewaySettings) => void
+
+export const upstreamChecks: readonly Check[] = [
+  missingUpstreams,
+  overlaps,
+  gatewayConflicts,
+  hosts,
+  headers,
+  rules,
+  logout,
+  trustedOrigins,
+  cache,
+]
+
+/** The pointer of a setting of an upstream. */
+export function settingOf(upstream: string, name: string): string {
+  return below(below('/upstreams', upstream), name)
+}
+
+function missingUpstreams({ upstreams }: GatewayConfig, report: Report): void {
+  if (upstreams.length === 0 && report.isValid('/upstreams', '/include'))
+    report.missing('/upstreams', 'contains no upstream', 'for example orders: { url: http://127.0.0.1:3000 }')
+}
+
+function overlaps({ upstreams }: GatewayConfig, report: Report): void {
+  for (const [index, upstream] of upstreams.entries())
+    for (const earlier of upstreams.slice(0, index)) {
+      const settings = [upstream, earlier].flatMap(({ name }) =>
+        ['hosts', 'path', 'external_url'].map((part) => settingOf(name, part)),
+      )
+      if (!report.isValid(...settings) || upstream.path !== earlier.path) continue
+      const shared = sharedHosts(upstream.hosts, earlier.hosts)
+      if (shared !== undefined)
+        report.errorAtKey(
+          below('/upstreams', upstream.name),
+          `serves the path ${upstream.path} on ${shared}, and so does upstreams.${earlier.name}`,
+          'give them different hosts or different paths',
+        )
+    }
+}
+
+function sharedHosts(one: readonly string[], other: readonly string[]): string | undefined {
+  if (one.length === 0 && other.length === 0) return 'any host'
+  return one.find((host) => other.includes(host))
+}
+
+function gatewayConflicts({ upstreams, listen, reservedPrefix }: GatewayConfig, report: Report): void {
+  for (const { name, url, path, ca } of upstreams) {
+    const [urlAt, caAt, pathAt] = [settingOf(name, 'url'), settingOf(name, 'ca_file'), settingOf(name, 'path')]
+    if (report.isValid(urlAt, '/listen') && isAddressOf(url, listen))
+      report.error(urlAt, 'is the address of the gateway itself: requests would loop')
+    if (report.isValid(urlAt, caAt) && ca !== undefined && url.protocol === 'http:')
+      report.error(caAt, 'has no effect: the url is http')
+    if (report.isValid(pathAt, '/reserved_prefix') && path.startsWith(reservedPrefix))
+      report.error(pathAt, `is never reached: what begins with ${reservedPrefix} belongs to the gateway itself`)
+  }
+}
+
+function isAddressOf(url: URL, listen: Address): boolean {
+  if (portOf(url) !== listen.port) return false
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  return (
+    host === listen.host ||
+    isEveryAddress(host) ||
+    (isLoopback(host) && (isEveryAddress(listen.host) || isLoopback(listen.host)))
+  )
+}
+
+function hosts({ upstreams }: GatewayConfig, report: Report): void {
+  for (const { name, hosts, externalUrl } of upstreams) {
+    const at = settingOf(name, 'hosts')
+    if (!report.isValid(at, '/external_url', settingOf(name, 'external_url'))) continue
+    for (const [index, host] of hosts.entries())
+      if (host !== externalUrl.hostname)
+        report.warning(
+          below(at, index),
+          `is not the host of external_url: a sign-in that begins here comes back to ${externalUrl.host}`,
+          `make it an upstream of its own with external_url: ${externalUrl.protocol}//${host}`,
+        )
+  }
+}
+
+/** Tokens, which other proxies offer like claims. */
+const tokens = ['access_token', 'id_token', 'refresh_token']
+
+function headers({ upstreams }: GatewayConfig, report: Report): void {
+  for (const { name, headers } of upstreams) {
+    const at = settingOf(name, 'headers')
+    for (const [index, header] of headers.entries()) {
+      const twin = headers.slice(0, index).find((earlier) => earlier.name.toLowerCase() === header.name.toLowerCase())
+      if (twin)
+        report.errorAtKey(below(at, header.name), `is the same header as ${twin.name}`, 'case makes no difference')
+      if (header.encode === 'latin1')
+        report.warning(
+          below(below(at, header.name), 'encode'),
+          'is latin1: it has only the letters of western Europe, so it cannot encode every name',
+          'use utf8, or percent when the upstream accepts ASCII only',
+        )
+      const claims = header.template.filter((part) => typeof part !== 'string').map(([claim]) => String(claim))
+      const token = claims.find((claim) => tokens.includes(claim))
+      if (token !== undefined)
+        report.warning(
+          below(at, header.name),
+          `names ${token}, which is a token and not a claim: the header will be absent`,
+          'the gateway does not pass tokens on; name a claim such as sub or email',
+        )
+    }
+  }
+}
+
+function rules({ upstreams }: GatewayConfig, report: Report): void {
+  for (const { name, path, rules } of upstreams) {
+    const at = settingOf(name, 'rules')
+    if (!report.isValid(at, settingOf(name, 'path'))) continue
+    for (const [index, rule] of rules.entries()) {
+      const place = below(at, index)
+      const earlier = rules.slice(0, index).findIndex((other) => covers(other, rule))
+      if (earlier >= 0)
+        report.warning(
+          place,
+          `is never reached: rules[${earlier}] matches all of it`,
+          'the first rule that matches decides',
+        )
+      if (!mayLieBelow(rule.path, path))
+        report.warning(below(place, 'path'), `is never reached: this upstream serves what lies below ${path}`)
+      if (rule.access !== 'signed_in' && report.isSet(below(place, 'unauthenticated')))
+        report.warning(below(place, 'unauthenticated'), `does not apply: access: ${rule.access} asks nobody to sign in`)
+    }
+  }
+}
+
+/** Whether a rule matches every request that the other rule matches. */
+function covers(rule: RuleConfig, other: RuleConfig): boolean {
+  const anyMethod = rule.methods === undefined
+  const sameMethods = anyMethod || (other.methods?.every((method) => hasMethod(rule, method)) ?? false)
+  if (!sameMethods || (other.path.below && !rule.path.below)) return false
+  // A "*" in the path of the other rule matches anything. Only a "*" covers it, because no segment
+  // of this rule is named "*".
+  return matchesPath(rule.path, other.path.segments)
+}
+
+/** A rule for GET also applies to HEAD. */
+function hasMethod({ methods }: RuleConfig, method: string): boolean {
+  return methods === undefined || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
+}
+
+/** Whether a pattern can match a path of the upstream. */
+function mayLieBelow(pattern: PathPattern, path: UpstreamConfig['path']): boolean {
+  const wanted = path.split('/').slice(1, -1)
+  const { segments, below: isOpen } = pattern
+  if (!isOpen && segments.length < wanted.length) return false
+  return wanted.every(
+    (name, index) => segments[index] === undefined || segments[index] === '*' || segments[index] === name,
+  )
+}
+
+function logout({ upstreams, reservedPrefix }: GatewayConfig, report: Report): void {
+  for (const { name, path, logout } of upstreams) {
+    const at = settingOf(name, 'logout')
+    const [pathsAt, cookiesAt] = [below(at, 'paths'), below(at, 'cookies')]
+    if (report.isValid(pathsAt, settingOf(name, 'path'), '/reserved_prefix'))
+      for (const [index, link] of logout.paths.entries()) {
+        const isOwn = `${link.path.text}/`.startsWith(reservedPrefix)
+        if (!mayLieBelow(link.path, path))
+          report.warning(below(pathsAt, index), `is never reached: this upstream serves what lies below ${path}`)
+        else if (isOwn)
+          report.warning(
+            below(pathsAt, index),
+            `is never reached: what begins with ${reservedPrefix} belongs to the gateway itself`,
+          )
+      }
+    if (!report.isValid(cookiesAt)) continue
+    for (const [index, cookie] of logout.cookies.entries())
+      if (cookie.name.includes('*'))
+        report.warning(
+          below(cookiesAt, index),
+          'expires no cookie: "*" does not stand for other characters in the name of a cookie',
+          'write the full name of each cookie, as the browser shows it',
+        )
+  }
+}
+
+function trustedOrigins({ upstreams }: GatewayConfig, report: Report): void {
+  for (const { name, trustedOrigins, externalUrl } of upstreams) {
+    const at = settingOf(name, 'trusted_origins')
+    if (!report.isValid(at)) continue
+    if (trustedOrigins === 'any')
+      report.warning(
+        at,
+        'is any: every page below the same domain can act in the name of the person who opens it',
+        'name the origins that need it',
+      )
+    else
+      for (const [index, origin] of trustedOrigins.entries())
+        if (origin.startsWith('http:') && externalUrl.protocol === 'https:')
+          report.warning(below(at, index), 'is http: anybody on the network can change that page')
+  }
+}
+
+function cache({ upstreams }: GatewayConfig, report: Report): void {
+  for (const { name, cache } of upstreams)
+    if (cache === 'upstream')
+      report.warning(
+        settingOf(name, 'cache'),
+        'is upstream: when the application marks a personal page as cacheable, a shared cache can give it to another person',
+        'use private: browsers cache what the application allows, and shared caches cache nothing',
+      )
+}

@@ -1,0 +1,68 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { explainFileError } from './files.ts'
+import { readYaml } from './read-yaml.ts'
+import { below, type Report } from './report.ts'
+
+/**
+ * Adds the upstreams of the included files to a document. Their names must be unique across all
+ * files.
+ */
+export function withIncluded(document: object, file: string, report: Report): object {
+  const { include, upstreams = {} } = document as { include?: unknown; upstreams?: unknown }
+  // The schema reports a value of another type.
+  if (!Array.isArray(include) || !isMap(upstreams)) return document
+  const files = include.flatMap((pattern: unknown, index) =>
+    typeof pattern === 'string' ? filesOf(pattern, file, below('/include', index), report) : [],
+  )
+  const included = [...new Set(files)].map((name) => upstreamsOf(name, report))
+  return { ...document, upstreams: Object.assign({}, upstreams, ...included) as object }
+}
+
+function filesOf(pattern: string, file: string, at: string, report: Report): string[] {
+  const path = pattern.startsWith('/') ? pattern : join(dirname(file), pattern)
+  const [folder, name] = [dirname(path), basename(path)]
+  if (folder.includes('*')) {
+    report.error(at, 'has a "*" in the name of a folder; it is allowed only in the name of the file')
+    return []
+  }
+  report.recordFile(name.includes('*') ? folder : path)
+  if (!name.includes('*')) {
+    if (existsSync(path)) return [path]
+    report.error(at, `${path} does not exist`)
+    return []
+  }
+  try {
+    // Mounts and editors create hidden files.
+    const found = readdirSync(folder).filter((entry) => !entry.startsWith('.') && matches(entry, name))
+    if (found.length === 0) report.error(at, `${path} matches no file`)
+    return found.toSorted().map((entry) => join(folder, entry))
+  } catch (error) {
+    report.error(at, `the folder ${folder} ${explainFileError(error)}`)
+    return []
+  }
+}
+
+function matches(entry: string, pattern: string): boolean {
+  const [first = '', ...others] = pattern.split('*')
+  const last = others.pop() ?? ''
+  if (!entry.startsWith(first) || !entry.endsWith(last) || entry.length < first.length + last.length) return false
+  let rest = entry.slice(first.length, entry.length - last.length)
+  for (const part of others) {
+    const found = rest.indexOf(part)
+    if (found < 0) return false
+    rest = rest.slice(found + part.length)
+  }
+  return true
+}
+
+function upstreamsOf(file: string, report: Report): object {
+  const upstreams = readYaml(file, '/upstreams', report)
+  if (upstreams === undefined || isMap(upstreams)) return upstreams ?? {}
+  report.errorAtPlace({ file, line: 1, column: 1 }, '/upstreams', 'is not a map of upstreams', 'write NAME: { url: … }')
+  return {}
+}
+
+function isMap(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

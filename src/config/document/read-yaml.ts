@@ -1,0 +1,217 @@
+import { isAbsolute, resolve } from 'node:path'
+import {
+  type Alias,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  type Pair,
+  type Scalar,
+  type YAMLMap,
+  type YAMLSeq,
+} from 'yaml'
+import { readBounded } from './files.ts'
+import { below, type Report } from './report.ts'
+import type { Place } from './sources.ts'
+import { foreignCommentMark, reportSyntax } from './yaml-syntax.ts'
+
+const maxFileBytes = 1024 * 1024
+const maxValues = 50_000
+const maxDepth = 50
+
+/**
+ * Reads a YAML file whose values belong at the pointer `root`, and records the place of each value.
+ * @returns `undefined` when the file cannot be read or is not valid YAML, which has been reported
+ */
+export function readYaml(file: string, root: string, report: Report): unknown {
+  const refuse = (message: string, hint?: string, line = 0, column = 0) => {
+    report.errorAtPlace({ file, line, column }, root, message, hint)
+    return undefined
+  }
+  report.recordFile(file)
+  const content = readBounded(file, maxFileBytes)
+  if ('why' in content) return root === '' ? refuse(...explainMissingFile(file, content.why)) : refuse(content.why)
+  const text = decodeUtf8(content.bytes)
+  if (text === undefined) return refuse('is not text in UTF-8', 'save it as UTF-8')
+
+  report.sources.add(file, text)
+  const lines = new LineCounter()
+  // `YamlReader` finds duplicate keys, because the parser's own search takes quadratic time.
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    uniqueKeys: false,
+    resolveKnownTags: false,
+  })
+  const placeOf = (offset: number): Place => {
+    const { line, col } = lines.linePos(offset)
+    return { file, line, column: col }
+  }
+  const nul = text.indexOf('\0')
+  if (nul >= 0) {
+    const { line, column } = placeOf(nul)
+    return refuse('has a NUL character here', 'remove it, or save the file as UTF-8', line, column)
+  }
+  if (document.directives?.yaml.version !== '1.2')
+    return refuse('is written for another version of YAML', 'remove the %YAML line', 1, 1)
+  if (reportSyntax(document, placeOf, root, report)) return undefined
+  if (document.contents === null || isEmptyNode(document.contents))
+    return refuse('is empty', 'a configuration begins with "version: 1"')
+  return new YamlReader(placeOf, report).all(document.contents, root)
+}
+
+/**
+ * The message for a configuration that cannot be read. It has the full path, because people may be
+ * in another folder than they think.
+ */
+function explainMissingFile(file: string, why: string): [message: string, hint?: string] {
+  if (!why.startsWith('does not exist')) return [why]
+  const message = isAbsolute(file) ? why : `${why}: the full path is ${resolve(file)}`
+  return [message, '"gatehouse init" writes one, --config names another']
+}
+
+function decodeUtf8(bytes: Buffer): string | undefined {
+  try {
+    // The decoder removes the byte order mark that some editors write.
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+function isEmptyNode(node: Node): boolean {
+  return isScalar(node) && node.value === null && node.source === ''
+}
+
+class DocumentTooLarge extends Error {}
+
+/**
+ * Turns nodes into plain values. Rejects endless aliases, `__proto__` and duplicate keys.
+ */
+class YamlReader {
+  readonly #placeOf: (offset: number) => Place
+  readonly #report: Report
+  readonly #anchors = new Map<string, Node>()
+  /** The nodes that contain the current one. An alias to one of them would be an endless value. */
+  readonly #ancestors = new Set<Node>()
+  /**
+   * How many aliases are being expanded. Anchors are not recorded within an alias, because that
+   * would overwrite later ones.
+   */
+  #aliasDepth = 0
+  #values = 0
+
+  constructor(placeOf: (offset: number) => Place, report: Report) {
+    this.#placeOf = placeOf
+    this.#report = report
+  }
+
+  all(contents: Node, root: string): unknown {
+    const place = this.#startOf(contents)
+    try {
+      return this.#read(contents, root, place)
+    } catch (error) {
+      if (!(error instanceof DocumentTooLarge)) throw error
+      this.#report.errorAtPlace(place, root, error.message)
+      return undefined
+    }
+  }
+
+  /** `alias` is the place of the alias when the node is read through one. */
+  #read(node: unknown, at: string, key: Place | undefined, alias?: Place): unknown {
+    this.#values += 1
+    if (this.#values > maxValues)
+      throw new DocumentTooLarge(`has more than ${maxValues} values, counting those that aliases (*name) repeat`)
+    if (at.split('/').length > maxDepth) throw new DocumentTooLarge('is nested too deeply')
+    if (isAlias(node)) return this.#readAlias(node, at, key)
+
+    const isEmpty = !isNode(node) || (isScalar(node) && node.value === null && node.source === '')
+    const value = alias ?? (isEmpty && key ? key : this.#startOf(node as Node))
+    this.#report.add(at, { key: key ?? value, value, isList: isSeq(node), ...typedText(node) })
+    if (isNode(node) && node.anchor !== undefined && this.#aliasDepth === 0) this.#anchors.set(node.anchor, node)
+    if (isScalar(node)) return this.#scalarValue(node, at)
+    return isMap(node) || isSeq(node) ? this.#readCollection(node, at) : null
+  }
+
+  #scalarValue({ value, type, source = '' }: Scalar, at: string): unknown {
+    const mark = type === 'PLAIN' ? foreignCommentMark(source) : undefined
+    if (mark !== undefined)
+      this.#report.warning(
+        at,
+        `contains "${mark}", which does not begin a comment in YAML: the text is part of the value`,
+        'begin the comment with "#", or put the value in quotes',
+      )
+    return value
+  }
+
+  #readCollection(node: YAMLMap | YAMLSeq, at: string): object {
+    this.#ancestors.add(node)
+    const value = isMap(node)
+      ? this.#readMap(node, at)
+      : node.items.map((item, index) => this.#read(item, below(at, index), undefined))
+    this.#ancestors.delete(node)
+    return value
+  }
+
+  #readAlias(node: Alias, at: string, key: Place | undefined): unknown {
+    const target = this.#anchors.get(node.source)
+    const place = this.#startOf(node)
+    if (target === undefined || this.#ancestors.has(target)) {
+      this.#report.add(at, { key: key ?? place, value: place, isList: false })
+      const why = target ? `*${node.source} contains itself` : `nothing before this place is named &${node.source}`
+      this.#report.error(at, why, 'put the value in quotes if it begins with "*"')
+      return undefined
+    }
+    this.#aliasDepth += 1
+    const value = this.#read(target, at, key ?? place, place)
+    this.#aliasDepth -= 1
+    return value
+  }
+
+  #readMap(map: YAMLMap, at: string): object {
+    const values = new Map<string, unknown>()
+    for (const pair of map.items) {
+      const place = this.#keyPlace(pair, map)
+      const name = nameOf(pair.key)
+      if (name === undefined) {
+        const isNone = pair.key === null || (isScalar(pair.key) && pair.key.value === null)
+        this.#report.errorAtPlace(place, at, isNone ? 'a key is missing before ":"' : 'a key must be plain text')
+      } else if (/^\/(?:\/|\*\s)/.test(name) && isScalar(pair.key) && pair.key.type === 'PLAIN') {
+        this.#report.errorAtPlace(place, at, 'this is not a comment in YAML', 'a comment begins with "#"')
+      } else if (name === '__proto__') {
+        this.#report.errorAtPlace(place, below(at, name), 'is not allowed as a name')
+      } else if (this.#report.isSet(below(at, name))) {
+        const first = this.#report.keyPlace(below(at, name))
+        const where = first.file === place.file ? `line ${first.line}` : `${first.file}:${first.line}`
+        this.#report.errorAtPlace(place, below(at, name), 'is set twice', `the first one is in ${where}`)
+      } else {
+        values.set(name, this.#read(pair.value, below(at, name), place))
+      }
+    }
+    return Object.fromEntries(values)
+  }
+
+  #keyPlace(pair: Pair, map: YAMLMap): Place {
+    const key = pair.key as Node | null
+    return key?.range ? this.#startOf(key) : this.#startOf(map)
+  }
+
+  #startOf(node: Node): Place {
+    return this.#placeOf(node.range?.[0] ?? 0)
+  }
+}
+
+function nameOf(key: unknown): string | undefined {
+  if (!isScalar(key) || key.value === null) return undefined
+  return typeof key.value === 'string' ? key.value : (key.source ?? String(key.value))
+}
+
+function typedText(node: unknown): { typed?: string } {
+  if (!isScalar(node) || typeof node.value === 'string') return {}
+  const { source } = node as Scalar
+  return source === undefined || source === '' ? {} : { typed: source }
+}

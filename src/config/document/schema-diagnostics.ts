@@ -1,0 +1,189 @@
+import type { AnySchemaObject, ErrorObject } from 'ajv'
+import { didYouMean } from './did-you-mean.ts'
+import { hintForForeignSetting } from './foreign-settings.ts'
+import { below, namesOf, type Report } from './report.ts'
+
+/** The setting that an error is about. */
+export function subject({ keyword, instancePath, params }: ErrorObject): string {
+  if (keyword === 'additionalProperties') return below(instancePath, String(params['additionalProperty']))
+  if (keyword === 'propertyNames') return below(instancePath, String(params['propertyName']))
+  if (keyword === 'required' || keyword === 'dependencies')
+    return below(instancePath, String(params['missingProperty']))
+  // Either `upstreams` or `include` is required. `upstreams` is what most people need.
+  if (keyword === 'anyOf' && instancePath === '') return '/upstreams'
+  return instancePath
+}
+
+const unsupported: Readonly<Record<string, string>> = {
+  '/providers': 'only one provider is supported: write it below "provider:"',
+}
+
+const insteadOf: Readonly<Record<string, string>> = {
+  '/providers': 'provider',
+}
+
+/**
+ * Reports an unknown setting. The setting that was probably meant is not reported as missing too.
+ */
+export function reportUnknown(error: ErrorObject, schema: AnySchemaObject, report: Report): void {
+  const at = subject(error)
+  const name = String(error.params['additionalProperty'])
+  const known = Object.keys((error.parentSchema?.['properties'] as object | undefined) ?? {})
+  const meant = insteadOf[at] ?? didYouMean(name, known)
+  report.errorAtKey(at, 'unknown setting', unsupported[at] ?? hintForUnknown(name, meant, known, error, schema))
+  const meantAt = below(error.instancePath, meant ?? '')
+  if (meant !== undefined && !report.isSet(meantAt)) report.markReported(meantAt)
+}
+
+function hintForUnknown(
+  name: string,
+  meant: string | undefined,
+  known: readonly string[],
+  error: ErrorObject,
+  schema: AnySchemaObject,
+): string {
+  if (name === '<<') return 'YAML 1.2 has no merge keys; write all settings'
+  if (name.includes('{') || ((error.data as Record<string, unknown>)[name] === null && known.includes('template')))
+    return `put the template in quotes: "${name.includes('{') ? name : `{${name}}`}"`
+  if (meant !== undefined) return `did you mean "${meant}"?`
+  if (known.includes('claim') && known.includes('any_of'))
+    return `to require values of a claim of this name, write claim: ${name}, and any_of, all_of or none_of beside it`
+  const foreign = hintForForeignSetting(name, error.instancePath)
+  if (foreign !== undefined) return foreign
+  if (/^(skip|insecure|disable)_/.test(name) || /_(skip|insecure)_/.test(name))
+    return 'checks cannot be switched off; to trust your own certificate authority, use ca_file'
+  const elsewhere = mapsWith(name, schema)
+  if (elsewhere.length > 0 && elsewhere.length < 4) return `it belongs below ${elsewhere.join(' or ')}`
+  return `settings here: ${known.join(', ')}`
+}
+
+/** The maps that can contain a setting of this name. */
+function mapsWith(name: string, schema: AnySchemaObject): string[] {
+  const homes: string[] = []
+  const look = (part: AnySchemaObject, path: readonly string[]): void => {
+    const target = typeof part['$ref'] === 'string' ? definition(part['$ref'], schema) : part
+    const properties = (target['properties'] ?? {}) as Record<string, AnySchemaObject>
+    if (Object.hasOwn(properties, name)) homes.push(path.length === 0 ? 'the top level' : `"${path.join('.')}"`)
+    for (const [key, value] of Object.entries(properties)) look(value, [...path, key])
+    if (typeof target['additionalProperties'] === 'object') look(target['additionalProperties'], [...path, 'NAME'])
+    if (typeof target['items'] === 'object') look(target['items'], path)
+  }
+  look(schema, [])
+  return homes
+}
+
+function definition(ref: string, schema: AnySchemaObject): AnySchemaObject {
+  return (schema['definitions'] as Record<string, AnySchemaObject>)[ref.replace('#/definitions/', '')] ?? {}
+}
+
+export function reportOther(error: ErrorObject, report: Report): void {
+  const at = subject(error)
+  switch (error.keyword) {
+    case 'additionalProperties':
+      return
+    case 'required':
+    case 'dependencies':
+      return reportMissing(at, exampleOf(error), report)
+    case 'propertyNames':
+      return report.errorAtKey(at, String(error.parentSchema?.['propertyNames'].errorMessage))
+    case 'uniqueItems':
+      return report.error(at, 'has the same entry twice')
+    case 'contains':
+      return report.error(at, `must contain "${error.parentSchema?.['contains'].const}"`)
+    case 'anyOf':
+      if (at === '/upstreams') return reportMissing(at, exampleOf(error), report)
+      return report.error(at, messageOf(error))
+    default:
+      return reportValue(error, at, report)
+  }
+}
+
+function reportMissing(at: string, hint: string | undefined, report: Report): void {
+  if (!report.isReported(at)) report.missing(at, 'is missing', hint)
+}
+
+function exampleOf(error: ErrorObject): string | undefined {
+  const name = namesOf(subject(error)).at(-1) ?? ''
+  const property = error.parentSchema?.['properties']?.[name] as AnySchemaObject | undefined
+  const example: unknown = property?.['examples']?.[0]
+  return example === undefined ? property?.['description'] : `for example ${name}: ${flow(example)}`
+}
+
+/** A small value in YAML, on one line. */
+function flow(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(flow).join(', ')}]`
+  if (typeof value !== 'object' || value === null) return String(value)
+  return `{ ${Object.entries(value)
+    .map(([name, member]) => `${name}: ${flow(member)}`)
+    .join(', ')} }`
+}
+
+function reportValue(error: ErrorObject, at: string, report: Report): void {
+  const message = messageOf(error)
+  if (error.data === null) return report.error(at, `has no value; it ${message}`)
+  return report.error(at, message, hintForValue(error, report.typedAt(at)))
+}
+
+function hintForValue(
+  { keyword, schema, parentSchema, data, instancePath }: ErrorObject,
+  typed: string | undefined,
+): string | undefined {
+  // Quotes would not make a value match a pattern.
+  const isAnyText = keyword === 'type' && schema === 'string' && parentSchema?.['errorMessage'] === undefined
+  if (isAnyText && typed !== undefined) return `put it in quotes: "${typed}"`
+  if (typeof data !== 'string') return undefined
+  if (keyword === 'type' && schema === 'boolean' && /^(yes|no|on|off)$/i.test(data))
+    return `"${data}" is text in YAML 1.2; write ${/^(yes|on)$/i.test(data)}`
+  // The text is not repeated, because a URL may hold a password.
+  if (keyword === 'type' && parentSchema?.['properties']?.['url'] !== undefined && data.includes('://'))
+    return `write it as a map: ${namesOf(instancePath).at(-1)}: { url: … }`
+  if (keyword !== 'enum') {
+    const example = mapExample(data, parentSchema)
+    return example && `write it as a map: ${namesOf(instancePath).at(-1)}: ${flow(example)}`
+  }
+  if (parentSchema?.['errorMessage'] !== undefined) return undefined
+  const meant = didYouMean(data, (schema as unknown[]).map(String))
+  if (meant !== undefined) return `did you mean "${meant}"?`
+  // A description that explains each value helps to choose one.
+  const description = String(parentSchema?.['description'] ?? '')
+  return (schema as unknown[]).every((value) => description.includes(`${String(value)}: `)) ? description : undefined
+}
+
+/**
+ * The example of the map that a word or the scheme of a URL names: `redis`, `redis://redis:6379`.
+ */
+function mapExample(data: string, parentSchema: AnySchemaObject | undefined): object | undefined {
+  const [word = ''] = data.trim().toLowerCase().split('://')
+  const examples = (parentSchema?.['examples'] ?? []) as readonly unknown[]
+  return examples.find(
+    (example): example is object =>
+      typeof example === 'object' && example !== null && (word in example || word.replace(/s$/, '') in example),
+  )
+}
+
+const typeNames: Readonly<Record<string, string>> = {
+  string: 'text',
+  integer: 'a whole number',
+  boolean: 'true or false',
+  object: 'a map of settings, indented below it',
+  array: 'a list: [a, b], or lines that begin with "- "',
+}
+
+function messageOf(error: ErrorObject): string {
+  const own: unknown = error.parentSchema?.['errorMessage']
+  if (typeof own === 'string') return own
+  switch (error.keyword) {
+    case 'type':
+      return `must be ${([error.schema].flat() as string[]).map((type) => typeNames[type] ?? type).join(' or ')}`
+    case 'enum':
+      return `must be one of ${(error.schema as unknown[]).join(', ')}`
+    case 'minLength':
+      return 'must not be empty'
+    case 'minItems':
+      return 'must have at least one entry'
+    case 'maxItems':
+      return `must have at most ${String(error.schema)} entries`
+    default:
+      return 'is not an allowed value'
+  }
+}

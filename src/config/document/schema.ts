@@ -1,0 +1,102 @@
+import { readFileSync } from 'node:fs'
+import { Ajv, type AnySchemaObject, type ErrorObject, type ValidateFunction } from 'ajv'
+import type { GatewaySettings } from '../settings.ts'
+import { namesOf, type Report } from './report.ts'
+import { reportOther, reportUnknown, subject } from './schema-diagnostics.ts'
+
+// The path is the same from src/config/document and from dist/config/document.
+const schemaFile = new URL('../../../schemas/gateway.schema.json', import.meta.url)
+
+/** The schema as it is delivered: JSON Schema, draft-07. */
+export function schemaText(): string {
+  return readFileSync(schemaFile, 'utf8')
+}
+
+let compiled: { readonly schema: AnySchemaObject; readonly validate: ValidateFunction } | undefined
+
+function gatewaySchema() {
+  if (compiled) return compiled
+  const schema = JSON.parse(schemaText()) as AnySchemaObject
+  // These options make compiling three times faster. A test compiles the schema with full checks.
+  const quickly = { code: { optimize: false }, inlineRefs: false, validateSchema: false, meta: false, strict: false }
+  const ajv = new Ajv({ ...quickly, allErrors: true, verbose: true, useDefaults: true })
+  // YAML and JSON language servers show `errorMessage` too.
+  ajv.addVocabulary(['errorMessage'])
+  compiled = { schema, validate: ajv.compile(schema) }
+  return compiled
+}
+
+/**
+ * Reports everything that does not match the schema. Removes invalid values and fills in defaults,
+ * so that other checks can continue. Required settings may still be missing.
+ */
+export function validate(document: object, report: Report): GatewaySettings {
+  const { schema, validate } = gatewaySchema()
+  validate(document)
+  const errors = relevant(validate.errors ?? [])
+  const unreported = errors.filter((error) => !report.isReported(subject(error)))
+  for (const error of unreported.filter(({ keyword }) => keyword === 'additionalProperties'))
+    reportUnknown(error, schema, report)
+  for (const error of unreported) reportOther(error, report)
+  for (const at of errors.filter(({ keyword }) => keyword !== 'required' && keyword !== 'dependencies').map(subject))
+    remove(document, at)
+  // The second run fills in defaults for removed values.
+  validate(document)
+  return document as GatewaySettings
+}
+
+/** Ajv reports every alternative that it tried. This keeps one error for each place. */
+function relevant(errors: readonly ErrorObject[]): ErrorObject[] {
+  const seen = new Set<string>()
+  return errors
+    .filter((error) => !isAttempt(error) && !followsFromAnother(error, errors))
+    .toSorted((a, b) => rank(a) - rank(b))
+    .filter((error) => {
+      const place = subject(error)
+      if (seen.has(place)) return false
+      seen.add(place)
+      return true
+    })
+}
+
+/**
+ * Whether an error is about one alternative of a choice. The choice has an error of its own.
+ */
+function isAttempt({ keyword, schemaPath, propertyName }: ErrorObject): boolean {
+  if (keyword === 'if' || (propertyName !== undefined && keyword !== 'propertyNames')) return true
+  return /\/(oneOf|anyOf|contains|propertyNames)\//.test(schemaPath)
+}
+
+/**
+ * Whether an error may only be the consequence of another one, such as an unknown setting that was
+ * meant to be the missing one.
+ */
+function followsFromAnother({ keyword, instancePath: at }: ErrorObject, errors: readonly ErrorObject[]): boolean {
+  if (isChoice(keyword))
+    return errors.some((other) => other.keyword === 'additionalProperties' && other.instancePath === at)
+  return keyword === 'contains' && errors.some((other) => other.instancePath.startsWith(`${at}/`) && !isAttempt(other))
+}
+
+/** Of several errors about one place, the most helpful has the lowest rank. */
+function rank({ keyword }: ErrorObject): number {
+  return keyword === 'type' ? 0 : isChoice(keyword) ? 2 : 1
+}
+
+function isChoice(keyword: string): boolean {
+  return keyword === 'oneOf' || keyword === 'anyOf'
+}
+
+function remove(document: object, at: string): void {
+  const names = namesOf(at)
+  const last = names.pop()
+  if (last === undefined) return
+  let container = document as Record<string, unknown>
+  for (const name of names) {
+    const next = container[name]
+    if (typeof next !== 'object' || next === null) return
+    container = next as Record<string, unknown>
+  }
+  // The other entries keep their index, because their places are recorded by it.
+  if (Array.isArray(container)) container[Number(last)] = undefined
+  else delete container[last]
+}

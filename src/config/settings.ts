@@ -1,0 +1,672 @@
+// Generated from schemas/gateway.schema.json by `npm run reference`: do not edit.
+// These types describe a document after validation. Invalid values have been reported and removed,
+// so a required setting may be missing, and a list may have gaps. Defaults have been filled in.
+
+import type { JsonValue } from '../core/claims.ts'
+
+/** A list. An invalid entry leaves a gap, so that the other entries keep their index. */
+export type List<T> = readonly (T | undefined)[]
+
+/**
+ * One file that puts applications behind single sign-on. Durations are written as 30m, sizes as
+ * 16kb, secrets as { env: NAME } or { file: PATH }.
+ */
+export interface GatewaySettings {
+  /** The version of this format. */
+  readonly version?: 1
+  /** Where the gateway listens: HOST:PORT, a port alone, or a map with an address and TLS. */
+  readonly listen: string | number | ListenSettings
+  /**
+   * Health, readiness, metrics and the page for administration, on an address of its own. Absent:
+   * there is none.
+   */
+  readonly admin?: AdminSettings
+  /**
+   * Where browsers reach the gateway: scheme, host and port, without a path. The redirect URI
+   * registered with the provider begins with it.
+   */
+  readonly external_url?: Origin
+  /** The path of all endpoints of the gateway. Requests below it never reach an upstream. */
+  readonly reserved_prefix: string
+  /**
+   * The proxies in front of the gateway, as IP addresses and CIDR ranges. The gateway trusts the
+   * X-Forwarded-* headers of these peers only.
+   */
+  readonly trusted_proxies: List<string>
+  /**
+   * The number of processes that share the port: a number, or auto for one per processor core.
+   * Always one with the memory store.
+   */
+  readonly workers: 'auto' | number
+  /** The OpenID Provider where people sign in. */
+  readonly provider?: ProviderSettings
+  /** How long sessions live, and where they are stored. */
+  readonly session: SessionSettings
+  /**
+   * Files with more upstreams. Each contains a map like that below upstreams. Paths are relative to
+   * this file; the file name may contain *.
+   */
+  readonly include?: List<Path>
+  /** The applications behind the gateway, each under a name of your own. */
+  readonly upstreams?: Readonly<Record<string, UpstreamSettings>>
+  /** The pages of the gateway itself: errors and sign-out. */
+  readonly pages: PagesSettings
+  /** Limits for clients. */
+  readonly limits: LimitsSettings
+  /** How the gateway stops. */
+  readonly shutdown: ShutdownSettings
+  /** The log on standard output: one event per line. */
+  readonly log: LogSettings
+  /** Sends traces to an OpenTelemetry collector (OTLP over HTTP). Absent: no traces. */
+  readonly tracing?: TracingSettings
+}
+
+/** Where the gateway listens: HOST:PORT, a port alone, or a map with an address and TLS. */
+export interface ListenSettings {
+  /** HOST:PORT or a port alone. */
+  readonly address: Address
+  /** Serve https instead of http. */
+  readonly tls?: ListenTlsSettings
+}
+
+/** "HOST:PORT" such as 127.0.0.1:9090, or a port. */
+export type Address = string | number
+
+/** Serve https instead of http. */
+export interface ListenTlsSettings {
+  /** The certificate and its chain (PEM), the gateway's own first. */
+  readonly cert_file?: Path
+  /** The private key of the certificate (PEM, not encrypted). */
+  readonly key_file?: Path
+}
+
+/** The path of a file. */
+export type Path = string
+
+/**
+ * Health, readiness, metrics and the page for administration, on an address of its own. Absent:
+ * there is none.
+ */
+export interface AdminSettings {
+  /** HOST:PORT, or a port alone, which is then served on 127.0.0.1 only. */
+  readonly listen?: Address
+  /**
+   * A page for administration: sessions, the provider, the upstreams, the last Logout Tokens. It
+   * can end sessions. Absent: there is none.
+   */
+  readonly page?: AdminPageSettings
+}
+
+/**
+ * A page for administration: sessions, the provider, the upstreams, the last Logout Tokens. It can
+ * end sessions. Absent: there is none.
+ */
+export interface AdminPageSettings {
+  /**
+   * The password of the page; the user name does not matter. Absent: no password, which is allowed
+   * only when listen is on loopback.
+   */
+  readonly token?: SecretSettings
+  /**
+   * The host names at which browsers may open the page. IP addresses and localhost are always
+   * allowed.
+   */
+  readonly hosts: List<string>
+  /**
+   * A claim path. The page and gatehouse sessions show this claim besides sub. Absent: sub only.
+   */
+  readonly show_claim?: string
+}
+
+/** Where the value of a secret is read from: an environment variable or a file. */
+export interface SecretSettings {
+  /** The environment variable that contains the secret. */
+  readonly env?: string
+  /**
+   * The file that contains the secret, relative to this file. A line break at its end is ignored.
+   */
+  readonly file?: Path
+}
+
+/** An http or https URL without a path, such as https://orders.example.com. */
+export type Origin = string
+
+/** The OpenID Provider where people sign in. */
+export interface ProviderSettings {
+  /**
+   * The issuer identifier, exactly as the provider spells it. The discovery document is found below
+   * it.
+   */
+  readonly issuer?: string
+  /** The client identifier, as registered at the provider. */
+  readonly client_id?: string
+  /** The client secret, as registered at the provider. */
+  readonly client_secret?: SecretSettings
+  /**
+   * How the gateway sends its secret to the provider: in the Authorization header or in the form.
+   */
+  readonly token_endpoint_auth_method: 'client_secret_basic' | 'client_secret_post'
+  /**
+   * How the provider sends the authorization response: query is a redirect; form_post is a form, so
+   * that the code is in no URL.
+   */
+  readonly response_mode: 'query' | 'form_post'
+  /**
+   * Whether sessions also end when the provider loads frontchannel-logout in a frame. These
+   * requests are not signed: anybody who knows the sid of a session can end it.
+   */
+  readonly frontchannel_logout: boolean
+  /**
+   * The requested scopes, which must include openid. Absent: openid, profile and email, and also
+   * offline_access when the provider needs it to issue a refresh token and it has no drawback
+   * there.
+   */
+  readonly scopes?: List<string>
+  /** Parameters that are added to each authorization request. */
+  readonly authorization_params: Readonly<Record<string, string>>
+  /**
+   * Short names for claims. A claim path in headers, rules and tests may begin with a short name.
+   */
+  readonly claims: Readonly<Record<string, string>>
+  /**
+   * Claims that are taken from the ID Token instead of UserInfo, for providers that put groups or
+   * roles there only. They change only with a new ID Token: at sign-in, and at a refresh that
+   * returns one.
+   */
+  readonly id_token_claims: List<string>
+  /**
+   * The signature algorithm that the client is registered with. Absent: RS256, or the only one that
+   * the provider announces.
+   */
+  readonly id_token_signed_response_alg?:
+    'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA'
+  /** How far the clocks of the provider and the gateway may differ, at most 5m. */
+  readonly clock_tolerance: Duration
+  /** How long a request to the provider may take, from 100ms to 60s. */
+  readonly timeout: Duration
+  /**
+   * Certificate authorities (PEM) that are trusted for the provider, in addition to those of
+   * Node.js.
+   */
+  readonly ca_file?: Path
+}
+
+/** A duration such as 30m: a whole number and ms, s, m, h or d. */
+export type Duration = string
+
+/** How long sessions live, and where they are stored. */
+export interface SessionSettings {
+  /**
+   * The keys that encrypt stored sessions: 32 bytes each, in base64, base64url or hex. The first
+   * one encrypts, all of them decrypt. Required with Redis, optional with the memory store.
+   */
+  readonly keys?: List<SecretSettings>
+  /** Where sessions are stored: memory (in this process, lost when it stops) or redis. */
+  readonly store: 'memory' | SessionStoreSettings
+  /**
+   * A session ends when it has not been used for this time. Requests, uploads, downloads and
+   * WebSocket messages of the browser count as use. From 1s to 365d.
+   */
+  readonly idle_timeout: Duration
+  /** A session ends this long after sign-in, even while it is used. From 1s to 365d. */
+  readonly absolute_timeout: Duration
+  /** The access token is refreshed this long before it expires. From 0s to 1h. */
+  readonly refresh_before: Duration
+  /**
+   * How often UserInfo is read while a session is in use. It detects revocation without Logout
+   * Tokens. From 10s to 1d. Absent: only at sign-in and at refresh.
+   */
+  readonly poll_userinfo?: Duration
+  /**
+   * How long a process serves the sessions in its memory while Redis does not respond. The risk: a
+   * session that ends elsewhere in this time is served here until the time is over. From 0s to 5m.
+   * 0s: requests with a session get 503 at once.
+   */
+  readonly store_outage_grace: Duration
+  /**
+   * The session cookie. It is always HttpOnly with Path=/, and Secure when external_url is https.
+   */
+  readonly cookie: SessionCookieSettings
+}
+
+/** Where sessions are stored: memory (in this process, lost when it stops) or redis. */
+export interface SessionStoreSettings {
+  /** Sessions are stored in this process: for tests, and for a sidecar that may lose them. */
+  readonly memory?: SessionStoreMemorySettings
+  /** Sessions are stored in Redis and shared by all processes and replicas. */
+  readonly redis?: RedisSettings
+}
+
+/** Sessions are stored in this process: for tests, and for a sidecar that may lose them. */
+export interface SessionStoreMemorySettings {
+  /**
+   * The largest number of sessions. When there are more, the gateway drops the one that has not
+   * been used for the longest time.
+   */
+  readonly max_sessions: number
+}
+
+/** Sessions are stored in Redis and shared by all processes and replicas. */
+export interface RedisSettings {
+  /**
+   * One server: redis://HOST:PORT or, with TLS, rediss://HOST:PORT; a database number may follow as
+   * a path.
+   */
+  readonly url?: string
+  /**
+   * The Sentinels that know the primary: HOST:PORT or, for TLS to them and to Redis,
+   * rediss://HOST:PORT. The default port is 26379.
+   */
+  readonly sentinels?: List<string>
+  /** The name of the primary at the Sentinels. */
+  readonly name?: string
+  /**
+   * The number of the database, with sentinels. Absent: 0. With url, the URL contains it; a Cluster
+   * has only 0.
+   */
+  readonly database?: number
+  /** The user name for the Sentinels. Absent: the default user. */
+  readonly sentinel_username?: string
+  /** The password for the Sentinels. Absent: none, even when Redis has one. */
+  readonly sentinel_password?: SecretSettings
+  /**
+   * Some nodes of a Redis Cluster; the gateway finds the others: HOST:PORT or, for TLS,
+   * rediss://HOST:PORT. The default port is 6379.
+   */
+  readonly cluster?: List<string>
+  /** The user name for Redis. Absent: the default user. */
+  readonly username?: string
+  /** The password for Redis. */
+  readonly password?: SecretSettings
+  /** Certificate authorities (PEM) that are trusted for rediss://, instead of those of Node.js. */
+  readonly ca_file?: Path
+  /** The client certificate (PEM) for rediss://, followed by those of its authorities. */
+  readonly cert_file?: Path
+  /** The private key (PEM) of the client certificate. */
+  readonly key_file?: Path
+  /**
+   * The prefix of all keys in Redis. Gateways that share a Redis but not their sessions need
+   * different prefixes.
+   */
+  readonly key_prefix: string
+  /**
+   * How long an operation may take, such as to create or to end a session, from 100ms to 10s. An
+   * operation has up to five commands.
+   */
+  readonly timeout: Duration
+  /**
+   * How many replicas of Redis must have stored the end of a session before the gateway
+   * acknowledges a Logout Token or a sign-out. When fewer do within the timeout, the response is
+   * 503, and the provider has to send the Logout Token again. In a Cluster: how many replicas of
+   * each node.
+   */
+  readonly replicas_acknowledge: number
+}
+
+/** The session cookie. It is always HttpOnly with Path=/, and Secure when external_url is https. */
+export interface SessionCookieSettings {
+  /** The name of the cookie. With an https external_url, the gateway puts __Host- before it. */
+  readonly name: string
+  /** The cookie's SameSite attribute. */
+  readonly same_site: 'lax' | 'strict'
+}
+
+/** An application behind the gateway. */
+export interface UpstreamSettings {
+  /**
+   * Where the application listens: scheme, host and port. The path of a request is forwarded
+   * unchanged.
+   */
+  readonly url?: string
+  /** The host names of the upstream. Absent: any host, or that of its own external_url. */
+  readonly hosts?: List<string>
+  /** The upstream serves this path and everything below it. The longest match wins. */
+  readonly path: string
+  /**
+   * Where browsers reach this upstream, if not at the external_url of the gateway. Its sign-ins end
+   * here.
+   */
+  readonly external_url?: Origin
+  /**
+   * Which Host header the upstream receives: client is that of the client, upstream is the host of
+   * url.
+   */
+  readonly host_header: 'client' | 'upstream'
+  /**
+   * Headers that tell the upstream who is signed in: each has a claim path, a template with claim
+   * paths in braces, or the long form. The gateway removes headers with these names from the
+   * requests of clients.
+   */
+  readonly headers: Readonly<Record<string, string | HeaderSettings>>
+  /**
+   * Who may send which requests. The first rule that matches decides. When none matches, access is
+   * signed_in.
+   */
+  readonly rules: List<RuleSettings>
+  /**
+   * The origins, besides its own, whose pages may send changing requests and open WebSockets in the
+   * name of a signed-in person; or any.
+   */
+  readonly trusted_origins: 'any' | List<Origin>
+  /**
+   * Caching of responses to signed-in people. private: as the upstream says, but never in shared
+   * caches; no_store: no cache; upstream: as the upstream says.
+   */
+  readonly cache: 'private' | 'no_store' | 'upstream'
+  /** Makes the logout of the application a sign-out from the gateway and the provider. */
+  readonly logout: UpstreamLogoutSettings
+  /**
+   * The protocols that a client may switch to with Upgrade. Without a version, any version is
+   * allowed. Others are not passed on.
+   */
+  readonly upgrade: List<string>
+  /** How long it may take to connect, from 10ms to 5m. */
+  readonly connect_timeout: Duration
+  /** How long the upstream may take until its response begins, from 10ms to 1d. */
+  readonly response_timeout: Duration
+  /**
+   * How long a body may pause in either direction, at most 1d; 0s: without limit. Event streams and
+   * WebSockets have no limit.
+   */
+  readonly idle_timeout: Duration
+  /**
+   * How long an idle connection to the upstream is kept, at most 1h; 0s: not at all. It must be
+   * shorter than the time after which the upstream closes it. When the upstream announces that time
+   * (Keep-Alive: timeout=N), the gateway stays at least a second below it.
+   */
+  readonly keep_alive: Duration
+  /**
+   * How many requests a process sends to the upstream at the same time. Further requests wait.
+   * Streams do not count.
+   */
+  readonly max_connections: number
+  /**
+   * How many streams a process has open to the upstream: event streams, WebSockets, and exchanges
+   * that take longer than 5 seconds. Further event streams and WebSockets get 503; other exchanges
+   * count for max_connections.
+   */
+  readonly max_streams: number
+  /** How many of these streams one session, or one address without a session, may have. */
+  readonly max_streams_per_client: number
+  /**
+   * Certificate authorities (PEM) that are trusted for an https upstream, in addition to those of
+   * Node.js.
+   */
+  readonly ca_file?: Path
+  /** Requests and the decisions that are expected. `gatehouse check` runs them. */
+  readonly tests: List<TestSettings>
+}
+
+/** A header that the upstream gets: a claim path, a template, or the long form. */
+export interface HeaderSettings {
+  /** A claim path: fields.costCentre, or '"https://id.example.com/claims/fields".groups[0]'. */
+  readonly claim?: string
+  /** Text with claim paths in braces. {{ and }} are literal braces. */
+  readonly template?: string
+  /** The separator between the members of a list. */
+  readonly join: string
+  /** The encoding of the value: utf8, latin1, percent, base64 or rfc8187. */
+  readonly encode: 'utf8' | 'latin1' | 'percent' | 'base64' | 'rfc8187'
+  /** The largest size of the encoded value, from 1b to 64kb. */
+  readonly max_bytes: Size
+  /** true: the gateway refuses a request when there is no value. false: it omits the header. */
+  readonly required: boolean
+}
+
+/** A size such as 16kb: a whole number and b, kb or mb. */
+export type Size = string
+
+/** Who may send which requests to an upstream. */
+export interface RuleSettings {
+  /**
+   * The paths of the rule. * matches one segment, and at the end everything below: /public/*
+   * matches /public and /public/a/b.
+   */
+  readonly path?: string
+  /** The methods of the rule. Absent: all. */
+  readonly methods?: List<string>
+  /**
+   * public: anybody, without identity headers. optional: anybody, with identity headers for
+   * signed-in people. signed_in: signed-in people only.
+   */
+  readonly access: 'public' | 'optional' | 'signed_in'
+  /**
+   * The response to people who are not signed in. auto: page loads are redirected to the sign-in,
+   * other requests get 401. redirect: always the sign-in. 401: always 401.
+   */
+  readonly unauthenticated: 'auto' | 'redirect' | '401' | 401
+  /**
+   * The requirements that the claims of the person must satisfy: one, or a list of which all apply.
+   */
+  readonly require?: RequirementSettings | List<RequirementSettings>
+}
+
+/** What the values of one claim have to be. */
+export interface RequirementSettings {
+  /** The path of the claim. A single value counts as a list of one. */
+  readonly claim?: string
+  /** At least one of these is among the claim's values. */
+  readonly any_of?: List<string>
+  /** All of these are among the claim's values. */
+  readonly all_of?: List<string>
+  /** None of these is among the claim's values. */
+  readonly none_of?: List<string>
+}
+
+/** Makes the logout of the application a sign-out from the gateway and the provider. */
+export interface UpstreamLogoutSettings {
+  /**
+   * The logout links of the application. A request for one signs out of the gateway and the
+   * provider. A link is a path, or a path with query parameters, such as { path: /wp-login.php,
+   * query: { action: logout } }.
+   */
+  readonly paths: List<string | LogoutLinkSettings>
+  /**
+   * The cookies of the application, by their full names. The gateway expires them in the browser
+   * when the session ends: for the path /, for the path of the upstream, and for the folders of
+   * logout.paths.
+   */
+  readonly cookies: List<string>
+}
+
+/** A logout link of the application: a path, or a path with query parameters. */
+export interface LogoutLinkSettings {
+  /** The path of the link. * matches one segment, and at the end everything below. */
+  readonly path?: string
+  /**
+   * Query parameters of the link, with their values. A request must have all of them, and may have
+   * others.
+   */
+  readonly query?: Readonly<Record<string, string>>
+}
+
+/** A request, and the decision that the gateway must take about it. */
+export interface TestSettings {
+  /** The claims of the person. Absent: nobody is signed in. */
+  readonly as?: Readonly<Record<string, JsonValue>>
+  /** A GET request for this path. */
+  readonly get?: RequestPath
+  /** A POST request for this path. */
+  readonly post?: RequestPath
+  /** A PUT request for this path. */
+  readonly put?: RequestPath
+  /** A PATCH request for this path. */
+  readonly patch?: RequestPath
+  /** A DELETE request for this path. */
+  readonly delete?: RequestPath
+  /** A HEAD request for this path. */
+  readonly head?: RequestPath
+  /** A OPTIONS request for this path. */
+  readonly options?: RequestPath
+  /** The decision that is expected. */
+  readonly expect?: 'pass' | 'sign_in' | 'sign_out' | 'unauthorized' | 'forbidden' | 'no_route'
+  /**
+   * Headers that the upstream must receive, by name; null: must not receive. Only with expect:
+   * pass.
+   */
+  readonly headers: Readonly<Record<string, string | null>>
+}
+
+/** A path such as /admin/. */
+export type RequestPath = string
+
+/** The pages of the gateway itself: errors and sign-out. */
+export interface PagesSettings {
+  /**
+   * The name of the organisation or the application. Each page shows it at the top and in its
+   * title.
+   */
+  readonly name?: string
+  /** A PNG, SVG or WebP image of at most 32 KiB: the path of a file, or a data: URI. */
+  readonly logo?: string
+  /** The language of pages when a browser accepts none of these. */
+  readonly language: 'en' | 'de' | 'fr' | 'ja'
+  /** The colors of the pages. */
+  readonly colours: PagesColoursSettings
+  /** Where people get help: a text, and a URL or a mail address as its link. */
+  readonly support?: PagesSupportSettings
+  /**
+   * A folder with your own pages, one file each: forbidden.html, signed-out.html and so on. See
+   * docs/pages.md.
+   */
+  readonly templates?: string
+}
+
+/** The colors of the pages. */
+export interface PagesColoursSettings {
+  /** For people whose system has a light color scheme. */
+  readonly light: PagesColoursLightSettings
+  /** For people whose system has a dark color scheme. */
+  readonly dark: PagesColoursDarkSettings
+}
+
+/** For people whose system has a light color scheme. */
+export interface PagesColoursLightSettings {
+  /** The color around the content. */
+  readonly background: Colour
+  /** The color behind text. */
+  readonly surface: Colour
+  /** The color of text. */
+  readonly text: Colour
+  /** The color of links and buttons. */
+  readonly accent: Colour
+}
+
+/** A colour such as "#1a4fa3", in quotes because # begins a comment. */
+export type Colour = string
+
+/** For people whose system has a dark color scheme. */
+export interface PagesColoursDarkSettings {
+  /** The color around the content. */
+  readonly background: Colour
+  /** The color behind text. */
+  readonly surface: Colour
+  /** The color of text. */
+  readonly text: Colour
+  /** The color of links and buttons. */
+  readonly accent: Colour
+}
+
+/** Where people get help: a text, and a URL or a mail address as its link. */
+export interface PagesSupportSettings {
+  /**
+   * The name of the help, or what to do, such as a telephone number. Absent: the address itself.
+   */
+  readonly text?: string
+  /** A page with help. */
+  readonly url?: string
+  /** An e-mail address. The request ID becomes the subject. */
+  readonly mail?: string
+}
+
+/** Limits for clients. */
+export interface LimitsSettings {
+  /** The largest size of all header fields of a request together, from 4kb to 1mb. */
+  readonly header_size: Size
+  /** The largest number of header fields of a request, from 20 to 1000. */
+  readonly header_count: number
+  /** How long a client may take to send the header fields, from 1s to 10m. */
+  readonly headers_timeout: Duration
+  /** How long a client may pause while it sends a body, from 1s to 1h. */
+  readonly body_idle_timeout: Duration
+  /**
+   * The lowest rate at which a client may send a body, per second, on average over
+   * body_idle_timeout. At most 1mb; 0b: any rate.
+   */
+  readonly body_rate: Size
+  /**
+   * The largest number of client connections of a process. The gateway closes further ones at once.
+   */
+  readonly connections: number
+  /**
+   * Limits for one client address, in each process. An IPv6 network of /64 counts as one address.
+   * Behind trusted_proxies, the address that they name counts.
+   */
+  readonly per_client: LimitsPerClientSettings
+}
+
+/**
+ * Limits for one client address, in each process. An IPv6 network of /64 counts as one address.
+ * Behind trusted_proxies, the address that they name counts.
+ */
+export interface LimitsPerClientSettings {
+  /**
+   * The largest number of open connections. The gateway closes further ones at once.
+   * trusted_proxies are exempt.
+   */
+  readonly connections: number
+  /** How many sign-ins may begin. */
+  readonly sign_ins: Rate
+  /**
+   * How many authorization responses are accepted. Each of them causes a token request to the
+   * provider.
+   */
+  readonly callbacks: Rate
+  /** How many authorization responses may wait for the provider at the same time. */
+  readonly callbacks_at_once: number
+  /** How many invalid Logout Tokens are checked. Addresses that send valid ones are exempt. */
+  readonly refused_logout_tokens: Rate
+}
+
+/** A rate such as 600/m: a whole number per s, m or h. */
+export type Rate = string
+
+/** How the gateway stops. */
+export interface ShutdownSettings {
+  /** How long running requests may take to finish, from 0s to 1h. */
+  readonly drain_timeout: Duration
+}
+
+/** The log on standard output: one event per line. */
+export interface LogSettings {
+  /** The least severe level that is written. */
+  readonly level: 'debug' | 'info' | 'warn' | 'error'
+  /** Whether each request is logged when it ends, with the level info. */
+  readonly access: boolean
+  /**
+   * The format of lines: json, pretty (for people), or auto: pretty on a terminal, json otherwise.
+   */
+  readonly format: 'json' | 'pretty' | 'auto'
+}
+
+/** Sends traces to an OpenTelemetry collector (OTLP over HTTP). Absent: no traces. */
+export interface TracingSettings {
+  /** The URL of the collector. Without a path, the gateway adds /v1/traces. */
+  readonly otlp?: string
+  /**
+   * The share of requests that are traced, from 0 to 1. The decision of a trusted proxy takes
+   * precedence.
+   */
+  readonly sample: number
+  /** The name of the gateway in traces. */
+  readonly service_name: string
+  /** More attributes of the resource, with the names of the OpenTelemetry conventions. */
+  readonly resource: Readonly<Record<string, string>>
+  /** Headers for the collector, by name, such as Authorization. Each value is a secret. */
+  readonly headers: Readonly<Record<string, SecretSettings>>
+  /**
+   * Certificate authorities (PEM) that are trusted for the collector, in addition to those of
+   * Node.js.
+   */
+  readonly ca_file?: Path
+}
