@@ -23,8 +23,8 @@ export async function backchannelLogout({ form, cause }: EndpointRequest, parts:
   // person's devices.
   const ended =
     sid !== undefined
-      ? await parts.sessions.endSid(sid, { iss, jti, exp }, 'provider', cause)
-      : await parts.sessions.endSub(sub ?? '', { iss, jti, exp }, 'provider', cause)
+      ? await parts.endings.endSid(sid, { iss, jti, exp }, 'provider', cause)
+      : await parts.endings.endSub(sub ?? '', { iss, jti, exp }, 'provider', cause)
   if (ended === 'replayed') parts.audit.record('logout_token.replayed', { iss, sub, sid, jti }, cause)
   else parts.audit.record('logout_token.obeyed', { iss, sub, sid, jti, ended: ended.length }, cause)
   return empty(200)

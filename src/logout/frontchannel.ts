@@ -24,7 +24,7 @@ export async function frontchannelLogout(request: EndpointRequest, parts: Logout
   if (moreIss.length + moreSid.length > 0) return refuse('a parameter is repeated')
   if (iss !== parts.provider.config.issuer) return refuse('"iss" is missing or another issuer')
   if (sid === undefined || sid === '' || sid.length > longestSid) return refuse('"sid" is missing or malformed')
-  const ended = await parts.sessions.endPresentSid(sid, 'provider_frame', cause)
+  const ended = await parts.endings.endPresentSid(sid, 'provider_frame', cause)
   if (ended.length > 0) parts.audit.record('frontchannel_logout.obeyed', { iss, sid, ended: ended.length }, cause)
   return parts.pages.sessionOver(parts.provider.frameOrigins, request)
 }

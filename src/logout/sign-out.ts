@@ -23,7 +23,8 @@ export async function signOut(request: EndpointRequest, parts: LogoutParts): Pro
 /**
  * `GET` or `POST sign-out` by a browser: the local session ends first, then the browser is sent
  * through the provider's end-session endpoint (RP-Initiated Logout 1.0 §2).
- * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: it is to be tried again, see `Sessions.endOne`
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: it is to be tried again, see
+ * `SessionEndings.endOne`
  */
 async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
   if (!isFromThisSite(request) || isNobodysClick(request)) return askToSignOut('asked_elsewhere', request, parts)
@@ -53,7 +54,7 @@ async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts):
 /**
  * `POST sign-out` by a script: the local session ends first, then the provider's, from server to
  * server. `no_session`: there was none. @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: it is to be
- * tried again, see `Sessions.endOne`
+ * tried again, see `SessionEndings.endOne`
  */
 async function signOutWithoutBrowser(
   request: EndpointRequest,
@@ -99,6 +100,6 @@ function isNobodysClick({ secFetchMode, secFetchDest, purpose }: EndpointRequest
 async function endLocally(request: EndpointRequest, parts: LogoutParts): Promise<SessionRecord | undefined> {
   const id = parts.cookie.read(request.cookie)
   if (id === undefined) return undefined
-  const [ended] = await parts.sessions.endOne(sessionKey(id), 'person', request.cause)
+  const [ended] = await parts.endings.endOne(sessionKey(id), 'person', request.cause)
   return ended?.record
 }

@@ -15,10 +15,10 @@ import { LiveStreams } from '../proxy/live-streams.ts'
 import type { UpstreamPools } from '../proxy/upstream-pool.ts'
 import { measuredStore } from '../session/measured-store.ts'
 import { createMemoryStore } from '../session/memory-store.ts'
-import { OwedEndings } from '../session/owed-endings.ts'
+import { NearCaches } from '../session/near-caches.ts'
+import { PendingEndings } from '../session/pending-endings.ts'
 import { audienceOf } from '../session/record.ts'
 import { createRedisStore } from '../session/redis/store.ts'
-import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
 import { addGatewayMetrics } from './gateway-metrics.ts'
 import { createServing, inTurn, type LastingParts, type Serving } from './generation.ts'
@@ -69,14 +69,14 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   const observing = startObserving(config, parts)
   const { log, metrics } = observing
   const store = measuredStore(createStore(config.session.store, { log, clock }), metrics)
-  const owed = new OwedEndings(log)
+  const pending = new PendingEndings(log)
   const live = new LiveStreams()
   const turnedAway = new TurnedAway(log, clock)
   const memory = new MemoryBudget(parts.memoryBytes ?? processMemory(config.workers), { turnedAway })
   memory.describe(metrics)
   const lasting: LastingParts = {
     ...observing,
-    ...{ store, owed, live, turnedAway, memory, clock, sessions: new Set<Sessions>(), streamSessions: new Map() },
+    ...{ store, pending, live, turnedAway, memory, clock, caches: new NearCaches(), streamSessions: new Map() },
     onActivity: (key) => void serving.sessions.find(key).catch(() => {}),
   }
   let running = config
@@ -134,7 +134,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   }
   const adminSessions: AdminSessionsParts = {
     running: () => running,
-    administration: () => administer({ ...serving, config: running, audit: observing.audit }),
+    administration: () => administer({ ...serving, store, config: running, audit: observing.audit }),
     clock,
   }
   const answers: Answers = {
@@ -153,7 +153,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     await Promise.all([serving, ...retired].map((each) => each.end()))
     await Promise.all([...earlierPools].map((pools) => pools.destroy()))
   }
-  const tidyUp = [endAll, async () => owed.forget(), () => store.close(), () => observing.close()]
+  const tidyUp = [endAll, async () => pending.clear(), () => store.close(), () => observing.close()]
   try {
     const listener = await listen(
       config.listen,

@@ -2,7 +2,7 @@ import { randomToken, sha256 } from '../core/random.ts'
 import type { Keyring } from '../core/seal.ts'
 import { cookiesNamed, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
 import type { SessionCookie } from '../session/cookie.ts'
-import { signInLifetimeMs } from '../session/sessions.ts'
+import { signInLifetimeMs } from '../session/endings.ts'
 
 /**
  * One try to sign in, from the redirect to the provider until the browser is back. It travels

@@ -5,9 +5,9 @@ import { clearCache, cookies, redirect, type Redirect, type Response, withHeader
 import { visitOf } from '../pages/pages.ts'
 import { claimsOfIdToken } from '../provider/id-token.ts'
 import type { SignedIn } from '../provider/openid-provider.ts'
+import { signInLifetimeMs } from '../session/endings.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
 import { claimsOfSession } from '../session/session-claims.ts'
-import { signInLifetimeMs } from '../session/sessions.ts'
 import { attemptFromState, forgetAttempts, isBoundTo, isExpired, type Attempt } from './attempt.ts'
 import { authorizationResponse } from './authorization-response.ts'
 import { onlyValue, redirectUri, type SignInParts } from './parts.ts'
@@ -87,7 +87,7 @@ async function whyNotToGoOn(
   if (isExpired(attempt, parts.clock.now())) return 'the sign-in took too long'
   if (!isBoundTo(attempt, request.cookie, parts.cookie))
     return `the sign-in was begun in another browser, or under another address than ${attempt.origin}, which is external_url; or its cookie is gone`
-  const isFirst = await parts.sessions.store.takeOnce(`sign-in:${attempt.id}`, signInLifetimeMs)
+  const isFirst = await parts.store.takeOnce(`sign-in:${attempt.id}`, signInLifetimeMs)
   return isFirst ? undefined : 'this callback has been used before'
 }
 
@@ -135,7 +135,9 @@ async function createSession(
 async function endPrevious(request: EndpointRequest, parts: SignInParts): Promise<void> {
   const previous = parts.cookie.read(request.cookie)
   if (previous === undefined) return
-  await parts.sessions.endOne(sessionKey(previous), 'new_sign_in', request.cause).catch((error: unknown) => {
+  const key = sessionKey(previous)
+  parts.expiredCookies.add(key)
+  await parts.endings.endOne(key, 'new_sign_in', request.cause).catch((error: unknown) => {
     parts.log.warn('session.previous_not_ended', { reason: reason(error) })
   })
 }

@@ -5,11 +5,17 @@ import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { SessionCookie } from '../session/cookie.ts'
+import type { SessionEndings } from '../session/endings.ts'
+import type { ExpiredCookies } from '../session/expired-cookies.ts'
 import type { Sessions } from '../session/sessions.ts'
+import type { SessionStore } from '../session/store.ts'
 
 export interface SignInParts {
   readonly provider: OpenidProvider
-  readonly sessions: Sessions
+  readonly store: Pick<SessionStore, 'takeOnce' | 'hearsNotices' | 'ping' | 'time'>
+  readonly sessions: Pick<Sessions, 'audience' | 'read' | 'peek' | 'create'>
+  readonly endings: Pick<SessionEndings, 'endOne'>
+  readonly expiredCookies: Pick<ExpiredCookies, 'add'>
   readonly cookie: SessionCookie
   readonly keyring: Keyring
   readonly clock: Clock

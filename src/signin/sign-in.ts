@@ -92,7 +92,8 @@ export async function goToProvider(
 
   // Without the store nobody could come back: better said here than after the provider has been
   // bothered.
-  const { store, audience } = parts.sessions
+  const { store } = parts
+  const { audience } = parts.sessions
   if (!store.hearsNotices()) await store.ping()
   const { earliest } = await store.time()
   const to = { return_to, origin: externalUrl.origin, audience, begun_at_store: earliest }

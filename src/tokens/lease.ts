@@ -3,6 +3,8 @@ import type { SessionKey } from '../core/names.ts'
 import { randomToken } from '../core/random.ts'
 import type { SessionStore } from '../session/store.ts'
 
+export type LeaseStore = Pick<SessionStore, 'acquireLease' | 'renewLease' | 'releaseLease'>
+
 /** A process that is killed leaves a session locked for this long at the most, in ms. */
 const leaseMs = 5000
 
@@ -12,7 +14,7 @@ const leaseMs = 5000
  */
 export async function underLease<T>(
   key: SessionKey,
-  store: SessionStore,
+  store: LeaseStore,
   work: () => Promise<T>,
 ): Promise<{ readonly result: T } | undefined> {
   const owner = randomToken(16)

@@ -8,16 +8,16 @@ import { refresh, storeClaims, type UpkeepParts } from './refresh.ts'
  * does not help, the session ends. `undefined`: it has ended.
  */
 export async function pollUserinfo(seen: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
-  const first = await underLease(seen.key, parts.sessions.store, () => readUnderLease(seen, parts))
+  const first = await underLease(seen.key, parts.store, () => readUnderLease(seen, parts))
   if (first === undefined) return seen // Another replica is at it, and its result will be heard of.
   if (first.result !== 'unauthorized') return first.result
 
   const refreshed = seen.record.tokens.refresh_token === undefined ? seen : await refresh(seen, parts)
   if (refreshed === undefined) return undefined
-  const second = await underLease(seen.key, parts.sessions.store, () => readUnderLease(refreshed, parts))
+  const second = await underLease(seen.key, parts.store, () => readUnderLease(refreshed, parts))
   if (second === undefined) return refreshed
   if (second.result !== 'unauthorized') return second.result
-  await parts.sessions.endOne(seen.key, 'userinfo_401')
+  await parts.endings.endOne(seen.key, 'userinfo_401')
   return undefined
 }
 

@@ -5,10 +5,11 @@ import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { claimsOfIdToken } from '../provider/id-token.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
+import type { SessionEndings } from '../session/endings.ts'
 import type { SessionRecord, StoredSession } from '../session/record.ts'
 import { claimsOfSession } from '../session/session-claims.ts'
 import type { Sessions } from '../session/sessions.ts'
-import { underLease, untilAnswered } from './lease.ts'
+import { type LeaseStore, underLease, untilAnswered } from './lease.ts'
 
 /**
  * How long a rotated refresh token is kept on offering to a store that does not answer, in ms: it
@@ -17,7 +18,9 @@ import { underLease, untilAnswered } from './lease.ts'
 const storeRetryMs = 15_000
 
 export interface UpkeepParts {
-  readonly sessions: Pick<Sessions, 'read' | 'replace' | 'endOne' | 'store'>
+  readonly sessions: Pick<Sessions, 'read' | 'replace'>
+  readonly endings: Pick<SessionEndings, 'endOne'>
+  readonly store: LeaseStore
   readonly provider: Pick<OpenidProvider, 'refresh' | 'userinfo' | 'config'>
   readonly clock: { now(): number }
   readonly log: Log
@@ -35,7 +38,7 @@ type Refreshable = StoredSession & { readonly record: { readonly tokens: { reado
  */
 export async function refresh(seen: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
   const outcome = await untilAnswered(async () => {
-    const done = await underLease(seen.key, parts.sessions.store, () => refreshUnderLease(seen, parts))
+    const done = await underLease(seen.key, parts.store, () => refreshUnderLease(seen, parts))
     if (done !== undefined) return { session: done.result }
     const current = await parts.sessions.read(seen.key)
     if (current === undefined || hasOtherTokens(current, seen)) return { session: current }
@@ -60,7 +63,7 @@ async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promi
     // token, and stored a new one.
     const latest = await parts.sessions.read(current.key)
     if (latest === undefined || hasOtherTokens(latest, current)) return latest
-    await parts.sessions.endOne(current.key, 'invalid_grant')
+    await parts.endings.endOne(current.key, 'invalid_grant')
     return undefined
   }
   const stored = await storeTokens(current, refreshed.tokens, parts)
@@ -150,7 +153,7 @@ async function withFreshClaims(stored: StoredSession, parts: UpkeepParts): Promi
   try {
     const userinfo = await parts.provider.userinfo(stored.record.tokens.access_token, stored.record.sub)
     if (userinfo.kind === 'claims') return await storeClaims(stored, userinfo.claims, parts)
-    await parts.sessions.endOne(stored.key, 'userinfo_401')
+    await parts.endings.endOne(stored.key, 'userinfo_401')
     return undefined
   } catch (error) {
     parts.log.warn('session.userinfo_failed', { session: stored.key, reason: reason(error) })

@@ -92,7 +92,7 @@ export class Upkeep {
         const before = this.#failures.get(session.key)
         const invalid = error instanceof InvalidTokensError ? (before?.invalid ?? 0) + 1 : 0
         if (due === 'refresh_now' && invalid >= mostInvalid) {
-          await this.#parts.sessions.endOne(session.key, 'invalid_tokens')
+          await this.#parts.endings.endOne(session.key, 'invalid_tokens')
           this.#failures.delete(session.key)
           return undefined
         }

@@ -8,11 +8,13 @@ import type { RedisStoreConfig } from '../../src/config/model.ts'
 import type { SessionKey } from '../../src/core/names.ts'
 import { Keyring } from '../../src/core/seal.ts'
 import type { Log } from '../../src/observe/log.ts'
-import { OwedEndings } from '../../src/session/owed-endings.ts'
+import { createSessions } from '../../src/session/create-sessions.ts'
+import type { SessionEndings } from '../../src/session/endings.ts'
+import { PendingEndings } from '../../src/session/pending-endings.ts'
 import { audienceOf, sessionKey } from '../../src/session/record.ts'
 import { createRedisStore } from '../../src/session/redis/store.ts'
 import { openRecord } from '../../src/session/sealed-record.ts'
-import { Sessions } from '../../src/session/sessions.ts'
+import type { Sessions } from '../../src/session/sessions.ts'
 import type { SessionStore } from '../../src/session/store.ts'
 import { Upkeep } from '../../src/tokens/upkeep.ts'
 import { startRedis } from '../support/redis.ts'
@@ -188,6 +190,8 @@ function farAway(store: SessionStore, gate: Gate): SessionStore {
 }
 
 interface Replica {
+  readonly store: SessionStore
+  readonly endings: SessionEndings
   readonly sessions: Sessions
   readonly upkeep: Upkeep
   readonly gate: Gate
@@ -228,18 +232,22 @@ class Run {
     const store = farAway(createRedisStore(storeConfig, { log: quiet, clock }), gate)
     this.#stores.push(store)
     const shared = { clock, log: quiet, audit: { record: () => {} } }
-    const owed = new OwedEndings(quiet)
-    const sessions = new Sessions({ ...shared, store, keyring: this.#keyring, audience, config, owed })
-    const upkeep = new Upkeep(config, { ...shared, sessions, provider: this.#provider.seenFrom(() => gate.pass()) })
+    const pending = new PendingEndings(quiet)
+    const parts = { ...shared, store, keyring: this.#keyring, audience, config, pending }
+    const { sessions, endings } = createSessions(parts)
+    const upkeep = new Upkeep(config, {
+      ...{ ...shared, store, sessions, endings },
+      provider: this.#provider.seenFrom(() => gate.pass()),
+    })
     await until('the replica hears the others', () => store.hearsNotices())
     let hasStopped = () => {}
     const stopped = new Promise<void>((resolve) => (hasStopped = resolve))
     const stop = async () => {
       hasStopped()
-      owed.forget()
+      pending.clear()
       await store.close()
     }
-    return { sessions, upkeep, gate, stopped, stop }
+    return { store, sessions, endings, upkeep, gate, stopped, stop }
   }
 
   async stop(): Promise<void> {
@@ -295,7 +303,7 @@ class Run {
       case 'sign_out': {
         if (target === undefined) return
         if (target.fate === 'alive') target.fate = 'maybe'
-        const ended = await replica.sessions.endOne(target.key, 'person').catch(() => undefined)
+        const ended = await replica.endings.endOne(target.key, 'person').catch(() => undefined)
         if (ended !== undefined) target.fate = 'ended'
         return
       }
@@ -309,8 +317,8 @@ class Run {
     }
   }
 
-  async #storeTime({ sessions }: Replica): Promise<number> {
-    return (await sessions.store.time()).earliest
+  async #storeTime({ store }: Replica): Promise<number> {
+    return (await store.time()).earliest
   }
 
   /** Answers whether it became a session; `undefined` when the replica has died. */
@@ -347,7 +355,7 @@ class Run {
 
   async #logOut(
     { sid, person }: { readonly sid?: number; readonly person?: number },
-    { sessions }: Replica,
+    { store, endings }: Replica,
     before: readonly Known[],
   ): Promise<void> {
     const concerns = (other: number) => (sid === undefined ? personOf(other) === person : other === sid)
@@ -358,14 +366,14 @@ class Run {
     const token = { iss, jti: randomUUID(), exp: this.#clock.now() / 1000 + 120 }
     const ending =
       sid === undefined
-        ? sessions.endSub(subName(person ?? 0), token, 'provider')
-        : sessions.endSid(sidName(sid), token, 'provider')
+        ? endings.endSub(subName(person ?? 0), token, 'provider')
+        : endings.endSid(sidName(sid), token, 'provider')
     order.obeyed = await ending.then(
       () => true,
       () => false,
     )
     if (order.obeyed) for (const known of about) known.fate = 'ended'
-    const { latest } = await sessions.store.time().catch(() => ({ latest: 0 }))
+    const { latest } = await store.time().catch(() => ({ latest: 0 }))
     this.#ordersUntil = Math.max(this.#ordersUntil, latest)
   }
 
@@ -438,7 +446,7 @@ class Run {
   async #lookAtRecord(known: Known): Promise<'good' | 'spent' | 'ended' | undefined> {
     const { key } = known
     // Past the replicas, which are not to learn anything by it.
-    const stored = await (this.#replicas[0] as Replica).sessions.store.read(key)
+    const stored = await (this.#replicas[0] as Replica).store.read(key)
     const record = stored && openRecord(this.#keyring, { key, audience }, stored.sealed)?.record
     const state = record && this.#provider.stateOf(record.tokens.refresh_token ?? '')
     // A token that was rotated may have died with a replica.

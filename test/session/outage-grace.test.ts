@@ -41,7 +41,7 @@ describe('in the grace', { concurrency: true }, () => {
       const { id } = await signedInAt(here, there)
 
       proxy.freeze(what)
-      await here.sessions.endOne(id, 'person')
+      await here.endings.endOne(id, 'person')
       const endedAt = performance.now()
       const served = (await lastTrueAt(() => isServed(there, id).catch(() => false))) - endedAt
 
@@ -60,7 +60,7 @@ describe('in the grace', { concurrency: true }, () => {
     const [{ id: ended }, { id: kept }] = [await signedInAt(here, there), await signedInAt(here, there, 'two')]
 
     proxy.freeze('answers', await portOfNotices(admin, there.prefix, proxy))
-    await here.sessions.endOne(ended, 'person')
+    await here.endings.endOne(ended, 'person')
     const endedAt = performance.now()
     const served = (await lastTrueAt(() => isServed(there, ended))) - endedAt
 
@@ -125,7 +125,7 @@ describe('in the grace', { concurrency: true }, () => {
     const [here, there] = [replica(t, shared.port), replica(t, proxy.port, { graceMs: 5 * minute })]
     const [{ id: ended }, { id: kept }] = [await signedInAt(here, there), await signedInAt(here, there, 'two')]
     proxy.freeze('both')
-    await here.sessions.endOne(ended, 'person')
+    await here.endings.endOne(ended, 'person')
     await until(tick, async () => (await isServed(there, ended)) && told(there).length > 0)
 
     proxy.thaw()
@@ -156,7 +156,7 @@ describe('in the grace', { concurrency: true }, () => {
     const { id } = await signedInAt(other, other)
     await hearing(here.store)
     proxy.freeze('both')
-    assert.ok(await isRefused(here.sessions.endSub('jane', logoutToken, 'provider')))
+    assert.ok(await isRefused(here.endings.endSub('jane', logoutToken, 'provider')))
 
     proxy.thaw()
 
@@ -202,10 +202,10 @@ describe('in the grace', { concurrency: true }, () => {
   })
 
   for (const [who, end] of [
-    ['the person', ({ sessions }: Replica, id: SessionKey) => sessions.endOne(id, 'person')],
-    ['a Logout Token with sid', ({ sessions }: Replica) => sessions.endSid('one', logoutToken, 'provider')],
-    ['a front-channel logout', ({ sessions }: Replica) => sessions.endPresentSid('one', 'provider_frame')],
-    ['a Logout Token with sub', ({ sessions }: Replica) => sessions.endSub('jane', logoutToken, 'provider')],
+    ['the person', ({ endings }: Replica, id: SessionKey) => endings.endOne(id, 'person')],
+    ['a Logout Token with sid', ({ endings }: Replica) => endings.endSid('one', logoutToken, 'provider')],
+    ['a front-channel logout', ({ endings }: Replica) => endings.endPresentSid('one', 'provider_frame')],
+    ['a Logout Token with sub', ({ endings }: Replica) => endings.endSub('jane', logoutToken, 'provider')],
   ] as const)
     test(`what is ended here by ${who} is ended here at once, and everywhere when Redis is back`, async (t) => {
       const server = await startRedis(t)
@@ -213,7 +213,7 @@ describe('in the grace', { concurrency: true }, () => {
       const [here, other] = [replica(t, hasty(proxy.port), { graceMs: 5 * minute }), replica(t, server.port)]
       const { id } = await signedInAt(here, other)
       const closed: SessionKey[] = []
-      here.sessions.onEnded((keys) => closed.push(...keys))
+      here.endings.onEnded((keys) => closed.push(...keys))
       proxy.freeze('both')
       await until(tick, async () => (await isServed(here, id)) && told(here).length > 0)
 

@@ -6,9 +6,11 @@ import { type Clock, systemClock } from '../../src/core/clock.ts'
 import type { SessionKey } from '../../src/core/names.ts'
 import { randomToken } from '../../src/core/random.ts'
 import { Keyring } from '../../src/core/seal.ts'
-import { OwedEndings } from '../../src/session/owed-endings.ts'
+import { createSessions } from '../../src/session/create-sessions.ts'
+import type { SessionEndings } from '../../src/session/endings.ts'
+import { PendingEndings } from '../../src/session/pending-endings.ts'
 import { audienceOf, sessionKey } from '../../src/session/record.ts'
-import { Sessions } from '../../src/session/sessions.ts'
+import type { Sessions } from '../../src/session/sessions.ts'
 import type { TcpProxy } from '../support/tcp-proxy.ts'
 import { assertUnavailable, hearing, open, settings, tick } from './redis-stores.ts'
 import { until } from './store-contract.ts'
@@ -18,6 +20,7 @@ const keyring = new Keyring([Buffer.alloc(32, 5)])
 
 export interface Replica extends ReturnType<typeof open> {
   readonly sessions: Sessions
+  readonly endings: SessionEndings
   readonly prefix: string
   /** The names of the audit events. */
   readonly audited: string[]
@@ -50,8 +53,8 @@ export function replica(
   const servers: RedisStoreConfig = typeof at === 'number' ? oneRedis(at, 2_000) : at
   const opened = open(t, { ...servers, keyPrefix }, clock)
   const audited: Replica['audited'] = []
-  const owed = new OwedEndings(opened.log)
-  const sessions = new Sessions({
+  const pending = new PendingEndings(opened.log)
+  const { sessions, endings } = createSessions({
     store: opened.store,
     keyring,
     audience,
@@ -59,10 +62,10 @@ export function replica(
     clock,
     log: opened.log,
     audit: { record: (event) => void audited.push(event) },
-    owed,
+    pending,
   })
-  t.after(() => owed.forget())
-  return { ...opened, sessions, prefix: keyPrefix, audited }
+  t.after(() => pending.clear())
+  return { ...opened, sessions, endings, prefix: keyPrefix, audited }
 }
 
 /** Somebody signed in at one replica, whom the other one knows too. */

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Keyring } from '../../src/core/seal.ts'
+import { createSessions } from '../../src/session/create-sessions.ts'
 import { createMemoryStore } from '../../src/session/memory-store.ts'
-import { OwedEndings } from '../../src/session/owed-endings.ts'
+import { PendingEndings } from '../../src/session/pending-endings.ts'
 import { sessionKey } from '../../src/session/record.ts'
-import { Sessions } from '../../src/session/sessions.ts'
 
 const idleTimeoutMs = 60_000
 /** After so long, activity is written to the store. */
@@ -18,7 +18,7 @@ function open(t: TestContext, maxSessions: number) {
   const clock = { now: () => now }
   const store = createMemoryStore({ maxSessions, clock })
   t.after(() => store.close())
-  const sessions = new Sessions({
+  const { sessions, endings } = createSessions({
     store,
     keyring: new Keyring([Buffer.alloc(32, 1)]),
     audience: 'orders',
@@ -26,7 +26,7 @@ function open(t: TestContext, maxSessions: number) {
     clock,
     log: quiet,
     audit: { record() {} },
-    owed: new OwedEndings(quiet),
+    pending: new PendingEndings(quiet),
   })
   const signIn = async (sub: string) => {
     const tokens = { access_token: 'a', obtained_at: 0, id_token: 'i' }
@@ -35,15 +35,15 @@ function open(t: TestContext, maxSessions: number) {
     assert.ok(id)
     return sessionKey(id)
   }
-  return { store, sessions, signIn, pass: (ms: number) => void (now += ms) }
+  return { store, sessions, endings, signIn, pass: (ms: number) => void (now += ms) }
 }
 
 test('a session that the store has lost without a word is not served from memory for ever', async (t) => {
-  const { sessions, signIn, pass } = open(t, 1)
+  const { sessions, endings, signIn, pass } = open(t, 1)
   const jane = await signIn('jane')
   await signIn('samir')
   const ended: string[] = []
-  sessions.onEnded((keys) => ended.push(...keys))
+  endings.onEnded((keys) => ended.push(...keys))
 
   pass(touchEveryMs)
   sessions.findInMemory(jane)

@@ -21,7 +21,7 @@ test('the other process is told at once', async (t) => {
   const [here, there] = [replica(t, shared.port), replica(t, shared.port)]
   const { id } = await signedInAt(here, there)
 
-  await here.sessions.endOne(id, 'person')
+  await here.endings.endOne(id, 'person')
 
   assert.equal(there.sessions.findInMemory(id), undefined)
 })
@@ -36,7 +36,7 @@ describe('a session is served no longer than the bound after its end', { concurr
         const port = which === 'everything' ? undefined : await portOfNotices(admin, there.prefix, proxy)
 
         proxy.freeze(what, port)
-        await here.sessions.endOne(id, 'person')
+        await here.endings.endOne(id, 'person')
         const endedAt = performance.now()
         const served = (await lastTrueAt(() => there.sessions.findInMemory(id) !== undefined)) - endedAt
 
@@ -96,7 +96,7 @@ test('a primary that has lost the replicas it needs is not believed', async (t) 
   await direct.config('SET', 'min-replicas-to-write', '1')
 
   await until(tick, () => here.sessions.findInMemory(id) === undefined)
-  await assert.rejects(here.sessions.endOne(ending, 'person'), /NOREPLICAS/)
+  await assert.rejects(here.endings.endOne(ending, 'person'), /NOREPLICAS/)
   await direct.config('SET', 'min-replicas-to-write', '0')
   await hearing(here.store)
   assert.notEqual(await here.sessions.find(id), undefined)
