@@ -1,10 +1,10 @@
 import type { Distribution, Metrics } from '../observe/metrics.ts'
 import type { SessionStore } from './store.ts'
 
-/** In seconds. */
+/** The bounds of the histogram, in seconds. */
 const durationBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
-/** The same store, whose answers are timed and whose failures are counted. */
+/** Wraps a store to measure how long its methods take, and to count their errors. */
 export function measuredStore(store: SessionStore, metrics: Metrics): SessionStore {
   const durations = metrics.histogram(
     {
@@ -29,22 +29,22 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
     () => (isAvailable ? 1 : 0),
   )
 
-  const run = async <T>(operation: string, duration: Distribution, answer: Promise<T>): Promise<T> => {
+  const run = async <T>(operation: string, duration: Distribution, result: Promise<T>): Promise<T> => {
     const startedAt = performance.now()
     try {
-      const answered = await answer
+      const value = await result
       isAvailable = true
       duration.observe((performance.now() - startedAt) / 1000)
-      return answered
+      return value
     } catch (error) {
       isAvailable = false
       errors.of(operation).add()
       throw error
     }
   }
-  const timed = <A extends unknown[], T>(operation: string, ask: (...args: A) => Promise<T>) => {
+  const timed = <A extends unknown[], T>(operation: string, method: (...args: A) => Promise<T>) => {
     const duration = durations.of(operation)
-    return (...args: A) => run(operation, duration, ask.apply(store, args))
+    return (...args: A) => run(operation, duration, method.apply(store, args))
   }
   return {
     create: timed('create', store.create),
