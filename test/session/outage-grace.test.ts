@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
-import type { RedisStoreConfig } from '../../src/config/model.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import type { SessionKey } from '../../src/core/names.ts'
 import { tagOf } from '../../src/session/record.ts'
 import { slotOf } from '../../src/session/redis/slots.ts'
-import { startCluster } from '../support/redis-cluster.ts'
-import { startSentinel } from '../support/redis-sentinel.ts'
+import { clusterConfig, startCluster } from '../support/redis-cluster.ts'
+import { sentinelConfig, startSentinel } from '../support/redis-sentinel.ts'
 import { startRedis } from '../support/redis.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until as untilWithin } from '../support/until.ts'
@@ -240,33 +239,19 @@ const logoutToken = { iss: 'https://id.example.com', jti: 'once', exp: Date.now(
 
 describe('through a failover', { concurrency: true }, () => {
   test('behind a Sentinel, whoever is in memory is served all the time', async (t) => {
-    const { sentinel, name, servers } = await startSentinel(t)
-    const config: RedisStoreConfig = {
-      ...settings,
-      timeoutMs: 2_000,
-      kind: 'redis_sentinel',
-      sentinels: [{ host: '127.0.0.1', port: sentinel.port }],
-      name,
-      database: 0,
-      sentinelUsername: undefined,
-      sentinelPassword: undefined,
-    }
-    const here = replica(t, config, { graceMs: minute })
+    const setup = await startSentinel(t)
+    const here = replica(t, sentinelConfig(setup), { graceMs: minute })
     const { id } = await signedInAt(here, here)
-    await replicated(servers[0].port)
+    await replicated(setup.servers[0].port)
 
-    await servers[0].kill()
+    await setup.servers[0].kill()
 
     await servedUntilHeardAgain(here, id)
   })
 
   test('in a Cluster, whoever is in memory is served while the node of the session is away', async (t) => {
     const setup = await startCluster(t, { replicas: 3 })
-    const here = replica(
-      t,
-      { ...settings, timeoutMs: 2_000, kind: 'redis_cluster', nodes: setup.nodes },
-      { graceMs: minute },
-    )
+    const here = replica(t, { ...clusterConfig(setup), timeoutMs: 2_000 }, { graceMs: minute })
     await here.store.ping()
     const meeting = setup.primaryOf(slotOf('{notices}'))
     const ids: SessionKey[] = []

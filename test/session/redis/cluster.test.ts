@@ -10,7 +10,7 @@ import type { NewSession } from '../../../src/session/store.ts'
 import { issueCertificates } from '../../support/certificates.ts'
 import { freePort } from '../../support/free-port.ts'
 import { inTime } from '../../support/in-time.ts'
-import { type ClusterSetup, startCluster } from '../../support/redis-cluster.ts'
+import { clusterConfig, type ClusterSetup, startCluster } from '../../support/redis-cluster.ts'
 import { cutOff, type RedisServer, startRedis } from '../../support/redis.ts'
 import {
   answers,
@@ -275,6 +275,6 @@ function userWithFewRights(): string[] {
 
 type Opened = ReturnType<typeof openAt>
 
-function openAt(t: TestContext, { nodes }: Pick<ClusterSetup, 'nodes'>, given: Partial<RedisClusterConfig> = {}) {
-  return open(t, { ...settings, kind: 'redis_cluster', nodes, ...given })
+function openAt(t: TestContext, setup: Pick<ClusterSetup, 'nodes'>, given: Partial<RedisClusterConfig> = {}) {
+  return open(t, { ...clusterConfig(setup), ...given })
 }

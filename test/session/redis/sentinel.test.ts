@@ -6,19 +6,9 @@ import { systemClock } from '../../../src/core/clock.ts'
 import { sidTag } from '../../../src/session/record.ts'
 import { issueCertificates } from '../../support/certificates.ts'
 import { freePort } from '../../support/free-port.ts'
-import { type SentinelSetup, startSentinel } from '../../support/redis-sentinel.ts'
+import { sentinelConfig, type SentinelSetup, startSentinel } from '../../support/redis-sentinel.ts'
 import { cutOff, startRedis, tlsOf } from '../../support/redis.ts'
-import {
-  answers,
-  assertUnavailable,
-  beats,
-  hearing,
-  open,
-  replicated,
-  settings,
-  sizeOf,
-  tick,
-} from '../redis-stores.ts'
+import { answers, assertUnavailable, beats, hearing, open, replicated, sizeOf, tick } from '../redis-stores.ts'
 import { created, keysOf, newSession, order, storeContract, times, until } from '../store-contract.ts'
 
 const iss = 'https://id.example.com/'
@@ -210,19 +200,8 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
   })
 })
 
-function openAt(t: TestContext, { sentinel, name }: SentinelSetup, given: Partial<RedisSentinelConfig> = {}) {
-  return open(t, {
-    ...settings,
-    // Several failovers at once keep a machine busy.
-    timeoutMs: 2_000,
-    kind: 'redis_sentinel',
-    sentinels: [local(sentinel.port)],
-    name,
-    database: 0,
-    sentinelUsername: undefined,
-    sentinelPassword: undefined,
-    ...given,
-  })
+function openAt(t: TestContext, setup: SentinelSetup, given: Partial<RedisSentinelConfig> = {}) {
+  return open(t, { ...sentinelConfig(setup), ...given })
 }
 
 function local(port: number) {
