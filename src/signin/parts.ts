@@ -26,16 +26,16 @@ export interface SignInParts {
 }
 
 /**
- * The registered redirect URI: OpenID Connect Core §3.1.2.1 wants it the same, to the letter, every
- * time.
+ * The registered redirect URI. It must be exactly the same in every request (OpenID Connect Core
+ * §3.1.2.1).
  */
 export function redirectUri(externalUrl: URL, reservedPrefix: string): string {
   return new URL(`${reservedPrefix}callback`, externalUrl).href
 }
 
 /**
- * The only value of a query parameter; `undefined` when it is absent or, for nobody knows which one
- * is meant, when it is there twice.
+ * The value of a query parameter; `undefined` when it is absent or repeated, because it is unclear
+ * then which value is meant.
  */
 export function onlyValue(parameters: URLSearchParams, name: string): string | undefined {
   const [value, ...more] = parameters.getAll(name)
