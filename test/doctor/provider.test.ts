@@ -79,7 +79,7 @@ test('a provider that hangs is given up in time', async (t) => {
 
   const findings = await inTime(5_000, () => findingsAbout(t, issuer, 'timeout: 300ms'))
 
-  assert.match(finding(findings, 'provider.discovery').what, /no answer within 300 ms/)
+  assert.match(finding(findings, 'provider.discovery').what, /no response within 300 ms/)
 })
 
 test('a wrong issuer is said with the one that the provider gives itself', async (t) => {
