@@ -9,21 +9,21 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
   const durations = metrics.histogram(
     {
       name: 'gatehouse_store_duration_seconds',
-      help: 'How long the session store took to answer, by what it was asked.',
+      help: 'How long the operations of the session store took.',
       labels: ['operation'],
     },
     durationBounds,
   )
   const errors = metrics.counter({
     name: 'gatehouse_store_errors_total',
-    help: 'What the session store did not answer.',
+    help: 'Operations of the session store that failed.',
     labels: ['operation'],
   })
   let isAvailable = true
   metrics.gauge(
     {
       name: 'gatehouse_store_available',
-      help: 'Whether the session store answered the last time it was asked: 1 or 0.',
+      help: 'Whether the last operation of the session store succeeded: 1 or 0.',
     },
     'min',
     () => (isAvailable ? 1 : 0),

@@ -386,7 +386,7 @@ function isSearched([first, second]: readonly Event[], faults: readonly Fault[])
 }
 
 for (const chosen of choices(events, depth))
-  test(`in no order of ${chosen.join(', ')} does a session come back or get lost`, async (t) => {
+  test(`in every order of ${chosen.join(', ')}, no ended session returns and no live one is lost`, async (t) => {
     for (let count = 0; count < depth; count += 1)
       for (const given of choices(faults, count).filter((each) => isSearched(chosen, each))) {
         const { orders, steps } = await search(chosen, given)

@@ -517,7 +517,7 @@ const runs = Number(process.env['RUNS'] ?? searchFor(40))
 /** However busy the machine is: as many as there is time for, in ms. */
 const limit = process.env['RUNS'] === undefined ? 6_000 : Infinity
 
-test('in no random order of sign-ins, requests, logouts, expiries, standstills and crashes does a session come back or get lost', async () => {
+test('in random orders of sign-ins, requests, logouts, expiries, standstills and crashes, no ended session returns and no live one is lost', async () => {
   const until = performance.now() + limit
   const property = fc.asyncProperty(batches, async (batches) => {
     if (performance.now() > until) return

@@ -33,7 +33,7 @@ const told = ({ log }: Replica) => log.lines.filter(({ message }) => message.sta
 
 describe('in the grace', { concurrency: true }, () => {
   for (const what of ['answers', 'requests', 'both'] as const)
-    test(`an ended session is served for the grace and 1.5 s and no longer, when the ${what} of Redis get lost`, async (t) => {
+    test(`an ended session is served for the grace and 1.5 s at most, when the ${what} of Redis are lost`, async (t) => {
       const graceMs = 3_000
       const proxy = await startTcpProxy(t, shared.port)
       const [here, there] = [replica(t, shared.port), replica(t, hasty(proxy.port), { graceMs })]
@@ -53,7 +53,7 @@ describe('in the grace', { concurrency: true }, () => {
       assert.equal(await there.sessions.find(id), undefined)
     })
 
-  test('a store that answers is asked, when nothing but its notices get lost', async (t) => {
+  test('when only the notices are lost, sessions are read from the store', async (t) => {
     const proxy = await startTcpProxy(t, shared.port)
     const [here, there] = [replica(t, shared.port), replica(t, proxy.port, { graceMs: 5 * minute })]
     const [{ id: ended }, { id: kept }] = [await signedInAt(here, there), await signedInAt(here, there, 'two')]
@@ -68,7 +68,7 @@ describe('in the grace', { concurrency: true }, () => {
     assert.deepEqual(told(there), [])
   })
 
-  test('only sessions in memory are served, and only until their own times are over', async (t) => {
+  test('in the grace, only sessions in memory are served, and only until they expire', async (t) => {
     const server = await startRedis(t)
     let moved = 0
     const clock = { now: () => Date.now() + moved }
@@ -88,7 +88,7 @@ describe('in the grace', { concurrency: true }, () => {
     assert.ok(await isRefused(there.sessions.find(id)))
   })
 
-  test('without a grace nobody is served, and nothing is told of one', async (t) => {
+  test('without a grace, no session is served in an outage and nothing is logged about a grace', async (t) => {
     const server = await startRedis(t)
     const here = replica(t, server.port)
     const { id } = await signedInAt(here, here)
@@ -100,7 +100,7 @@ describe('in the grace', { concurrency: true }, () => {
     assert.deepEqual(told(here), [])
   })
 
-  test('its beginning and its end are told once, with how many were served', async (t) => {
+  test('the begin and the end of a grace are logged once, with the number of served requests', async (t) => {
     const server = await startRedis(t)
     const here = replica(t, server.port, { graceMs: 4_000 })
     const { id } = await signedInAt(here, here)
@@ -119,7 +119,7 @@ describe('in the grace', { concurrency: true }, () => {
     assert.deepEqual(ended?.fields, { why: 'time_is_over', served: 10 })
   })
 
-  test('an ending that was missed is learnt before anything is served from memory again', async (t) => {
+  test('a missed ending is noticed before anything is served from memory again', async (t) => {
     const proxy = await startTcpProxy(t, shared.port)
     const [here, there] = [replica(t, shared.port), replica(t, proxy.port, { graceMs: 5 * minute })]
     const [{ id: ended }, { id: kept }] = [await signedInAt(here, there), await signedInAt(here, there, 'two')]
@@ -148,7 +148,7 @@ describe('in the grace', { concurrency: true }, () => {
     )
   })
 
-  test('what is ordered here about a session that is not in memory holds here from then on, too', async (t) => {
+  test('an ending in an outage holds for a session that is not in memory, too', async (t) => {
     const server = await startRedis(t)
     const proxy = await startTcpProxy(t, server.port)
     const [here, other] = [replica(t, hasty(proxy.port), { graceMs: 5 * minute }), replica(t, server.port)]
@@ -167,7 +167,7 @@ describe('in the grace', { concurrency: true }, () => {
     assert.ok(await isServed(here, later))
   })
 
-  test('what was lost while Redis was away is not served any more when it is back', async (t) => {
+  test('sessions that Redis lost in an outage are not served after it', async (t) => {
     const server = await startRedis(t)
     const proxy = await startTcpProxy(t, server.port)
     const here = replica(t, hasty(proxy.port), { graceMs: 5 * minute })
@@ -185,7 +185,7 @@ describe('in the grace', { concurrency: true }, () => {
     assert.equal(await here.sessions.find(id), undefined)
   })
 
-  test('what the store said to be gone just before it went away is not served', async (t) => {
+  test('a session that was gone just before an outage is not served in the grace', async (t) => {
     const here = replica(t, shared.port, { graceMs: 5 * minute })
     const { id } = await signedInAt(here, here)
     const { store } = here
@@ -206,7 +206,7 @@ describe('in the grace', { concurrency: true }, () => {
     ['a front-channel logout', ({ endings }: Replica) => endings.endPresentSid('one', 'provider_frame')],
     ['a Logout Token with sub', ({ endings }: Replica) => endings.endSub('jane', logoutToken, 'provider')],
   ] as const)
-    test(`what is ended here by ${who} is ended here at once, and everywhere when Redis is back`, async (t) => {
+    test(`in an outage, an ending by ${who} holds here at once, and everywhere when Redis is back`, async (t) => {
       const server = await startRedis(t)
       const proxy = await startTcpProxy(t, server.port)
       const [here, other] = [replica(t, hasty(proxy.port), { graceMs: 5 * minute }), replica(t, server.port)]
@@ -238,7 +238,7 @@ describe('in the grace', { concurrency: true }, () => {
 const logoutToken = { iss: 'https://id.example.com', jti: 'once', exp: Date.now() / 1000 + 120 }
 
 describe('through a failover', { concurrency: true }, () => {
-  test('behind a Sentinel, whoever is in memory is served all the time', async (t) => {
+  test('behind a Sentinel, sessions in memory are served during the whole failover', async (t) => {
     const setup = await startSentinel(t)
     const here = replica(t, sentinelConfig(setup), { graceMs: minute })
     const { id } = await signedInAt(here, here)
@@ -249,7 +249,7 @@ describe('through a failover', { concurrency: true }, () => {
     await servedUntilHeardAgain(here, id)
   })
 
-  test('in a Cluster, whoever is in memory is served while the node of the session is away', async (t) => {
+  test('in a Cluster, sessions in memory are served while their node is unavailable', async (t) => {
     const setup = await startCluster(t, { replicas: 3 })
     const here = replica(t, { ...clusterConfig(setup), timeoutMs: 2_000 }, { graceMs: minute })
     await here.store.ping()

@@ -38,7 +38,7 @@ function open(t: TestContext, maxSessions: number) {
   return { store, sessions, endings, signIn, pass: (ms: number) => void (now += ms) }
 }
 
-test('a session that the store has lost without a word is not served from memory for ever', async (t) => {
+test('a session that the store has lost without a notice is not served from memory for ever', async (t) => {
   const { sessions, endings, signIn, pass } = open(t, 1)
   const jane = await signIn('jane')
   await signIn('samir')
@@ -53,7 +53,7 @@ test('a session that the store has lost without a word is not served from memory
   assert.deepEqual(ended, [jane], 'what is open for it is closed too')
 })
 
-test('activity that the store could not note is noted at the next request: nobody is signed out too early', async (t) => {
+test('activity that the store could not record is recorded at the next request, so no session expires too early', async (t) => {
   const { store, sessions, signIn, pass } = open(t, 10)
   const jane = await signIn('jane')
   t.mock.method(store, 'touch').mock.mockImplementationOnce(() => Promise.reject(new Error('away')))

@@ -155,7 +155,7 @@ function connectAhead(node: Redis): void {
  * notices, the others lie in the first slot of their primary.
  */
 function anchorsOf({ slots }: Cluster): ReadonlyMap<string, string> {
-  const anchors = new Map([[slots[slotOf(noticesTag)]?.[0] ?? 'nobody', noticesTag]])
+  const anchors = new Map([[slots[slotOf(noticesTag)]?.[0] ?? 'unknown', noticesTag]])
   for (let slot = 0; slot < slotCount; slot++) {
     const owner = slots[slot]?.[0]
     if (owner !== undefined && !anchors.has(owner)) anchors.set(owner, tagIn(slot))

@@ -142,7 +142,7 @@ export function probes(keys: RedisKeys): readonly Probe[] {
     ['DEL', tombstone],
     ['EVAL', 'return 1', '1', session],
     ['EVALSHA', sha256('no script has this name').slice(0, 40), '1', session],
-    ['PUBLISH', keys.channel('probe'), 'nobody listens'],
+    ['PUBLISH', keys.channel('probe'), 'no subscriber'],
   ]
 }
 

@@ -49,7 +49,7 @@ storeContract('redis cluster', async (t) => {
   return { store, now: systemClock.now, tick, size }
 })
 
-test('slots are those of Redis, and each has a tag', async () => {
+test('slots are computed as Redis does, and every slot has a hash tag', async () => {
   const [admin] = admins as [Redis]
   for (const key of ['', 'a', '123456789', 'täg', '{notices}', 'gatehouse:{abc}:s:def', 'o:x'])
     assert.equal(slotOf(key), Number(await admin.cluster('KEYSLOT', key)), key)
@@ -107,7 +107,7 @@ test('a Cluster with a private authority, client certificates and a user with fe
   }
 })
 
-test('when a primary of a Cluster dies, its replica is served from, by itself', async (t) => {
+test('when a primary of a Cluster dies, the store uses its replica', async (t) => {
   const setup = failing
   const [one, other] = [openAt(t, setup), openAt(t, setup)]
   await one.store.ping()
@@ -137,7 +137,7 @@ test('when a primary of a Cluster dies, its replica is served from, by itself', 
   assert.deepEqual(one.log.warnings(), [])
 })
 
-test('what was ended stays ended when a failover in a Cluster loses the ending', async (t) => {
+test('an ended session stays ended when a failover in a Cluster loses the ending', async (t) => {
   const setup = losing
   const { store, heard } = openAt(t, setup, { timeoutMs: 5_000 })
   await store.ping()
@@ -164,7 +164,7 @@ test('what was ended stays ended when a failover in a Cluster loses the ending',
   assert.match(await promoted.info('commandstats'), /cmdstat_del:calls/)
 })
 
-test('processes meet at the node that has the slot, wherever it goes', async (t) => {
+test('notices go through the node that owns their slot, also after the slot has moved', async (t) => {
   const setup = losing
   const [one, other] = times(2, () => openAt(t, setup, { timeoutMs: 5_000 })) as [Opened, Opened]
   await hearing(one.store, other.store)
@@ -183,7 +183,7 @@ test('processes meet at the node that has the slot, wherever it goes', async (t)
   assert.ok(other.notices.some((notice) => notice.kind === 'ended' && notice.keys.includes(key)))
 })
 
-test('a session whose slot is being moved is found, or refused in time', async (t) => {
+test('a session whose slot is being moved is found, or the query is rejected in time', async (t) => {
   const { store } = openAt(t, shared, { timeoutMs: 2_000 })
   await store.ping()
   const session = await created(store, Date.now(), { sid: 'moving' })
@@ -219,7 +219,7 @@ test('a session whose slot is being moved is found, or refused in time', async (
   await move(target, source, ids[to] as string, ids[from] as string, shared.primaries[from]?.port as number)
 })
 
-test('a part of a Cluster that was emptied makes every process forget what it knows', async (t) => {
+test('when a node of a Cluster was emptied, every process drops its copies', async (t) => {
   const [one, other] = [openAt(t, shared), openAt(t, shared)]
   await one.store.ping()
   await hearing(one.store, other.store)
@@ -234,7 +234,7 @@ test('a part of a Cluster that was emptied makes every process forget what it kn
   }
 })
 
-test('a Cluster may be away at start', async (t) => {
+test('a Cluster may be unavailable at the start', async (t) => {
   const ports = await Promise.all(times(2, () => freePort()))
   const nodes = ports.map((port) => ({ host: 'localhost', port }))
   const { store, log } = openAt(t, shared, { nodes })
@@ -248,7 +248,7 @@ test('a Cluster may be away at start', async (t) => {
   await hearing(known.store)
 })
 
-test('a server that is no Cluster is told of', async (t) => {
+test('a server that is no Cluster is logged', async (t) => {
   const server = await startRedis(t)
   const { store, log } = openAt(t, shared, { nodes: [{ host: '127.0.0.1', port: server.port }] })
   await until(tick, () => log.lines.length > 0)
@@ -257,7 +257,7 @@ test('a server that is no Cluster is told of', async (t) => {
   await assert.rejects(store.ping(), assertUnavailable)
 })
 
-test('a closed store in a Cluster refuses', async (t) => {
+test('a closed store in a Cluster rejects', async (t) => {
   const { store, log } = openAt(t, shared)
   await hearing(store)
   await store.close()

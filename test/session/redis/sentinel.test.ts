@@ -26,7 +26,7 @@ storeContract('redis behind a sentinel', async (t) => {
 
 // Each has servers of its own, and most of the time they wait for these.
 describe('redis behind a sentinel', { concurrency: true }, () => {
-  test('when the primary dies, its replica is served from, by itself', async (t) => {
+  test('when the primary dies, the store uses its replica', async (t) => {
     const setup = await startSentinel(t)
     const [one, other] = [openAt(t, setup), openAt(t, setup)]
     await hearing(one.store, other.store)
@@ -72,7 +72,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     await until(tick, async () => (await connection()) !== before)
   })
 
-  test('what was ended stays ended when a failover loses the ending', async (t) => {
+  test('an ended session stays ended when a failover loses the ending', async (t) => {
     const setup = await startSentinel(t)
     const [one, other] = [openAt(t, setup), openAt(t, setup)]
     await hearing(one.store, other.store)
@@ -94,7 +94,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     await until(tick, async () => (await other.store.read(ended.key).catch(() => 'unknown')) === undefined)
   })
 
-  test('an ordered failover takes a moment, and both processes meet at the new primary', async (t) => {
+  test('after an ordered failover, both processes use the new primary for notices', async (t) => {
     const setup = await startSentinel(t)
     const [one, other] = [openAt(t, setup), openAt(t, setup)]
     await hearing(one.store, other.store)
@@ -147,7 +147,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     }
   })
 
-  test('a Sentinel that is away or hangs is passed over', async (t) => {
+  test('an unavailable or hanging Sentinel is skipped', async (t) => {
     const frozen = await startSentinel(t)
     frozen.sentinel.freeze()
     const sentinels = [await freePort(), frozen.sentinel.port, shared.sentinel.port].map(local)
@@ -157,7 +157,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     await created(store, Date.now())
   })
 
-  test('what is wrong with the Sentinels is told', async (t) => {
+  test('errors of the Sentinels are logged', async (t) => {
     const unknown = openAt(t, shared, { name: 'other' })
     await until(tick, () => unknown.log.lines.length > 0)
     assert.deepEqual(unknown.log.lines[0]?.fields, {
@@ -171,7 +171,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     await assert.rejects(away.store.ping(), assertUnavailable)
   })
 
-  test('the Sentinels may be away at start', async (t) => {
+  test('the Sentinels may be unavailable at the start', async (t) => {
     const setup = await startSentinel(t)
     await setup.sentinel.kill()
     const { store, log } = openAt(t, setup)
@@ -183,7 +183,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     await created(store, Date.now())
   })
 
-  test('an ending while the primary is away is refused, and carried out when it is sent again', async (t) => {
+  test('an ending while the primary is unavailable is rejected, and succeeds when it is repeated', async (t) => {
     const setup = await startSentinel(t)
     const { store } = openAt(t, setup)
     await hearing(store)

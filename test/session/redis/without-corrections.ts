@@ -7,7 +7,8 @@ import { startRedis } from '../../support/redis.ts'
 import { hearing, open, recorder, refusedInTime, settings } from '../redis-stores.ts'
 import { created, keysOf } from '../store-contract.ts'
 
-// Run by ioredis-corrections.test.ts in a process of its own, because it changes classes of ioredis.
+// Run by ioredis-corrections.test.ts in a process of its own, because it changes classes of
+// ioredis.
 corrections.undo()
 
 test('the store works, and rejects in time when Redis hangs', async (t) => {
