@@ -189,7 +189,7 @@ export function administer(parts: AdministrationParts): SessionsAdministration {
  */
 async function untilHearing(store: SessionStore, limitMs: number): Promise<void> {
   const end = performance.now() + limitMs
-  while (!store.hearsNotices() && performance.now() < end) await wait(10)
+  while (!store.receivesNotices() && performance.now() < end) await wait(10)
 }
 
 /**

@@ -64,7 +64,7 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
     listSid: (tag) => store.listSid(tag),
     listSub: (tag) => store.listSub(tag),
     onNotice: (listener) => store.onNotice(listener),
-    hearsNotices: () => store.hearsNotices(),
+    receivesNotices: () => store.receivesNotices(),
     silentFor: () => store.silentFor(),
     close: () => store.close(),
   }

@@ -140,7 +140,7 @@ class InMemoryStore implements MemoryStore {
     return () => {}
   }
 
-  hearsNotices(): boolean {
+  receivesNotices(): boolean {
     return true
   }
 

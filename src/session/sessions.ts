@@ -88,7 +88,7 @@ export class Sessions {
    */
   findInMemory(key: SessionKey): StoredSession | undefined {
     const near = this.#near.get(key)
-    if (near === undefined || !this.#store.hearsNotices() || this.#isEnding(near.stored)) return undefined
+    if (near === undefined || !this.#store.receivesNotices() || this.#isEnding(near.stored)) return undefined
     const now = this.#parts.clock.now()
     if (this.#isOver(near, now)) return undefined
     // After the clock was set back, `touchedAt` lies in the future. The activity must be written

@@ -92,7 +92,7 @@ export interface SessionStore {
    * served from memory. Before it becomes `true` again, the listeners get a `resumed` notice,
    * because notices may have been missed.
    */
-  hearsNotices(): boolean
+  receivesNotices(): boolean
 
   /**
    * How long ago the last proof expired that notices arrive, in ms. Negative while a proof is

@@ -94,7 +94,7 @@ export async function goToProvider(
   // Without the store, the sign-in would fail after the person has signed in at the provider.
   const { store } = parts
   const { audience } = parts.sessions
-  if (!store.hearsNotices()) await store.ping()
+  if (!store.receivesNotices()) await store.ping()
   const { earliest } = await store.time()
   const to = { return_to, origin: externalUrl.origin, audience, begun_at_store: earliest }
   const { transaction, secret } = beginTransaction(to, parts.clock.now())

@@ -6,8 +6,7 @@ import { startWorld, type World } from '../support/world.ts'
 const form = { 'content-type': 'application/x-www-form-urlencoded' }
 
 /**
- * Jane is signed in, and the provider has signed a logout token for her session that nobody has
- * seen yet.
+ * Jane is signed in, and the provider has signed an unused Logout Token for her session.
  */
 async function startWithToken(t: TestContext) {
   const world = await startWorld(t)

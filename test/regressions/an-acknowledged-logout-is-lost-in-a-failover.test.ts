@@ -137,7 +137,7 @@ test('in a Cluster, the replica of the node that holds the session acknowledges'
   const { store } = open(t, {
     ...{ ...clusterConfig(cluster), timeoutMs: timeout, replicasAcknowledge: 1 },
   })
-  await untilSeen(tick, () => store.ping().then(() => store.hearsNotices()))
+  await untilSeen(tick, () => store.ping().then(() => store.receivesNotices()))
   for (const replica of cluster.replicas) await follows(replica)
   const sessions = []
   for (const sid of ['a', 'b', 'c', 'd']) sessions.push(await created(store, Date.now(), { sid, sub: 'jane' }))

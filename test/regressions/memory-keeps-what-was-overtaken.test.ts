@@ -43,7 +43,7 @@ function replica(overtaking: { by?: (store: SessionStore) => Promise<StoreNotice
       tell = listener
       return () => {}
     },
-    hearsNotices: () => true,
+    receivesNotices: () => true,
   }) as SessionStore
   const { sessions } = createSessions({
     store: far,

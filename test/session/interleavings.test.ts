@@ -157,7 +157,7 @@ class Gate {
 }
 
 /**
- * A store at a distance: each question takes its time to get there, and each answer to come back.
+ * A remote store: each request and each reply takes its time.
  */
 function farAway(store: SessionStore, gate: Gate): SessionStore {
   let calls = 0
@@ -239,7 +239,7 @@ class Run {
       ...{ ...shared, store, sessions, endings },
       provider: this.#provider.seenFrom(() => gate.pass()),
     })
-    await until('the replica hears the others', () => store.hearsNotices())
+    await until('the replica hears the others', () => store.receivesNotices())
     let hasStopped = () => {}
     const stopped = new Promise<void>((resolve) => (hasStopped = resolve))
     const stop = async () => {
@@ -420,7 +420,7 @@ class Run {
     const now = this.#clock.now()
     const isExpired = now >= known.createdUntil + config.absoluteTimeoutMs
     if (!isExpired && now >= known.createdFrom + config.absoluteTimeoutMs) return
-    // Of one that is over, nobody needs the tokens.
+    // The tokens of an ended session are not checked.
     if (!isExpired) await this.#lookAtRecord(known)
     const seen = await Promise.all(this.#replicas.map((replica) => this.#isSeen(known, replica)))
     const told = JSON.stringify(known)
@@ -498,13 +498,13 @@ const examples: Step[][][] = [
     [signIn],
     [time, visit(1), { kind: 'suspend', session: 0, at: 0, later: 0, minutes: 400, delay }],
   ]),
-  // A browser comes back from the provider after the logout of what it began.
+  // A browser returns from the provider after a logout of the sign-in that it began.
   ...[{ sid: 0 }, { person: 0 }].map((of): Step[][] => [
     [{ kind: 'begin', sid: 0, delay: 0 }],
     [{ kind: 'logout_token', of, at: 1, delay: 0 }],
     [{ kind: 'finish', attempt: 0, at: 0, delay: 0 }],
   ]),
-  // The notice of an end overtakes an answer.
+  // The notice of an end arrives before a reply that was sent earlier.
   ...[0, 2, 4, 6, 8, 10, 12, 14, 16, 18].flatMap((delay): Step[][][] => [
     [[signIn, logOut(delay)], [visit(0)]],
     [[signIn], [{ kind: 'crash', at: 0, delay: 0 }], [visit(0), logOut(delay)]],

@@ -76,7 +76,7 @@ describe('in the grace', { concurrency: true }, () => {
     const { id } = await signedInAt(here, there)
     const { id: unknown } = await signedInAt(here, here)
     await server.kill()
-    await until(tick, () => !there.store.hearsNotices())
+    await until(tick, () => !there.store.receivesNotices())
 
     assert.ok(await isServed(there, id))
     assert.ok(await there.sessions.peek(id))
@@ -129,7 +129,7 @@ describe('in the grace', { concurrency: true }, () => {
 
     proxy.thaw()
     await until(tick, async () => !(await isServed(there, ended)))
-    // It was learnt by asking. Away again, before anything was heard, it is not forgotten.
+    // A query showed that it is gone. The next outage, before any notice, must not undo that.
     proxy.freeze('both')
     for (let times = 0; times < 20; times++)
       assert.equal(await there.sessions.find(ended).catch(() => undefined), undefined)
@@ -189,15 +189,15 @@ describe('in the grace', { concurrency: true }, () => {
     const here = replica(t, shared.port, { graceMs: 5 * minute })
     const { id } = await signedInAt(here, here)
     const { store } = here
-    const [read, touch, hears] = [store.read, store.touch, store.hearsNotices]
-    store.hearsNotices = () => false
+    const [read, touch, hears] = [store.read, store.touch, store.receivesNotices]
+    store.receivesNotices = () => false
     store.touch = async () => false
     assert.equal(await here.sessions.find(id), undefined)
 
     store.read = () => Promise.reject(new GatewayError('ERR_STORE_UNAVAILABLE', 'away'))
 
     assert.equal(await here.sessions.find(id).catch(() => undefined), undefined)
-    Object.assign(store, { read, touch, hearsNotices: hears })
+    Object.assign(store, { read, touch, receivesNotices: hears })
   })
 
   for (const [who, end] of [
@@ -282,6 +282,6 @@ async function servedUntilHeardAgain(here: Replica, id: SessionKey): Promise<voi
   })
   await until(tick, async () => {
     assert.ok(await isServed(here, id))
-    return here.store.hearsNotices()
+    return here.store.receivesNotices()
   })
 }

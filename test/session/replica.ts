@@ -31,7 +31,7 @@ export interface ReplicaOptions {
   readonly clock?: Clock
 }
 
-/** One Redis, that may take so long to answer. */
+/** The configuration of one Redis with this time limit. */
 export const oneRedis = (port: number, timeoutMs: number): RedisStoreConfig => ({
   ...{ ...settings, timeoutMs },
   ...{ kind: 'redis', url: new URL(`redis://127.0.0.1:${port}`) },
@@ -40,8 +40,8 @@ export const oneRedis = (port: number, timeoutMs: number): RedisStoreConfig => (
 const prefixes = new WeakMap<TestContext, string>()
 
 /**
- * A gateway's sessions, in one Redis, that may take longer on a busy machine, or in what is named;
- * all of one test are in the same place.
+ * A replica with its sessions in one Redis (by port, with a generous time limit) or in a configured
+ * store. All replicas of one test use the same key prefix.
  */
 export function replica(
   t: TestContext,
@@ -68,7 +68,7 @@ export function replica(
   return { ...opened, sessions, endings, prefix: keyPrefix, audited }
 }
 
-/** Somebody signed in at one replica, whom the other one knows too. */
+/** A session that was created at one replica and that the other one has in memory too. */
 export async function signedInAt(here: Replica, there: Replica, sid = 'one'): Promise<{ readonly id: SessionKey }> {
   await hearing(here.store, there.store)
   const claims = { sub: 'jane' }
@@ -85,20 +85,20 @@ export async function signedInAt(here: Replica, there: Replica, sid = 'one'): Pr
 }
 
 /**
- * When the last question was asked that was answered with `true`: a busy machine makes it no later.
+ * When the last call began that returned `true`. A busy machine does not make this time later.
  */
-export async function lastTrueAt(ask: () => boolean | Promise<boolean>): Promise<number> {
+export async function lastTrueAt(isTrue: () => boolean | Promise<boolean>): Promise<number> {
   let lastAskedAt = -Infinity
   await until(tick, async () => {
     const askedAt = performance.now()
-    if (!(await ask())) return true
+    if (!(await isTrue())) return true
     lastAskedAt = askedAt
     return false
   })
   return lastAskedAt
 }
 
-/** The port from which the listening connection of the replica behind a proxy comes. */
+/** The local port of the connection for notices of the replica behind a proxy. */
 export async function portOfNotices(admin: Redis, prefix: string, proxy: TcpProxy): Promise<number> {
   await until(tick, async () => ((await admin.pubsub('NUMSUB', `${prefix}notices`))[1] as number) === 2)
   const clients = String(await admin.client('LIST')).split('\n')

@@ -8,11 +8,11 @@ import { PendingEndings } from '../../src/session/pending-endings.ts'
 import { sessionKey } from '../../src/session/record.ts'
 
 const idleTimeoutMs = 60_000
-/** After so long, activity is written to the store. */
+/** How often activity is written to the store. */
 const touchEveryMs = 6_000
 const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
 
-/** Sessions in a store of their own, which holds so many. */
+/** Sessions in a new memory store with this maximum. */
 function open(t: TestContext, maxSessions: number) {
   let now = Date.UTC(2026, 0, 1)
   const clock = { now: () => now }

@@ -110,7 +110,7 @@ test('a rejected refresh ends the session and expires its cookie', async (t) => 
 
 test('a lost refresh response costs one sign-in at most, and never a loop', async (t) => {
   const { world, jane, ask, refreshes } = await startSignedIn(t)
-  // The provider has rotated the refresh token, but nobody hears of it.
+  // The provider has rotated the refresh token, but the response is lost.
   const mend = world.provider.fault('/oauth/token', (req, res, pass) => {
     res.end = (() => res.destroy()) as typeof res.end
     res.writeHead = () => res
@@ -160,7 +160,7 @@ test('a provider that takes 20 s is waited for when provider.timeout allows it, 
   await asked
   waiting.push(second(), second())
   world.moveClock(20_000)
-  // The clock of Redis cannot be moved: for longer than a lease nobody else gets it.
+  // The clock of Redis cannot be moved, so the test waits for longer than the lease.
   const begun = performance.now()
   await until('a lease would have been over', async () => {
     assert.equal((await direct.keys('*:l:*')).length, 1)

@@ -105,7 +105,7 @@ export class RedisNotices {
     return () => this.#listeners.delete(listener)
   }
 
-  /** See `SessionStore.hearsNotices`. */
+  /** See `SessionStore.receivesNotices`. */
   isReceiving(): boolean {
     return this.#subscription !== undefined && performance.now() - this.#provenAt <= proofLasts
   }

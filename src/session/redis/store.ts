@@ -177,7 +177,7 @@ class RedisStore implements SessionStore {
     return this.#notices.listen(listener)
   }
 
-  hearsNotices(): boolean {
+  receivesNotices(): boolean {
     return this.#notices.isReceiving()
   }
 

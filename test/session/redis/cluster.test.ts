@@ -122,7 +122,7 @@ test('when a primary of a Cluster dies, the store uses its replica', async (t) =
 
   await dying.kill()
   await assert.rejects(one.store.read(first.key), assertUnavailable)
-  await until(tick, () => !one.store.hearsNotices() && !other.store.hearsNotices())
+  await until(tick, () => !one.store.receivesNotices() && !other.store.receivesNotices())
   // Calls that are refused do not wait in line for the node that is away.
   await inTime(2 * settings.timeoutMs, () => Promise.allSettled(times(20, () => one.store.read(first.key))))
   await until(tick, async () => (await one.store.read(first.key).catch(() => undefined)) !== undefined)
@@ -130,7 +130,7 @@ test('when a primary of a Cluster dies, the store uses its replica', async (t) =
   for (const { key } of elsewhere)
     await until(tick, async () => (await one.store.read(key).catch(() => undefined)) !== undefined)
   await hearing(one.store, other.store)
-  assert.ok(other.heard.some(({ kind, hearsNotices }) => kind === 'resumed' && !hearsNotices))
+  assert.ok(other.heard.some(({ kind, receivesNotices }) => kind === 'resumed' && !receivesNotices))
   await one.store.endSub(first.subTag, order(Date.now()))
   const dropped = other.notices.flatMap((notice) => (notice.kind === 'ended' ? notice.keys : []))
   for (const { key } of there) assert.ok(dropped.includes(key))
@@ -156,7 +156,7 @@ test('an ended session stays ended when a failover in a Cluster loses the ending
   await primary.kill()
 
   await until(tick, async () => (await store.read(kept.key).catch(() => undefined)) !== undefined)
-  // What is not answered for a moment, the failover is not quite over, is asked again.
+  // The failover may not be over yet, so failed queries are repeated.
   await until(tick, async () => (await store.read(ended.key).catch(() => kept)) === undefined)
   assert.ok(heard.some(({ kind }) => kind === 'resumed'))
   const promoted = new Redis(replica.port, '127.0.0.1')
@@ -210,7 +210,7 @@ test('a session whose slot is being moved is found, or the query is rejected in 
       await admin.cluster('SETSLOT', slot, 'NODE', id)
     assert.notEqual(await store.read(session.key), undefined)
   }
-  // An order that ends nobody: its token was taken before.
+  // The token was used before, so the order ends no session.
   const token = order(0)
   const lateOrder = () => token
   assert.deepEqual(await store.endSid(sidTag(iss, 'nobody'), token), [])
@@ -263,7 +263,7 @@ test('a closed store in a Cluster rejects', async (t) => {
   await store.close()
 
   assert.deepEqual(log.warnings(), [])
-  assert.equal(store.hearsNotices(), false)
+  assert.equal(store.receivesNotices(), false)
   await assert.rejects(store.read(newSession(Date.now()).key), assertUnavailable)
   await store.close()
 })

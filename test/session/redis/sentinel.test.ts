@@ -36,12 +36,12 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
 
     await setup.servers[0].kill()
     await assert.rejects(one.store.read(session.key), assertUnavailable)
-    await until(tick, () => !one.store.hearsNotices() && !other.store.hearsNotices())
+    await until(tick, () => !one.store.receivesNotices() && !other.store.receivesNotices())
     await until(tick, async () => (await answers(one.store)) && (await answers(other.store)))
 
     assert.notEqual(await one.store.read(session.key), undefined)
     await hearing(one.store, other.store)
-    assert.ok(other.heard.some(({ kind, hearsNotices }) => kind === 'resumed' && !hearsNotices))
+    assert.ok(other.heard.some(({ kind, receivesNotices }) => kind === 'resumed' && !receivesNotices))
     await one.store.endOne(session.key)
     assert.ok(other.notices.some((notice) => notice.kind === 'ended' && notice.keys.includes(session.key)))
     await until(tick, () => one.log.messages().length >= 3)
@@ -86,7 +86,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     t.after(() => promoted.disconnect())
     assert.equal((await promoted.keys('*:s:*')).length, 2)
     await primary.kill()
-    // The process that has ended it dies too; who has heard of it is left.
+    // The process that ended the session dies too. The other process has received the notice.
     await one.store.close()
 
     await until(tick, async () => /role:master/.test(await promoted.info('replication')))

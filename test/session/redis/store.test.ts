@@ -293,15 +293,15 @@ test('when Redis hangs, notices stop to count within 2 s, and a "resumed" notice
   const server = await startRedis(t)
   const { store, heard } = await openAt(t, server)
   await hearing(store)
-  assert.deepEqual(heard, [{ kind: 'resumed', hearsNotices: false }])
+  assert.deepEqual(heard, [{ kind: 'resumed', receivesNotices: false }])
 
   server.freeze()
-  await inTime(2_000, () => until(tick, () => !store.hearsNotices()))
+  await inTime(2_000, () => until(tick, () => !store.receivesNotices()))
   await assert.rejects(store.ping(), { code: 'ERR_STORE_UNAVAILABLE' })
 
   server.resume()
   await hearing(store)
-  assert.deepEqual(heard.slice(1), [{ kind: 'resumed', hearsNotices: false }])
+  assert.deepEqual(heard.slice(1), [{ kind: 'resumed', receivesNotices: false }])
 })
 
 test('notices count as soon as both connections are ready, before the next beat', async (t) => {
@@ -333,7 +333,7 @@ test('a Redis that hangs costs each call no more than the timeout, and many call
   server.freeze()
 
   await refusedInTime(store)
-  // The connection was given up: from now on nobody waits.
+  // The connection was closed, so no further call waits.
   await until(tick, () => log.warnings().length > 0)
   await inTime(10 * timeoutMs, async () => {
     for (let n = 0; n < 100; n++) await assert.rejects(store.read(session.key), { code: 'ERR_STORE_UNAVAILABLE' })
@@ -350,7 +350,7 @@ test('Redis may be unavailable at the start', async (t) => {
   await refusedInTime(store)
   await until(tick, () => log.lines.length > 0)
   await refusedInTime(store)
-  assert.equal(store.hearsNotices(), false)
+  assert.equal(store.receivesNotices(), false)
 
   await startRedis(t, { port })
   await until(tick, () => answers(store))
@@ -384,7 +384,7 @@ test('Redis may die and return', async (t) => {
     const underWay = times(50, () => store.create(newSession(Date.now())))
     await Promise.all([server.kill(), ...underWay.map((call) => call.catch((error) => assertUnavailable(error)))])
     await refusedInTime(store)
-    assert.equal(store.hearsNotices(), false)
+    assert.equal(store.receivesNotices(), false)
 
     await server.restart()
     await until(tick, () => answers(store))
@@ -407,7 +407,7 @@ test('the store leaves a primary that became a replica', async (t) => {
   await direct.replicaof('127.0.0.1', primary.port)
 
   await assert.rejects(store.create(newSession(Date.now())), (error: Error) => /READONLY/.test(error.message))
-  await until(tick, () => !store.hearsNotices())
+  await until(tick, () => !store.receivesNotices())
   heard.length = 0
 
   await direct.replicaof('NO', 'ONE')
@@ -474,8 +474,8 @@ test('a Redis user that may not subscribe is logged once, and no session is serv
   const { key } = await created(store, Date.now())
 
   await until(tick, () => log.lines.some(({ level }) => level === 'error'))
-  assert.equal(store.hearsNotices(), false)
-  // What cannot be told is not done half.
+  assert.equal(store.receivesNotices(), false)
+  // An ending that cannot be announced is not carried out in part.
   await assert.rejects(store.endOne(key), { code: 'ERR_STORE_UNAVAILABLE' })
   assert.notEqual(await store.read(key), undefined)
 })
@@ -609,7 +609,7 @@ test('a closed store rejects, and does not keep the process alive', async (t) =>
   await store.close()
 
   assert.deepEqual(log.warnings(), [])
-  assert.equal(store.hearsNotices(), false)
+  assert.equal(store.receivesNotices(), false)
   await assert.rejects(store.read(newSession(Date.now()).key), { code: 'ERR_STORE_UNAVAILABLE' })
   await store.close()
 })
