@@ -7,11 +7,11 @@ import { randomToken } from '../src/core/random.ts'
 import { Keyring } from '../src/core/seal.ts'
 import type { Audit } from '../src/observe/audit.ts'
 import type { Log } from '../src/observe/log.ts'
-import { OwedEndings } from '../src/session/owed-endings.ts'
+import { createSessions } from '../src/session/create-sessions.ts'
+import { PendingEndings } from '../src/session/pending-endings.ts'
 import { audienceOf, sessionKey } from '../src/session/record.ts'
 import { createRedisStore } from '../src/session/redis/store.ts'
 import { claimsOfSession } from '../src/session/session-claims.ts'
-import { Sessions } from '../src/session/sessions.ts'
 import { claimsOf, subOf } from './people.ts'
 
 /** Where sessions are stored, and for which gateway. */
@@ -53,7 +53,7 @@ const remembered = new Map<string, SessionKey[]>()
 async function fill(place: FillPlace, count: number, sample: number): Promise<Filled[]> {
   const filled: Filled[] = []
   const keys: SessionKey[] = []
-  await withSessions(place, async (sessions) => {
+  await withSessions(place, async ({ sessions }) => {
     await manyTimes(count, atOnce.fill, async (n) => {
       const { sub, sid, ...record } = newRecord(place.issuer)
       const id = await sessions.create({ ...record, sub, sid }, Date.now())
@@ -70,16 +70,19 @@ async function fill(place: FillPlace, count: number, sample: number): Promise<Fi
 async function end(place: FillPlace): Promise<number> {
   const keys = remembered.get(place.redis) ?? []
   let ended = 0
-  await withSessions(place, async (sessions) => {
+  await withSessions(place, async ({ endings }) => {
     await manyTimes(keys.length, atOnce.end, async (n) => {
-      const { length } = await sessions.endOne(keys[n] as SessionKey, 'administrator')
+      const { length } = await endings.endOne(keys[n] as SessionKey, 'administrator')
       ended += length
     })
   })
   return ended
 }
 
-async function withSessions(place: FillPlace, work: (sessions: Sessions) => Promise<void>): Promise<void> {
+async function withSessions(
+  place: FillPlace,
+  work: (created: ReturnType<typeof createSessions>) => Promise<void>,
+): Promise<void> {
   const url = new URL(place.redis)
   const settings = {
     username: undefined,
@@ -94,7 +97,7 @@ async function withSessions(place: FillPlace, work: (sessions: Sessions) => Prom
     const keyring = new Keyring([Buffer.from(place.sessionKey, 'base64')])
     const config = { idleTimeoutMs: 30 * 60_000, absoluteTimeoutMs, storeOutageGraceMs: 0 }
     const parts = { store, keyring, audience: audienceOf(place), config, clock: systemClock, log, audit }
-    await work(new Sessions({ ...parts, owed: new OwedEndings(log) }))
+    await work(createSessions({ ...parts, pending: new PendingEndings(log) }))
   } finally {
     await store.close()
   }

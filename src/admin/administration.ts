@@ -10,10 +10,12 @@ import { endAtProvider, revokeTokens } from '../logout/end-at-provider.ts'
 import { createAudit, type Audit, type Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
-import { OwedEndings } from '../session/owed-endings.ts'
+import { createSessions } from '../session/create-sessions.ts'
+import type { SessionEndings } from '../session/endings.ts'
+import { PendingEndings } from '../session/pending-endings.ts'
 import { audienceOf, sidTag, subTag, type SessionRecord, type StoredSession } from '../session/record.ts'
 import { createRedisStore } from '../session/redis/store.ts'
-import { Sessions } from '../session/sessions.ts'
+import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
 
 /**
@@ -93,7 +95,9 @@ export interface Administration extends SessionsAdministration {
 
 export interface AdministrationParts {
   readonly config: Pick<GatewayConfig, 'upstreams' | 'file' | 'provider' | 'session' | 'admin'>
-  readonly sessions: Sessions
+  readonly store: SessionStore
+  readonly sessions: Pick<Sessions, 'read'>
+  readonly endings: Pick<SessionEndings, 'endOne'>
   readonly provider: OpenidProvider
   readonly audit: Audit
 }
@@ -119,11 +123,12 @@ export async function openAdministration(
   const store = createRedisStore(storeConfig, { log, clock })
   const audience = audienceOf(config.provider)
   const keyring = new Keyring(config.session.keys)
-  const owed = new OwedEndings(log)
-  const sessions = new Sessions({ store, keyring, audience, config: config.session, clock, log, audit, owed })
+  const pending = new PendingEndings(log)
+  const common = { store, keyring, audience, clock, log, audit, pending }
+  const { sessions, endings } = createSessions({ ...common, config: config.session })
   const provider = new OpenidProvider(config.provider, { clock, log })
   const close = async () => {
-    owed.forget()
+    pending.clear()
     await Promise.allSettled([store.close(), provider.close()])
   }
   try {
@@ -132,15 +137,15 @@ export async function openAdministration(
     await close()
     throw forOperator(error)
   }
-  return { ...administer({ config, sessions, provider, audit }), close }
+  return { ...administer({ config, store, sessions, endings, provider, audit }), close }
 }
 
 /** Lists and ends the sessions of a client with the parts of a gateway. */
-export function administer({ config, sessions, provider, audit }: AdministrationParts): SessionsAdministration {
-  const { store } = sessions
+export function administer(parts: AdministrationParts): SessionsAdministration {
+  const { config, store, sessions, endings, provider, audit } = parts
   const audience = audienceOf(config.provider)
   const select = (selection: Selection, deadline = Infinity) =>
-    selected(selection, { config, sessions, audience, deadline })
+    selected(selection, { config, store, sessions, audience, deadline })
   return {
     async *list(selection, deadline = Infinity) {
       try {
@@ -172,7 +177,7 @@ export function administer({ config, sessions, provider, audit }: Administration
       }
       const { store: storeConfig } = config.session
       if (storeConfig.kind !== 'memory') await waitForNotices(store, storeConfig.timeoutMs)
-      const { records, failure } = await endHere(keys, sessions, cause)
+      const { records, failure } = await endHere(keys, endings, cause)
       return { ended: records.length, atProvider: await endThere(records, { provider, audit, cause }), failure }
     },
   }
@@ -183,7 +188,7 @@ export function administer({ config, sessions, provider, audit }: Administration
  */
 async function waitForNotices(store: SessionStore, limitMs: number): Promise<void> {
   const end = performance.now() + limitMs
-  while (!store.hearsNotices() && performance.now() < end) await wait(10)
+  while (!store.receivesNotices() && performance.now() < end) await wait(10)
 }
 
 /**
@@ -194,7 +199,8 @@ async function* selected(
   selection: Selection,
   parts: {
     readonly config: Pick<GatewayConfig, 'upstreams' | 'file'>
-    readonly sessions: Sessions
+    readonly store: SessionStore
+    readonly sessions: Pick<Sessions, 'read'>
     readonly audience: string
     readonly deadline: number
   },
@@ -202,7 +208,7 @@ async function* selected(
   const { sub, sid } = selection
   const origin = originOf(selection.upstream, parts.config)
   const seen = new Set<SessionKey>()
-  for await (const keys of keysOf(selection, parts.sessions.store, parts.audience)) {
+  for await (const keys of keysOf(selection, parts.store, parts.audience)) {
     if (performance.now() > parts.deadline) return
     const unseen = [...new Set(keys)].filter((key) => !seen.has(key))
     for (const key of unseen) seen.add(key)
@@ -248,15 +254,15 @@ function isSessionKey(text: string): text is SessionKey {
 
 async function endHere(
   keys: readonly SessionKey[],
-  sessions: Sessions,
+  endings: Pick<SessionEndings, 'endOne'>,
   cause: Cause | undefined,
 ): Promise<{ readonly records: readonly SessionRecord[]; readonly failure: string | undefined }> {
   const records: SessionRecord[] = []
   for (const some of chunksOf(keys)) {
-    const endings = await Promise.allSettled(some.map((key) => sessions.endOne(key, 'administrator', cause)))
-    for (const ending of endings)
-      if (ending.status === 'fulfilled') records.push(...ending.value.flatMap(({ record }) => record ?? []))
-    const failed = endings.find((ending) => ending.status === 'rejected')
+    const outcomes = await Promise.allSettled(some.map((key) => endings.endOne(key, 'administrator', cause)))
+    for (const outcome of outcomes)
+      if (outcome.status === 'fulfilled') records.push(...outcome.value.flatMap(({ record }) => record ?? []))
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected')
     if (failed !== undefined) return { records, failure: reason(failed.reason) }
   }
   return { records, failure: undefined }

@@ -1,6 +1,7 @@
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionCookie } from '../session/cookie.ts'
+import type { ExpiredCookies } from '../session/expired-cookies.ts'
 import { sessionKey, type StoredSession } from '../session/record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { Upkeep } from '../tokens/upkeep.ts'
@@ -21,7 +22,8 @@ export interface EndedCookie {
 
 export interface IdentifyParts {
   readonly cookie: SessionCookie
-  readonly sessions: Pick<Sessions, 'findInMemory' | 'find' | 'isExpired' | 'noteExpired'>
+  readonly sessions: Pick<Sessions, 'findInMemory' | 'find'>
+  readonly expiredCookies: ExpiredCookies
   readonly upkeep: Pick<Upkeep, 'fresh'>
 }
 
@@ -41,8 +43,8 @@ export function identify(cookieHeader: string | undefined, parts: IdentifyParts)
       ? {
           ...forgotten,
           ended: {
-            isExpired: () => parts.sessions.isExpired(key),
-            noteExpired: () => parts.sessions.noteExpired(key),
+            isExpired: () => parts.expiredCookies.has(key),
+            noteExpired: () => parts.expiredCookies.add(key),
           },
         }
       : { kind: 'signed_in', session }

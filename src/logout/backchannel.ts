@@ -6,16 +6,17 @@ import type { LogoutParts } from './parts.ts'
 
 /**
  * `POST backchannel-logout`: OpenID Connect Back-Channel Logout 1.0 §2.5 to §2.8. Resolves when the
- * sessions have ended on every replica, and also when there were none: the provider's wish is
- * fulfilled. A token that comes again has been obeyed already.
- * @throws {GatewayError} `ERR_LOGOUT_TOKEN_MISSING`, `ERR_LOGOUT_TOKEN_INVALID` (both 400), or
- * `ERR_STORE_UNAVAILABLE` and `ERR_PROVIDER_UNAVAILABLE` (503): the provider is to try again
+ * sessions have ended on every replica. It is a success too when there were no sessions, or when
+ * the same token was used before.
+ * @throws {GatewayError} `ERR_LOGOUT_TOKEN_MISSING` or `ERR_LOGOUT_TOKEN_INVALID` (400), or
+ * `ERR_STORE_UNAVAILABLE` or `ERR_PROVIDER_UNAVAILABLE` (503), after which the provider may repeat
+ * the request
  */
 export async function backchannelLogout({ form, cause }: EndpointRequest, parts: LogoutParts): Promise<Response> {
   const [logout_token, ...more] = form.getAll('logout_token')
   if (logout_token === undefined || logout_token === '')
     throw new GatewayError('ERR_LOGOUT_TOKEN_MISSING', 'the form has no logout_token')
-  // Nobody can say which one would be meant: RFC 6749 §3.1 forbids repeated parameters.
+  // RFC 6749 §3.1 forbids repeated parameters, because it is unclear which one is meant.
   if (more.length > 0) throw new GatewayError('ERR_LOGOUT_TOKEN_INVALID', 'the form has more than one logout_token')
 
   const { iss, jti, exp, sid, sub } = await parts.provider.verifyLogoutToken(logout_token)
@@ -23,17 +24,14 @@ export async function backchannelLogout({ form, cause }: EndpointRequest, parts:
   // person's devices.
   const ended =
     sid !== undefined
-      ? await parts.sessions.endSid(sid, { iss, jti, exp }, 'provider', cause)
-      : await parts.sessions.endSub(sub ?? '', { iss, jti, exp }, 'provider', cause)
+      ? await parts.endings.endSid(sid, { iss, jti, exp }, 'provider', cause)
+      : await parts.endings.endSub(sub ?? '', { iss, jti, exp }, 'provider', cause)
   if (ended === 'replayed') parts.audit.record('logout_token.replayed', { iss, sub, sid, jti }, cause)
   else parts.audit.record('logout_token.obeyed', { iss, sub, sid, jti, ended: ended.length }, cause)
   return empty(200)
 }
 
-/**
- * The response to a Logout Token that was not accepted: §2.8 asks for the members of an OAuth 2.0
- * error response.
- */
+/** The response to a rejected Logout Token. It has the members of an OAuth 2.0 error (§2.8). */
 export function rejectLogoutToken(error: GatewayError, request: EndpointRequest, parts: LogoutParts): Response {
   const { code, status, message, publicText } = error
   parts.audit.record('logout_token.refused', { code, reason: message }, request.cause)

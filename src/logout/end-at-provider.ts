@@ -6,9 +6,9 @@ import type { LogoutParts } from './parts.ts'
 type Parts = Pick<LogoutParts, 'provider' | 'audit'>
 
 /**
- * Ends the provider's session without a browser, by `POST` with `id_token_hint`. The local session
- * has ended before; a provider that cannot be reached changes nothing about that and is recorded.
- * `unknown`: it did not say whether its session has ended.
+ * Ends the session at the provider without a browser, by `POST` with `id_token_hint`. The local
+ * session has ended before, so an error is only recorded.
+ * @returns `unknown` when the response does not show whether the session at the provider has ended
  */
 export function endAtProvider(
   record: SessionRecord,
@@ -19,10 +19,7 @@ export function endAtProvider(
   return recorded('provider.end_session', { record, parts, cause, work })
 }
 
-/**
- * Revokes the refresh token where the provider can (RFC 7009), so that nothing of the session is
- * left.
- */
+/** Revokes the refresh token, if the provider has a revocation endpoint (RFC 7009). */
 export async function revokeTokens(record: SessionRecord, parts: Parts, cause?: Cause): Promise<void> {
   const { refresh_token } = record.tokens
   if (refresh_token === undefined) return

@@ -3,6 +3,7 @@ import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { SessionCookie } from '../session/cookie.ts'
+import type { SessionEndings } from '../session/endings.ts'
 import type { Sessions } from '../session/sessions.ts'
 
 export interface LogoutParts {
@@ -10,7 +11,8 @@ export interface LogoutParts {
     OpenidProvider,
     'verifyLogoutToken' | 'endSessionUrl' | 'endSessionOrigin' | 'endSession' | 'frameOrigins' | 'revoke' | 'config'
   >
-  readonly sessions: Pick<Sessions, 'read' | 'endOne' | 'endSid' | 'endPresentSid' | 'endSub'>
+  readonly sessions: Pick<Sessions, 'read'>
+  readonly endings: Pick<SessionEndings, 'endOne' | 'endSid' | 'endPresentSid' | 'endSub'>
   readonly cookie: SessionCookie
   readonly log: Log
   readonly audit: Audit

@@ -3,19 +3,19 @@ import type { EndpointRequest } from '../http/endpoint-request.ts'
 import type { Response } from '../http/response.ts'
 import type { LogoutParts } from './parts.ts'
 
-/** Another person is to sign in next; `returnTo` is the page to go to then. */
+/** Another person signs in after the sign-out, and then returns to the page `returnTo`. */
 export interface OtherAccount {
   readonly returnTo: string | undefined
 }
 
-/** `sign-out?then=sign-in&return_to=…`. */
+/** Reads `sign-out?then=sign-in&return_to=…`; `undefined` when it is a plain sign-out. */
 export function wantsOtherAccount({ query }: EndpointRequest): OtherAccount | undefined {
   return query.get('then') === 'sign-in' ? { returnTo: query.get('return_to') ?? undefined } : undefined
 }
 
 /**
- * Where the other person signs in. `prompt=login`, because the provider may still know the first
- * one.
+ * The URL where the other person signs in. It has `prompt=login`, because the provider may still
+ * have a session of the first person.
  */
 export function signInAsOther(
   { returnTo }: OtherAccount,
@@ -24,24 +24,24 @@ export function signInAsOther(
   return signInUrl(reservedPrefix, returnTo, 'login')
 }
 
-/** The cookie that remembers a sign-out while the browser is at the provider. */
+/** The cookie that holds the state of a sign-out while the browser is at the provider. */
 export function stateCookie(parts: LogoutParts) {
   return parts.cookie.beside('signout')
 }
 
 /**
- * The value of the cookie: `state` of the request to the end-session endpoint (RP-Initiated Logout
- * 1.0 §2), and what comes next.
+ * The value of the cookie: the `state` of the request to the end-session endpoint (RP-Initiated
+ * Logout 1.0 §2), and whether another person signs in next.
  */
-export function rememberedState(state: string, other: OtherAccount | undefined): string {
+export function stateToCookie(state: string, other: OtherAccount | undefined): string {
   return other === undefined ? state : `${state}.${Buffer.from(other.returnTo ?? '').toString('base64url')}`
 }
 
 /**
- * Reads the value of the cookie. Browsers can send any cookie: the sign-in checks `returnTo`
- * itself.
+ * Reads the value of the cookie. A client may send any value, so the sign-in endpoint checks
+ * `returnTo` again.
  */
-export function readRememberedState(value: string): {
+export function stateFromCookie(value: string): {
   readonly state: string
   readonly other: OtherAccount | undefined
 } {
@@ -54,9 +54,9 @@ export function readRememberedState(value: string): {
 
 /** A page with a button that signs out. */
 export function askToSignOut(
-  why: 'asked_elsewhere' | 'still_signed_in',
+  reason: 'asked_elsewhere' | 'still_signed_in',
   request: EndpointRequest,
   { pages, provider }: LogoutParts,
 ): Response {
-  return pages.signOut(why, [provider.endSessionOrigin ?? []].flat(), request)
+  return pages.signOut(reason, [provider.endSessionOrigin ?? []].flat(), request)
 }

@@ -7,12 +7,12 @@ import { pageContext } from '../pages/pages.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
 import { endAtProvider, revokeTokens } from './end-at-provider.ts'
 import type { LogoutParts } from './parts.ts'
-import { askToSignOut, rememberedState, signInAsOther, stateCookie, wantsOtherAccount } from './sign-out-state.ts'
+import { askToSignOut, stateToCookie, signInAsOther, stateCookie, wantsOtherAccount } from './sign-out-state.ts'
 
-/** How long a browser may take through the provider's end-session endpoint, in seconds. */
+/** How long the browser may stay at the end-session endpoint of the provider, in seconds. */
 const returnSeconds = 10 * 60
 
-/** `GET` or `POST sign-out`: a browser is redirected through the provider, a script gets JSON. */
+/** `GET` or `POST sign-out`. A page load is redirected to the provider, a script gets JSON. */
 export async function signOut(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
   if (request.method === 'GET' || request.isPage) return signOutWithBrowser(request, parts)
   if (!isFromThisSite(request)) return parts.pages.refusal('ERR_CROSS_SITE', pageContext(request))
@@ -21,22 +21,21 @@ export async function signOut(request: EndpointRequest, parts: LogoutParts): Pro
 }
 
 /**
- * `GET` or `POST sign-out` by a browser: the local session ends first, then the browser is sent
- * through the provider's end-session endpoint (RP-Initiated Logout 1.0 §2).
- * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: it is to be tried again, see `Sessions.endOne`
+ * `GET` or `POST sign-out` as a page load. The local session ends first. Then the browser is
+ * redirected to the end-session endpoint of the provider (RP-Initiated Logout 1.0 §2).
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: see `SessionEndings.endOne`
  */
 async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
-  if (!isFromThisSite(request) || isNobodysClick(request)) return askToSignOut('asked_elsewhere', request, parts)
+  if (!isFromThisSite(request) || lacksUserActivation(request)) return askToSignOut('asked_elsewhere', request, parts)
   const record = await endLocally(request, parts)
   const signedOut = new URL(`${parts.reservedPrefix}signed-out`, request.externalUrl).href
   const other = wantsOtherAccount(request)
-  // The query tells the page that the browser comes from here, as `state` does that comes from the
-  // provider.
+  // The query shows that the browser comes from a sign-out, as `state` does after the provider.
   const landing = other === undefined ? `${signedOut}?provider=not_asked` : signInAsOther(other, parts)
   const setCookies = parts.cookie.forget(request.cookie, request.applicationCookies)
   if (record === undefined) return redirect({ location: landing, setCookies }, clearCache)
 
-  // The browser need not wait for it.
+  // The browser does not wait for the revocation.
   void revokeTokens(record, parts, request.cause)
   const state = randomToken(16)
   const url = await parts.provider
@@ -46,14 +45,15 @@ async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts):
       return undefined
     })
   if (url === undefined) return redirect({ location: landing, setCookies }, clearCache)
-  const remembered = setCookie(stateCookie(parts), rememberedState(state, other), returnSeconds)
-  return redirect({ location: url.href, setCookies: [...setCookies, remembered] }, clearCache)
+  const stateField = setCookie(stateCookie(parts), stateToCookie(state, other), returnSeconds)
+  return redirect({ location: url.href, setCookies: [...setCookies, stateField] }, clearCache)
 }
 
 /**
- * `POST sign-out` by a script: the local session ends first, then the provider's, from server to
- * server. `no_session`: there was none. @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: it is to be
- * tried again, see `Sessions.endOne`
+ * `POST sign-out` by a script. The local session ends first, then the session at the provider, from
+ * server to server.
+ * @returns `no_session` when there was no session
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: see `SessionEndings.endOne`
  */
 async function signOutWithoutBrowser(
   request: EndpointRequest,
@@ -73,12 +73,12 @@ async function signOutWithoutBrowser(
 }
 
 /**
- * A page elsewhere must not be able to sign people out: the browser says where a request comes from
- * (Fetch Metadata, RFC 6454).
+ * Whether a request comes from a page of this site. A page of another site must not sign people
+ * out. The browser sends the origin of a request (Fetch Metadata, RFC 6454).
  */
 export function isFromThisSite(request: EndpointRequest): boolean {
   const { secFetchSite, origin, referer, externalUrl } = request
-  // `none`: typed, or a bookmark.
+  // `none`: the address was typed, or is a bookmark.
   if (secFetchSite !== undefined)
     return secFetchSite === 'same-origin' || (secFetchSite === 'none' && request.method === 'GET')
   if (origin !== undefined && origin !== 'null') return origin === externalUrl.origin
@@ -87,11 +87,11 @@ export function isFromThisSite(request: EndpointRequest): boolean {
 }
 
 /**
- * Something in what people write to each other, a link that is fetched or rendered in advance: this
- * site asks, and nobody has clicked. An `<img crossorigin>` comes in the mode "cors", an `<object>`
- * in "navigate".
+ * Whether a request of this site was made without a click of the person: by an image in a text that
+ * somebody wrote, or by a link that the browser prefetches. An `<img crossorigin>` has the mode
+ * "cors", an `<object>` the mode "navigate".
  */
-function isNobodysClick({ secFetchMode, secFetchDest, purpose }: EndpointRequest): boolean {
+function lacksUserActivation({ secFetchMode, secFetchDest, purpose }: EndpointRequest): boolean {
   if (secFetchMode !== undefined && secFetchMode !== 'navigate') return true
   return secFetchDest === 'object' || secFetchDest === 'embed' || /\bprefetch\b/i.test(purpose ?? '')
 }
@@ -99,6 +99,6 @@ function isNobodysClick({ secFetchMode, secFetchDest, purpose }: EndpointRequest
 async function endLocally(request: EndpointRequest, parts: LogoutParts): Promise<SessionRecord | undefined> {
   const id = parts.cookie.read(request.cookie)
   if (id === undefined) return undefined
-  const [ended] = await parts.sessions.endOne(sessionKey(id), 'person', request.cause)
+  const [ended] = await parts.endings.endOne(sessionKey(id), 'person', request.cause)
   return ended?.record
 }

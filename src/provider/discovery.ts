@@ -12,22 +12,22 @@ import type { Outbound } from './outbound.ts'
 import { gatewayErrorIn } from './provider-errors.ts'
 import { requestedAccess, type RequestedAccess } from './requested-access.ts'
 
+/** How often the metadata is renewed, in ms. */
 const renewAfterMs = 60 * 60 * 1000
+/** The first and the longest pause after an error, in ms. */
 const retryFirstMs = 1000
-/**
- * A provider that fails within this time, in ms, is asked again after it; visitors wait for that.
- */
-const quickMs = 150
 const retryMostMs = 30_000
+/** After an error within this time, in ms, requests wait for this time and try again. */
+const quickMs = 150
 
 /** A provider as its metadata describes it: OpenID Connect Discovery 1.0 §3. */
 export interface DiscoveredProvider {
   readonly configuration: client.Configuration
   readonly algorithm: SigningAlgorithm
-  /** What is asked for in an authorization request. */
+  /** The scopes and parameters of an authorization request. */
   readonly access: RequestedAccess
   readonly jwks_uri: string
-  /** What each URL is for, as metrics name it. */
+  /** The names of the endpoints in metrics, by URL. */
   readonly endpoints: ReadonlyMap<string, string>
   readonly userinfo_endpoint: URL | undefined
   readonly end_session_endpoint: URL | undefined
@@ -41,8 +41,8 @@ export interface DiscoveryParts {
 }
 
 /**
- * The provider's metadata: looked for from the start until it is there, renewed once an hour, and
- * kept while the provider does not answer.
+ * The metadata of the provider. It is fetched from the start until that succeeds, and renewed once
+ * an hour. While the provider is unavailable, the last metadata stays in use.
  */
 export class Discovery {
   readonly #config: ProviderConfig
@@ -61,7 +61,7 @@ export class Discovery {
     this.#parts = parts
   }
 
-  /** Looks for the provider in the background until it has been found, then once an hour. */
+  /** Fetches the metadata in the background until that succeeds, then once an hour. */
   start(): void {
     this.#keepTrying(retryFirstMs)
   }
@@ -70,7 +70,7 @@ export class Discovery {
     return this.#known
   }
 
-  /** When the metadata was read, in ms since the epoch, and why it cannot be read any more. */
+  /** When the metadata was read last, in ms since the epoch, and the error since then. */
   get state(): { readonly readAt: number | undefined; readonly failure: string | undefined } {
     return { readAt: this.#readAt, failure: this.#failure?.message }
   }
@@ -78,9 +78,8 @@ export class Discovery {
   /** @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` while the provider has not been found */
   async provider(): Promise<DiscoveredProvider> {
     if (this.#known !== undefined) return this.#known
-    // A provider that is down is not asked by every visitor again. One that refuses at once may be
-    // starting just now: a visitor waits a moment and asks, rather than be told of a failure that
-    // is over.
+    // Not every request asks a provider that is down. A provider that rejects connections at once
+    // may be starting, so the request waits a moment and tries again.
     if (this.#failure !== undefined && isWithin(this.#pauseMs, this.#failedAt, this.#parts.clock.now())) {
       if (this.#pauseMs === retryFirstMs) throw this.#failure
       await wait(this.#pauseMs)
@@ -137,8 +136,8 @@ export class Discovery {
 }
 
 /**
- * Whether the port of the issuer speaks something else than its scheme says: see {@link
- * schemeMismatch}.
+ * Whether the port of the issuer speaks TLS although its scheme says otherwise, or the reverse. See
+ * {@link schemeMismatch}.
  */
 export async function issuerSchemeMismatch(issuer: string, why: string): Promise<string | undefined> {
   const url = new URL(issuer)
@@ -147,13 +146,13 @@ export async function issuerSchemeMismatch(issuer: string, why: string): Promise
   return found === undefined ? undefined : `${found} in provider.issuer`
 }
 
-/** Something answers there, and it has no document. */
+/** Whether a server responded there, but without a discovery document. */
 function isElsewhere({ message }: GatewayError): boolean {
   return /it answered with (?:status 404$|.* in place of JSON$)/.test(message)
 }
 
 function unavailable(issuer: string, cause: unknown): GatewayError {
-  // openid-client wraps what our own fetch threw; ours says it all.
+  // openid-client wraps the errors of `Outbound`, which say more.
   const ours = gatewayErrorIn(cause)
   const why = ours === undefined ? reason(cause) : ours.message
   return new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the provider ${issuer} could not be discovered: ${why}`, {
@@ -162,9 +161,9 @@ function unavailable(issuer: string, cause: unknown): GatewayError {
 }
 
 /**
- * The provider's metadata as the gateway takes it, or not at all.
- * @throws what openid-client throws, or a GatewayError `ERR_PROVIDER_UNAVAILABLE` that says what is
- * wrong with it
+ * Fetches and checks the metadata of the provider.
+ * @throws the errors of openid-client, or a GatewayError `ERR_PROVIDER_UNAVAILABLE` that says what
+ * is invalid
  */
 export async function discover(config: ProviderConfig, outbound: Outbound): Promise<DiscoveredProvider> {
   const issuer = new URL(config.issuer)
@@ -178,26 +177,26 @@ export async function discover(config: ProviderConfig, outbound: Outbound): Prom
     .discovery(issuer, config.client_id, undefined, client.None(), options)
     .catch((error: unknown) => {
       const other = otherIssuer(error)
-      if (other !== undefined) refuseIssuer(other)
-      const answer = unusableAnswer(error)
-      return answer === undefined ? Promise.reject(error) : refuse(`GET ${metadataUrl(config.issuer)}: ${answer}`)
+      if (other !== undefined) rejectIssuer(other)
+      const problem = unusableResponse(error)
+      return problem === undefined ? Promise.reject(error) : reject(`GET ${metadataUrl(config.issuer)}: ${problem}`)
     })
   const metadata = discovered.serverMetadata()
-  // OpenID Connect Discovery 1.0 §4.3: identical, to the letter. A slash at the end makes another
-  // issuer.
-  if (metadata.issuer !== config.issuer) refuseIssuer(metadata.issuer)
+  // The issuer must be identical (OpenID Connect Discovery 1.0 §4.3). A slash at the end makes it
+  // another issuer.
+  if (metadata.issuer !== config.issuer) rejectIssuer(metadata.issuer)
   const endpoint = (name: keyof client.ServerMetadata): URL | undefined => {
     const value = metadata[name]
     if (value === undefined) return undefined
     const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined
     if (url?.protocol === 'https:' || (onLoopback && url?.protocol === 'http:')) return url
-    return refuse(`its ${String(name)} is not an ${onLoopback ? 'http or ' : ''}https URL`)
+    return reject(`its ${String(name)} is not an ${onLoopback ? 'http or ' : ''}https URL`)
   }
   for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const)
-    if (endpoint(name) === undefined) refuse(`its metadata has no ${name}`)
+    if (endpoint(name) === undefined) reject(`its metadata has no ${name}`)
   const userinfo_endpoint = endpoint('userinfo_endpoint')
   if (userinfo_endpoint === undefined && config.userinfoClaims.length > 0)
-    refuse(
+    reject(
       `its metadata has no userinfo_endpoint: add to provider.id_token_claims what its ID Tokens have of ${config.userinfoClaims.join(', ')}`,
     )
 
@@ -209,7 +208,7 @@ export async function discover(config: ProviderConfig, outbound: Outbound): Prom
     clientAuth(config),
   )
   configuration[client.customFetch] = withoutNulls(asFetch(outbound), metadata.token_endpoint)
-  // What is asked is bounded already; these timers would go on long after the answer.
+  // `Outbound` has a time limit. The timers of openid-client would run on after the response.
   configuration.timeout = 0
   if (onLoopback) client.allowInsecureRequests(configuration)
   return {
@@ -236,22 +235,22 @@ function endpointsOf(metadata: client.ServerMetadata): ReadonlyMap<string, strin
   return new Map(Object.entries(named).flatMap(([name, url]) => (url === undefined ? [] : [[url, name]])))
 }
 
-function refuse(why: string): never {
+function reject(why: string): never {
   throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', why)
 }
 
-function refuseIssuer(issuer: string): never {
-  refuse(`it calls itself "${issuer}": write that as provider.issuer`)
+function rejectIssuer(issuer: string): never {
+  reject(`it calls itself "${issuer}": write that as provider.issuer`)
 }
 
-/** openid-client says that it is another issuer, and not which. */
+/** The issuer in the metadata, when it is another one. The message of openid-client lacks it. */
 function otherIssuer(error: unknown): string | undefined {
   const { attribute, body } = ((error as Error).cause ?? {}) as { attribute?: unknown; body?: { issuer?: unknown } }
   return attribute === 'issuer' && typeof body?.issuer === 'string' ? body.issuer : undefined
 }
 
-/** What was answered in place of a document, which openid-client does not say. */
-function unusableAnswer(error: unknown): string | undefined {
+/** What the response was instead of a document. The message of openid-client lacks it. */
+function unusableResponse(error: unknown): string | undefined {
   const { code, cause } = error as { code?: unknown; cause?: unknown }
   if (!(cause instanceof Response)) return undefined
   if (code === 'OAUTH_RESPONSE_IS_NOT_CONFORM') return `it answered with status ${cause.status}`
@@ -259,18 +258,21 @@ function unusableAnswer(error: unknown): string | undefined {
   return code === 'OAUTH_RESPONSE_IS_NOT_JSON' ? `it answered with ${type} in place of JSON` : undefined
 }
 
-/** OpenID Connect Discovery 1.0 §4: a slash at the end of the issuer goes. */
+/**
+ * The URL of the metadata. A slash at the end of the issuer is removed (OpenID Connect Discovery
+ * 1.0 §4).
+ */
 export function metadataUrl(issuer: string): string {
   return `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
 }
 
-/** What to do when something else than a discovery document is there. */
+/** What to do when the URL has no discovery document. */
 export const issuerHint =
   'check provider.issuer: it is what stands before /.well-known/openid-configuration (Keycloak: https://HOST/realms/REALM; Entra ID: https://login.microsoftonline.com/TENANT/v2.0)'
 
 /**
- * RS256 is what a client is registered with unless it says otherwise (OpenID Connect Dynamic Client
- * Registration 1.0 §2).
+ * The algorithm of ID Tokens. RS256 is the default of a client registration (OpenID Connect Dynamic
+ * Client Registration 1.0 §2).
  */
 function chooseAlgorithm(config: ProviderConfig, announced: readonly string[] | undefined): SigningAlgorithm {
   if (config.id_token_signed_response_alg !== undefined) return config.id_token_signed_response_alg
@@ -294,7 +296,7 @@ function clientAuth(config: ProviderConfig): client.ClientAuth {
 }
 
 /**
- * A member of a token response that is `null` is an absent one: some providers write
+ * Removes members with the value `null` from token responses, because some providers send
  * `"refresh_token": null`.
  */
 function withoutNulls(fetch: client.CustomFetch, token_endpoint: string | undefined): client.CustomFetch {

@@ -1,9 +1,9 @@
 import { GatewayError } from '../core/errors.ts'
 
 /**
- * What a response of the end-session endpoint to a `POST` without a browser says. `ended`: success,
- * and no page that could ask the person something. `unknown`: a redirect, a refusal or a page,
- * which leave open whether the session has ended.
+ * The outcome of a `POST` to the end-session endpoint without a browser.
+ * @returns `ended` after a success without a page; `unknown` after a redirect, an error or a page,
+ * which do not show whether the session has ended
  * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` when the provider did not process the request
  * (408, 429, 5xx)
  */
@@ -13,13 +13,13 @@ export async function endSessionOutcome(response: Response): Promise<'ended' | '
     throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `end_session_endpoint answered with status ${status}`)
   if (!response.ok) return 'unknown'
   const text = await response.text()
-  // "Do you want to log out?" is a page with status 200 too. A page is recognized by its markup:
-  // some answer "OK" as text/html.
+  // A page that asks "Do you want to log out?" has status 200 too. Only markup shows a page,
+  // because some providers send "OK" as text/html.
   if (/<[a-z!?]/i.test(text)) return 'unknown'
   return isError(text) ? 'unknown' : 'ended'
 }
 
-/** An OAuth error document (RFC 6749 §5.2), whatever its status. */
+/** Whether the text is an OAuth error document (RFC 6749 §5.2). Its status may be 200. */
 function isError(text: string): boolean {
   try {
     const document: unknown = JSON.parse(text)

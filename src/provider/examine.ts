@@ -8,54 +8,52 @@ import { createOutbound, type Outbound } from './outbound.ts'
 import { gatewayErrorIn } from './provider-errors.ts'
 import type { RequestedAccess } from './requested-access.ts'
 
-/** What was answered, and after how long; or why there was no answer that can be used. */
+/** The result of a request and how long it took, or why there is no usable response. */
 export type Answered<T> = { readonly value: T; readonly ms: number } | { readonly why: string }
 
-/** What a provider says of itself, and how it takes its client. Nothing of it is a secret. */
+/** What a provider reports, and how it treats this client. It contains no secrets. */
 export interface ProviderFacts {
-  /** The discovery document as it came. */
+  /** The discovery document as it was received. */
   readonly metadata: Answered<Readonly<Record<string, unknown>>>
   /**
-   * When there is no answer: that the port of the issuer speaks something else than its scheme
-   * says.
+   * Set when there is no response because the scheme of the issuer does not fit: what to write.
    */
   readonly wrongScheme?: string
-  /** What the gateway makes of it; or why it does not take it. */
+  /** The settings that the gateway derives from it, or why it is rejected. */
   readonly taken: { readonly algorithm: string; readonly access: RequestedAccess } | { readonly why: string }
   /**
-   * How far the provider's clock is ahead of ours, in ms: `Date` has whole seconds (RFC 9110
-   * §6.6.1). Absent: it sends none.
+   * How far the clock of the provider is ahead of the clock of this machine, in ms. `Date` has
+   * whole seconds (RFC 9110 §6.6.1). Absent when the provider sends no `Date`.
    */
   readonly clockAheadMs?: number
   readonly keys?: Answered<readonly Readonly<Record<string, unknown>>[]>
   readonly redirectUris: readonly RedirectUriFact[]
   /**
-   * How the provider took the client's authentication, with an authorization code that nobody ever
-   * had.
+   * Whether the provider accepts the client authentication. It is tried with an invented code.
    */
   readonly client?: ClientFact
 }
 
-/** Whether the provider sends a browser back to this address. */
+/** Whether the provider redirects a browser to this URI. */
 export interface RedirectUriFact {
   readonly redirect_uri: string
-  /** `unknown`: it answered with a page of its own that says neither. */
+  /** `unknown`: the response is a page that does not show it. */
   readonly outcome: 'sent_back' | 'refused' | 'unknown'
-  /** The error that it sent the browser back with, or the status of its refusal. */
+  /** The error in the redirect, or the status of the response. */
   readonly detail: string
 }
 
-/** `accepted`: it refused the code and not the client. */
+/** `accepted`: the provider rejected the code and not the client. */
 export interface ClientFact {
   readonly outcome: 'accepted' | 'refused' | 'unknown'
   readonly detail: string
 }
 
 /**
- * Asks a provider what it is, and what it thinks of this client: the discovery document and the key
- * set, an authorization request with `prompt=none` for each redirect URI, as a browser without a
- * session would make it, and a token request with a made-up code. Never rejects; takes three times
- * `provider.timeout` at most.
+ * Examines a provider: its discovery document and its keys. For each redirect URI it sends an
+ * authorization request with `prompt=none`, as a browser without a session would do. It also sends
+ * a token request with an invented code. Never rejects, and takes three times `provider.timeout` at
+ * most.
  */
 export async function examineProvider(config: ProviderConfig, redirectUris: readonly string[]): Promise<ProviderFacts> {
   const outbound = createOutbound(config)
@@ -93,12 +91,12 @@ async function taken(
 async function readJson(url: string, outbound: Outbound): Promise<Answered<Readonly<Record<string, unknown>>>> {
   const began = performance.now()
   try {
-    const answer = await outbound.fetch(url, { headers: { accept: 'application/json' } })
+    const response = await outbound.fetch(url, { headers: { accept: 'application/json' } })
     const ms = performance.now() - began
-    if (answer.status !== 200) return { why: `${url} answered with status ${answer.status}` }
-    const value: unknown = await answer.json().catch(() => undefined)
+    if (response.status !== 200) return { why: `${url} answered with status ${response.status}` }
+    const value: unknown = await response.json().catch(() => undefined)
     if (typeof value !== 'object' || value === null || Array.isArray(value))
-      return { why: `${url} did not answer with a JSON object` }
+      return { why: `${url} did not response with a JSON object` }
     return { value: value as Record<string, unknown>, ms }
   } catch (error) {
     return { why: reason(error) }
@@ -106,12 +104,12 @@ async function readJson(url: string, outbound: Outbound): Promise<Answered<Reado
 }
 
 async function readKeys(url: string, outbound: Outbound): Promise<NonNullable<ProviderFacts['keys']>> {
-  const answer = await readJson(url, outbound)
-  if ('why' in answer) return answer
-  const { keys } = answer.value
-  if (!Array.isArray(keys)) return { why: `${url} did not answer with a JSON Web Key Set` }
+  const response = await readJson(url, outbound)
+  if ('why' in response) return response
+  const { keys } = response.value
+  if (!Array.isArray(keys)) return { why: `${url} did not response with a JSON Web Key Set` }
   const isObject = (key: unknown): key is Record<string, unknown> => typeof key === 'object' && key !== null
-  return { value: keys.filter(isObject), ms: answer.ms }
+  return { value: keys.filter(isObject), ms: response.ms }
 }
 
 async function tryRedirectUri(
@@ -128,26 +126,26 @@ async function tryRedirectUri(
     nonce: randomToken(16),
     code_challenge: sha256(randomToken(32)),
     code_challenge_method: 'S256',
-    // Nobody is signed in in a browser that has no cookies: OpenID Connect Core §3.1.2.6 sends it
-    // back with an error.
+    // A browser without cookies has no session, so the provider redirects with an error (OpenID
+    // Connect Core §3.1.2.6).
     prompt: 'none',
   })
   try {
-    const answer = await outbound.fetch(url.href, { headers: { accept: 'text/html' } })
-    const location = answer.headers.get('location')
+    const response = await outbound.fetch(url.href, { headers: { accept: 'text/html' } })
+    const location = response.headers.get('location')
     const back = location !== null && URL.canParse(location) ? new URL(location) : undefined
     if (back !== undefined && `${back.origin}${back.pathname}` === redirect_uri)
       return { redirect_uri, outcome: 'sent_back', detail: shortened(back.searchParams.get('error') ?? 'no error') }
-    const isRefused = answer.status >= 400 && answer.status < 500
-    return { redirect_uri, outcome: isRefused ? 'refused' : 'unknown', detail: `status ${answer.status}` }
+    const isRefused = response.status >= 400 && response.status < 500
+    return { redirect_uri, outcome: isRefused ? 'refused' : 'unknown', detail: `status ${response.status}` }
   } catch (error) {
     return { redirect_uri, outcome: 'unknown', detail: reason(error) }
   }
 }
 
 /**
- * A client that is not known, or not believed, is refused before its code is looked at (RFC 6749
- * §5.2).
+ * Sends a token request with an invented code. A provider checks the client before the code (RFC
+ * 6749 §5.2).
  */
 async function tryClient({ configuration }: DiscoveredProvider, redirect_uri: string): Promise<ClientFact> {
   const parameters = { code: randomToken(24), code_verifier: randomToken(32), redirect_uri }
@@ -155,41 +153,44 @@ async function tryClient({ configuration }: DiscoveredProvider, redirect_uri: st
     await client.genericGrantRequest(configuration, 'authorization_code', parameters)
     return { outcome: 'unknown', detail: 'it took a made-up authorization code' }
   } catch (error) {
-    const told = oauthError(error)
-    if (told === undefined) return { outcome: 'unknown', detail: gatewayErrorIn(error)?.message ?? reason(error) }
-    const isRefused = told === 'invalid_client' || told === 'unauthorized_client'
-    return { outcome: isRefused ? 'refused' : told === 'invalid_grant' ? 'accepted' : 'unknown', detail: told }
+    const oauthCode = oauthError(error)
+    if (oauthCode === undefined) return { outcome: 'unknown', detail: gatewayErrorIn(error)?.message ?? reason(error) }
+    const isRefused = oauthCode === 'invalid_client' || oauthCode === 'unauthorized_client'
+    return {
+      outcome: isRefused ? 'refused' : oauthCode === 'invalid_grant' ? 'accepted' : 'unknown',
+      detail: oauthCode,
+    }
   }
 }
 
-/** The provider's own word for what is wrong; 401 is about the client whatever else it says. */
+/** The error code of the provider. Any 401 is about the client. */
 function oauthError(error: unknown): string | undefined {
   if (error instanceof client.ResponseBodyError) return shortened(error.status === 401 ? 'invalid_client' : error.error)
   return error instanceof client.WWWAuthenticateChallengeError ? 'invalid_client' : undefined
 }
 
-/** Of what somebody else wrote, as much as a line of a report holds. */
+/** Foreign text, cut so that it fits into a line of a report. */
 function shortened(text: string): string {
   return printable(text.slice(0, 100))
 }
 
 /**
- * Compares clocks by the `Date` of answers: the smallest difference, for some answers come out of a
- * cache.
+ * Compares the clocks by the `Date` of responses. The smallest difference counts, because some
+ * responses come from a cache.
  */
 class ClockComparison {
   aheadMs: number | undefined
 
   async watch(answering: Promise<Response>): Promise<Response> {
     const began = Date.now()
-    const answer = await answering
-    const date = Date.parse(answer.headers.get('date') ?? '')
-    const ageMs = Number(answer.headers.get('age') ?? 0) * 1000
+    const response = await answering
+    const date = Date.parse(response.headers.get('date') ?? '')
+    const ageMs = Number(response.headers.get('age') ?? 0) * 1000
     if (Number.isFinite(date) && Number.isFinite(ageMs)) {
-      // The second that it names may have just begun, or be nearly over.
+      // `Date` has whole seconds, so half a second is added.
       const ahead = date + ageMs + 500 - (began + Date.now()) / 2
       if (this.aheadMs === undefined || Math.abs(ahead) < Math.abs(this.aheadMs)) this.aheadMs = Math.round(ahead)
     }
-    return answer
+    return response
   }
 }

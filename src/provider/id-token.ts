@@ -4,7 +4,7 @@ import { GatewayError } from '../core/errors.ts'
 import { leftHalfOfHash } from '../core/random.ts'
 import { stringClaim, verifySignedToken, type TokenExpectations } from './signed-token.ts'
 
-/** What an ID Token tells us: identity, and nothing else (names and e-mail come from userinfo). */
+/** The identity in an ID Token. All other claims come from UserInfo. */
 export interface IdToken {
   readonly iss: string
   readonly sub: string
@@ -12,9 +12,8 @@ export interface IdToken {
 }
 
 /**
- * Some claims of an ID Token that was verified when it came. Those that it does not have are left
- * out.
- * @throws nothing for a token that has been verified
+ * Some claims of an ID Token that was verified when it arrived. Claims that it lacks are left out.
+ * @throws nothing for a verified token
  */
 export function claimsOfIdToken(id_token: string, names: readonly string[]): Claims {
   if (names.length === 0) return {}
@@ -24,21 +23,20 @@ export function claimsOfIdToken(id_token: string, names: readonly string[]): Cla
 
 export interface IdTokenExpectations extends TokenExpectations {
   /**
-   * At sign-in: the nonce we sent. At refresh: absent, a nonce is not asked for (OpenID Connect
-   * Core §12.2).
+   * The nonce that was sent. Absent at a refresh, which has none (OpenID Connect Core §12.2).
    */
   readonly nonce?: string
   /**
-   * At sign-in with `max_age`: the person has shown who they are no earlier, in ms since the epoch
+   * With `max_age`: the earliest allowed time of the authentication, in ms since the epoch
    * (§3.1.3.7 (13)).
    */
   readonly authenticatedSince?: number | undefined
   /**
-   * The access token that came with it: `at_hash` has to be its hash, when it is there (§3.1.3.8).
+   * The access token of the same response. `at_hash`, if present, must be its hash (§3.1.3.8).
    */
   readonly access_token?: string
   /**
-   * At refresh: who the session belongs to; another `sub` is refused (OpenID Connect Core §12.2).
+   * At a refresh: the `sub` of the session. Another one is rejected (OpenID Connect Core §12.2).
    */
   readonly sub?: string
 }
@@ -46,45 +44,45 @@ export interface IdTokenExpectations extends TokenExpectations {
 const code = 'ERR_SIGN_IN_ANSWER'
 
 /**
- * Verifies an ID Token: OpenID Connect Core §3.1.3.7, and §12.2 for one that comes with a refresh.
- * @throws {GatewayError} `ERR_SIGN_IN_ANSWER` names the claim; `ERR_PROVIDER_UNAVAILABLE` when keys
- * cannot be had
+ * Verifies an ID Token (OpenID Connect Core §3.1.3.7, and §12.2 after a refresh).
+ * @throws {GatewayError} `ERR_SIGN_IN_ANSWER` with the name of the claim, or
+ * `ERR_PROVIDER_UNAVAILABLE` when the keys are unavailable
  */
 export async function verifyIdToken(id_token: string, expected: IdTokenExpectations): Promise<IdToken> {
   const { typ, payload } = await verifySignedToken(id_token, expected, { code })
-  const refuse = (why: string): never => {
+  const reject = (why: string): never => {
     throw new GatewayError(code, `ID Token refused: ${why}`)
   }
 
-  // A token made for another purpose must not pass for an ID Token: RFC 8725 §3.11.
-  if (typ !== undefined && typ !== 'jwt' && typ !== 'id_token+jwt') refuse(`"typ" is ${typ}`)
-  if ('events' in payload) refuse('"events" is present')
+  // A token for another purpose must not be accepted as an ID Token (RFC 8725 §3.11).
+  if (typ !== undefined && typ !== 'jwt' && typ !== 'id_token+jwt') reject(`"typ" is ${typ}`)
+  if ('events' in payload) reject('"events" is present')
   if (expected.nonce !== undefined && payload['nonce'] !== expected.nonce)
-    refuse('"nonce" is not the one that was sent')
-  // §3.1.3.7 (3)–(5): an audience beside us is trusted only if the token says that it was issued to
-  // us.
+    reject('"nonce" is not the one that was sent')
+  // With several audiences, `azp` must say that the token was issued to this client (§3.1.3.7
+  // (3)–(5)).
   const azp = stringClaim(payload, 'azp', code)
-  if (azp !== undefined && azp !== expected.client_id) refuse('"azp" names another client')
+  if (azp !== undefined && azp !== expected.client_id) reject('"azp" names another client')
   if (Array.isArray(payload.aud) && payload.aud.length > 1 && azp === undefined)
-    refuse('several audiences, but no "azp"')
+    reject('several audiences, but no "azp"')
 
   if ('at_hash' in payload && expected.access_token !== undefined) {
     const { algorithm, access_token } = expected
-    // The hash function of the signature; Ed25519 has SHA-512 within (RFC 8032 §5.1).
+    // The hash function is that of the signature. Ed25519 uses SHA-512 (RFC 8032 §5.1).
     const bits = algorithm.endsWith('256') ? 256 : algorithm.endsWith('384') ? 384 : 512
-    if (payload['at_hash'] !== leftHalfOfHash(bits, access_token)) refuse('"at_hash" is that of another access token')
+    if (payload['at_hash'] !== leftHalfOfHash(bits, access_token)) reject('"at_hash" is that of another access token')
   }
 
   if (expected.authenticatedSince !== undefined) {
-    // The person could have taken "max_age" out of the address on the way.
+    // The person could have removed "max_age" from the URL.
     const { auth_time } = payload
-    if (typeof auth_time !== 'number') refuse('"auth_time" is missing, although "max_age" was asked for')
+    if (typeof auth_time !== 'number') reject('"auth_time" is missing, although "max_age" was asked for')
     else if (auth_time * 1000 < expected.authenticatedSince - expected.clockToleranceMs)
-      refuse('"auth_time" lies further back than "max_age" allows')
+      reject('"auth_time" lies further back than "max_age" allows')
   }
 
-  const sub = stringClaim(payload, 'sub', code) ?? refuse('"sub" is missing')
-  if (expected.sub !== undefined && sub !== expected.sub) refuse('"sub" is not the one that signed in')
+  const sub = stringClaim(payload, 'sub', code) ?? reject('"sub" is missing')
+  if (expected.sub !== undefined && sub !== expected.sub) reject('"sub" is not the one that signed in')
   const sid = stringClaim(payload, 'sid', code)
   return { iss: expected.issuer, sub, ...(sid === undefined ? {} : { sid }) }
 }

@@ -6,11 +6,14 @@ import type { Log } from '../observe/log.ts'
 import type { Outbound } from './outbound.ts'
 import { verificationKeys, verifyWithAny, type VerificationKeys } from './verification-keys.ts'
 
+/** How often the keys are renewed, in ms. */
 const renewAfterMs = 60 * 60 * 1000
+/** The pause after an error, in ms. */
 const retryAfterMs = 1000
+/** Unknown keys may cause this many fetches at once, and then one in `forcedEveryMs`. */
 const forcedAtOnce = 4
 const forcedEveryMs = 10_000
-/** Keys that were read this recently, in ms, tell what the provider publishes at this moment. */
+/** Keys count as the current ones of the provider for this time after they were read, in ms. */
 const recentMs = 60_000
 
 export interface KeySetParts {
@@ -32,17 +35,17 @@ export interface KnownKey {
 
 export interface KeySetState {
   readonly keys: readonly KnownKey[]
-  /** In ms since the epoch; absent: never yet. */
+  /** In ms since the epoch; absent when they were never read. */
   readonly readAt: number | undefined
-  /** Why they could not be read the last time. */
+  /** The error of the last attempt to read them. */
   readonly failure: string | undefined
 }
 
 /**
- * The provider's verification keys. A key that is not there yet, or that another one has replaced
- * under its name, is looked for at the provider again: a few times at once, then once in ten
- * seconds, so that a rotation is seen at the first token and a flood of made-up tokens is not
- * passed on. While the provider does not answer, the keys last seen stay in use.
+ * The verification keys of the provider. An unknown key, or a key that does not fit any more, makes
+ * the gateway fetch the keys again. The number of these fetches is limited. So a rotation is
+ * noticed at the first token, and a flood of forged tokens does not reach the provider. While the
+ * provider is unavailable, the last keys stay in use.
  */
 export class KeySet {
   readonly #parts: KeySetParts
@@ -59,7 +62,7 @@ export class KeySet {
     this.#parts = parts
   }
 
-  /** What is known of the provider's keys. */
+  /** The keys, for the administration page. */
   get state(): KeySetState {
     const { error } = this.#failure ?? {}
     return {
@@ -70,8 +73,8 @@ export class KeySet {
   }
 
   /**
-   * `jwtVerify` with the provider's keys. @throws what `jwtVerify` throws, or a `GatewayError` when
-   * the keys cannot be had at all
+   * Runs `jwtVerify` with the keys of the provider.
+   * @throws the errors of `jwtVerify`, or a `GatewayError` when there are no keys
    */
   async verify(token: string, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
     const verifyWith = (keys: VerificationKeys) => verifyWithAny(keys, (key) => jwtVerify(token, key, options))
@@ -80,10 +83,10 @@ export class KeySet {
     try {
       return await verifyWith(keys)
     } catch (error) {
-      // Without `kid`, a new key has the name of the old one.
+      // Without `kid`, an old and a new key cannot be distinguished by name.
       const mayBeRotated =
         error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWSSignatureVerificationFailed
-      // What came meanwhile counts too: others may have fetched the new key already.
+      // Another caller may have fetched the new key in the meantime.
       const renewed = mayBeRotated ? await this.#renewed(keys) : undefined
       if (renewed === undefined) throw error
       return verifyWith(renewed)
@@ -91,14 +94,14 @@ export class KeySet {
   }
 
   /**
-   * Whether the provider still publishes the key of a token that it has signed. Asks the provider
-   * at most once a minute. While it does not answer, the keys last seen decide; without any, the
-   * answer is yes.
+   * Whether the provider still publishes the key of a token that it has signed. Fetches the keys at
+   * most once a minute. While the provider is unavailable, the last keys decide. Without any keys
+   * the result is `true`.
    */
   async stillHasKeyOf(token: string): Promise<boolean> {
     const now = this.#parts.clock.now()
-    const askedAt = Math.max(this.#fetchedAt, this.#failure?.at ?? 0)
-    const keys = isWithin(recentMs, askedAt, now) ? this.#keys : await this.#fetch().catch(() => this.#keys)
+    const triedAt = Math.max(this.#fetchedAt, this.#failure?.at ?? 0)
+    const keys = isWithin(recentMs, triedAt, now) ? this.#keys : await this.#fetch().catch(() => this.#keys)
     if (keys === undefined) return true
     return verifyWithAny(keys, (key) => compactVerify(token, key)).then(
       () => true,
@@ -107,15 +110,13 @@ export class KeySet {
   }
 
   /**
-   * Keys that were fetched after `seen`, or `undefined`: the ones that are here are new enough to
-   * say that a token has none.
-   * @throws {GatewayError} when the provider does not give its keys: nothing can be said about the
-   * token then
+   * Fetches newer keys than `seen`.
+   * @returns `undefined` when no further fetch is allowed now, so the token counts as forged
+   * @throws {GatewayError} when the keys cannot be fetched, so the token cannot be judged
    */
   async #renewed(seen: VerificationKeys): Promise<VerificationKeys | undefined> {
     if (this.#keys !== seen) return this.#keys
-    // To wait for a fetch that is under way costs nothing: after a rotation many tokens come at
-    // once.
+    // A running fetch is shared, because many tokens arrive at once after a rotation.
     if (!this.#isFetching && !this.#mayForce()) {
       if (this.#failure !== undefined) throw this.#failure.error
       return undefined
@@ -124,15 +125,15 @@ export class KeySet {
   }
 
   /**
-   * Resolves when there are keys to verify with. @throws {GatewayError} when the provider does not
-   * give them
+   * Resolves when there are keys.
+   * @throws {GatewayError} when they cannot be fetched
    */
   async ready(): Promise<void> {
     if (this.#keys === undefined) await this.#first()
   }
 
   /**
-   * The first keys; a provider that has just failed to give them is not asked by every token again.
+   * Fetches the first keys. After an error, further tokens do not cause a fetch for a while.
    */
   async #first(): Promise<VerificationKeys> {
     if (this.#failure !== undefined && isWithin(retryAfterMs, this.#failure.at, this.#parts.clock.now()))
@@ -144,10 +145,10 @@ export class KeySet {
     if (this.#mayForce()) this.#fetch().catch(() => {})
   }
 
-  /** A token bucket: `forcedAtOnce` at once, then one in `forcedEveryMs`. */
+  /** A token bucket for fetches that tokens cause. */
   #mayForce(): boolean {
     const now = this.#parts.clock.now()
-    // A clock that was set back must not keep the bucket empty until it has caught up.
+    // After the clock was set back, the bucket must not stay empty.
     this.#refilledAt = Math.min(this.#refilledAt, now)
     const refill = Math.floor((now - this.#refilledAt) / forcedEveryMs)
     if (refill > 0) {
@@ -171,18 +172,18 @@ export class KeySet {
 
   #fetch(): Promise<VerificationKeys> {
     this.#isFetching = true
-    return this.#fetching.run('jwks', () => this.#askProvider().finally(() => (this.#isFetching = false)))
+    return this.#fetching.run('jwks', () => this.#request().finally(() => (this.#isFetching = false)))
   }
 
-  async #askProvider(): Promise<VerificationKeys> {
+  async #request(): Promise<VerificationKeys> {
     try {
       const uri = await this.#parts.jwksUri()
-      const answer = await this.#parts.outbound.fetch(uri, {
+      const response = await this.#parts.outbound.fetch(uri, {
         headers: { accept: 'application/jwk-set+json, application/json' },
       })
-      if (answer.status !== 200)
-        throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} answered with status ${answer.status}`)
-      const found = await readKeys(answer, uri)
+      if (response.status !== 200)
+        throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} answered with status ${response.status}`)
+      const found = await readKeys(response, uri)
       this.#keys = verificationKeys(found)
       this.#known = this.#described(found)
     } catch (error) {
@@ -196,12 +197,12 @@ export class KeySet {
   }
 }
 
-async function readKeys(answer: Response, uri: string): Promise<JSONWebKeySet> {
-  const body = (await answer.json().catch(() => undefined)) as JSONWebKeySet | undefined
+async function readKeys(response: Response, uri: string): Promise<JSONWebKeySet> {
+  const body = (await response.json().catch(() => undefined)) as JSONWebKeySet | undefined
   if (!Array.isArray(body?.keys))
     throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} did not answer with a JSON Web Key Set`)
-  // A set may hold keys for other purposes, or of types that we cannot use (RFC 7517 §5): they must
-  // not spoil the others.
+  // A set may contain keys for other purposes or of unsupported types, which are ignored (RFC 7517
+  // §5).
   return {
     keys: body.keys.filter(
       (key) => typeof key === 'object' && key !== null && ['RSA', 'EC', 'OKP'].includes(String(key.kty)),

@@ -4,7 +4,7 @@ import { stringClaim, verifySignedToken, type TokenExpectations } from './signed
 export interface LogoutToken {
   readonly iss: string
   readonly jti: string
-  /** Seconds since the epoch. For a token without `exp`: when it stops being accepted. */
+  /** In seconds since the epoch. For a token without `exp`: until when it is accepted. */
   readonly exp: number
   readonly sub: string | undefined
   readonly sid: string | undefined
@@ -13,37 +13,37 @@ export interface LogoutToken {
 const code = 'ERR_LOGOUT_TOKEN_INVALID'
 const logoutEvent = 'http://schemas.openid.net/event/backchannel-logout'
 /**
- * A Logout Token is short-lived; one that was issued longer ago than this is refused whatever its
- * `exp` says.
+ * The longest time since `iat`, in seconds. An older Logout Token is rejected whatever its `exp`
+ * is.
  */
 const maxAgeSeconds = 60 * 60
 /**
- * Providers that predate the final specification leave `exp` out; §4 recommends that a Logout Token
- * lives two minutes at most.
+ * The lifetime of a Logout Token without `exp`, in seconds. Providers that predate the final
+ * specification leave it out. §4 recommends two minutes at most.
  */
 const lifetimeWithoutExp = 2 * 60
 
 /**
- * Verifies a Logout Token: OpenID Connect Back-Channel Logout 1.0 §2.6.
- * @throws {GatewayError} `ERR_LOGOUT_TOKEN_INVALID` names the claim; `ERR_PROVIDER_UNAVAILABLE`
- * when keys cannot be had
+ * Verifies a Logout Token (OpenID Connect Back-Channel Logout 1.0 §2.6).
+ * @throws {GatewayError} `ERR_LOGOUT_TOKEN_INVALID` with the name of the claim, or
+ * `ERR_PROVIDER_UNAVAILABLE` when the keys are unavailable
  */
 export async function verifyLogoutToken(logout_token: string, expected: TokenExpectations): Promise<LogoutToken> {
-  const refuse = (why: string): never => {
+  const reject = (why: string): never => {
     throw new GatewayError(code, `logout token refused: ${why}`)
   }
   const { typ, payload } = await verifySignedToken(logout_token, expected, { code, lifetimeWithoutExp })
 
-  // §2.4 recommends `logout+jwt` and allows providers that say JWT or nothing.
-  if (typ !== undefined && typ !== 'jwt' && typ !== 'logout+jwt') refuse(`"typ" is ${typ}`)
-  if (payload.iat < expected.now / 1000 - maxAgeSeconds) refuse('it was issued more than an hour ago')
-  if (!isLogoutEvent(payload['events'])) refuse('"events" does not announce a logout')
-  // An ID Token must never pass for a Logout Token: §2.6 (7).
-  if ('nonce' in payload) refuse('"nonce" is present')
+  // §2.4 recommends `logout+jwt`, and allows `JWT` or no `typ`.
+  if (typ !== undefined && typ !== 'jwt' && typ !== 'logout+jwt') reject(`"typ" is ${typ}`)
+  if (payload.iat < expected.now / 1000 - maxAgeSeconds) reject('it was issued more than an hour ago')
+  if (!isLogoutEvent(payload['events'])) reject('"events" does not announce a logout')
+  // An ID Token must not be accepted as a Logout Token (§2.6 (7)).
+  if ('nonce' in payload) reject('"nonce" is present')
   const sub = stringClaim(payload, 'sub', code)
   const sid = stringClaim(payload, 'sid', code)
-  if (sub === undefined && sid === undefined) refuse('neither "sub" nor "sid" is present')
-  const jti = stringClaim(payload, 'jti', code) ?? refuse('"jti" is missing')
+  if (sub === undefined && sid === undefined) reject('neither "sub" nor "sid" is present')
+  const jti = stringClaim(payload, 'jti', code) ?? reject('"jti" is missing')
 
   return { iss: expected.issuer, jti, exp: payload.exp, sub, sid }
 }

@@ -1,12 +1,12 @@
 import type { Metrics } from '../observe/metrics.ts'
 import type { Outbound } from './outbound.ts'
 
-/** In seconds. */
+/** The bounds of the histogram, in seconds. */
 const durationBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /**
- * The same traffic, timed and counted. `endpointOf` names the endpoint that a URL is; there are a
- * handful.
+ * Wraps the requests to the provider to measure their time and count their outcomes. `endpointOf`
+ * returns the name of the endpoint of a URL, which is one of a few.
  */
 export function measuredOutbound(outbound: Outbound, metrics: Metrics, endpointOf: (url: string) => string): Outbound {
   const requests = metrics.counter({
@@ -17,7 +17,7 @@ export function measuredOutbound(outbound: Outbound, metrics: Metrics, endpointO
   const durations = metrics.histogram(
     {
       name: 'gatehouse_provider_request_duration_seconds',
-      help: 'How long the provider took to answer.',
+      help: 'How long the provider took to respond.',
       labels: ['endpoint'],
     },
     durationBounds,
@@ -27,10 +27,10 @@ export function measuredOutbound(outbound: Outbound, metrics: Metrics, endpointO
       const endpoint = endpointOf(url)
       const startedAt = performance.now()
       try {
-        const answer = await outbound.fetch(url, options)
+        const response = await outbound.fetch(url, options)
         durations.of(endpoint).observe((performance.now() - startedAt) / 1000)
-        requests.of(endpoint, outcomeOf(answer.status)).add()
-        return answer
+        requests.of(endpoint, outcomeOf(response.status)).add()
+        return response
       } catch (error) {
         requests.of(endpoint, 'unavailable').add()
         throw error

@@ -15,7 +15,7 @@ import { verifyLogoutToken, type LogoutToken } from './logout-token.ts'
 import { measuredOutbound } from './measured-outbound.ts'
 import { createOutbound, type Outbound } from './outbound.ts'
 import {
-  answerError,
+  throwProviderError,
   hintForRejectedAlgorithm,
   InvalidTokensError,
   isAboutTokens,
@@ -25,7 +25,7 @@ import {
 import type { TokenExpectations } from './signed-token.ts'
 import { TokenResponseWarnings } from './token-response-warnings.ts'
 
-/** No access token is believed to live longer, in seconds: `expires_in` comes from outside. */
+/** The longest lifetime of an access token, in seconds. A longer `expires_in` is reduced to it. */
 const longestAccessTokenSeconds = 366 * 24 * 60 * 60
 
 export interface AuthorizationRequest {
@@ -33,9 +33,9 @@ export interface AuthorizationRequest {
   readonly state: string
   readonly nonce: string
   readonly code_verifier: string
-  /** Whom the provider may expect: OpenID Connect Core §3.1.2.1. */
+  /** The expected person (OpenID Connect Core §3.1.2.1). */
   readonly login_hint?: string | undefined
-  /** The person is to be asked who they are, also when the provider knows. */
+  /** `login`: the person must authenticate even with a session at the provider. */
   readonly prompt?: 'login' | undefined
 }
 
@@ -44,29 +44,30 @@ export interface SignedIn {
   readonly idToken: IdToken
 }
 
-/** What became of a refresh: OAuth 2.0 (RFC 6749) §5.2 calls the second `invalid_grant`. */
+/** The result of a refresh. For `invalid_grant` see RFC 6749 §5.2. */
 export type Refreshed = { readonly kind: 'refreshed'; readonly tokens: TokenSet } | { readonly kind: 'invalid_grant' }
 
 /**
- * What userinfo said: the claims, or that the access token is not good any more (RFC 6750 §3.1).
+ * The result of UserInfo: the claims, or that the access token is not accepted any more (RFC 6750
+ * §3.1).
  */
 export type Userinfo = { readonly kind: 'claims'; readonly claims: Claims } | { readonly kind: 'unauthorized' }
 
 export interface ProviderState {
   readonly issuer: string
-  /** What its tokens are signed with. Absent: it has not been found. */
+  /** The algorithm of its tokens; absent until the provider was found. */
   readonly algorithm: string | undefined
-  /** When its metadata was read last. */
+  /** When the metadata was read last, in ms since the epoch. */
   readonly readAt: number | undefined
-  /** Why it cannot be read, or not any more. */
+  /** The error of the last attempt to read the metadata. */
   readonly failure: string | undefined
   readonly keys: KeySetState
 }
 
 /**
- * One OpenID Provider, as its client sees it. Every method that asks the provider rejects with a
- * `GatewayError`: `ERR_PROVIDER_UNAVAILABLE` when there is no usable answer in time,
- * `ERR_SIGN_IN_ANSWER` when there is one that must not be accepted.
+ * One OpenID Provider, as its client sees it. Every method that sends a request rejects with a
+ * `GatewayError`: `ERR_PROVIDER_UNAVAILABLE` without a usable response in time,
+ * `ERR_SIGN_IN_ANSWER` when the response must not be accepted.
  */
 export class OpenidProvider {
   readonly config: ProviderConfig
@@ -91,7 +92,7 @@ export class OpenidProvider {
     })
   }
 
-  /** Looks for the provider in the background; sign-in answers 503 until it is there. */
+  /** Fetches the metadata in the background. Until that succeeds, a sign-in gets 503. */
   start(): void {
     this.#discovery.start()
   }
@@ -101,7 +102,7 @@ export class OpenidProvider {
     return this.#discovery.known !== undefined
   }
 
-  /** What is known of the provider at this moment. Times in ms since the epoch. */
+  /** The state of the provider, for the administration page. */
   get state(): ProviderState {
     const { readAt, failure } = this.#discovery.state
     return {
@@ -112,14 +113,14 @@ export class OpenidProvider {
     }
   }
 
-  /** The origin that a sign-out goes through, once the provider has been found. */
+  /** The origin of the end-session endpoint; `undefined` until the provider was found. */
   get endSessionOrigin(): string | undefined {
     return this.#discovery.known?.end_session_endpoint?.origin
   }
 
   /**
-   * Whose pages may show our front-channel logout in a frame: the issuer's, and those of the
-   * endpoint that people sign out at.
+   * The origins whose pages may embed the front-channel logout in a frame: the issuer, and the
+   * end-session endpoint.
    */
   get frameOrigins(): readonly string[] {
     return [...new Set([new URL(this.config.issuer).origin, ...[this.endSessionOrigin ?? []].flat()])]
@@ -138,8 +139,8 @@ export class OpenidProvider {
   }
 
   /**
-   * Where the browser is sent to sign in: OpenID Connect Core §3.1.2.1, with PKCE S256 whatever the
-   * metadata says (RFC 9700 §2.1.1).
+   * The URL of an authorization request (OpenID Connect Core §3.1.2.1). It always uses PKCE with
+   * S256 (RFC 9700 §2.1.1).
    */
   async authorizationUrl(request: AuthorizationRequest): Promise<URL> {
     const { configuration, access } = await this.#discovery.provider()
@@ -148,7 +149,7 @@ export class OpenidProvider {
       ...(request.login_hint === undefined ? {} : { login_hint: request.login_hint }),
       ...(request.prompt === undefined ? {} : { prompt: request.prompt }),
       response_type: 'code',
-      // "query" is what a code comes by unless something else is asked for.
+      // "query" is the default for a code.
       ...(this.config.response_mode === 'query' ? {} : { response_mode: this.config.response_mode }),
       scope: access.scopes.join(' '),
       redirect_uri: request.redirect_uri,
@@ -161,10 +162,9 @@ export class OpenidProvider {
   }
 
   /**
-   * Redeems the code of an authorization response. `callback` is the *configured* redirect URI with
-   * the parameters that came back; `state`, `iss` (RFC 9207), PKCE, `nonce` and the ID Token are
-   * all checked before anything is returned. `begun_at`: when the browser was sent to the provider,
-   * in ms since the epoch.
+   * Exchanges the code of an authorization response. `callback` is the *configured* redirect URI
+   * with the parameters of the response. `state`, `iss` (RFC 9207), PKCE, `nonce` and the ID Token
+   * are checked. `begun_at` is when the browser was sent to the provider, in ms since the epoch.
    */
   async exchangeCode(
     callback: URL,
@@ -172,65 +172,65 @@ export class OpenidProvider {
   ): Promise<SignedIn> {
     const found = await this.#discovery.provider()
     const began = this.#clock.now()
-    const answer = await client
+    const response = await client
       .authorizationCodeGrant(found.configuration, callback, {
         expectedState: request.state,
         expectedNonce: request.nonce,
         pkceCodeVerifier: request.code_verifier,
         idTokenExpected: true,
       })
-      .catch((cause: unknown) => answerError('the authorization code was not exchanged', cause))
-    refuseOtherTokenTypes(answer)
-    const id_token = answer.id_token ?? refuse('there is no id_token in the token response')
+      .catch((cause: unknown) => throwProviderError('the authorization code was not exchanged', cause))
+    rejectOtherTokenTypes(response)
+    const id_token = response.id_token ?? reject('there is no id_token in the token response')
     const { max_age } = this.config.authorizationParams
     const idToken = await verifyIdToken(id_token, {
       ...this.#expectations(found),
       nonce: request.nonce,
-      access_token: answer.access_token,
+      access_token: response.access_token,
       authenticatedSince: max_age === undefined ? undefined : request.begun_at - Number(max_age) * 1000,
     })
-    this.#warnings.reviewSignIn(answer, found.access)
-    return { tokens: tokenSet(answer, id_token, undefined, began), idToken }
+    this.#warnings.reviewSignIn(response, found.access)
+    return { tokens: tokenSet(response, id_token, undefined, began), idToken }
   }
 
   /**
-   * Refreshes; a rotated refresh token takes the place of the old one, and a new ID Token must be
-   * of the same person. What the answer is verified with is had before anything is asked: a spent
-   * refresh token cannot be had again.
+   * Refreshes the tokens. A rotated refresh token replaces the old one, and a new ID Token must
+   * have the same `sub`. The keys are fetched before the request, because a refresh token can be
+   * used only once.
    */
   async refresh(tokens: TokenSet & { readonly refresh_token: string }, sub: string): Promise<Refreshed> {
     const found = await this.#discovery.provider()
     await this.#keys.ready()
     const began = this.#clock.now()
-    let answer: client.TokenEndpointResponse
+    let response: client.TokenEndpointResponse
     try {
-      answer = await client.refreshTokenGrant(found.configuration, tokens.refresh_token)
+      response = await client.refreshTokenGrant(found.configuration, tokens.refresh_token)
     } catch (cause) {
       if (isInvalidGrant(cause)) return { kind: 'invalid_grant' }
       if (isAboutTokens(cause))
         throw new InvalidTokensError(`${reason(cause)}${hintForRejectedAlgorithm(cause)}`, cause)
-      return answerError('the tokens were not refreshed', cause)
+      return throwProviderError('the tokens were not refreshed', cause)
     }
-    this.#warnings.reviewScope(answer, found.access)
-    const id_token = await this.#refreshedIdToken(answer, sub, found)
-    return { kind: 'refreshed', tokens: tokenSet(answer, id_token ?? tokens.id_token, tokens.refresh_token, began) }
+    this.#warnings.reviewScope(response, found.access)
+    const id_token = await this.#refreshedIdToken(response, sub, found)
+    return { kind: 'refreshed', tokens: tokenSet(response, id_token ?? tokens.id_token, tokens.refresh_token, began) }
   }
 
   /**
-   * The ID Token of a refresh, or `undefined`: there need not be one (§12.2), and one that cannot
-   * be verified now is none.
+   * The ID Token of a refresh. It is optional (§12.2).
+   * @returns `undefined` when there is none, or when the keys are unavailable
    * @throws {InvalidTokensError} when the response must not be accepted
    */
   async #refreshedIdToken(
-    answer: client.TokenEndpointResponse,
+    response: client.TokenEndpointResponse,
     sub: string,
     found: DiscoveredProvider,
   ): Promise<string | undefined> {
-    const { id_token } = answer
+    const { id_token } = response
     try {
-      refuseOtherTokenTypes(answer)
+      rejectOtherTokenTypes(response)
       if (id_token === undefined) return undefined
-      await verifyIdToken(id_token, { ...this.#expectations(found), access_token: answer.access_token, sub })
+      await verifyIdToken(id_token, { ...this.#expectations(found), access_token: response.access_token, sub })
       return id_token
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
@@ -239,23 +239,24 @@ export class OpenidProvider {
     }
   }
 
-  /** Reads userinfo; its `sub` has to be the ID Token's (OpenID Connect Core §5.3.2). */
+  /** Reads UserInfo. Its `sub` must be that of the ID Token (OpenID Connect Core §5.3.2). */
   async userinfo(access_token: string, sub: string): Promise<Userinfo> {
     const { configuration, userinfo_endpoint } = await this.#discovery.provider()
-    // Then `id_token_claims` covers what headers and rules need: see `discover`.
+    // `id_token_claims` then covers all claims of headers and rules: see `discover`.
     if (userinfo_endpoint === undefined) return { kind: 'claims', claims: { sub } }
     try {
       return { kind: 'claims', claims: (await client.fetchUserInfo(configuration, access_token, sub)) as Claims }
     } catch (cause) {
       if (isUnauthorized(cause)) return { kind: 'unauthorized' }
-      return answerError('userinfo could not be read', cause)
+      return throwProviderError('userinfo could not be read', cause)
     }
   }
 
   /**
-   * Where the browser is sent to sign out (RP-Initiated Logout 1.0 §2), or `undefined` when the
-   * provider has no such place. A provider that has dropped the key of the ID Token could not
-   * verify the hint, and would show an error page: it gets `client_id` instead.
+   * The URL of a logout request (RP-Initiated Logout 1.0 §2). A provider that has removed the key
+   * of the ID Token cannot verify the hint and would show an error page, so it gets `client_id`
+   * instead.
+   * @returns `undefined` when the provider has no end-session endpoint
    */
   async endSessionUrl(request: {
     readonly id_token_hint: string
@@ -274,9 +275,9 @@ export class OpenidProvider {
   }
 
   /**
-   * Ends the provider's session without a browser, by POST with `id_token_hint` alone. `unknown`:
-   * the provider answered, and did not say that the session has ended. `unsupported`: there is no
-   * such endpoint.
+   * Ends the session at the provider without a browser, by POST with `id_token_hint` alone.
+   * @returns `unknown` when the response does not show that the session has ended, `unsupported`
+   * when the provider has no end-session endpoint
    */
   async endSession(id_token_hint: string): Promise<'ended' | 'unknown' | 'unsupported'> {
     const { end_session_endpoint } = await this.#discovery.provider()
@@ -289,7 +290,10 @@ export class OpenidProvider {
     return endSessionOutcome(response)
   }
 
-  /** Revokes a refresh token (RFC 7009). `unsupported`: the provider has no revocation endpoint. */
+  /**
+   * Revokes a refresh token (RFC 7009).
+   * @returns `unsupported` when the provider has no revocation endpoint
+   */
   async revoke(refresh_token: string): Promise<'revoked' | 'unsupported'> {
     const { configuration, revocation_endpoint } = await this.#discovery.provider()
     if (revocation_endpoint === undefined) return 'unsupported'
@@ -319,36 +323,36 @@ export class OpenidProvider {
   }
 }
 
-function refuse(why: string): never {
+function reject(why: string): never {
   throw new GatewayError('ERR_SIGN_IN_ANSWER', why)
 }
 
 /**
- * The gateway proves no possession of a key, so that it could not use another kind of access token
- * (RFC 9449 §5).
+ * Rejects access tokens of other types than Bearer, because the gateway cannot prove the possession
+ * of a key (RFC 9449 §5).
  */
-function refuseOtherTokenTypes({ token_type }: client.TokenEndpointResponse): void {
-  if (token_type.toLowerCase() !== 'bearer') refuse(`the access token is of the type ${token_type}, and not Bearer`)
+function rejectOtherTokenTypes({ token_type }: client.TokenEndpointResponse): void {
+  if (token_type.toLowerCase() !== 'bearer') reject(`the access token is of the type ${token_type}, and not Bearer`)
 }
 
 /**
- * What a token with a refresh token beside it is taken to live, in seconds, when nobody says it:
- * `expires_in` may be left out (RFC 6749 §5.1).
+ * The assumed lifetime of an access token with a refresh token, in seconds, because `expires_in`
+ * may be left out (RFC 6749 §5.1).
  */
 const usualAccessTokenSeconds = 60 * 60
 
 /**
- * `began`: when the request was sent, so that an access token is never thought to live longer than
- * it does.
+ * Builds the token set. `began` is when the request was sent, so that the computed expiry is never
+ * too late.
  */
 function tokenSet(
-  answer: client.TokenEndpointResponse,
+  response: client.TokenEndpointResponse,
   id_token: string,
   previous: string | undefined,
   began: number,
 ): TokenSet {
-  const { access_token, refresh_token = previous } = answer
-  const { expires_in = refresh_token === undefined ? undefined : usualAccessTokenSeconds } = answer
+  const { access_token, refresh_token = previous } = response
+  const { expires_in = refresh_token === undefined ? undefined : usualAccessTokenSeconds } = response
   const lifetime = expires_in === undefined ? undefined : Math.min(expires_in, longestAccessTokenSeconds) * 1000
   return {
     access_token,

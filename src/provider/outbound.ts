@@ -4,11 +4,10 @@ import { GatewayError, reason } from '../core/errors.ts'
 import { maxJsonDepth, isDeeperThan } from '../core/json-depth.ts'
 import { addressOf, Agent } from '../core/undici.ts'
 
-/** No answer of a provider is longer than this, in bytes; a longer one is refused unread. */
-const maxAnswerBytes = 1024 * 1024
+/** The longest response content, in bytes. A longer response is rejected. */
+const maxResponseBytes = 1024 * 1024
 /**
- * The header fields of an answer that somebody reads. To copy them all would cost as much as to
- * read the content.
+ * The header fields that are used. Copying all fields would take as long as reading the content.
  */
 const readFields = ['content-type', 'www-authenticate', 'date', 'age', 'location']
 const utf8 = new TextDecoder()
@@ -20,11 +19,12 @@ export interface OutboundRequest {
 }
 
 /**
- * All traffic to the provider: bounded in time and size, never redirected (RFC 9700 §4.12: client
- * authentication must not travel on), never decompressed.
+ * Sends all requests to the provider. Time and size are limited. Redirects are not followed,
+ * because client authentication must not be passed on (RFC 9700 §4.12). Responses are not
+ * compressed.
  */
 export interface Outbound {
-  /** @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` when there is no answer in time */
+  /** @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` without a response in time */
   fetch(url: string, options: OutboundRequest): Promise<Response>
   close(): Promise<void>
 }
@@ -34,11 +34,11 @@ export function createOutbound(settings: { readonly timeoutMs: number; readonly 
   const agent = new Agent({
     connections: 32,
     connect: { timeout: timeoutMs, ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }) },
-    // See `wholeAnswer`. undici's own limits are up to half a second too early, and begin anew with
-    // each part.
+    // See `wholeResponse`. The limits of undici are up to half a second too early, and start again
+    // with each part.
     headersTimeout: 0,
     bodyTimeout: 0,
-    maxResponseSize: maxAnswerBytes,
+    maxResponseSize: maxResponseBytes,
   })
   return {
     fetch: (url, options) => fetchBounded(url, options, agent, timeoutMs),
@@ -55,36 +55,36 @@ async function fetchBounded(
   const { method = 'GET', headers, body = null } = options
   try {
     const request = { ...addressOf(url), method: method as Dispatcher.HttpMethod, body }
-    const asked = { ...request, headers: { ...headers, 'accept-encoding': 'identity' } }
-    return asResponse(url, await wholeAnswer(asked, dispatcher, timeoutMs))
+    const sent = { ...request, headers: { ...headers, 'accept-encoding': 'identity' } }
+    return asResponse(url, await wholeResponse(sent, dispatcher, timeoutMs))
   } catch (cause) {
     if (cause instanceof GatewayError) throw cause
     throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${method} ${withoutQuery(url)}: ${reason(cause)}`, { cause })
   }
 }
 
-interface WholeAnswer {
+interface WholeResponse {
   readonly status: number
   readonly headers: Dispatcher.ResponseData['headers']
   readonly content: Buffer
 }
 
-/** What is answered to the last byte, within the limit. */
-function wholeAnswer(
+/** The complete response, within the time limit. */
+function wholeResponse(
   request: Dispatcher.DispatchOptions,
   dispatcher: Dispatcher,
   timeoutMs: number,
-): Promise<WholeAnswer> {
+): Promise<WholeResponse> {
   let timer: NodeJS.Timeout | undefined
-  const answered = new Promise<WholeAnswer>((resolve, reject) => {
+  const response = new Promise<WholeResponse>((resolve, reject) => {
     let exchange: Dispatcher.DispatchController | undefined
     let late: Error | undefined
     timer = setTimeout(() => {
-      late = new Error(`no answer within ${timeoutMs} ms`)
+      late = new Error(`no response within ${timeoutMs} ms`)
       exchange?.abort(late)
       reject(late)
     }, timeoutMs)
-    let head: Omit<WholeAnswer, 'content'> = { status: 0, headers: {} }
+    let head: Omit<WholeResponse, 'content'> = { status: 0, headers: {} }
     const parts: Buffer[] = []
     dispatcher.dispatch(request, {
       onRequestStart: (begun) => {
@@ -99,34 +99,34 @@ function wholeAnswer(
       onResponseError: (_exchange, error) => reject(error),
     })
   })
-  return answered.finally(() => clearTimeout(timer))
+  return response.finally(() => clearTimeout(timer))
 }
 
-function asResponse(url: string, { status, headers, content }: WholeAnswer): Response {
-  const refuse = (why: string) => {
+function asResponse(url: string, { status, headers, content }: WholeResponse): Response {
+  const rejectResponse = (why: string) => {
     throw new GatewayError('ERR_SIGN_IN_ANSWER', `${withoutQuery(url)} answered with ${why}`)
   }
-  if (status < 200) refuse(`status ${status}`)
+  if (status < 200) rejectResponse(`status ${status}`)
   const linesOf = (name: string) => [headers[name] ?? []].flat()
   if (linesOf('content-encoding').some((coding) => coding !== 'identity'))
-    refuse('compressed content, though "identity" was asked for')
-  // Claims in a JWT would have to be verified as one (OpenID Connect Core §5.3.2); we never ask for
-  // that form.
+    rejectResponse('compressed content, though "identity" was asked for')
+  // Claims in a JWT would have to be verified (OpenID Connect Core §5.3.2). The gateway never
+  // requests this form.
   if (linesOf('content-type').some((type) => /^application\/(?:jwt|token-introspection\+jwt)\b/i.test(type)))
-    refuse('a JWT where JSON was asked for')
+    rejectResponse('a JWT where JSON was asked for')
   const lines = readFields.flatMap((name) => linesOf(name).map((line): [string, string] => [name, line]))
   const hasContent = content.length > 0 && status !== 204 && status !== 205 && status !== 304
   const response = new Response(hasContent ? content : null, { status, headers: lines })
-  // It is here already: read out of a stream, JSON costs five times as much.
+  // The content is in memory. Reading JSON from a stream takes five times as long.
   const json = async (): Promise<unknown> => {
     const value: unknown = JSON.parse(utf8.decode(content))
-    if (isDeeperThan(maxJsonDepth, value)) refuse(`JSON that is nested deeper than ${maxJsonDepth} levels`)
+    if (isDeeperThan(maxJsonDepth, value)) rejectResponse(`JSON that is nested deeper than ${maxJsonDepth} levels`)
     return value
   }
   return Object.assign(response, { json })
 }
 
-/** A URL for the log: parameters may hold tokens. */
+/** A URL for the log, without parameters, which may contain tokens. */
 function withoutQuery(url: string): string {
   return url.replace(/[?#].*$/s, '')
 }

@@ -2,14 +2,14 @@ import * as client from 'openid-client'
 import { signingAlgorithms } from '../config/model.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 
-/** The refresh token is expired, revoked or was used before: RFC 6749 §5.2. */
+/** Whether the refresh token is expired, revoked or used up (RFC 6749 §5.2). */
 export function isInvalidGrant(error: unknown): boolean {
   return error instanceof client.ResponseBodyError && error.error === 'invalid_grant'
 }
 
 /**
- * The provider has refreshed the tokens, and they must not be accepted. To ask again is of little
- * use: the refresh token may be spent, and the next ones are made in the same way.
+ * The provider has refreshed the tokens, but they must not be accepted. Another refresh rarely
+ * helps: the refresh token may be used up, and the next tokens will have the same fault.
  */
 export class InvalidTokensError extends GatewayError {
   constructor(why: string, cause: unknown) {
@@ -17,7 +17,7 @@ export class InvalidTokensError extends GatewayError {
   }
 }
 
-/** Whether openid-client rejected the tokens of a response that the provider sent with success. */
+/** Whether openid-client rejected the tokens of a successful response. */
 export function isAboutTokens(error: unknown): boolean {
   if (!(error instanceof client.ClientError)) return false
   return error.code?.startsWith('OAUTH_JWT_') === true || causes(error).some(({ message }) => aboutTokens.test(message))
@@ -25,23 +25,23 @@ export function isAboutTokens(error: unknown): boolean {
 
 const aboutTokens = /\bJWT\b|"id_token"|`token_type`/
 
-/** The access token is not good any more: RFC 6750 §3.1. */
+/** Whether the access token is not accepted any more (RFC 6750 §3.1). */
 export function isUnauthorized(error: unknown): boolean {
   return statusOf(error) === 401
 }
 
 /**
- * Turns what openid-client threw into what it means for the person who waits.
+ * Throws the `GatewayError` for an error of openid-client. `what` says what has failed.
  * @throws {GatewayError} always
  */
-export function answerError(what: string, cause: unknown): never {
+export function throwProviderError(what: string, cause: unknown): never {
   const known = gatewayErrorIn(cause)
   if (known !== undefined) throw known
   if (cause instanceof client.AuthorizationResponseError) throw refusal(cause)
-  // A parser quotes what it could not read, and that may be a piece of a token: it does not travel
-  // on as a cause either.
+  // A parser quotes the text that it cannot read, which may be part of a token. So the cause is
+  // left out too.
   if (causes(cause).some((error) => error instanceof SyntaxError))
-    throw new GatewayError('ERR_SIGN_IN_ANSWER', `${what}: the answer is not JSON`)
+    throw new GatewayError('ERR_SIGN_IN_ANSWER', `${what}: the response is not JSON`)
   const status = statusOf(cause)
   const fail = (
     code: 'ERR_PROVIDER_UNAVAILABLE' | 'ERR_SIGN_IN_EXPIRED' | 'ERR_SIGN_IN_ANSWER',
@@ -56,31 +56,34 @@ export function answerError(what: string, cause: unknown): never {
     )
   if (isInvalidGrant(cause)) return fail('ERR_SIGN_IN_EXPIRED', `the provider answered invalid_grant`)
   if (cause instanceof client.ResponseBodyError)
-    return fail('ERR_SIGN_IN_ANSWER', `the provider answered ${toldBy(cause)}${responseHints.get(cause.error) ?? ''}`)
+    return fail(
+      'ERR_SIGN_IN_ANSWER',
+      `the provider answered ${describeError(cause)}${responseHints.get(cause.error) ?? ''}`,
+    )
   if (status !== undefined && (status >= 500 || status === 429))
     return fail('ERR_PROVIDER_UNAVAILABLE', `the provider answered with status ${status}`)
-  // RFC 6749 §5.2: with 401 and a challenge, `invalid_client` is what it means.
+  // A 401 with a challenge means `invalid_client` (RFC 6749 §5.2).
   if (status === 401) return fail('ERR_SIGN_IN_ANSWER', `the provider answered with status 401${clientHint}`)
   if (status !== undefined) return fail('ERR_SIGN_IN_ANSWER', `the provider answered with status ${status}`)
   if (cause instanceof client.ClientError && cause.code === 'OAUTH_TIMEOUT')
-    return fail('ERR_PROVIDER_UNAVAILABLE', 'no answer in time')
+    return fail('ERR_PROVIDER_UNAVAILABLE', 'no response in time')
   return fail('ERR_SIGN_IN_ANSWER', `${reason(cause)}${hintForRejectedAlgorithm(cause)}`)
 }
 
 const clientHint = '; check provider.client_id, client_secret and token_endpoint_auth_method'
 const scopeHint = '; check provider.scopes: not every provider knows offline_access'
 
-/** What the operator can do about an error of the token endpoint (RFC 6749 §5.2). */
+/** What to do about an error of the token endpoint (RFC 6749 §5.2). */
 const responseHints: ReadonlyMap<string, string> = new Map([
   ['invalid_client', clientHint],
-  // Keycloak answers this for a wrong secret, too.
+  // Keycloak sends this for a wrong secret too.
   ['unauthorized_client', `${clientHint}, and that the client may use the authorization code flow`],
   ['invalid_scope', scopeHint],
 ])
 
 /**
- * The hint for an error of openid-client about a token that another algorithm signed; empty for
- * other errors.
+ * The hint for an error of openid-client about a token that is signed with another algorithm. Empty
+ * for other errors.
  */
 export function hintForRejectedAlgorithm(error: unknown): string {
   for (const { message, cause } of causes(error)) {
@@ -91,7 +94,7 @@ export function hintForRejectedAlgorithm(error: unknown): string {
   return ''
 }
 
-/** What to do about a token that is signed with `alg` where `expected` is required. */
+/** What to do about a token that is signed with `alg` instead of `expected`. */
 export function hintForAlgorithm(alg: unknown, expected: unknown): string {
   const known = signingAlgorithms.find((name) => name === alg)
   return known === undefined
@@ -99,7 +102,7 @@ export function hintForAlgorithm(alg: unknown, expected: unknown): string {
     : `; the token is signed with ${known} and not with ${String(expected)}: set provider.id_token_signed_response_alg to the algorithm that this client is registered with at the provider`
 }
 
-/** What the operator can do about an error that the provider sends the browser back with. */
+/** What to do about an error in an authorization response. */
 const refusalHints: ReadonlyMap<string, string> = new Map([
   ['invalid_scope', scopeHint],
   ['unauthorized_client', '; allow the client the authorization code flow at the provider'],
@@ -111,40 +114,41 @@ const refusalHints: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * The provider sent the browser back with an error: RFC 6749 §4.1.2.1, OpenID Connect Core
- * §3.1.2.6.
+ * The error for an authorization error response (RFC 6749 §4.1.2.1, OpenID Connect Core §3.1.2.6).
  */
 function refusal(cause: client.AuthorizationResponseError): GatewayError {
   const busy = cause.error === 'temporarily_unavailable' || cause.error === 'server_error'
   return new GatewayError(
     busy ? 'ERR_PROVIDER_UNAVAILABLE' : 'ERR_SIGN_IN_REFUSED',
-    `the provider sent the browser back with ${toldBy(cause)}${refusalHints.get(cause.error) ?? ''}`,
+    `the provider sent the browser back with ${describeError(cause)}${refusalHints.get(cause.error) ?? ''}`,
     { cause },
   )
 }
 
 /**
- * The error code, for `invalid_scope` with the provider's own words, which name the scope. The
- * words of other errors stay unread, because a token endpoint may quote the code or the token that
- * it was sent.
+ * The error code of the provider. For `invalid_scope` its description is added, which names the
+ * scope. Other descriptions are left out, because a token endpoint may quote the code or the token.
  */
-function toldBy({ error, error_description }: client.AuthorizationResponseError | client.ResponseBodyError): string {
+function describeError({
+  error,
+  error_description,
+}: client.AuthorizationResponseError | client.ResponseBodyError): string {
   return error === 'invalid_scope' && error_description !== undefined && error_description !== ''
     ? `${printable(error)} (${printable(error_description, 200)})`
     : printable(error)
 }
 
-/** RFC 6749 §5.2 allows printable characters only; whatever else comes does not reach the log. */
+/** Replaces characters that RFC 6749 §5.2 does not allow, so that they do not reach the log. */
 function printable(text: string, longest = 100): string {
   return `"${text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, longest)}"`
 }
 
-/** The error of ours that a library has wrapped. */
+/** The `GatewayError` that a library has wrapped. */
 export function gatewayErrorIn(error: unknown): GatewayError | undefined {
   return causes(error).find((at) => at instanceof GatewayError)
 }
 
-/** An error, its cause, and so on. */
+/** The error and all its causes. */
 function causes(error: unknown): Error[] {
   const found: Error[] = []
   for (let at = error; at instanceof Error && found.length < 10; at = at.cause) found.push(at)

@@ -1,20 +1,19 @@
 import type { ProviderConfig } from '../config/model.ts'
 import { offlineAccess, providerKind, type ProviderKind } from '../config/provider-kind.ts'
 
-/** What an authorization request asks for. */
+/** The scopes and parameters of an authorization request. */
 export interface RequestedAccess {
   readonly scopes: readonly string[]
-  /** `provider.authorization_params`, with what this provider needs beside them. */
+  /** `provider.authorization_params`, and further ones that this provider needs. */
   readonly params: Readonly<Record<string, string>>
 }
 
 const basicScopes = ['openid', 'profile', 'email']
 
 /**
- * The scopes and parameters of an authorization request. Scopes that the configuration lists are
- * taken as they are. Otherwise `offline_access` is asked for where the provider's refresh tokens
- * depend on it and its sessions do not suffer from it: not at Keycloak, not at Google, and not at a
- * provider that lists its scopes without it.
+ * The scopes and parameters of an authorization request. Configured scopes are used as they are.
+ * Otherwise `offline_access` is requested, except at Keycloak, at Google, and at a provider that
+ * does not list it. At Keycloak it would create offline sessions, which get no Logout Token.
  */
 export function requestedAccess(
   { issuer, scopes, authorizationParams }: Pick<ProviderConfig, 'issuer' | 'scopes' | 'authorizationParams'>,
@@ -26,21 +25,21 @@ export function requestedAccess(
   if (kind === 'google')
     return { scopes: basicScopes, params: { access_type: 'offline', prompt: 'consent', ...authorizationParams } }
   const { scopes_supported } = metadata
-  // The list is only recommended (OpenID Connect Discovery 1.0 §3): a provider without one may
-  // still know the scope.
+  // The list is optional (OpenID Connect Discovery 1.0 §3), so a provider without a list may know
+  // the scope.
   const isKnown = !Array.isArray(scopes_supported) || scopes_supported.includes(offlineAccess)
   const asksForIt = kind === 'other' && isKnown
   return { scopes: asksForIt ? [...basicScopes, offlineAccess] : basicScopes, params: authorizationParams }
 }
 
-/** A Keycloak behind a proxy may have another issuer than usual, but not other endpoints. */
+/** The kind of a provider. Keycloak behind a proxy is recognized by its token endpoint. */
 export function kindOf(issuer: string, { token_endpoint }: Readonly<Record<string, unknown>>): ProviderKind {
   const kind = providerKind(issuer)
   const isKeycloak = typeof token_endpoint === 'string' && token_endpoint.includes('/protocol/openid-connect/')
   return kind === 'other' && isKeycloak ? 'keycloak' : kind
 }
 
-/** Whether a refresh token was asked for explicitly. */
+/** Whether a refresh token is requested explicitly. */
 export function asksForRefreshToken({ scopes, params }: RequestedAccess): boolean {
   return scopes.includes(offlineAccess) || params['access_type'] === 'offline'
 }

@@ -6,17 +6,16 @@ import { maxJsonDepth, isDeeperThan } from '../core/json-depth.ts'
 import type { KeySet } from './key-set.ts'
 import { hintForAlgorithm } from './provider-errors.ts'
 
-/** What every token of the provider is held against. */
+/** The expected values for every token of the provider. */
 export interface TokenExpectations {
   readonly issuer: string
   readonly client_id: string
   /**
-   * Exactly one: tokens of any other algorithm are refused, even those the provider could sign (RFC
-   * 8725 §3.1).
+   * The only accepted algorithm (RFC 8725 §3.1).
    */
   readonly algorithm: SigningAlgorithm
   readonly keys: Pick<KeySet, 'verify'>
-  /** How far the provider's clock may be off, in ms. */
+  /** The accepted difference of the clocks, in ms. */
   readonly clockToleranceMs: number
   /** In ms since the epoch. */
   readonly now: number
@@ -24,13 +23,13 @@ export interface TokenExpectations {
 
 const clockHint = '; if it has just been issued, compare the clocks of both machines'
 
-/** What a kind of token has to be like. */
+/** The properties of a kind of token. */
 export interface TokenKind {
-  /** What a `GatewayError` about such a token is called. */
+  /** The code of a `GatewayError` about such a token. */
   readonly code: ErrorCode
   /**
-   * For tokens that may come without `exp`: such a token expires this many seconds after its `iat`.
-   * Absent: `exp` is required.
+   * For tokens that may lack `exp`: how many seconds after `iat` they expire. Absent: `exp` is
+   * required.
    */
   readonly lifetimeWithoutExp?: number
 }
@@ -38,8 +37,7 @@ export interface TokenKind {
 export interface SignedToken {
   readonly typ: string | undefined
   /**
-   * `exp`: the time the token expires, in seconds since the epoch, whether or not the token says so
-   * itself.
+   * `exp` is when the token expires, in seconds since the epoch, even if the token has no `exp`.
    */
   readonly payload: JWTPayload & { readonly iat: number; readonly exp: number }
 }
@@ -47,8 +45,8 @@ export interface SignedToken {
 /**
  * Verifies what ID Tokens and Logout Tokens have in common: signature, algorithm, `iss`, `aud`,
  * `exp`, `iat` and `nbf`.
- * @throws {GatewayError} `kind.code` when the token is refused, `ERR_PROVIDER_UNAVAILABLE` when the
- * keys cannot be had
+ * @throws {GatewayError} `kind.code` when the token is rejected, `ERR_PROVIDER_UNAVAILABLE` when
+ * the keys are unavailable
  */
 export async function verifySignedToken(
   token: string,
@@ -74,7 +72,7 @@ export async function verifySignedToken(
   const { iat } = payload
   if (typeof iat !== 'number') throw new GatewayError(code, '"iat" has to be a number')
   const exp = payload.exp ?? iat + (lifetimeWithoutExp ?? 0)
-  // jose has compared an `exp` that is there.
+  // jose has checked `exp`, if the token has one.
   if (payload.exp === undefined && exp * 1000 <= expected.now - expected.clockToleranceMs)
     throw new GatewayError(code, `it has no "exp", and was issued more than ${exp - iat} s ago${clockHint}`)
   const issuedIn = Math.round(iat - expected.now / 1000)
@@ -92,7 +90,10 @@ function hintFor(error: unknown, token: string, algorithm: SigningAlgorithm): st
   return errorCode === 'ERR_JOSE_ALG_NOT_ALLOWED' ? hintForAlgorithm(decodeProtectedHeader(token).alg, algorithm) : ''
 }
 
-/** A claim that has to be a non-empty string when it is there. @throws {GatewayError} `code` */
+/**
+ * A claim that must be a non-empty string if it is present.
+ * @throws {GatewayError} `code`
+ */
 export function stringClaim(payload: JWTPayload, name: string, code: ErrorCode): string | undefined {
   const value = payload[name]
   if (value === undefined) return undefined

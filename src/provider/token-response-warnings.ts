@@ -5,12 +5,12 @@ import type { Log } from '../observe/log.ts'
 import { asksForRefreshToken, type RequestedAccess } from './requested-access.ts'
 
 /**
- * Looks at token responses for what an operator has to change at the provider or in the
- * configuration, and warns of each such thing once: it holds for every sign-in alike.
+ * Checks token responses for faults in the configuration of the provider or the gateway. Each fault
+ * is logged once, because it affects every sign-in.
  */
 export class TokenResponseWarnings {
   readonly #log: Log
-  readonly #told = new Set<string>()
+  readonly #warned = new Set<string>()
 
   constructor(log: Log) {
     this.#log = log
@@ -34,16 +34,17 @@ export class TokenResponseWarnings {
   }
 
   /**
-   * Reviews the scopes of any token response: fewer may be granted than were asked for (RFC 6749
-   * §3.3).
+   * Reviews the scopes of any token response. The provider may grant fewer than were requested (RFC
+   * 6749 §3.3).
    */
   reviewScope({ scope }: TokenEndpointResponse, { scopes }: RequestedAccess): void {
     if (scope === undefined) return
     const granted = scope.split(' ')
-    // The ID Token and the refresh token show by themselves whether these two were granted; some
-    // providers leave them out.
+    // Some providers leave out these two. The ID Token and the refresh token show that they were
+    // granted.
     const missing = scopes.filter(
-      (asked) => asked !== 'openid' && asked !== offlineAccess && !granted.some((one) => isCalled(one, asked)),
+      (requested) =>
+        requested !== 'openid' && requested !== offlineAccess && !granted.some((one) => isSameScope(one, requested)),
     )
     if (missing.length > 0)
       this.#warnOnce('provider.scope_narrowed', {
@@ -54,23 +55,23 @@ export class TokenResponseWarnings {
 
   #warnOnce(event: string, fields: { readonly reason: string; readonly hint: string }): void {
     const what = `${event} ${fields.reason}`
-    if (this.#told.has(what)) return
-    this.#told.add(what)
+    if (this.#warned.has(what)) return
+    this.#warned.add(what)
     this.#log.warn(event, fields)
   }
 }
 
 /**
- * Some providers call a scope by a longer name: `https://www.googleapis.com/auth/userinfo.email` is
- * `email`.
+ * Whether both names mean the same scope. Some providers use longer names:
+ * `https://www.googleapis.com/auth/userinfo.email` is `email`.
  */
-function isCalled(granted: string, asked: string): boolean {
-  return granted === asked || granted.endsWith(`/${asked}`) || granted.endsWith(`.${asked}`)
+function isSameScope(granted: string, requested: string): boolean {
+  return granted === requested || granted.endsWith(`/${requested}`) || granted.endsWith(`.${requested}`)
 }
 
 /**
- * Keycloak writes it into the refresh token (`typ`), and gives an offline session without an end a
- * life of 0 seconds.
+ * Whether the session is an offline session of Keycloak. The `typ` of the refresh token shows it,
+ * or a `refresh_expires_in` of 0 for a session without an end.
  */
 function isOffline({ refresh_token, refresh_expires_in }: TokenEndpointResponse): boolean {
   if (refresh_token === undefined) return false

@@ -3,12 +3,12 @@ import { createLocalJWKSet, errors, type CryptoKey, type JSONWebKeySet, type JWT
 /** Finds the key for a token by its header. */
 export type VerificationKeys = JWTVerifyGetKey<CryptoKey>
 
-/** At most this many keys are tried for one token. */
-const mostKeys = 16
+/** How many keys are tried for one token at most. */
+const maxKeys = 16
 
 /**
- * The keys of a set, by `kid`. For a `kid` that no key has, those without `kid` are the candidates:
- * it is optional (RFC 7517 §4.5).
+ * The keys of a set, by `kid`. If no key has the `kid`, the keys without one are candidates,
+ * because `kid` is optional (RFC 7517 §4.5).
  */
 export function verificationKeys(set: JSONWebKeySet): VerificationKeys {
   const all = createLocalJWKSet(set)
@@ -27,10 +27,10 @@ export function verificationKeys(set: JSONWebKeySet): VerificationKeys {
 }
 
 /**
- * Runs `verify` with the one key that fits, or with one candidate after the other: keys may share a
- * `kid`, and a token need not name one.
- * @throws what `verify` throws; `JWSSignatureVerificationFailed` when none of the candidates has
- * signed the token
+ * Runs `verify` with the key that fits. If several keys fit, runs it with one after the other,
+ * because keys may share a `kid`, and a token need not have one.
+ * @throws the errors of `verify`; `JWSSignatureVerificationFailed` when no candidate has signed the
+ * token
  */
 export async function verifyWithAny<T>(
   keys: VerificationKeys,
@@ -40,7 +40,7 @@ export async function verifyWithAny<T>(
     return await verify(keys)
   } catch (error) {
     if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
-    let left = mostKeys
+    let left = maxKeys
     for await (const key of error) {
       if (left-- === 0) break
       try {

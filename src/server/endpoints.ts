@@ -52,6 +52,7 @@ const handlers: Readonly<Record<EndpointKey, Handler>> = {
 export interface AppParts extends SignInParts, LogoutParts {
   readonly provider: SignInParts['provider']
   readonly sessions: SignInParts['sessions']
+  readonly endings: LogoutParts['endings']
   readonly trusted: TrustedProxies
   readonly recordOf: (req: IncomingMessage) => RequestRecord
   readonly turnedAway: TurnedAway

@@ -9,9 +9,9 @@ import type { Log } from '../observe/log.ts'
 import { LiveStreams } from '../proxy/live-streams.ts'
 import { measuredStore } from '../session/measured-store.ts'
 import { createMemoryStore } from '../session/memory-store.ts'
-import { OwedEndings } from '../session/owed-endings.ts'
+import { NearCaches } from '../session/near-caches.ts'
+import { PendingEndings } from '../session/pending-endings.ts'
 import { createRedisStore } from '../session/redis/store.ts'
-import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
 import { type FoundAtStart, waitForDependencies } from './dependencies.ts'
 import { addGatewayMetrics } from './gateway-metrics.ts'
@@ -58,22 +58,22 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   const observing = startObserving(config, parts)
   const { log, metrics } = observing
   const store = measuredStore(createStore(config.session.store, { log, clock }), metrics)
-  const owed = new OwedEndings(log)
+  const pending = new PendingEndings(log)
   const turnedAway = new TurnedAway(log, clock)
   const memory = new MemoryBudget(parts.memoryBytes ?? processMemory(config.workers), { turnedAway })
   memory.describe(metrics)
   const generations = await Generations.start(config, {
     ...observing,
-    ...{ store, owed, turnedAway, memory, clock },
+    ...{ store, pending, turnedAway, memory, clock },
     live: new LiveStreams(),
-    sessions: new Set<Sessions>(),
+    caches: new NearCaches(),
     streamSessions: new Map(),
   })
   addGatewayMetrics(metrics, () => generations.current)
 
   const closeSteps = [
     () => generations.close(),
-    async () => owed.forget(),
+    async () => pending.clear(),
     () => store.close(),
     () => observing.close(),
   ]

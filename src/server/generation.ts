@@ -19,9 +19,13 @@ import { OpenidProvider } from '../provider/openid-provider.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
 import { UpstreamPools } from '../proxy/upstream-pool.ts'
 import { SessionCookie } from '../session/cookie.ts'
-import type { OwedEndings } from '../session/owed-endings.ts'
+import { createSessions } from '../session/create-sessions.ts'
+import type { SessionEndings } from '../session/endings.ts'
+import { ExpiredCookies } from '../session/expired-cookies.ts'
+import type { NearCaches } from '../session/near-caches.ts'
+import type { PendingEndings } from '../session/pending-endings.ts'
 import { audienceOf } from '../session/record.ts'
-import { Sessions } from '../session/sessions.ts'
+import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
 import { Upkeep } from '../tokens/upkeep.ts'
 import { createApp } from './endpoints.ts'
@@ -34,10 +38,9 @@ import { type KnownSessions, watchLiveSessions } from './watch-live-sessions.ts'
 /** What all generations share: it outlives a reload. */
 export interface SharedParts {
   readonly store: SessionStore
-  readonly owed: OwedEndings
+  readonly pending: PendingEndings
   readonly streamSessions: KnownSessions
-  /** The sessions of all generations that are not closed. */
-  readonly sessions: Set<Sessions>
+  readonly caches: NearCaches
   readonly live: LiveStreams
   readonly turnedAway: TurnedAway
   readonly memory: Pick<MemoryBudget, 'isExceeded'>
@@ -61,6 +64,7 @@ export interface GenerationParts extends SharedParts {
 export interface Generation {
   readonly handlers: ListenerHandlers
   readonly sessions: Sessions
+  readonly endings: SessionEndings
   readonly provider: OpenidProvider
   readonly trusted: TrustedProxies
   /** Stays open after {@link Generation.retire}, because an exchange has no time limit. */
@@ -73,19 +77,20 @@ export interface Generation {
 
 /** Builds a generation, and starts the discovery of its provider. */
 export async function createGeneration(config: GatewayConfig, parts: GenerationParts): Promise<Generation> {
-  const { store, owed, live, turnedAway, log, clock, audit, metrics } = parts
+  const { store, pending, caches, live, turnedAway, log, clock, audit, metrics } = parts
   const keyring = new Keyring(config.session.keys)
   const cookie = new SessionCookie(config.session.cookie)
   const trusted = new TrustedProxies(config.trustedProxies)
-  const sessions = new Sessions({
-    ...{ store, owed, keyring, clock, log, audit, inThisProcess: parts.sessions },
+  const { sessions, endings } = createSessions({
+    ...{ store, pending, caches, keyring, clock, log, audit },
     audience: audienceOf(config.provider),
     config: config.session,
   })
-  sessions.onEnded((keys) => live.closeAll(keys))
+  const expiredCookies = new ExpiredCookies()
+  endings.onEnded((keys) => live.closeAll(keys))
   const provider = new OpenidProvider(config.provider, { clock, log, metrics })
   const upkeep = new Upkeep(config.session, {
-    ...{ sessions, clock, log, audit },
+    ...{ sessions, endings, store, clock, log, audit },
     provider: countedRefreshes(provider, metrics),
   })
   const pages = new Pages(config.pages, config.reservedPrefix)
@@ -94,12 +99,30 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
 
   const records = new WeakMap<IncomingMessage, RequestRecord>()
   const app = await createApp(config, {
-    ...{ provider, sessions, cookie, keyring, clock, log, audit, trusted, turnedAway, pages },
+    ...{
+      provider,
+      store,
+      sessions,
+      endings,
+      expiredCookies,
+      cookie,
+      keyring,
+      clock,
+      log,
+      audit,
+      trusted,
+      turnedAway,
+      pages,
+    },
     reservedPrefix: config.reservedPrefix,
     recordOf: (req) => records.get(req) as RequestRecord,
   })
   const handlers = createHandlers(config, {
-    admit: createAdmit(config, { identify: (header) => identify(header, { cookie, sessions, upkeep }), cookie, log }),
+    admit: createAdmit(config, {
+      identify: (header) => identify(header, { cookie, sessions, expiredCookies, upkeep }),
+      cookie,
+      log,
+    }),
     ...{ trusted, log, audit, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },
     proxy: {
       ...{ pools, live, log, pages },
@@ -123,7 +146,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     return (closing ??= runInOrder([() => app.close(), () => provider.close()], log))
   }
   return {
-    ...{ handlers, sessions, provider, trusted, pools },
+    ...{ handlers, sessions, endings, provider, trusted, pools },
     retire: async () => {
       watch.stop()
       await providerCallsEnd()

@@ -21,7 +21,8 @@ export function createProcessApi(parts: ProcessApiParts): ProcessApi {
   const { generations, observing, store, clock } = parts
   const sessions: AdminSessionsParts = {
     running: () => generations.config,
-    administration: () => administer({ ...generations.current, config: generations.config, audit: observing.audit }),
+    administration: () =>
+      administer({ ...generations.current, store, config: generations.config, audit: observing.audit }),
     clock,
   }
   return {

@@ -3,10 +3,7 @@ import type { SessionId } from '../core/names.ts'
 import { cookieNames, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
 import { sessionIdFromCookie } from './record.ts'
 
-/**
- * The cookie that carries the session id, and the names of the cookies that belong to the gateway
- * beside it.
- */
+/** The cookie that carries the session id, and the names of the gateway's other cookies. */
 export class SessionCookie {
   readonly #attributes: CookieAttributes
 
@@ -14,20 +11,17 @@ export class SessionCookie {
     this.#attributes = config
   }
 
-  /** The session id in a `Cookie` header; anything malformed is no session. */
+  /** The session id in a `Cookie` header; `undefined` when it is absent or malformed. */
   read(header: string | undefined): SessionId | undefined {
     return sessionIdFromCookie(readCookie(header, this.#attributes.name))
   }
 
-  /** Whether the browser sent a session cookie at all, good or not. */
+  /** Whether the browser sent a session cookie, valid or not. */
   isIn(header: string | undefined): boolean {
     return header !== undefined && readCookie(header, this.#attributes.name) !== undefined
   }
 
-  /**
-   * Without `Max-Age`: the cookie lives as long as the browser, the session as long as the store
-   * says.
-   */
+  /** The cookie has no `Max-Age`, because the store decides when the session expires. */
   set(id: SessionId): string {
     return setCookie(this.#attributes, id)
   }
@@ -38,9 +32,9 @@ export class SessionCookie {
 
   /**
    * `Set-Cookie` values for a browser whose session has ended. They expire the session cookie and
-   * the cookies of the applications. A cookie with a `Domain` attribute is another cookie to a
-   * browser than one without (RFC 6265 §5.3 step 11). The browser sends a cookie with another path
-   * than `/` to that path only, so such a cookie is expired whether it was sent or not.
+   * the cookies of the applications. For a browser, a cookie with a `Domain` attribute differs from
+   * one without (RFC 6265 §5.3 step 11). The browser sends a cookie with a path other than `/` to
+   * that path only, so such a cookie is expired whether it was sent or not.
    */
   forget(header: string | undefined, applicationCookies: readonly ApplicationCookie[]): string[] {
     const expired = applicationCookies.flatMap(({ name, paths, domains }) => [
@@ -61,14 +55,14 @@ export class SessionCookie {
   }
 
   /**
-   * Another cookie of the gateway: `Lax` always, for it has to come along when the provider sends
-   * the browser back.
+   * Another cookie of the gateway. It is always `Lax`, because the browser must send it when the
+   * provider redirects back.
    */
   beside(suffix: string): CookieAttributes {
     return { name: `${this.#attributes.name}-${suffix}`, secure: this.#attributes.secure, sameSite: 'lax' }
   }
 
-  /** Whether a cookie of this name is the gateway's and no upstream's business. */
+  /** Whether a cookie belongs to the gateway, so that no upstream receives it. */
   readonly isOurs = (name: string): boolean =>
     name === this.#attributes.name || name.startsWith(`${this.#attributes.name}-`)
 

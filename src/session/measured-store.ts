@@ -1,50 +1,50 @@
 import type { Distribution, Metrics } from '../observe/metrics.ts'
 import type { SessionStore } from './store.ts'
 
-/** In seconds. */
+/** The bounds of the histogram, in seconds. */
 const durationBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
-/** The same store, whose answers are timed and whose failures are counted. */
+/** Wraps a store to measure how long its methods take, and to count their errors. */
 export function measuredStore(store: SessionStore, metrics: Metrics): SessionStore {
   const durations = metrics.histogram(
     {
       name: 'gatehouse_store_duration_seconds',
-      help: 'How long the session store took to answer, by what it was asked.',
+      help: 'How long the operations of the session store took.',
       labels: ['operation'],
     },
     durationBounds,
   )
   const errors = metrics.counter({
     name: 'gatehouse_store_errors_total',
-    help: 'What the session store did not answer.',
+    help: 'Operations of the session store that failed.',
     labels: ['operation'],
   })
   let isAvailable = true
   metrics.gauge(
     {
       name: 'gatehouse_store_available',
-      help: 'Whether the session store answered the last time it was asked: 1 or 0.',
+      help: 'Whether the last operation of the session store succeeded: 1 or 0.',
     },
     'min',
     () => (isAvailable ? 1 : 0),
   )
 
-  const run = async <T>(operation: string, duration: Distribution, answer: Promise<T>): Promise<T> => {
+  const run = async <T>(operation: string, duration: Distribution, result: Promise<T>): Promise<T> => {
     const startedAt = performance.now()
     try {
-      const answered = await answer
+      const value = await result
       isAvailable = true
       duration.observe((performance.now() - startedAt) / 1000)
-      return answered
+      return value
     } catch (error) {
       isAvailable = false
       errors.of(operation).add()
       throw error
     }
   }
-  const timed = <A extends unknown[], T>(operation: string, ask: (...args: A) => Promise<T>) => {
+  const timed = <A extends unknown[], T>(operation: string, method: (...args: A) => Promise<T>) => {
     const duration = durations.of(operation)
-    return (...args: A) => run(operation, duration, ask.apply(store, args))
+    return (...args: A) => run(operation, duration, method.apply(store, args))
   }
   return {
     create: timed('create', store.create),
@@ -64,7 +64,7 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
     listSid: (tag) => store.listSid(tag),
     listSub: (tag) => store.listSub(tag),
     onNotice: (listener) => store.onNotice(listener),
-    hearsNotices: () => store.hearsNotices(),
+    receivesNotices: () => store.receivesNotices(),
     silentFor: () => store.silentFor(),
     close: () => store.close(),
   }

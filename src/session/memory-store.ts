@@ -4,22 +4,22 @@ import { tagOf } from './record.ts'
 import type { EndedSession, LogoutOrder, NewSession, SealedSession, SessionStore, StoreTime } from './store.ts'
 
 export interface MemoryStore extends SessionStore {
-  /** How many entries of any kind are held, for tests of the bound. */
+  /** The number of entries of all kinds, for tests of the limit. */
   size(): number
 }
 
 /**
- * Sessions in this process only, for trying out and for a sidecar that may forget. When it is full,
- * the session that was not used for longest goes.
+ * A session store in the memory of this process, for trials and for a sidecar that may lose its
+ * sessions. When it is full, it drops the least recently used session.
  */
 export function createMemoryStore(options: { readonly maxSessions: number; readonly clock: Clock }): MemoryStore {
-  return new SessionsInMemory(options.maxSessions, options.clock)
+  return new InMemoryStore(options.maxSessions, options.clock)
 }
 
-/** What has expired is out of reach at once, and out of memory after this many ms. */
+/** How often expired entries are removed from memory, in ms. They are not returned before that. */
 const sweepInterval = 1_000
 
-interface Remembered {
+interface StoredEntry {
   readonly sealed: Uint8Array
   readonly version: number
   readonly subTag: SubTag
@@ -27,11 +27,11 @@ interface Remembered {
   readonly absolute_expires_at: number
 }
 
-class SessionsInMemory implements MemoryStore {
+class InMemoryStore implements MemoryStore {
   readonly #clock: Clock
   /** Decides what has expired. */
   readonly #steady: Clock
-  readonly #sessions: ExpiringMap<SessionKey, Remembered>
+  readonly #sessions: ExpiringMap<SessionKey, StoredEntry>
   readonly #bySid = new Index<SidTag>()
   readonly #bySub = new Index<SubTag>()
   readonly #tombstones: ExpiringMap<SidTag | SubTag, number>
@@ -64,8 +64,8 @@ class SessionsInMemory implements MemoryStore {
       return 'ended'
     const { sealed, subTag } = session
     const absolute_expires_at = now + session.absolute_expires_at - this.#clock.now()
-    const remembered = { sealed, subTag, absolute_expires_at, version: 1 }
-    this.#sessions.set(session.key, remembered, Math.min(now + session.idle_timeout, absolute_expires_at))
+    const entry = { sealed, subTag, absolute_expires_at, version: 1 }
+    this.#sessions.set(session.key, entry, Math.min(now + session.idle_timeout, absolute_expires_at))
     this.#bySid.add(tag, session.key)
     this.#bySub.add(subTag, session.key)
     return 'created'
@@ -97,11 +97,11 @@ class SessionsInMemory implements MemoryStore {
   }
 
   async endSid(tag: SidTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'> {
-    return this.#obey(tag, order, () => this.#bySid.members(tag))
+    return this.#endTagged(tag, order, () => this.#bySid.members(tag))
   }
 
   async endSub(tag: SubTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'> {
-    return this.#obey(tag, order, () => this.#bySub.members(tag))
+    return this.#endTagged(tag, order, () => this.#bySub.members(tag))
   }
 
   async *list(): AsyncIterable<readonly SessionKey[]> {
@@ -135,12 +135,12 @@ class SessionsInMemory implements MemoryStore {
     if (this.#leases.use(key, this.#now()) === owner) this.#leases.delete(key)
   }
 
-  // There is no other process to hear of.
+  // No other process uses this store.
   onNotice(): () => void {
     return () => {}
   }
 
-  hearsNotices(): boolean {
+  receivesNotices(): boolean {
     return true
   }
 
@@ -169,10 +169,9 @@ class SessionsInMemory implements MemoryStore {
     return ended_at !== undefined && begun_at <= ended_at
   }
 
-  #obey(tag: SidTag | SubTag, order: LogoutOrder, members: () => SessionKey[]): EndedSession[] | 'replayed' {
+  #endTagged(tag: SidTag | SubTag, order: LogoutOrder, members: () => SessionKey[]): EndedSession[] | 'replayed' {
     const now = this.#now()
-    // A token means one thing at one tag, as in Redis, where the jti lies in the slot of what it
-    // ends.
+    // The `jti` counts per tag, as in Redis, where it lies in the slot of the sessions that end.
     if (!this.#jtis.setNew(`${tag}:${order.jti}`, true, order.jti_ttl, now)) return 'replayed'
     const at = Math.max(order.at, this.#tombstones.use(tag, now) ?? 0)
     this.#tombstones.set(tag, at, Math.max(now + order.tombstone_ttl, this.#tombstones.expiresAt(tag)))
@@ -199,17 +198,17 @@ class SessionsInMemory implements MemoryStore {
 }
 
 /**
- * A bounded map whose entries expire; what was not used for longest goes first. `gone` is told of
- * each entry that leaves.
+ * A map with a maximum size, whose entries expire. When it is full, it drops the least recently
+ * used entry. `onRemoved` is called for each entry that is removed.
  */
 class ExpiringMap<K, V> {
   readonly #entries = new Map<K, { readonly value: V; readonly expires_at: number }>()
   readonly #max: number
-  readonly #gone: (key: K, value: V) => void
+  readonly #onRemoved: (key: K, value: V) => void
 
-  constructor(max: number, gone: (key: K, value: V) => void = () => {}) {
+  constructor(max: number, onRemoved: (key: K, value: V) => void = () => {}) {
     this.#max = max
-    this.#gone = gone
+    this.#onRemoved = onRemoved
   }
 
   get size(): number {
@@ -220,7 +219,7 @@ class ExpiringMap<K, V> {
     return this.#entries.get(key)?.expires_at ?? 0
   }
 
-  /** The value, which thereby becomes the most recently used one. */
+  /** Returns the value and makes it the most recently used one. */
   use(key: K, now: number): V | undefined {
     const entry = this.#entries.get(key)
     if (entry === undefined) return undefined
@@ -246,7 +245,7 @@ class ExpiringMap<K, V> {
     return true
   }
 
-  /** Another value for a key that is there, until the same time. */
+  /** Replaces the value of a key. The expiry stays as it is. */
   replace(key: K, value: V): void {
     this.set(key, value, this.expiresAt(key))
   }
@@ -255,7 +254,7 @@ class ExpiringMap<K, V> {
     const entry = this.#entries.get(key)
     if (entry === undefined) return
     this.#entries.delete(key)
-    this.#gone(key, entry.value)
+    this.#onRemoved(key, entry.value)
   }
 
   keys(): Iterable<K> {
@@ -267,7 +266,7 @@ class ExpiringMap<K, V> {
   }
 }
 
-/** Which sessions share a tag. */
+/** The sessions of each tag. */
 class Index<T> {
   readonly #keys = new Map<T, Set<SessionKey>>()
 

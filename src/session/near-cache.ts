@@ -2,33 +2,34 @@ import { LRUCache } from 'lru-cache'
 import type { SessionKey } from '../core/names.ts'
 import type { StoredSession } from './record.ts'
 
+/** The memory for live sessions in each near-cache. */
 const maxBytes = 128 * 1024 * 1024
+/** How many ended sessions are remembered. */
 const maxEnded = 100_000
 
-/** A live session as this process knows it. */
+/** A live session in the memory of this process. */
 export interface NearSession {
   readonly stored: StoredSession
   /** When the idle timeout was last moved in the store, in ms since the epoch. */
   touchedAt: number
 }
 
-/** A read that is on its way: it must not be kept when the session changed or ended meanwhile. */
 export interface PendingRead {
+  /** The session was changed or ended during the read, so the result must not be kept. */
   overtaken: boolean
 }
 
 /**
- * The sessions that this process has seen lately, so that a request needs no round trip to the
- * store. Bounded in bytes. What has ended is remembered as such, because an answer that was on its
- * way may arrive after the notice of the end: session ids are chance, so what has ended never comes
- * back.
+ * The sessions that this process has used recently, so that a request needs no query to the store.
+ * The size is limited in bytes. Ended sessions are remembered, because the result of a read may
+ * arrive after the notice of the end. Session ids are random, so an ended session never returns.
  */
 export class NearCache {
   readonly #live = new LRUCache<SessionKey, NearSession>({
     maxSize: maxBytes,
     sizeCalculation: ({ stored }) => stored.bytes + 512,
   })
-  // `max` would reserve memory for all of them at the start, which takes 40 ms.
+  // `max` would allocate the memory for all entries at the start, which takes 40 ms.
   readonly #ended = new LRUCache<SessionKey, true>({ maxSize: maxEnded, sizeCalculation: () => 1 })
   readonly #pending = new Map<SessionKey, Set<PendingRead>>()
 
@@ -36,7 +37,7 @@ export class NearCache {
     return this.#live.get(key)
   }
 
-  /** The live sessions of which this is true. */
+  /** The live sessions for which `isMeant` returns `true`. */
   keysOf(isMeant: (session: StoredSession) => boolean): readonly SessionKey[] {
     return [...this.#live.values()].flatMap(({ stored }) => (isMeant(stored) ? stored.key : []))
   }
@@ -45,20 +46,20 @@ export class NearCache {
     return this.#ended.has(key)
   }
 
-  /** Keeps a session unless it has ended, or a newer version of it is here. */
+  /** Keeps a session, unless it has ended or a newer version is in memory. */
   keep(stored: StoredSession, touchedAt: number): void {
     if (this.#ended.has(stored.key)) return
-    const known = this.#live.get(stored.key)
-    if (known !== undefined && known.stored.version > stored.version) return
+    const present = this.#live.get(stored.key)
+    if (present !== undefined && present.stored.version > stored.version) return
     this.#live.set(stored.key, { stored, touchedAt })
   }
 
-  /** Takes over what another one holds. */
+  /** Copies the live sessions of another near-cache. */
   takeOver(other: NearCache): void {
     for (const { stored, touchedAt } of [...other.#live.values()].toReversed()) this.keep(stored, touchedAt)
   }
 
-  /** Announces a read; `settle` has to be called when it is over. */
+  /** Begins a read. Call `settle` when it is over. */
   reading(key: SessionKey): { readonly read: PendingRead; settle(): void } {
     const read: PendingRead = { overtaken: false }
     const reads = this.#pending.get(key) ?? new Set()
@@ -72,19 +73,19 @@ export class NearCache {
     }
   }
 
-  /** The session changed elsewhere: what we hold, or are about to read, is old. */
+  /** The session was changed elsewhere, so the copy and all running reads are out of date. */
   drop(key: SessionKey): void {
     this.#live.delete(key)
     for (const read of this.#pending.get(key) ?? []) read.overtaken = true
   }
 
-  /** The session has ended, for good. */
+  /** The session has ended. */
   end(key: SessionKey): void {
     this.#ended.set(key, true)
     this.drop(key)
   }
 
-  /** Nothing that is known can be relied on. */
+  /** Notices may have been missed, so all copies and running reads may be out of date. */
   clear(): void {
     this.#live.clear()
     for (const reads of this.#pending.values()) for (const read of reads) read.overtaken = true

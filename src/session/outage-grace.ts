@@ -1,7 +1,7 @@
 import type { Log } from '../observe/log.ts'
 
 export interface OutageGraceParts {
-  /** In ms; 0: there is none. */
+  /** In ms; 0: there is no grace. */
   readonly graceMs: number
   /** See `SessionStore.silentFor`. */
   readonly silentFor: () => number
@@ -9,40 +9,40 @@ export interface OutageGraceParts {
 }
 
 /**
- * For how long sessions in memory are served although the store does not answer: from when what
- * others end was last certain to be heard of. Told once when somebody is first served so, and once
- * when it is over.
+ * The grace during an outage: sessions in memory are served although the store is unavailable. It
+ * is counted from the last time at which notices of other processes were certain to arrive. The log
+ * has one line when the first session is served so, and one when the grace is over.
  */
 export class OutageGrace {
   readonly #parts: OutageGraceParts
-  #ending: NodeJS.Timeout | undefined
+  #timer: NodeJS.Timeout | undefined
   #served = 0
 
   constructor(parts: OutageGraceParts) {
     this.#parts = parts
   }
 
-  /** Whether it would last, if the store did not answer. */
+  /** Whether sessions may be served from memory if the store is unavailable now. */
   get lasts(): boolean {
     const { graceMs, silentFor } = this.#parts
     return graceMs > 0 && silentFor() < graceMs
   }
 
-  /** Somebody is served from memory; `reason` is what the store said. */
+  /** A session is served from memory. `reason` is the error of the store. */
   serve(reason: string): void {
     this.#served += 1
-    if (this.#ending !== undefined) return
+    if (this.#timer !== undefined) return
     const { graceMs, silentFor, log } = this.#parts
-    // A timer may go off a little early.
+    // A timer may fire a little early.
     const at_most_ms = Math.ceil(graceMs - silentFor()) + 1
-    this.#ending = setTimeout(() => this.end('time_is_over'), at_most_ms).unref()
+    this.#timer = setTimeout(() => this.end('time_is_over'), at_most_ms).unref()
     log.warn('session.grace_began', { reason, at_most_ms })
   }
 
   end(why: 'store_answers' | 'time_is_over' | 'closed'): void {
-    if (this.#ending === undefined) return
-    clearTimeout(this.#ending)
-    this.#ending = undefined
+    if (this.#timer === undefined) return
+    clearTimeout(this.#timer)
+    this.#timer = undefined
     this.#parts.log.warn('session.grace_ended', { why, served: this.#served })
     this.#served = 0
   }

@@ -1,12 +1,12 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { SessionRecord } from './record.ts'
 
-/** The first byte of a packed record. One that is not packed is JSON, and begins with "{". */
+/** The first byte of a packed record. A record that is not packed is JSON and begins with "{". */
 const packed = 2
 
 const tokenNames = ['access_token', 'refresh_token', 'id_token'] as const
 
-/** Text that most records contain. It is part of the format, and must never change. */
+/** Text that most records contain. It is part of the format and must never change. */
 const dictionary = Buffer.from(
   '"zoneinfo":"Europe/Berlin","locale":"phone_number_verified":"address":{"formatted":"groups":["roles":["realm_access":{"resource_access":{' +
     '"account":"allowed-origins":["acr":"amr":["pwd"],"nonce":"at_hash":"auth_time":1,"session_state":"jti":"typ":"Bearer","Refresh","ID","azp":' +
@@ -16,18 +16,18 @@ const dictionary = Buffer.from(
     '"claims":{"userinfo_read_at":1,"tokens":{"access_token":"obtained_at":1,"access_token_expires_at":1,"refresh_token":"id_token":"' +
     '"origin":"https://","created_at":1,"absolute_expires_at":1,{"iss":"https://","sub":"',
 )
-// Small windows: with those of zlib's defaults, to set up costs more than to compress.
+// With the larger default windows of zlib, the set-up takes longer than the compression.
 const options = { dictionary, level: 6, windowBits: 13, memLevel: 6 }
 
 /**
- * How long the header, the payload and the signature of a JWT are, in bytes. They take the place of
- * the token.
+ * The lengths of the header, the payload and the signature of a JWT, in bytes. They replace the
+ * token in the record.
  */
 type Lengths = readonly [number, number, number]
 
 /**
- * A record in as few bytes as is cheap. The claims in a JWT are encoded once more (base64url), so
- * that they cannot be compressed: they are decoded first. Signatures are stored as they are.
+ * Compresses a record. The claims in a JWT are base64url-encoded, which does not compress well, so
+ * they are decoded first. Signatures are stored as bytes, without compression.
  */
 export function packRecord(record: SessionRecord): { readonly bytes: Buffer; readonly unpackedBytes: number } {
   const tokens: Record<string, unknown> = { ...record.tokens }
@@ -40,7 +40,7 @@ export function packRecord(record: SessionRecord): { readonly bytes: Buffer; rea
     signatures.push(signature)
     tokens[name] = jwt.map(({ length }) => length)
   }
-  // JSON.stringify makes one line.
+  // The output of JSON.stringify has no line breaks.
   const text = Buffer.concat([Buffer.from(`${JSON.stringify({ ...record, tokens })}\n`), ...texts])
   const signed = Buffer.concat(signatures)
   const lead = Buffer.alloc(3)
@@ -52,7 +52,7 @@ export function packRecord(record: SessionRecord): { readonly bytes: Buffer; rea
   }
 }
 
-/** The record, packed or as JSON; `undefined`: of another format. */
+/** Reads a packed record or JSON; `undefined` when the format is unknown. */
 export function unpackRecord(
   bytes: Buffer,
 ): { readonly record: SessionRecord; readonly unpackedBytes: number } | undefined {
@@ -81,13 +81,13 @@ export function unpackRecord(
   }
 }
 
-/** What earlier versions wrote. */
+/** Reads the format of earlier versions. */
 function readJson(bytes: Buffer) {
   const { v, ...record } = JSON.parse(bytes.toString('utf8')) as SessionRecord & { readonly v: number }
   return v === 1 ? { record, unpackedBytes: bytes.length } : undefined
 }
 
-/** The parts of a JWT, or `undefined` when these bytes would not become the same token again. */
+/** The parts of a JWT; `undefined` when encoding them again would not give the same token. */
 function decodeJwt(token: string | undefined): readonly [Buffer, Buffer, Buffer] | undefined {
   const parts = token?.split('.') ?? []
   const decoded = parts.map((part) => Buffer.from(part, 'base64url'))

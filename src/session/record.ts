@@ -4,49 +4,49 @@ import { randomToken, sha256 } from '../core/random.ts'
 import type { TokenSet } from '../core/token-set.ts'
 
 /**
- * Who is signed in, and what we hold for them. Sealed before it leaves the process. Times in ms
- * since the epoch.
+ * Who is signed in, with tokens and claims. It is sealed before it leaves the process. Times are in
+ * ms since the epoch.
  */
 export interface SessionRecord {
   readonly iss: string
   readonly sub: string
-  /** The provider's session; absent when the provider sends none. */
+  /** The session ID at the provider; absent when the provider sends none. */
   readonly sid?: string
-  /** Our own origin that they signed in at; absent in records of earlier versions. */
+  /**
+   * The origin of the gateway where the person signed in; absent in records of earlier versions.
+   */
   readonly origin?: string
   readonly created_at: number
   readonly absolute_expires_at: number
   readonly tokens: TokenSet
-  /** The userinfo claims, and the ID Token's `sub`, `iss` and `sid`. */
+  /** The UserInfo claims, and `sub`, `iss` and `sid` of the ID Token. */
   readonly claims: Claims
   readonly userinfo_read_at: number
 }
 
-/**
- * A record with its place and the version that fences writes: a write that names an older version
- * is refused.
- */
+/** A record with its key and version. A write that names an older version is rejected (fencing). */
 export interface StoredSession {
   readonly key: SessionKey
   readonly version: number
   readonly record: SessionRecord
-  /** The provider has to say that it has not ended: see `SealedSession`. */
+  /** Whether the provider must confirm that the session has not ended. See `SealedSession`. */
   readonly isDoubtful?: boolean
-  /** About how much memory the record takes, in bytes. */
+  /** The approximate size of the record in memory, in bytes. */
   readonly bytes: number
 }
 
+/** The length of a `SidTag` or `SubTag`, in characters. */
 const tagLength = 24
 /**
- * 192 bits. Tag and hash together stay below 64 bytes: Redis keeps an index with longer members in
- * seven times the memory.
+ * The length of the hash in a session key, in characters: 192 bits. Tag and hash together have less
+ * than 64 bytes, because an index with longer members takes seven times the memory in Redis.
  */
 const hashLength = 32
 
 /**
- * Whom the sessions of a gateway are made for: its provider, and itself as that provider's client.
- * Gateways that share a store but are other clients share no session: neither opens what was made
- * for the other, and no Logout Token ends it.
+ * The audience of the sessions of a gateway: the provider, and the gateway as its client. Gateways
+ * that share a store but are different clients share no sessions. Neither opens the records of the
+ * other, and a Logout Token for one does not end sessions of the other.
  */
 export function audienceOf(provider: { readonly issuer: string; readonly client_id: string }): string {
   return sha256('audience', provider.issuer, provider.client_id)
@@ -63,23 +63,25 @@ export function subTag(audience: string, sub: string): SubTag {
 }
 
 /**
- * A new cookie value: 24 characters of tag, so that the cookie alone leads to the slot where all of
- * its `sid` lies, and 240 bits of chance. Without a `sid` the tag is chance too.
+ * A new cookie value. It has 24 characters of tag and 240 random bits. So the cookie alone leads to
+ * the slot with all sessions of its `sid`. Without a `sid` the tag is random too.
  */
 export function newSessionId(audience: string, sid: string | undefined): SessionId {
   const tag = sid === undefined ? randomToken(18) : sidTag(audience, sid)
   return `${tag}${randomToken(30)}` as SessionId
 }
 
+/** `undefined` when the value is no session id. */
 export function sessionIdFromCookie(value: string | undefined): SessionId | undefined {
   return value !== undefined && /^[\w-]{64}$/.test(value) ? (value as SessionId) : undefined
 }
 
-/** Where a session lies. The id cannot be found from it. */
+/** The key of a session in the store. The id cannot be derived from it. */
 export function sessionKey(id: SessionId): SessionKey {
   return `${id.slice(0, tagLength)}:${sha256(id).slice(0, hashLength)}` as SessionKey
 }
 
+/** The tag that a session key begins with. */
 export function tagOf(key: SessionKey): SidTag {
   return key.slice(0, tagLength) as SidTag
 }

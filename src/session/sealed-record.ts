@@ -3,20 +3,21 @@ import type { Keyring } from '../core/seal.ts'
 import { packRecord, unpackRecord } from './packed-record.ts'
 import type { SessionRecord } from './record.ts'
 
+/** The session and the audience that a record is sealed for. */
 export interface Place {
   readonly key: SessionKey
   readonly audience: string
 }
 
-/** A record as a store may see it; `unpackedBytes` is about what it takes in memory. */
 export interface SealedRecord {
   readonly sealed: Buffer
+  /** The approximate size of the record in memory. */
   readonly unpackedBytes: number
 }
 
 /**
- * A record as a store may see it. It opens only at its own place and for its own audience: two
- * records cannot be swapped in the store.
+ * Seals a record for the store. It opens only for its own session and audience, so records cannot
+ * be exchanged in the store.
  */
 export function sealRecord(keyring: Keyring, place: Place, record: SessionRecord): SealedRecord {
   const { bytes, unpackedBytes } = packRecord(record)
@@ -24,8 +25,9 @@ export function sealRecord(keyring: Keyring, place: Place, record: SessionRecord
 }
 
 /**
- * `undefined`: sealed with a key that is not configured (any more), tampered with, or of another
- * format.
+ * Opens a sealed record.
+ * @returns `undefined` when the key is not configured (any more), the bytes were changed, or the
+ * format is unknown
  */
 export function openRecord(
   keyring: Keyring,

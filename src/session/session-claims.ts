@@ -1,16 +1,16 @@
 import type { Claims } from '../core/claims.ts'
 import type { SessionRecord } from './record.ts'
 
-/** Claims that the ID Token alone is asked for: their names, and what it says of them. */
+/** The claims that are taken from the ID Token only: their names, and their values there. */
 export interface IdTokenClaims {
   readonly names: readonly string[]
   readonly claims: Claims
 }
 
 /**
- * The claims of a session: userinfo, but who it is says the verified ID Token, never userinfo. Each
- * claim has one source: what `fromIdToken` names and the ID Token does not have is absent, whatever
- * userinfo says.
+ * The claims of a session. They come from UserInfo, except `iss`, `sub`, `sid` and the claims that
+ * `fromIdToken` names, which come from the verified ID Token. Each claim has one source, so a claim
+ * that the ID Token lacks is absent even if UserInfo has it.
  */
 export function claimsOfSession(
   userinfo: Claims,

@@ -1,51 +1,55 @@
 import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
 
 /**
- * Where sessions are remembered. A store knows hashes and sealed bytes, never a cookie's value, a
- * claim or a token. Every implementation passes the one contract in test/session/store-contract.ts.
+ * Stores sessions. A store sees hashes and sealed bytes, but no cookie value, claim or token. Every
+ * implementation passes the contract in test/session/store-contract.ts.
+ *
  * All methods reject with a `GatewayError` `ERR_STORE_UNAVAILABLE` when the store cannot be reached
- * or does not answer in time, and never wait longer than that (the ending of hundreds of sessions:
- * than that for each couple of hundred).
+ * or does not reply within its time limit. An ending of hundreds of sessions may take this time for
+ * every 200 of them.
  */
 export interface SessionStore {
   /**
-   * Stores a new session and its places in the (iss, sid) and (iss, sub) indexes. Answers `ended`
-   * and stores nothing when a Logout Token for its sid or sub arrived at or after `begun_at`: the
-   * sign-in it comes from began before that logout.
+   * Stores a new session, and adds it to the (iss, sid) and (iss, sub) indexes.
+   * @returns `ended`, and nothing is stored, when a Logout Token for its sid or sub arrived at or
+   * after `begun_at`. The sign-in began before that logout.
    */
   create(session: NewSession): Promise<'created' | 'ended'>
 
   read(key: SessionKey): Promise<SealedSession | undefined>
 
   /**
-   * Replaces the sealed bytes if `version` is still the stored one; the version then goes up by
-   * one. Expiry is left as it is.
+   * Replaces the sealed bytes if `version` is still the stored version, and increments the version.
+   * The expiry stays as it is.
    */
   replace(key: SessionKey, sealed: Uint8Array, version: number): Promise<'replaced' | 'conflict' | 'gone'>
 
   /**
-   * Moves the idle expiry to `idle_timeout` ms from now, never past the absolute one. `false` when
-   * the session is gone.
+   * Moves the idle expiry to `idle_timeout` ms from now, but not past the absolute expiry.
+   * @returns `false` when the session is gone
    */
   touch(key: SessionKey, idle_timeout: number): Promise<boolean>
 
-  /** Ends one session. Answers what was ended: nothing when it was gone already. */
+  /**
+   * Ends one session.
+   * @returns the ended session; empty when it was gone before
+   */
   endOne(key: SessionKey): Promise<readonly EndedSession[]>
 
   /**
-   * Ends all sessions of one (iss, sid) and leaves a tombstone. The Logout Token's `jti` is taken
-   * last, when all who listen have been told: a token that was taken before changes nothing and is
-   * answered `replayed`, one that failed half-way may come again.
+   * Ends all sessions of one (iss, sid) and leaves a tombstone. The `jti` of the Logout Token is
+   * taken last, after all processes were notified. So a token whose order failed half-way may be
+   * sent again.
+   * @returns `replayed`, and nothing changes, when the `jti` was taken before
    */
   endSid(tag: SidTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'>
 
-  /** The same for all sessions of one (iss, sub). */
+  /** Like {@link endSid}, for all sessions of one (iss, sub). */
   endSub(tag: SubTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'>
 
   /**
-   * The sessions, some at a time, each at least once. For administration only, never on a serving
-   * path: it goes through everything that the store holds. Like the two lists below it may name
-   * sessions that have just expired.
+   * All sessions, in batches, each session at least once. This reads the whole store, so it is for
+   * administration only. Like the two lists below, it may name sessions that have just expired.
    */
   list(): AsyncIterable<readonly SessionKey[]>
 
@@ -56,71 +60,74 @@ export interface SessionStore {
   listSub(tag: SubTag): Promise<readonly SessionKey[]>
 
   /**
-   * `true` for the first caller with this name within `ttl` ms, `false` for all others: makes a
-   * thing happen once.
+   * Lets an operation happen only once.
+   * @returns `true` for the first call with this name within `ttl` ms, `false` for all others
    */
   takeOnce(name: string, ttl: number): Promise<boolean>
 
   /**
-   * Takes the refresh lease of a session for `ttl` ms; `false` when another holds it. `owner` is a
-   * value nobody else uses.
+   * Takes the refresh lease of a session for `ttl` ms. `owner` is a unique value.
+   * @returns `false` when another owner holds the lease
    */
   acquireLease(key: SessionKey, owner: string, ttl: number): Promise<boolean>
 
-  /** Prolongs a lease that `owner` still holds; `false` when it was lost. */
+  /**
+   * Extends a lease that `owner` still holds.
+   * @returns `false` when the lease was lost
+   */
   renewLease(key: SessionKey, owner: string, ttl: number): Promise<boolean>
 
-  /** Gives the lease back if `owner` still holds it. */
+  /** Releases the lease if `owner` still holds it. */
   releaseLease(key: SessionKey, owner: string): Promise<void>
 
   /**
-   * Calls back for what other processes ended or changed (and may for what this one did), until the
-   * answer is called.
+   * Calls `listener` when another process ends or changes sessions. It may also be called when this
+   * process does so.
+   * @returns a function that removes the listener
    */
   onNotice(listener: (notice: StoreNotice) => void): () => void
 
   /**
-   * Whether notices of other processes are certain to arrive: while it is `false`, nothing may be
-   * served from memory. When it turns `true` again, a `resumed` notice has been given, because
-   * notices may have been missed.
+   * Whether notices of other processes are certain to arrive. While it is `false`, nothing may be
+   * served from memory. Before it becomes `true` again, the listeners get a `resumed` notice,
+   * because notices may have been missed.
    */
-  hearsNotices(): boolean
+  receivesNotices(): boolean
 
   /**
-   * How long ago the last proof was over that notices arrive, in ms: not over yet, when it is
-   * negative; `Infinity`: there was none. What is in memory, of which no notice said that it ended
-   * or changed, was right that long ago.
+   * How long ago the last proof expired that notices arrive, in ms. Negative while a proof is
+   * valid, `Infinity` when there was none. The sessions in memory were up to date at that time.
    */
   silentFor(): number
 
   /**
-   * The time of the store, which is the same for all processes whatever their own clocks say.
-   * Endings and sign-ins are compared by it: `LogoutOrder.at` is the latest that it may be,
+   * The time of the store, which does not depend on the clocks of the processes. Logouts and
+   * sign-ins are compared by it: `LogoutOrder.at` is the latest possible time,
    * `NewSession.begun_at` the earliest.
    */
   time(): Promise<StoreTime>
 
-  /** Resolves when the store answers. */
+  /** Resolves when the store replies. */
   ping(): Promise<void>
 
   close(): Promise<void>
 }
 
 /**
- * Sign-ins of a sid or sub that began at or before `at`, in the store's time, must not become
- * sessions.
+ * The mark of a logout. Sign-ins of the sid or sub that began at or before `at`, in the store's
+ * time, must not become sessions.
  */
 export interface Tombstone {
   readonly tag: SidTag | SubTag
   /** In ms since the epoch. */
   readonly at: number
-  /** How long it stands, in ms. */
+  /** How long it is kept, in ms. */
   readonly ttl: number
 }
 
 /**
- * Something another process did. Listeners drop their copies; for `ended` they close what is open
- * for the session too.
+ * A notice of another process. Listeners drop their copies. For `ended` they close the open streams
+ * of the sessions too. For `resumed` they drop all copies, because notices may have been missed.
  */
 export type StoreNotice =
   | { readonly kind: 'ended'; readonly keys: readonly SessionKey[] }
@@ -128,7 +135,8 @@ export type StoreNotice =
   | { readonly kind: 'resumed' }
 
 /**
- * Bounds of the time in the store, in ms since the epoch; they are apart by one way there and back.
+ * The bounds of the time in the store, in ms since the epoch. They differ by one round trip at
+ * most.
  */
 export interface StoreTime {
   readonly earliest: number
@@ -151,8 +159,8 @@ export interface SealedSession {
   readonly sealed: Uint8Array
   readonly version: number
   /**
-   * The store may have gone back to an older copy since the session was written: it may have ended
-   * in between.
+   * The store may have been restored from an older copy since the session was written, so the
+   * session may have ended.
    */
   readonly isDoubtful?: boolean
 }
@@ -165,13 +173,10 @@ export interface EndedSession {
 export interface LogoutOrder {
   /** A hash of the token's `iss` and `jti`. */
   readonly jti: string
-  /** How long the `jti` is remembered, in ms: until the token has expired. */
+  /** How long the `jti` is remembered, in ms; at least until the token expires. */
   readonly jti_ttl: number
-  /**
-   * When the order arrived, in the store's time: sign-ins that began at or before it must not
-   * become sessions.
-   */
+  /** When the order arrived, in the store's time. See `Tombstone.at`. */
   readonly at: number
-  /** How long the tombstone stands, in ms: longer than a sign-in may take. */
+  /** How long the tombstone is kept, in ms. This is longer than a sign-in may take. */
   readonly tombstone_ttl: number
 }

@@ -5,14 +5,14 @@ import { onlyValue, type SignInParts } from './parts.ts'
 
 type Parts = Pick<SignInParts, 'keyring' | 'reservedPrefix' | 'provider'>
 
-/** A longer response, in characters, would make an address that is too long, sealed as it is. */
+/** The longest response, in characters. A sealed longer one would not fit into a URL. */
 const longestResponse = 8_000
 const sealContext = 'gatehouse authorization response'
 
 /**
- * `POST callback`, with `response_mode: form_post`: the browser goes on with a GET of our own that
- * carries the form, sealed. It sends no `Lax` cookie along with a form that a page of another site
- * has it post, but it does with that GET; and the code stands in no address, no history and no log.
+ * `POST callback`, with `response_mode: form_post`. Redirects to `GET callback` with the form,
+ * sealed, in the query. A browser sends no `Lax` cookie with a form from a page of another site,
+ * but it does with the GET request. The code appears in no URL, no history and no log.
  * @throws {GatewayError} `ERR_SIGN_IN_ANSWER` when the form is too long
  */
 export async function callbackPost(request: Pick<EndpointRequest, 'form'>, parts: Parts): Promise<Response> {
@@ -24,8 +24,8 @@ export async function callbackPost(request: Pick<EndpointRequest, 'form'>, parts
 }
 
 /**
- * The parameters of the authorization response that a callback brings, in the way that was asked
- * for; empty when it came in another.
+ * The parameters of the authorization response; empty when it did not arrive in the requested
+ * response mode.
  */
 export function authorizationResponse(callback: URL, { keyring, provider }: Parts): string {
   if (provider.config.response_mode === 'query') return callback.search

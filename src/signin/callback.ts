@@ -5,16 +5,22 @@ import { clearCache, cookies, redirect, type Redirect, type Response, withHeader
 import { pageContext } from '../pages/pages.ts'
 import { claimsOfIdToken } from '../provider/id-token.ts'
 import type { SignedIn } from '../provider/openid-provider.ts'
+import { signInLifetimeMs } from '../session/endings.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
 import { claimsOfSession } from '../session/session-claims.ts'
-import { signInLifetimeMs } from '../session/sessions.ts'
-import { attemptFromState, forgetAttempts, isBoundTo, isExpired, type Attempt } from './attempt.ts'
 import { authorizationResponse } from './authorization-response.ts'
 import { onlyValue, redirectUri, type SignInParts } from './parts.ts'
 import { returnToOrHome } from './return-to.ts'
 import { isSignedIn } from './sign-in.ts'
+import {
+  expireTransactions,
+  isBoundTo,
+  isExpired,
+  type SignInTransaction,
+  transactionFromState,
+} from './transaction.ts'
 
-/** A sign-in that failed, and where a new one would lead. */
+/** A failed sign-in. `returnTo` is the page for a new one. */
 class SignInError extends GatewayError {
   readonly returnTo: string
 
@@ -24,45 +30,46 @@ class SignInError extends GatewayError {
   }
 }
 
-/** `GET callback`: the provider has sent the browser back. */
+/** `GET callback`: the browser returns from the provider. */
 export async function callback(request: EndpointRequest, parts: SignInParts): Promise<Response> {
   try {
     const next = await finishSignIn(request, parts)
-    // Nothing that the browser keeps may be of another session.
+    // The browser must not keep pages of another session.
     if (!parts.cookie.isStrict) return redirect(next, clearCache)
     const page = parts.pages.redirectPage(next.location, request, { signedIn: true })
     return withHeaders(page, { ...clearCache, ...cookies(next.setCookies) })
   } catch (error) {
     if (!(error instanceof SignInError)) throw error
     const { code, returnTo } = error
-    // A callback is good for once.
+    // A callback can be used only once, so a retry begins a new sign-in.
     const retry = signInUrl(parts.reservedPrefix, returnTo)
     return parts.pages.refusal(code, { ...pageContext(request), asPage: true, returnTo, retry })
   }
 }
 
 /**
- * Finishes a sign-in. Each step needs the value of the one before: the attempt, opened from `state`
- * and bound to this browser → the code, exchanged with the *configured* redirect URI → userinfo → a
- * new session id.
- * @throws {SignInError} says why, and where to start again
+ * Finishes a sign-in. Each step needs the result of the previous one: the transaction, opened from
+ * `state` and bound to this browser → the code, exchanged with the *configured* redirect URI →
+ * UserInfo → a new session id.
+ * @throws {SignInError} the reason, and the page for a new sign-in
  */
 async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promise<Redirect> {
   const callback = new URL(redirectUri(request.externalUrl, parts.reservedPrefix))
   callback.search = authorizationResponse(new URL(request.url, request.externalUrl), parts)
-  const attempt = attemptFromState(onlyValue(callback.searchParams, 'state'), parts.keyring)
-  const return_to = returnToOrHome(attempt?.return_to, request.externalUrl, parts.reservedPrefix)
+  const transaction = transactionFromState(onlyValue(callback.searchParams, 'state'), parts.keyring)
+  const return_to = returnToOrHome(transaction?.return_to, request.externalUrl, parts.reservedPrefix)
   try {
-    const why = await whyNotToGoOn(attempt, request, parts)
-    if (attempt === undefined || why !== undefined) {
-      // A tab that comes late, or a page that is loaded again: whoever is signed in meanwhile just
-      // goes on.
-      if (attempt !== undefined && (await isSignedIn(request, parts))) return { location: return_to, setCookies: [] }
-      throw new GatewayError('ERR_SIGN_IN_EXPIRED', why ?? 'the "state" is missing or none of ours')
+    const rejection = await rejectCallback(transaction, request, parts)
+    if (transaction === undefined || rejection !== undefined) {
+      // The tab may be late, or the page may be reloaded. A person who is signed in by now
+      // continues.
+      if (transaction !== undefined && (await isSignedIn(request, parts)))
+        return { location: return_to, setCookies: [] }
+      throw new GatewayError('ERR_SIGN_IN_EXPIRED', rejection ?? 'the "state" is missing or not from this gateway')
     }
-    const signedIn = await exchange(attempt, callback, parts)
+    const signedIn = await exchange(transaction, callback, parts)
     const record = await describePerson(signedIn, parts)
-    return await createSession(record, attempt, return_to, request, parts)
+    return await createSession(record, transaction, return_to, request, parts)
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     parts.audit.record('sign_in.failed', { code: error.code, reason: error.message }, request.cause)
@@ -71,34 +78,36 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
 }
 
 /**
- * Why this attempt must not be gone on with; the last check takes it, so that no code is ever sent
- * to the provider twice.
+ * Checks whether a transaction may continue. The last check takes it, so that no code is sent to
+ * the provider twice.
+ * @returns the reason for the rejection, or `undefined`
  */
-async function whyNotToGoOn(
-  attempt: Attempt | undefined,
+async function rejectCallback(
+  transaction: SignInTransaction | undefined,
   request: EndpointRequest,
   parts: SignInParts,
 ): Promise<string | undefined> {
-  if (attempt === undefined) return 'the "state" is missing or none of ours'
-  if (attempt.origin !== request.externalUrl.origin) return 'the sign-in was begun at another of our origins'
-  // A code goes to whoever issued it, and to nobody else (mix-up: RFC 9700 §4.4).
-  if (attempt.audience !== parts.sessions.audience)
+  if (transaction === undefined) return 'the "state" is missing or not from this gateway'
+  if (transaction.origin !== request.externalUrl.origin) return 'the sign-in was begun at another origin of the gateway'
+  // A code must be sent only to the provider that issued it (mix-up attacks, RFC 9700 §4.4).
+  if (transaction.audience !== parts.sessions.audience)
     return 'the sign-in was begun at another provider, or as another client'
-  if (isExpired(attempt, parts.clock.now())) return 'the sign-in took too long'
-  if (!isBoundTo(attempt, request.cookie, parts.cookie))
-    return `the sign-in was begun in another browser, or under another address than ${attempt.origin}, which is external_url; or its cookie is gone`
-  const isFirst = await parts.sessions.store.takeOnce(`sign-in:${attempt.id}`, signInLifetimeMs)
+  if (isExpired(transaction, parts.clock.now())) return 'the sign-in took too long'
+  if (!isBoundTo(transaction, request.cookie, parts.cookie))
+    return `the sign-in was begun in another browser, or under another address than ${transaction.origin}, which is external_url; or its cookie is gone`
+  const isFirst = await parts.store.takeOnce(`sign-in:${transaction.id}`, signInLifetimeMs)
   return isFirst ? undefined : 'this callback has been used before'
 }
 
-function exchange(attempt: Attempt, callback: URL, parts: SignInParts): Promise<SignedIn> {
-  const { nonce, code_verifier, begun_at } = attempt
+function exchange(transaction: SignInTransaction, callback: URL, parts: SignInParts): Promise<SignedIn> {
+  const { nonce, code_verifier, begun_at } = transaction
   const state = onlyValue(callback.searchParams, 'state') ?? ''
   return parts.provider.exchangeCode(callback, { state, nonce, code_verifier, begun_at })
 }
 
 /**
- * The ID Token says who; names, e-mail and fields come from userinfo, whose `sub` must be the same.
+ * The record of the person. The ID Token identifies them. The other claims come from UserInfo,
+ * whose `sub` must be the same.
  */
 async function describePerson(
   { tokens, idToken }: SignedIn,
@@ -115,27 +124,32 @@ async function describePerson(
 
 async function createSession(
   record: Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>,
-  attempt: Attempt,
+  transaction: SignInTransaction,
   return_to: string,
   request: EndpointRequest,
   parts: SignInParts,
 ): Promise<Redirect> {
-  const begun = attempt.begun_at_store ?? attempt.begun_at
-  const id = await parts.sessions.create({ ...record, origin: attempt.origin }, begun, request.cause)
+  const begun = transaction.begun_at_store ?? transaction.begun_at
+  const id = await parts.sessions.create({ ...record, origin: transaction.origin }, begun, request.cause)
   if (id === undefined)
     throw new GatewayError('ERR_SIGN_IN_ENDED', 'a logout token for this session came before the callback')
   await endPrevious(request, parts)
-  return { location: return_to, setCookies: [parts.cookie.set(id), ...forgetAttempts(request.cookie, parts.cookie)] }
+  return {
+    location: return_to,
+    setCookies: [parts.cookie.set(id), ...expireTransactions(request.cookie, parts.cookie)],
+  }
 }
 
 /**
- * A browser has one session. The one it had is ended here only: at the provider both may be the
- * same one.
+ * A browser has one session, so the previous one ends. It ends only here, because both may belong
+ * to the same session at the provider.
  */
 async function endPrevious(request: EndpointRequest, parts: SignInParts): Promise<void> {
   const previous = parts.cookie.read(request.cookie)
   if (previous === undefined) return
-  await parts.sessions.endOne(sessionKey(previous), 'new_sign_in', request.cause).catch((error: unknown) => {
+  const key = sessionKey(previous)
+  parts.expiredCookies.add(key)
+  await parts.endings.endOne(key, 'new_sign_in', request.cause).catch((error: unknown) => {
     parts.log.warn('session.previous_not_ended', { reason: reason(error) })
   })
 }

@@ -5,11 +5,17 @@ import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { SessionCookie } from '../session/cookie.ts'
+import type { SessionEndings } from '../session/endings.ts'
+import type { ExpiredCookies } from '../session/expired-cookies.ts'
 import type { Sessions } from '../session/sessions.ts'
+import type { SessionStore } from '../session/store.ts'
 
 export interface SignInParts {
   readonly provider: OpenidProvider
-  readonly sessions: Sessions
+  readonly store: Pick<SessionStore, 'takeOnce' | 'receivesNotices' | 'ping' | 'time'>
+  readonly sessions: Pick<Sessions, 'audience' | 'read' | 'peek' | 'create'>
+  readonly endings: Pick<SessionEndings, 'endOne'>
+  readonly expiredCookies: Pick<ExpiredCookies, 'add'>
   readonly cookie: SessionCookie
   readonly keyring: Keyring
   readonly clock: Clock
@@ -20,16 +26,16 @@ export interface SignInParts {
 }
 
 /**
- * The registered redirect URI: OpenID Connect Core §3.1.2.1 wants it the same, to the letter, every
- * time.
+ * The registered redirect URI. It must be exactly the same in every request (OpenID Connect Core
+ * §3.1.2.1).
  */
 export function redirectUri(externalUrl: URL, reservedPrefix: string): string {
   return new URL(`${reservedPrefix}callback`, externalUrl).href
 }
 
 /**
- * The only value of a query parameter; `undefined` when it is absent or, for nobody knows which one
- * is meant, when it is there twice.
+ * The value of a query parameter; `undefined` when it is absent or repeated, because it is unclear
+ * then which value is meant.
  */
 export function onlyValue(parameters: URLSearchParams, name: string): string | undefined {
   const [value, ...more] = parameters.getAll(name)

@@ -1,8 +1,9 @@
 import { longestReturnTo } from '../core/return-to.ts'
 
 /**
- * Keeps a sign-in from ending on somebody else's site: RFC 9700 §4.11. Below the reserved prefix is
- * no place to come back to either.
+ * The path to return to after a sign-in. Anything else than a path on this origin becomes `/`, so
+ * that a sign-in cannot lead to another site (RFC 9700 §4.11). So does a path below the reserved
+ * prefix.
  */
 export function returnToOrHome(value: string | undefined, externalUrl: URL, reservedPrefix: string): string {
   if (
@@ -12,13 +13,11 @@ export function returnToOrHome(value: string | undefined, externalUrl: URL, rese
     !URL.canParse(value, externalUrl.origin)
   )
     return '/'
-  // The URL parser is the browser's: it turns "/\evil" and "//evil" into another origin, and we see
-  // it.
+  // The URL parser works like that of browsers, so "/\evil" and "//evil" become another origin.
   const target = new URL(value, externalUrl)
   if (target.origin !== externalUrl.origin) return '/'
-  // "/.//evil" keeps the origin, but its path alone would be another one.
+  // "/.//evil" keeps the origin, but its path "//evil" alone would lead to another one.
   if (target.pathname.startsWith('//') || `${target.pathname}/`.toLowerCase().startsWith(reservedPrefix)) return '/'
-  // Of a backslash in a query the parser makes nothing, but it is no character of a URI (RFC 3986
-  // §2).
+  // The parser keeps a backslash in a query, but a URI must not contain one (RFC 3986 §2).
   return target.pathname + target.search.replaceAll('\\', '%5C')
 }

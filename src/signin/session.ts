@@ -6,8 +6,8 @@ import { sessionKey } from '../session/record.ts'
 import type { SignInParts } from './parts.ts'
 
 /**
- * `GET session`: who is signed in, since when and until when; never a token. Asking does not
- * prolong the session.
+ * `GET session`: who is signed in, since when and until when, but no token. The request does not
+ * count as activity.
  */
 export async function session(request: EndpointRequest, parts: SignInParts): Promise<Response> {
   const { cookie, sessions } = parts
@@ -19,15 +19,15 @@ export async function session(request: EndpointRequest, parts: SignInParts): Pro
   }
   if (found.isDoubtful === true) return signInRequired(request, parts)
   const { sub, claims, created_at, absolute_expires_at } = found.record
-  const { iss: _iss, sid: _sid, ...shown } = claims
+  const { iss: _iss, sid: _sid, ...visible } = claims
   const times = {
     signed_in_at: new Date(created_at).toISOString(),
     expires_at: new Date(absolute_expires_at).toISOString(),
   }
-  return json(200, { sub, ...times, claims: shown })
+  return json(200, { sub, ...times, claims: visible })
 }
 
-/** 401, with the URL where the person can sign in. */
+/** A 401 response with the URL where the person can sign in. */
 export function signInRequired(
   request: EndpointRequest,
   { pages, reservedPrefix }: Pick<SignInParts, 'pages' | 'reservedPrefix'>,

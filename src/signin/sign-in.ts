@@ -5,13 +5,13 @@ import { clearCache, redirect, type Redirect, type Response } from '../http/resp
 import { pageContext } from '../pages/pages.ts'
 import type { AuthorizationRequest } from '../provider/openid-provider.ts'
 import { sessionKey } from '../session/record.ts'
-import { attemptToState, beginAttempt, rememberAttempt } from './attempt.ts'
 import { onlyValue, redirectUri, type SignInParts } from './parts.ts'
 import { returnToOrHome } from './return-to.ts'
+import { beginTransaction, bindTransaction, transactionToState } from './transaction.ts'
 
-/** A sign-in that begins at a host whose cookies do not come back to `external_url`. */
+/** A sign-in begins at a host whose cookies the browser does not send to `external_url`. */
 export class WrongHostError extends GatewayError {
-  /** The URL of the wanted page at `external_url`. */
+  /** The URL of the requested page at `external_url`. */
   readonly address: string
 
   constructor(host: string, address: URL) {
@@ -27,11 +27,11 @@ export class WrongHostError extends GatewayError {
 const longestHost = 255
 
 const wrongHostHint =
-  'redirect that host to external_url, or give it an upstream with its own external_url; if a proxy changes Host, have it pass Host on'
+  'Redirect that host to external_url, or give it an upstream with its own external_url. If a proxy changes Host, let it pass Host on.'
 
 /**
- * `GET sign-in?return_to=…&prompt=login`: sends the browser to the provider, or on when the person
- * is signed in already.
+ * `GET sign-in?return_to=…&prompt=login`: redirects the browser to the provider, or to the page
+ * when the person is signed in.
  */
 export function signIn(request: EndpointRequest, parts: SignInParts): Promise<Response> {
   const prompt = onlyValue(request.query, 'prompt') === 'login' ? 'login' : undefined
@@ -41,7 +41,7 @@ export function signIn(request: EndpointRequest, parts: SignInParts): Promise<Re
 
 /**
  * The response of an endpoint that begins a sign-in.
- * @throws {GatewayError} what `start` throws, unless the request is a page load
+ * @throws {GatewayError} the error of `start`, unless the request is a page load
  */
 export async function begin(
   start: () => Promise<Redirect>,
@@ -60,7 +60,7 @@ export async function begin(
   }
 }
 
-/** The page links to `external_url` only, because anybody can write any `Host`. */
+/** The page links to `external_url` only, because a client may send any `Host`. */
 function toRightAddress(
   { code, message, address: rightAddress }: WrongHostError,
   request: EndpointRequest,
@@ -68,15 +68,16 @@ function toRightAddress(
 ): Response {
   log.warn('sign_in.not_started', { code, reason: message, hint: wrongHostHint, request: request.requestId })
   const signIn = new URL(signInUrl(reservedPrefix, undefined), request.externalUrl).href
-  // The link is followed with a Referer where it leads to the same origin: see requireExternalUrl.
+  // The browser sends a Referer when the link leads to the same origin: see requireExternalUrl.
   const headers = { 'Referrer-Policy': 'same-origin' }
   return pages.refusal(code, { ...pageContext(request), asPage: request.isPage, rightAddress, signIn, headers })
 }
 
 /**
- * Where the browser goes to sign in.
+ * Begins a sign-in transaction and redirects the browser to the provider. Redirects to the page
+ * when the person is signed in.
  * @throws {WrongHostError}
- * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` while the provider has not been found,
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` until the provider was found;
  * `ERR_STORE_UNAVAILABLE`
  */
 export async function goToProvider(
@@ -90,34 +91,34 @@ export async function goToProvider(
 
   requireExternalUrl(request, return_to)
 
-  // Without the store nobody could come back: better said here than after the provider has been
-  // bothered.
-  const { store, audience } = parts.sessions
-  if (!store.hearsNotices()) await store.ping()
+  // Without the store, the sign-in would fail after the person has signed in at the provider.
+  const { store } = parts
+  const { audience } = parts.sessions
+  if (!store.receivesNotices()) await store.ping()
   const { earliest } = await store.time()
   const to = { return_to, origin: externalUrl.origin, audience, begun_at_store: earliest }
-  const { attempt, secret } = beginAttempt(to, parts.clock.now())
+  const { transaction, secret } = beginTransaction(to, parts.clock.now())
   const location = await parts.provider.authorizationUrl({
     redirect_uri: redirectUri(externalUrl, parts.reservedPrefix),
-    state: attemptToState(attempt, parts.keyring),
-    nonce: attempt.nonce,
-    code_verifier: attempt.code_verifier,
+    state: transactionToState(transaction, parts.keyring),
+    nonce: transaction.nonce,
+    code_verifier: transaction.code_verifier,
     login_hint: wish.login_hint,
     prompt: wish.prompt,
   })
-  return { location: location.href, setCookies: rememberAttempt(attempt, secret, cookie, parts.cookie) }
+  return { location: location.href, setCookies: bindTransaction(transaction, secret, cookie, parts.cookie) }
 }
 
-/** Whether the browser has a live session. SessionQuery does not prolong it. */
+/** Whether the browser has a live session. This does not count as activity. */
 export async function isSignedIn(request: EndpointRequest, parts: SignInParts): Promise<boolean> {
   const id = parts.cookie.read(request.cookie)
   return id !== undefined && (await parts.sessions.read(sessionKey(id))) !== undefined
 }
 
 /**
- * A sign-in begins only where the browser sends its cookies to `external_url` too. They are bound
- * to the host and not to the port (RFC 6265 §8.5). A `Referer` of `external_url` shows that the
- * browser is there, and that a proxy has changed `Host`.
+ * Rejects a sign-in at a host whose cookies the browser does not send to `external_url`. Cookies
+ * are bound to the host and not to the port (RFC 6265 §8.5). A `Referer` of `external_url` shows
+ * that the browser is at the right host, and that a proxy has changed `Host`.
  * @throws {WrongHostError}
  */
 export function requireExternalUrl(

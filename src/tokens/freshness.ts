@@ -1,30 +1,27 @@
 import type { SessionConfig } from '../config/model.ts'
 import type { StoredSession } from '../session/record.ts'
 
-/** What a session's tokens and claims need before, or beside, the request at hand. */
+/** What the tokens or claims of a session need, before or beside the current request. */
 export type Due =
   | 'nothing'
-  /**
-   * The store may have forgotten that the session ended: the request waits until the provider has
-   * been asked.
-   */
+  /** The store may have lost the end of the session. The request waits for the provider. */
   | 'confirm'
-  /** The access token is still good, but not for long: refresh, and let nobody wait. */
+  /** The access token expires soon. The refresh runs beside the request. */
   | 'refresh_soon'
-  /** The access token has expired: the request waits for the refresh. */
+  /** The access token has expired. The request waits for the refresh. */
   | 'refresh_now'
-  /** Userinfo was last read so long ago that it is to be read again; nobody waits. */
+  /** UserInfo is due. It is read beside the request. */
   | 'userinfo'
 
 export type FreshnessConfig = Pick<SessionConfig, 'refreshBeforeMs' | 'pollUserinfoMs'>
 
 /**
- * At the earliest when this share of the access token's life is left, however long `refresh_before`
+ * A refresh is not due before this share of the token's lifetime is left, whatever `refresh_before`
  * is.
  */
 const latestShare = 0.25
 
-/** @param now in ms since the epoch */
+/** Returns what is due for a session. `now` is in ms since the epoch. */
 export function whatIsDue({ key, record, isDoubtful }: StoredSession, config: FreshnessConfig, now: number): Due {
   if (isDoubtful === true) return 'confirm'
   const { tokens } = record
@@ -34,7 +31,7 @@ export function whatIsDue({ key, record, isDoubtful }: StoredSession, config: Fr
     if (now >= tokens.access_token_expires_at - Math.min(config.refreshBeforeMs, lifetime * latestShare))
       return 'refresh_soon'
   }
-  // Without a refresh token an expired access token says nothing about the person's session at the
+  // Without a refresh token, an expired access token says nothing about the session at the
   // provider.
   if (tokens.access_token_expires_at !== undefined && now >= tokens.access_token_expires_at) return 'nothing'
   if (config.pollUserinfoMs !== undefined && now >= record.userinfo_read_at + withJitter(config.pollUserinfoMs, key))
@@ -43,7 +40,7 @@ export function whatIsDue({ key, record, isDoubtful }: StoredSession, config: Fr
 }
 
 /**
- * Up to a tenth shorter, by chance that the session's own key brings along: sessions that began
+ * Makes an interval up to 10 % shorter, depending on the session key, so that sessions that began
  * together are not polled together.
  */
 function withJitter(interval: number, key: string): number {

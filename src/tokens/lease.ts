@@ -3,16 +3,19 @@ import type { SessionKey } from '../core/names.ts'
 import { randomToken } from '../core/random.ts'
 import type { SessionStore } from '../session/store.ts'
 
-/** A process that is killed leaves a session locked for this long at the most, in ms. */
+export type LeaseStore = Pick<SessionStore, 'acquireLease' | 'renewLease' | 'releaseLease'>
+
+/** The lifetime of a lease, in ms. A killed process leaves the session locked for this time. */
 const leaseMs = 5000
 
 /**
- * Runs `work` while no other replica does the same for this session; the lease is renewed for as
- * long as `work` takes. `undefined`, and nothing was run: another replica holds the lease.
+ * Runs `work` under the refresh lease of a session, so that no other replica does so at the same
+ * time. The lease is renewed until `work` ends.
+ * @returns `undefined`, and `work` did not run, when another replica holds the lease
  */
 export async function underLease<T>(
   key: SessionKey,
-  store: SessionStore,
+  store: LeaseStore,
   work: () => Promise<T>,
 ): Promise<{ readonly result: T } | undefined> {
   const owner = randomToken(16)
@@ -22,19 +25,19 @@ export async function underLease<T>(
     return { result: await work() }
   } finally {
     clearInterval(renewal)
-    // What cannot be given back expires.
+    // A lease that cannot be released expires.
     await store.releaseLease(key, owner).catch(() => {})
   }
 }
 
 /**
- * Repeats `attempt`, first at once, then ever more slowly, until it answers or `limitMs` are over.
+ * Repeats `attempt` with growing pauses until it returns a value, or until `limitMs` are over.
  */
-export async function untilAnswered<T>(attempt: () => Promise<T | undefined>, limitMs: number): Promise<T | undefined> {
+export async function retryUntil<T>(attempt: () => Promise<T | undefined>, limitMs: number): Promise<T | undefined> {
   let pauseMs = 20
   for (let waited = 0; ;) {
-    const answer = await attempt()
-    if (answer !== undefined || waited >= limitMs) return answer
+    const result = await attempt()
+    if (result !== undefined || waited >= limitMs) return result
     await wait(pauseMs, undefined, { ref: false })
     waited += pauseMs
     pauseMs = Math.min(pauseMs * 1.5, 250)

@@ -3,21 +3,22 @@ import { underLease } from './lease.ts'
 import { refresh, storeClaims, type UpkeepParts } from './refresh.ts'
 
 /**
- * Reads userinfo again: once across all replicas, and only for sessions that are in use. That is
- * how a revocation is seen that sent no Logout Token: 401 is answered with one refresh, and if that
- * does not help, the session ends. `undefined`: it has ended.
+ * Reads UserInfo again, once across all replicas, and only for sessions that are in use. This
+ * detects a revocation without a Logout Token. After a 401 the tokens are refreshed once. If
+ * UserInfo rejects the new access token too, the session ends.
+ * @returns `undefined` when the session has ended
  */
 export async function pollUserinfo(seen: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
-  const first = await underLease(seen.key, parts.sessions.store, () => readUnderLease(seen, parts))
-  if (first === undefined) return seen // Another replica is at it, and its result will be heard of.
+  const first = await underLease(seen.key, parts.store, () => readUnderLease(seen, parts))
+  if (first === undefined) return seen // Another replica reads it, and its result will be announced.
   if (first.result !== 'unauthorized') return first.result
 
   const refreshed = seen.record.tokens.refresh_token === undefined ? seen : await refresh(seen, parts)
   if (refreshed === undefined) return undefined
-  const second = await underLease(seen.key, parts.sessions.store, () => readUnderLease(refreshed, parts))
+  const second = await underLease(seen.key, parts.store, () => readUnderLease(refreshed, parts))
   if (second === undefined) return refreshed
   if (second.result !== 'unauthorized') return second.result
-  await parts.sessions.endOne(seen.key, 'userinfo_401')
+  await parts.endings.endOne(seen.key, 'userinfo_401')
   return undefined
 }
 

@@ -5,19 +5,19 @@ import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { claimsOfIdToken } from '../provider/id-token.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
+import type { SessionEndings } from '../session/endings.ts'
 import type { SessionRecord, StoredSession } from '../session/record.ts'
 import { claimsOfSession } from '../session/session-claims.ts'
 import type { Sessions } from '../session/sessions.ts'
-import { underLease, untilAnswered } from './lease.ts'
+import { type LeaseStore, underLease, retryUntil } from './lease.ts'
 
-/**
- * How long a rotated refresh token is kept on offering to a store that does not answer, in ms: it
- * cannot be had again.
- */
+/** How long to retry to store a rotated refresh token, in ms. Without it the session is lost. */
 const storeRetryMs = 15_000
 
 export interface UpkeepParts {
-  readonly sessions: Pick<Sessions, 'read' | 'replace' | 'endOne' | 'store'>
+  readonly sessions: Pick<Sessions, 'read' | 'replace'>
+  readonly endings: Pick<SessionEndings, 'endOne'>
+  readonly store: LeaseStore
   readonly provider: Pick<OpenidProvider, 'refresh' | 'userinfo' | 'config'>
   readonly clock: { now(): number }
   readonly log: Log
@@ -27,15 +27,16 @@ export interface UpkeepParts {
 type Refreshable = StoredSession & { readonly record: { readonly tokens: { readonly refresh_token: string } } }
 
 /**
- * Refreshes a session's tokens: once across all replicas. Whoever comes second gets what the first
- * one brought. `undefined`: the session has ended, before or because of it (`invalid_grant`: that
- * is how an expiry at the provider shows).
- * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, `ERR_SIGN_IN_ANSWER`, `ERR_STORE_UNAVAILABLE`;
- * the session is as it was
+ * Refreshes the tokens of a session, once across all replicas. Concurrent callers get the same
+ * result.
+ * @returns `undefined` when the session has ended, before or by this refresh: `invalid_grant` shows
+ * that it has expired at the provider
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, `ERR_SIGN_IN_ANSWER` or
+ * `ERR_STORE_UNAVAILABLE`; the session is unchanged
  */
 export async function refresh(seen: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
-  const outcome = await untilAnswered(async () => {
-    const done = await underLease(seen.key, parts.sessions.store, () => refreshUnderLease(seen, parts))
+  const outcome = await retryUntil(async () => {
+    const done = await underLease(seen.key, parts.store, () => refreshUnderLease(seen, parts))
     if (done !== undefined) return { session: done.result }
     const current = await parts.sessions.read(seen.key)
     if (current === undefined || hasOtherTokens(current, seen)) return { session: current }
@@ -50,17 +51,17 @@ export async function refresh(seen: StoredSession, parts: UpkeepParts): Promise<
 }
 
 async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
-  // Read again under the lease: another replica may have spent the refresh token that we saw.
+  // Read again under the lease, because another replica may have used the refresh token.
   const current = await parts.sessions.read(seen.key)
   if (current === undefined || !isRefreshable(current) || hasOtherTokens(current, seen)) return current
 
   const refreshed = await parts.provider.refresh(current.record.tokens, current.record.sub)
   if (refreshed.kind === 'invalid_grant') {
-    // A process that was suspended loses its lease; whoever had it meanwhile has spent the refresh
-    // token, and stored a new one.
+    // A suspended process loses its lease. Another replica may have used the refresh token in the
+    // meantime and stored a new one.
     const latest = await parts.sessions.read(current.key)
     if (latest === undefined || hasOtherTokens(latest, current)) return latest
-    await parts.sessions.endOne(current.key, 'invalid_grant')
+    await parts.endings.endOne(current.key, 'invalid_grant')
     return undefined
   }
   const stored = await storeTokens(current, refreshed.tokens, parts)
@@ -71,14 +72,14 @@ async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promi
     sid: current.record.sid,
     still_there: stored !== undefined,
   })
-  // The tokens of another replica may be some minutes old: what the provider says of them is asked
-  // when it is due.
+  // Tokens of another replica may be some minutes old. Their UserInfo is read when it is due.
   if (stored === undefined || !hasSameTokens(stored.record.tokens, refreshed.tokens)) return stored
   return withFreshClaims(stored, parts)
 }
 
 /**
- * Retries while the store does not answer, because the refresh token that the store holds is spent.
+ * Stores refreshed tokens. Retries while the store is unavailable, because the stored refresh token
+ * is used up.
  */
 async function storeTokens(
   current: StoredSession,
@@ -86,7 +87,7 @@ async function storeTokens(
   parts: UpkeepParts,
 ): Promise<StoredSession | undefined> {
   let failure: unknown
-  const written = await untilAnswered(async () => {
+  const written = await retryUntil(async () => {
     try {
       return { session: await replaceTokens(current, tokens, parts) }
     } catch (error) {
@@ -98,7 +99,7 @@ async function storeTokens(
   parts.log.error('session.refresh_lost', {
     session: current.key,
     reason: reason(failure),
-    hint: 'the provider has rotated the refresh token, but the store did not take the new one; the person will have to sign in again',
+    hint: 'Check the session store. The new refresh token could not be stored, so the person must sign in again.',
   })
   throw new GatewayError('ERR_STORE_UNAVAILABLE', `refreshed tokens could not be stored: ${reason(failure)}`, {
     cause: failure,
@@ -106,8 +107,8 @@ async function storeTokens(
 }
 
 /**
- * Replaces the tokens that were refreshed, and never newer ones. The lease is no proof: a process
- * that is suspended for longer than the lease does not know that it lost the lease. So the write is
+ * Replaces the tokens that were refreshed, but no newer ones. The lease is no proof, because a
+ * process that was suspended for longer does not know that it lost the lease. So the write is
  * fenced by the version that was read before the refresh. Tokens that another replica stored in the
  * meantime stay, unless the provider issued them earlier than these.
  */
@@ -129,8 +130,8 @@ async function replaceTokens(
 }
 
 /**
- * Whether the ID Token of `tokens` is newer by the provider's own clock. A refresh may bring no ID
- * Token; then it is not known.
+ * Whether the ID Token of `tokens` is newer, by the clock of the provider. Returns `false` when a
+ * refresh brought no ID Token.
  */
 function wasIssuedLater(tokens: TokenSet, others: TokenSet): boolean {
   return issuedAt(tokens) > issuedAt(others)
@@ -142,15 +143,14 @@ function issuedAt({ id_token }: TokenSet): number {
 }
 
 /**
- * New tokens, so new claims too if they can be had; if not, the next poll or refresh brings them.
- * An access token that is refused although it was just issued is that of a session which has ended
- * at the provider.
+ * Reads the claims after a refresh. After an error, the next poll or refresh reads them. If
+ * UserInfo rejects an access token that was just issued, the session has ended at the provider.
  */
 async function withFreshClaims(stored: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
   try {
     const userinfo = await parts.provider.userinfo(stored.record.tokens.access_token, stored.record.sub)
     if (userinfo.kind === 'claims') return await storeClaims(stored, userinfo.claims, parts)
-    await parts.sessions.endOne(stored.key, 'userinfo_401')
+    await parts.endings.endOne(stored.key, 'userinfo_401')
     return undefined
   } catch (error) {
     parts.log.warn('session.userinfo_failed', { session: stored.key, reason: reason(error) })
@@ -158,7 +158,10 @@ async function withFreshClaims(stored: StoredSession, parts: UpkeepParts): Promi
   }
 }
 
-/** `undefined`: the session has ended meanwhile. */
+/**
+ * Stores new claims.
+ * @returns `undefined` when the session has ended in the meantime
+ */
 export async function storeClaims(
   stored: StoredSession,
   userinfo: Claims,
@@ -181,7 +184,7 @@ function isRefreshable(session: StoredSession): session is Refreshable {
 }
 
 /**
- * Whether another refresh than the one that `seen` comes from has brought the tokens of `current`.
+ * Whether the tokens of `current` come from another refresh than those of `seen`.
  */
 function hasOtherTokens(current: StoredSession, seen: StoredSession): boolean {
   return !hasSameTokens(current.record.tokens, seen.record.tokens)

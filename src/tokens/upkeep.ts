@@ -10,33 +10,33 @@ import { pollUserinfo } from './poll-userinfo.ts'
 import { refresh, type UpkeepParts } from './refresh.ts'
 
 /**
- * After a failure: at least this long nobody asks the provider about this session again, in ms; who
- * has to wait asks again then.
+ * The pause after an error, in ms. During the pause the provider is not asked about this session. A
+ * request that must wait asks again after it.
  */
 const firstPauseMs = 1000
-/** What can be done beside a request pauses ever longer, up to this, in ms. */
+/** The longest pause for work beside requests, in ms. Each error doubles the pause. */
 const longestPauseMs = 60_000
 
-/** So many calls to the provider may be under way; the connections to it are more. */
-const mostAtOnce = 12
+/** How many calls may run beside requests at a time; less than the connections to the provider. */
+const maxAtOnce = 12
 
 /**
- * After this many refreshes in a row that brought invalid tokens, a session whose access token has
- * expired ends.
+ * A session whose access token has expired ends after this many consecutive refreshes with invalid
+ * tokens.
  */
-const mostInvalid = 3
+const maxInvalid = 3
 
 interface Failure {
   readonly error: unknown
-  /** How many refreshes in a row brought tokens that must not be accepted. */
+  /** The number of consecutive refreshes with invalid tokens. */
   readonly invalid: number
   readonly pauseMs: number
   readonly at: number
 }
 
 /**
- * Keeps the sessions in use fresh: one call to the provider at a time for each, and pauses after
- * failures.
+ * Keeps the tokens and claims of sessions in use fresh. It makes one call at a time per session,
+ * and pauses after errors.
  */
 export class Upkeep {
   readonly #config: FreshnessConfig
@@ -50,10 +50,10 @@ export class Upkeep {
   }
 
   /**
-   * What a request gets to see of a session: the session itself when nothing is due or what is due
-   * can be done beside it, a promise when the access token has expired. `undefined`: the session
-   * has ended. The promise rejects with a `GatewayError` when the provider or the store does not
-   * answer.
+   * Returns the session for a request. It returns a promise only when the request must wait, for
+   * example because the access token has expired. The promise resolves to `undefined` when the
+   * session has ended, and rejects with a `GatewayError` when the provider or the store is
+   * unavailable.
    */
   fresh(session: StoredSession): StoredSession | Promise<StoredSession | undefined> {
     const now = this.#parts.clock.now()
@@ -64,11 +64,11 @@ export class Upkeep {
     const pauseMs = isWaitedFor ? firstPauseMs : failure?.pauseMs
     const pausing = failure !== undefined && isWithin(pauseMs ?? 0, failure.at, now)
     if (isWaitedFor) return pausing ? Promise.reject(failure.error) : this.#run(session, due)
-    // What nobody waits for must not stand in the way of sign-ins and of those who wait: the next
-    // request asks again.
-    if (!pausing && this.#underWay.size < mostAtOnce)
+    // Work beside requests must not delay sign-ins and waiting requests. The next request tries
+    // again.
+    if (!pausing && this.#underWay.size < maxAtOnce)
       this.#run(session, due).catch((error: unknown) => {
-        // That the store is away is told elsewhere, once.
+        // An unavailable store is logged once, elsewhere.
         const level = error instanceof GatewayError && error.code === 'ERR_STORE_UNAVAILABLE' ? 'debug' : 'warn'
         this.#parts.log[level]('session.upkeep_failed', { session: session.key, due, reason: reason(error) })
       })
@@ -76,7 +76,7 @@ export class Upkeep {
   }
 
   /**
-   * Resolves when what is under way is over: a rotated refresh token that is not stored is lost.
+   * Resolves when all running calls have ended, because a rotated refresh token must be stored.
    */
   settled(): Promise<void> {
     return this.#underWay.settled()
@@ -91,8 +91,8 @@ export class Upkeep {
       } catch (error) {
         const before = this.#failures.get(session.key)
         const invalid = error instanceof InvalidTokensError ? (before?.invalid ?? 0) + 1 : 0
-        if (due === 'refresh_now' && invalid >= mostInvalid) {
-          await this.#parts.sessions.endOne(session.key, 'invalid_tokens')
+        if (due === 'refresh_now' && invalid >= maxInvalid) {
+          await this.#parts.endings.endOne(session.key, 'invalid_tokens')
           this.#failures.delete(session.key)
           return undefined
         }
@@ -105,8 +105,8 @@ export class Upkeep {
 }
 
 /**
- * A refresh says more than userinfo, which some providers answer for as long as the access token
- * lasts.
+ * A refresh shows more than UserInfo, because some providers accept an access token at UserInfo
+ * after the session has ended.
  */
 function upkeepOf({ record }: StoredSession, due: Exclude<Due, 'nothing'>): typeof refresh {
   const isByUserinfo = due === 'confirm' ? record.tokens.refresh_token === undefined : due === 'userinfo'

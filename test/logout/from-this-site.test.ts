@@ -49,6 +49,6 @@ for (const [what, said, fromHere] of [
   ['a link from nowhere that can be read', { referer: 'orders.example.com' }, false],
   ['a program', { method: 'POST' }, true],
 ] satisfies readonly (readonly [string, Partial<EndpointRequest>, boolean])[])
-  test(`signing out is ${fromHere ? 'carried out' : 'asked about first'}: ${what}`, () => {
+  test(`a sign-out ${fromHere ? 'is carried out' : 'asks the person first'}: ${what}`, () => {
     assert.equal(isFromThisSite({ ...nothing, ...said }), fromHere)
   })

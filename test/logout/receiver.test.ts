@@ -6,8 +6,7 @@ import { startWorld, type World } from '../support/world.ts'
 const form = { 'content-type': 'application/x-www-form-urlencoded' }
 
 /**
- * Jane is signed in, and the provider has signed a logout token for her session that nobody has
- * seen yet.
+ * Jane is signed in, and the provider has signed an unused Logout Token for her session.
  */
 async function startWithToken(t: TestContext) {
   const world = await startWorld(t)
@@ -32,7 +31,7 @@ for (const [what, headers, bodyOf] of [
   ],
   ['a form with more in it', form, (token) => `a=b&logout_token=${token}&c=d`],
 ] satisfies readonly (readonly [string, Record<string, string>, (token: string) => string])[])
-  test(`a logout token in ${what} is obeyed, and answered with 200 and nothing else`, async (t) => {
+  test(`a Logout Token in ${what} is accepted with 200 and no content`, async (t) => {
     const { world, logout_token, isSignedIn } = await startWithToken(t)
 
     const answer = await send(world, { headers, body: bodyOf(logout_token) })
@@ -68,7 +67,7 @@ for (const [what, headers, bodyOf, query] of [
   (token: string) => string,
   ((token: string) => string)?,
 ])[])
-  test(`a logout token that comes ${what} is answered with 400, and nobody is signed out`, async (t) => {
+  test(`a Logout Token that arrives ${what} gets 400, and no session ends`, async (t) => {
     const { world, logout_token, isSignedIn } = await startWithToken(t)
 
     const answer = await send(world, { headers, body: bodyOf(logout_token) }, query?.(logout_token))
@@ -79,7 +78,7 @@ for (const [what, headers, bodyOf, query] of [
     assert.equal(await isSignedIn(), true)
   })
 
-test('a body without a type is no form', async (t) => {
+test('content without a type is no form', async (t) => {
   const { world, logout_token, isSignedIn } = await startWithToken(t)
 
   const answer = await send(world, { body: Buffer.from(`logout_token=${logout_token}`) })
@@ -88,7 +87,7 @@ test('a body without a type is no form', async (t) => {
   assert.equal(await isSignedIn(), true)
 })
 
-test('the receiver takes POST only', async (t) => {
+test('the back-channel logout endpoint accepts POST only', async (t) => {
   const { world, logout_token, isSignedIn } = await startWithToken(t)
 
   for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS']) {
@@ -101,7 +100,7 @@ test('the receiver takes POST only', async (t) => {
   assert.equal(await isSignedIn(), true)
 })
 
-test('a form that is larger than any logout token is not read to its end', async (t) => {
+test('a form that is too large is not read to its end', async (t) => {
   const { world, logout_token, isSignedIn } = await startWithToken(t)
 
   const answer = await send(world, { headers: form, body: `logout_token=${logout_token}&pad=${'x'.repeat(17 * 1024)}` })
@@ -110,7 +109,7 @@ test('a form that is larger than any logout token is not read to its end', async
   assert.equal(await isSignedIn(), true)
 })
 
-test('whose cookie comes along makes no difference', async (t) => {
+test('a back-channel logout ignores cookies', async (t) => {
   const { world, logout_token, isSignedIn } = await startWithToken(t)
   const samir = world.browser('samir')
   await samir.get(`${world.url}/echo`)
@@ -121,7 +120,7 @@ test('whose cookie comes along makes no difference', async (t) => {
   assert.equal((await samir.fetch(`${world.url}/echo`)).status, 200)
 })
 
-test('the same logout token many times at once is 200 each time, and obeyed once', async (t) => {
+test('the same Logout Token many times at once gets 200 each time, and is carried out once', async (t) => {
   const { world, logout_token, isSignedIn } = await startWithToken(t)
 
   const answers = await Promise.all(Array.from({ length: 20 }, () => world.postLogoutToken({ logout_token })))
@@ -132,7 +131,7 @@ test('the same logout token many times at once is 200 each time, and obeyed once
   assert.equal(obeyed?.length, 1)
 })
 
-test('a logout token that is good for an hour is obeyed once in that hour: whoever is back by then stays', async (t) => {
+test('a Logout Token that is valid for an hour is carried out once, so a later sign-in stays', async (t) => {
   const world = await startHostileWorld(t)
   const alice = world.browser()
   await world.signIn(alice)
@@ -147,7 +146,7 @@ test('a logout token that is good for an hour is obeyed once in that hour: whoev
   assert.equal(await world.isSignedIn(alice), true)
 })
 
-test('an ID Token signs nobody out', async (t) => {
+test('an ID Token is not accepted as a Logout Token', async (t) => {
   const { world, jane, isSignedIn } = await startWithToken(t)
   let id_token = ''
   world.provider.bend('/oauth/token', (body) => void (id_token = String(body['id_token'])))
@@ -160,7 +159,7 @@ test('an ID Token signs nobody out', async (t) => {
   assert.equal(await isSignedIn(), true)
 })
 
-test('logout tokens are understood while the provider is down: its keys are known', async (t) => {
+test('Logout Tokens are verified with the known keys while the provider is down', async (t) => {
   const { world, logout_token, isSignedIn } = await startWithToken(t)
   await world.provider.down()
 
@@ -179,7 +178,7 @@ test('a gateway that has no keys yet asks the provider to try again', async (t) 
   assert.ok(answer.headers.get('retry-after'))
 })
 
-test('what a wrong logout token was refused for is in the log, and not in the answer', async (t) => {
+test('the reason for rejecting a Logout Token is in the log, but not in the response', async (t) => {
   const { world } = await startWithToken(t)
 
   const answer = await world.postLogoutToken({ logout_token: 'e30.e30.AAAA' })

@@ -63,7 +63,7 @@ for (const [what, change] of [
     (all) => ({ ...all, id_token_signing_alg_values_supported: ['ES256', 'PS256'] }),
   ],
 ] satisfies readonly (readonly [string, (metadata: Json) => Json])[])
-  test(`a provider is not used that announces ${what}`, async (t) => {
+  test(`a provider is rejected when its metadata has ${what}`, async (t) => {
     const provider = await startSigningProvider(t)
     provider.answer(paths.discovery, announce(change)(provider))
 
@@ -71,7 +71,7 @@ for (const [what, change] of [
   })
 
 for (const path of ['/application/o/orders/', '/realms/main'])
-  test(`an issuer is taken as it is spelt, and its document is found below it: ${path}`, async (t) => {
+  test(`the metadata is fetched below the issuer as it is written: ${path}`, async (t) => {
     const provider = await startSigningProvider(t)
     const issuer = `${provider.config.issuer}${path}`
     const document = `${path.replace(/\/$/, '')}/.well-known/openid-configuration`
@@ -104,7 +104,7 @@ for (const [what, answer] of [
   ['half an answer', (_req, res) => void res.writeHead(200, { 'content-length': 100 }).write('{', () => res.destroy())],
   ['a hung-up telephone', (req) => req.destroy()],
 ] satisfies readonly (readonly [string, Handler])[])
-  test(`a provider that answers discovery with ${what} is asked again, and then found`, async (t) => {
+  test(`a provider whose discovery response is ${what} is tried again, and then found`, async (t) => {
     const provider = await startSigningProvider(t)
     const clock = movableClock()
     const discovery = discoveryOf(t, provider, clock)
@@ -125,7 +125,7 @@ for (const [what, answer, message] of [
     /text\/html in place of JSON$/,
   ],
 ] satisfies readonly (readonly [string, Handler, RegExp])[])
-  test(`what answers in place of a discovery document is said, and where it was asked for: ${what}`, async (t) => {
+  test(`the log names the response instead of a discovery document, and its URL: ${what}`, async (t) => {
     const provider = await startSigningProvider(t)
     provider.answer(paths.discovery, answer)
 
@@ -149,7 +149,7 @@ test('a redirect of the metadata is not followed', async (t) => {
   assert.equal(elsewhere.hits(paths.discovery), 0)
 })
 
-test('a provider that never answers is given up after the timeout', async (t) => {
+test('a request to a provider that never responds ends after the timeout', async (t) => {
   const provider = await startSigningProvider(t, { timeoutMs: 100 })
   provider.answer(paths.discovery, () => {})
 
@@ -186,7 +186,7 @@ test('an issuer that ends in a slash is another issuer, and is found as such', a
   assert.match(configuration.serverMetadata().issuer, /\/tenant\/$/)
 })
 
-test('visitors who come while the provider is down do not ask it each', async (t) => {
+test('not every sign-in asks a provider that is down', async (t) => {
   const provider = await startSigningProvider(t)
   const discovery = discoveryOf(t, provider)
   provider.answer(paths.discovery, (_req, res) => res.writeHead(500).end())
@@ -197,7 +197,7 @@ test('visitors who come while the provider is down do not ask it each', async (t
   assert.equal(provider.hits(paths.discovery), 2)
 })
 
-test('a visitor who comes right after a failure that is over is served', async (t) => {
+test('a sign-in right after a short failure is served', async (t) => {
   const provider = await startSigningProvider(t)
   const discovery = discoveryOf(t, provider)
   provider.answer(paths.discovery, (_req, res) => res.writeHead(500).end())
@@ -207,7 +207,7 @@ test('a visitor who comes right after a failure that is over is served', async (
   assert.equal((await discovery.provider()).algorithm, 'RS256')
 })
 
-test('a provider that was away and is found is not told as failing any more', async (t) => {
+test('a provider that is available again is not reported as failing', async (t) => {
   const provider = await startSigningProvider(t)
   const clock = movableClock()
   const discovery = discoveryOf(t, provider, clock)
@@ -222,7 +222,7 @@ test('a provider that was away and is found is not told as failing any more', as
   assert.deepEqual(discovery.state, { readAt: clock.now(), failure: undefined })
 })
 
-test('the provider is looked for in the background until it is there', async (t) => {
+test('the metadata is fetched in the background until that succeeds', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const provider = await startSigningProvider(t)
   const discovery = discoveryOf(t, provider)
@@ -236,7 +236,7 @@ test('the provider is looked for in the background until it is there', async (t)
   assert.equal(discovery.known?.algorithm, 'RS256')
 })
 
-test('metadata are renewed once an hour, and an outage changes nothing about those last seen', async (t) => {
+test('the metadata is renewed once an hour, and stays in use during an outage', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const provider = await startSigningProvider(t)
   const discovery = discoveryOf(t, provider)

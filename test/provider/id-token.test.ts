@@ -81,7 +81,7 @@ for (const [what, claims, header] of [
     assert.deepEqual(who, { iss: provider.issuer, sub: 'jane', sid: 's-1' })
   })
 
-test('an ID Token without "sid" is of a session that has no name', async (t) => {
+test('an ID Token without "sid" gives a session without "sid"', async (t) => {
   const provider = await startSigningProvider(t)
 
   const who = await verifyIdToken(provider.idToken({ sid: undefined }), expectationsOf(t, provider))
@@ -99,7 +99,7 @@ test('any character may stand in "sub" and "sid"', async (t) => {
   assert.deepEqual(who, { iss: provider.issuer, sub, sid })
 })
 
-test('a refreshed ID Token is held against the person of the session', async (t) => {
+test('a refreshed ID Token must have the "sub" of the session', async (t) => {
   const provider = await startSigningProvider(t)
   const token = provider.idToken({ sub: 'samir', nonce: undefined })
 
@@ -109,7 +109,7 @@ test('a refreshed ID Token is held against the person of the session', async (t)
   })
 })
 
-test('a clock that is wrong by minutes is named, for the operator', async (t) => {
+test('a clock that differs by minutes is named in the error', async (t) => {
   const provider = await startSigningProvider(t)
   const token = provider.idToken({ iat: at + 300, exp: at + 600 })
 
@@ -118,7 +118,7 @@ test('a clock that is wrong by minutes is named, for the operator', async (t) =>
   })
 })
 
-test('keys that cannot be had say nothing against the token: the person is to try again', async (t) => {
+test('when the keys are unavailable, the token is not rejected and the person may try again', async (t) => {
   const provider = await startSigningProvider(t)
   provider.answer('/jwks', (_req, res) => res.writeHead(500).end())
 
@@ -127,7 +127,7 @@ test('keys that cannot be had say nothing against the token: the person is to tr
   })
 })
 
-test('a client that is registered with ES256 takes no RS256', async (t) => {
+test('a client that is registered with ES256 rejects RS256', async (t) => {
   const provider = await startSigningProvider(t)
   const token = jwt({ iss: provider.issuer, aud: 'orders', sub: 'jane', iat: at, exp: at + 60 }, provider.key)
 

@@ -17,7 +17,7 @@ const two = rsaKey('two')
 const stranger = rsaKey('stranger')
 const signedBy = (key: SigningKey, kid?: string) => jwt({ sub: 'jane' }, key, kid === undefined ? {} : { kid })
 
-test('the keys are asked for once, not for each token', async (t) => {
+test('the keys are fetched once, not for each token', async (t) => {
   const provider = await startSigningProvider(t)
   const keys = keysOf(t, provider)
 
@@ -27,7 +27,7 @@ test('the keys are asked for once, not for each token', async (t) => {
   assert.equal(provider.hits(paths.jwks), 1)
 })
 
-test('a rotation is seen at the first token, right after the start too', async (t) => {
+test('a rotation is noticed at the first token, also right after the start', async (t) => {
   const provider = await startSigningProvider(t)
   const keys = keysOf(t, provider)
   await keys.verify(signedBy(provider.key), options)
@@ -38,7 +38,7 @@ test('a rotation is seen at the first token, right after the start too', async (
   assert.equal(provider.hits(paths.jwks), 2)
 })
 
-test('many tokens at once after a rotation are all accepted, by one question', async (t) => {
+test('many tokens at once after a rotation are accepted with one fetch', async (t) => {
   const provider = await startSigningProvider(t)
   const keys = keysOf(t, provider)
   await keys.verify(signedBy(provider.key), options)
@@ -49,7 +49,7 @@ test('many tokens at once after a rotation are all accepted, by one question', a
   assert.equal(provider.hits(paths.jwks), 2)
 })
 
-test('a flood of made-up kids reaches the provider a few times at once, then once in ten seconds', async (t) => {
+test('a flood of invented key IDs causes a few fetches at once, then one in ten seconds', async (t) => {
   const provider = await startSigningProvider(t)
   const clock = movableClock()
   const keys = keysOf(t, provider, clock)
@@ -70,7 +70,7 @@ test('a flood of made-up kids reaches the provider a few times at once, then onc
   assert.equal(await flood(), 4)
 })
 
-test('a flood of made-up signatures is bounded by the same few questions', async (t) => {
+test('a flood of forged signatures is limited to the same few fetches', async (t) => {
   const provider = await startSigningProvider(t)
   const keys = keysOf(t, provider)
   await keys.verify(signedBy(provider.key), options)
@@ -80,7 +80,7 @@ test('a flood of made-up signatures is bounded by the same few questions', async
   assert.equal(provider.hits(paths.jwks), 1 + 4)
 })
 
-test('tokens of another algorithm, and garbage, ask the provider for nothing', async (t) => {
+test('tokens of another algorithm and malformed tokens cause no fetch', async (t) => {
   const provider = await startSigningProvider(t)
   const keys = keysOf(t, provider)
   await keys.verify(signedBy(provider.key), options)
@@ -91,7 +91,7 @@ test('tokens of another algorithm, and garbage, ask the provider for nothing', a
   assert.equal(provider.hits(paths.jwks), 1)
 })
 
-test('while the keys cannot be had, those last seen stay good', async (t) => {
+test('while the keys cannot be fetched, the last ones stay in use', async (t) => {
   const provider = await startSigningProvider(t)
   const clock = movableClock()
   const keys = keysOf(t, provider, clock)
@@ -105,7 +105,7 @@ test('while the keys cannot be had, those last seen stay good', async (t) => {
   await keys.verify(signedBy(provider.key), options)
 })
 
-test('while the keys cannot be had, a flood of unknown keys gets no token refused for good', async (t) => {
+test('while the keys cannot be fetched, tokens with unknown keys get a temporary error', async (t) => {
   const provider = await startSigningProvider(t)
   const keys = keysOf(t, provider)
   await keys.verify(signedBy(provider.key), options)
@@ -117,7 +117,7 @@ test('while the keys cannot be had, a flood of unknown keys gets no token refuse
   assert.equal(provider.hits(paths.jwks), 1 + 4, 'most of them were answered without a question')
 })
 
-test('keys are renewed after an hour: what the provider has withdrawn is not good for ever', async (t) => {
+test('keys are renewed after an hour, so that a withdrawn key is not accepted for ever', async (t) => {
   const provider = await startSigningProvider(t)
   const clock = movableClock()
   const keys = keysOf(t, provider, clock)
@@ -138,7 +138,7 @@ test('keys are renewed after an hour: what the provider has withdrawn is not goo
   await assert.rejects(keys.verify(signedBy(provider.key), options))
 })
 
-test('keys that nobody here can use do not spoil the others', async (t) => {
+test('unsupported keys do not affect the others', async (t) => {
   const provider = await startSigningProvider(t)
   const unusable = [
     { kty: 'XYZ', kid: 'one' },

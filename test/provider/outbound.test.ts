@@ -5,7 +5,7 @@ import { createServer as createTcpServer, type AddressInfo, type Socket } from '
 import { test } from 'node:test'
 import { createOutbound } from '../../src/provider/outbound.ts'
 
-test('a provider with which there is no connection in time is given up when the time is up', async (t) => {
+test('a request without a connection to the provider ends after the timeout', async (t) => {
   const sockets: Socket[] = []
   // It never takes part in the TLS handshake.
   const server = createTcpServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1')
@@ -19,11 +19,11 @@ test('a provider with which there is no connection in time is given up when the 
 
   const asking = outbound.fetch(`https://127.0.0.1:${(server.address() as AddressInfo).port}/token`, { method: 'POST' })
 
-  await assert.rejects(asking, { code: 'ERR_PROVIDER_UNAVAILABLE', message: /no answer within 300 ms/ })
+  await assert.rejects(asking, { code: 'ERR_PROVIDER_UNAVAILABLE', message: /no response within 300 ms/ })
 })
 
 // The last one: undici's own clock, which all its clients share, keeps a timer that was mocked.
-test('what was given up while it waited for a connection is never sent: a code or a refresh token is spent by that', async (t) => {
+test('a request that timed out while it waited for a connection is never sent, so no code or refresh token is used up', async (t) => {
   const asked: (string | undefined)[] = []
   const server = createServer((req, res) => {
     asked.push(req.url)

@@ -19,14 +19,14 @@ for (const [what, issuer, metadata, expected] of [
   ['Keycloak behind a proxy that hides the realm', 'https://sso.example.com', { token_endpoint: keycloakToken }, false],
   ['Google', 'https://accounts.google.com', { scopes_supported: basic }, false],
 ] as const)
-  test(`without scopes, offline_access is ${expected ? '' : 'not '}asked of ${what}`, () => {
+  test(`without configured scopes, offline_access is ${expected ? '' : 'not '}requested from ${what}`, () => {
     const access = requestedAccess({ issuer, scopes: undefined, authorizationParams: { ui_locales: 'de' } }, metadata)
 
     assert.deepEqual(access.scopes, expected ? [...basic, 'offline_access'] : basic)
     assert.equal(access.params['ui_locales'], 'de')
   })
 
-test('without scopes, a refresh token is asked of Google by its own parameters, which the file may replace', () => {
+test('without configured scopes, Google is asked for a refresh token by parameters, which the configuration may replace', () => {
   const google = { issuer: 'https://accounts.google.com', scopes: undefined }
 
   assert.deepEqual(requestedAccess({ ...google, authorizationParams: {} }, {}).params, {
@@ -40,7 +40,7 @@ test('without scopes, a refresh token is asked of Google by its own parameters, 
 })
 
 for (const issuer of ['https://id.example.com', 'https://id.example.com/realms/main', 'https://accounts.google.com'])
-  test(`scopes of the file are asked for as they stand there: ${issuer}`, () => {
+  test(`configured scopes are requested as they are: ${issuer}`, () => {
     const written = { scopes: ['openid', 'offline_access'], authorizationParams: { prompt: 'login' } }
 
     const access = requestedAccess({ issuer, ...written }, { scopes_supported: basic })

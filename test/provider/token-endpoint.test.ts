@@ -72,7 +72,7 @@ test('a code is exchanged with the verifier and the redirect URI that it was ask
   })
 })
 
-test('an access token of which nobody says how long it lives is refreshed after an hour, if it can be', async (t) => {
+test('an access token without expires_in is refreshed after an hour, if there is a refresh token', async (t) => {
   const provider = await startSigningProvider(t)
   const clock = { now: () => Date.now(), move: () => {} }
   const lifetimeWith = async (more: object) => {
@@ -141,7 +141,7 @@ for (const name of ['code', 'state', 'iss', 'error'])
     assert.equal(provider.hits(paths.token), 0)
   })
 
-test('a provider that announces "iss" has to send it: RFC 9207', async (t) => {
+test('a provider that announces "iss" must send it (RFC 9207)', async (t) => {
   const provider = await startSigningProvider(t)
   provider.answer(paths.discovery, (_req, res) =>
     sendJson(res, { ...provider.metadata, authorization_response_iss_parameter_supported: true }),
@@ -181,7 +181,7 @@ for (const [what, answer, code] of [
     await assert.rejects(clientOf(t, provider).exchangeCode(callback(), authorizationRequest), { code })
   })
 
-test('a token endpoint that redirects gets no credentials sent after it', async (t) => {
+test('a redirect of the token endpoint is not followed with credentials', async (t) => {
   const [provider, elsewhere] = [await startSigningProvider(t), await startSigningProvider(t)]
   provider.answer(paths.token, (_req, res) =>
     res.writeHead(307, { location: `${elsewhere.issuer}${paths.token}` }).end(),
@@ -204,7 +204,7 @@ for (const error of ['invalid_client', 'unauthorized_client'])
       await assert.rejects(clientOf(t, provider).exchangeCode(callback(), authorizationRequest), told)
     })
 
-test('invalid_scope is told with the words of the provider, safely printed and bounded', async (t) => {
+test('invalid_scope is logged with the description of the provider, cut and without control characters', async (t) => {
   const provider = await startSigningProvider(t)
   const parameters = {
     error: 'invalid_scope',
@@ -223,7 +223,7 @@ test('invalid_scope is told with the words of the provider, safely printed and b
   await assert.rejects(client.refresh(tokens, 'jane'), told)
 })
 
-test('the words of other errors are not told: a token endpoint may quote what it was sent', async (t) => {
+test('descriptions of other errors are not logged, because they may quote a code or a token', async (t) => {
   const provider = await startSigningProvider(t)
   const answer = { error: 'invalid_request', error_description: 'the refresh token rt-secret is malformed' }
   provider.answer(paths.token, (_req, res) => sendJson(res, answer, 400))
@@ -231,7 +231,7 @@ test('the words of other errors are not told: a token endpoint may quote what it
   await assert.rejects(clientOf(t, provider).refresh(tokens, 'jane'), (error: Error) => !error.message.includes('rt-'))
 })
 
-test('an ID Token of another algorithm is told with both, and with the setting', async (t) => {
+test('an ID Token of another algorithm is logged with both algorithms and the setting', async (t) => {
   const provider = await startSigningProvider(t, { id_token_signed_response_alg: 'RS256' })
   const key = ecKey('ec')
   const clock = { now: () => Date.now(), move: () => {} }
@@ -254,7 +254,7 @@ test('an ID Token of another algorithm is told with both, and with the setting',
   })
 })
 
-test('a refresh that is not granted is an outcome, not an error', async (t) => {
+test('a rejected refresh is a result, not an error', async (t) => {
   const provider = await startSigningProvider(t)
   provider.answer(paths.token, (_req, res) => sendJson(res, { error: 'invalid_grant' }, 400))
 

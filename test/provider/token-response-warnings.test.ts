@@ -54,7 +54,7 @@ for (const [what, settings, response, warned] of [
     for (const { fields } of warnings) assert.ok(fields['reason'] !== undefined && fields['hint'] !== undefined)
   })
 
-test('fewer scopes at a refresh are warned of too', async (t) => {
+test('fewer scopes at a refresh are logged too', async (t) => {
   const provider = await startSigningProvider(t, { scopes: ['openid', 'email'] })
   provider.answer(paths.token, (_req, res) => sendJson(res, { ...bearer(), scope: 'openid' }))
   const { log, warnings } = recordedWarnings()

@@ -6,7 +6,7 @@ import { clientOf } from './a-client.ts'
 
 const json = { 'content-type': 'application/json' }
 
-test('userinfo is asked with the access token in the header, and nowhere else', async (t) => {
+test('a UserInfo request has the access token in the header, and nowhere else', async (t) => {
   const provider = await startSigningProvider(t)
   let seen: { readonly url: string | undefined; readonly authorization: string | undefined } | undefined
   provider.answer(paths.userinfo, (req, res) => {
@@ -25,7 +25,7 @@ for (const [what, answer] of [
   ['no challenge', (_req, res) => res.writeHead(401).end()],
   ['a page', (_req, res) => res.writeHead(401, { 'content-type': 'text/html' }).end('<html></html>')],
 ] satisfies readonly (readonly [string, Handler])[])
-  test(`401 with ${what} says that the access token is not good any more`, async (t) => {
+  test(`401 with ${what} means that the access token is not accepted any more`, async (t) => {
     const provider = await startSigningProvider(t)
     provider.answer(paths.userinfo, answer)
 
@@ -72,7 +72,7 @@ for (const [what, answer, code] of [
     await assert.rejects(clientOf(t, provider).userinfo('at-1', 'jane'), { code })
   })
 
-test('a redirect of userinfo gets no access token sent after it', async (t) => {
+test('a redirect of UserInfo is not followed with the access token', async (t) => {
   const [provider, elsewhere] = [await startSigningProvider(t), await startSigningProvider(t)]
   provider.answer(paths.userinfo, (_req, res) =>
     res.writeHead(302, { location: `${elsewhere.issuer}${paths.userinfo}` }).end(),

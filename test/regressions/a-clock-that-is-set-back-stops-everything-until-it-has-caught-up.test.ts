@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { test } from 'node:test'
 import { Keyring } from '../../src/core/seal.ts'
+import { createSessions } from '../../src/session/create-sessions.ts'
 import { createMemoryStore } from '../../src/session/memory-store.ts'
-import { OwedEndings } from '../../src/session/owed-endings.ts'
+import { PendingEndings } from '../../src/session/pending-endings.ts'
 import { sessionKey } from '../../src/session/record.ts'
-import { Sessions } from '../../src/session/sessions.ts'
 import { keysOf, movableClock } from '../provider/expectations.ts'
 import { jwt, paths, rsaKey, startSigningProvider } from '../support/signing-provider.ts'
 import { startWorld } from '../support/world.ts'
@@ -83,8 +83,8 @@ test('activity is written to the store after the clock was set back, so that nob
     touch: (...args: Parameters<typeof touch>) => (touched.push(1), touch(...args)),
   })
   const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
-  const sessions = new Sessions({
-    ...{ store, clock, log: quiet, audit: { record: () => {} }, owed: new OwedEndings(quiet) },
+  const { sessions } = createSessions({
+    ...{ store, clock, log: quiet, audit: { record: () => {} }, pending: new PendingEndings(quiet) },
     ...{ keyring: new Keyring([Buffer.alloc(32, 1)]), audience: 'a' },
     config: { idleTimeoutMs: hours / 2, absoluteTimeoutMs: 12 * hours, storeOutageGraceMs: 0 },
   })

@@ -15,5 +15,5 @@ test('a token response that is not JSON is not quoted', async (t) => {
     .refresh(tokens, 'jane')
     .catch((error: unknown) => error)
 
-  assert.equal(reason(error), 'the tokens were not refreshed: the answer is not JSON')
+  assert.equal(reason(error), 'the tokens were not refreshed: the response is not JSON')
 })

@@ -20,9 +20,9 @@ function issued(count: number): TokenSet & { readonly refresh_token: string } {
 }
 
 /** Refreshes at a replica; `answer` is the provider's token endpoint. */
-function refreshAt({ sessions, log }: Replica, seen: StoredSession, answer: () => Promise<TokenSet>) {
+function refreshAt({ store, sessions, endings, log }: Replica, seen: StoredSession, answer: () => Promise<TokenSet>) {
   return refresh(seen, {
-    ...{ sessions, log, clock: { now: () => Date.now() }, audit: { record: () => {} } },
+    ...{ store, sessions, endings, log, clock: { now: () => Date.now() }, audit: { record: () => {} } },
     provider: {
       config: { timeoutMs: 1_000, idTokenClaims: [] as readonly string[] } as OpenidProvider['config'],
       refresh: async () => ({ kind: 'refreshed', tokens: await answer() }),

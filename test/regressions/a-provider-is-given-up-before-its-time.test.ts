@@ -25,7 +25,7 @@ test('a provider is never given up before the timeout', async (t) => {
     Array.from({ length: 6 }, async (_, n) => {
       await wait(n * 100)
       const begun = performance.now()
-      await assert.rejects(outbound.fetch(`http://127.0.0.1:${port}/`, {}), /no answer within 990 ms/)
+      await assert.rejects(outbound.fetch(`http://127.0.0.1:${port}/`, {}), /no response within 990 ms/)
       return performance.now() - begun
     }),
   )

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis'
 import { tagOf } from '../../src/session/record.ts'
 import { assertUnavailable, hearing, open, settings, tick } from '../session/redis-stores.ts'
 import { created, keysOf, order, until as untilSeen } from '../session/store-contract.ts'
-import { startCluster } from '../support/redis-cluster.ts'
+import { clusterConfig, startCluster } from '../support/redis-cluster.ts'
 import { startRedis, type RedisServer } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 import { startWorld } from '../support/world.ts'
@@ -135,10 +135,9 @@ test('an ending that no replica has acknowledged is carried out again when Redis
 test('in a Cluster, the replica of the node that holds the session acknowledges', async (t) => {
   const cluster = await startCluster(t, { replicas: 3 })
   const { store } = open(t, {
-    ...settings,
-    ...{ kind: 'redis_cluster', nodes: cluster.nodes, timeoutMs: timeout, replicasAcknowledge: 1 },
+    ...{ ...clusterConfig(cluster), timeoutMs: timeout, replicasAcknowledge: 1 },
   })
-  await untilSeen(tick, () => store.ping().then(() => store.hearsNotices()))
+  await untilSeen(tick, () => store.ping().then(() => store.receivesNotices()))
   for (const replica of cluster.replicas) await follows(replica)
   const sessions = []
   for (const sid of ['a', 'b', 'c', 'd']) sessions.push(await created(store, Date.now(), { sid, sub: 'jane' }))

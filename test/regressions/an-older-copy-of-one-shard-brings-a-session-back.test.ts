@@ -7,12 +7,12 @@ import { slotOf } from '../../src/session/redis/slots.ts'
 import type { NewSession, SessionStore } from '../../src/session/store.ts'
 import { hearing, open, replicated, settings } from '../session/redis-stores.ts'
 import { newSession } from '../session/store-contract.ts'
-import { startCluster, type ClusterSetup } from '../support/redis-cluster.ts'
+import { clusterConfig, startCluster, type ClusterSetup } from '../support/redis-cluster.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
-async function startGateway(t: TestContext, { nodes }: ClusterSetup) {
-  const gateway = open(t, { ...settings, kind: 'redis_cluster', nodes, timeoutMs: 5_000 })
+async function startGateway(t: TestContext, setup: ClusterSetup) {
+  const gateway = open(t, { ...clusterConfig(setup), timeoutMs: 5_000 })
   await gateway.store.ping()
   await hearing(gateway.store)
   return gateway

@@ -41,7 +41,7 @@ test('the log has one line for each such page, with what to do', async (t) => {
   assert.deepEqual(more, [])
   assert.match(
     line ?? '',
-    /ERR_WRONG_HOST.*localhost:\d+ and end at 127\.0\.0\.1:\d+.*redirect that host to external_url/,
+    /ERR_WRONG_HOST.*localhost:\d+ and end at 127\.0\.0\.1:\d+.*Redirect that host to external_url/,
   )
 })
 

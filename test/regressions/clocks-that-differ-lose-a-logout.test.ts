@@ -23,8 +23,8 @@ for (const ms of [-2_000, 2_000, -3_600_000])
 
       const order = { iss, jti: `${which} ${ms}`, exp: Date.now() / 1000 + 120 }
       await (which === 'sid'
-        ? there.sessions.endSid('one', order, 'provider')
-        : there.sessions.endSub('jane', order, 'provider'))
+        ? there.endings.endSid('one', order, 'provider')
+        : there.endings.endSub('jane', order, 'provider'))
 
       assert.equal(await here.sessions.create(record, begun), undefined)
       // One way there and back after the logout, another sign-in is a session.

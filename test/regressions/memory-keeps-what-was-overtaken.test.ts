@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Keyring } from '../../src/core/seal.ts'
+import { createSessions } from '../../src/session/create-sessions.ts'
 import { createMemoryStore } from '../../src/session/memory-store.ts'
-import { OwedEndings } from '../../src/session/owed-endings.ts'
+import { PendingEndings } from '../../src/session/pending-endings.ts'
 import { sessionKey } from '../../src/session/record.ts'
-import { Sessions } from '../../src/session/sessions.ts'
 import type { SessionStore, StoreNotice } from '../../src/session/store.ts'
 
 const clock = { now: () => Date.now() }
@@ -43,9 +43,9 @@ function replica(overtaking: { by?: (store: SessionStore) => Promise<StoreNotice
       tell = listener
       return () => {}
     },
-    hearsNotices: () => true,
+    receivesNotices: () => true,
   }) as SessionStore
-  const sessions = new Sessions({
+  const { sessions } = createSessions({
     store: far,
     keyring: new Keyring([Buffer.alloc(32, 1)]),
     audience: 'orders',
@@ -53,7 +53,7 @@ function replica(overtaking: { by?: (store: SessionStore) => Promise<StoreNotice
     clock,
     log: quiet,
     audit: { record() {} },
-    owed: new OwedEndings(quiet),
+    pending: new PendingEndings(quiet),
   })
   return { sessions, store }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SessionCookie } from '../../src/session/cookie.ts'
-import { beginAttempt, rememberAttempt } from '../../src/signin/attempt.ts'
+import { beginTransaction, bindTransaction } from '../../src/signin/transaction.ts'
 import { processorTime } from '../support/processor-time.ts'
 
 test('to begin a sign-in the Cookie header is read once, not once for each comparison of two attempts', () => {
@@ -10,14 +10,14 @@ test('to begin a sign-in the Cookie header is read once, not once for each compa
   const attempts = begun.map((at) => `__Host-gatehouse-signin-${String(at).padStart(8, '0')}=${at.toString(36)}.x`)
   // As much as limits.header_size lets through.
   const header = `${attempts.join(';')}${';a'.repeat(14_000)}`
-  const { attempt, secret } = beginAttempt(
+  const { transaction, secret } = beginTransaction(
     { return_to: '/', origin: 'https://orders.example.com', audience: 'orders' },
     Date.now(),
   )
 
   const took = [1, 2, 3].map(() => {
     const busy = processorTime()
-    assert.equal(rememberAttempt(attempt, secret, header, cookie).length, 50)
+    assert.equal(bindTransaction(transaction, secret, header, cookie).length, 50)
     return busy()
   })
 

@@ -8,11 +8,13 @@ import type { RedisStoreConfig } from '../../src/config/model.ts'
 import type { SessionKey } from '../../src/core/names.ts'
 import { Keyring } from '../../src/core/seal.ts'
 import type { Log } from '../../src/observe/log.ts'
-import { OwedEndings } from '../../src/session/owed-endings.ts'
+import { createSessions } from '../../src/session/create-sessions.ts'
+import type { SessionEndings } from '../../src/session/endings.ts'
+import { PendingEndings } from '../../src/session/pending-endings.ts'
 import { audienceOf, sessionKey } from '../../src/session/record.ts'
 import { createRedisStore } from '../../src/session/redis/store.ts'
 import { openRecord } from '../../src/session/sealed-record.ts'
-import { Sessions } from '../../src/session/sessions.ts'
+import type { Sessions } from '../../src/session/sessions.ts'
 import type { SessionStore } from '../../src/session/store.ts'
 import { Upkeep } from '../../src/tokens/upkeep.ts'
 import { startRedis } from '../support/redis.ts'
@@ -155,7 +157,7 @@ class Gate {
 }
 
 /**
- * A store at a distance: each question takes its time to get there, and each answer to come back.
+ * A remote store: each request and each reply takes its time.
  */
 function farAway(store: SessionStore, gate: Gate): SessionStore {
   let calls = 0
@@ -188,6 +190,8 @@ function farAway(store: SessionStore, gate: Gate): SessionStore {
 }
 
 interface Replica {
+  readonly store: SessionStore
+  readonly endings: SessionEndings
   readonly sessions: Sessions
   readonly upkeep: Upkeep
   readonly gate: Gate
@@ -228,18 +232,22 @@ class Run {
     const store = farAway(createRedisStore(storeConfig, { log: quiet, clock }), gate)
     this.#stores.push(store)
     const shared = { clock, log: quiet, audit: { record: () => {} } }
-    const owed = new OwedEndings(quiet)
-    const sessions = new Sessions({ ...shared, store, keyring: this.#keyring, audience, config, owed })
-    const upkeep = new Upkeep(config, { ...shared, sessions, provider: this.#provider.seenFrom(() => gate.pass()) })
-    await until('the replica hears the others', () => store.hearsNotices())
+    const pending = new PendingEndings(quiet)
+    const parts = { ...shared, store, keyring: this.#keyring, audience, config, pending }
+    const { sessions, endings } = createSessions(parts)
+    const upkeep = new Upkeep(config, {
+      ...{ ...shared, store, sessions, endings },
+      provider: this.#provider.seenFrom(() => gate.pass()),
+    })
+    await until('the replica hears the others', () => store.receivesNotices())
     let hasStopped = () => {}
     const stopped = new Promise<void>((resolve) => (hasStopped = resolve))
     const stop = async () => {
       hasStopped()
-      owed.forget()
+      pending.clear()
       await store.close()
     }
-    return { sessions, upkeep, gate, stopped, stop }
+    return { store, sessions, endings, upkeep, gate, stopped, stop }
   }
 
   async stop(): Promise<void> {
@@ -295,7 +303,7 @@ class Run {
       case 'sign_out': {
         if (target === undefined) return
         if (target.fate === 'alive') target.fate = 'maybe'
-        const ended = await replica.sessions.endOne(target.key, 'person').catch(() => undefined)
+        const ended = await replica.endings.endOne(target.key, 'person').catch(() => undefined)
         if (ended !== undefined) target.fate = 'ended'
         return
       }
@@ -309,8 +317,8 @@ class Run {
     }
   }
 
-  async #storeTime({ sessions }: Replica): Promise<number> {
-    return (await sessions.store.time()).earliest
+  async #storeTime({ store }: Replica): Promise<number> {
+    return (await store.time()).earliest
   }
 
   /** Answers whether it became a session; `undefined` when the replica has died. */
@@ -347,7 +355,7 @@ class Run {
 
   async #logOut(
     { sid, person }: { readonly sid?: number; readonly person?: number },
-    { sessions }: Replica,
+    { store, endings }: Replica,
     before: readonly Known[],
   ): Promise<void> {
     const concerns = (other: number) => (sid === undefined ? personOf(other) === person : other === sid)
@@ -358,14 +366,14 @@ class Run {
     const token = { iss, jti: randomUUID(), exp: this.#clock.now() / 1000 + 120 }
     const ending =
       sid === undefined
-        ? sessions.endSub(subName(person ?? 0), token, 'provider')
-        : sessions.endSid(sidName(sid), token, 'provider')
+        ? endings.endSub(subName(person ?? 0), token, 'provider')
+        : endings.endSid(sidName(sid), token, 'provider')
     order.obeyed = await ending.then(
       () => true,
       () => false,
     )
     if (order.obeyed) for (const known of about) known.fate = 'ended'
-    const { latest } = await sessions.store.time().catch(() => ({ latest: 0 }))
+    const { latest } = await store.time().catch(() => ({ latest: 0 }))
     this.#ordersUntil = Math.max(this.#ordersUntil, latest)
   }
 
@@ -412,7 +420,7 @@ class Run {
     const now = this.#clock.now()
     const isExpired = now >= known.createdUntil + config.absoluteTimeoutMs
     if (!isExpired && now >= known.createdFrom + config.absoluteTimeoutMs) return
-    // Of one that is over, nobody needs the tokens.
+    // The tokens of an ended session are not checked.
     if (!isExpired) await this.#lookAtRecord(known)
     const seen = await Promise.all(this.#replicas.map((replica) => this.#isSeen(known, replica)))
     const told = JSON.stringify(known)
@@ -438,7 +446,7 @@ class Run {
   async #lookAtRecord(known: Known): Promise<'good' | 'spent' | 'ended' | undefined> {
     const { key } = known
     // Past the replicas, which are not to learn anything by it.
-    const stored = await (this.#replicas[0] as Replica).sessions.store.read(key)
+    const stored = await (this.#replicas[0] as Replica).store.read(key)
     const record = stored && openRecord(this.#keyring, { key, audience }, stored.sealed)?.record
     const state = record && this.#provider.stateOf(record.tokens.refresh_token ?? '')
     // A token that was rotated may have died with a replica.
@@ -490,13 +498,13 @@ const examples: Step[][][] = [
     [signIn],
     [time, visit(1), { kind: 'suspend', session: 0, at: 0, later: 0, minutes: 400, delay }],
   ]),
-  // A browser comes back from the provider after the logout of what it began.
+  // A browser returns from the provider after a logout of the sign-in that it began.
   ...[{ sid: 0 }, { person: 0 }].map((of): Step[][] => [
     [{ kind: 'begin', sid: 0, delay: 0 }],
     [{ kind: 'logout_token', of, at: 1, delay: 0 }],
     [{ kind: 'finish', attempt: 0, at: 0, delay: 0 }],
   ]),
-  // The notice of an end overtakes an answer.
+  // The notice of an end arrives before a reply that was sent earlier.
   ...[0, 2, 4, 6, 8, 10, 12, 14, 16, 18].flatMap((delay): Step[][][] => [
     [[signIn, logOut(delay)], [visit(0)]],
     [[signIn], [{ kind: 'crash', at: 0, delay: 0 }], [visit(0), logOut(delay)]],
@@ -509,7 +517,7 @@ const runs = Number(process.env['RUNS'] ?? searchFor(40))
 /** However busy the machine is: as many as there is time for, in ms. */
 const limit = process.env['RUNS'] === undefined ? 6_000 : Infinity
 
-test('in no random order of sign-ins, requests, logouts, expiries, standstills and crashes does a session come back or get lost', async () => {
+test('in random orders of sign-ins, requests, logouts, expiries, standstills and crashes, no ended session returns and no live one is lost', async () => {
   const until = performance.now() + limit
   const property = fc.asyncProperty(batches, async (batches) => {
     if (performance.now() > until) return

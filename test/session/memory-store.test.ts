@@ -21,7 +21,7 @@ storeContract('memory', async (t) => {
   return { store, now, tick, size: async () => store.size() }
 })
 
-test('a full memory lets go of the session that was not used for longest, and of its places', async (t) => {
+test('a full memory store drops the least recently used session and its index entries', async (t) => {
   const { store, now } = open(t, 3)
   const [first, second, third] = [
     await created(store, now(), { sid: 'one' }),
@@ -37,7 +37,7 @@ test('a full memory lets go of the session that was not used for longest, and of
   assert.deepEqual(keysOf(await store.endSid(sidTag('https://id.example.com/', 'one'), order(now()))), left)
 })
 
-test('memory stays bounded whatever is asked of it', async (t) => {
+test('the size of the memory store is limited for all kinds of entries', async (t) => {
   const { store, now } = open(t, 10)
   for (let n = 0; n < 500; n++) {
     const { key } = await created(store, now())
@@ -51,7 +51,7 @@ test('memory stays bounded whatever is asked of it', async (t) => {
   assert.ok(store.size() <= 70, `${store.size()} entries`)
 })
 
-test('memory forgets what has expired though nobody asks for it', async (t) => {
+test('the memory store removes expired entries without a request', async (t) => {
   const { store, now, pass } = open(t)
   await created(store, now(), { idle_timeout: 1_000 })
   await store.takeOnce('a thing', 1_000)

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
-import type { RedisStoreConfig } from '../../src/config/model.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import type { SessionKey } from '../../src/core/names.ts'
 import { tagOf } from '../../src/session/record.ts'
 import { slotOf } from '../../src/session/redis/slots.ts'
-import { startCluster } from '../support/redis-cluster.ts'
-import { startSentinel } from '../support/redis-sentinel.ts'
+import { clusterConfig, startCluster } from '../support/redis-cluster.ts'
+import { sentinelConfig, startSentinel } from '../support/redis-sentinel.ts'
 import { startRedis } from '../support/redis.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until as untilWithin } from '../support/until.ts'
@@ -34,14 +33,14 @@ const told = ({ log }: Replica) => log.lines.filter(({ message }) => message.sta
 
 describe('in the grace', { concurrency: true }, () => {
   for (const what of ['answers', 'requests', 'both'] as const)
-    test(`an ended session is served for the grace and 1.5 s and no longer, when the ${what} of Redis get lost`, async (t) => {
+    test(`an ended session is served for the grace and 1.5 s at most, when the ${what} of Redis are lost`, async (t) => {
       const graceMs = 3_000
       const proxy = await startTcpProxy(t, shared.port)
       const [here, there] = [replica(t, shared.port), replica(t, hasty(proxy.port), { graceMs })]
       const { id } = await signedInAt(here, there)
 
       proxy.freeze(what)
-      await here.sessions.endOne(id, 'person')
+      await here.endings.endOne(id, 'person')
       const endedAt = performance.now()
       const served = (await lastTrueAt(() => isServed(there, id).catch(() => false))) - endedAt
 
@@ -54,13 +53,13 @@ describe('in the grace', { concurrency: true }, () => {
       assert.equal(await there.sessions.find(id), undefined)
     })
 
-  test('a store that answers is asked, when nothing but its notices get lost', async (t) => {
+  test('when only the notices are lost, sessions are read from the store', async (t) => {
     const proxy = await startTcpProxy(t, shared.port)
     const [here, there] = [replica(t, shared.port), replica(t, proxy.port, { graceMs: 5 * minute })]
     const [{ id: ended }, { id: kept }] = [await signedInAt(here, there), await signedInAt(here, there, 'two')]
 
     proxy.freeze('answers', await portOfNotices(admin, there.prefix, proxy))
-    await here.sessions.endOne(ended, 'person')
+    await here.endings.endOne(ended, 'person')
     const endedAt = performance.now()
     const served = (await lastTrueAt(() => isServed(there, ended))) - endedAt
 
@@ -69,7 +68,7 @@ describe('in the grace', { concurrency: true }, () => {
     assert.deepEqual(told(there), [])
   })
 
-  test('only sessions in memory are served, and only until their own times are over', async (t) => {
+  test('in the grace, only sessions in memory are served, and only until they expire', async (t) => {
     const server = await startRedis(t)
     let moved = 0
     const clock = { now: () => Date.now() + moved }
@@ -77,7 +76,7 @@ describe('in the grace', { concurrency: true }, () => {
     const { id } = await signedInAt(here, there)
     const { id: unknown } = await signedInAt(here, here)
     await server.kill()
-    await until(tick, () => !there.store.hearsNotices())
+    await until(tick, () => !there.store.receivesNotices())
 
     assert.ok(await isServed(there, id))
     assert.ok(await there.sessions.peek(id))
@@ -89,7 +88,7 @@ describe('in the grace', { concurrency: true }, () => {
     assert.ok(await isRefused(there.sessions.find(id)))
   })
 
-  test('without a grace nobody is served, and nothing is told of one', async (t) => {
+  test('without a grace, no session is served in an outage and nothing is logged about a grace', async (t) => {
     const server = await startRedis(t)
     const here = replica(t, server.port)
     const { id } = await signedInAt(here, here)
@@ -101,7 +100,7 @@ describe('in the grace', { concurrency: true }, () => {
     assert.deepEqual(told(here), [])
   })
 
-  test('its beginning and its end are told once, with how many were served', async (t) => {
+  test('the begin and the end of a grace are logged once, with the number of served requests', async (t) => {
     const server = await startRedis(t)
     const here = replica(t, server.port, { graceMs: 4_000 })
     const { id } = await signedInAt(here, here)
@@ -120,17 +119,17 @@ describe('in the grace', { concurrency: true }, () => {
     assert.deepEqual(ended?.fields, { why: 'time_is_over', served: 10 })
   })
 
-  test('an ending that was missed is learnt before anything is served from memory again', async (t) => {
+  test('a missed ending is noticed before anything is served from memory again', async (t) => {
     const proxy = await startTcpProxy(t, shared.port)
     const [here, there] = [replica(t, shared.port), replica(t, proxy.port, { graceMs: 5 * minute })]
     const [{ id: ended }, { id: kept }] = [await signedInAt(here, there), await signedInAt(here, there, 'two')]
     proxy.freeze('both')
-    await here.sessions.endOne(ended, 'person')
+    await here.endings.endOne(ended, 'person')
     await until(tick, async () => (await isServed(there, ended)) && told(there).length > 0)
 
     proxy.thaw()
     await until(tick, async () => !(await isServed(there, ended)))
-    // It was learnt by asking. Away again, before anything was heard, it is not forgotten.
+    // A query showed that it is gone. The next outage, before any notice, must not undo that.
     proxy.freeze('both')
     for (let times = 0; times < 20; times++)
       assert.equal(await there.sessions.find(ended).catch(() => undefined), undefined)
@@ -149,14 +148,14 @@ describe('in the grace', { concurrency: true }, () => {
     )
   })
 
-  test('what is ordered here about a session that is not in memory holds here from then on, too', async (t) => {
+  test('an ending in an outage holds for a session that is not in memory, too', async (t) => {
     const server = await startRedis(t)
     const proxy = await startTcpProxy(t, server.port)
     const [here, other] = [replica(t, hasty(proxy.port), { graceMs: 5 * minute }), replica(t, server.port)]
     const { id } = await signedInAt(other, other)
     await hearing(here.store)
     proxy.freeze('both')
-    assert.ok(await isRefused(here.sessions.endSub('jane', logoutToken, 'provider')))
+    assert.ok(await isRefused(here.endings.endSub('jane', logoutToken, 'provider')))
 
     proxy.thaw()
 
@@ -168,7 +167,7 @@ describe('in the grace', { concurrency: true }, () => {
     assert.ok(await isServed(here, later))
   })
 
-  test('what was lost while Redis was away is not served any more when it is back', async (t) => {
+  test('sessions that Redis lost in an outage are not served after it', async (t) => {
     const server = await startRedis(t)
     const proxy = await startTcpProxy(t, server.port)
     const here = replica(t, hasty(proxy.port), { graceMs: 5 * minute })
@@ -186,34 +185,34 @@ describe('in the grace', { concurrency: true }, () => {
     assert.equal(await here.sessions.find(id), undefined)
   })
 
-  test('what the store said to be gone just before it went away is not served', async (t) => {
+  test('a session that was gone just before an outage is not served in the grace', async (t) => {
     const here = replica(t, shared.port, { graceMs: 5 * minute })
     const { id } = await signedInAt(here, here)
     const { store } = here
-    const [read, touch, hears] = [store.read, store.touch, store.hearsNotices]
-    store.hearsNotices = () => false
+    const [read, touch, hears] = [store.read, store.touch, store.receivesNotices]
+    store.receivesNotices = () => false
     store.touch = async () => false
     assert.equal(await here.sessions.find(id), undefined)
 
     store.read = () => Promise.reject(new GatewayError('ERR_STORE_UNAVAILABLE', 'away'))
 
     assert.equal(await here.sessions.find(id).catch(() => undefined), undefined)
-    Object.assign(store, { read, touch, hearsNotices: hears })
+    Object.assign(store, { read, touch, receivesNotices: hears })
   })
 
   for (const [who, end] of [
-    ['the person', ({ sessions }: Replica, id: SessionKey) => sessions.endOne(id, 'person')],
-    ['a Logout Token with sid', ({ sessions }: Replica) => sessions.endSid('one', logoutToken, 'provider')],
-    ['a front-channel logout', ({ sessions }: Replica) => sessions.endPresentSid('one', 'provider_frame')],
-    ['a Logout Token with sub', ({ sessions }: Replica) => sessions.endSub('jane', logoutToken, 'provider')],
+    ['the person', ({ endings }: Replica, id: SessionKey) => endings.endOne(id, 'person')],
+    ['a Logout Token with sid', ({ endings }: Replica) => endings.endSid('one', logoutToken, 'provider')],
+    ['a front-channel logout', ({ endings }: Replica) => endings.endPresentSid('one', 'provider_frame')],
+    ['a Logout Token with sub', ({ endings }: Replica) => endings.endSub('jane', logoutToken, 'provider')],
   ] as const)
-    test(`what is ended here by ${who} is ended here at once, and everywhere when Redis is back`, async (t) => {
+    test(`in an outage, an ending by ${who} holds here at once, and everywhere when Redis is back`, async (t) => {
       const server = await startRedis(t)
       const proxy = await startTcpProxy(t, server.port)
       const [here, other] = [replica(t, hasty(proxy.port), { graceMs: 5 * minute }), replica(t, server.port)]
       const { id } = await signedInAt(here, other)
       const closed: SessionKey[] = []
-      here.sessions.onEnded((keys) => closed.push(...keys))
+      here.endings.onEnded((keys) => closed.push(...keys))
       proxy.freeze('both')
       await until(tick, async () => (await isServed(here, id)) && told(here).length > 0)
 
@@ -239,34 +238,20 @@ describe('in the grace', { concurrency: true }, () => {
 const logoutToken = { iss: 'https://id.example.com', jti: 'once', exp: Date.now() / 1000 + 120 }
 
 describe('through a failover', { concurrency: true }, () => {
-  test('behind a Sentinel, whoever is in memory is served all the time', async (t) => {
-    const { sentinel, name, servers } = await startSentinel(t)
-    const config: RedisStoreConfig = {
-      ...settings,
-      timeoutMs: 2_000,
-      kind: 'redis_sentinel',
-      sentinels: [{ host: '127.0.0.1', port: sentinel.port }],
-      name,
-      database: 0,
-      sentinelUsername: undefined,
-      sentinelPassword: undefined,
-    }
-    const here = replica(t, config, { graceMs: minute })
+  test('behind a Sentinel, sessions in memory are served during the whole failover', async (t) => {
+    const setup = await startSentinel(t)
+    const here = replica(t, sentinelConfig(setup), { graceMs: minute })
     const { id } = await signedInAt(here, here)
-    await replicated(servers[0].port)
+    await replicated(setup.servers[0].port)
 
-    await servers[0].kill()
+    await setup.servers[0].kill()
 
     await servedUntilHeardAgain(here, id)
   })
 
-  test('in a Cluster, whoever is in memory is served while the node of the session is away', async (t) => {
+  test('in a Cluster, sessions in memory are served while their node is unavailable', async (t) => {
     const setup = await startCluster(t, { replicas: 3 })
-    const here = replica(
-      t,
-      { ...settings, timeoutMs: 2_000, kind: 'redis_cluster', nodes: setup.nodes },
-      { graceMs: minute },
-    )
+    const here = replica(t, { ...clusterConfig(setup), timeoutMs: 2_000 }, { graceMs: minute })
     await here.store.ping()
     const meeting = setup.primaryOf(slotOf('{notices}'))
     const ids: SessionKey[] = []
@@ -297,6 +282,6 @@ async function servedUntilHeardAgain(here: Replica, id: SessionKey): Promise<voi
   })
   await until(tick, async () => {
     assert.ok(await isServed(here, id))
-    return here.store.hearsNotices()
+    return here.store.receivesNotices()
   })
 }

@@ -82,7 +82,7 @@ for (const [what, tokens] of Object.entries({
   'text of many lines': { access_token: 'a\nb\u2028\n', id_token: jwt({ text: 'a\nb' }) },
   'no refresh token': { access_token: jwt({}), id_token: jwt({}) },
 }))
-  test(`a record comes back as it was: ${what}`, () => {
+  test(`a record is unchanged after packing and unpacking: ${what}`, () => {
     const given = { ...record(), created_at: 1, absolute_expires_at: 2 }
     const changed: SessionRecord = { ...given, tokens: { obtained_at: 1, ...tokens } }
 

@@ -48,25 +48,25 @@ export const settings = {
   replicasAcknowledge: 0,
 }
 
-/** A store that may still be connecting, and what it has said. */
+/** A store that may still be connecting, with its log and its notices. */
 export function open<Config extends RedisStoreConfig>(t: TestContext, config: Config, clock: Clock = systemClock) {
   const log = recorder()
   const store = createRedisStore(config, { log, clock })
   const notices: StoreNotice[] = []
-  const heard: { readonly kind: string; readonly hearsNotices: boolean }[] = []
+  const heard: { readonly kind: string; readonly receivesNotices: boolean }[] = []
   store.onNotice((notice) => {
     notices.push(notice)
-    heard.push({ kind: notice.kind, hearsNotices: store.hearsNotices() })
+    heard.push({ kind: notice.kind, receivesNotices: store.receivesNotices() })
   })
   t.after(() => store.close())
   return { store, log, config, notices, heard }
 }
 
 export async function hearing(...stores: SessionStore[]): Promise<void> {
-  for (const store of stores) await until(tick, () => store.hearsNotices())
+  for (const store of stores) await until(tick, () => store.receivesNotices())
 }
 
-/** Resolves when so many more beats, of whichever process, have been answered by a Redis. */
+/** Resolves after this many further beats, of any process, at a Redis. */
 export async function beats(redis: Redis, count: number): Promise<void> {
   const calls = async () => Number(/cmdstat_persist:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0)
   const before = await calls()
@@ -74,12 +74,11 @@ export async function beats(redis: Redis, count: number): Promise<void> {
 }
 
 /**
- * Resolves when the replica of a server has everything that the server has. `key` is one that it
- * may hold.
+ * Resolves when the replica of a server has all its data. `key` is a key that the server may hold.
  */
 export async function replicated(port: number, key = 'written'): Promise<void> {
   const direct = new Redis(port, '127.0.0.1')
-  // WAIT counts what this very connection has written.
+  // WAIT is about the writes of the same connection.
   await direct.set(key, '1')
   assert.equal(await direct.wait(1, 5_000), 1)
   direct.disconnect()
@@ -107,7 +106,7 @@ export function assertUnavailable(error: unknown): true {
   return true
 }
 
-/** Every method refuses, says so, and does not take longer than it may. */
+/** Asserts that every method rejects in time. */
 export async function refusedInTime(store: SessionStore, timeoutMs = settings.timeoutMs): Promise<void> {
   const session = newSession(Date.now())
   const { key } = session

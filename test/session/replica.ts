@@ -6,9 +6,11 @@ import { type Clock, systemClock } from '../../src/core/clock.ts'
 import type { SessionKey } from '../../src/core/names.ts'
 import { randomToken } from '../../src/core/random.ts'
 import { Keyring } from '../../src/core/seal.ts'
-import { OwedEndings } from '../../src/session/owed-endings.ts'
+import { createSessions } from '../../src/session/create-sessions.ts'
+import type { SessionEndings } from '../../src/session/endings.ts'
+import { PendingEndings } from '../../src/session/pending-endings.ts'
 import { audienceOf, sessionKey } from '../../src/session/record.ts'
-import { Sessions } from '../../src/session/sessions.ts'
+import type { Sessions } from '../../src/session/sessions.ts'
 import type { TcpProxy } from '../support/tcp-proxy.ts'
 import { assertUnavailable, hearing, open, settings, tick } from './redis-stores.ts'
 import { until } from './store-contract.ts'
@@ -18,6 +20,7 @@ const keyring = new Keyring([Buffer.alloc(32, 5)])
 
 export interface Replica extends ReturnType<typeof open> {
   readonly sessions: Sessions
+  readonly endings: SessionEndings
   readonly prefix: string
   /** The names of the audit events. */
   readonly audited: string[]
@@ -28,7 +31,7 @@ export interface ReplicaOptions {
   readonly clock?: Clock
 }
 
-/** One Redis, that may take so long to answer. */
+/** The configuration of one Redis with this time limit. */
 export const oneRedis = (port: number, timeoutMs: number): RedisStoreConfig => ({
   ...{ ...settings, timeoutMs },
   ...{ kind: 'redis', url: new URL(`redis://127.0.0.1:${port}`) },
@@ -37,8 +40,8 @@ export const oneRedis = (port: number, timeoutMs: number): RedisStoreConfig => (
 const prefixes = new WeakMap<TestContext, string>()
 
 /**
- * A gateway's sessions, in one Redis, that may take longer on a busy machine, or in what is named;
- * all of one test are in the same place.
+ * A replica with its sessions in one Redis (by port, with a generous time limit) or in a configured
+ * store. All replicas of one test use the same key prefix.
  */
 export function replica(
   t: TestContext,
@@ -50,8 +53,8 @@ export function replica(
   const servers: RedisStoreConfig = typeof at === 'number' ? oneRedis(at, 2_000) : at
   const opened = open(t, { ...servers, keyPrefix }, clock)
   const audited: Replica['audited'] = []
-  const owed = new OwedEndings(opened.log)
-  const sessions = new Sessions({
+  const pending = new PendingEndings(opened.log)
+  const { sessions, endings } = createSessions({
     store: opened.store,
     keyring,
     audience,
@@ -59,13 +62,13 @@ export function replica(
     clock,
     log: opened.log,
     audit: { record: (event) => void audited.push(event) },
-    owed,
+    pending,
   })
-  t.after(() => owed.forget())
-  return { ...opened, sessions, prefix: keyPrefix, audited }
+  t.after(() => pending.clear())
+  return { ...opened, sessions, endings, prefix: keyPrefix, audited }
 }
 
-/** Somebody signed in at one replica, whom the other one knows too. */
+/** A session that was created at one replica and that the other one has in memory too. */
 export async function signedInAt(here: Replica, there: Replica, sid = 'one'): Promise<{ readonly id: SessionKey }> {
   await hearing(here.store, there.store)
   const claims = { sub: 'jane' }
@@ -82,20 +85,20 @@ export async function signedInAt(here: Replica, there: Replica, sid = 'one'): Pr
 }
 
 /**
- * When the last question was asked that was answered with `true`: a busy machine makes it no later.
+ * When the last call began that returned `true`. A busy machine does not make this time later.
  */
-export async function lastTrueAt(ask: () => boolean | Promise<boolean>): Promise<number> {
+export async function lastTrueAt(isTrue: () => boolean | Promise<boolean>): Promise<number> {
   let lastAskedAt = -Infinity
   await until(tick, async () => {
     const askedAt = performance.now()
-    if (!(await ask())) return true
+    if (!(await isTrue())) return true
     lastAskedAt = askedAt
     return false
   })
   return lastAskedAt
 }
 
-/** The port from which the listening connection of the replica behind a proxy comes. */
+/** The local port of the connection for notices of the replica behind a proxy. */
 export async function portOfNotices(admin: Redis, prefix: string, proxy: TcpProxy): Promise<number> {
   await until(tick, async () => ((await admin.pubsub('NUMSUB', `${prefix}notices`))[1] as number) === 2)
   const clients = String(await admin.client('LIST')).split('\n')

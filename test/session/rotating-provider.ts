@@ -6,17 +6,17 @@ import type { OpenidProvider, Refreshed } from '../../src/provider/openid-provid
 const accessTokenLifetime = 5 * 60_000
 
 interface Grant {
-  /** The refresh token that is good; all before it are spent. */
+  /** The valid refresh token; all earlier ones are used up. */
   token: string
   ended: boolean
 }
 
 /**
- * A provider with rotating refresh tokens: one that is used twice ends its grant, as RFC 9700 §4.14
- * has it.
+ * A provider with rotating refresh tokens. A token that is used twice ends its grant (RFC 9700
+ * §4.14).
  */
 export class RotatingProvider {
-  /** Grants that were ended by a refresh token that came twice. */
+  /** Grants that ended because a refresh token was used twice. */
   readonly endedByReuse = new Set<string>()
   readonly #grants = new Map<string, Grant>()
   readonly #clock: { now(): number }
@@ -39,7 +39,7 @@ export class RotatingProvider {
     return grant.token === refresh_token ? 'good' : 'spent'
   }
 
-  /** The provider as a replica reaches it: `way` is gone there and back. */
+  /** The provider as a replica sees it. `way` is awaited before and after each request. */
   seenFrom(way: () => Promise<void>): Pick<OpenidProvider, 'refresh' | 'userinfo' | 'config'> {
     const there = async () => {
       await way()

@@ -2,23 +2,23 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Keyring } from '../../src/core/seal.ts'
+import { createSessions } from '../../src/session/create-sessions.ts'
 import { createMemoryStore } from '../../src/session/memory-store.ts'
-import { OwedEndings } from '../../src/session/owed-endings.ts'
+import { PendingEndings } from '../../src/session/pending-endings.ts'
 import { sessionKey } from '../../src/session/record.ts'
-import { Sessions } from '../../src/session/sessions.ts'
 
 const idleTimeoutMs = 60_000
-/** After so long, activity is written to the store. */
+/** How often activity is written to the store. */
 const touchEveryMs = 6_000
 const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
 
-/** Sessions in a store of their own, which holds so many. */
+/** Sessions in a new memory store with this maximum. */
 function open(t: TestContext, maxSessions: number) {
   let now = Date.UTC(2026, 0, 1)
   const clock = { now: () => now }
   const store = createMemoryStore({ maxSessions, clock })
   t.after(() => store.close())
-  const sessions = new Sessions({
+  const { sessions, endings } = createSessions({
     store,
     keyring: new Keyring([Buffer.alloc(32, 1)]),
     audience: 'orders',
@@ -26,7 +26,7 @@ function open(t: TestContext, maxSessions: number) {
     clock,
     log: quiet,
     audit: { record() {} },
-    owed: new OwedEndings(quiet),
+    pending: new PendingEndings(quiet),
   })
   const signIn = async (sub: string) => {
     const tokens = { access_token: 'a', obtained_at: 0, id_token: 'i' }
@@ -35,15 +35,15 @@ function open(t: TestContext, maxSessions: number) {
     assert.ok(id)
     return sessionKey(id)
   }
-  return { store, sessions, signIn, pass: (ms: number) => void (now += ms) }
+  return { store, sessions, endings, signIn, pass: (ms: number) => void (now += ms) }
 }
 
-test('a session that the store has lost without a word is not served from memory for ever', async (t) => {
-  const { sessions, signIn, pass } = open(t, 1)
+test('a session that the store has lost without a notice is not served from memory for ever', async (t) => {
+  const { sessions, endings, signIn, pass } = open(t, 1)
   const jane = await signIn('jane')
   await signIn('samir')
   const ended: string[] = []
-  sessions.onEnded((keys) => ended.push(...keys))
+  endings.onEnded((keys) => ended.push(...keys))
 
   pass(touchEveryMs)
   sessions.findInMemory(jane)
@@ -53,7 +53,7 @@ test('a session that the store has lost without a word is not served from memory
   assert.deepEqual(ended, [jane], 'what is open for it is closed too')
 })
 
-test('activity that the store could not note is noted at the next request: nobody is signed out too early', async (t) => {
+test('activity that the store could not record is recorded at the next request, so no session expires too early', async (t) => {
   const { store, sessions, signIn, pass } = open(t, 10)
   const jane = await signIn('jane')
   t.mock.method(store, 'touch').mock.mockImplementationOnce(() => Promise.reject(new Error('away')))

@@ -89,7 +89,7 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     assert.equal(await store.read(key), undefined)
   })
 
-  it('forgets a session that is idle', async ({ store, now, tick }) => {
+  it('drops an idle session', async ({ store, now, tick }) => {
     const begun = now()
     const { key } = await created(store, begun, { idle_timeout: 60 })
 
@@ -100,7 +100,7 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     assert.equal(await store.replace(key, Buffer.from('late'), 1), 'gone')
   })
 
-  it('keeps a session that is touched, and does not take reading or writing for a touch', async (opened) => {
+  it('keeps a session that is touched; reading and writing are no touch', async (opened) => {
     const { store, now, tick } = opened
     const idle_timeout = 2_500
     const begun = now()
@@ -137,7 +137,7 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     assert.equal(await store.read(session.key), undefined)
   })
 
-  it('ends one session and answers what it ended', async ({ store, now }) => {
+  it('ends one session and returns it', async ({ store, now }) => {
     const ended = await created(store, now())
     const other = await created(store, now())
 
@@ -177,7 +177,7 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     assert.notEqual(await store.read(joe.key), undefined)
   })
 
-  it('answers with the latest bytes of what it ends', async ({ store, now }) => {
+  it('returns the latest bytes of an ended session', async ({ store, now }) => {
     const { key } = await created(store, now(), { sid: 'one' })
     await store.replace(key, Buffer.from('rotated'), 1)
 
@@ -187,7 +187,7 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     assert.equal(Buffer.from(ended.sealed).toString(), 'rotated')
   })
 
-  it('takes a sid or sub that nobody has', async ({ store, now }) => {
+  it('accepts a sid or sub without sessions', async ({ store, now }) => {
     assert.deepEqual(await store.endSid(sidTag(iss, 'nobody'), order(now())), [])
     assert.deepEqual(await store.endSub(subTag(iss, 'nobody'), order(now())), [])
   })
@@ -322,7 +322,7 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
             : store.endSub(subTag(iss, name), order(begun_at))
         const late = times(6, (n) => newSession(begun_at, { sub: name, sid: n % 2 ? name : `${name} ${of}`, begun_at }))
         const meant = of === 'sid' ? late.filter(({ key }) => tagOf(key) === sidTag(iss, name)) : late
-        // The order comes in after none, one, … of the creations was sent.
+        // The order arrives after 0, 1, … of the creations were sent.
         const calls: (() => Promise<unknown>)[] = late.map((session) => () => store.create(session))
         calls.splice(round % 7, 0, ending)
         const begun = []
@@ -337,7 +337,7 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     })
   }
 
-  it('answers every session of a sub to exactly one of those who end it', async ({ store, now }) => {
+  it('returns every session of a sub to exactly one of several endings', async ({ store, now }) => {
     const sessions = await Promise.all(times(12, (n) => created(store, now(), { sub: 'jane', sid: `sid ${n % 3}` })))
 
     const answers = await Promise.all([
@@ -366,14 +366,14 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     }
   })
 
-  it('makes a thing happen once', async ({ store }) => {
+  it('lets an operation happen once', async ({ store }) => {
     const answers = await Promise.all(times(50, () => store.takeOnce('https://id.example.com {state} *', 60_000)))
 
     assert.equal(answers.filter(Boolean).length, 1)
     assert.equal(await store.takeOnce('https://id.example.com {state} **', 60_000), true)
   })
 
-  it('lets a thing happen again after its time', async ({ store, now, tick }) => {
+  it('lets an operation happen again after its time', async ({ store, now, tick }) => {
     const begun = now()
     assert.equal(await store.takeOnce('a thing', 60), true)
 
@@ -391,7 +391,7 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     assert.equal(await store.acquireLease((await created(store, now())).key, 'another', 60_000), true)
   })
 
-  it('gives a lease back for its owner only', async ({ store, now }) => {
+  it('releases a lease for its owner only', async ({ store, now }) => {
     const { key } = await created(store, now())
     assert.equal(await store.acquireLease(key, 'owner', 60_000), true)
 
@@ -429,7 +429,7 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     }
   })
 
-  it('takes the lease of a session that ends', async ({ store, now }) => {
+  it('removes the lease of a session that ends', async ({ store, now }) => {
     const endings = [
       (session: NewSession) => store.endOne(session.key),
       () => store.endSid(sidTag(iss, 'one'), order(now())),
@@ -500,7 +500,7 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     await until(tick, async () => (await size()) === 0)
   })
 
-  it('says that it is there', async ({ store }) => {
+  it('replies to a ping', async ({ store }) => {
     await store.ping()
   })
 }
@@ -514,7 +514,7 @@ interface SessionFacts {
   readonly begun_at?: number
 }
 
-/** A session nobody else has, of a sid and a sub of its own unless they are given. */
+/** A new session. Its sid and sub are unique unless they are given. */
 export function newSession(now: number, facts: SessionFacts = {}): NewSession {
   const sid = 'sid' in facts ? facts.sid : randomUUID()
   return {
@@ -533,7 +533,7 @@ export async function created(store: SessionStore, now: number, facts: SessionFa
   return session
 }
 
-/** A Logout Token nobody has sent before. */
+/** A Logout Token that was not used before. */
 export function order(at: number, ttls: Partial<LogoutOrder> = {}): LogoutOrder {
   return { jti: randomUUID(), jti_ttl: 120_000, at, tombstone_ttl: 600_000, ...ttls }
 }

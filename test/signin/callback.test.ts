@@ -41,7 +41,7 @@ for (const [why, status, change] of [
     assert.equal(isSignedIn(jane), false)
   })
 
-test('whoever is refused at the provider reads so, and can start again where they were', async (t) => {
+test('a person whom the provider rejects sees a page that says so, and can start again', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   const callback = await callbackOf(world, jane)
@@ -120,7 +120,7 @@ test('a sign-in that was begun at another origin of the gateway does not end at 
   assert.equal(isSignedIn(jane), false)
 })
 
-test('a session id that the browser brought along is never the one it gets', async (t) => {
+test('a sign-in never uses the session id that the browser sent', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   const planted = 'A'.repeat(64)
@@ -135,7 +135,7 @@ test('a session id that the browser brought along is never the one it gets', asy
   )
 })
 
-test('signing in as somebody else ends the session before', async (t) => {
+test('signing in as another person ends the previous session', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/orders`)

@@ -10,7 +10,7 @@ for (const [what, answer] of [
   ['fails', (_req, res) => res.writeHead(500).end()],
   ['answers with a page', (_req, res) => res.end('<html></html>')],
 ] satisfies readonly (readonly [string, Fault])[])
-  test(`while the provider ${what}, signing in is a page that asks to try again; then it goes on by itself`, async (t) => {
+  test(`while the provider ${what}, a sign-in shows a page that asks to try again, and it works later`, async (t) => {
     const world = await startWorld(t, { providerStartsDown: true })
     const jane = world.browser()
     const mend = world.provider.fault(metadata, answer)
@@ -29,7 +29,7 @@ for (const [what, answer] of [
     assert.deepEqual([later.status, later.url], [200, `${world.url}/echo`])
   })
 
-test('a script is told the same in its own language', async (t) => {
+test('a script gets the same as a problem document', async (t) => {
   const world = await startWorld(t, { providerStartsDown: true })
 
   const answer = await world.browser().send(`${world.url}/.gatehouse/sign-in`, {
@@ -40,7 +40,7 @@ test('a script is told the same in its own language', async (t) => {
   assert.match(String(answer.headers['content-type']), /^application\/problem\+json/)
 })
 
-test('an outage of the provider is nothing to those who are signed in, and signing in works from what is known', async (t) => {
+test('in an outage of the provider, signed-in people continue, and a sign-in uses the known metadata', async (t) => {
   const world = await startWorld(t)
   const [jane, samir] = [world.browser('jane'), world.browser('samir')]
   await jane.get(`${world.url}/echo`)
@@ -53,7 +53,7 @@ test('an outage of the provider is nothing to those who are signed in, and signi
   assert.ok(String(redirect.headers['location']).startsWith(`${world.provider.issuer}/oauth/authorize?`))
 })
 
-test('whoever is signed in already is not sent to the provider again', async (t) => {
+test('a signed-in person is not redirected to the provider again', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -63,7 +63,7 @@ test('whoever is signed in already is not sent to the provider again', async (t)
   assert.deepEqual([redirect.status, redirect.headers['location']], [303, '/echo?page=2'])
 })
 
-test('two values of return_to are none', async (t) => {
+test('a repeated return_to is ignored', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)

@@ -19,11 +19,11 @@ for (const target of [
   '/.well-known/thing',
   '/gatehouse/sign-out',
 ])
-  test(`after signing in it goes on to ${target}`, () => {
+  test(`a sign-in returns to ${target}`, () => {
     assert.equal(back(target), target === '/?' ? '/' : target)
   })
 
-test('a backslash in the query goes on encoded: it is no character of a Location', () => {
+test('a backslash in the query is encoded, because a Location must not contain one', () => {
   assert.equal(back('/search?path=C:\\temp'), '/search?path=C:%5Ctemp')
 })
 
@@ -64,7 +64,7 @@ for (const target of [
   '/.gatehouse/callback?code=c&state=s',
   `/${'x'.repeat(2000)}`,
 ])
-  test(`after signing in it goes home instead of to ${JSON.stringify(target)?.slice(0, 60)}`, () => {
+  test(`a sign-in returns to / instead of ${JSON.stringify(target)?.slice(0, 60)}`, () => {
     assert.equal(back(target), '/')
   })
 
@@ -72,6 +72,6 @@ test('a line break in a target never gets into a header', () => {
   assert.equal(back('/a\r\nSet-Cookie: a=b'), '/aSet-Cookie:%20a=b')
 })
 
-test("a fragment is the browser's own business", () => {
+test('a fragment is left to the browser', () => {
   assert.equal(back('/orders?a=1#line-3'), '/orders?a=1')
 })

@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis'
+import type { RedisClusterConfig } from '../../src/config/model.ts'
 import { freePort } from './free-port.ts'
 import { startRedis, tlsOf, type RedisServer, type RedisTls, type Scope } from './redis.ts'
 import { until } from './until.ts'
@@ -76,5 +77,14 @@ export async function startCluster(scope: Scope, options: ClusterOptions = {}): 
     replicas: others,
     nodes: primaries.map(({ port }) => ({ host: '127.0.0.1', port })),
     primaryOf: (slot) => primaries[ranges.findIndex(([from, to]) => slot >= from && slot <= to)] as RedisServer,
+  }
+}
+
+/** The configuration of a store in the Cluster of a set-up. */
+export function clusterConfig({ nodes }: Pick<ClusterSetup, 'nodes'>): RedisClusterConfig {
+  return {
+    ...{ kind: 'redis_cluster', nodes, timeoutMs: 400 },
+    ...{ username: undefined, password: undefined, tls: undefined },
+    ...{ keyPrefix: 'gatehouse:', replicasAcknowledge: 0 },
   }
 }

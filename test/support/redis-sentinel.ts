@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis'
+import type { RedisSentinelConfig } from '../../src/config/model.ts'
 import { freePort } from './free-port.ts'
 import { startRedis, tlsOf, type RedisServer, type RedisTls, type Scope } from './redis.ts'
 import { until } from './until.ts'
@@ -62,4 +63,17 @@ function client({
     ...(password !== undefined && { password }),
     ...(tls && { tls: tlsOf(tls) }),
   })
+}
+
+/** The configuration of a store behind the Sentinel of a set-up. */
+export function sentinelConfig({ sentinel, name }: Pick<SentinelSetup, 'sentinel' | 'name'>): RedisSentinelConfig {
+  return {
+    kind: 'redis_sentinel',
+    sentinels: [{ host: '127.0.0.1', port: sentinel.port }],
+    ...{ name, database: 0, sentinelUsername: undefined, sentinelPassword: undefined },
+    ...{ username: undefined, password: undefined, tls: undefined },
+    ...{ keyPrefix: 'gatehouse:', replicasAcknowledge: 0 },
+    // Several failovers at once keep a machine busy.
+    timeoutMs: 2_000,
+  }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SessionKey } from '../../src/core/names.ts'
 import { createMemoryStore } from '../../src/session/memory-store.ts'
-import { underLease, untilAnswered } from '../../src/tokens/lease.ts'
+import { underLease, retryUntil } from '../../src/tokens/lease.ts'
 
 const key = `${'t'.repeat(24)}:hash` as SessionKey
 
@@ -19,7 +19,7 @@ function held(): { readonly work: () => Promise<string>; finish(): void } {
   return { work: () => done, finish: () => finish() }
 }
 
-test('what one is at, no other begins', async () => {
+test('while one process holds the lease, no other runs the work', async () => {
   const { store } = storeWithClock()
   const { work, finish } = held()
   const first = underLease(key, store, work)
@@ -48,7 +48,7 @@ test('the lease is kept for as long as the work takes, however long the provider
   await first
 })
 
-test('the lease is free when the work is over, also when it failed', async () => {
+test('the lease is released after the work, also when the work failed', async () => {
   const { store } = storeWithClock()
 
   await assert.rejects(
@@ -59,7 +59,7 @@ test('the lease is free when the work is over, also when it failed', async () =>
   assert.deepEqual(await underLease(key, store, async () => 'next'), { result: 'next' })
 })
 
-test('a process that dies leaves a session locked for seconds, not for ever', async (t) => {
+test('a process that dies leaves a session locked for a few seconds only', async (t) => {
   // Nothing is renewed any more.
   t.mock.timers.enable({ apis: ['setInterval'] })
   const { store, pass } = storeWithClock()
@@ -73,20 +73,20 @@ test('a process that dies leaves a session locked for seconds, not for ever', as
   assert.deepEqual(await underLease(key, store, async () => 'next'), { result: 'next' })
 })
 
-test('a lease that cannot be given back changes nothing about the result', async () => {
+test('a lease that cannot be released does not change the result', async () => {
   const { store } = storeWithClock()
   const failing = { ...store, acquireLease: async () => true, releaseLease: () => Promise.reject(new Error('away')) }
 
   assert.deepEqual(await underLease(key, failing, async () => 'done'), { result: 'done' })
 })
 
-test('what has no answer is tried again until the limit, and then is none', async (t) => {
+test('an attempt without a result is repeated until the time limit', async (t) => {
   // Its pauses keep no process alive; in a gateway the sockets do.
   const alive = setInterval(() => {}, 1000)
   t.after(() => clearInterval(alive))
   let attempts = 0
 
-  assert.equal(await untilAnswered(async () => void (attempts += 1), 50), undefined)
+  assert.equal(await retryUntil(async () => void (attempts += 1), 50), undefined)
 
   assert.ok(attempts >= 2 && attempts <= 5, `${attempts} attempts`)
 })

@@ -27,7 +27,7 @@ function failedPolls(world: World): number {
   return world.replicas[0]?.log.filter(({ message }) => message === 'session.upkeep_failed').length ?? 0
 }
 
-test('claims that change at the provider change what the application is told', async (t) => {
+test('claims that change at the provider change the identity headers', async (t) => {
   const { world, told } = await startPolled(t)
   world.provider.bend('/oauth/userinfo', (body) => void (body[fields] = { costCentre: 'CC-1', groups: ['audit'] }))
   assert.equal((await told()).get('x-cost-centre'), 'CC-4711')
@@ -38,7 +38,7 @@ test('claims that change at the provider change what the application is told', a
   assert.equal((await told()).get('x-groups'), 'audit')
 })
 
-test('a claim that a rule asks for and that is withdrawn shuts the door', async (t) => {
+test('a person who loses a required claim is denied', async (t) => {
   const { world, jane, ask } = await startPolled(t)
   assert.notEqual((await jane.fetch(`${world.url}/admin/`)).status, 403)
   world.provider.bend('/oauth/userinfo', (body) => void (body[fields] = { groups: [] }))
@@ -49,7 +49,7 @@ test('a claim that a rule asks for and that is withdrawn shuts the door', async 
   await until('the door is shut', async () => (await jane.fetch(`${world.url}/admin/`)).status === 403)
 })
 
-test('many requests at once ask once, and none of them waits', async (t) => {
+test('many concurrent requests cause one UserInfo request, and none of them waits', async (t) => {
   const { world, ask, polls } = await startPolled(t)
   let release = () => {}
   const asked = new Promise<void>((resolve) => {
@@ -68,7 +68,7 @@ test('many requests at once ask once, and none of them waits', async (t) => {
   assert.equal(polls(), 1)
 })
 
-test('a session that nobody uses is not asked about', async (t) => {
+test('an unused session causes no UserInfo request', async (t) => {
   const { world, ask, polls } = await startPolled(t)
 
   world.moveClock(29 * 60_000)
@@ -78,7 +78,7 @@ test('a session that nobody uses is not asked about', async (t) => {
   await until('it is asked about', () => polls() === 1)
 })
 
-test('an access token that was revoked is refreshed once, and the session goes on', async (t) => {
+test('a revoked access token is refreshed once, and the session continues', async (t) => {
   const { world, ask, polls, refreshes } = await startPolled(t)
   const mend = world.provider.fault('/oauth/userinfo', (_req, res) => {
     mend()
@@ -93,7 +93,7 @@ test('an access token that was revoked is refreshed once, and the session goes o
   assert.equal(refreshes(), 1)
 })
 
-test('an access token that userinfo does not accept after a refresh either ends the session', async (t) => {
+test('a session ends when UserInfo rejects the refreshed access token too', async (t) => {
   const { world, ask, refreshes } = await startPolled(t)
   world.provider.fault('/oauth/userinfo', (_req, res) => res.writeHead(401, unauthorized).end())
   world.moveClock(30_000)

@@ -24,7 +24,7 @@ async function startFailing(t: TestContext, leftMs: number) {
   return { world, ask, failed: () => refreshes() - before }
 }
 
-test('while the provider fails nobody is signed out, and when it is back everything goes on', async (t) => {
+test('while the provider fails no session ends, and refreshes work again after it', async (t) => {
   const { world, jane, ask } = await startSignedIn(t)
   world.provider.fault('/oauth/token', (_req, res) => res.writeHead(500).end())
   world.moveClock(expired)
@@ -40,7 +40,7 @@ test('while the provider fails nobody is signed out, and when it is back everyth
   assert.equal(after.status, 200)
 })
 
-test('a provider that is down is not asked by every request again', async (t) => {
+test('not every request asks a provider that is down', async (t) => {
   const { world, ask, refreshes } = await startSignedIn(t)
   world.provider.fault('/oauth/token', (_req, res) => res.writeHead(500).end())
   world.moveClock(expired)
@@ -50,7 +50,7 @@ test('a provider that is down is not asked by every request again', async (t) =>
   assert.equal(refreshes(), 1)
 })
 
-test('what can wait is tried ever more seldom while the provider fails, and nobody notices', async (t) => {
+test('while the provider fails, work beside requests is tried with growing pauses', async (t) => {
   const { world, ask, failed } = await startFailing(t, 4 * 60_000)
 
   for (let second = 0; second < 60; second += 1) {
@@ -63,7 +63,7 @@ test('what can wait is tried ever more seldom while the provider fails, and nobo
   assert.equal(failed(), 6)
 })
 
-test('who has to wait is served a second after the provider is back, however long it failed before that', async (t) => {
+test('a waiting request is served a second after the provider is back', async (t) => {
   const { world, ask, failed } = await startFailing(t, 2 * 60_000)
   // Beside requests it is tried 1, 2, 4, 8, 16 and 32 s apart, and not again for a minute.
   for (const second of [0, 1, 2, 4, 8, 16, 32]) {
@@ -82,7 +82,7 @@ test('who has to wait is served a second after the provider is back, however lon
   assert.equal((await ask()).status, 200)
 })
 
-test('an access token that userinfo refuses although it was just issued ends the session', async (t) => {
+test('a session ends when UserInfo rejects an access token that was just issued', async (t) => {
   const { world, ask, refreshes } = await startSignedIn(t)
   world.provider.fault('/oauth/userinfo', (_req, res) => res.writeHead(401).end())
   world.moveClock(expired)
@@ -94,7 +94,7 @@ test('an access token that userinfo refuses although it was just issued ends the
   assert.equal(ended?.fields['by'], 'userinfo_401')
 })
 
-test('a refresh that is not granted any more ends the session and its cookie', async (t) => {
+test('a rejected refresh ends the session and expires its cookie', async (t) => {
   const { world, jane, ask } = await startSignedIn(t)
   world.provider.fault('/oauth/token', (_req, res) =>
     res.writeHead(400, { 'content-type': 'application/json' }).end('{"error":"invalid_grant"}'),
@@ -108,9 +108,9 @@ test('a refresh that is not granted any more ends the session and its cookie', a
   assert.equal(ended?.fields['by'], 'invalid_grant')
 })
 
-test('an answer that is lost on its way costs a sign-in at the most, and never a loop', async (t) => {
+test('a lost refresh response costs one sign-in at most, and never a loop', async (t) => {
   const { world, jane, ask, refreshes } = await startSignedIn(t)
-  // The provider has rotated the refresh token, but nobody hears of it.
+  // The provider has rotated the refresh token, but the response is lost.
   const mend = world.provider.fault('/oauth/token', (req, res, pass) => {
     res.end = (() => res.destroy()) as typeof res.end
     res.writeHead = () => res
@@ -128,7 +128,7 @@ test('an answer that is lost on its way costs a sign-in at the most, and never a
   assert.equal((await jane.get(`${world.url}/echo`)).status, 200)
 })
 
-test('requests that come while a slow provider refreshes wait for that one refresh', async (t) => {
+test('requests during a slow refresh wait for that one refresh', async (t) => {
   const { world, ask, refreshes } = await startSignedIn(t)
   const { asked, release } = heldRefresh(world)
   world.moveClock(expired)
@@ -143,7 +143,7 @@ test('requests that come while a slow provider refreshes wait for that one refre
   assert.equal(refreshes(), 1)
 })
 
-test('a provider that takes 20 s is waited for when provider.timeout allows it: the lease lasts, at two replicas', async (t) => {
+test('a provider that takes 20 s is waited for when provider.timeout allows it, and the lease lasts', async (t) => {
   const options = { store: 'redis', replicas: 2, providerSettings: 'timeout: 30s' } as const
   const { world, jane, refreshes } = await startSignedIn(t, options)
   const direct = new Redis(world.redis?.port ?? 0, '127.0.0.1')
@@ -160,7 +160,7 @@ test('a provider that takes 20 s is waited for when provider.timeout allows it: 
   await asked
   waiting.push(second(), second())
   world.moveClock(20_000)
-  // The clock of Redis cannot be moved: for longer than a lease nobody else gets it.
+  // The clock of Redis cannot be moved, so the test waits for longer than the lease.
   const begun = performance.now()
   await until('a lease would have been over', async () => {
     assert.equal((await direct.keys('*:l:*')).length, 1)
@@ -173,7 +173,7 @@ test('a provider that takes 20 s is waited for when provider.timeout allows it: 
   assert.equal(refreshes(), 1)
 })
 
-test('a provider that takes longer than provider.timeout gets 503 for its visitors, and nobody is signed out', async (t) => {
+test('when the provider takes longer than provider.timeout, requests get 503 and no session ends', async (t) => {
   const { world, jane, ask, refreshes } = await startSignedIn(t, { providerSettings: 'timeout: 3s' })
   heldRefresh(world)
   world.moveClock(expired)
@@ -189,7 +189,7 @@ test('a provider that takes longer than provider.timeout gets 503 for its visito
   assert.equal(refreshes(), 2)
 })
 
-test('an answer that comes after provider.timeout is lost: if it brought another token, that costs a sign-in', async (t) => {
+test('a response after provider.timeout is lost, and a rotated token then costs a sign-in', async (t) => {
   const { world, jane, ask, refreshes } = await startSignedIn(t, { providerSettings: 'timeout: 3s' })
   let deliver = () => {}
   const rotated = new Promise<void>((resolve) => {
@@ -215,7 +215,7 @@ test('an answer that comes after provider.timeout is lost: if it brought another
   assert.equal((await jane.get(`${world.url}/echo`)).status, 200)
 })
 
-test('a visitor who does not wait for the refresh loses nothing', async (t) => {
+test('a client that disconnects during a refresh loses nothing', async (t) => {
   const { world, jane, ask, refreshes } = await startSignedIn(t)
   const { asked, release } = heldRefresh(world)
   world.moveClock(expired)
@@ -248,7 +248,7 @@ for (const [what, change] of [
     assert.equal(refreshes(), 1)
   })
 
-test('a provider that sends no ID Token with a refresh is fine', async (t) => {
+test('a refresh without an ID Token is accepted', async (t) => {
   const { world, ask, refreshes } = await startSignedIn(t)
   world.provider.bend('/oauth/token', (body) => {
     delete body['id_token']
@@ -271,7 +271,7 @@ test('a refresh brings the claims up to date', async (t) => {
   assert.equal((await told()).get('x-cost-centre'), 'CC-1')
 })
 
-test('a refresh whose userinfo fails keeps the claims there are', async (t) => {
+test('a refresh keeps the claims when UserInfo fails', async (t) => {
   const { world, told } = await startSignedIn(t)
   world.provider.fault('/oauth/userinfo', (_req, res) => res.writeHead(500).end())
   world.moveClock(expired)

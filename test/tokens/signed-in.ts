@@ -7,9 +7,9 @@ export interface SignedIn {
   readonly jane: Browser
   /** A request of a page that is open. */
   ask(): Promise<Visit>
-  /** What the application is told, by header name in lower case. */
+  /** The identity headers that the upstream receives, by name in lower case. */
   told(): Promise<ReadonlyMap<string, string>>
-  /** How often the token endpoint has been asked since the sign-in. */
+  /** The number of token requests since the sign-in. */
   refreshes(): number
 }
 

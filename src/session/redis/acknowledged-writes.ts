@@ -4,23 +4,24 @@ import type { Log } from '../../observe/log.ts'
 import type { RedisConnection } from './connection.ts'
 import type { ScriptName } from './scripts.ts'
 
-/** How long one `WAIT` may block the connection, in ms: scripts of other endings are behind it. */
+/**
+ * How long one `WAIT` may block the connection, in ms. The scripts of other endings wait behind it.
+ */
 const longestWait = 100
 
-/** The result of a script, and when replicas have it too. */
+/** The reply of a script, and when replicas have its writes too. */
 export interface AcknowledgedWrite {
-  readonly answer: unknown
+  readonly reply: unknown
   /**
-   * Resolves when enough replicas have it. Rejects with `ERR_STORE_UNAVAILABLE` when they do not in
-   * time.
+   * Resolves when enough replicas have the writes. Rejects with `ERR_STORE_UNAVAILABLE` when they
+   * do not have them in time.
    */
   readonly acknowledged: Promise<void>
 }
 
 interface Waiting {
   /**
-   * The socket over which the script ran. After another one is opened, Redis does not know which
-   * write is meant.
+   * The socket over which the script ran. `WAIT` over another socket says nothing about the write.
    */
   readonly stream: unknown
   /** On the clock of `performance`. */
@@ -30,9 +31,9 @@ interface Waiting {
 }
 
 /**
- * Scripts whose writes have to be in several replicas before they count. They run over a connection
+ * Runs scripts whose writes must be in several replicas before they count. They have a connection
  * of their own, because `WAIT` blocks all commands behind it. One `WAIT` at a time is sent to each
- * server. It covers all writes of the connection before it.
+ * server. It covers all earlier writes of the connection.
  */
 export class AcknowledgedWrites {
   readonly #connection: RedisConnection
@@ -48,8 +49,8 @@ export class AcknowledgedWrites {
   }
 
   /**
-   * Runs a script on the server that holds a hash tag. `until` is the end of the wait, on the clock
-   * of `performance`.
+   * Runs a script on the server that owns the slot of a hash tag. `until` is the end of the wait,
+   * on the clock of `performance`.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async run(
@@ -59,63 +60,63 @@ export class AcknowledgedWrites {
   ): Promise<AcknowledgedWrite> {
     const server = this.#connection.serverOf(tag)
     const { stream } = server
-    const answer = await this.#connection.runAt(server, script, keys, args)
+    const reply = await this.#connection.runAt(server, script, keys, args)
     const acknowledged = new Promise<void>((resolve, reject) => this.#wait(server, { stream, until, resolve, reject }))
     // An earlier step of the same operation may fail first.
     acknowledged.catch(() => {})
-    return { answer, acknowledged }
+    return { reply, acknowledged }
   }
 
   #wait(server: Redis, waiting: Waiting): void {
-    const others = this.#waiting.get(server)
-    if (others !== undefined) {
-      others.add(waiting)
+    const running = this.#waiting.get(server)
+    if (running !== undefined) {
+      running.add(waiting)
       return
     }
     const all = new Set([waiting])
     this.#waiting.set(server, all)
-    void this.#ask(server, all).finally(() => this.#waiting.delete(server))
+    void this.#waitAt(server, all).finally(() => this.#waiting.delete(server))
   }
 
-  async #ask(server: Redis, all: Set<Waiting>): Promise<void> {
+  async #waitAt(server: Redis, all: Set<Waiting>): Promise<void> {
     while (all.size > 0) {
       for (const waiting of all)
-        if (waiting.stream !== server.stream) this.#refuse(all, [waiting], 'the connection was closed')
-      const asked = [...all]
-      if (asked.length === 0) return
-      const patience = Math.min(longestWait, this.#connection.timeoutMs / 4)
+        if (waiting.stream !== server.stream) this.#reject(all, [waiting], 'the connection was closed')
+      const covered = [...all]
+      if (covered.length === 0) return
+      const waitMs = Math.min(longestWait, this.#connection.timeoutMs / 4)
       try {
-        const count = await server.wait(this.#replicas, Math.ceil(patience))
-        if (count >= this.#replicas) this.#settle(all, asked)
+        const count = await server.wait(this.#replicas, Math.ceil(waitMs))
+        if (count >= this.#replicas) this.#resolve(all, covered)
         else {
           const now = performance.now()
-          const late = asked.filter(({ until }) => now + patience > until)
-          if (late.length > 0) this.#tooFew(count)
-          this.#refuse(all, late, `${count} of ${this.#replicas} replicas have acknowledged`)
+          const late = covered.filter(({ until }) => now + waitMs > until)
+          if (late.length > 0) this.#logTooFew(count)
+          this.#reject(all, late, `${count} of ${this.#replicas} replicas have acknowledged`)
         }
       } catch (error) {
-        this.#refuse(all, asked, reason(error))
+        this.#reject(all, covered, reason(error))
       }
     }
   }
 
-  #settle(all: Set<Waiting>, asked: readonly Waiting[]): void {
+  #resolve(all: Set<Waiting>, covered: readonly Waiting[]): void {
     if (this.#isShort) this.#log.info('store.endings_acknowledged', { store: this.#connection.address })
     this.#isShort = false
-    for (const waiting of asked) {
+    for (const waiting of covered) {
       all.delete(waiting)
       waiting.resolve()
     }
   }
 
-  #refuse(all: Set<Waiting>, refused: readonly Waiting[], why: string): void {
-    for (const waiting of refused) {
+  #reject(all: Set<Waiting>, rejected: readonly Waiting[], problem: string): void {
+    for (const waiting of rejected) {
       all.delete(waiting)
-      waiting.reject(this.#connection.unavailable(why))
+      waiting.reject(this.#connection.unavailable(problem))
     }
   }
 
-  #tooFew(count: number): void {
+  #logTooFew(count: number): void {
     if (!this.#isShort)
       this.#log.error('store.endings_not_acknowledged', {
         store: this.#connection.address,

@@ -3,20 +3,19 @@ import type { Log } from '../../observe/log.ts'
 import type { StoreTime } from '../store.ts'
 
 /**
- * A sample of the time in Redis is good for this long, in ms. Clocks do not drift apart in such a
- * time.
+ * How long a sample of the time in Redis is used, in ms. Clock drift in this time is negligible.
  */
 const sampleLasts = 5_000
 
-/** A sample is used again when Redis took no longer to answer, in ms. Others are too vague. */
+/** A sample is kept when the reply took no longer than this, in ms. Others are too imprecise. */
 const preciseMs = 100
 
-/** A difference of clocks that is logged, in ms. */
+/** The smallest difference between the clocks that is logged, in ms. */
 const noticeableMs = 1_000
 
 /**
- * The time of Redis as this process knows it. Measured with each beat, so that a sign-in does not
- * have to ask.
+ * The time of Redis as this process knows it. It is measured with each beat, so that a sign-in does
+ * not have to query it.
  */
 export class RedisClock {
   readonly #address: string
@@ -32,8 +31,8 @@ export class RedisClock {
   }
 
   /**
-   * Takes note of the time in Redis, in ms since the epoch; `sentAt` is when it was asked for, on
-   * the clock of `performance`.
+   * Takes a sample. `time` is the time in Redis, in ms since the epoch. `sentAt` is when the query
+   * was sent, on the clock of `performance`.
    */
   take(time: number, sentAt: number): void {
     const receivedAt = performance.now()
@@ -43,7 +42,7 @@ export class RedisClock {
     this.#compare(Math.max(0, time - now, now - time - (receivedAt - sentAt)), now > time)
   }
 
-  /** `undefined`: Redis has to be asked. */
+  /** `undefined` when there is no recent sample, so that Redis must be queried. */
   get time(): StoreTime | undefined {
     const { time, sentAt, receivedAt } = this.#sample
     const now = performance.now()
@@ -59,7 +58,7 @@ export class RedisClock {
       this.#log.warn('store.clock_differs', {
         store: this.#address,
         seconds: Math.round(differenceMs / 100) / 10,
-        hint: `The clock of this machine is ${isAhead ? 'ahead of' : 'behind'} the clock of Redis. Keep all clocks by NTP.`,
+        hint: `The clock of this machine is ${isAhead ? 'ahead of' : 'behind'} the clock of Redis. Synchronize all clocks by NTP.`,
       })
     else this.#log.info('store.clock_agrees', { store: this.#address })
   }

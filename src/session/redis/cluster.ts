@@ -1,25 +1,26 @@
 import { once } from 'node:events'
 import { Cluster, Redis } from 'ioredis'
 import type { RedisClusterConfig } from '../../config/model.ts'
-import { meetingTag, RedisConnection } from './connection.ts'
+import { noticesTag, RedisConnection } from './connection.ts'
 import { clusterOptions, longestSilence, nodeOptions, retryDelay } from './options.ts'
 import { slotCount, slotOf, tagIn } from './slots.ts'
 
 /**
- * How long after a failed attempt the meeting place is tried again at most, in ms: until then
- * nothing is served from memory.
+ * The longest pause before the connection for notices is opened again, in ms. Until then nothing is
+ * served from memory.
  */
-const longestMeetingDelay = 500
+const longestNoticesDelay = 500
 
-/** How often at most what went wrong makes us ask who has which slot, in ms. */
+/** The shortest time between two refreshes of the slot table after errors, in ms. */
 const refreshPause = 250
 
+/** Errors that follow from an error of a node, which says more. */
 const consequences = new Set(['Connection is closed.', 'Failed to refresh slots cache.'])
 
 /** The connections to the nodes of a Cluster. */
 export class ClusterConnection extends RedisConnection {
   declare readonly redis: Cluster
-  #anchors: ReadonlyMap<string, string> = new Map([['', meetingTag]])
+  #anchors: ReadonlyMap<string, string> = new Map([['', noticesTag]])
   readonly #takeoverListeners: (() => void)[] = []
   #refreshedAt = -Infinity
 
@@ -29,8 +30,7 @@ export class ClusterConnection extends RedisConnection {
     cluster.on('node error', (error: unknown) => this.failed(error))
     cluster.on('refresh', () => this.#refreshed(anchorsOf(cluster)))
     cluster.on('+node', (node: Redis) => {
-      // To a node that we were redirected to, the first command makes a connection, and waits for
-      // it.
+      // After a redirection, the first command opens the connection to the node and waits for it.
       if (cluster.status === 'ready') setImmediate(() => connectAhead(node))
       else connectAhead(node)
     })
@@ -49,7 +49,7 @@ export class ClusterConnection extends RedisConnection {
   override serverOf(tag: string): Redis {
     const owner = this.ownerOf(tag)
     const server = this.primaries().find(({ options }) => options.host === owner?.host && options.port === owner?.port)
-    if (server === undefined) throw this.unavailable('the node of this slot is not known')
+    if (server === undefined) throw this.unavailable('the node of this slot is unknown')
     return server
   }
 
@@ -62,13 +62,14 @@ export class ClusterConnection extends RedisConnection {
   }
 
   /**
-   * A node tells its own listeners at once, and those of the others over a bus that may lose it.
+   * A node delivers messages to its own subscribers at once. Subscribers of other nodes get them
+   * over the cluster bus, which may lose messages.
    */
   override get publishesEverywhere(): boolean {
     return false
   }
 
-  /** The node that answers for a hash tag, as far as we know. */
+  /** The address of the node that owns the slot of a hash tag; `undefined` when it is unknown. */
   ownerOf(tag: string): { readonly host: string; readonly port: number } | undefined {
     const address = this.redis.slots[slotOf(tag)]?.[0]
     if (address === undefined) return undefined
@@ -76,10 +77,10 @@ export class ClusterConnection extends RedisConnection {
     return { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) }
   }
 
-  override async answer<T>(command: Promise<T>): Promise<T> {
+  override async reply<T>(command: Promise<T>): Promise<T> {
     try {
-      // Redirections add up, so they have a time limit together.
-      return await this.deadline()(super.answer(command))
+      // A command with all its redirections has one time limit.
+      return await this.deadline()(super.reply(command))
     } catch (error) {
       this.refresh()
       throw error
@@ -87,8 +88,8 @@ export class ClusterConnection extends RedisConnection {
   }
 
   /**
-   * Waits for the connections to the nodes too: while one is being opened, what is sent to it would
-   * be refused.
+   * Waits for the connections to the nodes too. While a connection is being opened, commands for
+   * its node are rejected.
    */
   override async ready(): Promise<void> {
     await super.ready()
@@ -100,11 +101,11 @@ export class ClusterConnection extends RedisConnection {
     await Promise.allSettled(opened)
   }
 
-  /** Each node comes back by itself. */
+  /** Does nothing, because each node reconnects by itself. */
   override renew(): void {}
 
   protected override failed(error: unknown): void {
-    // Why, the connection to the node has said.
+    // The node has reported the reason before.
     if (error instanceof Error && consequences.has(error.message)) return
     super.failed(error)
   }
@@ -116,7 +117,7 @@ export class ClusterConnection extends RedisConnection {
     if (!isFirst && hasNew) for (const listener of this.#takeoverListeners) listener()
   }
 
-  /** Asks who has which slot. */
+  /** Reads the slot table again. */
   refresh(): void {
     if (this.redis.status !== 'ready' || performance.now() - this.#refreshedAt < refreshPause) return
     this.#refreshedAt = performance.now()
@@ -125,21 +126,21 @@ export class ClusterConnection extends RedisConnection {
 }
 
 /**
- * A connection to the node where the processes meet: at each attempt, to the one that has the slot
- * by then.
+ * The connection for notices. Each attempt connects to the node that owns the slot of the notices
+ * at that time.
  */
-export function connectToMeeting(config: RedisClusterConfig, commands: ClusterConnection): RedisConnection {
+export function connectForNotices(config: RedisClusterConfig, commands: ClusterConnection): RedisConnection {
   const redis = new Redis(nodeOptions(config, 'notices'))
-  const aim = () => void Object.assign(redis.options, commands.ownerOf(meetingTag))
-  // ioredis asks this before each attempt, and then reads the options.
+  const setAddress = () => void Object.assign(redis.options, commands.ownerOf(noticesTag))
+  // ioredis calls this before each attempt to connect, and reads the address afterwards.
   redis.options.retryStrategy = (attempt) => {
     commands.refresh()
-    aim()
-    return Math.min(retryDelay(attempt), longestMeetingDelay)
+    setAddress()
+    return Math.min(retryDelay(attempt), longestNoticesDelay)
   }
   commands.redis.on('ready', () => {
     if (redis.status !== 'wait') return
-    aim()
+    setAddress()
     redis.connect().catch(() => {})
   })
   return new RedisConnection(redis, commands)
@@ -150,11 +151,11 @@ function connectAhead(node: Redis): void {
 }
 
 /**
- * For each primary a tag in its first slot; for the one where the processes meet, which comes
- * first, the tag of that place.
+ * One hash tag for each primary, by the address of the primary. The first one is that of the
+ * notices, the others lie in the first slot of their primary.
  */
 function anchorsOf({ slots }: Cluster): ReadonlyMap<string, string> {
-  const anchors = new Map([[slots[slotOf(meetingTag)]?.[0] ?? 'nobody', meetingTag]])
+  const anchors = new Map([[slots[slotOf(noticesTag)]?.[0] ?? 'unknown', noticesTag]])
   for (let slot = 0; slot < slotCount; slot++) {
     const owner = slots[slot]?.[0]
     if (owner !== undefined && !anchors.has(owner)) anchors.set(owner, tagIn(slot))

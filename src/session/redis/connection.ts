@@ -9,24 +9,24 @@ type Argument = string | number | Buffer
 type Command = (...args: (Argument | readonly Argument[])[]) => Promise<unknown>
 
 /**
- * For an operation of several steps: rejects when the time is up before a step ends. `until` is on
- * the clock of `performance`.
+ * The time limit of an operation with several steps. Rejects when the time is over before a step
+ * ends. `until` is on the clock of `performance`.
  */
 export interface Deadline {
   <T>(step: Promise<T>): Promise<T>
   readonly until: number
 }
 
-/** The slot in which the processes find each other. */
-export const meetingTag = 'notices'
+/** The hash tag whose slot decides which server the notices go through. */
+export const noticesTag = 'notices'
 
 /**
- * A connection that comes back by itself, for ever, and never queues: while it is down every
- * command is refused at once.
+ * A connection that reconnects by itself for as long as the process lives. It never queues: while
+ * it is down, every command is rejected at once.
  */
 export class RedisConnection {
   readonly redis: Redis | Cluster
-  /** Where it leads, for the log. */
+  /** The address of the server, for the log. */
   readonly address: string
   readonly timeoutMs: number
   #problem = 'not connected yet'
@@ -45,7 +45,10 @@ export class RedisConnection {
     this.address = address
     this.timeoutMs = timeoutMs
     redis.setMaxListeners(0)
-    redis.on('error', (error: unknown) => this.failed(error))
+    redis.on('error', (error: unknown) => {
+      tolerateFurtherErrors(redis)
+      this.failed(error)
+    })
     redis.on('sentinelError', (error: unknown) => (this.#sentinelProblem = reason(error)))
     redis.on('connecting', () => (this.#problemIsOld = true))
     redis.on('ready', () => {
@@ -57,100 +60,100 @@ export class RedisConnection {
     const markDown = () => (this.#downSince ??= performance.now())
     redis.on('close', markDown)
     redis.on('end', markDown)
-    // ioredis gives up when a connection cannot even be tried. We do not.
+    // ioredis stops when it cannot even try to connect.
     redis.on('end', () => this.#startAgain())
   }
 
-  /** The servers behind it that hold something of their own. */
+  /** The primaries that are connected now. */
   get servers(): readonly Redis[] {
     return this.redis instanceof Redis ? [this.redis] : []
   }
 
   /**
-   * All servers that hold something of their own. @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
-   * when they are not known
+   * All primaries.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when they are unknown
    */
   primaries(): readonly Redis[] {
     return this.redis instanceof Redis ? [this.redis] : []
   }
 
   /**
-   * The server that holds a hash tag. @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when it is not
-   * known
+   * The server that owns the slot of a hash tag.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when it is unknown
    */
   serverOf(_tag: string): Redis {
     if (this.redis instanceof Redis) return this.redis
     throw this.unavailable(this.#problem)
   }
 
-  /** Hash tags: one in each of these servers, that of the meeting place first. */
+  /** One hash tag for each primary. The first one is that of the notices. */
   get anchors(): readonly string[] {
-    return [meetingTag]
+    return [noticesTag]
   }
 
   /**
-   * Calls back when another server has taken the place of one of several. (Of one alone, the
-   * connection ends.)
+   * Calls back when another server has taken the place of a primary in a Cluster. With a single
+   * primary, the connection ends instead.
    */
   onTakeover(_listener: () => void): void {}
 
-  /**
-   * Whether what a script publishes is certain to reach every process that listens at the meeting
-   * place.
-   */
+  /** Whether a message that a script publishes reaches every process for certain. */
   get publishesEverywhere(): boolean {
     return true
   }
 
-  /** Whether it was closed by us, for good. */
+  /** Whether `close` was called. */
   get closed(): boolean {
     return this.#closed
   }
 
-  /** Why it is down, or was the last time. */
+  /** Why it is down, or why it was down the last time. */
   get problem(): string {
     return this.#problem
   }
 
-  /** Runs a script; strings in its answer are bytes. */
+  /** Runs a script. Strings in the reply are buffers. */
   async run(script: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
     const command = (this.redis as unknown as Record<string, Command>)[`${script}Buffer`] as Command
-    return this.answer(command.call(this.redis, keys.length, keys, args))
+    return this.reply(command.call(this.redis, keys.length, keys, args))
   }
 
   /**
-   * The same at one server, without redirections. It sends one command, so that the script never
-   * runs later than it was sent.
+   * Runs a script at one server, without redirections. It sends a single command, so the script
+   * does not run after the connection is lost.
    */
   async runAt(server: Redis, script: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
-    return this.answer(server.callBuffer('EVAL', scripts[script].trim(), keys.length, ...keys, ...args))
+    return this.reply(server.callBuffer('EVAL', scripts[script].trim(), keys.length, ...keys, ...args))
   }
 
-  /** The answer to a command; whatever goes wrong means that the store cannot be used now. */
-  async answer<T>(command: Promise<T>): Promise<T> {
+  /**
+   * Waits for the reply to a command.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` for any error
+   */
+  async reply<T>(command: Promise<T>): Promise<T> {
     try {
       return await command
     } catch (error) {
-      // The text only: ioredis hangs the command with its arguments on its errors.
+      // Only the text, because ioredis attaches the command with its arguments to its errors.
       throw this.unavailable(this.redis.status === 'ready' ? reason(error) : this.#problem)
     }
   }
 
-  unavailable(why: string): GatewayError {
-    return new GatewayError('ERR_STORE_UNAVAILABLE', `the session store at ${this.address} is not available: ${why}`)
+  unavailable(problem: string): GatewayError {
+    return new GatewayError(
+      'ERR_STORE_UNAVAILABLE',
+      `the session store at ${this.address} is not available: ${problem}`,
+    )
   }
 
-  /**
-   * For what takes several steps: none of them is waited for when the time is up, and none is begun
-   * then.
-   */
+  /** Starts the time limit of an operation with several steps. */
   deadline(): Deadline {
     const until = performance.now() + this.timeoutMs
-    const intime = async <T>(step: Promise<T>): Promise<T> => {
+    const inTime = async <T>(step: Promise<T>): Promise<T> => {
       let timer: NodeJS.Timeout | undefined
       const late = new Promise<never>((_, reject) => {
-        const refuse = () => reject(this.unavailable(`no answer within ${this.timeoutMs} ms`))
-        timer = setTimeout(() => afterSocketsAreRead(refuse), Math.max(0, until - performance.now())).unref()
+        const rejectLate = () => reject(this.unavailable(`no reply within ${this.timeoutMs} ms`))
+        timer = setTimeout(() => afterSocketsAreRead(rejectLate), Math.max(0, until - performance.now())).unref()
       })
       try {
         return await Promise.race([step, late])
@@ -158,12 +161,12 @@ export class RedisConnection {
         clearTimeout(timer)
       }
     }
-    return Object.assign(intime, { until })
+    return Object.assign(inTime, { until })
   }
 
   /**
-   * Resolves when the connection is usable. Waits for a first attempt and for a short interruption,
-   * within the time limit.
+   * Resolves when the connection is usable. Waits for the first attempt to connect, and for the end
+   * of a short interruption, within the time limit.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`, at once when the connection has been down for
    * {@link longestSilence}
    */
@@ -191,9 +194,9 @@ export class RedisConnection {
     })
   }
 
-  /** Drops the connection, to have another one. */
+  /** Closes the connection and opens another one. */
   renew(): void {
-    // While it is being opened ioredis would take this for the end.
+    // While a connection is being opened, ioredis would not reconnect.
     if (this.redis.status === 'ready' || this.redis.status === 'connect') this.redis.disconnect(true)
   }
 
@@ -201,6 +204,8 @@ export class RedisConnection {
     if (this.#closed) return
     this.#closed = true
     const { status } = this.redis
+    // A TLS handshake that is interrupted may emit more than one error.
+    tolerateFurtherErrors(this.redis)
     this.redis.disconnect()
     if (status === 'end' || status === 'reconnecting') return
     await new Promise<void>((resolve) => {
@@ -213,10 +218,10 @@ export class RedisConnection {
   }
 
   protected failed(error: unknown): void {
-    // The first thing that goes wrong with a connection explains the others.
+    // The first error of a connection explains the later ones.
     if (this.#problemIsOld) this.#problem = this.#explained(error)
     this.#problemIsOld = false
-    // A refused SELECT would leave us in database 0, among what belongs to others.
+    // After a rejected SELECT, the connection would use database 0, which may belong to others.
     if (error instanceof Error && error.name === 'ReplyError') this.renew()
   }
 
@@ -225,9 +230,9 @@ export class RedisConnection {
     if (!text.startsWith('All sentinels are unreachable')) return text
     const problem = this.#sentinelProblem
     if (problem.endsWith('invalid reply: null')) return 'the Sentinels do not know a primary of this name'
-    // ioredis knows more, and keeps it.
+    // ioredis does not pass on the reason.
     return problem.endsWith('Connection is closed.')
-      ? `${problem} It is away, or the TLS settings do not fit.`
+      ? `${problem} It is unavailable, or the TLS settings do not fit.`
       : problem
   }
 
@@ -241,42 +246,50 @@ export class RedisConnection {
 }
 
 /**
- * How long a connection has to last, in ms, before an outage is over: a failover may take more than
- * one.
+ * Adds an error listener to the socket. ioredis listens for the first error only, and an error
+ * without a listener ends the process. See also `ioredis-corrections.ts`.
+ */
+function tolerateFurtherErrors(redis: Redis | Cluster): void {
+  if (redis instanceof Redis) (redis.stream as Redis['stream'] | undefined)?.once('error', () => {})
+}
+
+/**
+ * How long a connection must last before an outage counts as over, in ms. During a failover,
+ * several connections may be opened and closed.
  */
 const settlingTime = 1_000
 
-/** What the operator can do about it, where Redis says what is the matter. */
+/** What the operator can do, when the error of Redis shows it. */
 function hintOn(problem: string): string | undefined {
-  if (problem.startsWith('NOAUTH')) return 'this Redis wants a password: set session.store.redis.password'
-  if (problem.startsWith('WRONGPASS')) return 'check password and username in session.store.redis'
-  if (problem.startsWith('NOPERM')) return 'give the Redis user what docs/configuration.md#redis says'
+  if (problem.startsWith('NOAUTH')) return 'Redis requires a password. Set session.store.redis.password.'
+  if (problem.startsWith('WRONGPASS')) return 'Check password and username in session.store.redis.'
+  if (problem.startsWith('NOPERM')) return 'Give the Redis user the permissions of docs/configuration.md#redis.'
   return undefined
 }
 
 /**
- * One line when the store goes, one when it is back to stay, none for each attempt. A store that
- * was never there gets a second line when `whySchemeIsWrong` finds the reason in the scheme of its
- * URL.
+ * Logs one line when the store becomes unavailable and one when it is available again, but none for
+ * each attempt. If the first connection fails, `explainScheme` checks whether the scheme of the URL
+ * is the reason, which is logged too.
  */
 export function reportAvailability(
   connection: RedisConnection,
   log: Log,
-  whySchemeIsWrong: (problem: string) => Promise<string | undefined>,
+  explainScheme: (problem: string) => Promise<string | undefined>,
 ): void {
   const { redis, address: store } = connection
   let available: boolean | undefined
   let settling: NodeJS.Timeout | undefined
   redis.once('ready', () => void warnOfEviction(connection, log))
-  const back = () => {
+  const logAvailable = () => {
     available = true
     log.info('store.available', { store })
   }
-  const gone = () => {
+  const logUnavailable = () => {
     clearTimeout(settling)
     if (available === false || connection.closed) return
     if (available === undefined)
-      void whySchemeIsWrong(connection.problem).then((hint) => {
+      void explainScheme(connection.problem).then((hint) => {
         if (hint !== undefined && !connection.closed) log.warn('store.wrong_scheme', { store, hint })
       })
     available = false
@@ -285,16 +298,16 @@ export function reportAvailability(
   }
   redis.on('ready', () => {
     clearTimeout(settling)
-    if (available === undefined) back()
-    else if (!available) settling = setTimeout(back, settlingTime).unref()
+    if (available === undefined) logAvailable()
+    else if (!available) settling = setTimeout(logAvailable, settlingTime).unref()
   })
-  redis.on('close', gone)
-  redis.on('end', gone)
+  redis.on('close', logUnavailable)
+  redis.on('end', logUnavailable)
 }
 
 /**
- * Everything here expires by itself, so any policy but `noeviction` lets Redis forget a logout
- * before its time.
+ * All keys of the gateway expire by themselves, so any policy but `noeviction` lets a full Redis
+ * delete a tombstone too early.
  */
 async function warnOfEviction({ servers, address }: RedisConnection, log: Log): Promise<void> {
   const memories = await Promise.all(servers.map((server) => server.info('memory').catch(() => '')))
@@ -306,6 +319,6 @@ async function warnOfEviction({ servers, address }: RedisConnection, log: Log): 
   log.warn('store.may_evict', {
     store: address,
     maxmemory_policy: policy,
-    hint: 'when Redis is full it forgets sessions and logouts: set its maxmemory-policy to noeviction',
+    hint: 'A full Redis deletes sessions and logouts. Set its maxmemory-policy to noeviction.',
   })
 }

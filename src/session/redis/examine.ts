@@ -8,29 +8,29 @@ import { RedisKeys } from './keys.ts'
 import { redisSchemeMismatch } from './scheme.ts'
 import { connectToRedis } from './servers.ts'
 
-/** How long a connection is waited for, in ms. */
-const patienceMs = 3_000
+/** How long to wait for a connection, in ms. */
+const connectLimitMs = 3_000
 
-/** How often the way there and back is measured. */
+/** How many times the round trip is measured. */
 const pings = 15
 
 /** How long replicas may take to acknowledge a write, in ms. */
 const longestWaitMs = 1_000
 
-/** What one server says of itself; what it does not say is absent. */
+/** What one server reports about itself. What it does not report is absent. */
 export interface RedisServerFacts {
   /** `redis 7.2.4`, `valkey 8.0.1`. */
   readonly version?: string
   readonly mode?: string
   readonly role?: string
-  /** By which the gateway notices that this server went back to an older copy. */
+  /** Shows the gateway that this server was restored from an older copy. */
   readonly run_id?: string
-  /** In bytes; 0: as much as there is. */
+  /** In bytes; 0: no limit. */
   readonly maxmemory?: number
   readonly used_memory?: number
   readonly maxmemory_policy?: string
   readonly evicted_keys?: number
-  /** 1: each write goes to an append-only file. */
+  /** 1 when each write goes to an append-only file. */
   readonly aof_enabled?: number
   /**
    * How many snapshots this run has written (Redis 7), and how many keys it loaded from one when it
@@ -38,25 +38,24 @@ export interface RedisServerFacts {
    */
   readonly rdb_saves?: number
   readonly rdb_last_load_keys_loaded?: number
-  /** The median of the way there and back. */
+  /** The median round trip. */
   readonly pingMs?: number
-  /** How far its clock is ahead of ours. */
+  /** How far its clock is ahead of the clock of this machine. */
   readonly clockAheadMs?: number
   /**
-   * How many replicas acknowledged a write in time; absent unless `replicas_acknowledge` asks for
-   * some.
+   * How many replicas acknowledged a write in time; absent unless `replicas_acknowledge` is set.
    */
   readonly replicasAcknowledging?: number
 }
 
 export interface RedisFacts {
-  /** Where it is, for people. */
+  /** The address, for people. */
   readonly address: string
-  /** Those that hold sessions. */
+  /** The primaries. */
   readonly servers: readonly RedisServerFacts[]
-  /** Commands that are needed and that this user may not give, in capital letters. */
+  /** Commands that the gateway needs but this user may not run, in capital letters. */
   readonly denied: readonly string[]
-  /** What else went wrong with a command, as Redis says it. Those after it have not been tried. */
+  /** Any other error of a command, in the words of Redis. Later commands were not tried. */
   readonly error?: string
 }
 
@@ -64,13 +63,13 @@ export interface RedisFacts {
 export interface RedisFailure {
   readonly address: string
   readonly why: string
-  /** That its port speaks something else than the scheme of its URL says, and what to write. */
+  /** Set when the scheme of the URL does not fit the server: what to write instead. */
   readonly wrongScheme?: string
 }
 
 /**
- * Asks Redis what it is, and tries each command that the gateway needs with places of its own,
- * which expire after a second. Never rejects; takes about ten seconds at most.
+ * Reads the properties of Redis, and tries each command that the gateway needs. The keys that this
+ * writes expire after a second. Never rejects, and takes about ten seconds at most.
  */
 export async function examineRedis(config: RedisStoreConfig): Promise<RedisFacts | RedisFailure> {
   const { commands, subscriber } = connectToRedis({ ...config, replicasAcknowledge: 0 })
@@ -96,9 +95,9 @@ export async function examineRedis(config: RedisStoreConfig): Promise<RedisFacts
   }
 }
 
-/** One attempt to connect may be too short for a name that has to be looked up. */
+/** Tries several times, because a DNS lookup may take longer than one attempt. */
 async function connected(connection: RedisConnection): Promise<void> {
-  const end = performance.now() + patienceMs
+  const end = performance.now() + connectLimitMs
   for (;;) {
     try {
       return await connection.ready()
@@ -112,8 +111,8 @@ async function connected(connection: RedisConnection): Promise<void> {
 type Probe = readonly [command: string, ...args: readonly string[]]
 
 /**
- * Every command that the gateway gives or that its scripts give, with arguments that harm nobody. A
- * test compares them.
+ * Every command that the gateway or its scripts run, with arguments that do no harm. A test
+ * compares this list with the code.
  */
 export function probes(keys: RedisKeys): readonly Probe[] {
   const { session, index, tombstone, ended } = keys.session(`${randomToken(18)}:${randomToken(24)}` as SessionKey)
@@ -136,14 +135,14 @@ export function probes(keys: RedisKeys): readonly Probe[] {
     ['ZREVRANGE', index, '0', '0'],
     ['ZREM', index, 'probe'],
     ['ZREMRANGEBYSCORE', index, '-inf', '0'],
-    // What is not there cannot be made to stay.
+    // Has no effect, because the key does not exist.
     ['PERSIST', ended],
     ['DEL', session],
     ['DEL', index],
     ['DEL', tombstone],
     ['EVAL', 'return 1', '1', session],
     ['EVALSHA', sha256('no script has this name').slice(0, 40), '1', session],
-    ['PUBLISH', keys.channel('probe'), 'nobody listens'],
+    ['PUBLISH', keys.channel('probe'), 'no subscriber'],
   ]
 }
 
@@ -163,7 +162,7 @@ async function tryCommands(
   for (const [command, attempt] of attempts) {
     const failure = await failureOf(attempt())
     if (failure?.startsWith('NOPERM')) denied.add(command)
-    // After some errors the connection is left for another one: what comes then says nothing more.
+    // After some errors the connection is replaced, so later commands would fail for that reason.
     else if (failure !== undefined) return { denied: [...denied], error: failure }
   }
   return { denied: [...denied] }
@@ -205,10 +204,7 @@ async function serverFacts(server: Redis): Promise<RedisServerFacts> {
   })
 }
 
-/**
- * For each server that holds slots, a place there to write to; none when no replica has to
- * acknowledge.
- */
+/** A key for each primary to write to. Empty when no replica must acknowledge. */
 function placesFor(
   commands: RedisConnection,
   keys: RedisKeys,
@@ -218,7 +214,7 @@ function placesFor(
   return new Map(tags.map((tag) => [commands.serverOf(tag), keys.tombstone(tag as SidTag)]))
 }
 
-/** Writes to a place, and counts the replicas that acknowledge it in time. */
+/** Writes a key, and counts the replicas that acknowledge it in time. */
 async function countReplicas(
   server: Redis,
   place: string | undefined,

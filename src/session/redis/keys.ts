@@ -7,14 +7,14 @@ export interface SessionPlaces {
   readonly lease: string
   /** The tombstone of this one session. */
   readonly ended: string
-  /** Those of its sid. */
+  /** The index and the tombstone of its sid. */
   readonly index: string
   readonly tombstone: string
 }
 
 /**
- * Where things lie. What stands in braces decides the slot in a Cluster: one for each sid, and one
- * for each sub.
+ * The names of the keys in Redis. The hash tag in braces decides the slot in a Cluster. All keys of
+ * one sid have one slot, and so do all keys of one sub.
  */
 export class RedisKeys {
   readonly #prefix: string
@@ -36,15 +36,12 @@ export class RedisKeys {
     }
   }
 
-  /** A glob-style pattern for the places of all sessions. */
+  /** A glob pattern for the keys of all sessions. */
   anySession(): string {
     return `${this.#prefix.replace(/[\\*?[\]^-]/g, '\\$&')}{*}:s:*`
   }
 
-  /**
-   * The session that lies at a place; `undefined` when the place is not for a session, or not one
-   * of ours.
-   */
+  /** The session of a key in Redis; `undefined` when the key is not that of a session. */
   keyAt(place: string): SessionKey | undefined {
     const [, tag, hash] = /^\{([\w-]{24})\}:s:([\w-]{32})$/.exec(place.slice(this.#prefix.length)) ?? []
     return tag === undefined ? undefined : (`${tag}:${hash}` as SessionKey)
@@ -66,27 +63,27 @@ export class RedisKeys {
     return `${this.#prefix}{${tag}}:j:${jti}`
   }
 
-  /** Hashed: a name may be long, or say more than Redis has to know. */
+  /** The name is hashed, because it may be long, or confidential. */
   once(name: string): string {
     return `${this.#prefix}o:${sha256(name)}`
   }
 
-  /** A random value that is there for as long as nothing is lost in its slot. */
+  /** The key of a random value. The value changes when keys in the slot were lost. */
   epoch(tag: string): string {
     return `${this.#prefix}{${tag}}:epoch`
   }
 
-  /** A channel. */
   channel(name: string): string {
     return `${this.#prefix}${name}`
   }
 }
 
-/** The name of a session within its sid. */
+/** The part of a session key that distinguishes the sessions of one sid. */
 export function hashOf(key: SessionKey): string {
   return key.slice(key.indexOf(':') + 1)
 }
 
+/** Groups sessions by the tag of their sid. */
 export function bySlot(keys: readonly SessionKey[]): Map<SidTag, SessionKey[]> {
   const slots = new Map<SidTag, SessionKey[]>()
   for (const key of keys) {

@@ -2,16 +2,13 @@ import type { Redis } from 'ioredis'
 import type { Log } from '../../observe/log.ts'
 import type { RedisConnection } from './connection.ts'
 
-/**
- * Finds out that Redis has lost what it was to keep: it was emptied, restarted with less, or
- * evicts.
- */
+/** Detects that Redis has lost keys: it was emptied, restarted with less data, or evicts keys. */
 export class RedisLosses {
   readonly #commands: RedisConnection
   readonly #log: Log
   readonly #epochs = new Map<string, string>()
   readonly #evicted = new WeakMap<Redis, number>()
-  #mayAsk = true
+  #mayRead = true
 
   constructor(commands: RedisConnection, log: Log) {
     this.#commands = commands
@@ -19,8 +16,8 @@ export class RedisLosses {
   }
 
   /**
-   * Takes note of the epoch of a server. `true`: it is another one than before, so that what was
-   * stored there is gone.
+   * Compares the epoch of a server with the last known one.
+   * @returns `true` when it is another one, so the server has lost its keys
    */
   isAnother(anchor: string, epoch: string): boolean {
     const known = this.#epochs.get(anchor)
@@ -28,21 +25,21 @@ export class RedisLosses {
     if (known === undefined || known === epoch) return false
     this.#log.error('store.has_lost_sessions', {
       store: this.#commands.address,
-      hint: 'Redis was emptied, or restarted with less than it held; nobody is signed in from memory',
+      hint: 'Redis was emptied, or restarted with less data. The sessions in memory were dropped. Check the persistence of Redis.',
     })
     return true
   }
 
-  /** Whether a server has evicted keys since it was last asked. */
+  /** Whether a server has evicted keys since the last call. */
   async hasEvicted(): Promise<boolean> {
-    if (!this.#mayAsk) return false
-    const answers = await Promise.all(this.#commands.servers.map((server) => this.#hasEvicted(server)))
-    return answers.includes(true)
+    if (!this.#mayRead) return false
+    const results = await Promise.all(this.#commands.servers.map((server) => this.#hasEvicted(server)))
+    return results.includes(true)
   }
 
   async #hasEvicted(server: Redis): Promise<boolean> {
     const stats = await server.info('stats').catch((error: unknown) => {
-      if (error instanceof Error && error.message.includes('NOPERM')) this.#mayAsk = false
+      if (error instanceof Error && error.message.includes('NOPERM')) this.#mayRead = false
       return ''
     })
     const count = Number(/^evicted_keys:(\d+)/m.exec(stats)?.[1] ?? Number.NaN)
@@ -53,7 +50,7 @@ export class RedisLosses {
     this.#log.error('store.evicts', {
       store: this.#commands.address,
       evicted_keys: count,
-      hint: 'sessions and logouts are lost: give Redis more memory, and the maxmemory-policy noeviction',
+      hint: 'Sessions and logouts are lost. Give Redis more memory, and set its maxmemory-policy to noeviction.',
     })
     return true
   }

@@ -1,66 +1,55 @@
 import type { Clock } from '../../core/clock.ts'
 import { reason } from '../../core/errors.ts'
-import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
+import type { SessionKey } from '../../core/names.ts'
 import { randomToken } from '../../core/random.ts'
 import type { Log } from '../../observe/log.ts'
 import type { StoreNotice, StoreTime, Tombstone } from '../store.ts'
 import { RedisClock } from './clock.ts'
-import { meetingTag, type RedisConnection } from './connection.ts'
+import { Confirmations } from './confirmations.ts'
+import { noticesTag, type RedisConnection } from './connection.ts'
 import type { RedisKeys } from './keys.ts'
 import { RedisLosses } from './losses.ts'
+import { changedMessage, endedMessage, missedMessage, parseMessage, tombstoneMessage } from './notice-messages.ts'
 
-/** How often the subscription is proven alive, in ms. */
+/** How often the subscription is proven to work, in ms. */
 const beatInterval = 500
 
 /**
- * How long a proof counts, from when its beat was sent, in ms: a copy may be this much too old, and
- * not more.
+ * How long a proof is valid, in ms after its beat was sent. A copy in memory is out of date for
+ * this time at most.
  */
 const proofLasts = 1_500
-
-/**
- * How long an ending waits for the other processes to confirm, in ms. A process that cannot, for it
- * hangs, is bound by `proofLasts`.
- */
-const confirmationTimeout = 250
-
-interface Confirmations {
-  confirmed: number
-  /**
-   * How many processes were told; unknown until Redis has answered, which a confirmation may
-   * outrun.
-   */
-  told: number
-  readonly enough: () => void
-}
 
 interface Parts {
   readonly log: Log
   readonly clock: Clock
-  /** Is called for each tombstone that another process has raised. */
+  /** Called for each tombstone that another process has raised. */
   readonly onTombstone: (tombstone: Tombstone) => void
 }
 
-/** Our ears at one server, for as long as one connection lasts. */
+/** The subscription of one connection. */
 interface Subscription {
-  /** A channel that nobody else has. */
+  /** A channel that only this subscription uses. */
   readonly beats: string
-  /** When the last beat was sent that came back to us; ms on the clock of `performance`. */
-  heardAt: number
+  /** When the last beat was sent that came back; on the clock of `performance`, in ms. */
+  receivedAt: number
   /**
-   * When the last beat was sent at which the server that we write to had us among its listeners.
+   * When the last beat was sent for which the server that is written to counted this process as a
+   * subscriber.
    */
-  toldAt: number
+  countedAt: number
 }
 
 /**
- * What the processes tell each other, over one channel at one server (in a Cluster at the node that
- * holds a certain slot) and a connection of its own for listening. A beat is published there every
- * half a second and has to come back: what a server sends down one connection arrives in order, so
- * all that was published before the beat has been heard.
+ * The notices between processes. They go over one channel of one server (in a Cluster, of the node
+ * that owns a certain slot), and over a connection of their own for receiving.
+ *
+ * Every half a second, a beat is published on that server and must come back. Redis delivers to one
+ * connection in order, so everything that was published before the beat has been received.
  */
 export class RedisNotices {
   readonly channel: string
+  /** The name of this process. */
   readonly #from = randomToken(12)
   readonly #confirmationPrefix: string
   readonly #keys: RedisKeys
@@ -71,17 +60,16 @@ export class RedisNotices {
   readonly #log: Log
   readonly #onTombstone: (tombstone: Tombstone) => void
   readonly #listeners = new Set<(notice: StoreNotice) => void>()
-  readonly #awaited = new Map<string, Confirmations>()
+  readonly #confirmations: Confirmations
   #beating: NodeJS.Timeout | undefined
   #subscription: Subscription | undefined
   #subscriptionRefused = false
+  /** When the last proven beat of the present connection was sent. */
   #provenAt = -Infinity
-  /** The same, also of connections that are lost. */
-  #heardUntil = -Infinity
-  /**
-   * Something could not be told: when it can again, all are told that anything may have happened.
-   */
-  #owesNotice = false
+  /** The same, but it is kept when the connection is lost. */
+  #receivedUntil = -Infinity
+  /** A notice could not be sent. As soon as it is possible, the others must drop all copies. */
+  #hasMissedNotice = false
 
   constructor(commands: RedisConnection, subscriber: RedisConnection, keys: RedisKeys, parts: Parts) {
     this.channel = keys.channel('notices')
@@ -93,140 +81,117 @@ export class RedisNotices {
     this.#onTombstone = onTombstone
     this.#losses = new RedisLosses(commands, log)
     this.#clock = new RedisClock(commands.address, clock, log)
+    this.#confirmations = new Confirmations(log)
     this.#log = log
     subscriber.redis.on('ready', () => void this.#subscribe())
-    subscriber.redis.on('close', () => this.#lost())
+    subscriber.redis.on('close', () => this.#dropSubscription())
     subscriber.redis.on('message', (channel: string, text: string) => {
-      if (channel === this.channel) this.#heard(text)
-      else if (channel === this.#subscription?.beats) this.#heardBeat(this.#subscription, Number(text))
-      else this.#confirmed(text)
+      if (channel === this.channel) this.#receive(text)
+      else if (channel === this.#subscription?.beats) this.#receiveBeat(this.#subscription, Number(text))
+      else this.#confirmations.confirm(text)
     })
-    // Both have to lead to the same server, and after a failover only a new connection is certain
-    // to.
+    // Both connections must lead to the same server. After a failover, only a new connection is
+    // certain to do so.
     commands.redis.on('close', () => subscriber.renew())
-    // Whatever beat was due before that got lost.
+    // A beat that was due before the connection was ready is lost.
     commands.redis.on('ready', () => this.#beat())
-    // Its last writes may not have been sent on to the other.
-    commands.onTakeover(() => this.#give({ kind: 'resumed' }))
+    // The old primary may not have sent its last writes to the replica that took its place.
+    commands.onTakeover(() => this.#notify({ kind: 'resumed' }))
   }
 
+  /** @returns a function that removes the listener */
   listen(listener: (notice: StoreNotice) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  hears(): boolean {
+  /** See `SessionStore.receivesNotices`. */
+  isReceiving(): boolean {
     return this.#subscription !== undefined && performance.now() - this.#provenAt <= proofLasts
   }
 
+  /** See `SessionStore.silentFor`. */
   silentFor(): number {
-    return performance.now() - this.#heardUntil - proofLasts
+    return performance.now() - this.#receivedUntil - proofLasts
   }
 
   /**
-   * The time at the server where the processes meet. @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+   * The time at the server of the notices.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async time(): Promise<StoreTime> {
-    return this.#clock.time ?? this.#askTime()
+    return this.#clock.time ?? this.#readTime()
   }
 
-  async #askTime(): Promise<StoreTime> {
+  async #readTime(): Promise<StoreTime> {
     const sentAt = performance.now()
-    const time = Number(await this.#commands.run('clock', [this.#keys.epoch(meetingTag)], []))
+    const time = Number(await this.#commands.run('clock', [this.#keys.epoch(noticesTag)], []))
     this.#clock.take(time, sentAt)
-    // Whatever was there before the question is no later, and whatever comes after the answer is no
-    // earlier.
+    // Everything before the request happened earlier, and everything after the reply happens later.
     return { earliest: time, latest: time }
   }
 
-  /** What a script publishes when it has changed a session. */
+  /** The message that a script publishes when it changes a session. */
   changed(key: SessionKey): string {
-    return JSON.stringify({ from: this.#from, kind: 'changed', key })
+    return changedMessage(this.#from, key)
   }
 
-  /**
-   * What a script publishes when it ends sessions. With an `id`, all who hear it confirm that they
-   * have dropped them.
-   */
-  ended(keys: readonly SessionKey[], id?: string): string {
-    return JSON.stringify({ from: this.#from, kind: 'ended', id, keys })
+  /** The message that a script publishes when it ends sessions. */
+  ended(keys: readonly SessionKey[]): string {
+    return endedMessage(this.#from, keys)
   }
 
-  /** What a script publishes when it raises a tombstone. */
+  /** The message that a script publishes when it raises a tombstone. */
   raised(tombstone: Tombstone): string {
-    return JSON.stringify({ from: this.#from, kind: 'ended', keys: [], tombstone })
+    return tombstoneMessage(this.#from, tombstone)
   }
 
-  /** After a script has raised a tombstone: makes sure that the others hear of it. */
-  async tellRaised(tombstone: Tombstone): Promise<void> {
+  /** Call after a script has raised a tombstone. Announces it where the script could not. */
+  async announceRaised(tombstone: Tombstone): Promise<void> {
     if (!this.#commands.publishesEverywhere) await this.#announce(this.raised(tombstone)).catch(() => {})
   }
 
-  /** After a script has changed a session: makes sure that the others hear of it, now or later. */
-  async tellChanged(key: SessionKey): Promise<void> {
+  /** Call after a script has changed a session. Announces it where the script could not. */
+  async announceChanged(key: SessionKey): Promise<void> {
     if (!this.#commands.publishesEverywhere) await this.#announce(this.changed(key)).catch(() => {})
   }
 
   /**
-   * After scripts have ended sessions: tells all who listen (we are one of them, while we do).
-   * `confirmed` resolves when all of them have dropped the sessions. Rejects when they cannot be
-   * told.
+   * Call after scripts have ended sessions. Announces the end to all processes, including this one.
+   * @returns a promise that resolves when all of them have dropped the sessions
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when the end cannot be announced
    */
-  async tellEnded(keys: readonly SessionKey[]): Promise<{ readonly confirmed: Promise<void> }> {
-    const id = randomToken(9)
-    const { promise, resolve } = withResolvers()
-    const confirmations: Confirmations = { confirmed: 0, told: Infinity, enough: resolve }
-    this.#awaited.set(id, confirmations)
-    try {
-      confirmations.told = await this.#announce(this.ended(keys, id))
-    } catch (error) {
-      this.#awaited.delete(id)
-      throw error
-    }
-    return { confirmed: this.#wait(id, confirmations, promise) }
+  announceEnded(keys: readonly SessionKey[]): Promise<{ readonly confirmed: Promise<void> }> {
+    return this.#confirmations.collect((id) => this.#announce(endedMessage(this.#from, keys, id)))
   }
 
   close(): void {
-    this.#lost()
-    for (const { enough } of this.#awaited.values()) enough()
+    this.#dropSubscription()
+    this.#confirmations.close()
   }
 
   async #announce(text: string): Promise<number> {
     try {
       return await this.#publish(this.channel, text)
     } catch (error) {
-      this.#owesNotice = true
+      this.#hasMissedNotice = true
       throw error
     }
   }
 
   async #publish(channel: string, text: string): Promise<number> {
-    return Number(await this.#commands.run('announce', [this.#keys.epoch(meetingTag)], [channel, text]))
-  }
-
-  async #wait(id: string, confirmations: Confirmations, enough: Promise<void>): Promise<void> {
-    if (confirmations.confirmed < confirmations.told) {
-      const late = setTimeout(() => {
-        const { confirmed, told } = confirmations
-        this.#log.warn('store.endings_not_confirmed', { confirmed, told })
-        confirmations.enough()
-      }, confirmationTimeout)
-      await enough
-      clearTimeout(late)
-    }
-    this.#awaited.delete(id)
+    return Number(await this.#commands.run('announce', [this.#keys.epoch(noticesTag)], [channel, text]))
   }
 
   async #subscribe(): Promise<void> {
     const { redis } = this.#subscriber
     const beats = this.#keys.channel(`beat:${randomToken(12)}`)
-    const subscription: Subscription = { beats, heardAt: -Infinity, toldAt: -Infinity }
+    const subscription: Subscription = { beats, receivedAt: -Infinity, countedAt: -Infinity }
     try {
       await redis.subscribe(this.channel, this.#confirmationPrefix + this.#from, beats)
     } catch (error) {
-      // When the connection broke, the next one subscribes. When Redis refused, trying again has to
-      // wait for it.
-      if (redis.status === 'ready') this.#refused(error)
+      // After a lost connection the next one subscribes. A refusal by Redis needs another attempt.
+      if (redis.status === 'ready') this.#retrySubscribing(error)
       return
     }
     if (redis.status !== 'ready') return
@@ -237,14 +202,14 @@ export class RedisNotices {
     this.#beat()
   }
 
-  #refused(error: unknown): void {
-    // Anything else is no word of Redis: the connection broke, or nothing came in time.
+  #retrySubscribing(error: unknown): void {
+    // Any other error means that the connection was lost or that Redis did not reply in time.
     const isRefusal = error instanceof Error && error.name === 'ReplyError'
     if (isRefusal && !this.#subscriptionRefused)
       this.#log.error('store.notices_refused', {
         store: this.#subscriber.address,
         reason: reason(error),
-        hint: 'what other processes end cannot be heard, so nothing is served from memory',
+        hint: 'Allow the channels to the Redis user, as docs/configuration.md#redis says. Until then no session is served from memory.',
       })
     this.#subscriptionRefused ||= isRefusal
     setTimeout(() => {
@@ -255,131 +220,79 @@ export class RedisNotices {
   #beat(): void {
     const subscription = this.#subscription
     if (subscription === undefined) return
-    // What is not answered makes ioredis give up a connection that is dead and does not know it.
+    // An unanswered command makes ioredis close a dead connection.
     this.#subscriber.redis.ping().catch(() => {})
-    // The store answers for itself: when it is away, the missing proof says so.
-    const [meeting, ...others] = this.#commands.anchors as readonly [string, ...string[]]
-    this.#beatAt(meeting, subscription).catch(() => {})
+    // Errors need no handling here: without a reply there is no proof.
+    const [notices, ...others] = this.#commands.anchors as readonly [string, ...string[]]
+    this.#beatAt(notices, subscription).catch(() => {})
     for (const anchor of others) this.#beatAt(anchor).catch(() => {})
-    void this.#losses.hasEvicted().then((hasEvicted) => hasEvicted && this.#give({ kind: 'resumed' }))
+    void this.#losses.hasEvicted().then((hasEvicted) => hasEvicted && this.#notify({ kind: 'resumed' }))
   }
 
   async #beatAt(anchor: string, subscription?: Subscription): Promise<void> {
     const sentAt = performance.now()
     const args = [randomToken(12), subscription?.beats ?? '', sentAt]
-    const answer = await this.#commands.run('beat', [this.#keys.epoch(anchor)], args)
-    const [told, epoch, time] = answer as [number, Buffer, Buffer]
-    if (anchor === meetingTag) this.#clock.take(Number(time), sentAt)
-    if (this.#losses.isAnother(anchor, epoch.toString())) this.#give({ kind: 'resumed' })
+    const reply = await this.#commands.run('beat', [this.#keys.epoch(anchor)], args)
+    const [receivers, epoch, time] = reply as [number, Buffer, Buffer]
+    if (anchor === noticesTag) this.#clock.take(Number(time), sentAt)
+    if (this.#losses.isAnother(anchor, epoch.toString())) this.#notify({ kind: 'resumed' })
     if (subscription === undefined || subscription !== this.#subscription) return
-    if (told > 0) this.#prove(subscription, { toldAt: sentAt })
+    if (receivers > 0) this.#prove(subscription, { countedAt: sentAt })
     else {
-      // Our ears are at another server: this one took its place, or the slot.
-      this.#lost()
+      // The subscription is at another server: this one took its place, or its slot.
+      this.#dropSubscription()
       this.#subscriber.renew()
     }
   }
 
-  #heardBeat(subscription: Subscription, sentAt: number): void {
-    this.#prove(subscription, { heardAt: sentAt })
-    if (!this.#owesNotice || !this.hears()) return
-    this.#owesNotice = false
-    this.#announce(JSON.stringify({ from: this.#from, kind: 'anything' })).catch(() => {})
+  #receiveBeat(subscription: Subscription, sentAt: number): void {
+    this.#prove(subscription, { receivedAt: sentAt })
+    if (!this.#hasMissedNotice || !this.isReceiving()) return
+    this.#hasMissedNotice = false
+    this.#announce(missedMessage(this.#from)).catch(() => {})
   }
 
-  /** A beat counts when the server had us among its listeners and we have heard it. */
+  /** A beat is a proof when the server counted this process, and the beat came back. */
   #prove(subscription: Subscription, seen: Partial<Subscription>): void {
     Object.assign(subscription, seen)
-    const at = Math.min(subscription.heardAt, subscription.toldAt)
+    const at = Math.min(subscription.receivedAt, subscription.countedAt)
     if (at <= this.#provenAt || performance.now() - at > proofLasts) return
-    if (!this.hears()) this.#give({ kind: 'resumed' })
-    this.#provenAt = this.#heardUntil = at
+    if (!this.isReceiving()) this.#notify({ kind: 'resumed' })
+    this.#provenAt = this.#receivedUntil = at
   }
 
-  #lost(): void {
+  #dropSubscription(): void {
     clearInterval(this.#beating)
     this.#subscription = undefined
     this.#provenAt = -Infinity
   }
 
-  #heard(text: string): void {
-    const message = parse(text)
+  #receive(text: string): void {
+    const message = parseMessage(text)
     if (message?.from === this.#from) {
-      if (message.id !== undefined) this.#confirmed(message.id)
+      if (message.id !== undefined) this.#confirmations.confirm(message.id)
       return
     }
     if (message?.tombstone !== undefined) {
       this.#onTombstone(message.tombstone)
       return
     }
-    // What a newer version says and we do not understand may be that anything ended.
-    const told = this.#give(message?.notice ?? { kind: 'resumed' })
-    if (!told || message?.id === undefined) return
+    // An unknown message of a newer version may mean that any session has ended.
+    const isTaken = this.#notify(message?.notice ?? { kind: 'resumed' })
+    if (!isTaken || message?.id === undefined) return
     this.#publish(this.#confirmationPrefix + message.from, message.id).catch(() => {})
   }
 
-  #confirmed(id: string): void {
-    const confirmations = this.#awaited.get(id)
-    if (confirmations === undefined) return
-    confirmations.confirmed += 1
-    if (confirmations.confirmed >= confirmations.told) confirmations.enough()
-  }
-
-  /** Whether all listeners took it. */
-  #give(notice: StoreNotice): boolean {
-    let taken = true
+  /** @returns whether no listener has thrown an error */
+  #notify(notice: StoreNotice): boolean {
+    let isTaken = true
     for (const listener of this.#listeners)
       try {
         listener(notice)
       } catch (error) {
-        taken = false
+        isTaken = false
         this.#log.error('store.notice_failed', { kind: notice.kind, reason: reason(error) })
       }
-    return taken
+    return isTaken
   }
-}
-
-interface Message {
-  readonly from: string
-  readonly id: string | undefined
-  readonly notice: StoreNotice | undefined
-  readonly tombstone: Tombstone | undefined
-}
-
-function parse(text: string): Message | undefined {
-  let message: unknown
-  try {
-    message = JSON.parse(text)
-  } catch {
-    return undefined
-  }
-  if (typeof message !== 'object' || message === null) return undefined
-  const { from, id, kind, key, keys, tombstone } = message as Record<string, unknown>
-  if (typeof from !== 'string') return undefined
-  return {
-    from,
-    id: typeof id === 'string' ? id : undefined,
-    notice: noticeOf(kind, key, keys),
-    tombstone: tombstoneOf(tombstone),
-  }
-}
-
-function noticeOf(kind: unknown, key: unknown, keys: unknown): StoreNotice | undefined {
-  if (kind === 'changed' && typeof key === 'string') return { kind, key: key as SessionKey }
-  if (kind === 'ended' && Array.isArray(keys)) return { kind, keys: keys as SessionKey[] }
-  return undefined
-}
-
-function tombstoneOf(written: unknown): Tombstone | undefined {
-  if (typeof written !== 'object' || written === null) return undefined
-  const { tag, at, ttl } = written as Record<string, unknown>
-  if (typeof tag !== 'string' || typeof at !== 'number' || typeof ttl !== 'number') return undefined
-  return { tag: tag as SidTag | SubTag, at, ttl }
-}
-
-// Promise.withResolvers came with Node.js 22.
-function withResolvers(): { promise: Promise<void>; resolve: () => void } {
-  let resolve = () => {}
-  const promise = new Promise<void>((settle) => (resolve = settle))
-  return { promise, resolve }
 }

@@ -1,4 +1,4 @@
-import { Redis, type ClusterOptions, type RedisOptions } from 'ioredis'
+import type { ClusterOptions, RedisOptions } from 'ioredis'
 import type {
   Address,
   RedisClusterConfig,
@@ -7,45 +7,31 @@ import type {
   RedisStoreConfig,
   RedisTlsConfig,
 } from '../../config/model.ts'
+import './ioredis-corrections.ts'
 import { scripts } from './scripts.ts'
-import './timeouts.ts'
 
-// ioredis listens for the first error of a connection. TLS that is given up in its handshake may
-// have a second one, and an error that nobody listens for ends the process. The connections that it
-// makes for itself, to Sentinels, are of this class too.
-const streams = new WeakMap<Redis, Redis['stream']>()
-Object.defineProperty(Redis.prototype, 'stream', {
-  get(this: Redis) {
-    return streams.get(this)
-  },
-  set(this: Redis, stream: Redis['stream']) {
-    streams.set(
-      this,
-      stream.on('error', () => {}),
-    )
-  },
-})
-
+/** How long the end of a connection may take before the socket is destroyed, in ms. */
 export const disconnectTimeout = 100
 const connectTimeout = 2_000
 const longestRetryDelay = 2_000
 /**
- * In ms. A server that owes an answer and is silent for so long hangs, and no operation waits for a
- * connection that has been down for so long. Nothing is served from memory then either.
+ * The longest silence before Redis counts as unavailable, in ms. A server that owes a reply and
+ * sends nothing for this time hangs. No operation waits for a connection that has been down for
+ * this time. Nothing is served from memory then either.
  */
 export const longestSilence = 1_500
 
 type Options = Omit<RedisOptions, 'replyMapping'>
 
 /**
- * How long to wait before the next attempt to connect: a little random, so that not all processes
- * come at once.
+ * How long to wait before the next attempt to connect, in ms. A random part keeps processes from
+ * connecting at the same moment.
  */
 export function retryDelay(attempt: number): number {
   return Math.min(50 * 2 ** (attempt - 1), longestRetryDelay) + Math.random() * 50
 }
 
-/** For one connection to one server. */
+/** Options of a connection to one server. */
 export function serverOptions({ url, ...config }: RedisServerConfig, purpose: string): Options {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const isAddress = host.includes(':') || /^[\d.]+$/.test(host)
@@ -59,7 +45,10 @@ export function serverOptions({ url, ...config }: RedisServerConfig, purpose: st
   }
 }
 
-/** For one connection to the server that the Sentinels name; they are asked at each attempt. */
+/**
+ * Options of a connection to the primary that the Sentinels name. Each attempt to connect asks
+ * them.
+ */
 export function sentinelOptions(config: RedisSentinelConfig, purpose: string): Options {
   return {
     ...connectionOptions(config, purpose),
@@ -74,16 +63,15 @@ export function sentinelOptions(config: RedisSentinelConfig, purpose: string): O
       enableTLSForSentinelMode: true,
     }),
     sentinelCommandTimeout: config.timeoutMs,
-    // What the Sentinels say of each other is not asked for: those that are to be believed are
-    // configured.
+    // Only configured Sentinels are trusted, so they are not asked for further ones.
     updateSentinels: false,
-    // When no Sentinel knows, the connection ends, and is started again by us.
+    // When no Sentinel knows the primary, the connection ends. `RedisConnection` starts it again.
     sentinelRetryStrategy: () => null,
     retryStrategy: retryDelay,
   }
 }
 
-/** For a connection to a Sentinel, to be told of a failover. */
+/** Options of a connection to a Sentinel that receives its failover messages. */
 export function watchOptions(config: RedisSentinelConfig, { host, port }: Address): Options {
   const { sentinelUsername: username, sentinelPassword: password, timeoutMs } = config
   return {
@@ -96,7 +84,7 @@ export function watchOptions(config: RedisSentinelConfig, { host, port }: Addres
   }
 }
 
-/** For the connections to all nodes of a Cluster. */
+/** Options of the connections to all nodes of a Cluster. */
 export function clusterOptions(
   config: RedisClusterConfig,
   purpose: string,
@@ -111,13 +99,13 @@ export function clusterOptions(
     clusterRetryStrategy: retryDelay,
     slotsRefreshTimeout: config.timeoutMs,
     slotsRefreshInterval: 5_000,
-    // Asked of any node, one that is away among them, it would keep us from all the others.
+    // The check may go to a node that is unavailable, and would delay the use of all others.
     enableReadyCheck: false,
-    // A name is kept, as its certificate is in that name.
+    // Host names are kept, because certificates are issued for names.
     dnsLookup: (hostname, callback) => callback(null, hostname),
 
-    // A redirected command was not carried out where it was refused: it may be sent again. One that
-    // was never answered may not.
+    // A redirected command was not executed, so it may be sent again. A command without a reply may
+    // have been executed, so it may not.
     maxRedirections: 4,
     retryDelayOnTryAgain: 50,
     retryDelayOnFailover: 0,
@@ -125,7 +113,7 @@ export function clusterOptions(
   }
 }
 
-/** For a connection to one node of a Cluster, wherever that is. */
+/** Options of a connection to one node of a Cluster. Its address is set before each attempt. */
 export function nodeOptions(config: RedisClusterConfig, purpose: string): Options {
   return {
     ...connectionOptions(config, purpose),
@@ -149,19 +137,19 @@ function connectionOptions(
     connectTimeout,
     disconnectTimeout,
     commandTimeout: timeoutMs,
-    // A server that hangs keeps its connections, and what we send to it would pile up here. A slow
-    // server answers something in time.
+    // A server that hangs keeps its connections open, and commands would pile up here. A slow
+    // server sends at least something in time.
     socketTimeout: Math.min(timeoutMs, longestSilence),
     maxLoadingRetryTime: 500,
 
-    // Nothing waits for a connection, and nothing is sent twice: what was not answered is refused
-    // when the connection breaks.
+    // No command waits for a connection, and none is sent twice. When a connection is lost, the
+    // commands without a reply are rejected.
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
 
-    // After a failover, the old primary is a replica.
+    // After a failover, the old primary is a replica and rejects writes.
     reconnectOnError: (error: Error) => /READONLY|MASTERDOWN/.test(error.message),
   }
 }

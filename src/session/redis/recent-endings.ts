@@ -4,20 +4,21 @@ import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Tombstone } from '../store.ts'
 
+/** How long an ending is remembered, in ms. */
 const rememberedFor = 2 * 60 * 1000
 const maxRemembered = 10_000
 
-/** How long to wait before endings are repeated once more, in ms. */
+/** The pause between two repetitions, in ms. */
 const pause = 1_000
 
 /**
- * What was ended lately, by whichever process. A primary that dies may not have sent its last
- * writes on, and what was ended would be there again: so it is ended again, by every process that
- * knows of it, each time that something may have been lost.
+ * The recent endings of all processes. A primary that dies may not have sent its last writes to its
+ * replica, so ended sessions may exist again. Each time that writes may have been lost, every
+ * process repeats the endings that it remembers.
  */
 export class RecentEndings {
   readonly #keys = new LRUCache<SessionKey, true>({ max: maxRemembered, ttl: rememberedFor })
-  /** Each until it would be gone from Redis; `until` is on the clock of `performance`. */
+  /** `until` is when Redis would delete the tombstone, on the clock of `performance`. */
   readonly #tombstones = new LRUCache<SidTag | SubTag, { readonly at: number; readonly until: number }>({
     max: maxRemembered,
     ttl: rememberedFor,
@@ -44,15 +45,15 @@ export class RecentEndings {
   }
 
   /**
-   * Whether a sign-in that began then (in the store's time) must not become a session, also when
-   * Redis has lost the tombstone.
+   * Whether a sign-in that began at this time (in the store's time) must not become a session. This
+   * works when Redis has lost the tombstone, too.
    */
-  refuses(tag: SidTag | SubTag, begun_at: number): boolean {
+  rejects(tag: SidTag | SubTag, begun_at: number): boolean {
     const tombstone = this.#tombstones.get(tag)
     return tombstone !== undefined && begun_at <= tombstone.at
   }
 
-  /** In the background, until it has succeeded. */
+  /** Repeats the endings in the background until that succeeds. */
   repeat(): void {
     this.#isDue = true
     if (!this.#isRepeating) void this.#repeat()
@@ -77,7 +78,7 @@ export class RecentEndings {
     this.#isRepeating = false
   }
 
-  forget(): void {
+  clear(): void {
     this.#keys.clear()
     this.#tombstones.clear()
   }

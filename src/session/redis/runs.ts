@@ -7,34 +7,35 @@ import type { RedisConnection } from './connection.ts'
 const runLength = 12
 
 /**
- * Which runs of Redis this process knows. A run is the life of one server process, and has a random
- * ID. Each session names the run in which it was written last. A server that starts from a file,
- * and a replica that takes the place of its primary, may lack the last endings: their run is
- * another one. A process that was connected to the earlier run heard of the endings in it and
- * remembers them. For any other process, a session of an earlier run is doubtful. In a Cluster each
- * primary has a run of its own.
+ * The runs of Redis that this process knows. A run is the life of one server process, and has a
+ * random ID. Each session names the run in which it was written last.
+ *
+ * A server that starts from a file may lack the last endings. So may a replica that takes the place
+ * of its primary. Their run is another one. A process that was connected to the earlier run has
+ * received its endings and remembers them. For any other process, a session of an earlier run is
+ * doubtful. In a Cluster each primary has a run of its own.
  */
 export class RedisRuns {
   readonly #commands: RedisConnection
   readonly #log: Log
   readonly #known = new Set<string>()
-  readonly #asked = new WeakMap<Redis, Promise<string>>()
-  readonly #told = new Set<string>()
+  readonly #queries = new WeakMap<Redis, Promise<string>>()
+  readonly #warned = new Set<string>()
 
   constructor(commands: RedisConnection, log: Log) {
     this.#commands = commands
     this.#log = log
-    // A process knows a run only if it was connected during it, so it asks before the first session
-    // is read.
+    // A process knows a run only if it was connected during it, so it queries the run before it
+    // reads the first session.
     const learn = () => void Promise.allSettled(commands.servers.map((server) => this.#runOf(server)))
     commands.redis.on('ready', learn)
-    // A Cluster emits this each time that it knows its primaries anew: after a failover, and every
-    // five seconds.
+    // A Cluster emits this after each refresh of its slot table: after a failover, and every five
+    // seconds.
     commands.redis.on('refresh', learn)
   }
 
   /**
-   * The run of the server that holds a hash tag; empty when Redis does not tell it.
+   * The run of the server that owns the slot of a hash tag; empty when Redis does not show it.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async current(tag: string): Promise<string> {
@@ -42,39 +43,39 @@ export class RedisRuns {
   }
 
   /**
-   * Whether a session of this run may have ended without this process knowing. The run may be that
-   * of any primary, because slots move.
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when no primary answers
+   * Whether a session of this run may have ended without a notice to this process. The run may be
+   * that of any primary, because slots move.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when no primary replies
    */
   async isUnknown(run: string): Promise<boolean> {
     if (run === '' || this.#known.has(run)) return false
-    const asked = await Promise.allSettled(this.#commands.primaries().map((server) => this.#runOf(server)))
-    if (asked.every((each) => each.status === 'rejected')) throw asked[0]?.reason
+    const queries = await Promise.allSettled(this.#commands.primaries().map((server) => this.#runOf(server)))
+    if (queries.every((each) => each.status === 'rejected')) throw queries[0]?.reason
     // Without any run, nothing can be compared.
     if (this.#known.size === 0 || this.#known.has(run)) return false
     this.#warnOnce('store.sessions_of_an_earlier_run', {
-      hint: 'Redis was restarted, or a replica took its place. The provider is asked about each of these sessions once.',
+      hint: 'Redis was restarted, or a replica took its place. The gateway asks the provider once about each of these sessions.',
     })
     return true
   }
 
   #runOf(server: Redis): Promise<string> {
-    const before = this.#asked.get(server)
+    const before = this.#queries.get(server)
     if (before !== undefined) return before
-    const asked = this.#ask(server)
-    this.#asked.set(server, asked)
+    const query = this.#query(server)
+    this.#queries.set(server, query)
     const forget = () => {
-      if (this.#asked.get(server) === asked) this.#asked.delete(server)
+      if (this.#queries.get(server) === query) this.#queries.delete(server)
     }
     // Every server process ends with its connections.
     server.once('close', forget)
-    asked.catch(forget)
-    return asked
+    query.catch(forget)
+    return query
   }
 
-  async #ask(server: Redis): Promise<string> {
+  async #query(server: Redis): Promise<string> {
     let denied: string | undefined
-    const info = await this.#commands.answer(server.info('server')).catch((error: unknown) => {
+    const info = await this.#commands.reply(server.info('server')).catch((error: unknown) => {
       if (!reason(error).includes('NOPERM')) throw error
       denied = reason(error)
       return ''
@@ -90,7 +91,7 @@ export class RedisRuns {
   }
 
   #warnOnce(message: string, fields: LogFields): void {
-    if (!this.#told.has(message)) this.#log.warn(message, { store: this.#commands.address, ...fields })
-    this.#told.add(message)
+    if (!this.#warned.has(message)) this.#log.warn(message, { store: this.#commands.address, ...fields })
+    this.#warned.add(message)
   }
 }

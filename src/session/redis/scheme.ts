@@ -2,13 +2,13 @@ import type { RedisStoreConfig } from '../../config/model.ts'
 import { schemeMismatch } from '../../core/scheme-mismatch.ts'
 
 /**
- * Whether the first configured server speaks something else than its URL says: see {@link
- * schemeMismatch}.
+ * Whether the first configured server speaks TLS although its URL says otherwise, or the reverse.
+ * See {@link schemeMismatch}.
  */
-export async function redisSchemeMismatch(why: string, config: RedisStoreConfig): Promise<string | undefined> {
+export async function redisSchemeMismatch(problem: string, config: RedisStoreConfig): Promise<string | undefined> {
   const [setting, server] = firstServerOf(config)
   const schemes = { isTls: config.tls !== undefined, tlsScheme: 'rediss://', plainScheme: 'redis://' }
-  const found = await schemeMismatch(why, { ...server, ...schemes })
+  const found = await schemeMismatch(problem, { ...server, ...schemes })
   return found === undefined ? undefined : `${found} in session.store.redis.${setting}`
 }
 
@@ -23,5 +23,5 @@ function firstServerOf(config: RedisStoreConfig): [setting: string, { readonly h
   }
 }
 
-/** Does not occur: the schema wants at least one. */
+/** Never used, because the schema requires at least one address. */
 const nowhere = { host: '127.0.0.1', port: 0 }

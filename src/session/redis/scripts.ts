@@ -1,9 +1,10 @@
 /**
- * What Redis does in one step. Every script touches keys of one slot only, and each of them is in
- * KEYS, so that a Cluster can run it. Times are Redis' own: a gateway says how long, never until
- * when. The value of a tombstone is compared with the time at which a sign-in began. Both are the
- * time of the server where the processes meet, because the nodes of a Cluster have clocks of their
- * own.
+ * The Lua scripts. Every script uses the keys of one slot only, and all of them are in KEYS, so
+ * that a Cluster can run it. The clock of Redis decides when a key expires, so the gateway sends
+ * durations only.
+ *
+ * The value of a tombstone is compared with the time at which a sign-in began. Both are the time of
+ * the server that the notices go through, because the nodes of a Cluster have different clocks.
  */
 
 const now = `
@@ -11,9 +12,9 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`
 
 /**
- * Members of an index are scored by their absolute expiry, and the index lives as long as the
- * longest of them: what has expired for being idle may still be in the memory of a process whose
- * clock is behind, which has to hear of a logout.
+ * The score of a member of an index is its absolute expiry, and the index lives as long as the last
+ * member. A session that is idle for too long stays in the index, because a process whose clock is
+ * behind may still have it in memory, and must be notified of a logout.
  */
 const index = `
 local function prune(index)
@@ -27,8 +28,9 @@ local function add(index, member, expires_at)
 end`
 
 /**
- * A new session's first step, in the slot of its (iss, sub): refuses it when the sub was ended
- * since it began, or else enters it in the index. From here on an order to end the sub knows of it.
+ * The first step of a new session, in the slot of its (iss, sub). Rejects the session when the sub
+ * was ended since the sign-in began. Otherwise adds it to the index, so that from now on a logout
+ * of the sub finds it.
  */
 const enterSub = `
 ${now}${index}
@@ -39,8 +41,8 @@ add(KEYS[1], session, now + remaining)
 return 1`
 
 /**
- * Its second step, in the slot of its (iss, sid): refuses it when the sid, or between the steps the
- * session itself, was ended; or else stores and indexes it.
+ * The second step of a new session, in the slot of its (iss, sid). Rejects the session when the sid
+ * was ended, or the session itself between the two steps. Otherwise stores and indexes it.
  */
 const create = `
 ${now}${index}
@@ -57,8 +59,8 @@ add(KEYS[2], hash, now + remaining)
 return 1`
 
 /**
- * Replaces the sealed bytes if nobody else did since they were read, tells the other processes, and
- * leaves the expiry as it is.
+ * Replaces the sealed bytes unless they were replaced since they were read, and notifies the other
+ * processes. The expiry stays as it is.
  */
 const replace = `
 local sealed, version, channel, notice, run = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -78,7 +80,7 @@ if not expires_at then return 0 end
 redis.call('PEXPIRE', KEYS[1], math.min(idle_timeout, expires_at - now))
 return redis.call('EXISTS', KEYS[1])`
 
-/** A tombstone never gets older, and never stands shorter than before. */
+/** The time of a tombstone and its end never move backwards. */
 const tombstone = `
 local function raise(tombstone, at, ttl)
   at = math.max(at, tonumber(redis.call('GET', tombstone) or at))
@@ -93,49 +95,50 @@ raise(KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]))
 return 1`
 
 /**
- * Takes an order to end all sessions of one index, in its slot: unless the token was taken before,
- * raises the tombstone, tells the other processes of it, and answers who is there. Whoever is added
- * later began after the order, or is refused.
+ * Begins to end all sessions of one index, in its slot. Unless the token was used before: raises
+ * the tombstone, notifies the other processes, and returns the members. A session that is added
+ * later began after the order; any other is rejected.
  */
 const beginEnding = `
 ${now}${index}${tombstone}
 local at, ttl, channel, notice = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
 if redis.call('EXISTS', KEYS[3]) == 1 then return false end
--- First of all something that frees memory: after that Redis lets a script write even when it is full, and a logout goes through.
+-- The first write frees memory. After that, Redis allows further writes even when it is full, so a logout succeeds.
 prune(KEYS[1])
 raise(KEYS[2], at, ttl)
 redis.call('PUBLISH', channel, notice)
 return redis.call('ZRANGE', KEYS[1], 0, -1)`
 
 /**
- * Ends sessions of one slot: tells the other processes, deletes the sessions with their leases, and
- * leaves a tombstone for each (when they are ended by their sub: one may be between the two steps
- * of its creation). Answers what was ended. They stay in their index if it has to be known whom to
- * end until all processes have been told. KEYS are the index, and three for each session.
+ * Ends sessions of one slot: notifies the other processes, and deletes the sessions with their
+ * leases. When they are ended by their sub, each gets a tombstone, because it may be between the
+ * two steps of its creation. Returns the ended sessions. Without `leave` they stay in the index
+ * until all processes have been notified. KEYS are the index, and three keys for each session.
  */
 const endSessions = `
 ${now}${index}
 local channel, notice, tombstone_ttl, leave = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
 prune(KEYS[1])
 if #ARGV > 4 then redis.call('PUBLISH', channel, notice) end
-local answer = {}
+local ended = {}
 for n = 5, #ARGV do
   local hash, key = ARGV[n], (n - 5) * 3 + 2
   local found = redis.call('HMGET', KEYS[key], 'sealed', 'sub')
   if found[1] then
-    answer[#answer + 1] = hash
-    answer[#answer + 1] = found[1]
-    answer[#answer + 1] = found[2]
+    ended[#ended + 1] = hash
+    ended[#ended + 1] = found[1]
+    ended[#ended + 1] = found[2]
   end
   redis.call('DEL', KEYS[key], KEYS[key + 1])
   if leave then redis.call('ZREM', KEYS[1], hash) end
   if tombstone_ttl > 0 then redis.call('SET', KEYS[key + 2], '1', 'PX', tombstone_ttl) end
 end
-return answer`
+return ended`
 
 /**
- * After sessions of an index have ended and all processes have been told: takes them out of the
- * index and, when they were the last, takes the token's jti. 0 when somebody else took it.
+ * The last step, after sessions of an index have ended and all processes were notified. Removes
+ * them from the index and, after the last ones, takes the `jti` of the token. Returns 0 when
+ * another attempt took the `jti`.
  */
 const finishEnding = `
 ${now}${index}
@@ -145,16 +148,14 @@ for n = 2, #ARGV do redis.call('ZREM', KEYS[1], ARGV[n]) end
 if jti_ttl == 0 then return 1 end
 return redis.call('SET', KEYS[2], '1', 'PX', jti_ttl, 'NX') and 1 or 0`
 
-/**
- * Tells the processes that listen at the server which holds the key, and answers how many they are.
- */
+/** Publishes a message at the server that owns the key. Returns the number of receivers. */
 const announce = `
 return redis.call('PUBLISH', ARGV[1], ARGV[2])`
 
 /**
- * A sign of life: answers how many listen to a channel to which the time of sending is sent, and
- * the epoch and the time of the server which holds the key. PERSIST changes nothing, but is a
- * write: a replica refuses it, as does a primary without the replicas it needs.
+ * A beat: publishes the time of sending. Returns the number of receivers, and the epoch and the
+ * time of the server that owns the key. PERSIST changes nothing, but it is a write, so a replica
+ * rejects it, and so does a primary without the replicas that it needs.
  */
 const beat = `
 ${now}
@@ -165,21 +166,21 @@ if not epoch then
   epoch = epoch_if_none
   redis.call('SET', KEYS[1], epoch)
 end
-local told = 0
-if channel ~= '' then told = redis.call('PUBLISH', channel, sent_at) end
-return { told, epoch, string.format('%.0f', now) }`
+local receivers = 0
+if channel ~= '' then receivers = redis.call('PUBLISH', channel, sent_at) end
+return { receivers, epoch, string.format('%.0f', now) }`
 
-/** The time of the server which holds the key, in ms since the epoch. */
+/** The time of the server that owns the key, in ms since the epoch. */
 const clock = `
 ${now}
 return string.format('%.0f', now)`
 
-/** Prolongs a lease that this owner still holds. */
+/** Extends a lease that this owner still holds. */
 const renewLease = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])`
 
-/** Gives a lease back that this owner still holds. */
+/** Releases a lease that this owner still holds. */
 const releaseLease = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])`

@@ -3,15 +3,12 @@ import type { RedisSentinelConfig } from '../../config/model.ts'
 import { RedisConnection } from './connection.ts'
 import { sentinelOptions, watchOptions } from './options.ts'
 
-/**
- * How often a Sentinel is asked for a sign of life, in ms: a connection may be dead and not know
- * it.
- */
+/** How often a Sentinel is pinged, in ms. Only a ping shows that a connection is dead. */
 const pingInterval = 5_000
 
 /**
- * A connection to the primary that the Sentinels name: left as soon as one of them says that
- * another took its place.
+ * A connection to the primary that the Sentinels name. It is replaced as soon as a Sentinel
+ * announces another primary.
  */
 export class SentinelConnection extends RedisConnection {
   declare readonly redis: Redis
@@ -20,8 +17,8 @@ export class SentinelConnection extends RedisConnection {
 
   constructor(config: RedisSentinelConfig, address: string, purpose = 'commands') {
     super(new Redis(sentinelOptions(config, purpose)), { address, timeoutMs: config.timeoutMs })
-    // ioredis could do it, and would write of each Sentinel that is away to standard error, again
-    // and again.
+    // ioredis could watch the Sentinels too, but it writes to standard error for each one that is
+    // unavailable, at every attempt.
     this.#watches = config.sentinels.map((sentinel) => {
       const watch = new Redis(watchOptions(config, sentinel))
       watch.on('error', () => {})
@@ -37,8 +34,8 @@ export class SentinelConnection extends RedisConnection {
   }
 
   /**
-   * Sentinels name the new primary to those who ask before they announce it: whoever has found it
-   * stays there.
+   * Whether the connection leads to this address. Sentinels name the new primary in replies before
+   * they announce it, so the connection may lead there already.
    */
   #leadsTo(host: string | undefined, port: number): boolean {
     const { stream } = this.redis

@@ -1,20 +1,21 @@
 import { Redis } from 'ioredis'
 import type { RedisStoreConfig } from '../../config/model.ts'
-import { ClusterConnection, connectToMeeting } from './cluster.ts'
+import { ClusterConnection, connectForNotices } from './cluster.ts'
 import { RedisConnection } from './connection.ts'
 import { sentinelOptions, serverOptions } from './options.ts'
 import { SentinelConnection } from './sentinel.ts'
 
 export interface RedisServers {
   readonly commands: RedisConnection
-  /** For listening, at the server where the processes meet. */
+  /** Receives the notices. */
   readonly subscriber: RedisConnection
-  /** For what replicas have to acknowledge; absent: they need not. */
+  /** For writes that replicas must acknowledge; absent when they need not. */
   readonly endings: RedisConnection | undefined
 }
 
 /**
- * Connects in the background to one server, to the primary that Sentinels name, or to a Cluster.
+ * Connects to one server, to the primary that Sentinels name, or to a Cluster. The connections are
+ * opened in the background.
  */
 export function connectToRedis(config: RedisStoreConfig): RedisServers {
   const { timeoutMs, replicasAcknowledge } = config
@@ -43,7 +44,7 @@ export function connectToRedis(config: RedisStoreConfig): RedisServers {
       const commands = new ClusterConnection(config, address)
       return {
         commands,
-        subscriber: connectToMeeting(config, commands),
+        subscriber: connectForNotices(config, commands),
         endings: ifNeeded(() => new ClusterConnection(config, address, 'endings')),
       }
     }

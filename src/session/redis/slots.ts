@@ -1,4 +1,4 @@
-/** How many slots a Redis Cluster has. */
+/** The number of slots in a Redis Cluster. */
 export const slotCount = 16_384
 
 /**
@@ -17,7 +17,7 @@ export function slotOf(key: string): number {
 
 const tags = new Map<number, string>()
 
-/** A hash tag for a slot: the first number that falls into it. */
+/** A hash tag that lies in a slot: the smallest number that does. */
 export function tagIn(slot: number): string {
   let tag = tags.get(slot)
   for (let n = 0; tag === undefined; n++) if (slotOf(String(n)) === slot) tag = String(n)

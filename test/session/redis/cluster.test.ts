@@ -10,7 +10,7 @@ import type { NewSession } from '../../../src/session/store.ts'
 import { issueCertificates } from '../../support/certificates.ts'
 import { freePort } from '../../support/free-port.ts'
 import { inTime } from '../../support/in-time.ts'
-import { type ClusterSetup, startCluster } from '../../support/redis-cluster.ts'
+import { clusterConfig, type ClusterSetup, startCluster } from '../../support/redis-cluster.ts'
 import { cutOff, type RedisServer, startRedis } from '../../support/redis.ts'
 import {
   answers,
@@ -49,7 +49,7 @@ storeContract('redis cluster', async (t) => {
   return { store, now: systemClock.now, tick, size }
 })
 
-test('slots are those of Redis, and each has a tag', async () => {
+test('slots are computed as Redis does, and every slot has a hash tag', async () => {
   const [admin] = admins as [Redis]
   for (const key of ['', 'a', '123456789', 'täg', '{notices}', 'gatehouse:{abc}:s:def', 'o:x'])
     assert.equal(slotOf(key), Number(await admin.cluster('KEYSLOT', key)), key)
@@ -107,7 +107,7 @@ test('a Cluster with a private authority, client certificates and a user with fe
   }
 })
 
-test('when a primary of a Cluster dies, its replica is served from, by itself', async (t) => {
+test('when a primary of a Cluster dies, the store uses its replica', async (t) => {
   const setup = failing
   const [one, other] = [openAt(t, setup), openAt(t, setup)]
   await one.store.ping()
@@ -122,7 +122,7 @@ test('when a primary of a Cluster dies, its replica is served from, by itself', 
 
   await dying.kill()
   await assert.rejects(one.store.read(first.key), assertUnavailable)
-  await until(tick, () => !one.store.hearsNotices() && !other.store.hearsNotices())
+  await until(tick, () => !one.store.receivesNotices() && !other.store.receivesNotices())
   // Calls that are refused do not wait in line for the node that is away.
   await inTime(2 * settings.timeoutMs, () => Promise.allSettled(times(20, () => one.store.read(first.key))))
   await until(tick, async () => (await one.store.read(first.key).catch(() => undefined)) !== undefined)
@@ -130,14 +130,14 @@ test('when a primary of a Cluster dies, its replica is served from, by itself', 
   for (const { key } of elsewhere)
     await until(tick, async () => (await one.store.read(key).catch(() => undefined)) !== undefined)
   await hearing(one.store, other.store)
-  assert.ok(other.heard.some(({ kind, hearsNotices }) => kind === 'resumed' && !hearsNotices))
+  assert.ok(other.heard.some(({ kind, receivesNotices }) => kind === 'resumed' && !receivesNotices))
   await one.store.endSub(first.subTag, order(Date.now()))
   const dropped = other.notices.flatMap((notice) => (notice.kind === 'ended' ? notice.keys : []))
   for (const { key } of there) assert.ok(dropped.includes(key))
   assert.deepEqual(one.log.warnings(), [])
 })
 
-test('what was ended stays ended when a failover in a Cluster loses the ending', async (t) => {
+test('an ended session stays ended when a failover in a Cluster loses the ending', async (t) => {
   const setup = losing
   const { store, heard } = openAt(t, setup, { timeoutMs: 5_000 })
   await store.ping()
@@ -156,7 +156,7 @@ test('what was ended stays ended when a failover in a Cluster loses the ending',
   await primary.kill()
 
   await until(tick, async () => (await store.read(kept.key).catch(() => undefined)) !== undefined)
-  // What is not answered for a moment, the failover is not quite over, is asked again.
+  // The failover may not be over yet, so failed queries are repeated.
   await until(tick, async () => (await store.read(ended.key).catch(() => kept)) === undefined)
   assert.ok(heard.some(({ kind }) => kind === 'resumed'))
   const promoted = new Redis(replica.port, '127.0.0.1')
@@ -164,7 +164,7 @@ test('what was ended stays ended when a failover in a Cluster loses the ending',
   assert.match(await promoted.info('commandstats'), /cmdstat_del:calls/)
 })
 
-test('processes meet at the node that has the slot, wherever it goes', async (t) => {
+test('notices go through the node that owns their slot, also after the slot has moved', async (t) => {
   const setup = losing
   const [one, other] = times(2, () => openAt(t, setup, { timeoutMs: 5_000 })) as [Opened, Opened]
   await hearing(one.store, other.store)
@@ -183,7 +183,7 @@ test('processes meet at the node that has the slot, wherever it goes', async (t)
   assert.ok(other.notices.some((notice) => notice.kind === 'ended' && notice.keys.includes(key)))
 })
 
-test('a session whose slot is being moved is found, or refused in time', async (t) => {
+test('a session whose slot is being moved is found, or the query is rejected in time', async (t) => {
   const { store } = openAt(t, shared, { timeoutMs: 2_000 })
   await store.ping()
   const session = await created(store, Date.now(), { sid: 'moving' })
@@ -210,7 +210,7 @@ test('a session whose slot is being moved is found, or refused in time', async (
       await admin.cluster('SETSLOT', slot, 'NODE', id)
     assert.notEqual(await store.read(session.key), undefined)
   }
-  // An order that ends nobody: its token was taken before.
+  // The token was used before, so the order ends no session.
   const token = order(0)
   const lateOrder = () => token
   assert.deepEqual(await store.endSid(sidTag(iss, 'nobody'), token), [])
@@ -219,7 +219,7 @@ test('a session whose slot is being moved is found, or refused in time', async (
   await move(target, source, ids[to] as string, ids[from] as string, shared.primaries[from]?.port as number)
 })
 
-test('a part of a Cluster that was emptied makes every process forget what it knows', async (t) => {
+test('when a node of a Cluster was emptied, every process drops its copies', async (t) => {
   const [one, other] = [openAt(t, shared), openAt(t, shared)]
   await one.store.ping()
   await hearing(one.store, other.store)
@@ -234,7 +234,7 @@ test('a part of a Cluster that was emptied makes every process forget what it kn
   }
 })
 
-test('a Cluster may be away at start', async (t) => {
+test('a Cluster may be unavailable at the start', async (t) => {
   const ports = await Promise.all(times(2, () => freePort()))
   const nodes = ports.map((port) => ({ host: 'localhost', port }))
   const { store, log } = openAt(t, shared, { nodes })
@@ -248,7 +248,7 @@ test('a Cluster may be away at start', async (t) => {
   await hearing(known.store)
 })
 
-test('a server that is no Cluster is told of', async (t) => {
+test('a server that is no Cluster is logged', async (t) => {
   const server = await startRedis(t)
   const { store, log } = openAt(t, shared, { nodes: [{ host: '127.0.0.1', port: server.port }] })
   await until(tick, () => log.lines.length > 0)
@@ -257,13 +257,13 @@ test('a server that is no Cluster is told of', async (t) => {
   await assert.rejects(store.ping(), assertUnavailable)
 })
 
-test('a closed store in a Cluster refuses', async (t) => {
+test('a closed store in a Cluster rejects', async (t) => {
   const { store, log } = openAt(t, shared)
   await hearing(store)
   await store.close()
 
   assert.deepEqual(log.warnings(), [])
-  assert.equal(store.hearsNotices(), false)
+  assert.equal(store.receivesNotices(), false)
   await assert.rejects(store.read(newSession(Date.now()).key), assertUnavailable)
   await store.close()
 })
@@ -275,6 +275,6 @@ function userWithFewRights(): string[] {
 
 type Opened = ReturnType<typeof openAt>
 
-function openAt(t: TestContext, { nodes }: Pick<ClusterSetup, 'nodes'>, given: Partial<RedisClusterConfig> = {}) {
-  return open(t, { ...settings, kind: 'redis_cluster', nodes, ...given })
+function openAt(t: TestContext, setup: Pick<ClusterSetup, 'nodes'>, given: Partial<RedisClusterConfig> = {}) {
+  return open(t, { ...clusterConfig(setup), ...given })
 }

@@ -17,26 +17,26 @@ const shared = await startRedis({ after })
 const admin = new Redis(shared.port, '127.0.0.1')
 after(() => admin.disconnect())
 
-test('the other process is told at once', async (t) => {
+test('the other process drops an ended session at once', async (t) => {
   const [here, there] = [replica(t, shared.port), replica(t, shared.port)]
   const { id } = await signedInAt(here, there)
 
-  await here.sessions.endOne(id, 'person')
+  await here.endings.endOne(id, 'person')
 
   assert.equal(there.sessions.findInMemory(id), undefined)
 })
 
-describe('a session is served no longer than the bound after its end', { concurrency: true }, () => {
+describe('an ended session is served for 1.5 s at most when notices are lost', { concurrency: true }, () => {
   for (const what of ['answers', 'requests', 'both'] as const)
     for (const which of ['its notices', 'everything'] as const)
-      test(`when the ${what} of ${which} get lost`, async (t) => {
+      test(`when the ${what} of ${which} are lost`, async (t) => {
         const proxy = await startTcpProxy(t, shared.port)
         const [here, there] = [replica(t, shared.port), replica(t, oneRedis(proxy.port, settings.timeoutMs))]
         const { id } = await signedInAt(here, there)
         const port = which === 'everything' ? undefined : await portOfNotices(admin, there.prefix, proxy)
 
         proxy.freeze(what, port)
-        await here.sessions.endOne(id, 'person')
+        await here.endings.endOne(id, 'person')
         const endedAt = performance.now()
         const served = (await lastTrueAt(() => there.sessions.findInMemory(id) !== undefined)) - endedAt
 
@@ -49,7 +49,7 @@ describe('a session is served no longer than the bound after its end', { concurr
       })
 })
 
-test('a Redis that was emptied is noticed: nobody is signed in from memory any more', async (t) => {
+test('an emptied Redis is noticed, and no session is served from memory after that', async (t) => {
   const [here, there] = [replica(t, shared.port), replica(t, shared.port)]
   const { id } = await signedInAt(here, there)
   await until(tick, async () => (await admin.exists(`${here.prefix}{notices}:epoch`)) === 1)
@@ -69,7 +69,7 @@ test('a Redis that was emptied is noticed: nobody is signed in from memory any m
   assert.deepEqual([...here.notices, ...there.notices], [])
 })
 
-test('evicted sessions are not served from memory, and what happens is told', async (t) => {
+test('evicted sessions are not served from memory, and the eviction is logged', async (t) => {
   const server = await startRedis(t)
   const direct = new Redis(server.port, '127.0.0.1')
   t.after(() => direct.disconnect())
@@ -85,7 +85,7 @@ test('evicted sessions are not served from memory, and what happens is told', as
   assert.ok(here.notices.some(({ kind }) => kind === 'resumed'))
 })
 
-test('a primary that has lost the replicas it needs is not believed', async (t) => {
+test('a primary without the replicas that it needs proves nothing', async (t) => {
   const server = await startRedis(t)
   const direct = new Redis(server.port, '127.0.0.1')
   t.after(() => direct.disconnect())
@@ -96,7 +96,7 @@ test('a primary that has lost the replicas it needs is not believed', async (t) 
   await direct.config('SET', 'min-replicas-to-write', '1')
 
   await until(tick, () => here.sessions.findInMemory(id) === undefined)
-  await assert.rejects(here.sessions.endOne(ending, 'person'), /NOREPLICAS/)
+  await assert.rejects(here.endings.endOne(ending, 'person'), /NOREPLICAS/)
   await direct.config('SET', 'min-replicas-to-write', '0')
   await hearing(here.store)
   assert.notEqual(await here.sessions.find(id), undefined)

@@ -6,19 +6,9 @@ import { systemClock } from '../../../src/core/clock.ts'
 import { sidTag } from '../../../src/session/record.ts'
 import { issueCertificates } from '../../support/certificates.ts'
 import { freePort } from '../../support/free-port.ts'
-import { type SentinelSetup, startSentinel } from '../../support/redis-sentinel.ts'
+import { sentinelConfig, type SentinelSetup, startSentinel } from '../../support/redis-sentinel.ts'
 import { cutOff, startRedis, tlsOf } from '../../support/redis.ts'
-import {
-  answers,
-  assertUnavailable,
-  beats,
-  hearing,
-  open,
-  replicated,
-  settings,
-  sizeOf,
-  tick,
-} from '../redis-stores.ts'
+import { answers, assertUnavailable, beats, hearing, open, replicated, sizeOf, tick } from '../redis-stores.ts'
 import { created, keysOf, newSession, order, storeContract, times, until } from '../store-contract.ts'
 
 const iss = 'https://id.example.com/'
@@ -36,7 +26,7 @@ storeContract('redis behind a sentinel', async (t) => {
 
 // Each has servers of its own, and most of the time they wait for these.
 describe('redis behind a sentinel', { concurrency: true }, () => {
-  test('when the primary dies, its replica is served from, by itself', async (t) => {
+  test('when the primary dies, the store uses its replica', async (t) => {
     const setup = await startSentinel(t)
     const [one, other] = [openAt(t, setup), openAt(t, setup)]
     await hearing(one.store, other.store)
@@ -46,12 +36,12 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
 
     await setup.servers[0].kill()
     await assert.rejects(one.store.read(session.key), assertUnavailable)
-    await until(tick, () => !one.store.hearsNotices() && !other.store.hearsNotices())
+    await until(tick, () => !one.store.receivesNotices() && !other.store.receivesNotices())
     await until(tick, async () => (await answers(one.store)) && (await answers(other.store)))
 
     assert.notEqual(await one.store.read(session.key), undefined)
     await hearing(one.store, other.store)
-    assert.ok(other.heard.some(({ kind, hearsNotices }) => kind === 'resumed' && !hearsNotices))
+    assert.ok(other.heard.some(({ kind, receivesNotices }) => kind === 'resumed' && !receivesNotices))
     await one.store.endOne(session.key)
     assert.ok(other.notices.some((notice) => notice.kind === 'ended' && notice.keys.includes(session.key)))
     await until(tick, () => one.log.messages().length >= 3)
@@ -82,7 +72,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     await until(tick, async () => (await connection()) !== before)
   })
 
-  test('what was ended stays ended when a failover loses the ending', async (t) => {
+  test('an ended session stays ended when a failover loses the ending', async (t) => {
     const setup = await startSentinel(t)
     const [one, other] = [openAt(t, setup), openAt(t, setup)]
     await hearing(one.store, other.store)
@@ -96,7 +86,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     t.after(() => promoted.disconnect())
     assert.equal((await promoted.keys('*:s:*')).length, 2)
     await primary.kill()
-    // The process that has ended it dies too; who has heard of it is left.
+    // The process that ended the session dies too. The other process has received the notice.
     await one.store.close()
 
     await until(tick, async () => /role:master/.test(await promoted.info('replication')))
@@ -104,7 +94,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     await until(tick, async () => (await other.store.read(ended.key).catch(() => 'unknown')) === undefined)
   })
 
-  test('an ordered failover takes a moment, and both processes meet at the new primary', async (t) => {
+  test('after an ordered failover, both processes use the new primary for notices', async (t) => {
     const setup = await startSentinel(t)
     const [one, other] = [openAt(t, setup), openAt(t, setup)]
     await hearing(one.store, other.store)
@@ -157,7 +147,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     }
   })
 
-  test('a Sentinel that is away or hangs is passed over', async (t) => {
+  test('an unavailable or hanging Sentinel is skipped', async (t) => {
     const frozen = await startSentinel(t)
     frozen.sentinel.freeze()
     const sentinels = [await freePort(), frozen.sentinel.port, shared.sentinel.port].map(local)
@@ -167,7 +157,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     await created(store, Date.now())
   })
 
-  test('what is wrong with the Sentinels is told', async (t) => {
+  test('errors of the Sentinels are logged', async (t) => {
     const unknown = openAt(t, shared, { name: 'other' })
     await until(tick, () => unknown.log.lines.length > 0)
     assert.deepEqual(unknown.log.lines[0]?.fields, {
@@ -181,7 +171,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     await assert.rejects(away.store.ping(), assertUnavailable)
   })
 
-  test('the Sentinels may be away at start', async (t) => {
+  test('the Sentinels may be unavailable at the start', async (t) => {
     const setup = await startSentinel(t)
     await setup.sentinel.kill()
     const { store, log } = openAt(t, setup)
@@ -193,7 +183,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     await created(store, Date.now())
   })
 
-  test('an ending while the primary is away is refused, and carried out when it is sent again', async (t) => {
+  test('an ending while the primary is unavailable is rejected, and succeeds when it is repeated', async (t) => {
     const setup = await startSentinel(t)
     const { store } = openAt(t, setup)
     await hearing(store)
@@ -210,19 +200,8 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
   })
 })
 
-function openAt(t: TestContext, { sentinel, name }: SentinelSetup, given: Partial<RedisSentinelConfig> = {}) {
-  return open(t, {
-    ...settings,
-    // Several failovers at once keep a machine busy.
-    timeoutMs: 2_000,
-    kind: 'redis_sentinel',
-    sentinels: [local(sentinel.port)],
-    name,
-    database: 0,
-    sentinelUsername: undefined,
-    sentinelPassword: undefined,
-    ...given,
-  })
+function openAt(t: TestContext, setup: SentinelSetup, given: Partial<RedisSentinelConfig> = {}) {
+  return open(t, { ...sentinelConfig(setup), ...given })
 }
 
 function local(port: number) {

@@ -82,7 +82,7 @@ test('when an ending resolves, every other process has dropped the session', asy
   assert.ok(log.warnings().length < 5, 'nobody is waited for in vain')
 })
 
-test('a process that hangs or fails is not waited for longer than a quarter of a second', async (t) => {
+test('an ending waits a quarter of a second at most for a process that hangs or fails', async (t) => {
   const { store, log } = await openShared(t)
   const other = await openAnother(t)
   await hearing(store, other.store)
@@ -94,7 +94,7 @@ test('a process that hangs or fails is not waited for longer than a quarter of a
   assert.deepEqual(log.warnings(), ['store.endings_not_confirmed'])
 })
 
-test('a notice that is not understood means that anything may have ended', async (t) => {
+test('an unknown notice makes a process drop all its copies', async (t) => {
   const { store, notices, config } = await openShared(t)
   await hearing(store)
 
@@ -128,7 +128,7 @@ test('Redis decides when a session expires, by its own clock', async (t) => {
   }
 })
 
-test('an index lives as long as the longest of its sessions, and forgets those that are over', async (t) => {
+test('an index lives as long as its last session, and expired sessions leave it', async (t) => {
   const { store, config } = await openShared(t)
   const facts = { sub: 'jane', sid: 'one' }
   await created(store, Date.now(), { ...facts, absolute_expires_at: Date.now() + 90_000 })
@@ -146,7 +146,7 @@ test('an index lives as long as the longest of its sessions, and forgets those t
   }
 })
 
-test('beside its record a session takes little of the memory of Redis', async (t) => {
+test('a session takes little memory in Redis beside its record', async (t) => {
   const { store, config } = await openShared(t)
   const session = await created(store, Date.now(), { sealed: Buffer.alloc(4_000), sid: 'one' })
   const [sid, sub] = [`${config.keyPrefix}{${sidTag(iss, 'one')}}`, `${config.keyPrefix}{${session.subTag}}`]
@@ -179,7 +179,7 @@ test('every key of a script lies in one slot of a Cluster', async (t) => {
   assert.ok(scripts > 10)
 })
 
-test('Redis knows neither the cookie nor what is in the session', async (t) => {
+test('Redis sees neither the cookie nor the content of a session', async (t) => {
   const { store } = await openShared(t)
   const keyring = new Keyring([Buffer.alloc(32, 7)])
   const secrets = ['jane@example.com', 'sub-of-jane', 'sid-of-jane', 'access-token-value', 'https://id.example.com']
@@ -201,7 +201,7 @@ test('Redis knows neither the cookie nor what is in the session', async (t) => {
   for (const secret of [id, id.slice(24), ...secrets]) assert.ok(!everything.includes(secret), secret)
 })
 
-test('an order to end a sub that failed half-way ends the rest when it is sent again', async (t) => {
+test('a logout of a sub that failed half-way ends the other sessions when it is repeated', async (t) => {
   const { store, config } = await openShared(t)
   const sessions = await Promise.all(times(3, (n) => created(store, Date.now(), { sub: 'jane', sid: `sid ${n}` })))
   const [broken] = sessions as [(typeof sessions)[0]]
@@ -225,7 +225,7 @@ test('an order to end a sub that failed half-way ends the rest when it is sent a
   assert.equal(await store.endSub(subTag(iss, 'jane'), token), 'replayed')
 })
 
-test('thousands of sessions end in steps that keep nobody waiting', async (t) => {
+test('thousands of sessions end in steps that do not block other commands', async (t) => {
   const { store } = await openShared(t)
   const other = await openAnother(t)
   await hearing(store, other.store)
@@ -251,7 +251,7 @@ test('thousands of sessions end in steps that keep nobody waiting', async (t) =>
   assert.deepEqual(keysOf(await store.endSid(sidTag(iss, 'one'), order(Date.now()))), [joe.key])
 })
 
-test('a session is refused or ended when its sub ends, by another process, while it is created', async (t) => {
+test('a session is rejected or ended when another process ends its sub during the creation', async (t) => {
   const [{ store }, { store: another }] = [await openShared(t), await openAnother(t)]
   const seen = new Set<string>()
   for (let round = 0; round < 300; round++) {
@@ -269,7 +269,7 @@ test('a session is refused or ended when its sub ends, by another process, while
   assert.equal(seen.size, 2, 'both ways were tried')
 })
 
-test('a full Redis refuses new sessions and still lets people out', async (t) => {
+test('a full Redis rejects new sessions, but logouts succeed', async (t) => {
   const server = await startRedis(t)
   const { store } = await openAt(t, server)
   const direct = new Redis(server.port, '127.0.0.1')
@@ -289,22 +289,22 @@ test('a full Redis refuses new sessions and still lets people out', async (t) =>
   assert.deepEqual(await store.endSid(sidTag(iss, 'nobody'), order(Date.now())), [])
 })
 
-test('hearing ends within 2 s when Redis hangs, and begins again with "resumed"', async (t) => {
+test('when Redis hangs, notices stop to count within 2 s, and a "resumed" notice follows', async (t) => {
   const server = await startRedis(t)
   const { store, heard } = await openAt(t, server)
   await hearing(store)
-  assert.deepEqual(heard, [{ kind: 'resumed', hearsNotices: false }])
+  assert.deepEqual(heard, [{ kind: 'resumed', receivesNotices: false }])
 
   server.freeze()
-  await inTime(2_000, () => until(tick, () => !store.hearsNotices()))
+  await inTime(2_000, () => until(tick, () => !store.receivesNotices()))
   await assert.rejects(store.ping(), { code: 'ERR_STORE_UNAVAILABLE' })
 
   server.resume()
   await hearing(store)
-  assert.deepEqual(heard.slice(1), [{ kind: 'resumed', hearsNotices: false }])
+  assert.deepEqual(heard.slice(1), [{ kind: 'resumed', receivesNotices: false }])
 })
 
-test('hearing begins when both connections are there, and does not wait for the next beat', async (t) => {
+test('notices count as soon as both connections are ready, before the next beat', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   const server = await startRedis(t)
   const direct = new Redis(server.port, '127.0.0.1')
@@ -333,7 +333,7 @@ test('a Redis that hangs costs each call no more than the timeout, and many call
   server.freeze()
 
   await refusedInTime(store)
-  // The connection was given up: from now on nobody waits.
+  // The connection was closed, so no further call waits.
   await until(tick, () => log.warnings().length > 0)
   await inTime(10 * timeoutMs, async () => {
     for (let n = 0; n < 100; n++) await assert.rejects(store.read(session.key), { code: 'ERR_STORE_UNAVAILABLE' })
@@ -344,13 +344,13 @@ test('a Redis that hangs costs each call no more than the timeout, and many call
   assert.notEqual(await store.read(session.key), undefined)
 })
 
-test('Redis may be away at start', async (t) => {
+test('Redis may be unavailable at the start', async (t) => {
   const port = await freePort()
   const { store, log } = openUrl(t, { url: new URL(`redis://127.0.0.1:${port}`) })
   await refusedInTime(store)
   await until(tick, () => log.lines.length > 0)
   await refusedInTime(store)
-  assert.equal(store.hearsNotices(), false)
+  assert.equal(store.receivesNotices(), false)
 
   await startRedis(t, { port })
   await until(tick, () => answers(store))
@@ -363,7 +363,7 @@ test('Redis may be away at start', async (t) => {
   assert.match(String(log.lines[0]?.fields?.reason), /ECONNREFUSED/)
 })
 
-test('when the connection is known to be down, no call waits for its time limit', async (t) => {
+test('while the connection is down, no call waits for its time limit', async (t) => {
   const port = await freePort()
   const { store, log } = openUrl(t, { url: new URL(`redis://127.0.0.1:${port}`), timeoutMs: 600_000 })
 
@@ -376,7 +376,7 @@ test('when the connection is known to be down, no call waits for its time limit'
   await until(tick, () => answers(store))
 })
 
-test('Redis may die while it serves, and comes back', async (t) => {
+test('Redis may die and return', async (t) => {
   const server = await startRedis(t)
   const { store, log, heard } = await openAt(t, server)
   await hearing(store)
@@ -384,7 +384,7 @@ test('Redis may die while it serves, and comes back', async (t) => {
     const underWay = times(50, () => store.create(newSession(Date.now())))
     await Promise.all([server.kill(), ...underWay.map((call) => call.catch((error) => assertUnavailable(error)))])
     await refusedInTime(store)
-    assert.equal(store.hearsNotices(), false)
+    assert.equal(store.receivesNotices(), false)
 
     await server.restart()
     await until(tick, () => answers(store))
@@ -398,7 +398,7 @@ test('Redis may die while it serves, and comes back', async (t) => {
   assert.deepEqual(log.messages(), ['store.available', ...round, ...round, ...round])
 })
 
-test('a replica that took the place of its primary is left', async (t) => {
+test('the store leaves a primary that became a replica', async (t) => {
   const [primary, server] = [await startRedis(t), await startRedis(t)]
   const { store, heard } = await openAt(t, server)
   await hearing(store)
@@ -407,7 +407,7 @@ test('a replica that took the place of its primary is left', async (t) => {
   await direct.replicaof('127.0.0.1', primary.port)
 
   await assert.rejects(store.create(newSession(Date.now())), (error: Error) => /READONLY/.test(error.message))
-  await until(tick, () => !store.hearsNotices())
+  await until(tick, () => !store.receivesNotices())
   heard.length = 0
 
   await direct.replicaof('NO', 'ONE')
@@ -416,7 +416,7 @@ test('a replica that took the place of its primary is left', async (t) => {
   assert.ok(heard.some(({ kind }) => kind === 'resumed'))
 })
 
-test('a busy Redis is an unavailable one', async (t) => {
+test('a busy Redis counts as unavailable', async (t) => {
   const server = await startRedis(t, { args: ['--busy-reply-threshold', '50'] })
   const { store } = await openAt(t, server)
   const direct = new Redis(server.port, '127.0.0.1')
@@ -432,7 +432,7 @@ test('a busy Redis is an unavailable one', async (t) => {
   await until(tick, () => answers(store))
 })
 
-test('a refused password is told, the password is not', async (t) => {
+test('a rejected password is logged without the password', async (t) => {
   const server = await startRedis(t, { password: 'the-right-one' })
   const { store, log } = openUrl(t, { url: new URL(server.url), password: 'the-wrong-one' })
   await until(tick, () => log.lines.length > 0)
@@ -452,7 +452,7 @@ test('a refused password is told, the password is not', async (t) => {
   await created(right.store, Date.now())
 })
 
-test('a user of Redis may be held to its own keys and channels, without dangerous commands', async (t) => {
+test('the Redis user may be restricted to its own keys and channels, without dangerous commands', async (t) => {
   const rights = ['~gh:*', '&gh:*', '+@all', '-@dangerous', '+info']
   const args = ['--user', 'gatehouse', 'on', '>pass', ...rights]
   const server = await startRedis(t, { password: 'other', args })
@@ -466,7 +466,7 @@ test('a user of Redis may be held to its own keys and channels, without dangerou
   assert.deepEqual(keysOf(await store.endSub(subTag(iss, 'jane'), order(Date.now()))), [key])
 })
 
-test('a user of Redis who may not hear notices is told of, once, and hears nothing', async (t) => {
+test('a Redis user that may not subscribe is logged once, and no session is served from memory', async (t) => {
   const args = ['--user', 'gatehouse', 'on', '>pass', '~*', 'resetchannels', '+@all']
   const server = await startRedis(t, { password: 'other', args })
   const { store, log } = openUrl(t, { url: new URL(server.url), username: 'gatehouse', password: 'pass' })
@@ -474,13 +474,13 @@ test('a user of Redis who may not hear notices is told of, once, and hears nothi
   const { key } = await created(store, Date.now())
 
   await until(tick, () => log.lines.some(({ level }) => level === 'error'))
-  assert.equal(store.hearsNotices(), false)
-  // What cannot be told is not done half.
+  assert.equal(store.receivesNotices(), false)
+  // An ending that cannot be announced is not carried out in part.
   await assert.rejects(store.endOne(key), { code: 'ERR_STORE_UNAVAILABLE' })
   assert.notEqual(await store.read(key), undefined)
 })
 
-test('an ending that nobody could be told of is refused, and all are told when they can be', async (t) => {
+test('an ending that cannot be announced is rejected, and all processes drop their copies later', async (t) => {
   const rights = ['resetkeys', '~gh:*', '&gh:*', '+@all']
   const server = await startRedis(t, { args: ['--user', 'gatehouse', 'on', '>pass', ...rights] })
   const direct = new Redis(server.port, '127.0.0.1')
@@ -509,7 +509,7 @@ test('an ending that nobody could be told of is refused, and all are told when t
   assert.equal(await store.endSid(tagOf(session.key), token), 'replayed')
 })
 
-test('a database that Redis does not have is not taken for the first one', async (t) => {
+test('a database that does not exist is not replaced by database 0', async (t) => {
   const server = await startRedis(t)
   const { store, log } = openUrl(t, { url: new URL(`${server.url}/99`) })
   await until(tick, () => log.lines.length > 0)
@@ -551,7 +551,7 @@ test('rediss: is TLS, and trusts the given authority only', async (t) => {
   await assert.rejects(broken.store.ping(), { code: 'ERR_STORE_UNAVAILABLE' })
 })
 
-test('a Redis that may evict what it should remember is told of', async (t) => {
+test('a Redis that may evict keys is logged', async (t) => {
   for (const [maxmemory, policy, warnings] of [
     ['100mb', 'volatile-lru', 1],
     ['100mb', 'noeviction', 0],
@@ -566,7 +566,7 @@ test('a Redis that may evict what it should remember is told of', async (t) => {
   }
 })
 
-test('a refused session leaves nothing in an index', async (t) => {
+test('a rejected session leaves no entry in an index', async (t) => {
   const { store } = await openShared(t)
   const at = Date.now()
   await store.endSid(sidTag(iss, 'one'), order(at))
@@ -578,7 +578,7 @@ test('a refused session leaves nothing in an index', async (t) => {
   assert.deepEqual(kept, [])
 })
 
-test('endings that are carried out again leave nothing behind', async (t) => {
+test('repeated endings leave nothing in Redis', async (t) => {
   const { store, config } = await openShared(t)
   const other = await openAnother(t)
   await hearing(store, other.store)
@@ -603,13 +603,13 @@ test('endings that are carried out again leave nothing behind', async (t) => {
   await until(tick, async () => (await sizeOf(admin)) === 0)
 })
 
-test('a closed store refuses, and keeps no process alive', async (t) => {
+test('a closed store rejects, and does not keep the process alive', async (t) => {
   const { store, log } = await openShared(t)
   await hearing(store)
   await store.close()
 
   assert.deepEqual(log.warnings(), [])
-  assert.equal(store.hearsNotices(), false)
+  assert.equal(store.receivesNotices(), false)
   await assert.rejects(store.read(newSession(Date.now()).key), { code: 'ERR_STORE_UNAVAILABLE' })
   await store.close()
 })

@@ -1,0 +1,37 @@
+import type { SessionConfig } from '../config/model.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Keyring } from '../core/seal.ts'
+import type { Audit } from '../observe/audit.ts'
+import type { Log } from '../observe/log.ts'
+import { SessionEndings } from './endings.ts'
+import { NearCache } from './near-cache.ts'
+import { NearCaches } from './near-caches.ts'
+import type { PendingEndings } from './pending-endings.ts'
+import { Sessions } from './sessions.ts'
+import type { SessionStore } from './store.ts'
+
+export interface CreateSessionsParts {
+  readonly store: SessionStore
+  readonly keyring: Keyring
+  /** See `audienceOf`. */
+  readonly audience: string
+  readonly config: Pick<SessionConfig, 'idleTimeoutMs' | 'absoluteTimeoutMs' | 'storeOutageGraceMs'>
+  readonly clock: Clock
+  readonly log: Log
+  readonly audit: Audit
+  /** One for the whole process. */
+  readonly pending: PendingEndings
+  /** One for the whole process and this store. Absent: no other generation uses the store. */
+  readonly caches?: NearCaches
+}
+
+/** Finding and ending of sessions over one new near-cache. */
+export function createSessions(parts: CreateSessionsParts): {
+  readonly sessions: Sessions
+  readonly endings: SessionEndings
+} {
+  const { caches = new NearCaches(), ...others } = parts
+  const near = new NearCache()
+  const endings = new SessionEndings({ ...others, near, caches })
+  return { sessions: new Sessions({ ...others, near, caches, endings }), endings }
+}

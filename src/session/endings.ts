@@ -1,0 +1,222 @@
+import { LRUCache } from 'lru-cache'
+import type { Clock } from '../core/clock.ts'
+import type { SessionKey } from '../core/names.ts'
+import { sha256 } from '../core/random.ts'
+import type { Keyring } from '../core/seal.ts'
+import type { Audit, Cause } from '../observe/audit.ts'
+import type { NearCache } from './near-cache.ts'
+import type { NearCaches } from './near-caches.ts'
+import type { EndingScope, PendingEndings } from './pending-endings.ts'
+import { sidTag, subTag, tagOf, type SessionRecord, type StoredSession } from './record.ts'
+import { openRecord } from './sealed-record.ts'
+import type { EndedSession, LogoutOrder, SessionStore } from './store.ts'
+
+/** Who or what ended a session, as the audit event names it. */
+export type EndedBy =
+  | 'provider'
+  | 'provider_frame'
+  | 'person'
+  | 'administrator'
+  | 'new_sign_in'
+  | 'invalid_grant'
+  | 'invalid_tokens'
+  | 'userinfo_401'
+
+/** The longest time that a sign-in may take, in ms. A tombstone is kept for twice this time. */
+export const signInLifetimeMs = 15 * 60 * 1000
+
+export interface SessionEndingsParts {
+  readonly store: SessionStore
+  readonly keyring: Keyring
+  /** See `audienceOf`. */
+  readonly audience: string
+  readonly clock: Clock
+  readonly audit: Audit
+  readonly pending: PendingEndings
+  readonly near: NearCache
+  /** All near-caches of this process. */
+  readonly caches: NearCaches
+}
+
+/** An ended session. `record` is absent when the record could not be opened. */
+export interface Ended {
+  readonly key: SessionKey
+  readonly record: SessionRecord | undefined
+}
+
+/** What a Logout Token says about itself: `iss`, `jti` and `exp` (seconds since the epoch). */
+export interface EndOrder {
+  readonly iss: string
+  readonly jti: string
+  readonly exp: number
+}
+
+interface Order<T> {
+  /** See `PendingEnding`. */
+  readonly name: string
+  readonly scope: EndingScope
+  readonly isProven: boolean
+  /** Sends the order to the store. */
+  readonly send: () => Promise<T>
+  /** Returns the sessions in memory that the order ends. */
+  readonly findInMemory: () => readonly SessionKey[]
+  /** Repeats the whole order after the store has failed. */
+  readonly repeat: () => Promise<unknown>
+}
+
+/**
+ * Ends sessions, and announces every end in this process. When the store fails, the sessions end in
+ * this process at once. They end everywhere as soon as the store is available again. The caller
+ * must repeat the order nevertheless, because this process may stop before that.
+ */
+export class SessionEndings {
+  readonly #parts: SessionEndingsParts
+  readonly #listeners: ((keys: readonly SessionKey[]) => void)[] = []
+  /** The results of pending endings, for a caller that repeats its order. */
+  readonly #completedLate = new LRUCache<SessionKey, Ended>({ max: 1_000 })
+
+  constructor(parts: SessionEndingsParts) {
+    this.#parts = parts
+  }
+
+  /** Calls `listener` for all sessions that end, in this process or in another one. */
+  onEnded(listener: (keys: readonly SessionKey[]) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Removes ended sessions from the memory of this process and tells the listeners. */
+  announce(keys: readonly SessionKey[]): void {
+    this.#parts.caches.end(keys)
+    for (const listener of this.#listeners) listener(keys)
+  }
+
+  /**
+   * Ends one session. `cause` is for the audit event, here and below.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: repeat the call
+   */
+  async endOne(key: SessionKey, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
+    const { near, store } = this.#parts
+    const sessions = await this.#carryOut({
+      name: key,
+      scope: key,
+      isProven: near.get(key) !== undefined,
+      send: async () => ((await this.#isForeign(key)) ? [] : store.endOne(key)),
+      findInMemory: () => [key],
+      repeat: async () => {
+        for (const ended of await this.endOne(key, by, cause)) this.#completedLate.set(key, ended)
+      },
+    })
+    const ended = this.#record(sessions, by, cause)
+    return ended.length > 0 ? ended : [this.#completedLate.get(key) ?? []].flat()
+  }
+
+  /**
+   * Ends all sessions of one (iss, sid), and no others.
+   * @returns `replayed` when this Logout Token was used before
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: repeat the call
+   */
+  async endSid(sid: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
+    const { audience, caches, store } = this.#parts
+    const tag = sidTag(audience, sid)
+    const ended = await this.#carryOut({
+      ...{ name: jtiOf(order), scope: tag, isProven: true },
+      send: async () => store.endSid(tag, await this.#logoutOrder(order)),
+      findInMemory: () => caches.keysOf(hasTag(tag)),
+      repeat: () => this.endSid(sid, order, by, cause),
+    })
+    return ended === 'replayed' ? ended : this.#record(ended, by, cause)
+  }
+
+  /**
+   * Ends all sessions of one (iss, sub).
+   * @returns `replayed` when this Logout Token was used before
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: repeat the call
+   */
+  async endSub(sub: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
+    const { audience, caches, store } = this.#parts
+    const tag = subTag(audience, sub)
+    const ended = await this.#carryOut({
+      ...{ name: jtiOf(order), scope: tag, isProven: true },
+      send: async () => store.endSub(tag, await this.#logoutOrder(order)),
+      findInMemory: () => caches.keysOf(({ record }) => record.sub === sub),
+      repeat: () => this.endSub(sub, order, by, cause),
+    })
+    return ended === 'replayed' ? ended : this.#record(ended, by, cause)
+  }
+
+  /**
+   * Ends the sessions that one (iss, sid) has now. This is for orders that are not signed: a
+   * sign-in that is under way continues, and the store keeps no tombstone.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: repeat the call
+   */
+  async endPresentSid(sid: string, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
+    const { audience, near, store } = this.#parts
+    const tag = sidTag(audience, sid)
+    const keys = await store.listSid(tag).catch(async (error: unknown) => {
+      await Promise.allSettled(near.keysOf(hasTag(tag)).map((key) => this.endOne(key, by, cause)))
+      throw error
+    })
+    return (await Promise.all(keys.map((key) => this.endOne(key, by, cause)))).flat()
+  }
+
+  async #carryOut<T>({ name, scope, isProven, send, findInMemory, repeat }: Order<T>): Promise<T> {
+    const { clock, pending } = this.#parts
+    try {
+      const result = await send()
+      pending.complete(name)
+      return result
+    } catch (error) {
+      pending.add({ name, scope, isProven, createdUntil: clock.now(), run: repeat })
+      this.announce(findInMemory())
+      throw error
+    }
+  }
+
+  /**
+   * Whether a session belongs to another audience. Gateways that share a store must not end each
+   * other's sessions. A session whose key is no longer configured counts as foreign too. No gateway
+   * serves it.
+   */
+  async #isForeign(key: SessionKey): Promise<boolean> {
+    const stored = await this.#parts.store.read(key)
+    return stored !== undefined && this.#open(key, stored.sealed) === undefined
+  }
+
+  async #logoutOrder(order: EndOrder): Promise<LogoutOrder> {
+    const remaining = order.exp * 1000 - this.#parts.clock.now()
+    const { latest } = await this.#parts.store.time()
+    // The clock tolerance (at most five minutes) lets a token be valid a little longer than `exp`.
+    return {
+      jti: jtiOf(order),
+      jti_ttl: Math.max(remaining, 0) + 10 * 60 * 1000,
+      at: latest,
+      tombstone_ttl: 2 * signInLifetimeMs,
+    }
+  }
+
+  /** Writes the audit events of ended sessions, and announces them. */
+  #record(sessions: readonly EndedSession[], by: EndedBy, cause: Cause | undefined): readonly Ended[] {
+    const ended = sessions.map(({ key, sealed }) => ({ key, record: this.#open(key, sealed) }))
+    for (const { key, record } of ended)
+      this.#parts.audit.record(
+        'session.ended',
+        { by, session: key, iss: record?.iss, sub: record?.sub, sid: record?.sid },
+        cause,
+      )
+    this.announce(ended.map(({ key }) => key))
+    return ended
+  }
+
+  #open(key: SessionKey, sealed: Uint8Array): SessionRecord | undefined {
+    const { keyring, audience } = this.#parts
+    return openRecord(keyring, { key, audience }, sealed)?.record
+  }
+}
+
+function hasTag(tag: string): (session: StoredSession) => boolean {
+  return ({ key }) => tagOf(key) === tag
+}
+
+function jtiOf({ iss, jti }: EndOrder): string {
+  return sha256(iss, jti)
+}

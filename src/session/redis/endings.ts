@@ -1,0 +1,259 @@
+import { LRUCache } from 'lru-cache'
+import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
+import type { Log } from '../../observe/log.ts'
+import type { EndedSession, LogoutOrder, Tombstone } from '../store.ts'
+import { AcknowledgedWrites } from './acknowledged-writes.ts'
+import { atLeast1 } from './arguments.ts'
+import type { Deadline } from './connection.ts'
+import { bySlot, hashOf, type RedisKeys } from './keys.ts'
+import type { RedisNotices } from './notices.ts'
+import { RecentEndings } from './recent-endings.ts'
+import type { ScriptName } from './scripts.ts'
+import type { RedisServers } from './servers.ts'
+
+/** How many sessions are ended at a time. */
+const chunkSize = 200
+
+/** How many sessions are remembered that have ended in Redis but are not reported yet. */
+const maxUnreported = 10_000
+
+/** A session that a script ended, with the sub that it was indexed under. */
+interface Ended extends EndedSession {
+  readonly subTag: SubTag
+}
+
+/** How the script ends sessions. */
+interface EndingOptions {
+  /** How long the tombstone of each single session is kept; 0: there is none. */
+  readonly tombstone_ttl: number
+  /** Whether the sessions leave the index of their sid at once. */
+  readonly leave: boolean
+}
+
+interface EndedInRedis {
+  /** Resolves when the other processes have dropped the sessions. */
+  readonly confirmed: Promise<void>
+  /** Resolves when enough replicas have the writes; rejects with `ERR_STORE_UNAVAILABLE`. */
+  readonly acknowledged: Promise<unknown>
+}
+
+export interface RedisEndingsParts extends Pick<RedisServers, 'commands' | 'endings'> {
+  readonly replicasAcknowledge: number
+  readonly keys: RedisKeys
+  readonly notices: RedisNotices
+  readonly log: Log
+}
+
+/** Ends sessions in Redis, and makes sure that every process and enough replicas have it. */
+export class RedisEndings {
+  /** Recent endings of all processes. */
+  readonly recent: RecentEndings
+  readonly #parts: RedisEndingsParts
+  readonly #acknowledged: AcknowledgedWrites | undefined
+  /** Ended by an attempt that may still fail. The attempt that succeeds reports them. */
+  readonly #unreported = new LRUCache<SessionKey, Ended>({ max: maxUnreported })
+
+  constructor(parts: RedisEndingsParts) {
+    this.#parts = parts
+    const { endings, replicasAcknowledge, log } = parts
+    this.#acknowledged = endings && new AcknowledgedWrites(endings, replicasAcknowledge, log)
+    this.recent = new RecentEndings((keys, tombstones) => this.#repeat(keys, tombstones), log)
+  }
+
+  /** See `SessionStore.endOne`. */
+  async endOne(key: SessionKey): Promise<readonly EndedSession[]> {
+    const inTime = this.#parts.commands.deadline()
+    const options = { tombstone_ttl: 0, leave: true }
+    const { confirmed, acknowledged } = await inTime(this.#end([key], { options, until: inTime.until }))
+    await inTime(acknowledged)
+    await confirmed
+    const ended = this.#report([key])
+    await this.leaveSubs(ended)
+    return ended.map(endedSession)
+  }
+
+  /** See `SessionStore.endSid`. */
+  async endSid(tag: SidTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'> {
+    // The tombstone of the sid is enough, so the sessions need none.
+    const outcome = await this.#endIndex(order, tag, {
+      index: this.#parts.keys.sidIndex(tag),
+      keyOf: (hash) => `${tag}:${hash}` as SessionKey,
+      options: { tombstone_ttl: 0, leave: false },
+    })
+    if (outcome === 'replayed') return outcome
+    await this.leaveSubs(outcome)
+    return outcome.map(endedSession)
+  }
+
+  /** See `SessionStore.endSub`. */
+  async endSub(tag: SubTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'> {
+    const outcome = await this.#endIndex(order, tag, {
+      index: this.#parts.keys.subIndex(tag),
+      keyOf: (key) => key as SessionKey,
+      options: { tombstone_ttl: atLeast1(order.tombstone_ttl), leave: true },
+    })
+    return outcome === 'replayed' ? outcome : outcome.map(endedSession)
+  }
+
+  /**
+   * Removes ended sessions from the indexes of their subs. Errors do no harm, because the entry of
+   * an ended session ends nothing.
+   */
+  async leaveSubs(sessions: readonly { readonly key: SessionKey; readonly subTag: SubTag }[]): Promise<void> {
+    const { commands, keys } = this.#parts
+    await Promise.allSettled(sessions.map(({ key, subTag }) => commands.redis.zrem(keys.subIndex(subTag), key)))
+  }
+
+  /**
+   * Ends all sessions of an index. They stay in the index until all processes have been notified,
+   * and the `jti` of the token is taken last. If a step fails before, the next attempt of the
+   * provider finds the token unused, and the index complete.
+   */
+  async #endIndex(
+    order: LogoutOrder,
+    tag: SidTag | SubTag,
+    target: {
+      readonly index: string
+      readonly keyOf: (member: string) => SessionKey
+      readonly options: EndingOptions
+    },
+  ): Promise<readonly Ended[] | 'replayed'> {
+    const { index, keyOf, options } = target
+    const { commands, keys, notices } = this.#parts
+    const jti = keys.jti(tag, order.jti)
+    const tombstone: Tombstone = { tag, at: Math.floor(order.at), ttl: atLeast1(order.tombstone_ttl) }
+    let inTime: Deadline = commands.deadline()
+    const beginning = this.#write(tag, 'beginEnding', {
+      keys: [index, keys.tombstone(tag), jti],
+      args: [tombstone.at, tombstone.ttl, notices.channel, notices.raised(tombstone)],
+      until: inTime.until,
+    })
+    const { reply, acknowledged: begun } = await inTime(beginning)
+    const members = (reply as Buffer[] | null)?.map(String)
+    if (members === undefined) return 'replayed'
+    this.recent.rememberTombstone(tombstone)
+    void notices.announceRaised(tombstone)
+
+    const confirmed: Promise<void>[] = []
+    let isTaken = false
+    for (const [count, chunk] of chunksOf(members).entries()) {
+      // Each further chunk has the whole time, so that thousands of sessions can be ended.
+      if (count > 0) inTime = commands.deadline()
+      const ended = await inTime(this.#end(chunk.members.map(keyOf), { options, until: inTime.until }))
+      confirmed.push(ended.confirmed)
+      await inTime(Promise.all([begun, ended.acknowledged]))
+      const args = [chunk.isLast ? atLeast1(order.jti_ttl) : 0, ...chunk.members]
+      isTaken = (await inTime(commands.run('finishEnding', [index, jti], args))) === 1
+    }
+    await Promise.all(confirmed)
+    const reported = this.#report(members.map(keyOf))
+    // The same token may arrive twice at the same time. Each attempt then reports some of the
+    // sessions.
+    return isTaken || reported.length > 0 ? reported : 'replayed'
+  }
+
+  /** Ends sessions, slot by slot, and notifies all processes. */
+  async #end(
+    keys: readonly SessionKey[],
+    { options, until }: { readonly options: EndingOptions; readonly until: number },
+  ): Promise<EndedInRedis> {
+    if (keys.length === 0) return { confirmed: Promise.resolve(), acknowledged: Promise.resolve() }
+    const writes = [...bySlot(keys)].map(async ([tag, members]) => {
+      const { reply, acknowledged } = await this.#write(tag, 'endSessions', {
+        ...this.#endSessionsCall(tag, members, options),
+        until,
+      })
+      for (const each of endedFrom(tag, reply as Buffer[])) this.#unreported.set(each.key, each)
+      // In an object, because an async function waits for a promise that it returns.
+      return { acknowledged }
+    })
+    // All slots are waited for, so that what has ended in one is known when another one fails.
+    await Promise.allSettled(writes)
+    const acknowledgements = await Promise.all(writes)
+    this.recent.remember(keys)
+    const { confirmed } = await this.#parts.notices.announceEnded(keys)
+    const acknowledged = Promise.all(acknowledgements.map((each) => each.acknowledged))
+    acknowledged.catch(() => {})
+    return { confirmed, acknowledged }
+  }
+
+  /** The ended sessions that no other attempt has reported. The audit log has each end once. */
+  #report(keys: readonly SessionKey[]): readonly Ended[] {
+    return keys.flatMap((key) => {
+      const ended = this.#unreported.get(key)
+      this.#unreported.delete(key)
+      return ended ?? []
+    })
+  }
+
+  /** Runs a script in the slot of a hash tag. Waits for replicas as the configuration says. */
+  async #write(
+    tag: SidTag | SubTag,
+    script: ScriptName,
+    write: {
+      readonly keys: readonly string[]
+      readonly args: readonly (string | number)[]
+      readonly until: number
+    },
+  ): Promise<{ readonly reply: unknown; readonly acknowledged: Promise<void> }> {
+    const { commands, endings } = this.#parts
+    if (this.#acknowledged === undefined || endings === undefined)
+      return { reply: await commands.run(script, write.keys, write.args), acknowledged: Promise.resolve() }
+    // At the start and after a failover, one connection may be ready before the other.
+    if (commands.redis.status === 'ready') await endings.ready()
+    return this.#acknowledged.run(tag, script, write)
+  }
+
+  /**
+   * Repeats endings that Redis may have lost. The sessions stay in their indexes, because a Logout
+   * Token whose order is not complete must find them there.
+   */
+  async #repeat(keys: readonly SessionKey[], tombstones: readonly Tombstone[]): Promise<void> {
+    const { commands, keys: places } = this.#parts
+    // The tombstones first: after that, no sign-in can add a session.
+    for (const { members } of chunksOf(tombstones))
+      await Promise.all(
+        members.map(({ tag, at, ttl }) => commands.run('raiseTombstone', [places.tombstone(tag)], [at, atLeast1(ttl)])),
+      )
+    const options: EndingOptions = { tombstone_ttl: 0, leave: false }
+    for (const { members } of chunksOf(keys))
+      await Promise.all(
+        [...bySlot(members)].map(([tag, sessions]) => {
+          const { keys, args } = this.#endSessionsCall(tag, sessions, options)
+          return commands.run('endSessions', keys, args)
+        }),
+      )
+  }
+
+  /** The keys and arguments of the script `endSessions`. */
+  #endSessionsCall(tag: SidTag, sessions: readonly SessionKey[], { tombstone_ttl, leave }: EndingOptions) {
+    const { keys, notices } = this.#parts
+    const places = sessions
+      .map((key) => keys.session(key))
+      .flatMap(({ session, lease, ended }) => [session, lease, ended])
+    const args = [notices.channel, notices.ended(sessions), tombstone_ttl, leave ? 1 : 0, ...sessions.map(hashOf)]
+    return { keys: [keys.sidIndex(tag), ...places], args }
+  }
+}
+
+function chunksOf<T>(members: readonly T[]): { readonly members: readonly T[]; readonly isLast: boolean }[] {
+  const count = Math.max(1, Math.ceil(members.length / chunkSize))
+  return Array.from({ length: count }, (_, n) => ({
+    members: members.slice(n * chunkSize, (n + 1) * chunkSize),
+    isLast: n === count - 1,
+  }))
+}
+
+/** The script returns three values for each session: its hash, its sealed bytes and its sub tag. */
+function endedFrom(tag: SidTag, found: readonly Buffer[]): Ended[] {
+  const ended: Ended[] = []
+  for (let at = 0; at + 2 < found.length; at += 3) {
+    const [hash, sealed, subTag] = found.slice(at, at + 3) as [Buffer, Buffer, Buffer]
+    ended.push({ key: `${tag}:${hash.toString()}` as SessionKey, sealed, subTag: subTag.toString() as SubTag })
+  }
+  return ended
+}
+
+function endedSession({ key, sealed }: Ended): EndedSession {
+  return { key, sealed }
+}

@@ -1,0 +1,138 @@
+import { Command, Redis } from 'ioredis'
+import { afterSocketsAreRead } from './timeouts.ts'
+
+/**
+ * Corrections to ioredis that it has no option for. They replace members that are not part of its
+ * public interface, so this is the only file that knows them. They were tested with
+ * {@link testedWith}; a test fails when another version is installed.
+ *
+ * The connections to Sentinels and to the nodes of a Cluster are created by ioredis. So a
+ * correction has to be made in the class, not in an object.
+ *
+ * A correction is left out when ioredis does not have the members that it needs. The store works
+ * without all of them, with two limits. A process that was busy for longer than a timeout may close
+ * a connection or reject a command although the response has arrived. A TLS handshake with a
+ * Sentinel or within a Cluster that fails twice may end the process.
+ */
+export const testedWith = /^6\.0\./
+
+interface Library {
+  readonly Redis: { readonly prototype: object }
+  readonly Command: { readonly prototype: object }
+}
+
+interface Correction {
+  readonly prototype: object
+  /** The methods of `prototype` that are replaced. */
+  readonly replaces: readonly string[]
+  readonly members: PropertyDescriptorMap
+}
+
+/** Members of `Redis` that are private, and what is used of the public ones. */
+interface RedisInternals {
+  readonly stream: Redis['stream']
+  readonly options: { readonly socketTimeout: number }
+  readonly commandQueue: { readonly length: number }
+  socketTimeoutTimer: NodeJS.Timeout | undefined
+  setSocketTimeout(): void
+}
+
+/** Members of `Command` that are private, and what is used of the public ones. */
+interface CommandInternals {
+  readonly isSettled: boolean
+  _commandTimeoutTimer: NodeJS.Timeout | undefined
+  reject(error: Error): void
+}
+
+/**
+ * ioredis listens for the first error of a socket only. A failed TLS handshake may emit a second
+ * one, and an `error` event without a listener ends the process.
+ */
+const laterSocketErrors = (): PropertyDescriptorMap => {
+  const streams = new WeakMap<Redis, Redis['stream']>()
+  return {
+    stream: {
+      configurable: true,
+      get(this: Redis) {
+        return streams.get(this)
+      },
+      set(this: Redis, stream: Redis['stream']) {
+        streams.set(
+          this,
+          stream.on('error', () => {}),
+        )
+      },
+    },
+  }
+}
+
+/** ioredis destroys a connection as soon as the timer is due, without reading the socket first. */
+const socketTimeout: PropertyDescriptorMap = {
+  setSocketTimeout: method(function setSocketTimeout(this: RedisInternals): void {
+    const { stream } = this
+    const { socketTimeout } = this.options
+    const timer = setTimeout(() => {
+      afterSocketsAreRead(() => {
+        // Data has arrived, or the connection was closed.
+        if (this.socketTimeoutTimer !== timer) return
+        this.socketTimeoutTimer = undefined
+        stream.destroy(new Error(`no data within ${socketTimeout} ms`))
+      })
+    }, socketTimeout)
+    this.socketTimeoutTimer = timer
+    // The listener of ioredis was added first, so it has removed answered commands from the queue.
+    stream.once('data', () => {
+      clearTimeout(this.socketTimeoutTimer)
+      this.socketTimeoutTimer = undefined
+      if (this.commandQueue.length > 0) this.setSocketTimeout()
+    })
+  }),
+}
+
+/** ioredis rejects a command as soon as the timer is due, without reading the socket first. */
+const commandTimeout: PropertyDescriptorMap = {
+  setTimeout: method(function setCommandTimeout(this: CommandInternals, ms: number): void {
+    this._commandTimeoutTimer ??= setTimeout(() => {
+      afterSocketsAreRead(() => {
+        if (!this.isSettled) this.reject(new Error('Command timed out'))
+      })
+    }, ms)
+  }),
+}
+
+function method(value: (this: never, ...args: never[]) => void): PropertyDescriptor {
+  return { value, configurable: true, writable: true }
+}
+
+/**
+ * Installs the corrections that fit.
+ * @returns which methods are corrected, and a function that takes all corrections back
+ */
+export function correctIoredis(library: Library = { Redis, Command }): {
+  readonly corrected: readonly string[]
+  readonly undo: () => void
+} {
+  const corrections: readonly Correction[] = [
+    { prototype: library.Redis.prototype, replaces: [], members: laterSocketErrors() },
+    { prototype: library.Redis.prototype, replaces: ['setSocketTimeout'], members: socketTimeout },
+    { prototype: library.Command.prototype, replaces: ['setTimeout'], members: commandTimeout },
+  ]
+  const applicable = corrections.filter(({ prototype, replaces }) =>
+    replaces.every((name) => typeof Reflect.get(prototype, name) === 'function'),
+  )
+  const originals = applicable.flatMap(({ prototype, members }) =>
+    Object.keys(members).map((name) => ({ prototype, name, before: Object.getOwnPropertyDescriptor(prototype, name) })),
+  )
+  for (const { prototype, members } of applicable) Object.defineProperties(prototype, members)
+  return {
+    corrected: applicable.flatMap(({ replaces }) => replaces),
+    undo: () => {
+      for (const { prototype, name, before } of originals)
+        if (before === undefined) Reflect.deleteProperty(prototype, name)
+        else Object.defineProperty(prototype, name, before)
+    },
+  }
+}
+
+/** The corrections of this process. A test takes them back to see that the store works without. */
+export const corrections = correctIoredis()

@@ -1,0 +1,139 @@
+import { randomToken, sha256 } from '../core/random.ts'
+import type { Keyring } from '../core/seal.ts'
+import { cookiesNamed, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
+import type { SessionCookie } from '../session/cookie.ts'
+import { signInLifetimeMs } from '../session/endings.ts'
+
+/**
+ * A sign-in transaction: from the redirect to the provider until the browser returns. It is sealed
+ * in `state`, so the server stores nothing before a person has signed in. A cookie binds it to the
+ * browser that began it (RFC 9700 §4.7).
+ */
+export interface SignInTransaction {
+  readonly id: string
+  readonly nonce: string
+  readonly code_verifier: string
+  readonly return_to: string
+  /** The origin of the gateway that the browser returns to. */
+  readonly origin: string
+  /** The provider and the client: see `audienceOf`. */
+  readonly audience: string
+  /** In ms since the epoch. */
+  readonly begun_at: number
+  /**
+   * The same in the store's time, which is compared with logouts. Absent in transactions of earlier
+   * versions.
+   */
+  readonly begun_at_store?: number
+  /** The hash of the binding cookie's value. */
+  readonly binding: string
+}
+
+/** The largest number of transactions per browser. The cookies of the oldest ones are expired. */
+const maxTransactions = 16
+const suffix = 'signin-'
+const sealContext = 'gatehouse sign-in attempt'
+
+/**
+ * Begins a transaction. `secret` is the value for the cookie that binds it. `now` is in ms since
+ * the epoch.
+ */
+export function beginTransaction(
+  to: Pick<SignInTransaction, 'return_to' | 'origin' | 'audience' | 'begun_at_store'>,
+  now: number,
+): { transaction: SignInTransaction; secret: string } {
+  const secret = randomToken(16)
+  const transaction = {
+    ...to,
+    id: randomToken(12),
+    nonce: randomToken(16),
+    // At least 43 characters (RFC 7636 §4.1).
+    code_verifier: randomToken(32),
+    begun_at: now,
+    binding: sha256(secret),
+  }
+  return { transaction, secret }
+}
+
+/** The transaction, sealed as a `state` value. */
+export function transactionToState(transaction: SignInTransaction, keyring: Keyring): string {
+  return keyring.seal(JSON.stringify(transaction), sealContext).toString('base64url')
+}
+
+/**
+ * Opens a `state` value.
+ * @returns `undefined` when it was not sealed by this gateway, was changed, or its key is no longer
+ * configured
+ */
+export function transactionFromState(state: string | undefined, keyring: Keyring): SignInTransaction | undefined {
+  if (state === undefined || !/^[\w-]+$/.test(state)) return undefined
+  const plain = keyring.open(Buffer.from(state, 'base64url'), sealContext)
+  return plain === undefined ? undefined : (JSON.parse(plain.toString('utf8')) as SignInTransaction)
+}
+
+export function isExpired(transaction: SignInTransaction, now: number): boolean {
+  return now > transaction.begun_at + signInLifetimeMs
+}
+
+/** Whether this browser began the transaction. */
+export function isBoundTo(
+  transaction: SignInTransaction,
+  cookieHeader: string | undefined,
+  cookie: SessionCookie,
+): boolean {
+  const [, secret = ''] = readCookie(cookieHeader, bindingCookie(transaction.id, cookie).name)?.split('.') ?? []
+  return sha256(secret) === transaction.binding
+}
+
+/**
+ * `Set-Cookie` values for a new transaction. They set its cookie, and expire the oldest ones when
+ * there are too many.
+ */
+export function bindTransaction(
+  transaction: SignInTransaction,
+  secret: string,
+  cookieHeader: string | undefined,
+  cookie: SessionCookie,
+): string[] {
+  const others = othersIn(cookieHeader, cookie).sort((a, b) => b.begunAt - a.begunAt)
+  return [
+    setCookie(
+      bindingCookie(transaction.id, cookie),
+      `${transaction.begun_at.toString(36)}.${secret}`,
+      signInLifetimeMs / 1000,
+    ),
+    ...others.slice(maxTransactions - 1).map(({ name }) => expireNamed(name, cookie)),
+  ]
+}
+
+/**
+ * `Set-Cookie` values that expire all transactions of this browser. After a sign-in, other tabs use
+ * the session.
+ */
+export function expireTransactions(cookieHeader: string | undefined, cookie: SessionCookie): string[] {
+  return othersIn(cookieHeader, cookie).map(({ name }) => expireNamed(name, cookie))
+}
+
+/** The name has 8 characters of the id, which is enough to distinguish the tabs of a browser. */
+function bindingCookie(id: string, cookie: SessionCookie): CookieAttributes {
+  return cookie.beside(suffix + id.slice(0, 8))
+}
+
+interface Other {
+  readonly name: string
+  /** In ms since the epoch; 0 when it is unknown. */
+  readonly begunAt: number
+}
+
+/** The browser sends the names, so only those that the gateway may have set are used. */
+function othersIn(cookieHeader: string | undefined, cookie: SessionCookie): Other[] {
+  const prefix = cookie.beside(suffix).name
+  const ours = [...cookiesNamed(cookieHeader, prefix)].filter(([name]) => /^[\w-]{8}$/.test(name.slice(prefix.length)))
+  return ours
+    .slice(0, 4 * maxTransactions)
+    .map(([name, value]) => ({ name, begunAt: Number.parseInt(value.split('.')[0] ?? '', 36) || 0 }))
+}
+
+function expireNamed(name: string, cookie: SessionCookie): string {
+  return expireCookie({ ...cookie.beside(suffix), name })
+}

@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { systemClock } from '../../../src/core/clock.ts'
+import { corrections } from '../../../src/session/redis/ioredis-corrections.ts'
+import { createRedisStore } from '../../../src/session/redis/store.ts'
+import { startRedis } from '../../support/redis.ts'
+import { hearing, open, recorder, refusedInTime, settings } from '../redis-stores.ts'
+import { created, keysOf } from '../store-contract.ts'
+
+// Run by ioredis-corrections.test.ts in a process of its own, because it changes classes of
+// ioredis.
+corrections.undo()
+
+test('the store works, and rejects in time when Redis hangs', async (t) => {
+  const redis = await startRedis(t)
+  const config = { ...settings, kind: 'redis' as const, url: new URL(redis.url) }
+  const { store } = open(t, { ...config, timeoutMs: 2_000 })
+  await hearing(store)
+  const { key } = await created(store, Date.now())
+  assert.deepEqual(keysOf(await store.endOne(key)), [key])
+
+  const hanging = createRedisStore(config, { log: recorder(), clock: systemClock })
+  t.after(() => hanging.close())
+  await hanging.ping()
+  redis.freeze()
+
+  await refusedInTime(hanging)
+})
