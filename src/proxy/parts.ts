@@ -3,12 +3,12 @@ import type { Admission } from '../gate/admission.ts'
 import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
 import type { LiveStreams } from './live-streams.ts'
-import type { UpstreamPools } from './upstream-pool.ts'
+import type { Upstreams } from './upstream.ts'
 
 export type Pass = Extract<Admission, { kind: 'pass' }>
 
 export interface ProxyParts {
-  readonly pools: UpstreamPools
+  readonly upstreams: Upstreams
   readonly live: LiveStreams
   readonly log: Log
   readonly pages: Pages

@@ -1,6 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
 import { connectionOptions, isHopByHop, noConnectionOptions } from '../core/header-fields.ts'
 import type { Caching } from '../gate/admission.ts'
+import type { RawFields } from '../transport/transport.ts'
 
 export interface ResponseHeadersInput {
   readonly isGatewayCookie: (name: string) => boolean
@@ -16,7 +17,7 @@ export interface ResponseHeadersInput {
  * lines stay apart.
  * @throws {GatewayError} when the answer cannot be passed on
  */
-export function responseHeaders(received: readonly (Buffer | string)[], input: ResponseHeadersInput): string[] {
+export function responseHeaders(received: RawFields, input: ResponseHeadersInput): string[] {
   const listed = namedInConnection(received)
   const withoutLength = input.status === 204
   const { caching } = input
@@ -132,7 +133,7 @@ const notInTrailers: ReadonlySet<string> = new Set([
 ])
 
 /** The trailers for the client, name and value in pairs; unfit ones are left out. */
-export function responseTrailers(received: readonly (Buffer | string)[], reserved: ReadonlySet<string>) {
+export function responseTrailers(received: RawFields, reserved: ReadonlySet<string>) {
   const trailers: [name: string, value: string][] = []
   for (let at = 0; at + 1 < received.length; at += 2) {
     const name = text(received[at])
@@ -144,7 +145,7 @@ export function responseTrailers(received: readonly (Buffer | string)[], reserve
   return trailers
 }
 
-function namedInConnection(received: readonly (Buffer | string)[]): ReadonlySet<string> {
+function namedInConnection(received: RawFields): ReadonlySet<string> {
   let listed = noConnectionOptions
   for (let at = 0; at + 1 < received.length; at += 2)
     if (received[at]?.length === 10 && text(received[at]).toLowerCase() === 'connection')

@@ -9,6 +9,7 @@ import type { RequestFacts } from '../http/request-facts.ts'
 import { writeToSocket } from '../http/response.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import { problem, type ProblemOptions } from '../pages/problem.ts'
+import type { RawFields } from '../transport/transport.ts'
 import { Exchange } from './exchange.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { responseHeaders } from './response-headers.ts'
@@ -40,7 +41,7 @@ export function carryUpgrade(
   const res = responseOn(socket as Socket, req, record)
   // HTTP/1.0 cannot switch: RFC 9110 §7.8.
   const protocols = req.httpVersionMinor === 0 ? '' : carriedProtocols(req.headers.upgrade, pass.upstream.upgrade)
-  const onSwitch = (upstream: Duplex, rawHeaders: readonly (Buffer | string)[]): void => {
+  const onSwitch = (upstream: Duplex, rawHeaders: RawFields): void => {
     const answer = switching(rawHeaders, protocols, { parts, upstream: pass.upstream.url })
     if (answer instanceof GatewayError) {
       record.trace?.upstreamEnded(answer.code)
@@ -112,7 +113,7 @@ export function isSwitchAsked({
 }
 
 function switching(
-  rawHeaders: readonly (Buffer | string)[],
+  rawHeaders: RawFields,
   protocols: string,
   { parts, upstream }: { readonly parts: ProxyParts; readonly upstream: URL },
 ): string | GatewayError {
@@ -136,7 +137,7 @@ function switching(
   }
 }
 
-function protocolIn(rawHeaders: readonly (Buffer | string)[]): string {
+function protocolIn(rawHeaders: RawFields): string {
   for (let at = 0; at + 1 < rawHeaders.length; at += 2)
     if (String(rawHeaders[at]).toLowerCase() === 'upgrade') return String(rawHeaders[at + 1]).trim()
   return ''

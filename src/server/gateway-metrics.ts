@@ -1,11 +1,11 @@
 import type { Metrics } from '../observe/metrics.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
-import type { UpstreamPools } from '../proxy/upstream-pool.ts'
+import type { Upstreams } from '../proxy/upstream.ts'
 
 /** What serves by the configuration of the moment. */
 interface InService {
   readonly provider: Pick<OpenidProvider, 'isKnown'>
-  readonly pools: UpstreamPools
+  readonly upstreams: Upstreams
 }
 
 /** What is looked at when somebody asks. */
@@ -24,7 +24,7 @@ export function addGatewayMetrics(metrics: Metrics, serving: () => InService): v
     'sum',
     () =>
       serving()
-        .pools.loads()
+        .upstreams.loads()
         .map(([upstream, { waiting }]) => [[upstream], waiting] as const),
   )
   metrics.gauge(
@@ -36,7 +36,7 @@ export function addGatewayMetrics(metrics: Metrics, serving: () => InService): v
     'sum',
     () =>
       serving()
-        .pools.loads()
+        .upstreams.loads()
         .flatMap(([upstream, { requests, streams }]) => [
           [[upstream, 'request'], requests] as const,
           [[upstream, 'stream'], streams] as const,

@@ -12,7 +12,7 @@ import { TurnedAway } from '../limits/rejected-clients.ts'
 import type { Log } from '../observe/log.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import { LiveStreams } from '../proxy/live-streams.ts'
-import type { UpstreamPools } from '../proxy/upstream-pool.ts'
+import type { Upstreams } from '../proxy/upstream.ts'
 import { measuredStore } from '../session/measured-store.ts'
 import { createMemoryStore } from '../session/memory-store.ts'
 import { OwedEndings } from '../session/owed-endings.ts'
@@ -86,18 +86,18 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
    * Of earlier configurations: exchanges have their connections until they end, or the gateway
    * stops.
    */
-  const earlierPools = new Set<UpstreamPools>()
+  const earlierUpstreams = new Set<Upstreams>()
   const retire = async (predecessor: Serving): Promise<void> => {
     retired.add(predecessor)
     await predecessor.retire().finally(() => retired.delete(predecessor))
-    closeWhenUnused(predecessor.pools)
+    closeWhenUnused(predecessor.upstreams)
   }
-  const closeWhenUnused = (pools: UpstreamPools): void => {
-    earlierPools.add(pools)
-    void pools
+  const closeWhenUnused = (upstreams: Upstreams): void => {
+    earlierUpstreams.add(upstreams)
+    void upstreams
       .close()
       .catch(() => {})
-      .finally(() => earlierPools.delete(pools))
+      .finally(() => earlierUpstreams.delete(upstreams))
   }
   let retiring: Promise<unknown>[] = []
   addGatewayMetrics(metrics, () => serving)
@@ -151,7 +151,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   }
   const endAll = async () => {
     await Promise.all([serving, ...retired].map((each) => each.end()))
-    await Promise.all([...earlierPools].map((pools) => pools.destroy()))
+    await Promise.all([...earlierUpstreams].map((upstreams) => upstreams.destroy()))
   }
   const tidyUp = [endAll, async () => owed.forget(), () => store.close(), () => observing.close()]
   try {
@@ -222,12 +222,12 @@ async function readiness(store: SessionStore, { sessions, provider }: Serving, d
 
 function processState(
   startedAt: number,
-  { provider, pools }: Serving,
+  { provider, upstreams: current }: Serving,
   { upstreams }: GatewayConfig,
   shown: Shown | undefined,
 ): ProcessState {
   if (shown === undefined) throw new Error('there is no page to show it')
-  const loads = new Map(pools.loads())
+  const loads = new Map(current.loads())
   return {
     startedAt,
     provider: provider.state,

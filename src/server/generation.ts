@@ -18,7 +18,7 @@ import type { Tracer } from '../observe/tracing.ts'
 import { Pages } from '../pages/pages.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
-import { UpstreamPools } from '../proxy/upstream-pool.ts'
+import { Upstreams } from '../proxy/upstream.ts'
 import { SessionCookie } from '../session/cookie.ts'
 import type { OwedEndings } from '../session/owed-endings.ts'
 import { audienceOf } from '../session/record.ts'
@@ -62,10 +62,10 @@ export interface Serving {
   readonly sessions: Sessions
   readonly provider: OpenidProvider
   readonly trusted: TrustedProxies
-  readonly pools: UpstreamPools
+  readonly upstreams: Upstreams
   /**
    * Another one has taken its place: what is under way may finish, then all is closed except
-   * `pools`, whose exchanges may last as long as they like.
+   * `upstreams`, whose exchanges may last as long as they like.
    */
   retire(): Promise<void>
   /** The gateway stops, and has no requests any more. */
@@ -89,7 +89,7 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
     provider: countedRefreshes(provider, metrics),
   })
   const pages = new Pages(config.pages, config.reservedPrefix)
-  const pools = new UpstreamPools(config.upstreams, { isTracing: lasting.tracer !== undefined })
+  const upstreams = new Upstreams(config.upstreams, { isTracing: lasting.tracer !== undefined })
   const watching = watchLiveSessions({ live, sessions, known: lasting.streamSessions, clock, log })
   const stopListening = store.onNotice(({ kind }) => {
     if (kind === 'resumed') watching.look()
@@ -105,7 +105,7 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
     admit: createAdmit(config, { identify: (header) => identify(header, { cookie, sessions, upkeep }), cookie, log }),
     trusted,
     proxy: {
-      ...{ pools, live, log, pages },
+      ...{ upstreams, live, log, pages },
       isGatewayCookie: cookie.isOurs,
       bodyIdleTimeoutMs: config.limits.bodyIdleTimeoutMs,
       bodyBytesPerSecond: config.limits.bodyBytesPerSecond,
@@ -139,7 +139,7 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
     return (lettingGo ??= inTurn([() => app.close(), () => provider.close()], log))
   }
   return {
-    ...{ handlers, sessions, provider, trusted, pools },
+    ...{ handlers, sessions, provider, trusted, upstreams },
     retire: async () => {
       stopWatching()
       await callsEnd()
@@ -150,7 +150,7 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
       stopWatching()
       await Promise.race([upkeep.settled(), callsEnd()])
       await letGo()
-      await inTurn([() => pools.destroy()], log)
+      await inTurn([() => upstreams.destroy()], log)
     },
   }
 }

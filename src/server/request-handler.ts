@@ -25,7 +25,7 @@ import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
 import { parseTraceParent } from '../observe/trace-context.ts'
 import type { Tracer } from '../observe/tracing.ts'
 import type { Pages, Visit } from '../pages/pages.ts'
-import { isWhole } from '../proxy/exchange.ts'
+import { isSentCompletely } from '../proxy/client-response.ts'
 import { carry } from '../proxy/http.ts'
 import type { ProxyParts } from '../proxy/parts.ts'
 import { carryUpgrade, listedProtocols, refuseUpgrade } from '../proxy/upgrade.ts'
@@ -104,7 +104,7 @@ export function createHandlers(
   ): void {
     req.method = method
     req.url = url
-    endWith(req, res, record)
+    endWith(res, record)
     if (hasBody(req)) expectForm(req, res, record)
     parts.own(req, res, record)
   }
@@ -296,7 +296,7 @@ function respond(
   response: Response,
   close = false,
 ): void {
-  endWith(req, res, record)
+  endWith(res, record)
   record.code = response.code
   record.bytes = writeResponse(req, res, response, close)
 }
@@ -306,16 +306,12 @@ function visit(req: IncomingMessage, { id: requestId }: RequestRecord): Visit {
 }
 
 /** Ends the record of a request with its response, or with the connection. */
-function endWith(req: IncomingMessage, res: ServerResponse, record: RequestRecord): void {
+function endWith(res: ServerResponse, record: RequestRecord): void {
   const closed = () => {
-    req.socket.off('close', closed)
-    record.end(res.headersSent ? res.statusCode : undefined, isWhole(res))
+    record.end(res.headersSent ? res.statusCode : undefined, isSentCompletely(res))
   }
   if (res.destroyed) return closed()
   res.once('close', closed)
-  // Behind another request on the same connection the response has no socket yet, and does not hear
-  // it close.
-  if (res.socket === null) req.socket.once('close', closed)
 }
 
 /** Of a request target that may be malformed. */
