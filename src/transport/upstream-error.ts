@@ -21,10 +21,10 @@ export function upstreamError(error: unknown): GatewayError {
 }
 
 function codeOf(error: unknown): ErrorCode {
-  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string')
-    return 'ERR_UPSTREAM_UNREACHABLE'
-  // undici and Node.js report an invalid response with the codes of their parser.
-  if (error.code.startsWith('HPE_')) return 'ERR_UPSTREAM_ANSWER'
+  if (!(error instanceof Error)) return 'ERR_UPSTREAM_UNREACHABLE'
+  // Errors of undici's parser have a code in some versions only.
+  if (error.name === 'HTTPParserError') return 'ERR_UPSTREAM_ANSWER'
+  if (!('code' in error) || typeof error.code !== 'string') return 'ERR_UPSTREAM_UNREACHABLE'
   if (error.code === 'UND_ERR_SOCKET' && /^bad /.test(error.message)) return 'ERR_UPSTREAM_ANSWER'
   return codes[error.code] ?? 'ERR_UPSTREAM_UNREACHABLE'
 }
