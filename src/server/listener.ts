@@ -82,7 +82,7 @@ export async function listen(
   server.maxHeadersCount = 0
   limitConnections(server, limits, parts)
   // Over TLS the end of what a client sends is the end of the connection (RFC 9112 §9.8).
-  if (tls === undefined) serveHalfClosedConnections(server)
+  if (tls === undefined) serveHalfClosedConnections(server, (socket) => order.currentResponse(socket))
   server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => parts.memory.watch(socket))
   const upgraded = new Set<Duplex>()
   const ending = new WeakSet<Socket>()

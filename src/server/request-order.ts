@@ -1,9 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-/** A socket of Node's HTTP server: `_httpMessage` is the response that is under way on it. */
-type ServerSocket = Duplex & { readonly _httpMessage?: ServerResponse | null }
-
 /** The bounds on requests that wait for their turn. */
 export interface WaitingLimits {
   /** Requests on one connection, behind the request that is carried out. */
@@ -33,6 +30,8 @@ interface Line {
  */
 export class RequestOrder {
   readonly #lines = new WeakMap<Duplex, Line>()
+  /** The latest response that a connection was assigned to. */
+  readonly #latest = new WeakMap<Duplex, ServerResponse>()
   readonly #limits: WaitingLimits
   #bytes = 0
 
@@ -41,25 +40,34 @@ export class RequestOrder {
   }
 
   /** Whether one more request on the connection would have to wait, and too many wait already. */
-  isFull(socket: ServerSocket): boolean {
-    if (socket._httpMessage === undefined || socket._httpMessage === null) return false
+  isFull(socket: Duplex): boolean {
+    if (this.currentResponse(socket) === undefined) return false
     const { perConnection, bytesAltogether } = this.#limits
     return this.#bytes >= bytesAltogether || (this.#lines.get(socket)?.waiting ?? 0) >= perConnection
   }
 
+  /** The response that is being written to a connection, or that comes next on it. */
+  currentResponse(socket: Duplex): ServerResponse | undefined {
+    const latest = this.#latest.get(socket)
+    // Node.js detaches the socket from a response that is finished.
+    return latest?.socket === socket ? latest : undefined
+  }
+
   /** Calls `start` when all earlier requests of the connection have their responses. */
   await(req: IncomingMessage, res: ServerResponse, start: () => void): void {
+    const { socket } = req
     if (res.socket !== null) {
+      this.#latest.set(socket, res)
       start()
       return
     }
-    const { socket } = req
     const line = this.#lineOf(socket, res)
     line.last = res
     const bytes = bytesOf(req)
     line.waiting += 1
     this.#take(line, bytes)
     res.once('socket', () => {
+      this.#latest.set(socket, res)
       line.waiting -= 1
       this.#take(line, -bytes)
       // Node is in the middle of finishing the response before.
@@ -91,21 +99,21 @@ export class RequestOrder {
    * Calls `start` when all earlier requests of a connection have their responses. No more are read
    * from it by Node's HTTP server.
    */
-  awaitUpgrade(socket: ServerSocket, start: () => void): void {
+  awaitUpgrade(socket: Duplex, start: () => void): void {
     // A response that closes the connection is the last one on it (RFC 9112 §9.6).
     const startUnlessClosed = () => {
       if (socket.destroyed || socket.writableEnded) socket.destroy()
       else start()
     }
     const line = this.#lines.get(socket)
-    const before = line !== undefined && line.waiting > 0 ? line.last : socket._httpMessage
-    if (before === undefined || before === null) {
+    const before = line !== undefined && line.waiting > 0 ? line.last : this.currentResponse(socket)
+    if (before === undefined) {
       startUnlessClosed()
       return
     }
     // Node's server has let go of the socket, and does not tell the response any more that it may
     // write again.
-    const drained = () => socket._httpMessage?.emit('drain')
+    const drained = () => this.currentResponse(socket)?.emit('drain')
     socket.on('drain', drained)
     before.once('close', () => {
       socket.off('drain', drained)
@@ -117,10 +125,10 @@ export class RequestOrder {
    * Whether something else than the request that is arriving has to be written to the connection
    * first. What is wrong with that request may be its response, unless that has begun.
    */
-  isAnswering(socket: ServerSocket): boolean {
+  isAnswering(socket: Duplex): boolean {
     if ((this.#lines.get(socket)?.waiting ?? 0) > 0) return true
-    const { _httpMessage: res } = socket
-    return res !== undefined && res !== null && (res.headersSent || res.req.complete)
+    const res = this.currentResponse(socket)
+    return res !== undefined && (res.headersSent || res.req.complete)
   }
 }
 

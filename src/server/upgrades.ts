@@ -13,10 +13,14 @@ export interface UpgradeRules {
 }
 
 /**
- * The option of Node's servers that says which requests are to be taken for upgrades. Node asks
- * `req.upgrade` when the head has been read, and stops to parse what follows when it is true. A
- * request that offers no listed protocol is a request like any other, with its content (RFC 9110
- * §7.8): Java's HttpClient offers h2c with each request, a form with a Logout Token included.
+ * The option of Node's servers that decides which requests are upgrades. Node reads `req.upgrade`
+ * when the head has been parsed, and stops parsing when it is true. A request that offers no listed
+ * protocol is an ordinary request with its content (RFC 9110 §7.8). For example, Java's HttpClient
+ * offers h2c with each request, also with a form that contains a Logout Token.
+ *
+ * That Node assigns and reads `upgrade` in this order is not documented (Node.js 20 to 24;
+ * test/regressions/an-offer-of-h2c-is-taken-for-an-upgrade.test.ts fails when it changes). A
+ * version that does not treats each such offer as an upgrade, which the gateway refuses.
  */
 export function upgradeOptions({ listed, isFull }: UpgradeRules): { readonly IncomingMessage: typeof IncomingMessage } {
   class ServerRequest extends IncomingMessage {
