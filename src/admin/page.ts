@@ -6,7 +6,7 @@ import { reason } from '../core/errors.ts'
 import { isSameSecret } from '../core/same-secret.ts'
 import { ownHeaders, type Response, writeResponse } from '../http/response.ts'
 import { ClientBudget } from '../limits/client-budget.ts'
-import { TurnedAway } from '../limits/rejected-clients.ts'
+import { RejectedClients } from '../limits/rejected-clients.ts'
 import type { Log } from '../observe/log.ts'
 import { AdminPages, type Looking } from '../pages/admin-page.ts'
 import { overviewOf, type Surroundings } from './overview.ts'
@@ -72,7 +72,7 @@ function refusalOf(req: IncomingMessage, methods: readonly string[], { hosts }: 
 function doorkeeper({ page: { token }, log, clock }: AdminPageParts): (req: IncomingMessage) => Response | undefined {
   if (token === undefined) return () => undefined
   const wrong = new ClientBudget(wrongTokens, clock)
-  const turnedAway = new TurnedAway(log, clock)
+  const rejectedClients = new RejectedClients(log, clock)
   const askForToken = plain(401, 'The password is what admin.page.token says; the user name may be anything.', {
     'WWW-Authenticate': 'Basic realm="Gatehouse administration", charset="UTF-8"',
   })
@@ -82,7 +82,7 @@ function doorkeeper({ page: { token }, log, clock }: AdminPageParts): (req: Inco
     const client = clientOf(ipAddress(peerOf(req)) ?? 'unknown')
     const waitMs = wrong.waitMs(client)
     if (waitMs > 0) {
-      turnedAway.note('admin.page.token', client, 'somebody there guesses the password of the page')
+      rejectedClients.note('admin.page.token', client, 'somebody there guesses the password of the page')
       const seconds = Math.ceil(waitMs / 1000)
       return plain(429, 'Too many wrong passwords came from this address.', { 'Retry-After': String(seconds) })
     }

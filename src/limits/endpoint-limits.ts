@@ -4,7 +4,7 @@ import type { Clock } from '../core/clock.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
 import { ClientBudget, ClientCount } from './client-budget.ts'
 import { FairQueue } from './fair-queue.ts'
-import type { TurnedAway } from './rejected-clients.ts'
+import type { RejectedClients } from './rejected-clients.ts'
 
 /**
  * At most this many callbacks are processed at the same time: half of the connections to the
@@ -29,7 +29,7 @@ export class TooManyRequests extends GatewayError {
 
 export interface EndpointLimitsParts {
   readonly clock: Clock
-  readonly turnedAway: TurnedAway
+  readonly rejectedClients: RejectedClients
 }
 
 /** What a browser brings from the provider: how often it comes, and how many at the same time. */
@@ -53,14 +53,14 @@ export class EndpointLimits {
   readonly #frames: Visits
   readonly #refusedTokens: ClientBudget
   readonly #providers = new Set<string>()
-  readonly #turnedAway: TurnedAway
+  readonly #rejectedClients: RejectedClients
 
-  constructor(config: ClientLimitsConfig, { clock, turnedAway }: EndpointLimitsParts) {
+  constructor(config: ClientLimitsConfig, { clock, rejectedClients }: EndpointLimitsParts) {
     this.#signIns = new ClientBudget(config.signIns, clock)
     this.#callbacks = visits(config, clock)
     this.#frames = visits(config, clock)
     this.#refusedTokens = new ClientBudget(config.refusedLogoutTokens, clock)
-    this.#turnedAway = turnedAway
+    this.#rejectedClients = rejectedClients
   }
 
   /**
@@ -148,7 +148,7 @@ export class EndpointLimits {
 
   #check(limit: string, client: string, waitMs: number): void {
     if (waitMs === 0) return
-    this.#turnedAway.note(`limits.per_client.${limit}`, client)
+    this.#rejectedClients.note(`limits.per_client.${limit}`, client)
     throw new TooManyRequests(`limits.per_client.${limit}`, waitMs)
   }
 }

@@ -1,7 +1,7 @@
 import { totalmem } from 'node:os'
 import type { Duplex } from 'node:stream'
 import type { Metrics } from '../observe/metrics.ts'
-import type { TurnedAway } from './rejected-clients.ts'
+import type { RejectedClients } from './rejected-clients.ts'
 
 /**
  * The part of the memory of this process that responses may take which clients have not read yet.
@@ -37,7 +37,7 @@ interface Watched {
 export type ClientSocket = Duplex & { readonly bytesWritten: number; readonly remoteAddress?: string | undefined }
 
 export interface MemoryBudgetParts {
-  readonly turnedAway: Pick<TurnedAway, 'note'>
+  readonly rejectedClients: Pick<RejectedClients, 'note'>
   /** In ms, monotonic. */
   readonly now?: () => number
 }
@@ -62,7 +62,7 @@ export function processMemory(processes: number): number {
  */
 export class MemoryBudget {
   readonly #bytes: number
-  readonly #turnedAway: Pick<TurnedAway, 'note'>
+  readonly #rejectedClients: Pick<RejectedClients, 'note'>
   readonly #now: () => number
   readonly #watched = new Map<ClientSocket, Watched>()
   #buffered = 0
@@ -73,9 +73,9 @@ export class MemoryBudget {
   #timer: NodeJS.Timeout | undefined
 
   /** @param memoryBytes the memory of the process, as {@link processMemory} tells it */
-  constructor(memoryBytes: number, { turnedAway, now = () => performance.now() }: MemoryBudgetParts) {
+  constructor(memoryBytes: number, { rejectedClients, now = () => performance.now() }: MemoryBudgetParts) {
     this.#bytes = memoryBytes * shareOfMemory
-    this.#turnedAway = turnedAway
+    this.#rejectedClients = rejectedClients
     this.#now = now
   }
 
@@ -130,7 +130,7 @@ export class MemoryBudget {
     for (const socket of stalled) {
       if (this.#buffered <= this.#bytes * recovered) return
       this.#buffered -= socket.writableLength
-      this.#turnedAway.note('memory for responses', socket.remoteAddress ?? 'unknown', unreadHint)
+      this.#rejectedClients.note('memory for responses', socket.remoteAddress ?? 'unknown', unreadHint)
       socket.destroy()
     }
   }

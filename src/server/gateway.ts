@@ -8,7 +8,7 @@ import { systemClock, type Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import { connectionsWithin } from '../limits/file-descriptors.ts'
 import { MemoryBudget, processMemory } from '../limits/memory-budget.ts'
-import { TurnedAway } from '../limits/rejected-clients.ts'
+import { RejectedClients } from '../limits/rejected-clients.ts'
 import type { Log } from '../observe/log.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import { LiveStreams } from '../proxy/live-streams.ts'
@@ -71,12 +71,12 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   const store = measuredStore(createStore(config.session.store, { log, clock }), metrics)
   const owed = new OwedEndings(log)
   const live = new LiveStreams()
-  const turnedAway = new TurnedAway(log, clock)
-  const memory = new MemoryBudget(parts.memoryBytes ?? processMemory(config.workers), { turnedAway })
+  const rejectedClients = new RejectedClients(log, clock)
+  const memory = new MemoryBudget(parts.memoryBytes ?? processMemory(config.workers), { rejectedClients })
   memory.describe(metrics)
   const lasting: LastingParts = {
     ...observing,
-    ...{ store, owed, live, turnedAway, memory, clock, sessions: new Set<Sessions>(), streamSessions: new Map() },
+    ...{ store, owed, live, rejectedClients, memory, clock, sessions: new Set<Sessions>(), streamSessions: new Map() },
     onActivity: (key) => void serving.sessions.find(key).catch(() => {}),
   }
   let running = config
@@ -167,7 +167,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
         },
         endEndless: () => serving.handlers.endEndless(),
       },
-      { trusted: { has: (address) => serving.trusted.has(address) }, turnedAway, memory, log },
+      { trusted: { has: (address) => serving.trusted.has(address) }, rejectedClients, memory, log },
     )
     tidyUp.unshift(() => listener.drain(running.shutdown.drainTimeoutMs))
     answering?.(answers)

@@ -9,7 +9,7 @@ import { createAdmit } from '../gate/admit.ts'
 import { identify } from '../gate/identify.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
-import type { TurnedAway } from '../limits/rejected-clients.ts'
+import type { RejectedClients } from '../limits/rejected-clients.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
@@ -39,7 +39,7 @@ export interface LastingParts {
   /** Those of all servings that are not let go. */
   readonly sessions: Set<Sessions>
   readonly live: LiveStreams
-  readonly turnedAway: TurnedAway
+  readonly rejectedClients: RejectedClients
   readonly memory: Pick<MemoryBudget, 'isExceeded'>
   readonly log: Log
   readonly clock: Clock
@@ -73,7 +73,7 @@ export interface Serving {
 }
 
 export async function createServing(config: GatewayConfig, lasting: LastingParts): Promise<Serving> {
-  const { store, owed, live, turnedAway, log, clock, audit, metrics } = lasting
+  const { store, owed, live, rejectedClients, log, clock, audit, metrics } = lasting
   const keyring = new Keyring(config.session.keys)
   const cookie = new SessionCookie(config.session.cookie)
   const trusted = new TrustedProxies(config.trustedProxies)
@@ -97,7 +97,7 @@ export async function createServing(config: GatewayConfig, lasting: LastingParts
 
   const records = new WeakMap<IncomingMessage, RequestRecord>()
   const app = await createApp(config, {
-    ...{ provider, sessions, cookie, keyring, clock, log, audit, trusted, turnedAway, pages },
+    ...{ provider, sessions, cookie, keyring, clock, log, audit, trusted, rejectedClients, pages },
     reservedPrefix: config.reservedPrefix,
     recordOf: (req) => records.get(req) as RequestRecord,
   })

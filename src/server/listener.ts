@@ -113,7 +113,7 @@ export async function listen(
   server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {})
     if (isOverrun(req)) {
-      parts.turnedAway.note('pipelined requests', req.socket.remoteAddress ?? 'unknown', pipeliningHint)
+      parts.rejectedClients.note('pipelined requests', req.socket.remoteAddress ?? 'unknown', pipeliningHint)
       req.socket.destroy()
       return
     }
