@@ -6,7 +6,7 @@ import { reason } from '../core/errors.ts'
 import { isSameSecret } from '../core/same-secret.ts'
 import { ownHeaders, type Response, writeResponse } from '../http/response.ts'
 import { ClientBudget } from '../limits/client-budget.ts'
-import { TurnedAway } from '../limits/rejected-clients.ts'
+import { RejectedClients } from '../limits/rejected-clients.ts'
 import type { Log } from '../observe/log.ts'
 import { AdminPages, type SessionQuery } from '../pages/admin-page.ts'
 import { overviewOf, type OverviewParts } from './overview.ts'
@@ -77,7 +77,7 @@ function createAuthentication({
 }: AdminPageParts): (req: IncomingMessage) => Response | undefined {
   if (token === undefined) return () => undefined
   const wrong = new ClientBudget(wrongTokenLimit, clock)
-  const turnedAway = new TurnedAway(log, clock)
+  const rejectedClients = new RejectedClients(log, clock)
   const tokenRequired = plain(401, 'The password is the value of admin.page.token. The user name may be anything.', {
     'WWW-Authenticate': 'Basic realm="Gatehouse administration", charset="UTF-8"',
   })
@@ -87,7 +87,7 @@ function createAuthentication({
     const client = clientOf(ipAddress(peerOf(req)) ?? 'unknown')
     const waitMs = wrong.waitMs(client)
     if (waitMs > 0) {
-      turnedAway.note('admin.page.token', client, 'A client at this address guesses the password of the page.')
+      rejectedClients.note('admin.page.token', client, 'A client at this address guesses the password of the page.')
       const seconds = Math.ceil(waitMs / 1000)
       return plain(429, 'This address has sent too many wrong passwords.', { 'Retry-After': String(seconds) })
     }

@@ -11,10 +11,6 @@ const part = createRequire(import.meta.url)
 export const Agent = part('undici/lib/dispatcher/agent.js') as typeof undici.Agent
 export type Agent = undici.Agent
 export const Client = part('undici/lib/dispatcher/client.js') as typeof undici.Client
-export const Pool = part('undici/lib/dispatcher/pool.js') as typeof undici.Pool
-export type Pool = undici.Pool
-export type Connector = undici.buildConnector.connector
-export const buildConnector = part('undici/lib/core/connect.js') as typeof undici.buildConnector
 
 // `request` and the like are methods of every dispatcher, as in undici's main module.
 const { prototype } = part('undici/lib/dispatcher/dispatcher.js') as typeof undici.Dispatcher

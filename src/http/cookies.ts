@@ -1,6 +1,6 @@
 /**
- * How a cookie is set. Deleting uses the very same attributes, or the browser keeps it (RFC 6265
- * §5.3).
+ * How a cookie is set. It must be deleted with the same attributes, or the browser keeps it (RFC
+ * 6265 §5.3).
  */
 export interface CookieAttributes {
   readonly name: string
@@ -8,19 +8,19 @@ export interface CookieAttributes {
   readonly sameSite: 'lax' | 'strict'
   /** Absent: `/`. */
   readonly path?: string
-  /** Absent: the host that sets the cookie, alone (RFC 6265 §5.3). */
+  /** Absent: only the host that sets the cookie (RFC 6265 §5.3). */
   readonly domain?: string
 }
 
 /**
- * The value of the named cookie in a `Cookie` header; a name that stands there twice counts as
- * absent, for nobody knows which is meant.
+ * The value of a cookie in a `Cookie` header. A name that occurs twice counts as absent, because it
+ * is not known which one is valid.
  */
 export function readCookie(header: string | undefined, name: string): string | undefined {
   let value: string | undefined
   for (const pair of pairs(header)) {
     const end = pair.indexOf('=')
-    // Without "=" it is a value without a name (RFC 6265bis §5.7), whatever it looks like.
+    // Without "=" it is a value without a name (RFC 6265bis §5.7).
     if (end < 0 || pair.slice(0, end).trim() !== name) continue
     if (value !== undefined) return undefined
     value = pair.slice(end + 1).trim()
@@ -36,8 +36,8 @@ export function cookieNames(header: string | undefined, prefix: string): string[
 }
 
 /**
- * The cookies in a `Cookie` header whose names start with `prefix`, read once; of a name that
- * stands there twice, the last value.
+ * The cookies in a `Cookie` header whose names start with `prefix`. For a name that occurs twice,
+ * the last value.
  */
 export function cookiesNamed(header: string | undefined, prefix: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
@@ -49,15 +49,17 @@ export function cookiesNamed(header: string | undefined, prefix: string): Readon
 }
 
 /**
- * A `Cookie` header without the cookies that `drop` names, byte for byte otherwise; `undefined`
- * when nothing is left.
+ * A `Cookie` header without the cookies for which `drop` returns true. The others stay unchanged.
+ * `undefined` when none is left.
  */
 export function withoutCookies(header: string, drop: (name: string) => boolean): string | undefined {
   const kept = pairs(header).filter((pair) => !drop(nameOf(pair)))
   return kept.length > 0 ? kept.map((pair) => pair.trim()).join('; ') : undefined
 }
 
-/** A `Set-Cookie` value; without `maxAge` (seconds) the cookie lives as long as the browser. */
+/**
+ * A `Set-Cookie` value. Without `maxAge` (seconds) the cookie lasts as long as the browser runs.
+ */
 export function setCookie(cookie: CookieAttributes, value: string, maxAge?: number): string {
   const parts = [
     `${cookie.name}=${value}`,

@@ -1,4 +1,4 @@
-/** What is needed of a request; Node's `IncomingMessage` is one. */
+/** The part of Node's `IncomingMessage` that says how a request is framed. */
 export interface FramedRequest {
   readonly httpVersion: string
   readonly rawHeaders: readonly string[]
@@ -13,9 +13,9 @@ export interface FramedRequest {
 const absoluteForm = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i
 
 /**
- * Why a request must not be served at all: its framing or its authority could be read in two ways,
- * by us and by an upstream (RFC 9112 §3.2, §6.1, §11.2). Node's parser lets these pass.
- * `undefined`: the request is sound.
+ * Why a request must be rejected: the gateway and an upstream could read its framing or its
+ * authority in different ways (RFC 9112 §3.2, §6.1, §11.2). Node's parser accepts these requests.
+ * Returns `undefined` for a valid request.
  */
 export function framingFault(req: FramedRequest): string | undefined {
   if (req.httpVersion !== '1.1' && req.httpVersion !== '1.0') return `HTTP version ${req.httpVersion}`
@@ -29,17 +29,16 @@ export function framingFault(req: FramedRequest): string | undefined {
     else if (name.length === 14 && name.toLowerCase() === 'content-length') lengths += 1
   }
   if (hosts > 1) return 'more than one Host'
-  // RFC 9112 §3.2 asks it of HTTP/1.1. Health checks of load balancers speak HTTP/1.0, without it.
+  // RFC 9112 §3.2 requires it in HTTP/1.1. Health checks of load balancers use HTTP/1.0 without it.
   if (hosts === 0 && req.httpVersion === '1.1') return 'no Host'
   if (hosts === 1 && !/^(?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i.test(req.headers.host ?? ''))
     return 'a malformed Host'
-  // A client has to send both alike (RFC 9112 §3.2): whoever routes by one of them would be led
-  // elsewhere by the other.
+  // Both must be the same (RFC 9112 §3.2), because a server may route by either of them.
   const authority = absoluteForm.exec(req.url ?? '')?.[1]
   if (hosts === 1 && authority !== undefined && authority.toLowerCase() !== req.headers.host?.toLowerCase())
     return 'a Host that is not the one of the request target'
   if (codings + lengths > 1) return 'more than one of Content-Length and Transfer-Encoding'
-  // More bytes than a double can count are a different number to each reader.
+  // A number beyond the precision of a double differs from server to server.
   if (lengths === 1 && !/^\d{1,15}$/.test(req.headers['content-length'] ?? ''))
     return 'a Content-Length that is too long'
   if (codings === 1 && req.httpVersion === '1.0') return 'Transfer-Encoding in HTTP/1.0'

@@ -1,18 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { hasBody } from './request-body.ts'
 
-/** How long a client may go on sending after the response that closes its connection, in ms. */
+/** How long a client may continue to send after the response that closes its connection, in ms. */
 export const lingerMs = 2_000
 
 /**
- * Has the connection close after the response although the client is still sending. Closed at once,
- * the kernel would reset the connection and the answer could be lost with it, so what still arrives
- * is thrown away for a while (RFC 9112 §9.6).
+ * Closes the connection after the response although the client is still sending. If it were closed
+ * at once, the kernel would reset the connection and the client could lose the response. So data
+ * that still arrives is dropped for a while (RFC 9112 §9.6).
+ *
+ * Node's HTTP server calls `destroySoon` of the socket after the last response (Node.js 20 to 24).
+ * A version that calls another method closes the connection at once, as without this function.
  */
 export function lingerOnClose(req: IncomingMessage): void {
   const { socket } = req
-  // Node calls this when the response has gone out, and it would destroy the socket with bytes
-  // unread.
   socket.destroySoon = () => {
     socket.end()
     setTimeout(() => socket.destroy(), lingerMs).unref()
@@ -21,12 +22,12 @@ export function lingerOnClose(req: IncomingMessage): void {
 }
 
 /**
- * Before a response to a request whose content is not read to its end: the connection closes with
- * it.
+ * Closes the connection with the response to a request whose content is not read to its end. To be
+ * called before the head of the response is written.
  */
 export function closeWhenUnread(req: IncomingMessage, res: ServerResponse): void {
   if (req.complete || !hasBody(req)) return
   res.setHeader('Connection', 'close')
-  // A request that was destroyed has no socket, and sends nothing any more.
+  // A destroyed request has no socket and receives nothing.
   if (!req.destroyed) lingerOnClose(req)
 }

@@ -5,9 +5,9 @@ export interface RequestBodyInput {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   readonly idleTimeoutMs: number
-  /** How much has to arrive, on average over `idleTimeoutMs`; 0: any. */
+  /** How many bytes must arrive per second, on average over `idleTimeoutMs`. 0: any number. */
   readonly bytesPerSecond: number
-  /** The client has sent nothing for `idleTimeoutMs`, or too little, although it was asked to. */
+  /** The client has sent nothing, or too little, for `idleTimeoutMs`. */
   readonly onStall: () => void
   /** A part has arrived. */
   readonly onPart: () => void
@@ -21,25 +21,24 @@ export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
 }
 
 /**
- * When somebody is going to listen, and not before: RFC 9110 §10.1.1. Not to HTTP/1.0, which knows
- * no 1xx.
+ * Sends "100 Continue" if the client waits for it (RFC 9110 §10.1.1). To be called when the content
+ * is about to be read. HTTP/1.0 has no interim responses.
  */
 export function continueIfExpected(req: IncomingMessage, res: ServerResponse): void {
   if (req.httpVersionMinor > 0 && /^100-continue$/i.test(req.headers.expect ?? '')) res.writeContinue()
 }
 
 /**
- * The content of a request on its way to the upstream. It stands between the request and undici,
- * which would destroy the request when the upstream answers early, and with it the chance to close
- * the connection in an orderly way.
+ * The content of a request on its way to the upstream. It is a stream of its own, because the
+ * connection to the client must stay usable when the content is not wanted any more.
  */
 export class RequestBody extends Readable {
   readonly #input: RequestBodyInput
   #timer: NodeJS.Timeout | undefined
-  #begun = false
+  #hasBegun = false
   /**
-   * What has to arrive until the time begins anew. A byte now and then would keep a connection to
-   * the upstream for good.
+   * How many bytes must arrive before the timer starts again. Otherwise a byte now and then would
+   * keep a connection to the upstream without limit.
    */
   readonly #portion: number
   #due: number
@@ -49,19 +48,18 @@ export class RequestBody extends Readable {
     this.#input = input
     this.#portion = (input.bytesPerSecond * input.idleTimeoutMs) / 1000
     this.#due = this.#portion
-    // undici destroys it with the reason of a failure that it also reports, and not always while it
-    // listens.
+    // The failure is reported elsewhere, and an error without a listener ends the process.
     this.on('error', () => {})
   }
 
   /** The upstream wants more, and the client has not sent it. */
   get awaitsClient(): boolean {
-    return this.#begun && !this.#input.req.readableEnded && !this.#input.req.isPaused()
+    return this.#hasBegun && !this.#input.req.readableEnded && !this.#input.req.isPaused()
   }
 
   override _read(): void {
     const { req } = this.#input
-    if (!this.#begun) this.#begin()
+    if (!this.#hasBegun) this.#begin()
     else if (req.isPaused()) {
       req.resume()
       this.#timer?.refresh()
@@ -76,7 +74,7 @@ export class RequestBody extends Readable {
 
   #begin(): void {
     const { req, res, idleTimeoutMs, onStall } = this.#input
-    this.#begun = true
+    this.#hasBegun = true
     continueIfExpected(req, res)
     if (idleTimeoutMs > 0)
       this.#timer = setTimeout(() => {

@@ -1,12 +1,12 @@
 import { randomId } from '../core/random.ts'
 import type { HeaderView, TrustedProxies } from './forwarded.ts'
 
-/** What logs, pages and headers may hold as it is. */
+/** Safe in logs, pages and headers without escaping. */
 const wellFormed = /^[\w.:@+/=-]{1,128}$/
 
 /**
- * The id of a request: that of a trusted proxy before us, so that one id leads through all logs, or
- * a new one. Anybody else's would let a client choose under which name it is found.
+ * The id of a request: the one that a trusted proxy has sent, so that all logs have the same id, or
+ * a new one. Other clients must not choose the id under which their requests are found.
  */
 export function requestId(headers: HeaderView, peer: string | undefined, trusted: TrustedProxies): string {
   const given = headers['x-request-id']

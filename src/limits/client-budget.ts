@@ -2,14 +2,15 @@ import type { Rate } from '../config/quantities.ts'
 import { steadyClock, type Clock } from '../core/clock.ts'
 
 /**
- * So many clients are remembered for each budget; the one that was seen least recently starts anew.
+ * How many clients each budget remembers. The client that was seen least recently is dropped, and
+ * starts with a full budget.
  */
-const mostClients = 20_000
+const maxClients = 20_000
 
 /**
- * How often each client may do something: `count` times at once if need be, and as many again,
- * evenly, in each `perMs`. One number a client (the generic cell rate algorithm): the time when all
- * of its budget is there again.
+ * How often each client may do something: `count` times at once, and then `count` times in each
+ * `perMs`, evenly. It keeps one number for each client (the generic cell rate algorithm): the time
+ * when the budget is full again.
  */
 export class ClientBudget {
   readonly #fullAt = new Map<string, number>()
@@ -29,7 +30,8 @@ export class ClientBudget {
   }
 
   /**
-   * Uses it once. Answers 0, or how many milliseconds there are to wait, and then nothing is used.
+   * Uses the budget once and returns 0. When the budget is empty, uses nothing and returns how long
+   * the client has to wait, in ms.
    */
   take(client: string): number {
     const fullAt = this.#fullAtOf(client)
@@ -37,11 +39,11 @@ export class ClientBudget {
     if (waitMs > 0) return waitMs
     this.#fullAt.delete(client)
     this.#fullAt.set(client, fullAt + this.#stepMs)
-    if (this.#fullAt.size > mostClients) for (const oldest of this.#fullAt.keys()) return this.#forget(oldest)
+    if (this.#fullAt.size > maxClients) for (const oldest of this.#fullAt.keys()) return this.#forget(oldest)
     return 0
   }
 
-  /** How many milliseconds there are to wait; 0: none. Nothing is used. */
+  /** How long the client has to wait, in ms. Uses nothing. */
   waitMs(client: string): number {
     return this.#waitUntil(this.#fullAtOf(client))
   }
@@ -61,26 +63,26 @@ export class ClientBudget {
   }
 }
 
-/** How much each client may have under way at the same time. */
+/** How many things each client may do at the same time. */
 export class ClientCount {
-  readonly #underWay = new Map<string, number>()
+  readonly #running = new Map<string, number>()
   readonly #most: number
 
   constructor(most: number) {
     this.#most = most
   }
 
-  /** Whether one more may begin; it then counts until `end`. */
+  /** Returns whether one more may begin. It counts until `end`. */
   begin(client: string): boolean {
-    const count = this.#underWay.get(client) ?? 0
+    const count = this.#running.get(client) ?? 0
     if (count >= this.#most) return false
-    this.#underWay.set(client, count + 1)
+    this.#running.set(client, count + 1)
     return true
   }
 
   end(client: string): void {
-    const count = this.#underWay.get(client) ?? 0
-    if (count > 1) this.#underWay.set(client, count - 1)
-    else this.#underWay.delete(client)
+    const count = this.#running.get(client) ?? 0
+    if (count > 1) this.#running.set(client, count - 1)
+    else this.#running.delete(client)
   }
 }

@@ -3,22 +3,21 @@ import type { Server as HttpsServer } from 'node:https'
 import type { LimitsConfig } from '../config/model.ts'
 import { clientOf, ipAddress } from '../core/addresses.ts'
 import { ClientCount } from './client-budget.ts'
-import type { TurnedAway } from './rejected-clients.ts'
+import type { RejectedClients } from './rejected-clients.ts'
 
 export interface ConnectionLimitsParts {
   readonly trusted: { has(address: string): boolean }
-  readonly turnedAway: TurnedAway
+  readonly rejectedClients: RejectedClients
 }
 
-/** So often connections that wait for a next request are closed to make room, at most, in ms. */
+/** The least time between two closings of idle connections, in ms. */
 const makeRoomEveryMs = 1000
 /**
- * The part of all connections that may be open before room is made: whoever comes next is not to be
- * turned away for those who are idle.
+ * Idle connections are closed beyond this part of the limit, so that they do not cause rejections.
  */
 const roomy = 0.9
 
-/** How long a form for the gateway itself may take to arrive, all of it, at most, in ms. */
+/** The longest time that a whole form for the gateway itself may take to arrive, in ms. */
 const maxFormMs = 10_000
 
 export function formTimeoutMs({ bodyIdleTimeoutMs }: Pick<LimitsConfig, 'bodyIdleTimeoutMs'>): number {
@@ -26,18 +25,18 @@ export function formTimeoutMs({ bodyIdleTimeoutMs }: Pick<LimitsConfig, 'bodyIdl
 }
 
 /**
- * Keeps the number of open connections within bounds, altogether and for each client. What is too
- * much is closed before a byte of it is read, and before TLS.
+ * Limits the number of open connections, in total and for each client. A connection beyond the
+ * limit is closed before a byte of it is read, and before TLS.
  */
 export function limitConnections(
   server: HttpServer | HttpsServer,
   limits: LimitsConfig,
-  { trusted, turnedAway }: ConnectionLimitsParts,
+  { trusted, rejectedClients }: ConnectionLimitsParts,
 ): void {
   const perClient = new ClientCount(limits.perClient.connections)
   let madeRoomAt = -Infinity
   let open = 0
-  /** Those who only keep a connection for later make room for those who ask now. */
+  /** Closes idle connections. */
   const makeRoom = () => {
     if (performance.now() - madeRoomAt < makeRoomEveryMs) return
     madeRoomAt = performance.now()
@@ -46,7 +45,7 @@ export function limitConnections(
 
   server.maxConnections = limits.connections
   server.on('drop', (dropped) => {
-    turnedAway.note('limits.connections', dropped?.remoteAddress ?? 'unknown')
+    rejectedClients.note('limits.connections', dropped?.remoteAddress ?? 'unknown')
     makeRoom()
   })
   server.prependListener('connection', (socket) => {
@@ -57,7 +56,7 @@ export function limitConnections(
     if (trusted.has(address)) return
     const client = clientOf(address)
     if (!perClient.begin(client)) {
-      turnedAway.note('limits.per_client.connections', client)
+      rejectedClients.note('limits.per_client.connections', client)
       socket.destroy()
       return
     }

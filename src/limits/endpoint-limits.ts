@@ -4,20 +4,20 @@ import type { Clock } from '../core/clock.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
 import { ClientBudget, ClientCount } from './client-budget.ts'
 import { FairQueue } from './fair-queue.ts'
-import type { TurnedAway } from './rejected-clients.ts'
+import type { RejectedClients } from './rejected-clients.ts'
 
 /**
  * At most this many callbacks are processed at the same time: half of the connections to the
  * provider (`createOutbound`), so that refreshes always have the other half.
  */
 const exchangesAtOnce = 16
-/** How many further callbacks may wait for their turn. */
-const mostWaitingExchanges = 4096
+/** How many further callbacks may wait. */
+const maxWaitingExchanges = 4096
 
-/** So many addresses that good logout tokens came from are remembered. */
-const mostProviders = 256
+/** How many addresses that sent valid Logout Tokens are remembered. */
+const maxProviders = 256
 
-/** A client that asks too often, and when it may again. */
+/** A client has sent too many requests. */
 export class TooManyRequests extends GatewayError {
   readonly retryAfterSeconds: number
 
@@ -29,42 +29,44 @@ export class TooManyRequests extends GatewayError {
 
 export interface EndpointLimitsParts {
   readonly clock: Clock
-  readonly turnedAway: TurnedAway
-}
-
-/** What a browser brings from the provider: how often it comes, and how many at the same time. */
-interface Visits {
-  readonly often: ClientBudget
-  readonly atOnce: ClientCount
-}
-
-function visits({ callbacks, callbacksAtOnce }: ClientLimitsConfig, clock: Clock): Visits {
-  return { often: new ClientBudget(callbacks, clock), atOnce: new ClientCount(callbacksAtOnce) }
+  readonly rejectedClients: RejectedClients
 }
 
 /**
- * What strangers may have the gateway do, and through it the provider. Clients are named as by
- * `clientOf`.
+ * The limits of requests that browsers bring from the provider: how often, and how many at once.
+ */
+interface BrowserLimits {
+  readonly rate: ClientBudget
+  readonly atOnce: ClientCount
+}
+
+function browserLimits({ callbacks, callbacksAtOnce }: ClientLimitsConfig, clock: Clock): BrowserLimits {
+  return { rate: new ClientBudget(callbacks, clock), atOnce: new ClientCount(callbacksAtOnce) }
+}
+
+/**
+ * Limits the requests to the gateway's endpoints, and through them to the provider. Clients are
+ * named by `clientOf`.
  */
 export class EndpointLimits {
   readonly #signIns: ClientBudget
-  readonly #callbacks: Visits
-  readonly #exchanges = new FairQueue<() => void>(exchangesAtOnce, mostWaitingExchanges)
-  readonly #frames: Visits
+  readonly #callbacks: BrowserLimits
+  readonly #exchanges = new FairQueue<() => void>(exchangesAtOnce, maxWaitingExchanges)
+  readonly #frames: BrowserLimits
   readonly #refusedTokens: ClientBudget
   readonly #providers = new Set<string>()
-  readonly #turnedAway: TurnedAway
+  readonly #rejectedClients: RejectedClients
 
-  constructor(config: ClientLimitsConfig, { clock, turnedAway }: EndpointLimitsParts) {
+  constructor(config: ClientLimitsConfig, { clock, rejectedClients }: EndpointLimitsParts) {
     this.#signIns = new ClientBudget(config.signIns, clock)
-    this.#callbacks = visits(config, clock)
-    this.#frames = visits(config, clock)
+    this.#callbacks = browserLimits(config, clock)
+    this.#frames = browserLimits(config, clock)
     this.#refusedTokens = new ClientBudget(config.refusedLogoutTokens, clock)
-    this.#turnedAway = turnedAway
+    this.#rejectedClients = rejectedClients
   }
 
   /**
-   * Carries out `work` when the limit allows it. `limit` absent: always.
+   * Does `work` if the limit allows it. Without a `limit` it always does.
    * @throws {TooManyRequests} or what `work` throws
    */
   async within<T>(limit: Endpoint['limit'], client: string, work: () => Promise<T>): Promise<T> {
@@ -86,12 +88,12 @@ export class EndpointLimits {
   }
 
   /**
-   * A callback. Clients share the exchanges with the provider: made-up codes of one client, which a
-   * slow provider takes seconds to refuse, delay neither the sign-ins of others nor refreshes.
+   * A callback. Clients share the exchanges with the provider. So invented codes of one client,
+   * which a slow provider rejects after seconds, delay neither other sign-ins nor refreshes.
    * @throws {TooManyRequests} or what `work` throws
    */
   #callback<T>(client: string, work: () => Promise<T>): Promise<T> {
-    return this.#visit(this.#callbacks, client, () => this.#exchange(client, work))
+    return this.#limited(this.#callbacks, client, () => this.#exchange(client, work))
   }
 
   async #exchange<T>(client: string, work: () => Promise<T>): Promise<T> {
@@ -107,16 +109,16 @@ export class EndpointLimits {
   }
 
   /**
-   * A front-channel logout. Any page can have frames: they are counted apart, so that nobody is
-   * kept from signing in by them.
+   * A front-channel logout. It has a limit of its own, because any page can contain such frames,
+   * and they must not keep a person from signing in.
    * @throws {TooManyRequests} or what `work` throws
    */
   #frame<T>(client: string, work: () => Promise<T>): Promise<T> {
-    return this.#visit(this.#frames, client, work)
+    return this.#limited(this.#frames, client, work)
   }
 
-  async #visit<T>({ often, atOnce }: Visits, client: string, work: () => Promise<T>): Promise<T> {
-    this.#check('callbacks', client, often.take(client))
+  async #limited<T>({ rate, atOnce }: BrowserLimits, client: string, work: () => Promise<T>): Promise<T> {
+    this.#check('callbacks', client, rate.take(client))
     this.#check('callbacks_at_once', client, atOnce.begin(client) ? 0 : 1000)
     try {
       return await work()
@@ -126,19 +128,19 @@ export class EndpointLimits {
   }
 
   /**
-   * Only refused tokens count, and a good one is obeyed whatever came before it from the same
-   * address: behind a proxy that is not trusted, strangers and the provider have one. Beyond the
-   * limit a refused token is answered with 429, and not recorded. An address that a good token has
-   * come from is not held to the limit.
+   * Only rejected tokens count. A valid token is always obeyed, because the provider and other
+   * clients share an address behind a proxy that is not trusted. Beyond the limit the response to a
+   * rejected token is 429, and the token is not recorded. The limit does not apply to an address
+   * that has sent a valid token.
    * @throws {TooManyRequests} or what `work` throws
    */
   async #logoutToken<T>(client: string, work: () => Promise<T>): Promise<T> {
     try {
-      const answer = await work()
-      if (this.#providers.size < mostProviders) this.#providers.add(client)
-      return answer
+      const result = await work()
+      if (this.#providers.size < maxProviders) this.#providers.add(client)
+      return result
     } catch (error) {
-      // A store or a provider that is away is nobody's fault out there.
+      // An unreachable store or provider is not the client's fault.
       if (!(error instanceof GatewayError) || error.status !== 400) throw error
       const waitMs = this.#refusedTokens.take(client)
       if (!this.#providers.has(client)) this.#check('refused_logout_tokens', client, waitMs)
@@ -148,7 +150,7 @@ export class EndpointLimits {
 
   #check(limit: string, client: string, waitMs: number): void {
     if (waitMs === 0) return
-    this.#turnedAway.note(`limits.per_client.${limit}`, client)
+    this.#rejectedClients.note(`limits.per_client.${limit}`, client)
     throw new TooManyRequests(`limits.per_client.${limit}`, waitMs)
   }
 }

@@ -1,18 +1,18 @@
 import { Roster } from '../core/roster.ts'
 
 /**
- * Of what is free a client may have this many times as much: alone three quarters of all, and the
- * more there are the less each.
+ * A client may hold this many times the amount that is free: a single client three quarters of all,
+ * and each of many clients less.
  */
 const shareOfFree = 3
 /**
- * This part of all is kept for clients that have nothing yet. Of fewer than eight nothing is kept.
+ * The part that is kept for clients that hold nothing. Of fewer than eight nothing is kept.
  */
 const partForNewcomers = 1 / 8
 
 /**
- * Who has how much of something that all share (the dynamic thresholds of Choudhury and Hahne).
- * However many clients take as much as they may, a part is left for clients that have nothing yet.
+ * Shares something among clients (the dynamic thresholds of Choudhury and Hahne). Even if many
+ * clients take as much as they may, a part is left for clients that hold nothing.
  */
 export class Shares {
   readonly #most: number
@@ -30,7 +30,7 @@ export class Shares {
     this.#kept = Math.floor(most * partForNewcomers)
   }
 
-  /** How much all clients have together. */
+  /** How much all clients hold together. */
   get taken(): number {
     return this.#taken
   }
@@ -54,15 +54,18 @@ export class Shares {
 }
 
 /**
- * Places that clients take, and a line of its own for each client that has to wait for one: whoever
- * takes many keeps nobody else from them. Clients in line take turns.
+ * Places, and a queue for each client that waits for a place. The queues take turns, so that a
+ * client with many requests does not delay the others.
  */
 export class FairQueue<T> {
   readonly #places: Shares
   readonly #seats: Shares
   readonly #lines = new Map<string, T[]>()
 
-  /** @param places how many there are @param seats how many may wait for one */
+  /**
+   * @param places how many items may have a place
+   * @param seats how many items may wait for one
+   */
   constructor(places: number, seats: number) {
     this.#places = new Shares(places)
     this.#seats = new Shares(seats)
@@ -78,13 +81,14 @@ export class FairQueue<T> {
     return this.#seats.taken
   }
 
-  /** Whether there is neither a place nor one to wait for the client. */
+  /** Whether an item of the client could neither have a place nor wait. */
   isFullFor(client: string): boolean {
     return !this.#places.hasFor(client) && !this.#seats.hasFor(client)
   }
 
   /**
-   * Takes a place, until `leave`. `false`: there is none yet, and a `leave` will answer the item.
+   * Takes a place until `leave`. Returns `false` when the item has to wait: a later `leave` returns
+   * it.
    */
   enter(client: string, item: T): boolean {
     if (this.#places.hasFor(client)) {
@@ -98,13 +102,13 @@ export class FairQueue<T> {
     return false
   }
 
-  /** Gives a place back. Answers the items that have one now. */
+  /** Gives a place back. Returns the items that have a place now. */
   leave(client: string): readonly T[] {
     this.#places.leave(client)
-    return this.#lines.size === 0 ? nobody : this.#callIn()
+    return this.#lines.size === 0 ? nothing : this.#callIn()
   }
 
-  /** Takes an item that waits out of its line. */
+  /** Removes an item that waits. */
   withdraw(client: string, item: T): void {
     const line = this.#lines.get(client)
     const at = line?.indexOf(item) ?? -1
@@ -114,7 +118,7 @@ export class FairQueue<T> {
     if (line.length === 0) this.#lines.delete(client)
   }
 
-  /** Lets all that wait have a place, whether there is one or not. */
+  /** Gives all waiting items a place, beyond the limit if necessary. */
   letAllIn(): readonly T[] {
     const all = [...this.#lines].flatMap(([client, line]) => line.map((item) => ({ client, item })))
     this.#lines.clear()
@@ -145,4 +149,4 @@ export class FairQueue<T> {
   }
 }
 
-const nobody: readonly never[] = []
+const nothing: readonly never[] = []

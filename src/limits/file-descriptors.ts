@@ -2,12 +2,12 @@ import { existsSync, readFileSync } from 'node:fs'
 import type { Log } from '../observe/log.ts'
 
 /**
- * Kept free for Redis, the provider, files, administration, and connections to upstreams that wait
- * to be used again.
+ * File descriptors for Redis, the provider, files, administration, and idle connections to
+ * upstreams.
  */
 const reserve = 64
-/** Fewer connections are of no use. */
-const fewest = 10
+/** The lowest limit. Fewer connections are not useful. */
+const minConnections = 10
 
 /**
  * How many files and connections this process may have open (`ulimit -n`); Infinity when there is
@@ -20,12 +20,12 @@ function fileDescriptorLimit(): number {
 }
 
 /**
- * How many connections clients may have open: `wanted`, or what the file descriptors are enough for
- * when each of them needs a second connection, to an upstream. At the limit of the system nothing
- * can be opened at all: everybody would get 502, and Logout Tokens be lost.
+ * How many connections clients may have open: `wanted`, or fewer if the file descriptors do not
+ * suffice. Each connection may need a second one to an upstream. At the limit of the system nothing
+ * can be opened: all requests would get 502, and Logout Tokens would be lost.
  */
 export function connectionsWithin(wanted: number, log: Log, limit: number = fileDescriptorLimit()): number {
-  const possible = Math.max(fewest, Math.floor((limit - reserve) / 2))
+  const possible = Math.max(minConnections, Math.floor((limit - reserve) / 2))
   if (possible >= wanted) return wanted
   log.warn('limits.connections_lowered', {
     'limits.connections': wanted,

@@ -1,18 +1,18 @@
 import { totalmem } from 'node:os'
 import type { Duplex } from 'node:stream'
 import type { Metrics } from '../observe/metrics.ts'
-import type { TurnedAway } from './rejected-clients.ts'
+import type { RejectedClients } from './rejected-clients.ts'
 
 /**
- * The part of the memory of this process that responses may take which clients have not read yet.
+ * The part of the memory of this process that unread responses may take.
  */
 const shareOfMemory = 1 / 4
 /**
- * How often the buffers are added up, in ms. A connection buffers some 200 KB at most, so that
- * little is added meanwhile.
+ * How often the size of the buffers is added up, in ms. A connection buffers some 200 KB at most,
+ * so little is added between two times.
  */
 const everyMs = 100
-/** Requests are served again when the buffers have come down to this part of the budget. */
+/** Requests are served again when the buffers take less than this part of the budget. */
 const recovered = 0.75
 /**
  * A client that reads less than this, in bytes, in `stalledMs` does not read. The number doubles
@@ -21,12 +21,12 @@ const recovered = 0.75
  */
 const readingBytes = 1024
 const stalledMs = 1000
-/** The number is doubled at most this many times: to 1 GiB. */
-const mostDoublings = 20
+/** How often the number is doubled at most: to 1 GiB. */
+const maxDoublings = 20
 
 interface Watched {
   /**
-   * What the client had taken, in bytes, when it was last seen reading, and when that was (ms,
+   * How many bytes the client had read when it was last seen reading, and when that was (ms,
    * monotonic).
    */
   taken: number
@@ -37,32 +37,31 @@ interface Watched {
 export type ClientSocket = Duplex & { readonly bytesWritten: number; readonly remoteAddress?: string | undefined }
 
 export interface MemoryBudgetParts {
-  readonly turnedAway: Pick<TurnedAway, 'note'>
+  readonly rejectedClients: Pick<RejectedClients, 'note'>
   /** In ms, monotonic. */
   readonly now?: () => number
 }
 
 /**
- * The memory that this process has for itself, in bytes: its part of the container's limit
- * (cgroup), or of the machine's memory.
- *
- * @param processes how many processes share it
+ * The memory that this process may use, in bytes: its part of the limit of the container (cgroup),
+ * or of the memory of the machine.
+ * @param processes how many processes share the memory
  */
 export function processMemory(processes: number): number {
-  // 0, or more than there is, where no limit is set.
+  // Without a limit it is 0, or more than the memory of the machine.
   const limit = process.constrainedMemory()
   const all = limit > 0 ? Math.min(limit, totalmem()) : totalmem()
   return all / processes
 }
 
 /**
- * Bounds what the gateway buffers for all clients together, so that clients who do not read end
- * neither the process nor its container. Beyond the budget, requests for applications are refused
- * (503), and connections whose clients do not read are closed, those that hold most first.
+ * Limits what the gateway buffers for all clients together, so that clients that do not read their
+ * responses cannot exhaust the memory. Beyond the budget, the gateway rejects requests for
+ * applications (503). It closes connections whose clients do not read, the largest buffers first.
  */
 export class MemoryBudget {
   readonly #bytes: number
-  readonly #turnedAway: Pick<TurnedAway, 'note'>
+  readonly #rejectedClients: Pick<RejectedClients, 'note'>
   readonly #now: () => number
   readonly #watched = new Map<ClientSocket, Watched>()
   #buffered = 0
@@ -72,26 +71,26 @@ export class MemoryBudget {
   #checkedAt = 0
   #timer: NodeJS.Timeout | undefined
 
-  /** @param memoryBytes the memory of the process, as {@link processMemory} tells it */
-  constructor(memoryBytes: number, { turnedAway, now = () => performance.now() }: MemoryBudgetParts) {
+  /** @param memoryBytes the memory of the process, from {@link processMemory} */
+  constructor(memoryBytes: number, { rejectedClients, now = () => performance.now() }: MemoryBudgetParts) {
     this.#bytes = memoryBytes * shareOfMemory
-    this.#turnedAway = turnedAway
+    this.#rejectedClients = rejectedClients
     this.#now = now
   }
 
-  /** Whether requests for applications are to be refused at the moment. */
+  /** Whether requests for applications must be rejected now. */
   get isExceeded(): boolean {
     return this.#isExceeded
   }
 
-  /** Counts what is buffered for a client, until its connection is closed. */
+  /** Counts the buffer of a connection until it is closed. */
   watch(socket: ClientSocket): void {
     this.#watched.set(socket, { taken: 0, readAt: this.#now() })
     socket.once('close', () => this.#watched.delete(socket))
     this.#timer ??= setInterval(() => this.check(), everyMs).unref()
   }
 
-  /** Adds up what is buffered, and makes room when it is too much. Called regularly by itself. */
+  /** Adds up the buffers, and closes connections if they exceed the budget. Runs regularly. */
   check(): void {
     const now = this.#now()
     const required = this.#requiredBytes(now)
@@ -113,12 +112,12 @@ export class MemoryBudget {
     this.#timer = undefined
   }
 
-  /** How much a client has to read in `stalledMs`. */
+  /** How many bytes a client has to read in `stalledMs`. */
   #requiredBytes(now: number): number {
     const passedMs = now - this.#checkedAt
     this.#checkedAt = now
     const exceededMs = this.#exceededMs + (this.#isExceeded ? passedMs : -passedMs)
-    this.#exceededMs = Math.min(Math.max(exceededMs, 0), mostDoublings * stalledMs)
+    this.#exceededMs = Math.min(Math.max(exceededMs, 0), maxDoublings * stalledMs)
     return readingBytes * 2 ** Math.floor(this.#exceededMs / stalledMs)
   }
 
@@ -130,12 +129,12 @@ export class MemoryBudget {
     for (const socket of stalled) {
       if (this.#buffered <= this.#bytes * recovered) return
       this.#buffered -= socket.writableLength
-      this.#turnedAway.note('memory for responses', socket.remoteAddress ?? 'unknown', unreadHint)
+      this.#rejectedClients.note('memory for responses', socket.remoteAddress ?? 'unknown', unreadHint)
       socket.destroy()
     }
   }
 
-  /** Describes what is buffered, and the bound, for Prometheus. */
+  /** Adds the size of the buffers, and the budget, to the metrics. */
   describe(metrics: Metrics): void {
     metrics.gauge(
       { name: 'gatehouse_buffered_bytes', help: 'Bytes of responses that clients have not read yet.' },

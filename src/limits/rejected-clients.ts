@@ -4,13 +4,13 @@ import type { Log } from '../observe/log.ts'
 const atMostEveryMs = 10_000
 
 /**
- * Tells the log who is turned away by which limit: the first one at once, then a line every ten
- * seconds with how many there were. A flood must not become one of the log.
+ * Logs which limit has rejected clients: the first rejection at once, then their number at most
+ * once in ten seconds, so that a flood of requests does not become a flood of log lines.
  */
-export class TurnedAway {
+export class RejectedClients {
   readonly #log: Log
   readonly #clock: Clock
-  readonly #limits = new Map<string, { count: number; toldAt: number }>()
+  readonly #limits = new Map<string, { count: number; loggedAt: number }>()
 
   constructor(log: Log, clock: Clock) {
     this.#log = log
@@ -18,7 +18,8 @@ export class TurnedAway {
   }
 
   /**
-   * @param limit the setting, as in `limits.per_client.sign_ins` @param hint what to do about it
+   * @param limit the setting, as in `limits.per_client.sign_ins`
+   * @param hint what the operator can do
    */
   note(
     limit: string,
@@ -26,10 +27,10 @@ export class TurnedAway {
     hint = 'a proxy of yours that many people come through is named in trusted_proxies',
   ): void {
     const now = this.#clock.now()
-    const known = this.#limits.get(limit) ?? { count: 0, toldAt: -Infinity }
+    const known = this.#limits.get(limit) ?? { count: 0, loggedAt: -Infinity }
     this.#limits.set(limit, known)
     known.count += 1
-    if (now < known.toldAt + atMostEveryMs) return
+    if (now < known.loggedAt + atMostEveryMs) return
     this.#log.warn('limit.reached', {
       limit,
       client,
@@ -37,6 +38,6 @@ export class TurnedAway {
       hint,
     })
     known.count = 0
-    known.toldAt = now
+    known.loggedAt = now
   }
 }

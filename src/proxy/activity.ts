@@ -1,12 +1,12 @@
 import type { SessionKey } from '../core/names.ts'
 import type { ProxyParts } from './parts.ts'
 
-/** A session that is in use is reported at most so often, in ms. */
+/** The least time between two reports for a session, in ms. */
 const everyMs = 1_000
 
 /**
- * Reports that bytes of an exchange have moved, so that its session does not count as idle. Returns
- * when it was reported last, in ms of the monotonic clock, for the next call.
+ * Reports that bytes of an exchange have moved, so that its session does not count as idle.
+ * @returns the time of the last report, for the next call; in ms of the monotonic clock
  */
 export function reportActivity(
   session: SessionKey | undefined,

@@ -1,52 +1,91 @@
 import { FairQueue, Shares } from '../limits/fair-queue.ts'
 
-/** How often the slots of requests are looked through for old ones, in ms. */
+/** How often the slots of requests are examined, in ms. */
 const sweepMs = 1_000
-/** After so many sweeps an exchange counts as a stream: after 4 to 5 seconds. */
+/** After this many sweeps an exchange counts as a stream: after 4 to 5 seconds. */
 const sweepsUntilStream = 5
 
-/** How many exchanges with one upstream may be under way in this process. */
+/** How many exchanges with one upstream may be open in this process. */
 export interface SlotLimits {
   /** Exchanges that are expected to end soon. */
   readonly maxConnections: number
-  /** Exchanges that last: event streams, tunnels, and whatever takes longer than some seconds. */
+  /** Exchanges that last: event streams, tunnels, and exchanges longer than some seconds. */
   readonly maxStreams: number
   /** Streams of one client. */
   readonly maxStreamsPerClient: number
 }
 
+/** Is told when its slot may use a connection. */
+export interface SlotHolder {
+  onSlot(slot: ConnectionSlot): void
+}
+
 /**
  * The right of one exchange to use a connection to the upstream.
  *
- *     new ──► waiting ──► request ──► stream
- *      └─────────┴───────────┴──────────┴──► released
+ *     waiting ──► request ──► stream
+ *        └───────────┴───────────┴──► released
  */
 export class ConnectionSlot {
-  /** A session, or the address of a client without one. */
+  readonly #slots: ConnectionSlots
+  /** In ms, on the clock of `performance.now`. 0: it has not waited. */
+  #waitingSince = 0
+  #waitedMs: number | undefined
+  /** @internal of {@link ConnectionSlots}, like all fields below */
   readonly client: string
-  state: 'new' | 'waiting' | 'request' | 'stream' | 'released' = 'new'
-  /** How long it waited for a connection, in ms. */
-  waitedMs = 0
-  /** @internal of {@link ConnectionSlots}: sends the request. */
-  start: () => void = nothing
-  /** @internal When it began to wait, in ms of the monotonic clock. */
-  waitingSince = 0
-  /** @internal The number of the sweep before it got its connection. */
+  readonly holder: SlotHolder
+  state: 'waiting' | 'request' | 'stream' | 'released' = 'waiting'
+  /** The number of the sweep before the slot got its connection. */
   sweep = 0
-  /** @internal The slots of requests are a list, from the oldest to the newest. */
+  /** The slots of requests are a list, from the oldest to the newest. */
   older: ConnectionSlot | undefined
   newer: ConnectionSlot | undefined
 
-  constructor(client: string) {
+  constructor(slots: ConnectionSlots, client: string, holder: SlotHolder) {
+    this.#slots = slots
     this.client = client
+    this.holder = holder
+  }
+
+  get isWaiting(): boolean {
+    return this.state === 'waiting'
+  }
+
+  /** How long it has waited for a connection, in ms. */
+  get waitedMs(): number {
+    if (this.#waitingSince === 0) return 0
+    return this.#waitedMs ?? performance.now() - this.#waitingSince
+  }
+
+  /**
+   * Makes a stream of a request. Returns `false` when the client, or all clients together, have too
+   * many streams.
+   */
+  keepAsStream(): boolean {
+    return this.#slots.keepAsStream(this)
+  }
+
+  /** Gives the connection, or the place in the queue, back. Further calls have no effect. */
+  release(): void {
+    this.#slots.release(this)
+  }
+
+  /** @internal */
+  beginWait(): void {
+    this.#waitingSince = performance.now()
+  }
+
+  /** @internal */
+  endWait(): void {
+    this.#waitedMs = this.waitedMs
   }
 }
 
 /**
- * Decides who may use a connection to the upstream. Requests share `maxConnections`. Whatever lasts
- * moves to bounds of its own, so that event streams, tunnels, long polls and slow transfers do not
- * keep short requests waiting. An exchange that lasts and may not move, because its client has too
- * many streams, keeps its slot among the requests.
+ * Decides who may use a connection to the upstream. Requests share `maxConnections`. Exchanges that
+ * last move to limits of their own, so that event streams, tunnels, long polls and slow transfers
+ * do not delay short requests. An exchange that lasts keeps its slot among the requests when its
+ * client has too many streams.
  */
 export class ConnectionSlots {
   readonly #queue: FairQueue<ConnectionSlot>
@@ -76,26 +115,23 @@ export class ConnectionSlots {
     return this.#streams.taken
   }
 
-  /** Whether a request of the client could neither start nor wait. */
+  /** Whether a request of the client can neither start nor wait. */
   isFullFor(client: string): boolean {
     return this.#queue.isFullFor(client)
   }
 
-  /** Calls `start` at once, or as soon as the client may use a connection. */
-  enter(slot: ConnectionSlot, start: () => void): void {
-    slot.start = start
-    if (this.#queue.enter(slot.client, slot)) {
-      this.#begin(slot)
-      return
-    }
-    slot.state = 'waiting'
-    slot.waitingSince = performance.now()
+  /**
+   * Calls `onSlot` of the holder at once, or as soon as the client may use a connection. The holder
+   * releases the slot, also while it waits.
+   */
+  acquire(client: string, holder: SlotHolder): ConnectionSlot {
+    const slot = new ConnectionSlot(this, client, holder)
+    if (this.#queue.enter(client, slot)) this.#begin(slot)
+    else slot.beginWait()
+    return slot
   }
 
-  /**
-   * Makes a stream of a request. `false`: the client, or all clients together, have too many
-   * streams.
-   */
+  /** @internal of {@link ConnectionSlot} */
   keepAsStream(slot: ConnectionSlot): boolean {
     if (slot.state !== 'request') return slot.state === 'stream'
     if (!this.#streams.hasFor(slot.client)) return false
@@ -105,25 +141,22 @@ export class ConnectionSlots {
     return true
   }
 
-  /**
-   * The exchange needs its connection no more, or does not wait for one any more. May be called
-   * again.
-   */
+  /** @internal of {@link ConnectionSlot} */
   release(slot: ConnectionSlot): void {
     const { state } = slot
-    if (state === 'new' || state === 'released') return
+    if (state === 'released') return
     slot.state = 'released'
     if (state === 'request') this.#leaveRequests(slot)
     else if (state === 'stream') this.#streams.leave(slot.client)
     else {
-      slot.waitedMs = performance.now() - slot.waitingSince
+      slot.endWait()
       this.#queue.withdraw(slot.client, slot)
     }
   }
 
   /** Starts all requests that wait, whatever the limits are. */
   startAll(): void {
-    this.#call(this.#queue.letAllIn())
+    for (const slot of this.#queue.letAllIn()) this.#begin(slot)
   }
 
   #leaveRequests(slot: ConnectionSlot): void {
@@ -133,17 +166,11 @@ export class ConnectionSlots {
     if (newer === undefined) this.#newest = older
     else newer.older = older
     slot.older = slot.newer = undefined
-    this.#call(this.#queue.leave(slot.client))
-  }
-
-  #call(slots: readonly ConnectionSlot[]): void {
-    for (const slot of slots) {
-      slot.waitedMs = performance.now() - slot.waitingSince
-      this.#begin(slot)
-    }
+    for (const next of this.#queue.leave(slot.client)) this.#begin(next)
   }
 
   #begin(slot: ConnectionSlot): void {
+    slot.endWait()
     slot.state = 'request'
     slot.sweep = this.#sweeps
     slot.older = this.#newest
@@ -151,7 +178,7 @@ export class ConnectionSlots {
     else this.#newest.newer = slot
     this.#newest = slot
     this.#sweeper ??= setTimeout(this.#sweep, sweepMs).unref()
-    slot.start()
+    slot.holder.onSlot(slot)
   }
 
   readonly #sweep = (): void => {
@@ -166,5 +193,3 @@ export class ConnectionSlots {
     this.#sweeper = this.#oldest === undefined ? undefined : setTimeout(this.#sweep, sweepMs).unref()
   }
 }
-
-function nothing(): void {}

@@ -5,8 +5,8 @@ import { Exchange, type ExchangeInput } from './exchange.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 
 /**
- * Carries an admitted request to its upstream and the answer back. `res` must be fresh: headers set
- * on it before would make Node merge lines of the same name.
+ * Sends an admitted request to its upstream and the response back. No header may be set on `res`
+ * before, because Node.js would then merge fields of the same name.
  */
 export function carry(
   req: IncomingMessage,
@@ -17,17 +17,16 @@ export function carry(
   parts: ProxyParts,
 ): void {
   const input = { req, res, pass, facts, record, parts }
-  // Chunks that came together with the head are parsed after it, when all of this has returned:
-  // what is malformed in them, and in the trailers, is not even begun with upstream.
+  // Node.js parses chunks that arrived together with the head after this call. If they or the
+  // trailers are malformed, the request must not reach the upstream.
   if (req.headers['transfer-encoding'] === undefined) begin(input)
   else setImmediate(begin, input)
 }
 
 function begin(input: ExchangeInput): void {
   const { req, res, record } = input
-  // Refused meanwhile, or behind a request whose answer closes the connection (RFC 9112 §9.6): it
-  // could never be answered.
-  if (req.socket.writableEnded) {
+  // The client is gone, or an earlier response closes the connection (RFC 9112 §9.6).
+  if (req.socket.writableEnded || res.destroyed) {
     res.destroy()
     record.end(undefined, false)
     return

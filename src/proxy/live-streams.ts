@@ -1,21 +1,20 @@
 import type { SessionKey } from '../core/names.ts'
 import { Roster } from '../core/roster.ts'
 
-/** Why a stream is cut; peers that can be told are. */
+/** Why a stream is cut. Peers learn the reason where the protocol has a way to say it. */
 export type CutReason = 'session_ended' | 'going_away'
 
 /** A response, an upload or a tunnel that is open. */
 export interface LiveStream {
   /**
-   * It does not end by itself, as a tunnel or an event stream: a shutdown that waited for it would
-   * wait in vain.
+   * It does not end by itself (a tunnel or an event stream), so a shutdown does not wait for it.
    */
   readonly isEndless: boolean
-  /** May be called again while it takes effect. */
+  /** May be called again before it has taken effect. */
   cut(why: CutReason): void
 }
 
-/** What is open for a session: responses, uploads and tunnels, which end with it. */
+/** The open responses, uploads and tunnels of each session. They end with the session. */
 export class LiveStreams {
   readonly #open = new Roster<SessionKey | undefined, LiveStream[]>(
     () => [],
@@ -29,8 +28,8 @@ export class LiveStreams {
   }
 
   /**
-   * Remembers an open stream until the answer is called; it may be called more than once. Nobody's
-   * stream has no session.
+   * Lists an open stream. A stream of a client without a session has no session.
+   * @returns removes it from the list; further calls have no effect
    */
   open(session: SessionKey | undefined, stream: LiveStream): () => void {
     const streams = this.#open.of(session)
@@ -39,23 +38,23 @@ export class LiveStreams {
     return () => this.#release(streams, stream)
   }
 
-  /** Cuts what is open for sessions that have ended. */
+  /** Cuts the streams of sessions that have ended. */
   closeAll(sessions: Iterable<SessionKey>): void {
     for (const session of sessions) this.#cut(session, 'session_ended')
   }
 
-  /** Cuts what would never end by itself, with or without a session, for the gateway shuts down. */
+  /** Cuts all endless streams, because the gateway shuts down. */
   closeEndless(): void {
     for (const [session] of [...this.#open.needed()]) this.#cut(session, 'going_away', ({ isEndless }) => isEndless)
   }
 
-  /** The sessions that have something open. */
+  /** The sessions that have open streams. */
   *sessions(): IterableIterator<SessionKey> {
     for (const [session] of this.#open.needed()) if (session !== undefined) yield session
   }
 
   #cut(session: SessionKey | undefined, why: CutReason, which: (stream: LiveStream) => boolean = () => true): void {
-    // A copy: what is cut releases itself while we walk.
+    // A copy, because a stream that is cut removes itself from the list.
     for (const stream of [...(this.#open.get(session) ?? [])]) if (which(stream)) stream.cut(why)
   }
 

@@ -3,24 +3,27 @@ import type { Admission } from '../gate/admission.ts'
 import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
 import type { LiveStreams } from './live-streams.ts'
-import type { UpstreamPools } from './upstream-pool.ts'
+import type { Upstreams } from './upstream.ts'
 
 export type Pass = Extract<Admission, { kind: 'pass' }>
 
 export interface ProxyParts {
-  readonly pools: UpstreamPools
+  readonly upstreams: Upstreams
   readonly live: LiveStreams
   readonly log: Log
   readonly pages: Pages
-  /** The session cookie, and those of sign-in attempts: no upstream sees or sets them. */
+  /**
+   * Whether a cookie is the session cookie or that of a sign-in. Upstreams neither see nor set
+   * them.
+   */
   readonly isGatewayCookie: (name: string) => boolean
-  /** How long a client may pause while it sends a body. */
+  /** How long a client may pause while it sends content, in ms. */
   readonly bodyIdleTimeoutMs: number
-  /** How much of it has to arrive, on average over that time; 0: any. */
+  /** How many bytes per second must arrive, on average over that time. 0: any number. */
   readonly bodyRateBytesPerSecond: number
   /**
-   * Bytes of an upload or download have moved, or the person's side of a tunnel has sent something:
-   * the session is in use.
+   * The session is in use: bytes of an upload or download have moved, or the client of a tunnel has
+   * sent data.
    */
   readonly onActivity: (session: SessionKey) => void
 }

@@ -1,22 +1,23 @@
 import { GatewayError } from '../core/errors.ts'
 import { connectionOptions, isHopByHop, noConnectionOptions } from '../core/header-fields.ts'
 import type { Caching } from '../gate/admission.ts'
+import type { RawFields } from '../transport/transport.ts'
 
 export interface ResponseHeadersInput {
   readonly isGatewayCookie: (name: string) => boolean
   readonly caching: Caching
-  /** Where the upstream is. */
+  /** The URL of the upstream. */
   readonly upstream: URL
-  /** A 204 has no content and says nothing about its length (RFC 9110 §8.6). */
+  /** A 204 has no Content-Length (RFC 9110 §8.6). */
   readonly status: number
 }
 
 /**
- * The header lines for the client, name and value in turn, from those of the upstream. `Set-Cookie`
- * lines stay apart.
- * @throws {GatewayError} when the answer cannot be passed on
+ * The fields for the client, from those of the upstream: names and values in turn. `Set-Cookie`
+ * fields are not joined.
+ * @throws {GatewayError} when the response cannot be passed on
  */
-export function responseHeaders(received: readonly (Buffer | string)[], input: ResponseHeadersInput): string[] {
+export function responseHeaders(received: RawFields, input: ResponseHeadersInput): string[] {
   const listed = namedInConnection(received)
   const withoutLength = input.status === 204
   const { caching } = input
@@ -35,8 +36,7 @@ export function responseHeaders(received: readonly (Buffer | string)[], input: R
 
     if (lowerCase === 'set-cookie' && input.isGatewayCookie(cookieName(value))) continue
     if (lowerCase === 'content-length' && withoutLength) continue
-    // A field with a single value: clients and caches that get two take either of them (RFC 9110
-    // §5.3, §6.6.1).
+    // Date has a single value. Of two, clients and caches may take either (RFC 9110 §5.3, §6.6.1).
     if (lowerCase === 'date') {
       if (hasDate) continue
       hasDate = true
@@ -51,23 +51,22 @@ export function responseHeaders(received: readonly (Buffer | string)[], input: R
       if (caching === 'no_store' && (lowerCase === 'expires' || lowerCase === 'pragma')) continue
     }
     if (lowerCase === 'location' || lowerCase === 'content-location')
-      lines.push(name, fromOutside(value, input.upstream))
+      lines.push(name, publicReference(value, input.upstream))
     else lines.push(name, value)
   }
 
   if (caching === 'anybody') return lines
   if (caching !== 'varies') lines.push('Cache-Control', cacheControlFor(caching, cacheControl))
-  // Who asks makes the difference, and the cookie says who it is: RFC 9110 §12.5.5.
+  // The response depends on the person, who is known by the cookie: RFC 9110 §12.5.5.
   if (!varies && (caching === 'varies' || caching === 'private')) lines.push('Vary', 'Cookie')
   return lines
 }
 
 /**
- * A reference to a place of the upstream as clients reach it, who cannot reach, and need not know,
- * where the upstream is: the path alone (RFC 9110 §10.2.2 allows it). References to other places
- * stay as they are.
+ * A reference to the upstream as clients can use it: without the address of the upstream, which
+ * clients cannot reach (RFC 9110 §10.2.2 allows a path alone). Other references stay unchanged.
  */
-function fromOutside(reference: string, upstream: URL): string {
+function publicReference(reference: string, upstream: URL): string {
   const authority = /^https?:\/\/[^/?#\\]*/i.exec(reference)?.[0]
   if (authority === undefined || !URL.canParse(authority)) return reference
   const { origin, username, password } = new URL(authority)
@@ -76,44 +75,44 @@ function fromOutside(reference: string, upstream: URL): string {
   const place = reference.slice(authority.length)
   if (!place.startsWith(base) || !/^(?:[/?#]|$)/.test(place.slice(base.length))) return reference
   const path = place.slice(base.length)
-  // `//host` would be a host, and browsers take `/\\` for it.
+  // `//host` is a reference to a host, and browsers read `/\\` in the same way.
   return `/${path.replace(/^[/\\]+/, '')}`
 }
 
 /**
- * Fields by which caches before the gateway are told apart from browsers: RFC 9213, and what came
- * before it.
+ * Fields for the caches in front of the gateway, which do not apply to browsers: RFC 9213 and its
+ * predecessors.
  */
 function isForSharedCaches(lowerCase: string): boolean {
   return lowerCase === 'surrogate-control' || lowerCase === 'x-accel-expires' || lowerCase.endsWith('cdn-cache-control')
 }
 
-function cacheControlFor(caching: 'private' | 'no_store' | 'upstream', said: string | undefined): string {
+function cacheControlFor(caching: 'private' | 'no_store' | 'upstream', received: string | undefined): string {
   if (caching === 'no_store') return 'no-store'
-  if (said === undefined) return 'private'
-  return caching === 'upstream' ? said : keptPrivate(said)
+  if (received === undefined) return 'private'
+  return caching === 'upstream' ? received : privateCacheControl(received)
 }
 
-/** Applications say the same few things again and again. */
-const mostKnown = 256
-const known = new Map<string, string>()
+/** Results by the value of the upstream. Upstreams use few different values. */
+const maxPrivateValues = 256
+const privateValues = new Map<string, string>()
 
-function keptPrivate(said: string): string {
-  const before = known.get(said)
-  if (before !== undefined) return before
-  const directives = said.match(/[^\s,="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^\s,]*))?/g) ?? []
+function privateCacheControl(received: string): string {
+  const cached = privateValues.get(received)
+  if (cached !== undefined) return cached
+  const directives = received.match(/[^\s,="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^\s,]*))?/g) ?? []
   const names = directives.map((directive) => directive.toLowerCase())
-  // Where no cache keeps it, or browsers alone, there is nothing to change.
+  // A response that no shared cache stores needs no further directive.
   const isPrivate = names.includes('no-store') || names.includes('private')
   const kept = directives.filter((_, at) => !/^(?:public$|s-maxage\b|private=)/.test(names[at] ?? ''))
-  const told = (isPrivate ? kept : [...kept, 'private']).join(', ')
-  if (known.size < mostKnown) known.set(said, told)
-  return told
+  const value = (isPrivate ? kept : [...kept, 'private']).join(', ')
+  if (privateValues.size < maxPrivateValues) privateValues.set(received, value)
+  return value
 }
 
 /**
- * A trailer section may come after everything has been decided, so it may say nothing that matters
- * by then (RFC 9110 §6.5.1).
+ * Fields that are not allowed in trailers, because recipients need them before the content (RFC
+ * 9110 §6.5.1).
  */
 const notInTrailers: ReadonlySet<string> = new Set([
   'content-length',
@@ -131,20 +130,20 @@ const notInTrailers: ReadonlySet<string> = new Set([
   'set-cookie',
 ])
 
-/** The trailers for the client, name and value in pairs; unfit ones are left out. */
-export function responseTrailers(received: readonly (Buffer | string)[], reserved: ReadonlySet<string>) {
+/** The trailers for the client as pairs, without those that are not allowed. */
+export function responseTrailers(received: RawFields, reserved: ReadonlySet<string>) {
   const trailers: [name: string, value: string][] = []
   for (let at = 0; at + 1 < received.length; at += 2) {
     const name = text(received[at])
     const value = text(received[at + 1])
     const lowerCase = name.toLowerCase()
-    const unfit = isHopByHop(lowerCase) || notInTrailers.has(lowerCase) || reserved.has(lowerCase)
-    if (!unfit && !forbidden.test(value)) trailers.push([name, value])
+    const isForbidden = isHopByHop(lowerCase) || notInTrailers.has(lowerCase) || reserved.has(lowerCase)
+    if (!isForbidden && !controlCharacter.test(value)) trailers.push([name, value])
   }
   return trailers
 }
 
-function namedInConnection(received: readonly (Buffer | string)[]): ReadonlySet<string> {
+function namedInConnection(received: RawFields): ReadonlySet<string> {
   let listed = noConnectionOptions
   for (let at = 0; at + 1 < received.length; at += 2)
     if (received[at]?.length === 10 && text(received[at]).toLowerCase() === 'connection')
@@ -152,28 +151,28 @@ function namedInConnection(received: readonly (Buffer | string)[]): ReadonlySet<
   return listed
 }
 
-// Whatever bytes they are, they leave as they came: Node writes header lines as latin1, too.
+// Bytes stay unchanged, because Node.js also writes fields as latin1.
 function text(value: Buffer | string | undefined): string {
   return typeof value === 'string' ? value : (value?.toString('latin1') ?? '')
 }
 
-// undici takes the chunks apart and leaves any other coding on; without its field the client could
-// not undo it.
+// Only the chunked coding is removed. The client could not decode another one, because
+// Transfer-Encoding is not passed on.
 function checkTransferEncoding(value: string): void {
   if (value.trim().toLowerCase() !== 'chunked')
-    throw new GatewayError('ERR_UPSTREAM_ANSWER', 'the answer has a Transfer-Encoding other than chunked')
+    throw new GatewayError('ERR_UPSTREAM_ANSWER', 'the response has a Transfer-Encoding other than chunked')
 }
 
-const forbidden = /[^\t\x20-\x7e\x80-\xff]/
+const controlCharacter = /[^\t\x20-\x7e\x80-\xff]/
 
 function checkValue(name: string, value: string): void {
-  if (forbidden.test(value))
-    throw new GatewayError('ERR_UPSTREAM_ANSWER', `the answer has a control character in "${name}"`)
+  if (controlCharacter.test(value))
+    throw new GatewayError('ERR_UPSTREAM_ANSWER', `the response has a control character in "${name}"`)
 }
 
 /**
  * A browser may take `=name=value` and ` name` for `name` (RFC 6265bis §5.6), so the name is read
- * the same way.
+ * in this way.
  */
 function cookieName(setCookie: string): string {
   return /^[=\s]*([^=;]*)/.exec(setCookie)?.[1]?.trim() ?? ''

@@ -6,15 +6,15 @@ import type { CutReason, LiveStream } from './live-streams.ts'
 import type { ProxyParts } from './parts.ts'
 import { closeFrameToClient, closeFrameToServer, FrameTracker } from './websocket-frames.ts'
 
-/** How long what is left in one direction may take to get out when the other side is gone. */
+/** How long the rest of one direction may take to be written when the other side is gone, in ms. */
 const flushMs = 30_000
 const keepAliveMs = 60_000
-/** How long the rest of a frame may take to arrive, so that a Close frame can follow it. */
+/** How long the rest of a frame may take to arrive, so that a Close frame can follow; in ms. */
 const restOfFrameMs = 100
-/** How long a peer may take to hang up after it was told. */
+/** How long a peer may take to close the connection after a Close frame, in ms. */
 const hangUpMs = 1_000
 
-/** What the client of a WebSocket is told: RFC 6455 §7.4.1. */
+/** Status code and reason of the Close frame for the client: RFC 6455 §7.4.1. */
 const closings: Readonly<Record<CutReason, readonly [code: number, reason: string]>> = {
   session_ended: [1008, 'session ended'],
   going_away: [1001, 'going away'],
@@ -23,7 +23,7 @@ const closings: Readonly<Record<CutReason, readonly [code: number, reason: strin
 export interface TunnelInput {
   readonly client: Socket
   readonly upstream: Socket
-  /** What the client has sent already. */
+  /** Data that the client sent together with its request. */
   readonly head: Buffer
   readonly isWebSocket: boolean
   readonly session: SessionKey | undefined
@@ -33,10 +33,10 @@ export interface TunnelInput {
 }
 
 /**
- * Joins two sockets until one of them ends, or the session does. What the bytes mean is none of our
- * business, except where the frames of a WebSocket end: there a Close frame of ours can go.
+ * Joins two sockets until one of them or the session ends. The tunnel does not interpret the data,
+ * except for the ends of WebSocket frames: only there it can insert a Close frame.
  *
- *     joined ──► closing ──► over (both were told, or could not be)
+ *     joined ──► closing ──► over (both sides got a Close frame, if possible)
  *        └─────────────────► over (one side is gone)
  */
 export class Tunnel implements LiveStream {
@@ -64,7 +64,7 @@ export class Tunnel implements LiveStream {
       record.bytes = client.bytesWritten - writtenBefore
       record.end(101, true)
     }
-    // A tunnel may be silent for ever, so only TCP can tell a peer that vanished.
+    // A tunnel may be silent without limit, so only TCP keep-alive detects a peer that is gone.
     client.setKeepAlive(true, keepAliveMs)
     client.setNoDelay(true)
     client.on('error', ignore)
@@ -76,7 +76,7 @@ export class Tunnel implements LiveStream {
     upstream.once('close', () => {
       if (!this.#closing) flushAndClose(client)
     })
-    // The socket may be gone since the upstream was asked, and tells nobody twice.
+    // A socket may have been closed while the upstream was connecting. It emits `close` only once.
     if (client.destroyed || upstream.destroyed) {
       over()
       this.#destroy()
@@ -90,7 +90,7 @@ export class Tunnel implements LiveStream {
     upstream.pipe(client)
   }
 
-  /** Nothing passes from here on but the rest of a frame that has begun towards the client. */
+  /** Stops the tunnel. Only the rest of a frame that has begun still goes to the client. */
   cut(why: CutReason): void {
     if (this.#closing) return
     this.#closing = true
@@ -98,12 +98,12 @@ export class Tunnel implements LiveStream {
     record.code = why
     client.off('data', this.#fromClient).unpipe(upstream)
     upstream.off('data', this.#fromUpstream).unpipe(client)
-    // What a peer still says is thrown away. Left unread, it would make the kernel reset the
-    // connection, and with it what we say.
+    // Data that a peer still sends is dropped. Unread data would make the kernel reset the
+    // connection, and the Close frame would be lost.
     client.resume()
     upstream.resume()
-    if (this.#toClient?.place === 'inside') this.#passRestOfFrame(this.#toClient, () => this.#sayGoodbye(why))
-    else this.#sayGoodbye(why)
+    if (this.#toClient?.place === 'inside') this.#passRestOfFrame(this.#toClient, () => this.#sendCloseFrames(why))
+    else this.#sendCloseFrames(why)
   }
 
   #passRestOfFrame(toClient: FrameTracker, then: () => void): void {
@@ -124,10 +124,10 @@ export class Tunnel implements LiveStream {
     upstream.on('data', pass)
   }
 
-  #sayGoodbye(why: CutReason): void {
+  #sendCloseFrames(why: CutReason): void {
     const { client, upstream } = this.#input
     endWith(client, this.#toClient, () => closeFrameToClient(...closings[why]))
-    // For the upstream it is a client like any that leaves the page.
+    // To the upstream this looks like a client that leaves the page.
     endWith(upstream, this.#toUpstream, () => closeFrameToServer(1001))
     upstream.resume()
     const limit = setTimeout(() => this.#destroy(), hangUpMs)
@@ -146,7 +146,7 @@ export class Tunnel implements LiveStream {
   readonly #fromClient = (chunk: Buffer): void => {
     const { session, parts } = this.#input
     this.#toUpstream?.read(chunk)
-    // Only what the person's side sends: a page that is left open gets messages for ever.
+    // Only data of the client counts, because a page that is left open still receives messages.
     this.#reportedAt = reportActivity(session, this.#reportedAt, parts)
   }
 
@@ -154,7 +154,7 @@ export class Tunnel implements LiveStream {
 }
 
 /**
- * Ends a connection with a Close frame where one can stand; in the middle of a frame it breaks off.
+ * Ends a connection with a Close frame between two frames. Within a frame it closes the connection.
  */
 function endWith(socket: Socket, frames: FrameTracker | undefined, closeFrame: () => Buffer): void {
   if (socket.writable && frames?.place === 'between') socket.end(closeFrame())

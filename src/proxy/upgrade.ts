@@ -9,29 +9,29 @@ import type { RequestFacts } from '../http/request-facts.ts'
 import { writeToSocket } from '../http/response.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import { problem, type ProblemOptions } from '../pages/problem.ts'
+import type { RawFields } from '../transport/transport.ts'
 import { Exchange } from './exchange.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { responseHeaders } from './response-headers.ts'
 import { Tunnel } from './tunnel.ts'
 
 /**
- * Carries an admitted request that asks for another protocol, which is a WebSocket nearly always.
- * On a 101 the connection becomes a tunnel of bytes; any other answer is passed on, and the
- * connection closed.
+ * Sends an admitted request for another protocol, usually a WebSocket, to its upstream. After a 101
+ * the connection becomes a tunnel. Any other response is passed on, and the connection is closed.
  */
 export function carryUpgrade(
   req: IncomingMessage,
   socket: Duplex,
-  head: Buffer,
+  received: Buffer,
   pass: Pass,
   facts: RequestFacts,
   record: RequestRecord,
   parts: ProxyParts,
 ): void {
-  // From here on the socket is nobody else's, and an error without a listener ends the process.
+  // Node's server has released the socket, and an error without a listener ends the process.
   socket.on('error', () => {})
-  // Node hands the content over as if it were the other protocol already: the upstream would read a
-  // second request in it.
+  // Node passes on the content as data of the other protocol. The upstream would read a second
+  // request in it.
   if (hasBody(req)) {
     refuseUpgrade(socket, record, 'ERR_REQUEST_MALFORMED')
     return
@@ -40,24 +40,24 @@ export function carryUpgrade(
   const res = responseOn(socket as Socket, req, record)
   // HTTP/1.0 cannot switch: RFC 9110 §7.8.
   const protocols = req.httpVersionMinor === 0 ? '' : carriedProtocols(req.headers.upgrade, pass.upstream.upgrade)
-  const onSwitch = (upstream: Duplex, rawHeaders: readonly (Buffer | string)[]): void => {
-    const answer = switching(rawHeaders, protocols, { parts, upstream: pass.upstream.url })
-    if (answer instanceof GatewayError) {
-      record.trace?.upstreamEnded(answer.code)
+  const onSwitch = (upstream: Duplex, rawHeaders: RawFields): void => {
+    const head = switchingResponse(rawHeaders, protocols, { parts, upstream: pass.upstream.url })
+    if (head instanceof GatewayError) {
+      record.trace?.upstreamEnded(head.code)
       parts.log.warn('upstream.failed', {
         request: record.id,
         upstream: pass.upstream.name,
-        code: answer.code,
-        reason: answer.message,
+        code: head.code,
+        reason: head.message,
       })
       upstream.destroy()
-      refuseUpgrade(socket, record, answer.code)
+      refuseUpgrade(socket, record, head.code)
       return
     }
     res.detachSocket(socket as Socket)
-    socket.write(answer, 'latin1')
+    socket.write(head, 'latin1')
     const isWebSocket = protocolIn(rawHeaders).toLowerCase() === 'websocket'
-    const sides = { client: socket as Socket, upstream: upstream as Socket, head }
+    const sides = { client: socket as Socket, upstream: upstream as Socket, head: received }
     new Tunnel({ ...sides, isWebSocket, session: pass.session, record, parts }).join()
   }
   const upgrade = protocols === '' ? undefined : { protocols, onSwitch }
@@ -65,7 +65,8 @@ export function carryUpgrade(
 }
 
 /**
- * Refuses an upgrade on the bare socket. Never with a redirect: no WebSocket client follows one.
+ * Refuses an upgrade on the bare socket, never with a redirect because no WebSocket client follows
+ * it.
  */
 export function refuseUpgrade(
   socket: Duplex,
@@ -79,14 +80,13 @@ export function refuseUpgrade(
   record.end(response.status, true)
 }
 
-// A tunnel of HTTP would carry requests past the gate (h2c smuggling), and so would TLS with HTTP
-// inside.
+// Requests in a tunnel of HTTP, or of TLS with HTTP inside, would bypass the gate (h2c smuggling).
 const carriesRequests = /^(?:h2c?|https?|tls)(?:\/|$)/i
 
 /**
  * The protocols of an `Upgrade` field that are passed on: those that are `listed`, in lower case,
- * with any version unless the list names one. A request that offers no such protocol is answered as
- * if it had not asked (RFC 9110 §7.8).
+ * with any version unless the list names one. A request that offers no such protocol is an ordinary
+ * request (RFC 9110 §7.8).
  */
 export function carriedProtocols(upgrade: string | undefined, listed: readonly string[]): string {
   if (upgrade === undefined) return ''
@@ -95,12 +95,12 @@ export function carriedProtocols(upgrade: string | undefined, listed: readonly s
   return protocols.filter((protocol) => isListed(protocol.toLowerCase()) && !carriesRequests.test(protocol)).join(', ')
 }
 
-/** The protocols that any of these upstreams lists: requests for others are requests like any. */
+/** The protocols that any of these upstreams lists. */
 export function listedProtocols(upstreams: readonly Pick<UpstreamConfig, 'upgrade'>[]): readonly string[] {
   return [...new Set(upstreams.flatMap(({ upgrade }) => upgrade))]
 }
 
-/** Whether a request wants its connection to be of another protocol from here on: RFC 9110 §7.8. */
+/** Whether a request asks to switch its connection to another protocol (RFC 9110 §7.8). */
 export function isSwitchAsked({
   connection,
   upgrade,
@@ -111,13 +111,13 @@ export function isSwitchAsked({
   return upgrade !== undefined && /(?:^|,)[ \t]*upgrade[ \t]*(?:,|$)/i.test(connection ?? '')
 }
 
-function switching(
-  rawHeaders: readonly (Buffer | string)[],
+function switchingResponse(
+  rawHeaders: RawFields,
   protocols: string,
   { parts, upstream }: { readonly parts: ProxyParts; readonly upstream: URL },
 ): string | GatewayError {
   const chosen = protocolIn(rawHeaders)
-  // A server may only switch to what it was offered: RFC 9110 §7.8.
+  // A server may only switch to an offered protocol: RFC 9110 §7.8.
   if (!protocols.toLowerCase().split(', ').includes(chosen.toLowerCase()))
     return new GatewayError('ERR_UPSTREAM_ANSWER', 'the upstream switched to a protocol that it was not offered')
   try {
@@ -136,20 +136,20 @@ function switching(
   }
 }
 
-function protocolIn(rawHeaders: readonly (Buffer | string)[]): string {
+function protocolIn(rawHeaders: RawFields): string {
   for (let at = 0; at + 1 < rawHeaders.length; at += 2)
     if (String(rawHeaders[at]).toLowerCase() === 'upgrade') return String(rawHeaders[at + 1]).trim()
   return ''
 }
 
-/** A response on a socket that Node's server has let go of; the connection closes after it. */
+/** A response on a socket that Node's server has released. The connection closes after it. */
 function responseOn(socket: Socket, req: IncomingMessage, record: RequestRecord): ServerResponse {
   const res = new ServerResponse(req)
   res.shouldKeepAlive = false
   res.assignSocket(socket)
-  // What the server would do, had it not let go.
+  // As Node's server does for its own sockets.
   socket.on('drain', () => res.emit('drain'))
-  // A client that ends its side while it still waits for the answer has gone away.
+  // A client that ends its side before the response has begun is gone.
   socket.once('end', () => {
     if (res.socket === socket && !res.headersSent) socket.destroy()
   })

@@ -10,44 +10,44 @@ export interface UpstreamHeadersInput {
   readonly host: string
   readonly forwarded: ForwardedFacts
   readonly requestId: string
-  /** Says to this gateway, if the request ever comes back, that it was sent to this upstream. */
+  /** Tells this gateway, if the request comes back, that it was sent to this upstream before. */
   readonly loopMarker: string
-  /** Absent: the gateway takes part in no trace. */
+  /** Absent when the gateway takes part in no trace. */
   readonly trace: Pick<RequestTrace, 'traceParent' | 'state'> | undefined
 }
 
-/** What becomes of a field of a request: `listed` in `Connection` or not, by its name. */
-type Fate = 'withheld' | 'cookie' | 'content_length' | 'loop' | 'passed'
+/** How a field of a request is treated. */
+type Treatment = 'withheld' | 'cookie' | 'content_length' | 'loop' | 'passed'
 
-/** So many names are remembered; honest clients use a few dozen. */
-const mostNames = 1024
+/** How many names are cached. Usual clients use a few dozen. */
+const maxNames = 1024
 
-/** The field that names the upstreams that a request was sent to. */
+/** The name of the field with the loop markers of the upstreams that a request was sent to. */
 export const [loopField = ''] = fieldsOf('loop')
 
-/** What becomes of the fields of requests to one upstream. */
+/** How the fields of requests to one upstream are treated. */
 export class RequestFields {
   readonly #reserved: ReadonlySet<string>
-  readonly #fates = new Map<string, Fate>()
+  readonly #treatments = new Map<string, Treatment>()
 
   /**
    * @param reserved the names that only the gateway may set, in canonical form
-   * @param isTracing the gateway takes part in traces, and says itself which
+   * @param isTracing the gateway takes part in traces and sets the trace fields itself
    */
   constructor(reserved: ReadonlySet<string>, isTracing: boolean) {
     this.#reserved = isTracing ? new Set([...reserved, ...fieldsOf('trace')]) : reserved
   }
 
-  /** The fate of a field, by its name as it was written. */
-  fateOf(name: string): Fate {
-    const known = this.#fates.get(name)
+  /** @param name as the client wrote it */
+  treatmentOf(name: string): Treatment {
+    const known = this.#treatments.get(name)
     if (known !== undefined) return known
-    const fate = this.#decide(name.toLowerCase())
-    if (this.#fates.size < mostNames) this.#fates.set(name, fate)
-    return fate
+    const treatment = this.#decide(name.toLowerCase())
+    if (this.#treatments.size < maxNames) this.#treatments.set(name, treatment)
+    return treatment
   }
 
-  #decide(lowerCase: string): Fate {
+  #decide(lowerCase: string): Treatment {
     if (withheldReason(lowerCase) !== undefined || this.#reserved.has(canonicalName(lowerCase))) return 'withheld'
     const kind = kindOfField(lowerCase)
     return kind === 'loop' || kind === 'cookie' || kind === 'content_length' ? kind : 'passed'
@@ -55,11 +55,11 @@ export class RequestFields {
 }
 
 /**
- * The header lines for the upstream, name and value in turn, from those that came in. First
- * everything goes that the client may not say: what `Connection` names, hop-by-hop fields,
- * identity, forwarding. Only then is ours added, and behind it the identity, so that nothing the
- * client wrote can take it away (RFC 9110 §7.6.1, RFC 9700 §4.13). Lines of the same name stay
- * apart and in order.
+ * The fields for the upstream, from those of the client: names and values in turn. First all fields
+ * are removed that the client may not set: fields that `Connection` lists, hop-by-hop fields,
+ * identity and forwarding. Then the gateway adds its own fields. The identity follows after them,
+ * so that no field of the client can remove it (RFC 9110 §7.6.1, RFC 9700 §4.13). Fields of the
+ * same name are not joined and stay in order.
  */
 export function upstreamHeaders(received: readonly string[], input: UpstreamHeadersInput): string[] {
   const listed = namedInConnection(received)
@@ -70,18 +70,18 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
   for (let at = 0; at + 1 < received.length; at += 2) {
     const name = received[at] as string
     const value = received[at + 1] as string
-    const fate = input.fields.fateOf(name)
-    if (fate === 'withheld' || (listed.size > 0 && listed.has(name.toLowerCase()))) continue
-    if (fate === 'passed') {
+    const treatment = input.fields.treatmentOf(name)
+    if (treatment === 'withheld' || (listed.size > 0 && listed.has(name.toLowerCase()))) continue
+    if (treatment === 'passed') {
       lines.push(name, value)
-    } else if (fate === 'cookie') {
+    } else if (treatment === 'cookie') {
       const cookies = withoutGatewayCookies(value, input.isGatewayCookie)
       if (cookies !== undefined) lines.push(name, cookies)
-    } else if (fate === 'loop') {
+    } else if (treatment === 'loop') {
       loop = `${value}, ${loop}`
     } else if (contentLength === undefined) {
-      // "010" is eight to whoever takes a leading zero for octal, and what is left would be another
-      // request.
+      // A server that reads "010" as octal takes it for 8. It would read the last two bytes as
+      // another request.
       contentLength = value.replace(/^0+(?=\d)/, '')
       lines.push(name, contentLength)
     }
@@ -108,7 +108,7 @@ function namedInConnection(received: readonly string[]): ReadonlySet<string> {
   return listed
 }
 
-/** The line as it came when no cookie in it is ours. */
+/** Returns the value unchanged when it contains no cookie of the gateway. */
 function withoutGatewayCookies(header: string, isGatewayCookie: (name: string) => boolean): string | undefined {
   let found = false
   const kept = withoutCookies(header, (name) => {

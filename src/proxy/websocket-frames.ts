@@ -1,12 +1,12 @@
-/** Where a stream of frames stands; `unknown` for good once a header was not understood. */
+/** The position in a stream of frames. It stays `unknown` after an invalid header. */
 export type FramePlace = 'between' | 'inside' | 'after_close' | 'unknown'
 
 const opcodes = { close: 0x8, pong: 0xa } as const
 
 /**
- * Follows one direction of a WebSocket by the headers of its frames (RFC 6455 §5.2), so that a
- * frame of our own can go between two of theirs. Payloads are skipped, never looked at: compression
- * makes no difference.
+ * Follows one direction of a WebSocket by the headers of its frames (RFC 6455 §5.2), so that the
+ * gateway can insert a frame between two frames. It skips payloads, so compression makes no
+ * difference.
  */
 export class FrameTracker {
   readonly #masked: boolean
@@ -16,11 +16,11 @@ export class FrameTracker {
   #headerLength = 2
   #lengthEnd = 2
   /**
-   * While the header is read, the length as far as it is known; then what is left of the payload.
+   * The length that was read so far, and after the header the rest of the payload, in bytes.
    */
   #payload = 0
 
-  /** @param from who sends: a client masks every frame, and a server none (§5.1) */
+  /** @param from the sender: a client masks every frame, a server masks none (§5.1) */
   constructor(from: 'client' | 'server') {
     this.#masked = from === 'client'
   }
@@ -29,9 +29,9 @@ export class FrameTracker {
     return this.#place
   }
 
-  /** Takes what was sent next. */
+  /** Reads the data that was sent next. */
   read(chunk: Buffer): void {
-    // A frame may be far longer than a chunk, and then this is all there is to do.
+    // The usual case for long frames: the whole chunk is payload.
     if (this.#place === 'inside' && this.#headerRead === 0 && this.#payload > chunk.length) {
       this.#payload -= chunk.length
       return
@@ -41,7 +41,7 @@ export class FrameTracker {
   }
 
   /**
-   * Takes no more than what is left of the frame that is under way. Returns how many bytes that is.
+   * Reads no further than the end of the current frame. Returns how many bytes it has read.
    */
   readToEndOfFrame(chunk: Buffer): number {
     let at = 0
@@ -49,7 +49,7 @@ export class FrameTracker {
     return at
   }
 
-  /** What comes after a Close frame is nothing (§5.5.1). */
+  /** Data after a Close frame has no meaning (§5.5.1). */
   #isFollowed(): boolean {
     return this.#place === 'between' || this.#place === 'inside'
   }
@@ -66,7 +66,7 @@ export class FrameTracker {
     return at + 1
   }
 
-  /** One byte of a header. `false` when no frame begins like this. */
+  /** Reads one byte of a header. Returns `false` when the header is invalid. */
   #readHeader(byte: number): boolean {
     const index = this.#headerRead
     this.#headerRead += 1
@@ -99,13 +99,13 @@ export class FrameTracker {
   }
 }
 
-/** A Close frame of a server, whose client is told the reason: §5.5.1, §7.4.1. */
+/** A Close frame of a server, with the reason: §5.5.1, §7.4.1. */
 export function closeFrameToClient(code: number, reason: string): Buffer {
   const text = Buffer.from(reason)
   return Buffer.from([0x80 | opcodes.close, 2 + text.length, code >> 8, code & 0xff, ...text])
 }
 
-/** A Close frame of a client: masked, with a key that nobody can foresee (§5.3). */
+/** A Close frame of a client, masked with an unpredictable key (§5.3). */
 export function closeFrameToServer(code: number): Buffer {
   const key = crypto.getRandomValues(new Uint8Array(4)) as Uint8Array & { 0: number; 1: number }
   return Buffer.from([0x80 | opcodes.close, 0x80 | 2, ...key, (code >> 8) ^ key[0], (code & 0xff) ^ key[1]])

@@ -11,7 +11,7 @@ import type { TrustedProxies } from '../http/forwarded.ts'
 import { embeddingPage, requestFacts } from '../http/request-facts.ts'
 import { type Response, writeResponse } from '../http/response.ts'
 import { EndpointLimits, TooManyRequests } from '../limits/endpoint-limits.ts'
-import type { TurnedAway } from '../limits/rejected-clients.ts'
+import type { RejectedClients } from '../limits/rejected-clients.ts'
 import { backchannelLogout, rejectLogoutToken } from '../logout/backchannel.ts'
 import { frontchannelLogout, rejectFrontchannelLogout } from '../logout/frontchannel.ts'
 import type { LogoutParts } from '../logout/parts.ts'
@@ -55,7 +55,7 @@ export interface AppParts extends SignInParts, LogoutParts {
   readonly endings: LogoutParts['endings']
   readonly trusted: TrustedProxies
   readonly recordOf: (req: IncomingMessage) => RequestRecord
-  readonly turnedAway: TurnedAway
+  readonly rejectedClients: RejectedClients
 }
 
 /**

@@ -1,11 +1,11 @@
 import type { Metrics } from '../observe/metrics.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
-import type { UpstreamPools } from '../proxy/upstream-pool.ts'
+import type { Upstreams } from '../proxy/upstream.ts'
 
 /** The parts of the current generation that have metrics. */
 interface MeasuredParts {
   readonly provider: Pick<OpenidProvider, 'isKnown'>
-  readonly pools: UpstreamPools
+  readonly upstreams: Upstreams
 }
 
 /** Adds the metrics whose values are read when the metrics are collected. */
@@ -24,7 +24,7 @@ export function addGatewayMetrics(metrics: Metrics, current: () => MeasuredParts
     'sum',
     () =>
       current()
-        .pools.loads()
+        .upstreams.loads()
         .map(([upstream, { waiting }]) => [[upstream], waiting] as const),
   )
   metrics.gauge(
@@ -36,7 +36,7 @@ export function addGatewayMetrics(metrics: Metrics, current: () => MeasuredParts
     'sum',
     () =>
       current()
-        .pools.loads()
+        .upstreams.loads()
         .flatMap(([upstream, { requests, streams }]) => [
           [[upstream, 'request'], requests] as const,
           [[upstream, 'stream'], streams] as const,

@@ -4,7 +4,7 @@ import type { Address, GatewayConfig, StoreConfig } from '../config/model.ts'
 import { systemClock, type Clock } from '../core/clock.ts'
 import { connectionsWithin } from '../limits/file-descriptors.ts'
 import { MemoryBudget, processMemory } from '../limits/memory-budget.ts'
-import { TurnedAway } from '../limits/rejected-clients.ts'
+import { RejectedClients } from '../limits/rejected-clients.ts'
 import type { Log } from '../observe/log.ts'
 import { LiveStreams } from '../proxy/live-streams.ts'
 import { measuredStore } from '../session/measured-store.ts'
@@ -59,12 +59,12 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   const { log, metrics } = observing
   const store = measuredStore(createStore(config.session.store, { log, clock }), metrics)
   const pending = new PendingEndings(log)
-  const turnedAway = new TurnedAway(log, clock)
-  const memory = new MemoryBudget(parts.memoryBytes ?? processMemory(config.workers), { turnedAway })
+  const rejectedClients = new RejectedClients(log, clock)
+  const memory = new MemoryBudget(parts.memoryBytes ?? processMemory(config.workers), { rejectedClients })
   memory.describe(metrics)
   const generations = await Generations.start(config, {
     ...observing,
-    ...{ store, pending, turnedAway, memory, clock },
+    ...{ store, pending, rejectedClients, memory, clock },
     live: new LiveStreams(),
     caches: new NearCaches(),
     streamSessions: new Map(),
@@ -82,7 +82,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
       config.listen,
       { ...config.limits, connections: connectionsWithin(config.limits.connections, log) },
       handlersOf(generations),
-      { trusted: { has: (address) => generations.current.trusted.has(address) }, turnedAway, memory, log },
+      { trusted: { has: (address) => generations.current.trusted.has(address) }, rejectedClients, memory, log },
     )
     closeSteps.unshift(() => listener.drain(generations.config.shutdown.drainTimeoutMs))
     const api = createProcessApi({ generations, observing, store, clock, startedAt })

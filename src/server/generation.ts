@@ -8,7 +8,7 @@ import { createAdmit } from '../gate/admit.ts'
 import { identify } from '../gate/identify.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
-import type { TurnedAway } from '../limits/rejected-clients.ts'
+import type { RejectedClients } from '../limits/rejected-clients.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
@@ -17,7 +17,7 @@ import type { Tracer } from '../observe/tracing.ts'
 import { Pages } from '../pages/pages.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
-import { UpstreamPools } from '../proxy/upstream-pool.ts'
+import { Upstreams } from '../proxy/upstream.ts'
 import { SessionCookie } from '../session/cookie.ts'
 import { createSessions } from '../session/create-sessions.ts'
 import type { SessionEndings } from '../session/endings.ts'
@@ -42,7 +42,7 @@ export interface SharedParts {
   readonly streamSessions: KnownSessions
   readonly caches: NearCaches
   readonly live: LiveStreams
-  readonly turnedAway: TurnedAway
+  readonly rejectedClients: RejectedClients
   readonly memory: Pick<MemoryBudget, 'isExceeded'>
   readonly log: Log
   readonly clock: Clock
@@ -68,8 +68,8 @@ export interface Generation {
   readonly provider: OpenidProvider
   readonly trusted: TrustedProxies
   /** Stays open after {@link Generation.retire}, because an exchange has no time limit. */
-  readonly pools: UpstreamPools
-  /** Lets the calls to the provider finish, then closes everything except `pools`. */
+  readonly upstreams: Upstreams
+  /** Lets the calls to the provider finish, then closes everything except `upstreams`. */
   retire(): Promise<void>
   /** Closes everything. The gateway has no requests any more. */
   close(): Promise<void>
@@ -77,7 +77,7 @@ export interface Generation {
 
 /** Builds a generation, and starts the discovery of its provider. */
 export async function createGeneration(config: GatewayConfig, parts: GenerationParts): Promise<Generation> {
-  const { store, pending, caches, live, turnedAway, log, clock, audit, metrics } = parts
+  const { store, pending, caches, live, rejectedClients, log, clock, audit, metrics } = parts
   const keyring = new Keyring(config.session.keys)
   const cookie = new SessionCookie(config.session.cookie)
   const trusted = new TrustedProxies(config.trustedProxies)
@@ -94,7 +94,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     provider: countedRefreshes(provider, metrics),
   })
   const pages = new Pages(config.pages, config.reservedPrefix)
-  const pools = new UpstreamPools(config.upstreams, { isTracing: parts.tracer !== undefined })
+  const upstreams = new Upstreams(config.upstreams, { isTracing: parts.tracer !== undefined })
   const watch = watchLiveSessions({ live, sessions, known: parts.streamSessions, store, clock, log })
 
   const records = new WeakMap<IncomingMessage, RequestRecord>()
@@ -111,7 +111,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       log,
       audit,
       trusted,
-      turnedAway,
+      rejectedClients,
       pages,
     },
     reservedPrefix: config.reservedPrefix,
@@ -125,7 +125,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     }),
     ...{ trusted, log, audit, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },
     proxy: {
-      ...{ pools, live, log, pages },
+      ...{ upstreams, live, log, pages },
       isGatewayCookie: cookie.isOurs,
       bodyIdleTimeoutMs: config.limits.bodyIdleTimeoutMs,
       bodyRateBytesPerSecond: config.limits.bodyRateBytesPerSecond,
@@ -146,7 +146,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     return (closing ??= runInOrder([() => app.close(), () => provider.close()], log))
   }
   return {
-    ...{ handlers, sessions, endings, provider, trusted, pools },
+    ...{ handlers, sessions, endings, provider, trusted, upstreams },
     retire: async () => {
       watch.stop()
       await providerCallsEnd()
@@ -157,7 +157,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       watch.stop()
       await Promise.race([upkeep.settled(), providerCallsEnd()])
       await closeParts()
-      await runInOrder([() => pools.destroy()], log)
+      await runInOrder([() => upstreams.destroy()], log)
     },
   }
 }

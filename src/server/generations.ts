@@ -1,6 +1,6 @@
 import type { GatewayConfig } from '../config/model.ts'
 import type { SessionKey } from '../core/names.ts'
-import type { UpstreamPools } from '../proxy/upstream-pool.ts'
+import type { Upstreams } from '../proxy/upstream.ts'
 import { audienceOf } from '../session/record.ts'
 import { startupGraceMs, waitUntil } from './dependencies.ts'
 import { createGeneration, type Generation, type SharedParts } from './generation.ts'
@@ -21,7 +21,7 @@ export class Generations {
   /**
    * Upstream connections of earlier generations: an exchange keeps its connection until it ends.
    */
-  readonly #earlierPools = new Set<UpstreamPools>()
+  readonly #earlierUpstreams = new Set<Upstreams>()
   #lastReload: Promise<unknown> = Promise.resolve()
   #isClosing = false
 
@@ -69,7 +69,7 @@ export class Generations {
   /** Closes all generations. Their requests have ended, or are ended with their connections. */
   async close(): Promise<void> {
     await Promise.all([this.#current, ...this.#retiring.keys()].map((generation) => generation.close()))
-    await Promise.all([...this.#earlierPools].map((pools) => pools.destroy()))
+    await Promise.all([...this.#earlierUpstreams].map((upstreams) => upstreams.destroy()))
   }
 
   async #replace(config: GatewayConfig): Promise<readonly string[]> {
@@ -97,14 +97,14 @@ export class Generations {
   }
 
   #retire(generation: Generation): void {
-    const { pools } = generation
+    const { upstreams } = generation
     const retired = generation.retire().finally(() => {
       this.#retiring.delete(generation)
-      this.#earlierPools.add(pools)
-      void pools
+      this.#earlierUpstreams.add(upstreams)
+      void upstreams
         .close()
         .catch(() => {})
-        .finally(() => this.#earlierPools.delete(pools))
+        .finally(() => this.#earlierUpstreams.delete(upstreams))
     })
     this.#retiring.set(generation, retired)
   }

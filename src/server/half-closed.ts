@@ -10,11 +10,6 @@ const probeEveryMs = 1000
  */
 const maxSilentProbes = 5
 
-type ServerSocket = Socket & {
-  /** The response that is being sent (private to Node's HTTP server). */
-  readonly _httpMessage?: ServerResponse | null
-}
-
 /**
  * Sends the response to a client that half-closes its connection after the request, then closes the
  * connection (RFC 9112 §9.6).
@@ -23,19 +18,25 @@ type ServerSocket = Socket & {
  * response each second (102, RFC 2518 §10.1): the system of a client that has gone replies with a
  * reset. A response that has begun is a probe by itself while it sends data. HTTP/1.0 has no
  * interim responses, so that the gateway waits for the response.
+ *
+ * `httpAllowHalfOpen` is a property of Node's HTTP server that is not documented (tested with
+ * Node.js 20 to 24 by test/regressions/a-client-that-half-closes-gets-no-response.test.ts). A
+ * version without it ends the connection when the client half-closes it.
  */
-export function serveHalfClosedConnections(server: Server): void {
-  // Not documented: without it, Node's HTTP server ends its side of the connection too.
+export function serveHalfClosedConnections(
+  server: Server,
+  currentResponse: (socket: Socket) => ServerResponse | undefined,
+): void {
   ;(server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true
-  server.on('connection', (socket: ServerSocket) => {
+  server.on('connection', (socket: Socket) => {
     socket.once('end', () => {
       let written = socket.bytesWritten
       let silentProbes = 0
       const probe = () => {
-        const { _httpMessage: res } = socket
+        const res = currentResponse(socket)
         silentProbes = socket.bytesWritten === written && socket.writableLength === 0 ? silentProbes + 1 : 0
         written = socket.bytesWritten
-        if (res === undefined || res === null) return
+        if (res === undefined) return
         if (!res.headersSent) {
           silentProbes = 0
           if (res.req.httpVersionMinor > 0) res.writeProcessing()

@@ -80,7 +80,7 @@ export async function listen(
   server.maxHeadersCount = 0
   limitConnections(server, limits, parts)
   // Over TLS, the end of the client's data is the end of the connection (RFC 9112 §9.8).
-  if (tls === undefined) serveHalfClosedConnections(server)
+  if (tls === undefined) serveHalfClosedConnections(server, (socket) => order.currentResponse(socket))
   server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => parts.memory.watch(socket))
   const upgraded = new Set<Duplex>()
   const ending = new WeakSet<Socket>()
@@ -111,7 +111,7 @@ export async function listen(
   server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {})
     if (isOverrun(req)) {
-      parts.turnedAway.note('pipelined requests', req.socket.remoteAddress ?? 'unknown', pipeliningHint)
+      parts.rejectedClients.note('pipelined requests', req.socket.remoteAddress ?? 'unknown', pipeliningHint)
       req.socket.destroy()
       return
     }

@@ -58,10 +58,10 @@ async function readiness(store: SessionStore, generations: Generations): Promise
 }
 
 function processState({ startedAt, generations, observing }: ProcessApiParts): ProcessState {
-  const { provider, pools } = generations.current
+  const { provider, upstreams } = generations.current
   const { pageHistory } = observing
   if (pageHistory === undefined) throw new Error('admin.page is not configured')
-  const loads = new Map(pools.loads())
+  const loads = new Map(upstreams.loads())
   return {
     startedAt,
     provider: provider.state,

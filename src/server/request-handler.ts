@@ -25,7 +25,7 @@ import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
 import { parseTraceParent } from '../observe/trace-context.ts'
 import type { Tracer } from '../observe/tracing.ts'
 import type { Pages, PageContext } from '../pages/pages.ts'
-import { isWhole } from '../proxy/exchange.ts'
+import { isSentCompletely } from '../proxy/client-response.ts'
 import { carry } from '../proxy/http.ts'
 import type { ProxyParts } from '../proxy/parts.ts'
 import { carryUpgrade, listedProtocols, refuseUpgrade } from '../proxy/upgrade.ts'
@@ -103,7 +103,7 @@ export function createHandlers(
   ): void {
     req.method = method
     req.url = url
-    endRecordWith(req, res, record)
+    endRecordWith(res, record)
     if (hasBody(req)) limitFormTime(req, res, record)
     parts.serveEndpoint(req, res, record)
   }
@@ -294,7 +294,7 @@ function respond(
   response: Response,
   close = false,
 ): void {
-  endRecordWith(req, res, record)
+  endRecordWith(res, record)
   record.code = response.code
   record.bytes = writeResponse(req, res, response, close)
 }
@@ -304,16 +304,10 @@ function pageRequest(req: IncomingMessage, { id: requestId }: RequestRecord): Pa
 }
 
 /** Ends the record of a request when its response has ended, or its connection. */
-function endRecordWith(req: IncomingMessage, res: ServerResponse, record: RequestRecord): void {
-  const closed = () => {
-    req.socket.off('close', closed)
-    record.end(res.headersSent ? res.statusCode : undefined, isWhole(res))
-  }
+function endRecordWith(res: ServerResponse, record: RequestRecord): void {
+  const closed = () => record.end(res.headersSent ? res.statusCode : undefined, isSentCompletely(res))
   if (res.destroyed) return closed()
   res.once('close', closed)
-  // Behind another request on the same connection the response has no socket yet, and does not hear
-  // it close.
-  if (res.socket === null) req.socket.once('close', closed)
 }
 
 /** The path of a request target that may be malformed. */

@@ -1,25 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-/** A socket of Node's HTTP server: `_httpMessage` is the response that is being sent on it. */
-type ServerSocket = Duplex & { readonly _httpMessage?: ServerResponse | null }
-
-/** The limits on pipelined requests that wait for earlier responses. */
+/** The bounds on requests that wait for their turn. */
 export interface WaitingLimits {
-  /** Requests that wait on one connection. */
+  /** Requests on one connection, behind the request that is carried out. */
   readonly perConnection: number
-  /** The memory that the waiting requests of all connections take, in bytes. */
+  /** The memory that the requests on all connections take together, in bytes. */
   readonly bytesAltogether: number
 }
 
-/** The memory that a waiting request takes in addition to its head, in bytes. */
+/** What a request that waits takes beside its head, in bytes. */
 const requestBytes = 4096
 
-interface Queue {
-  /** The response to the last request that waits on the connection. */
+interface Line {
+  /** The newest response that waits on the connection. */
   last: ServerResponse
   waiting: number
-  /** The memory that the waiting requests take. */
+  /** What the requests that wait take, in bytes. */
   bytes: number
 }
 
@@ -32,7 +29,9 @@ interface Queue {
  * `res.socket` is null; then the response emits `socket`.
  */
 export class RequestOrder {
-  readonly #queues = new WeakMap<Duplex, Queue>()
+  readonly #lines = new WeakMap<Duplex, Line>()
+  /** The latest response that a connection was assigned to. */
+  readonly #latest = new WeakMap<Duplex, ServerResponse>()
   readonly #limits: WaitingLimits
   #bytes = 0
 
@@ -40,30 +39,37 @@ export class RequestOrder {
     this.#limits = limits
   }
 
-  /**
-   * Whether one more request on the connection would have to wait although too many wait already.
-   */
-  isFull(socket: ServerSocket): boolean {
-    if (socket._httpMessage === undefined || socket._httpMessage === null) return false
+  /** Whether one more request on the connection would have to wait, and too many wait already. */
+  isFull(socket: Duplex): boolean {
+    if (this.currentResponse(socket) === undefined) return false
     const { perConnection, bytesAltogether } = this.#limits
-    return this.#bytes >= bytesAltogether || (this.#queues.get(socket)?.waiting ?? 0) >= perConnection
+    return this.#bytes >= bytesAltogether || (this.#lines.get(socket)?.waiting ?? 0) >= perConnection
   }
 
-  /** Calls `start` when the responses to all earlier requests of the connection have ended. */
+  /** The response that is being written to a connection, or that comes next on it. */
+  currentResponse(socket: Duplex): ServerResponse | undefined {
+    const latest = this.#latest.get(socket)
+    // Node.js detaches the socket from a response that is finished.
+    return latest?.socket === socket ? latest : undefined
+  }
+
+  /** Calls `start` when all earlier requests of the connection have their responses. */
   await(req: IncomingMessage, res: ServerResponse, start: () => void): void {
+    const { socket } = req
     if (res.socket !== null) {
+      this.#latest.set(socket, res)
       start()
       return
     }
-    const { socket } = req
-    const queue = this.#queueOf(socket, res)
-    queue.last = res
+    const line = this.#lineOf(socket, res)
+    line.last = res
     const bytes = bytesOf(req)
-    queue.waiting += 1
-    this.#take(queue, bytes)
+    line.waiting += 1
+    this.#take(line, bytes)
     res.once('socket', () => {
-      queue.waiting -= 1
-      this.#take(queue, -bytes)
+      this.#latest.set(socket, res)
+      line.waiting -= 1
+      this.#take(line, -bytes)
       // Node has not finished the previous response yet.
       process.nextTick(() => {
         if (!socket.destroyed) start()
@@ -71,42 +77,42 @@ export class RequestOrder {
     })
   }
 
-  #take(queue: Queue, bytes: number): void {
-    queue.bytes += bytes
+  #take(line: Line, bytes: number): void {
+    line.bytes += bytes
     this.#bytes += bytes
   }
 
-  #queueOf(socket: Duplex, last: ServerResponse): Queue {
-    const known = this.#queues.get(socket)
+  #lineOf(socket: Duplex, last: ServerResponse): Line {
+    const known = this.#lines.get(socket)
     if (known !== undefined) return known
-    const queue = { last, waiting: 0, bytes: 0 }
-    this.#queues.set(socket, queue)
+    const line = { last, waiting: 0, bytes: 0 }
+    this.#lines.set(socket, line)
     socket.once('close', () => {
-      this.#take(queue, -queue.bytes)
-      queue.waiting = 0
-      this.#queues.delete(socket)
+      this.#take(line, -line.bytes)
+      line.waiting = 0
+      this.#lines.delete(socket)
     })
-    return queue
+    return line
   }
 
   /**
    * Calls `start` when the responses to all earlier requests of the connection have ended. Node's
    * HTTP server reads no further request from it.
    */
-  awaitUpgrade(socket: ServerSocket, start: () => void): void {
+  awaitUpgrade(socket: Duplex, start: () => void): void {
     // After a response with `Connection: close` no other follows (RFC 9112 §9.6).
     const startUnlessClosed = () => {
       if (socket.destroyed || socket.writableEnded) socket.destroy()
       else start()
     }
-    const queue = this.#queues.get(socket)
-    const before = queue !== undefined && queue.waiting > 0 ? queue.last : socket._httpMessage
-    if (before === undefined || before === null) {
+    const line = this.#lines.get(socket)
+    const before = line !== undefined && line.waiting > 0 ? line.last : this.currentResponse(socket)
+    if (before === undefined) {
       startUnlessClosed()
       return
     }
     // Node's server has detached from the socket, so the response no longer gets its `drain`.
-    const drained = () => socket._httpMessage?.emit('drain')
+    const drained = () => this.currentResponse(socket)?.emit('drain')
     socket.on('drain', drained)
     before.once('close', () => {
       socket.off('drain', drained)
@@ -118,10 +124,10 @@ export class RequestOrder {
    * Whether the response to an earlier request is being sent or waits, or the response to the
    * request that is being received has begun. Otherwise an error response can be written.
    */
-  isResponding(socket: ServerSocket): boolean {
-    if ((this.#queues.get(socket)?.waiting ?? 0) > 0) return true
-    const { _httpMessage: res } = socket
-    return res !== undefined && res !== null && (res.headersSent || res.req.complete)
+  isResponding(socket: Duplex): boolean {
+    if ((this.#lines.get(socket)?.waiting ?? 0) > 0) return true
+    const res = this.currentResponse(socket)
+    return res !== undefined && (res.headersSent || res.req.complete)
   }
 }
 

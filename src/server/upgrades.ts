@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { carriedProtocols, isSwitchAsked } from '../proxy/upgrade.ts'
 
 export interface UpgradeRules {
-  /** The protocols that at least one upstream lists. */
+  /** The protocols that any upstream lists, at the moment. */
   readonly listed: () => readonly string[]
   /**
    * Whether too many requests wait on this socket. One more request is emitted as an upgrade, so
@@ -13,10 +13,14 @@ export interface UpgradeRules {
 }
 
 /**
- * The option of Node's HTTP servers that decides which requests are upgrades. Node reads
- * `req.upgrade` after the head of a request, and parses no further when it is true. A request that
- * offers no listed protocol is an ordinary request with content (RFC 9110 §7.8): Java's HttpClient
- * offers h2c with each request, including the POST of a Logout Token.
+ * The option of Node's servers that decides which requests are upgrades. Node reads `req.upgrade`
+ * when the head has been parsed, and stops parsing when it is true. A request that offers no listed
+ * protocol is an ordinary request with its content (RFC 9110 §7.8). For example, Java's HttpClient
+ * offers h2c with each request, also with a form that contains a Logout Token.
+ *
+ * That Node assigns and reads `upgrade` in this order is not documented (Node.js 20 to 24;
+ * test/regressions/an-offer-of-h2c-is-taken-for-an-upgrade.test.ts fails when it changes). A
+ * version that does not treats each such offer as an upgrade, which the gateway refuses.
  */
 export function upgradeOptions({ listed, isFull }: UpgradeRules): { readonly IncomingMessage: typeof IncomingMessage } {
   class ServerRequest extends IncomingMessage {

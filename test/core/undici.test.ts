@@ -2,13 +2,11 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import * as undici from 'undici'
-import { addressOf, Agent, buildConnector, Client, Pool } from '../../src/core/undici.ts'
+import { addressOf, Agent, Client } from '../../src/core/undici.ts'
 
 test('The imported parts of undici are those of its main module', () => {
   assert.equal(Agent, undici.Agent)
   assert.equal(Client, undici.Client)
-  assert.equal(Pool, undici.Pool)
-  assert.equal(buildConnector, undici.buildConnector)
   assert.equal(typeof new Agent().request, 'function')
 })
 

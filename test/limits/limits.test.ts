@@ -36,7 +36,7 @@ async function ask(url: string, { method = 'GET', headers = {}, body, from = '12
 const page = { accept: 'text/html' }
 const form = { 'content-type': 'application/x-www-form-urlencoded' }
 
-function turnedAway(world: World) {
+function rejectedClients(world: World) {
   const lines = world.replicas.flatMap(({ log }) => log)
   return lines.filter(({ message }) => message === 'limit.reached').map(({ fields }) => fields)
 }
@@ -63,7 +63,7 @@ test('a client that begins too many sign-ins is asked to wait, and nobody else i
   assert.equal((await signIn('127.0.0.2')).status, 303)
   world.moveClock(20_000)
   assert.equal((await signIn()).status, 303)
-  const [line] = turnedAway(world)
+  const [line] = rejectedClients(world)
   assert.deepEqual(
     [line?.['limit'], line?.['client'], line?.['turned_away']],
     ['limits.per_client.sign_ins', '127.0.0.1', 1],
@@ -74,12 +74,12 @@ test('a flood that is turned away does not become one of the log', async (t) => 
   const world = await startWorld(t, { settings: 'limits: { per_client: { sign_ins: 1/h } }' })
 
   for (let times = 0; times < 50; times += 1) await ask(`${world.url}/.gatehouse/sign-in`)
-  assert.equal(turnedAway(world).length, 1)
+  assert.equal(rejectedClients(world).length, 1)
   world.moveClock(10_000)
   await ask(`${world.url}/.gatehouse/sign-in`)
 
   assert.deepEqual(
-    turnedAway(world).map(({ turned_away }) => turned_away),
+    rejectedClients(world).map(({ turned_away }) => turned_away),
     [1, 49],
   )
   assert.ok(world.replicas[0]?.log.every(({ message }) => message !== 'request.refused'))
@@ -288,7 +288,7 @@ test('a client has no more connections open than it may; others and trusted prox
   assert.equal((await ask(`${world.url}/static/about.txt`)).status, 200)
   const proxy = await Promise.all(Array.from({ length: 8 }, () => fate(t, port, '127.0.0.7')))
   assert.ok(proxy.every((outcome) => outcome === 'served'))
-  assert.equal(turnedAway(world)[0]?.['limit'], 'limits.per_client.connections')
+  assert.equal(rejectedClients(world)[0]?.['limit'], 'limits.per_client.connections')
 })
 
 test('a connection that is closed counts no more', async (t) => {
@@ -306,7 +306,7 @@ test('when nearly all connections are taken, those that only wait make room, and
 
   await until('somebody new is served', async () => (await fate(t, port, '127.0.0.2')) === 'served')
 
-  assert.deepEqual(turnedAway(world), [])
+  assert.deepEqual(rejectedClients(world), [])
 })
 
 test('a TLS handshake that never ends is ended', async (t) => {

@@ -1,18 +1,14 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { ConnectionSlot, ConnectionSlots, type SlotLimits } from '../../src/proxy/connection-slots.ts'
+import { ConnectionSlots, type SlotLimits } from '../../src/proxy/connection-slots.ts'
 
 function setUp(t: TestContext, limits: Partial<SlotLimits> = {}) {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const slots = new ConnectionSlots({ maxConnections: 8, maxStreams: 16, maxStreamsPerClient: 16, ...limits }, 100)
   const started: string[] = []
-  const enter = (client: string) => {
-    const slot = new ConnectionSlot(client)
-    slots.enter(slot, () => started.push(client))
-    return slot
-  }
+  const enter = (client: string) => slots.acquire(client, { onSlot: () => void started.push(client) })
   const load = () => [slots.waiting, slots.requests, slots.streams]
-  return { slots, started, enter, load, pass: (ms: number) => t.mock.timers.tick(ms) }
+  return { started, enter, load, pass: (ms: number) => t.mock.timers.tick(ms) }
 }
 
 test('an exchange that takes longer than five seconds leaves its slot to a request that waits', (t) => {
@@ -29,25 +25,25 @@ test('an exchange that takes longer than five seconds leaves its slot to a reque
 })
 
 test('event streams and tunnels leave their slot at once', (t) => {
-  const { slots, enter, load } = setUp(t, { maxConnections: 1 })
+  const { enter, load } = setUp(t, { maxConnections: 1 })
   const stream = enter('a')
   enter('b')
 
-  assert.equal(slots.keepAsStream(stream), true)
-  assert.equal(slots.keepAsStream(stream), true)
+  assert.equal(stream.keepAsStream(), true)
+  assert.equal(stream.keepAsStream(), true)
   assert.deepEqual(load(), [0, 1, 1])
 
-  slots.release(stream)
-  slots.release(stream)
+  stream.release()
+  stream.release()
   assert.deepEqual(load(), [0, 1, 0])
 })
 
 test('a client has no more streams than it may, others have', (t) => {
-  const { slots, enter } = setUp(t, { maxStreamsPerClient: 2 })
+  const { enter } = setUp(t, { maxStreamsPerClient: 2 })
   const keeps = (client: string) => {
     const slot = enter(client)
-    const kept = slots.keepAsStream(slot)
-    if (!kept) slots.release(slot)
+    const kept = slot.keepAsStream()
+    if (!kept) slot.release()
     return kept
   }
 
@@ -55,38 +51,38 @@ test('a client has no more streams than it may, others have', (t) => {
 })
 
 test('streams of many clients never use up all: a client that has none may have one', (t) => {
-  const { slots, enter } = setUp(t)
+  const { enter } = setUp(t)
   const open = (client: string) => {
     let count = 0
-    for (let slot = enter(client); slots.keepAsStream(slot); slot = enter(client)) count += 1
+    for (let slot = enter(client); slot.keepAsStream(); slot = enter(client)) count += 1
     return count
   }
 
   assert.deepEqual([open('a'), open('b')], [12, 2])
   const newcomer = enter('c')
-  assert.equal(slots.keepAsStream(newcomer), true)
+  assert.equal(newcomer.keepAsStream(), true)
 })
 
 test('an exchange that may not become a stream keeps its slot, and moves when it may', (t) => {
-  const { slots, enter, load, pass } = setUp(t, { maxStreamsPerClient: 1 })
+  const { enter, load, pass } = setUp(t, { maxStreamsPerClient: 1 })
   const first = enter('a')
   enter('a')
   for (let second = 0; second < 6; second += 1) pass(1_000)
   assert.deepEqual(load(), [0, 1, 1])
 
-  slots.release(first)
+  first.release()
   pass(1_000)
 
   assert.deepEqual(load(), [0, 0, 1])
 })
 
 test('a request that is given up while it waits is never started', (t) => {
-  const { slots, started, enter, load } = setUp(t, { maxConnections: 1 })
+  const { started, enter, load } = setUp(t, { maxConnections: 1 })
   const first = enter('a')
   const second = enter('b')
 
-  slots.release(second)
-  slots.release(first)
+  second.release()
+  first.release()
 
   assert.deepEqual(started, ['a'])
   assert.deepEqual(load(), [0, 0, 0])

@@ -25,7 +25,8 @@ import { carry } from '../../src/proxy/http.ts'
 import { LiveStreams } from '../../src/proxy/live-streams.ts'
 import type { Pass, ProxyParts } from '../../src/proxy/parts.ts'
 import { carryUpgrade } from '../../src/proxy/upgrade.ts'
-import { UpstreamPools } from '../../src/proxy/upstream-pool.ts'
+import { Upstreams } from '../../src/proxy/upstream.ts'
+import { RequestOrder } from '../../src/server/request-order.ts'
 import { pagesWith } from '../support/pages.ts'
 
 export const jane = 'tag:jane' as SessionKey
@@ -80,7 +81,7 @@ export interface Gateway {
   /** Those that are over. */
   readonly records: RequestRecord[]
   readonly server: Server
-  readonly pools: UpstreamPools
+  readonly upstreams: Upstreams
 }
 
 /** A gateway whose gate lets everybody pass, as Jane. */
@@ -97,9 +98,9 @@ export async function startGateway(
   const sink = { ended: (record: RequestRecord) => void records.push(record) }
   const recordOf = (req: IncomingMessage) => new RequestRecord(req.method ?? '', `id-${records.length}`, sink)
   const live = new LiveStreams()
-  const pools = new UpstreamPools([upstream])
+  const upstreams = new Upstreams([upstream])
   const parts: ProxyParts = {
-    pools,
+    upstreams,
     live,
     log,
     pages: pagesWith(),
@@ -142,12 +143,15 @@ export async function startGateway(
   const server = tls
     ? createTlsServer({ ...tls, requireHostHeader: false })
     : createServer({ requireHostHeader: false })
-  server.on('request', (req, res) => carry(req, res, pass, facts(req), recordOf(req), parts))
-  server.on('checkContinue', (req, res) => carry(req, res, pass, facts(req), recordOf(req), parts))
+  const order = new RequestOrder({ perConnection: 64, bytesAltogether: 1024 * 1024 })
+  const inOrder = (req: IncomingMessage, res: ServerResponse) =>
+    order.await(req, res, () => carry(req, res, pass, facts(req), recordOf(req), parts))
+  server.on('request', inOrder)
+  server.on('checkContinue', inOrder)
   server.on('upgrade', (req, socket, head) => carryUpgrade(req, socket, head, pass, facts(req), recordOf(req), parts))
   const port = await listen(t, server)
-  t.after(() => pools.destroy())
-  return { port, origin: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`, live, logged, records, server, pools }
+  t.after(() => upstreams.destroy())
+  return { port, origin: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`, live, logged, records, server, upstreams }
 }
 
 async function listen(t: TestContext, server: Server | NetServer): Promise<number> {

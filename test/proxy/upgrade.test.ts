@@ -144,11 +144,11 @@ test('an upgrade that is never answered is a 504', async (t) => {
 for (const [offer, heads, listed] of [
   ['h2c', /^(?![^]*upgrade)/i, ['websocket', 'h2c']],
   ['TLS/1.0', /^(?![^]*upgrade)/i, ['websocket', 'tls/1.0']],
-  ['HTTP/2.0, websocket', /\r\nupgrade: websocket\r\n/, ['websocket']],
-  ['custom/2, WebSocket', /\r\nupgrade: WebSocket\r\n/, ['websocket']],
+  ['HTTP/2.0, websocket', /\r\nUpgrade: websocket\r\n/, ['websocket']],
+  ['custom/2, WebSocket', /\r\nUpgrade: WebSocket\r\n/, ['websocket']],
   ['custom', /^(?![^]*upgrade)/i, ['websocket']],
-  ['Custom/2, websocket', /\r\nupgrade: Custom\/2\r\n/, ['custom']],
-  ['custom/2, custom/3', /\r\nupgrade: custom\/3\r\n/, ['custom/3']],
+  ['Custom/2, websocket', /\r\nUpgrade: Custom\/2\r\n/, ['custom']],
+  ['custom/2, custom/3', /\r\nUpgrade: custom\/3\r\n/, ['custom/3']],
   ['custom', /^(?![^]*upgrade)/i, ['custom/3']],
 ] as const) {
   test(`nothing tunnels requests past the gate, or what is not listed: Upgrade: ${offer}, listed ${listed.join()}`, async (t) => {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { createServer as createTlsServer } from 'node:tls'
-import { PlainPool } from '../../src/transport/http1/pool.ts'
+import { createTransport } from '../../src/transport/create-transport.ts'
 import { fetchWhole, startGateway } from '../proxy/support.ts'
 import { issueCertificates } from '../support/certificates.ts'
 
@@ -105,23 +105,27 @@ test('a connection takes no further request after its lifetime, so that its host
     [0, 3],
   ] as const) {
     sockets.clear()
-    const target = { host: 'localhost', port, connectTimeoutMs: 5_000, keepAliveMs: 60_000, lifetimeMs }
-    const pool = new PlainPool(target, 1)
-    const head = 'GET / HTTP/1.1\r\nHost: h\r\n\r\n'
+    const target = { host: 'localhost', port, tls: undefined, maxConnections: 1, connectTimeoutMs: 5_000 }
+    const transport = createTransport({ ...target, keepAliveMs: 60_000, lifetimeMs })
+    const request = { method: 'GET', path: '/', headers: ['Host', 'h'], identity: [], body: undefined }
     const served = () =>
       new Promise<void>((resolve, reject) =>
-        pool.dispatch(
-          { method: 'GET', head, body: undefined, isChunked: false },
+        transport.dispatch(
+          { ...request, upgrade: undefined },
           {
-            onResponseText: () => {},
-            onResponseLoan: (_controller, _part, giveBack) => giveBack(),
-            onResponseEnd: () => resolve(),
-            onResponseError: (_, error) => reject(error),
+            onSend: () => true,
+            onResponse() {},
+            onText() {},
+            onContent: (_part, giveBack) => giveBack(),
+            onEnd: () => resolve(),
+            onSwitch() {},
+            onError: reject,
+            onDone() {},
           },
         ),
       )
     for (let each = 0; each < 3; each += 1) await served()
-    await pool.destroy()
+    await transport.destroy()
 
     assert.equal(sockets.size, connections)
   }

@@ -30,7 +30,7 @@ class Client extends Duplex {
 
 function overloaded(t: TestContext, count: number) {
   let now = 0
-  const budget = new MemoryBudget(budgetBytes * 4, { turnedAway: { note: () => {} }, now: () => now })
+  const budget = new MemoryBudget(budgetBytes * 4, { rejectedClients: { note: () => {} }, now: () => now })
   const clients = Array.from({ length: count }, () => new Client(t))
   for (const client of clients) budget.watch(client)
   /** Moves the clock; each client reads at its rate, in bytes per second. */

@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict'
-import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import fc from 'fast-check'
-import { buildConnector, Client } from 'undici'
-import { PlainPool } from '../../src/transport/http1/pool.ts'
-import type { AnswerHandler } from '../../src/transport/response-handler.ts'
-import { forgiving } from '../../src/transport/undici/socket.ts'
+import { createTransport } from '../../src/transport/create-transport.ts'
+import { UnusualResponse, type UnusualResponseHandler } from '../../src/transport/undici/unusual-response.ts'
+import { upstreamError } from '../../src/transport/upstream-error.ts'
 import { searchFor } from '../support/searches.ts'
 
-// Our own client reads plain answers, and undici all others. Whatever an upstream says, and however
-// it arrives, the outcome has to be the one that undici alone comes to.
+// Our own client reads plain responses, and undici reads all others. Whatever an upstream sends,
+// and however it arrives, the outcome must be the same as when undici reads every response.
 
 interface Script {
   readonly method: 'GET' | 'HEAD'
@@ -55,56 +54,74 @@ async function play(socket: Socket, { pieces, ending }: Script): Promise<void> {
   else socket.resetAndDestroy()
 }
 
-function record(dispatch: (handler: AnswerHandler) => void): Promise<Outcome> {
-  return new Promise((resolve) => {
-    let outcome: Outcome = { body: '', end: 'failed' }
-    const take = (text: string) => void (outcome = { ...outcome, body: outcome.body + text })
-    const raw = (lines: unknown) => (Array.isArray(lines) ? lines.map((each: Buffer | string) => latin1(each)) : [])
-    dispatch({
-      onRequestStart() {},
-      onResponseStart(controller, status, _, statusMessage = '') {
-        if (status < 200) return
-        outcome = { ...outcome, status, statusMessage, lines: raw(controller.rawHeaders) }
-      },
-      onResponseData: (_, part) => take(part.toString('latin1')),
-      onResponseText: (_, text) => take(text),
-      onResponseLoan: (_, part, giveBack) => {
-        take(part.toString('latin1'))
-        giveBack()
-      },
-      onResponseEnd: (controller) => resolve({ ...outcome, trailers: raw(controller.rawTrailers), end: 'whole' }),
-      onResponseError: () => resolve(outcome),
+const latin1 = (fields: readonly (Buffer | string)[]) =>
+  // undici keeps the space after a value, which is not a part of it (RFC 9110 §5.5).
+  fields.map((each) => (typeof each === 'string' ? each : each.toString('latin1')).replace(/[ \t]+$/, ''))
+
+/** Collects what a reader of a response reports. */
+function collect(resolve: (outcome: Outcome) => void) {
+  let outcome: Outcome = { body: '', end: 'failed' }
+  return {
+    head: (status: number, statusMessage: string, fields: readonly (Buffer | string)[]) => {
+      if (status >= 200) outcome = { ...outcome, status, statusMessage, lines: latin1(fields) }
+    },
+    content: (text: string) => void (outcome = { ...outcome, body: outcome.body + text }),
+    end: (trailers: readonly (Buffer | string)[]) => resolve({ ...outcome, trailers: latin1(trailers), end: 'whole' }),
+    fail: () => resolve(outcome),
+  }
+}
+
+/** Each "100 Continue" at the beginning, which undici does not accept unasked. */
+const continues = /^(?:HTTP\/1\.1 100 Continue\r\n\r\n)*/
+
+/** undici reads the whole response. */
+async function byUndici(port: number, { method, pieces }: Script): Promise<Outcome> {
+  const skipped = continues.exec(Buffer.concat(pieces).toString('latin1'))?.[0].length ?? 0
+  const socket = connect(port, '127.0.0.1')
+  socket.write(`${method} / HTTP/1.1\r\nHost: h\r\n\r\n`)
+  return new Promise<Outcome>((resolve) => {
+    const { head, content, end, fail } = collect(resolve)
+    const handler: UnusualResponseHandler = {
+      onHead: head,
+      onPart: (part) => content(part.toString('latin1')),
+      onEnd: end,
+      onError: fail,
+    }
+    let response: UnusualResponse | undefined
+    let left = skipped
+    socket.on('data', (bytes) => {
+      const rest = bytes.subarray(Math.min(left, bytes.length))
+      left -= bytes.length - rest.length
+      if (rest.length === 0) return
+      if (response === undefined) response = new UnusualResponse({ method, bytes: rest, socket }, handler)
+      else response.arrive(rest)
     })
-  })
-}
-
-/** undici leaves space behind a value, which is no part of it (RFC 9110 §5.5). */
-function latin1(value: Buffer | string): string {
-  return (typeof value === 'string' ? value : value.toString('latin1')).replace(/[ \t]+$/, '')
-}
-
-async function byUndici(port: number, { method }: Script): Promise<Outcome> {
-  const connect = buildConnector({})
-  const client = new Client(`http://127.0.0.1:${port}`, {
-    connect: (options, callback) =>
-      connect(options, (...[error, socket]) => (error ? callback(error, null) : callback(null, forgiving(socket)))),
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    maxHeaderSize: 64 * 1024,
-  })
-  const outcome = await record((handler) => client.dispatch({ method, path: '/' }, handler))
-  await client.destroy()
-  return outcome
+    socket.once('end', () => (response === undefined ? fail() : response.end()))
+    socket.once('error', (error) => (response === undefined ? fail() : response.fail(upstreamError(error))))
+  }).finally(() => socket.destroy())
 }
 
 async function byOurs(port: number, { method }: Script): Promise<Outcome> {
-  const pool = new PlainPool(
-    { host: '127.0.0.1', port, connectTimeoutMs: 5_000, keepAliveMs: 4_000, lifetimeMs: 60_000 },
-    1,
-  )
-  const head = `${method} / HTTP/1.1\r\nHost: h\r\n\r\n`
-  const outcome = await record((handler) => pool.dispatch({ method, head, body: undefined, isChunked: false }, handler))
-  await pool.destroy()
+  const target = { host: '127.0.0.1', port, tls: undefined, maxConnections: 1 }
+  const transport = createTransport({ ...target, connectTimeoutMs: 5_000, keepAliveMs: 4_000, lifetimeMs: 60_000 })
+  const outcome = await new Promise<Outcome>((resolve) => {
+    const { head, content, end, fail } = collect(resolve)
+    const request = { method, path: '/', headers: ['Host', 'h'], identity: [], body: undefined, upgrade: undefined }
+    transport.dispatch(request, {
+      onSend: () => true,
+      onResponse: head,
+      onText: content,
+      onContent: (part, giveBack) => {
+        content(part.toString('latin1'))
+        giveBack()
+      },
+      onEnd: end,
+      onSwitch: fail,
+      onError: fail,
+      onDone() {},
+    })
+  })
+  await transport.destroy()
   return outcome
 }
 
@@ -222,7 +239,7 @@ function mutated(bytes: Buffer, change: { at: number; remove: number; insert: Ui
   return Buffer.concat([bytes.subarray(0, at), change.insert, bytes.subarray(at + change.remove)])
 }
 
-test('whatever an upstream answers, and however it arrives, comes out as undici reads it', async (t) => {
+test('Our client reads every response as undici reads it, however it arrives', async (t) => {
   const upstream = await scriptedUpstream(t)
   let plain = 0
   await fc.assert(

@@ -118,13 +118,13 @@ test(
       else res.end('second')
     })
     const upstream = { url: new URL(`https://localhost:${port}`), ca: byName.cert, maxConnections: 1 }
-    const { origin, pools } = await startGateway(t, port, { upstream })
+    const { origin, upstreams } = await startGateway(t, port, { upstream })
     const first = fetchWhole(`${origin}/first`)
     await until('the only connection is used', () => held.length > 0)
     const second = fetchWhole(`${origin}/second`)
-    await until('a request waits', () => pools.loads()[0]?.[1].waiting === 1)
+    await until('a request waits', () => upstreams.loads()[0]?.[1].waiting === 1)
 
-    const closed = pools.close()
+    const closed = upstreams.close()
     assert.equal((await second).body, 'second')
     held[0]?.()
     assert.equal((await first).body, 'first')

@@ -1,31 +1,32 @@
 /**
- * What a reader of chunks found: `more` is to come; the content has come to its `end`; something
- * `unusual`, which is not necessarily wrong; data that does not end where it has to.
+ * What a reader of chunks has found: more data has to come, the content has ended, the chunks are
+ * unusual but not necessarily invalid, or a chunk is longer than its size.
  */
 export type ChunkEvent = 'more' | 'end' | 'unusual' | 'malformed'
 
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
-/** `fffffff` is 256 MiB; nobody sends more at a time. */
-const longestSize = 7
+/** The most digits of a plain size: `fffffff` is 256 MiB. */
+const maxSizeDigits = 7
 
 /**
- * Takes the chunked transfer coding off (RFC 9112 §7.1), as far as it is plain: sizes in
- * hexadecimal without extensions, and no trailer section. It stops in front of anything else, for
- * somebody else to read on from there.
+ * Removes the chunked transfer coding (RFC 9112 §7.1) if it is plain: hexadecimal sizes without
+ * extensions, and no trailer section. It stops before anything else, so that undici can continue
+ * there.
  */
 export class PlainChunks {
   /**
-   * What is left of the chunk that we are in; -1: its size comes next, -2: the line end after its
-   * data.
+   * How many bytes of the current chunk are still to come. -1: a size comes next. -2: the line end
+   * after the data comes next.
    */
   #left = -1
-  /** The beginning of a size line whose end has not arrived. */
+  /** The beginning of a size line that has not arrived completely. */
   #line: Buffer | undefined
 
   /**
-   * Hands each piece of content to `onData`, as views of `bytes`. `unusual`: `rest` is what has not
-   * been read, from the beginning of a size line on. `end`: it follows the content.
+   * Passes each piece of content to `onData`, as a view of `bytes`.
+   * @returns `rest`: after `end`, the data after the content; after `unusual`, the unread data from
+   * the beginning of a size line on
    */
   read(bytes: Buffer, onData: (part: Buffer) => void): { readonly event: ChunkEvent; readonly rest: Buffer } {
     let input = bytes
@@ -53,12 +54,12 @@ export class PlainChunks {
       }
       let size = 0
       let digit = hexadecimal(input[at])
-      while (digit >= 0 && at - lineAt < longestSize) {
+      while (digit >= 0 && at - lineAt < maxSizeDigits) {
         size = size * 16 + digit
         at += 1
         digit = hexadecimal(input[at])
       }
-      // The line, and behind the last chunk the empty line that ends the content.
+      // The end of the line. After the last chunk also the empty line that ends the content.
       const ending = size === 0 ? 4 : 2
       if (at === lineAt || !isLineEnds(input, at, ending)) return { event: 'unusual', rest: input.subarray(lineAt) }
       if (at + ending > input.length) {
@@ -87,7 +88,7 @@ function hexadecimal(byte: number | undefined): number {
   return lowerCase >= 0x61 && lowerCase <= 0x66 ? lowerCase - 0x57 : -1
 }
 
-/** Whether what has arrived of these bytes is CR LF, or CR LF CR LF. */
+/** Whether the bytes that have arrived begin CR LF, or CR LF CR LF. */
 function isLineEnds(input: Buffer, from: number, length: number): boolean {
   const end = Math.min(from + length, input.length)
   for (let at = from; at < end; at++)

@@ -1,124 +1,115 @@
-import { connect, type Socket } from 'node:net'
-import type { Dispatcher } from 'undici'
+import type { Socket } from 'node:net'
 import { GatewayError } from '../../core/errors.ts'
 import type { RequestBody } from '../../http/request-body.ts'
-import { type AnswerHandler, shortBytes } from '../response-handler.ts'
-import { handOver, type HandedOver } from '../undici/handed-over.ts'
+import type { Connect } from '../connect.ts'
+import { type RawFields, type ResponseHandler, shortBytes } from '../transport.ts'
+import { UnusualResponse } from '../undici/unusual-response.ts'
+import { upstreamError } from '../upstream-error.ts'
 import { PlainChunks } from './chunks.ts'
 import { ReadBuffer } from './read-buffers.ts'
-import { type AnswerHead, mayBecomePlain, plainAnswerHead } from './response-head.ts'
-
-/** A request as it is written. */
-export interface WrittenRequest {
-  readonly method: string
-  /** Request line and fields with the empty line; a character is a byte. */
-  readonly head: string
-  readonly body: RequestBody | undefined
-  /** The body has no Content-Length and goes in chunks. */
-  readonly isChunked: boolean
-}
+import type { WrittenRequest } from './request-head.ts'
+import { mayBecomePlain, plainResponseHead, type ResponseHead } from './response-head.ts'
+import { type ExchangeConnection, UpstreamExchange } from './upstream-exchange.ts'
 
 export interface ConnectionOwner {
-  /** It can take another request. The upstream keeps it for `keepAliveMs` from now on. */
+  /** The connection can take another request. The upstream keeps it open for `keepAliveMs`. */
   free(connection: UpstreamConnection, keepAliveMs: number): void
-  /** It is closed, or will take no other request. Called once. */
+  /** The connection is closed, or takes no further request. Called once. */
   gone(connection: UpstreamConnection): void
   /**
-   * The connection was closed when it was used again, before a byte of the response: the request
-   * has to be sent on a new one.
+   * A connection was closed when it was used again, before a byte of the response. The request has
+   * to be sent on a new connection (RFC 9110 §9.2.2).
    */
-  resend(request: WrittenRequest, handler: AnswerHandler): void
+  resend(request: WrittenRequest, handler: ResponseHandler): void
 }
 
-export interface ConnectionTarget {
-  readonly host: string
-  readonly port: number
+export interface ConnectionOptions {
+  readonly connect: Connect
   readonly connectTimeoutMs: number
-  /** How long a connection is kept without a request, in ms; 0: not at all. */
-  readonly keepAliveMs: number
-  /** After so many ms a connection takes no other request, so that the host is resolved again. */
-  readonly lifetimeMs: number
+  /**
+   * The connection is for a request that may switch to another protocol. Its socket is read as a
+   * stream, which can be passed on.
+   */
+  readonly isForUpgrade: boolean
 }
 
 /**
- * A part of an answer that takes less of the buffer is copied; a larger one is lent with it, and
- * the connection gets another buffer.
+ * A part that takes less of the buffer is copied. A larger part is lent with its buffer, and the
+ * connection takes another buffer.
  */
 const copiedShare = 1 / 4
 const headEnd = Buffer.from('\r\n\r\n')
 const chunkedHead = Buffer.from('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
-const noHeaders = {}
+const noFields: RawFields = []
 const connectTimeout = new GatewayError('ERR_UPSTREAM_TIMEOUT', 'no connection within connect_timeout')
 
 /**
- * One connection to an upstream, for one request at a time: it writes requests and reads plain
- * answers. An answer that is not plain is handed over with all of its bytes to undici, which reads
- * on from there, and the connection is not used again.
+ * One connection to an upstream, for one request at a time. It writes requests and reads plain
+ * responses. It passes all bytes of any other response to undici, and is not used again afterwards.
  *
- * That no answer reaches another's request comes before everything else: a connection takes the
- * next request only when the last one was written to its end and answered to the byte; anything
- * that arrives unasked closes it; and what belonged to an exchange ({@link Turn}) can do nothing to
- * the connection any more once that is over.
+ * The most important rule is that no response reaches the request of somebody else. So a connection
+ * takes the next request only when the previous request was written completely and its response was
+ * read to the last byte. Unexpected data closes the connection. An exchange that is over has no
+ * access to the connection any more ({@link UpstreamExchange}).
  */
-export class UpstreamConnection {
+export class UpstreamConnection implements ExchangeConnection {
   readonly #socket: Socket
   readonly #owner: ConnectionOwner
+  readonly #connectTimer: NodeJS.Timeout
   /** In ms, on the clock of `performance.now`. */
   readonly createdAt = performance.now()
+  /** Requests may be written: over TLS, the certificate has been verified. */
+  #isReady: boolean
   #hasServed = false
-  #turn: Turn | undefined
-  /** The beginning of a head whose end has not arrived. */
+  #exchange: UpstreamExchange | undefined
+  /** The beginning of a response head that has not arrived completely. */
   #head: Buffer | undefined
   #buffer: ReadBuffer | undefined
   #wasFull = false
   #isGone = false
 
-  constructor(target: ConnectionTarget, owner: ConnectionOwner) {
+  constructor({ connect, connectTimeoutMs, isForUpgrade }: ConnectionOptions, owner: ConnectionOwner) {
     this.#owner = owner
-    this.#socket = connect({
-      host: target.host,
-      port: target.port,
-      noDelay: true,
-      keepAlive: true,
-      keepAliveInitialDelay: 60_000,
-      onread: { buffer: this.#nextBuffer, callback: this.#read },
-    })
-    const timer = setTimeout(() => this.#fail(connectTimeout), target.connectTimeoutMs)
-    this.#socket
-      .once('connect', () => clearTimeout(timer))
-      .once('close', () => {
-        clearTimeout(timer)
-        this.#closed()
-        // Nothing is read any more.
-        this.#buffer?.giveBack()
-        this.#buffer = undefined
-      })
-      .once('end', () => this.#closed())
-      .on('error', (error) => this.#fail(error))
-      .on('drain', () => this.#turn?.request.body?.resume())
+    const onread = isForUpgrade ? undefined : { buffer: this.#nextBuffer, callback: this.#onRead }
+    const { socket, readyEvent } = connect(onread)
+    this.#socket = socket
+    // Node.js keeps what is written to a TCP socket until it is connected. Over TLS it may send it
+    // before the certificate is verified.
+    this.#isReady = readyEvent === 'connect'
+    this.#connectTimer = setTimeout(() => this.#fail(connectTimeout), connectTimeoutMs)
+    socket
+      .once(readyEvent, this.#onReady)
+      .once('close', this.#onClose)
+      .once('end', this.#onEnd)
+      .on('error', this.#onError)
+      .on('drain', this.#onDrain)
+    if (isForUpgrade) socket.on('data', this.#receive)
   }
 
-  /**
-   * Sends a request. Only a connection that is new or was reported free may take one.
-   * @throws what `onRequestStart` throws; nothing has been sent then
-   */
-  send(request: WrittenRequest, handler: AnswerHandler): void {
-    const turn = new Turn(this, request, handler)
-    handler.onRequestStart?.(turn, {})
-    this.#turn = turn
-    this.#socket.write(request.head, 'latin1')
-    if (request.body !== undefined) this.#sendBody(turn, request.body)
+  /** Sends a request. The connection must be new, or reported free. */
+  send(request: WrittenRequest, handler: ResponseHandler): void {
+    const exchange = new UpstreamExchange(this, request, handler)
+    if (!handler.onSend(exchange)) {
+      exchange.detach()
+      handler.onDone()
+      if (request.isUpgrade) this.#close()
+      else this.#owner.free(this, Infinity)
+      return
+    }
+    this.#exchange = exchange
+    exchange.isSent = request.body === undefined
+    if (this.#isReady) this.#write(exchange)
   }
 
-  /** Closes it, whatever it is doing. Its exchange is told. */
-  destroy(error: Error): void {
+  /** Closes the connection. Its exchange fails. */
+  destroy(error: GatewayError): void {
     this.#hasServed = false
     this.#fail(error)
   }
 
-  /** @internal of {@link Turn}: what is not over is broken off. */
-  abandon(turn: Turn, reason: Error): void {
-    this.#failTurn(turn, reason)
+  /** @internal of {@link UpstreamExchange} */
+  abandon(exchange: UpstreamExchange, reason: Error): void {
+    this.#failExchange(exchange, upstreamError(reason))
   }
 
   pause(): void {
@@ -129,11 +120,41 @@ export class UpstreamConnection {
     this.#socket.resume()
   }
 
-  #sendBody(turn: Turn, body: RequestBody): void {
-    const { isChunked } = turn.request
-    turn.isSent = false
+  readonly #onReady = (): void => {
+    clearTimeout(this.#connectTimer)
+    if (this.#isReady) return
+    this.#isReady = true
+    if (this.#exchange !== undefined) this.#write(this.#exchange)
+  }
+
+  readonly #onEnd = (): void => {
+    const { unusual } = this.#exchange ?? {}
+    if (unusual !== undefined) unusual.end()
+    else this.#fail(new GatewayError('ERR_UPSTREAM_UNREACHABLE', 'the upstream closed the connection'))
+  }
+
+  readonly #onClose = (): void => {
+    clearTimeout(this.#connectTimer)
+    this.#onEnd()
+    // Nothing is read into the buffer any more.
+    this.#buffer?.giveBack()
+    this.#buffer = undefined
+  }
+
+  readonly #onError = (error: Error): void => this.#fail(upstreamError(error))
+
+  readonly #onDrain = (): void => void this.#exchange?.request.body?.resume()
+
+  #write(exchange: UpstreamExchange): void {
+    const { head, body } = exchange.request
+    this.#socket.write(head, 'latin1')
+    if (body !== undefined) this.#writeBody(exchange, body)
+  }
+
+  #writeBody(exchange: UpstreamExchange, body: RequestBody): void {
+    const { isChunked } = exchange.request
     body.on('data', (chunk: Buffer) => {
-      if (this.#turn !== turn || chunk.length === 0) return
+      if (this.#exchange !== exchange || chunk.length === 0) return
       if (!isChunked) {
         if (!this.#socket.write(chunk)) body.pause()
         return
@@ -145,24 +166,19 @@ export class UpstreamConnection {
       this.#socket.uncork()
     })
     body.once('end', () => {
-      if (this.#turn !== turn) return
+      if (this.#exchange !== exchange) return
       if (isChunked) this.#socket.write('0\r\n\r\n', 'latin1')
-      turn.isSent = true
+      exchange.isSent = true
     })
   }
 
   readonly #nextBuffer = (): Buffer => (this.#buffer ??= ReadBuffer.take(this.#wasFull)).memory
 
-  /** What has arrived. The next is read into the same buffer, unless a part of it was lent. */
-  readonly #read = (length: number): boolean => {
-    const turn = this.#turn
+  /** Data has arrived. More is read into the same buffer, unless a part of it was lent. */
+  readonly #onRead = (length: number): boolean => {
     const buffer = this.#buffer as ReadBuffer
-    const bytes = buffer.memory.subarray(0, length)
     this.#wasFull = length === buffer.memory.length
-    if (turn === undefined) this.#close()
-    else if (turn.handedOver !== undefined) turn.handedOver.arrive(Buffer.from(bytes))
-    else if (turn.head === undefined) this.#readHead(turn, bytes)
-    else this.#readContent(turn, turn.head, bytes)
+    this.#receive(buffer.memory.subarray(0, length))
     if (buffer.isLent) {
       this.#buffer = undefined
       buffer.giveBack()
@@ -170,220 +186,210 @@ export class UpstreamConnection {
     return true
   }
 
-  #readHead(turn: Turn, bytes: Buffer): void {
-    const input = this.#head === undefined ? bytes : Buffer.concat([this.#head, bytes])
+  readonly #receive = (bytes: Buffer): void => {
+    const exchange = this.#exchange
+    if (exchange === undefined) {
+      this.#close()
+      return
+    }
+    exchange.hasResponse = true
+    if (exchange.unusual !== undefined) exchange.unusual.arrive(Buffer.from(bytes))
+    else if (exchange.head === undefined) this.#readHead(exchange, bytes)
+    else this.#readContent(exchange, exchange.head, bytes)
+  }
+
+  #readHead(exchange: UpstreamExchange, bytes: Buffer): void {
+    let input = this.#head === undefined ? bytes : Buffer.concat([this.#head, bytes])
     this.#head = undefined
-    const end = input.indexOf(headEnd)
-    if (end < 0) {
-      if (mayBecomePlain(input.toString('latin1'))) this.#head = Buffer.from(input)
-      else this.#handOver(turn, input)
-      return
-    }
-    const head = plainAnswerHead(input.toString('latin1', 0, end), turn.request.method)
+    let head: ResponseHead | undefined
+    let rest = input
+    // A client has to ignore a "100 Continue" that it did not ask for (RFC 9110 §15.2).
+    do {
+      input = rest
+      const end = input.indexOf(headEnd)
+      if (end < 0) {
+        if (mayBecomePlain(input.toString('latin1'))) this.#head = Buffer.from(input)
+        else this.#readUnusual(exchange, input)
+        return
+      }
+      head = plainResponseHead(input.toString('latin1', 0, end), exchange.request.method)
+      rest = input.subarray(end + headEnd.length)
+    } while (head?.status === 100)
     if (head === undefined) {
-      this.#handOver(turn, input)
+      this.#readUnusual(exchange, input)
       return
     }
-    turn.head = head
-    turn.rawHeaders = head.lines as string[]
-    if (head.content === 'chunked') turn.chunks = new PlainChunks()
-    else turn.left = head.content
-    if (!turn.tell(() => turn.handler.onResponseStart?.(turn, head.status, noHeaders, head.statusMessage))) return
-    this.#readContent(turn, head, input.subarray(end + 4))
-  }
-
-  #readContent(turn: Turn, head: AnswerHead, bytes: Buffer): void {
-    if (turn.chunks !== undefined) {
-      this.#readChunks(turn, head, turn.chunks, bytes)
+    if (head.status === 101) {
+      this.#switch(exchange, head, rest)
       return
     }
-    const part = bytes.length > turn.left ? bytes.subarray(0, turn.left) : bytes
-    turn.left -= part.length
-    if (part.length > 0) this.#deliver(turn, part)
-    if (turn.left === 0 && this.#turn === turn) this.#complete(turn, head, bytes.length > part.length)
+    exchange.head = head
+    if (head.content === 'chunked') exchange.chunks = new PlainChunks()
+    else exchange.left = head.content
+    try {
+      exchange.handler.onResponse(head.status, head.statusMessage, head.fields)
+    } catch (error) {
+      this.abandon(exchange, error as Error)
+    }
+    if (this.#exchange === exchange) this.#readContent(exchange, head, rest)
   }
 
-  #readChunks(turn: Turn, head: AnswerHead, chunks: PlainChunks, bytes: Buffer): void {
+  #readContent(exchange: UpstreamExchange, head: ResponseHead, bytes: Buffer): void {
+    if (exchange.chunks !== undefined) {
+      this.#readChunks(exchange, head, exchange.chunks, bytes)
+      return
+    }
+    const part = bytes.length > exchange.left ? bytes.subarray(0, exchange.left) : bytes
+    exchange.left -= part.length
+    if (part.length > 0) this.#deliver(exchange, part)
+    if (exchange.left === 0 && this.#exchange === exchange) this.#complete(exchange, head, bytes.length > part.length)
+  }
+
+  #readChunks(exchange: UpstreamExchange, head: ResponseHead, chunks: PlainChunks, bytes: Buffer): void {
     const { event, rest } = chunks.read(bytes, (part) => {
-      if (this.#turn === turn) this.#deliver(turn, part)
+      if (this.#exchange === exchange) this.#deliver(exchange, part)
     })
-    if (this.#turn !== turn || event === 'more') return
-    if (event === 'end') this.#complete(turn, head, rest.length > 0)
-    else if (event === 'unusual') this.#handOver(turn, rest)
-    else this.#fail(new GatewayError('ERR_UPSTREAM_ANSWER', 'a chunk of the answer is longer than it says'))
+    if (this.#exchange !== exchange || event === 'more') return
+    if (event === 'end') this.#complete(exchange, head, rest.length > 0)
+    else if (event === 'unusual') this.#readUnusual(exchange, rest)
+    else this.#fail(new GatewayError('ERR_UPSTREAM_ANSWER', 'a chunk of the response is longer than its size'))
   }
 
-  /** Whoever gets a part may keep it, so it must not be in the buffer that is read into next. */
-  #deliver(turn: Turn, part: Buffer): void {
-    const { handler } = turn
-    const buffer = this.#buffer as ReadBuffer
-    turn.tell(() => {
-      if (part.length <= shortBytes) handler.onResponseText(turn, part.toString('latin1'))
-      else if (part.buffer !== buffer.memory.buffer) handler.onResponseData?.(turn, part)
-      else if (part.length < buffer.memory.length * copiedShare) handler.onResponseData?.(turn, Buffer.from(part))
-      else handler.onResponseLoan(turn, part, buffer.lend())
-    })
+  /** The receiver may keep a part, so the part must not be in the buffer that is read into next. */
+  #deliver(exchange: UpstreamExchange, part: Buffer): void {
+    const { handler } = exchange
+    const buffer = this.#buffer
+    try {
+      if (part.length <= shortBytes) handler.onText(part.toString('latin1'))
+      else if (buffer === undefined || part.buffer !== buffer.memory.buffer) handler.onContent(part, nothing)
+      else if (part.length < buffer.memory.length * copiedShare) handler.onContent(Buffer.from(part), nothing)
+      else handler.onContent(part, buffer.lend())
+    } catch (error) {
+      this.abandon(exchange, error as Error)
+    }
   }
 
-  #complete(turn: Turn, head: AnswerHead, hasSurplus: boolean): void {
-    const isReusable = turn.isSent && !hasSurplus && head.keepAliveMs > 0 && this.#socket.writable
+  #complete(exchange: UpstreamExchange, head: ResponseHead, hasSurplus: boolean): void {
+    const { request, handler } = exchange
+    const isReusable =
+      exchange.isSent && !hasSurplus && head.keepAliveMs > 0 && !request.isUpgrade && this.#socket.writable
     if (!isReusable) {
-      this.#end(turn)
+      this.#end(exchange)
     } else {
       this.#hasServed = true
-      this.#turn = undefined
-      turn.detach()
-      // It may have been paused by a client that takes its time; nobody would hear when it is
-      // closed, or anything of the next answer.
-      if (turn.paused) this.#socket.resume()
+      this.#exchange = undefined
+      exchange.detach()
+      // A slow client may have paused it. A paused connection does not notice that it is closed.
+      if (exchange.isPaused) this.#socket.resume()
       this.#owner.free(this, head.keepAliveMs)
     }
-    turn.handler.onResponseEnd?.(turn, noHeaders)
+    handler.onDone()
+    handler.onEnd(noFields)
   }
 
-  #handOver(turn: Turn, bytes: Buffer): void {
-    const { handler } = turn
-    // Where the head has been read already, undici is told one that says how the rest is to be
-    // read; it is not passed on.
-    const isBegun = turn.head !== undefined
-    const first = isBegun ? Buffer.concat([chunkedHead, bytes]) : Buffer.from(bytes)
-    turn.handedOver = handOver(
-      { method: turn.request.method, bytes: first, socket: this.#socket },
-      {
-        onRequestStart: (reader) => turn.readBy(reader),
-        onResponseStart: (reader, ...head) => {
-          if (!isBegun) handler.onResponseStart?.(reader, ...head)
-        },
-        onResponseData: (reader, part) => handler.onResponseData?.(reader, part),
-        onResponseEnd: (reader, trailers) => {
-          this.#end(turn)
-          handler.onResponseEnd?.(reader, trailers)
-        },
-        onResponseError: (_, error) => this.#failTurn(turn, error),
-      },
-    )
-  }
-
-  /** The upstream will send no more. */
-  #closed(): void {
-    const { handedOver } = this.#turn ?? {}
-    if (handedOver === undefined)
-      this.#fail(new GatewayError('ERR_UPSTREAM_UNREACHABLE', 'the upstream closed the connection'))
-    else handedOver.noMore()
-  }
-
-  #fail(error: Error): void {
-    const turn = this.#turn
-    if (turn !== undefined && this.#mayResend(turn)) {
-      this.#end(turn)
-      this.#owner.resend(turn.request, turn.handler)
+  /** The socket belongs to the handler from now on. */
+  #switch(exchange: UpstreamExchange, { fields }: ResponseHead, rest: Buffer): void {
+    const { request, handler } = exchange
+    if (!request.isUpgrade) {
+      this.#fail(new GatewayError('ERR_UPSTREAM_ANSWER', 'the upstream switched to another protocol unasked'))
       return
     }
-    // Whoever reads the answer knows what a failure means for it, and tells.
-    if (turn?.handedOver !== undefined) turn.handedOver.destroy(error)
-    else if (turn !== undefined) this.#failTurn(turn, error)
-    this.#close()
+    const socket = this.#socket
+    this.#exchange = undefined
+    exchange.detach()
+    socket.pause()
+    socket
+      .off('close', this.#onClose)
+      .off('end', this.#onEnd)
+      .off('error', this.#onError)
+      .off('drain', this.#onDrain)
+      .off('data', this.#receive)
+    // An error without a listener ends the process.
+    socket.on('error', nothing).once('close', () => handler.onDone())
+    if (rest.length > 0) socket.unshift(rest)
+    this.#leave()
+    handler.onSwitch(socket, fields)
+  }
+
+  #readUnusual(exchange: UpstreamExchange, bytes: Buffer): void {
+    const { request, handler } = exchange
+    // A response whose head has been read gets another head, which says how undici has to read the
+    // rest. That head is not passed on.
+    const hasHead = exchange.head !== undefined
+    const begun = hasHead ? Buffer.concat([chunkedHead, bytes]) : Buffer.from(bytes)
+    const unusual = new UnusualResponse(
+      { method: request.method, bytes: begun, socket: this.#socket },
+      {
+        onHead: (status, statusMessage, fields) => {
+          if (!hasHead && this.#exchange === exchange) handler.onResponse(status, statusMessage, fields)
+        },
+        onPart: (part) => {
+          if (this.#exchange !== exchange) return
+          if (part.length <= shortBytes) handler.onText(part.toString('latin1'))
+          else handler.onContent(part, nothing)
+        },
+        onEnd: (trailers) => {
+          if (!this.#end(exchange)) return
+          handler.onDone()
+          handler.onEnd(trailers)
+        },
+        onError: (error) => this.#failExchange(exchange, upstreamError(error)),
+      },
+    )
+    exchange.unusual = unusual
+    if (exchange.isPaused) unusual.pause()
+  }
+
+  #fail(error: GatewayError): void {
+    const exchange = this.#exchange
+    if (exchange !== undefined && this.#mayResend(exchange)) {
+      this.#end(exchange)
+      this.#owner.resend(exchange.request, exchange.handler)
+      return
+    }
+    // undici knows what the failure means for the response that it reads, and reports it.
+    if (exchange?.unusual !== undefined) exchange.unusual.fail(error)
+    else if (exchange !== undefined) this.#failExchange(exchange, error)
+    else this.#close()
   }
 
   /**
-   * Upstreams close connections that are idle, and may do so while a request is on its way. It is
-   * sent once more when it is safe and has no content, and when no byte of a response has arrived
-   * (RFC 9110 §9.2.2).
+   * A safe request without content may be sent again when its connection was used before and closed
+   * before a byte of the response (RFC 9110 §9.2.2).
    */
-  #mayResend({ request, head, handedOver }: Turn): boolean {
-    const { method, body } = request
-    const isSafe = body === undefined && (method === 'GET' || method === 'HEAD')
-    return this.#hasServed && isSafe && head === undefined && handedOver === undefined && this.#head === undefined
+  #mayResend({ request: { method, body, isUpgrade }, hasResponse }: UpstreamExchange): boolean {
+    const isSafe = body === undefined && !isUpgrade && (method === 'GET' || method === 'HEAD')
+    return this.#hasServed && isSafe && !hasResponse
   }
 
-  #failTurn(turn: Turn, error: Error): void {
-    if (!this.#end(turn)) return
-    turn.handler.onResponseError?.(turn, error)
+  #failExchange(exchange: UpstreamExchange, error: GatewayError): void {
+    if (!this.#end(exchange)) return
+    exchange.handler.onDone()
+    exchange.handler.onError(error)
   }
 
-  /** The exchange is over, and the connection with it. */
-  #end(turn: Turn): boolean {
-    if (this.#turn !== turn) return false
-    this.#turn = undefined
-    turn.detach()
-    // An answer that came before the request was complete is an answer; the rest of the request
-    // goes nowhere.
-    if (!turn.isSent) turn.request.body?.destroy()
+  /** Ends an exchange together with the connection. Returns `false` if it was over already. */
+  #end(exchange: UpstreamExchange): boolean {
+    if (this.#exchange !== exchange) return false
+    this.#exchange = undefined
+    exchange.detach()
+    exchange.unusual?.close()
+    // A response may come before the request is complete. The rest of the request is dropped.
+    if (!exchange.isSent) exchange.request.body?.destroy()
     this.#close()
     return true
   }
 
   #close(): void {
     this.#socket.destroy()
+    this.#leave()
+  }
+
+  #leave(): void {
     if (this.#isGone) return
     this.#isGone = true
     this.#owner.gone(this)
   }
 }
 
-/**
- * One exchange on a connection. Once it is over it has no connection any more, and nothing that is
- * asked of it has any effect.
- */
-class Turn implements Dispatcher.DispatchController {
-  readonly request: WrittenRequest
-  readonly handler: AnswerHandler
-  isSent = true
-  head: AnswerHead | undefined
-  /** Of content whose length is known: what is still to come, in bytes. */
-  left = 0
-  chunks: PlainChunks | undefined
-  handedOver: HandedOver | undefined
-  rawHeaders: string[] | null = null
-  readonly rawTrailers = null
-  aborted = false
-  paused = false
-  reason: Error | null = null
-  #reader: Dispatcher.DispatchController | undefined
-  #connection: UpstreamConnection | undefined
-
-  constructor(connection: UpstreamConnection, request: WrittenRequest, handler: AnswerHandler) {
-    this.#connection = connection
-    this.request = request
-    this.handler = handler
-  }
-
-  pause(): void {
-    this.paused = true
-    if (this.#reader) this.#reader.pause()
-    else this.#connection?.pause()
-  }
-
-  resume(): void {
-    this.paused = false
-    if (this.#reader) this.#reader.resume()
-    // Also where somebody else reads by now: it was paused here.
-    this.#connection?.resume()
-  }
-
-  abort(reason: Error): void {
-    this.aborted = true
-    this.reason = reason
-    this.#reader?.abort(reason)
-    this.#connection?.abandon(this, reason)
-  }
-
-  readBy(reader: Dispatcher.DispatchController): void {
-    this.#reader = reader
-    if (this.paused) reader.pause()
-  }
-
-  detach(): void {
-    this.#connection = undefined
-  }
-
-  /** Calls the handler; when it throws, the exchange has failed. Answers whether it goes on. */
-  tell(call: () => void): boolean {
-    try {
-      call()
-    } catch (error) {
-      this.#connection?.abandon(this, error as Error)
-    }
-    return this.#connection !== undefined
-  }
-}
+function nothing(): void {}

@@ -1,20 +1,20 @@
-/** So much is read at once, and so much when that was not enough; in bytes. */
+/** The size of a buffer, and its size after a read that filled the previous buffer; in bytes. */
 const usualBytes = 64 * 1024
 const largeBytes = 256 * 1024
-/** So many of a kind are kept for later. */
-const mostFree = 16
+/** How many free buffers of each size are kept. */
+const maxFree = 16
 
 /**
- * Memory that answers are read into, again and again: new memory for each part of a large one costs
- * more than to carry it. Nobody may read into it as long as a part of it has to be written to
- * somebody, so it counts who has it, and is free when nobody has.
+ * Memory that responses are read into, and that is used again, because new memory for each part of
+ * a large response costs more than to carry the part. A buffer is free when its reader and all
+ * borrowers have given it back. Until then a part of it may still have to be written to a client.
  */
 export class ReadBuffer {
   readonly memory: Buffer
   readonly #free: ReadBuffer[]
   #holders = 0
 
-  /** One that nobody has, for a reader, who has it until it is given back. */
+  /** A free or new buffer, for a reader. */
   static take(isLarge: boolean): ReadBuffer {
     const free = isLarge ? freeLarge : freeUsual
     const taken = free.pop() ?? new ReadBuffer(isLarge ? largeBytes : usualBytes, free)
@@ -27,27 +27,25 @@ export class ReadBuffer {
     this.#free = free
   }
 
-  /** Somebody has it besides the reader. */
+  /** A part of it is lent. */
   get isLent(): boolean {
     return this.#holders > 1
   }
 
-  /**
-   * For somebody who has it besides, until the answer is called; it may be called more than once.
-   */
+  /** Lends it to a borrower. @returns gives it back; further calls have no effect */
   lend(): () => void {
     this.#holders += 1
-    let isOut = true
+    let isLent = true
     return () => {
-      if (isOut) this.giveBack()
-      isOut = false
+      if (isLent) this.giveBack()
+      isLent = false
     }
   }
 
-  /** Once for each that has it. */
+  /** Must be called once by the reader. */
   giveBack(): void {
     this.#holders -= 1
-    if (this.#holders === 0 && this.#free.length < mostFree) this.#free.push(this)
+    if (this.#holders === 0 && this.#free.length < maxFree) this.#free.push(this)
   }
 }
 

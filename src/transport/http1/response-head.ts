@@ -1,71 +1,69 @@
-import { announcesContent } from '../undici/responses-without-content.ts'
-
-/** So long may an answer's head be, in bytes. */
+/** The longest response head, in bytes. */
 export const maxHeadBytes = 64 * 1024
 
-/** The head of an answer that can be read in one way only. */
-export interface AnswerHead {
-  /** A final one: 200 to 599. */
+/** A response head that has only one possible meaning. */
+export interface ResponseHead {
+  /** A final status, 100 or 101. */
   readonly status: number
   readonly statusMessage: string
-  /** Name and value in turn, in the order and case of the upstream; a character is a byte. */
-  readonly lines: readonly string[]
-  /** How many bytes of content follow, or that they come in chunks. */
+  /** Names and values in turn, in the order and case of the upstream; a character is a byte. */
+  readonly fields: readonly string[]
+  /** How many bytes of content follow, or that the content comes in chunks. */
   readonly content: number | 'chunked'
   /**
-   * How long the upstream lets the connection be kept without a request, in ms; 0: not at all,
-   * `Infinity`: it does not say.
+   * How long the upstream keeps the connection without a request, in ms. 0: the connection must not
+   * be used again. `Infinity`: the upstream does not say.
    */
   readonly keepAliveMs: number
 }
 
-// Nothing but final answers of HTTP/1.1, fields with a token for a name, and no control character
-// anywhere.
-const statusLine = /^HTTP\/1\.1 ([2-5]\d\d)(?: ([\t\x20-\x7e]*))?$/
+// Final responses of HTTP/1.1, 100 and 101. Field names are tokens, and there is no control
+// character.
+const statusLine = /^HTTP\/1\.1 (10[01]|[2-5]\d\d)(?: ([\t\x20-\x7e]*))?$/
 const fieldName = /^[\w!#$%&'*+.^`|~-]+$/
 const control = /[^\t\x20-\x7e\x80-\xff]/
 const contentLength = /^\d{1,15}$/
 const keepAliveTimeout = /(?:^|[,\s])timeout\s*=\s*"?(\d{1,6})/i
 
 /**
- * So much earlier than the upstream we let go, or a request may meet a connection that is being
- * closed.
+ * A connection is closed this much earlier than the upstream closes it, in ms. Otherwise a request
+ * could meet a connection that is being closed.
  */
-export const keepAliveMarginMs = 1_000
+const keepAliveMarginMs = 1_000
 
 /**
- * Reads an answer's head, without the empty line at its end. `undefined`: it is none of the plain
- * ones, and somebody else has to read it; it is not necessarily wrong. Plain is what RFC 9112 §4 to
- * §6 asks a sender for, with the length of the content known from exactly one field.
+ * Reads a response head without the empty line at its end. Returns `undefined` for a head that is
+ * not plain, which is not necessarily invalid. A plain head is as RFC 9112 §4 to §6 requires it of
+ * a sender, and exactly one field says where the content ends.
  */
-export function plainAnswerHead(text: string, method: string): AnswerHead | undefined {
-  const fields = text.split('\r\n')
-  const [, code, statusMessage = ''] = statusLine.exec(fields[0] as string) ?? []
+export function plainResponseHead(text: string, method: string): ResponseHead | undefined {
+  const lines = text.split('\r\n')
+  const [, code, statusMessage = ''] = statusLine.exec(lines[0] as string) ?? []
   if (code === undefined) return undefined
   const status = Number(code)
-  const lines: string[] = []
+  const fields: string[] = []
   let length: string | undefined
   let isChunked = false
   let keepAliveMs = Infinity
   let closes = false
 
-  for (let at = 1; at < fields.length; at++) {
-    const field = fields[at] as string
-    const colon = field.indexOf(':')
-    const name = field.slice(0, Math.max(colon, 0))
-    const value = withoutSpaceAround(field, colon + 1)
+  for (let at = 1; at < lines.length; at++) {
+    const line = lines[at] as string
+    const colon = line.indexOf(':')
+    const name = line.slice(0, Math.max(colon, 0))
+    const value = withoutSpaceAround(line, colon + 1)
     if (control.test(value)) return undefined
-    lines.push(name, value)
+    fields.push(name, value)
     switch (meaningOf(name)) {
       case 'none':
         break
-      case 'no name':
+      case 'invalid':
         return undefined
       case 'connection':
         closes ||= /(?:^|[,\s])close(?:[,\s]|$)/i.test(value)
         break
       case 'keep-alive':
-        keepAliveMs = keptFor(value)
+        keepAliveMs = keepAliveMsOf(value)
         break
       case 'content-length':
         if (length !== undefined || !contentLength.test(value)) return undefined
@@ -78,33 +76,44 @@ export function plainAnswerHead(text: string, method: string): AnswerHead | unde
   }
 
   if (isChunked && length !== undefined) return undefined
-  const hasNone = method === 'HEAD' || status === 204 || status === 304
-  if (hasNone && status === 204 && (isChunked || length !== undefined)) return undefined
-  const content = hasNone ? 0 : isChunked ? 'chunked' : length === undefined ? undefined : Number(length)
+  const isWithoutLength = status < 200 || status === 204
+  if (isWithoutLength && (isChunked || length !== undefined)) return undefined
+  const hasNoContent = isWithoutLength || method === 'HEAD' || status === 304
+  const content = hasNoContent ? 0 : isChunked ? 'chunked' : length === undefined ? undefined : Number(length)
   if (content === undefined) return undefined
-  // Not after HEAD at all: some upstreams send content after the response, when the connection
-  // serves another request already.
-  const isReusable = !closes && method !== 'HEAD' && !(hasNone && announcesContent(isChunked, length))
-  return { status, statusMessage, lines, content, keepAliveMs: isReusable ? keepAliveMs : 0 }
+  // Never after HEAD: some upstreams send the content late, when the connection serves another
+  // request already.
+  const isReusable = !closes && method !== 'HEAD' && !(hasNoContent && announcesContent(isChunked, length))
+  return { status, statusMessage, fields, content, keepAliveMs: isReusable ? keepAliveMs : 0 }
+}
+
+/**
+ * Whether a response without content (to HEAD, 1xx, 204 or 304) announces content anyway. An
+ * upstream may send that content later, and the next request on the connection would receive it as
+ * its response (RFC 9112 §6.3, RFC 9110 §8.6).
+ * @param contentLength the value of the field; `undefined` when there is none
+ */
+export function announcesContent(isChunked: boolean, contentLength: string | undefined): boolean {
+  return isChunked || (contentLength !== undefined && !/^0+$/.test(contentLength))
 }
 
 const beginning = 'HTTP/1.1 '
-/** A head that arrives in parts is read again with each. */
-const mostHeldBytes = 16 * 1024
+/** A head that arrives in parts is read again with each part, so a longer head is not plain. */
+const maxHeldBytes = 16 * 1024
 const controlButLineEnds = /[^\t\r\n\x20-\x7e\x80-\xff]/
 
-/** Whether what has arrived could be the beginning of a plain head. */
+/** Whether the text could be the beginning of a plain head. */
 export function mayBecomePlain(text: string): boolean {
   const start = text.slice(0, beginning.length)
   return (
-    text.length < mostHeldBytes &&
+    text.length < maxHeldBytes &&
     beginning.startsWith(start) &&
     !controlButLineEnds.test(text) &&
     !/(?:^|[^\r])\n/.test(text)
   )
 }
 
-type Meaning = 'none' | 'no name' | 'connection' | 'keep-alive' | 'content-length' | 'transfer-encoding'
+type Meaning = 'none' | 'invalid' | 'connection' | 'keep-alive' | 'content-length' | 'transfer-encoding'
 
 const framing: ReadonlySet<string> = new Set<Meaning>([
   'connection',
@@ -112,29 +121,29 @@ const framing: ReadonlySet<string> = new Set<Meaning>([
   'content-length',
   'transfer-encoding',
 ])
-/** By the name as it was written; upstreams use few of them. */
+/** By the name as it was written. Upstreams use few different names. */
 const meanings = new Map<string, Meaning>()
-const mostMeanings = 1024
+const maxMeanings = 1024
 
-/** What a field says about the framing of the answer. */
+/** What a field says about the framing of the response. */
 function meaningOf(name: string): Meaning {
-  const known = meanings.get(name)
-  if (known !== undefined) return known
+  const cached = meanings.get(name)
+  if (cached !== undefined) return cached
   const lowerCase = name.toLowerCase()
-  const meaning = framing.has(lowerCase) ? (lowerCase as Meaning) : fieldName.test(name) ? 'none' : 'no name'
-  if (meanings.size < mostMeanings) meanings.set(name, meaning)
+  const meaning = framing.has(lowerCase) ? (lowerCase as Meaning) : fieldName.test(name) ? 'none' : 'invalid'
+  if (meanings.size < maxMeanings) meanings.set(name, meaning)
   return meaning
 }
 
-function keptFor(keepAlive: string): number {
+function keepAliveMsOf(keepAlive: string): number {
   const seconds = keepAliveTimeout.exec(keepAlive)?.[1]
   if (seconds === undefined) return Infinity
   return Math.max(Number(seconds) * 1000 - keepAliveMarginMs, 0)
 }
 
 /**
- * Spaces and tabs only (RFC 9110 §5.6.3): `trim` takes a no-break space, too, which is a byte of
- * somebody's text.
+ * Removes spaces and tabs only (RFC 9110 §5.6.3). `trim` also removes a no-break space, which may
+ * be a byte of a character.
  */
 function withoutSpaceAround(text: string, from: number): string {
   let start = from

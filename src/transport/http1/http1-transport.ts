@@ -1,11 +1,13 @@
-import type { Dispatcher } from 'undici'
 import { GatewayError } from '../../core/errors.ts'
-import type { AnswerHandler } from '../response-handler.ts'
-import { type ConnectionOwner, type ConnectionTarget, UpstreamConnection, type WrittenRequest } from './connection.ts'
+import { type Connect, createConnect } from '../connect.ts'
+import type { ResponseHandler, Transport, TransportTarget, UpstreamRequest } from '../transport.ts'
+import { upstreamError } from '../upstream-error.ts'
+import { type ConnectionOwner, UpstreamConnection } from './connection.ts'
+import { type WrittenRequest, writtenRequest } from './request-head.ts'
 
 interface Waiting {
   readonly request: WrittenRequest
-  readonly handler: AnswerHandler
+  readonly handler: ResponseHandler
 }
 
 interface Idle {
@@ -14,41 +16,49 @@ interface Idle {
   readonly until: number
 }
 
-/** How often idle connections are looked through, in ms. */
+/** How often idle connections are examined, in ms. */
 const sweepMs = 1_000
 
-/** Connections to an upstream over plain TCP, and who waits for one. */
-export class PlainPool implements ConnectionOwner {
-  readonly #target: ConnectionTarget
-  readonly #maxConnections: number
+const closed = new GatewayError('ERR_UPSTREAM_UNREACHABLE', 'the gateway shuts down')
+
+/**
+ * Our own HTTP/1.1 client: connections to one target over TCP or TLS, and requests that wait for
+ * one.
+ */
+export class Http1Transport implements Transport, ConnectionOwner {
+  readonly #target: TransportTarget
+  readonly #connectSocket: Connect
   readonly #open = new Set<UpstreamConnection>()
-  /** The one that was used last is used next: what is too many grows old. */
+  /** The connection that was used last is used next, so that connections beyond the need expire. */
   readonly #idle: Idle[] = []
   readonly #queue: Waiting[] = []
-  #flushIsDue = false
+  #isFlushDue = false
   #sweeper: NodeJS.Timeout | undefined
   #isClosing = false
   readonly #whenClosed: (() => void)[] = []
 
-  constructor(target: ConnectionTarget, maxConnections: number) {
+  constructor(target: TransportTarget) {
     this.#target = target
-    this.#maxConnections = maxConnections
+    this.#connectSocket = createConnect(target)
   }
 
   /**
-   * The request leaves when all that had arrived by now has been read: an idle connection that was
-   * closed meanwhile, or on which something came unasked, has been found out by then.
+   * The request is sent after all data that has arrived was read. So an idle connection that was
+   * closed, or that received unexpected data, is not used.
    */
-  dispatch(request: WrittenRequest, handler: AnswerHandler): void {
+  dispatch(request: UpstreamRequest, handler: ResponseHandler): void {
     if (this.#isClosing) {
-      handler.onResponseError?.(nothing, closed)
+      fail(handler, closed)
       return
     }
-    this.#queue.push({ request, handler })
-    this.#flushSoon()
+    try {
+      this.#queue.push({ request: writtenRequest(request), handler })
+      this.#flushSoon()
+    } catch (error) {
+      fail(handler, upstreamError(error))
+    }
   }
 
-  /** Lets running exchanges end, and takes no new ones. */
   close(): Promise<void> {
     this.#isClosing = true
     for (const { connection } of this.#idle.splice(0)) connection.destroy(closed)
@@ -58,10 +68,9 @@ export class PlainPool implements ConnectionOwner {
     })
   }
 
-  /** Breaks running exchanges off. */
   destroy(): Promise<void> {
     const isClosed = this.close()
-    for (const { handler } of this.#queue.splice(0)) handler.onResponseError?.(nothing, closed)
+    for (const { handler } of this.#queue.splice(0)) fail(handler, closed)
     for (const connection of [...this.#open]) connection.destroy(closed)
     this.#resolveWhenClosed()
     return isClosed
@@ -91,36 +100,26 @@ export class PlainPool implements ConnectionOwner {
     else this.#resolveWhenClosed()
   }
 
+  /** Always on a new connection, because another idle connection may be closed too. */
+  resend(request: WrittenRequest, handler: ResponseHandler): void {
+    this.#connect(false).send(request, handler)
+  }
+
   #flushSoon(): void {
-    if (this.#flushIsDue) return
-    this.#flushIsDue = true
+    if (this.#isFlushDue) return
+    this.#isFlushDue = true
     setImmediate(this.#flush)
   }
 
   readonly #flush = (): void => {
-    this.#flushIsDue = false
-    while (this.#queue.length > 0) {
-      const connection = this.#take()
+    this.#isFlushDue = false
+    for (let next = this.#queue[0]; next !== undefined; next = this.#queue[0]) {
+      const connection = next.request.isUpgrade ? this.#takeForUpgrade() : this.#take()
       if (connection === undefined) return
-      const { request, handler } = this.#queue.shift() as Waiting
-      try {
-        connection.send(request, handler)
-      } catch {
-        // Nobody wants it any more, and nothing has been sent.
-        this.free(connection, Infinity)
-      }
+      this.#queue.shift()
+      connection.send(next.request, next.handler)
     }
     this.#resolveWhenClosed()
-  }
-
-  /** On a new connection, whatever is idle: another idle one may have been closed, too. */
-  resend(request: WrittenRequest, handler: AnswerHandler): void {
-    const connection = this.#connect()
-    try {
-      connection.send(request, handler)
-    } catch {
-      this.free(connection, Infinity)
-    }
   }
 
   #take(): UpstreamConnection | undefined {
@@ -129,12 +128,18 @@ export class PlainPool implements ConnectionOwner {
       if (idle.until > now) return idle.connection
       idle.connection.destroy(closed)
     }
-    if (this.#open.size >= this.#maxConnections) return undefined
-    return this.#connect()
+    return this.#open.size < this.#target.maxConnections ? this.#connect(false) : undefined
   }
 
-  #connect(): UpstreamConnection {
-    const connection = new UpstreamConnection(this.#target, this)
+  /** Always a new connection. The oldest idle connection is closed if there are too many. */
+  #takeForUpgrade(): UpstreamConnection | undefined {
+    if (this.#open.size >= this.#target.maxConnections) this.#idle.shift()?.connection.destroy(closed)
+    return this.#open.size < this.#target.maxConnections ? this.#connect(true) : undefined
+  }
+
+  #connect(isForUpgrade: boolean): UpstreamConnection {
+    const { connectTimeoutMs } = this.#target
+    const connection = new UpstreamConnection({ connect: this.#connectSocket, connectTimeoutMs, isForUpgrade }, this)
     this.#open.add(connection)
     return connection
   }
@@ -152,13 +157,8 @@ export class PlainPool implements ConnectionOwner {
   }
 }
 
-const closed = new GatewayError('ERR_UPSTREAM_UNREACHABLE', 'the gateway shuts down')
-/** Of an exchange that never had a connection. */
-const nothing: Dispatcher.DispatchController = {
-  aborted: false,
-  paused: false,
-  reason: null,
-  abort() {},
-  pause() {},
-  resume() {},
+/** Fails a request that never had a connection. */
+function fail(handler: ResponseHandler, error: GatewayError): void {
+  handler.onDone()
+  handler.onError(error)
 }

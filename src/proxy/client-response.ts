@@ -1,0 +1,100 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { RawFields } from '../transport/transport.ts'
+
+/**
+ * Writes the response of an upstream to the client, with few writes: the head goes out together
+ * with the first part, and a short response goes out in one write.
+ */
+export class ClientResponse {
+  readonly #req: IncomingMessage
+  readonly #res: ServerResponse
+  /** The first part, if it is short. It is held until more arrives or the response ends. */
+  #first: string | undefined
+  /** The head has gone out, or nothing is held any more. */
+  #isFlowing = false
+
+  constructor(req: IncomingMessage, res: ServerResponse) {
+    this.#req = req
+    this.#res = res
+  }
+
+  /** Sends the `Link` fields of an interim response 103 (RFC 8297). */
+  sendEarlyHints(fields: RawFields): void {
+    // HTTP/1.0 has no interim responses: RFC 9110 §15.2.
+    if (this.#req.httpVersionMinor === 0) return
+    const link: string[] = []
+    for (let at = 0; at + 1 < fields.length; at += 2)
+      if (String(fields[at]).toLowerCase() === 'link') link.push(String(fields[at + 1]))
+    try {
+      if (link.length > 0) this.#res.writeEarlyHints({ link })
+    } catch {
+      // Node.js checks the syntax of a hint. A response without the hint is still correct.
+    }
+  }
+
+  begin(status: number, statusMessage: string, fields: string[]): void {
+    // A reason phrase outside ASCII has no agreed meaning, and clients ignore it: RFC 9112 §4.
+    if (/^[\t\x20-\x7e]+$/.test(statusMessage)) this.#res.writeHead(status, statusMessage, fields)
+    else this.#res.writeHead(status, fields)
+  }
+
+  /** Keeps the first short part for the write that follows. Returns `false` for any other part. */
+  hold(text: string): boolean {
+    if (this.#isFlowing || this.#first !== undefined) return false
+    this.#first = text
+    return true
+  }
+
+  /**
+   * Writes a part. In text, a character is a byte. Returns `false` when the client is behind, until
+   * the next `drain` of the response.
+   */
+  write(part: Buffer | string, written?: (error?: Error | null) => void): boolean {
+    this.#writeFirst()
+    this.#isFlowing = true
+    return this.#res.write(part, 'latin1', written)
+  }
+
+  /** Sends what has arrived until now, because the response is not complete yet. */
+  flush(): void {
+    if (this.#first !== undefined) this.#writeFirst()
+    else if (!this.#isFlowing && this.#req.method !== 'HEAD') this.#res.flushHeaders()
+    this.#isFlowing = true
+  }
+
+  end(): void {
+    if (this.#first !== undefined) this.#res.end(this.#first, 'latin1')
+    else this.#res.end()
+  }
+
+  /** Closes the connection, so that the client sees that the response is incomplete. */
+  breakOff(): void {
+    const { socket } = this.#req
+    // An HTTP/1.0 client may take the end of the connection for the end of the content. Only a
+    // reset shows that the response is incomplete.
+    if (this.#res.headersSent && this.#req.httpVersionMinor === 0 && !('encrypted' in socket)) socket.resetAndDestroy()
+    else this.#res.destroy()
+  }
+
+  #writeFirst(): void {
+    const first = this.#first
+    this.#first = undefined
+    if (first !== undefined) this.#res.write(first, 'latin1')
+  }
+}
+
+/**
+ * Whether a response has been sent completely. Node.js detaches the socket then. A response that
+ * still has its socket was closed earlier.
+ */
+export function isSentCompletely(res: ServerResponse): boolean {
+  return res.writableFinished && res.socket === null
+}
+
+/** @param fields names and values in turn */
+export function isEventStream(fields: readonly string[]): boolean {
+  for (let at = 0; at + 1 < fields.length; at += 2)
+    if (fields[at]?.length === 12 && fields[at]?.toLowerCase() === 'content-type')
+      return /^text\/event-stream\b/i.test(fields[at + 1] ?? '')
+  return false
+}

@@ -1,0 +1,55 @@
+import type { GatewayError } from '../core/errors.ts'
+import type { RequestFacts } from '../http/request-facts.ts'
+import type { RequestRecord } from '../observe/request-record.ts'
+import type { ConnectionSlot } from './connection-slots.ts'
+import type { Pass, ProxyParts } from './parts.ts'
+import type { Upstream } from './upstream.ts'
+
+export interface LoggedExchange {
+  readonly pass: Pass
+  readonly facts: RequestFacts
+  readonly record: RequestRecord
+  readonly parts: Pick<ProxyParts, 'log'>
+}
+
+/** Which limit of an upstream is reached: the setting, and the reason for the log. */
+export type BusyReason = keyof typeof busyReasons
+
+const busyReasons = {
+  queue: ['max_connections', 'too many requests wait for a connection'],
+  wait: ['max_connections', 'no connection became free in most of response_timeout'],
+  long_wait: ['max_connections', 'requests wait long for a connection'],
+  streams: ['max_streams', 'too many event streams, tunnels and long exchanges are open'],
+} as const
+
+export function logFailed({ pass, facts, record, parts }: LoggedExchange, error: GatewayError): void {
+  const { name, url } = pass.upstream
+  const hint = `Check that the application runs, and that upstreams.${name}.url is its address as seen from the gateway.`
+  parts.log.warn('upstream.failed', {
+    request: record.id,
+    upstream: name,
+    url: url.origin,
+    method: facts.method,
+    code: error.code,
+    reason: error.message,
+    ...(error.code === 'ERR_UPSTREAM_UNREACHABLE' ? { hint } : {}),
+  })
+}
+
+export function logBusy(
+  { pass, record, parts }: LoggedExchange,
+  busy: BusyReason,
+  { load }: Upstream,
+  slot: ConnectionSlot | undefined,
+): void {
+  const [setting, reason] = busyReasons[busy]
+  const { name } = pass.upstream
+  parts.log.warn('upstream.busy', {
+    request: record.id,
+    upstream: name,
+    reason,
+    waited_ms: Math.round(slot?.waitedMs ?? 0),
+    ...load,
+    hint: `Find out which requests take long. Raise upstreams.${name}.${setting} if the application can take more at a time.`,
+  })
+}

@@ -1,0 +1,109 @@
+import type { UpstreamConfig } from '../config/model.ts'
+import { randomToken } from '../core/random.ts'
+import { reservedNames } from '../identity/reserved-names.ts'
+import { ConnectionSlots } from './connection-slots.ts'
+import { Target } from './target.ts'
+import { RequestFields } from './upstream-headers.ts'
+
+/** How many requests may wait for a connection. Further requests are rejected. */
+const maxWaiting = 4096
+const reportWaitEveryMs = 10_000
+
+/** How many exchanges with an upstream are open in this process. */
+export interface UpstreamLoad {
+  /** Requests that wait for a connection. */
+  readonly waiting: number
+  /** Requests that use a connection. */
+  readonly requests: number
+  /** Event streams, tunnels, and exchanges that have taken longer than some seconds. */
+  readonly streams: number
+}
+
+export interface UpstreamsOptions {
+  /** The gateway takes part in traces. */
+  readonly isTracing: boolean
+}
+
+/** An upstream at run time: its target, its connection slots, and what all its requests share. */
+export class Upstream {
+  readonly target: Target
+  readonly slots: ConnectionSlots
+  readonly reserved: ReadonlySet<string>
+  readonly fields: RequestFields
+  /** Marks requests that this process has sent to this upstream. */
+  readonly loopMarker = randomToken(9)
+  readonly #basePath: string
+  #waitReportedAt = -Infinity
+
+  constructor(config: UpstreamConfig, all: readonly UpstreamConfig[], { isTracing }: UpstreamsOptions) {
+    this.target = new Target(config)
+    this.slots = new ConnectionSlots(config, maxWaiting)
+    this.reserved = reservedNames(config, all)
+    this.fields = new RequestFields(this.reserved, isTracing)
+    this.#basePath = config.url.pathname.replace(/\/$/, '')
+  }
+
+  get load(): UpstreamLoad {
+    const { waiting, requests, streams } = this.slots
+    return { waiting, requests, streams }
+  }
+
+  /** Whether a long wait for a connection is to be logged: at most once in ten seconds. */
+  reportsWait(): boolean {
+    const now = performance.now()
+    if (now - this.#waitReportedAt < reportWaitEveryMs) return false
+    this.#waitReportedAt = now
+    return true
+  }
+
+  /**
+   * The path at the upstream for a canonical path of the gateway. A canonical path has no dot
+   * segment, so it cannot leave the base path.
+   */
+  path(path: string, query: string): string {
+    return this.#basePath + path + query
+  }
+
+  /** Sends the requests that wait, and resolves when all exchanges have ended. */
+  async close(): Promise<void> {
+    this.slots.startAll()
+    await this.target.transport.close()
+  }
+
+  /** Ends all exchanges. */
+  async destroy(): Promise<void> {
+    this.slots.startAll()
+    await this.target.transport.destroy()
+  }
+}
+
+/** All upstreams of one configuration. */
+export class Upstreams {
+  readonly #upstreams: ReadonlyMap<UpstreamConfig, Upstream>
+
+  constructor(configs: readonly UpstreamConfig[], options: UpstreamsOptions = { isTracing: false }) {
+    this.#upstreams = new Map(configs.map((config) => [config, new Upstream(config, configs, options)]))
+  }
+
+  /** @throws {RangeError} when the upstream belongs to another configuration */
+  of(config: UpstreamConfig): Upstream {
+    const upstream = this.#upstreams.get(config)
+    if (!upstream) throw new RangeError(`upstream "${config.name}" has no connections here`)
+    return upstream
+  }
+
+  /** How many exchanges are open with each upstream, by its name. */
+  loads(): readonly (readonly [upstream: string, load: UpstreamLoad])[] {
+    return [...this.#upstreams].map(([{ name }, upstream]) => [name, upstream.load] as const)
+  }
+
+  /** Rejects new requests, and resolves when all exchanges have ended. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#upstreams.values()].map((upstream) => upstream.close()))
+  }
+
+  /** Ends all exchanges. */
+  async destroy(): Promise<void> {
+    await Promise.all([...this.#upstreams.values()].map((upstream) => upstream.destroy()))
+  }
+}

@@ -1,0 +1,61 @@
+import { GatewayError } from '../../core/errors.ts'
+import type { RequestBody } from '../../http/request-body.ts'
+import type { UpstreamRequest } from '../transport.ts'
+
+/** A request as it is written to a connection. */
+export interface WrittenRequest {
+  readonly method: string
+  /** Request line and fields with the empty line; a character is a byte. */
+  readonly head: string
+  readonly body: RequestBody | undefined
+  /** The body has no Content-Length and is sent in chunks. */
+  readonly isChunked: boolean
+  /** The upstream may switch to another protocol. */
+  readonly isUpgrade: boolean
+}
+
+const expectsContent: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
+
+/** @throws {GatewayError} ERR_REQUEST_MALFORMED when a field contains a control character */
+export function writtenRequest({ method, path, headers, identity, body, upgrade }: UpstreamRequest): WrittenRequest {
+  let head = `${method} ${path} HTTP/1.1\r\n`
+  let hasLength = false
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const name = headers[at] as string
+    if (name.length === 14 && name.toLowerCase() === 'content-length') hasLength = true
+    head += field(name, headers[at + 1] as string)
+  }
+  const isChunked = body !== undefined && !hasLength
+  if (isChunked) head += 'Transfer-Encoding: chunked\r\n'
+  // RFC 9110 §8.6: these methods have the field even without content.
+  else if (!hasLength && expectsContent.has(method)) head += 'Content-Length: 0\r\n'
+  head += identityText(identity)
+  const isUpgrade = upgrade !== undefined
+  if (isUpgrade) head += `Connection: Upgrade\r\n${field('Upgrade', upgrade)}\r\n`
+  // A connection is not used again after HEAD, so the upstream may close it.
+  else head += method === 'HEAD' ? 'Connection: close\r\n\r\n' : 'Connection: keep-alive\r\n\r\n'
+  return { method, head, body, isChunked, isUpgrade }
+}
+
+const identityTexts = new WeakMap<readonly string[], string>()
+
+/** Written once for a session, not for each of its requests. */
+function identityText(identity: readonly string[]): string {
+  let text = identityTexts.get(identity)
+  if (text !== undefined) return text
+  text = ''
+  for (let at = 0; at + 1 < identity.length; at += 2) text += field(identity[at] as string, identity[at + 1] as string)
+  identityTexts.set(identity, text)
+  return text
+}
+
+const control = /[^\t\x20-\x7e\x80-\xff]/
+
+/**
+ * The parser of requests and the configuration reject control characters. This check makes sure
+ * that none ever becomes a line of its own.
+ */
+function field(name: string, value: string): string {
+  if (control.test(value)) throw new GatewayError('ERR_REQUEST_MALFORMED', `a control character in "${name}"`)
+  return `${name}: ${value}\r\n`
+}

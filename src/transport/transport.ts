@@ -1,0 +1,89 @@
+import type { Duplex } from 'node:stream'
+import type { GatewayError } from '../core/errors.ts'
+import type { RequestBody } from '../http/request-body.ts'
+
+/** One address of an upstream, and how connections to it are opened and kept. */
+export interface TransportTarget {
+  /** A host name, or an IP address without brackets. */
+  readonly host: string
+  readonly port: number
+  /** Absent for plain TCP. `ca`: the trusted certificates; absent for those of Node.js. */
+  readonly tls: { readonly ca: string | undefined } | undefined
+  readonly maxConnections: number
+  readonly connectTimeoutMs: number
+  /** How long a connection is kept without a request, in ms. 0: one request for each connection. */
+  readonly keepAliveMs: number
+  /** After this time a connection takes no further request, so that the host is resolved again. */
+  readonly lifetimeMs: number
+}
+
+/** A request to an upstream. */
+export interface UpstreamRequest {
+  readonly method: string
+  readonly path: string
+  /** Field names and values in turn. */
+  readonly headers: readonly string[]
+  /**
+   * The identity fields, which follow `headers`. The same list for every request of a session, as
+   * long as they stay the same.
+   */
+  readonly identity: readonly string[]
+  readonly body: RequestBody | undefined
+  /** The protocols that the upstream may switch to (RFC 9110 §7.8). */
+  readonly upgrade: string | undefined
+}
+
+/** Field names and values in turn, in the order and case of the upstream. */
+export type RawFields = readonly (Buffer | string)[]
+
+/** Controls an exchange that has begun. No call has an effect when the exchange is over. */
+export interface ExchangeControl {
+  /** Stops reading the response until `resume`. */
+  pause(): void
+  resume(): void
+  /** Ends the exchange and closes its connection. */
+  abort(reason: Error): void
+}
+
+/**
+ * Receives the response to one request.
+ *
+ * Exactly one of `onEnd`, `onSwitch` and `onError` is called, once. `onDone` is also called exactly
+ * once. When `onResponse` or a content method throws, the exchange fails with that error.
+ */
+export interface ResponseHandler {
+  /**
+   * The request is about to be written. Called again when the request is sent a second time.
+   * @returns `false` when the request is not wanted any more: nothing is sent, and only `onDone`
+   * follows
+   */
+  onSend(control: ExchangeControl): boolean
+  /** An interim response (1xx, except 100 and 101), or the head of the final response. */
+  onResponse(status: number, statusMessage: string, fields: RawFields): void
+  /** A part of at most {@link shortBytes}, as text in which a character is a byte. */
+  onText(text: string): void
+  /**
+   * A longer part. Its memory is used for other responses as soon as `giveBack` is called. It is
+   * never used again when `giveBack` is not called.
+   */
+  onContent(part: Buffer, giveBack: () => void): void
+  onEnd(trailers: RawFields): void
+  /** The upstream has switched to another protocol: `socket` is the connection. */
+  onSwitch(socket: Duplex, fields: RawFields): void
+  onError(error: GatewayError): void
+  /** The exchange does not need a connection any more. Comes before `onEnd` and `onError`. */
+  onDone(): void
+}
+
+/** The longest part of a response that is passed on as text, in bytes. */
+export const shortBytes = 8 * 1024
+
+/** Carries requests to one target. */
+export interface Transport {
+  /** Never throws: a request that cannot be sent fails with `onError`. */
+  dispatch(request: UpstreamRequest, handler: ResponseHandler): void
+  /** Rejects new requests, and resolves when all exchanges have ended. */
+  close(): Promise<void>
+  /** Ends all exchanges, except those that have switched to another protocol. */
+  destroy(): Promise<void>
+}

@@ -1,0 +1,30 @@
+import type { ErrorCode } from '../core/error-codes.ts'
+import { GatewayError, reason } from '../core/errors.ts'
+
+const codes: Readonly<Record<string, ErrorCode>> = {
+  ETIMEDOUT: 'ERR_UPSTREAM_TIMEOUT',
+  UND_ERR_HEADERS_OVERFLOW: 'ERR_UPSTREAM_ANSWER',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'ERR_UPSTREAM_ANSWER',
+  ERR_ASSERTION: 'ERR_UPSTREAM_ANSWER',
+  // Node.js does not pass on such a response.
+  ERR_INVALID_CHAR: 'ERR_UPSTREAM_ANSWER',
+  ERR_HTTP_INVALID_STATUS_CODE: 'ERR_UPSTREAM_ANSWER',
+}
+
+/**
+ * The error of a failed exchange as the client may see it. The message, which is for the log, keeps
+ * the cause.
+ */
+export function upstreamError(error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error
+  return new GatewayError(codeOf(error), reason(error), { cause: error })
+}
+
+function codeOf(error: unknown): ErrorCode {
+  if (!(error instanceof Error)) return 'ERR_UPSTREAM_UNREACHABLE'
+  // Errors of undici's parser have a code in some versions only.
+  if (error.name === 'HTTPParserError') return 'ERR_UPSTREAM_ANSWER'
+  if (!('code' in error) || typeof error.code !== 'string') return 'ERR_UPSTREAM_UNREACHABLE'
+  if (error.code === 'UND_ERR_SOCKET' && /^bad /.test(error.message)) return 'ERR_UPSTREAM_ANSWER'
+  return codes[error.code] ?? 'ERR_UPSTREAM_UNREACHABLE'
+}

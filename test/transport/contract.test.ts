@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import type { AddressInfo, Socket } from 'node:net'
+import { test, type TestContext } from 'node:test'
+import { createServer } from 'node:tls'
+import { createTransport } from '../../src/transport/create-transport.ts'
+import type {
+  ExchangeControl,
+  ResponseHandler,
+  TransportTarget,
+  UpstreamRequest,
+} from '../../src/transport/transport.ts'
+import { rawUpstream } from '../proxy/support.ts'
+import { issueCertificates } from '../support/certificates.ts'
+import { until } from '../support/until.ts'
+
+// Every request to a transport ends with exactly one `onDone`: the proxy releases the connection
+// slot there, so a request without it would keep its slot for ever.
+
+const head = ['Host', 'orders.example.com']
+const get: UpstreamRequest = {
+  method: 'GET',
+  path: '/',
+  headers: head,
+  identity: [],
+  body: undefined,
+  upgrade: undefined,
+}
+const webSocket: UpstreamRequest = { ...get, upgrade: 'websocket' }
+const sized = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+
+function targetAt(port: number, changes: Partial<TransportTarget> = {}): TransportTarget {
+  const timeouts = { connectTimeoutMs: 10_000, keepAliveMs: 10_000, lifetimeMs: 60_000 }
+  return { host: 'localhost', port, tls: undefined, maxConnections: 4, ...timeouts, ...changes }
+}
+
+/** Notes the methods of the handler that are called. */
+function noting(changes: Partial<ResponseHandler> = {}) {
+  const calls: string[] = []
+  let control: ExchangeControl | undefined
+  const handler: ResponseHandler = {
+    onSend: (given) => {
+      control = given
+      return true
+    },
+    onResponse() {},
+    onText() {},
+    onContent: (_, giveBack) => giveBack(),
+    onEnd: () => void calls.push('end'),
+    onSwitch: (socket) => {
+      calls.push('switch')
+      socket.destroy()
+    },
+    onError: ({ code }) => void calls.push(code),
+    onDone: () => void calls.push('done'),
+    ...changes,
+  }
+  return { calls, handler, abort: () => control?.abort(new Error('the client is gone')) }
+}
+
+for (const [what, request, answer, calls] of [
+  ['a plain response', get, (socket: Socket) => socket.write(sized), ['done', 'end']],
+  ['a response with trailers', get, (socket: Socket) => socket.write(chunked('X-T: t\r\n')), ['done', 'end']],
+  [
+    'a response that ends with its connection',
+    get,
+    (socket: Socket) => socket.end('HTTP/1.0 200 OK\r\n\r\nok'),
+    ['done', 'end'],
+  ],
+  ['a connection that is closed', get, (socket: Socket) => socket.destroy(), ['done', 'ERR_UPSTREAM_UNREACHABLE']],
+  ['a malformed response', get, (socket: Socket) => socket.write('nonsense\r\n\r\n'), ['done', 'ERR_UPSTREAM_ANSWER']],
+  [
+    'a malformed chunk',
+    get,
+    (socket: Socket) => socket.write(chunked('').replace('0\r\n', 'x\r\n')),
+    ['done', 'ERR_UPSTREAM_ANSWER'],
+  ],
+  ['a switch to another protocol', webSocket, (socket: Socket) => socket.write(switching), ['switch', 'done']],
+  ['a switch that nobody asked for', get, (socket: Socket) => socket.write(switching), ['done', 'ERR_UPSTREAM_ANSWER']],
+  ['a response to an upgrade', webSocket, (socket: Socket) => socket.write(sized), ['done', 'end']],
+  [
+    'a control character in a field',
+    { ...get, headers: [...head, 'X-A', 'a\r\nX-B: b'] },
+    () => {},
+    ['done', 'ERR_REQUEST_MALFORMED'],
+  ],
+] as const)
+  test(`A request gives its connection back once after ${what}`, async (t) => {
+    const transport = createTransport(targetAt(await rawUpstream(t, answer), { host: '127.0.0.1' }))
+    t.after(() => transport.destroy())
+    const { calls: noted, handler } = noting()
+
+    transport.dispatch(request, handler)
+    await until('the request has ended', () => noted.length >= 2)
+    await transport.close()
+
+    assert.deepEqual(noted, calls)
+  })
+
+test('A request that is aborted, and one that nobody wants any more, give their connections back once', async (t) => {
+  let arrived = 0
+  const transport = createTransport(targetAt(await rawUpstream(t, () => (arrived += 1)), { host: '127.0.0.1' }))
+  t.after(() => transport.destroy())
+  const [aborted, unwanted, closed] = [noting(), noting({ onSend: () => false }), noting()]
+
+  transport.dispatch(get, aborted.handler)
+  transport.dispatch(get, unwanted.handler)
+  transport.dispatch(get, closed.handler)
+  await until('two requests have arrived', () => arrived === 2)
+  aborted.abort()
+  aborted.abort()
+  await transport.destroy()
+
+  assert.deepEqual(aborted.calls, ['done', 'ERR_UPSTREAM_UNREACHABLE'])
+  assert.deepEqual(unwanted.calls, ['done'])
+  assert.deepEqual(closed.calls, ['done', 'ERR_UPSTREAM_UNREACHABLE'])
+})
+
+test('Nothing of a request reaches a server whose certificate is not trusted', async (t) => {
+  const { server, received } = await tlsServer(t)
+  const transport = createTransport(targetAt(server.port, { tls: { ca: undefined } }))
+  t.after(() => transport.destroy())
+  for (const request of [get, webSocket]) {
+    const { calls, handler } = noting()
+    transport.dispatch(request, handler)
+    await until('the request has failed', () => calls.length === 2)
+    assert.deepEqual(calls, ['done', 'ERR_UPSTREAM_UNREACHABLE'])
+  }
+  await transport.close()
+
+  assert.equal(received(), '')
+})
+
+for (const request of [get, webSocket])
+  test(`A request over TLS is sent to a server with a trusted certificate${request === get ? '' : ', also to switch the protocol'}`, async (t) => {
+    const { server, received } = await tlsServer(t, request === get ? sized : switching)
+    const transport = createTransport(targetAt(server.port, { tls: { ca: server.ca } }))
+    t.after(() => transport.destroy())
+    const { calls, handler } = noting()
+
+    transport.dispatch(request, handler)
+    await until('the request has ended', () => calls.length >= 2)
+
+    assert.deepEqual(calls, request === get ? ['done', 'end'] : ['switch', 'done'])
+    assert.match(received(), /^GET \/ HTTP\/1\.1\r\nHost: orders\.example\.com\r\n/)
+  })
+
+async function tlsServer(t: TestContext, answer = sized) {
+  const { key, cert, ca } = issueCertificates(t).server
+  let text = ''
+  const server = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (socket) => {
+    socket.on('error', () => {})
+    socket.on('data', (bytes) => {
+      text += String(bytes)
+      socket.write(answer)
+    })
+  })
+  server.on('tlsClientError', () => {})
+  server.listen(0)
+  await once(server, 'listening')
+  t.after(() => server.close())
+  const { port } = server.address() as AddressInfo
+  return { server: { port, ca: readFileSync(ca, 'utf8') }, received: () => text }
+}
+
+function chunked(trailers: string): string {
+  return `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n${trailers}\r\n`
+}
