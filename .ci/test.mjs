@@ -6,11 +6,8 @@ import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ensureBuild, ensurePackages, ensurePrograms, root, stop } from './prepare.mjs'
 
-/**
- * How many files of a folder run in one process. To start a process for each file takes longer than
- * most files do.
- */
-const filesPerProcess = 12
+/** How many files run in one process at most: starting a process takes longer than most files. */
+const filesPerProcess = 20
 
 ensurePackages()
 ensurePrograms()
@@ -29,21 +26,26 @@ tests.on('exit', (code) => {
   process.exit(code ?? 1)
 })
 
-/** Files of one folder, some at a time; alone those that begin with "// Own process:" and why. */
+/**
+ * Files that run in one process. A file that begins with "// Own process:" and a reason runs alone;
+ * folders with many files have processes of their own, small folders share some.
+ */
 function groups(files) {
   const isAlone = (file) => readFileSync(join(root, file), 'utf8').startsWith('// Own process:')
   const alone = files.filter(isAlone).map((file) => [file])
-  return [...alone, ...ofFolders(files.filter((file) => !isAlone(file)))]
+  const filesOf = new Map()
+  for (const file of files)
+    if (!isAlone(file)) filesOf.set(dirname(file), [...(filesOf.get(dirname(file)) ?? []), file])
+  const folders = [...filesOf.values()]
+  const small = folders.filter(({ length }) => length < filesPerProcess).flat()
+  return [...alone, ...[...folders.filter(({ length }) => length >= filesPerProcess), small].flatMap(parts)]
 }
 
-function ofFolders(files) {
-  const ofFolder = new Map()
-  for (const file of files) ofFolder.set(dirname(file), [...(ofFolder.get(dirname(file)) ?? []), file])
-  return [...ofFolder.values()].flatMap((files) => {
-    const count = Math.ceil(files.length / filesPerProcess)
-    const each = Math.ceil(files.length / count)
-    return Array.from({ length: count }, (_, index) => files.slice(index * each, (index + 1) * each))
-  })
+/** Splits a list of files into parts of about the same length. */
+function parts(files) {
+  const count = Math.ceil(files.length / filesPerProcess)
+  const each = Math.ceil(files.length / count)
+  return Array.from({ length: count }, (_, index) => files.slice(index * each, (index + 1) * each))
 }
 
 /**
@@ -52,7 +54,7 @@ function ofFolders(files) {
  */
 function writeEntry(files, index) {
   const imports = files.map((file) => `  await import(${JSON.stringify(pathToFileURL(join(root, file)).href)})\n`)
-  const entry = join(folder, `${index + 1}-${dirname(files[0]).replaceAll('/', '-')}.mjs`)
+  const entry = join(folder, `${index + 1}.mjs`)
   mkdirSync(folder, { recursive: true })
   const text = `import { before } from 'node:test'\nconst loaded = (async () => {\n${imports.join('')}})()\nbefore(() => loaded)\nawait loaded\n`
   writeFileSync(entry, text)

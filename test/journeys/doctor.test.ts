@@ -23,8 +23,8 @@ test('where all is well the doctor finds no fault, and the documentation shows w
     .replaceAll(around.upstream.url, 'http://127.0.0.1:3000')
     .replaceAll(`port ${new URL(around.upstream.url).port}`, 'port 3000')
     .replaceAll(/(?<=in )\d+ ms/g, '12 ms')
-    .replaceAll(/\d+\.\d ms there/g, '0.2 ms there')
-    .replaceAll(/clock is .* this one/g, 'clock is 0.1 s ahead of this one')
+    .replaceAll(/round trip of .* ms/g, 'round trip of 0.2 ms')
+    .replaceAll(/clock is .* the local clock/g, 'clock is 0.1 s ahead of the local clock')
     .replaceAll(/redis \d+\.\d+\.\d+/g, 'redis 7.0.15')
   const page = new URL('../../docs/cli.md', import.meta.url)
   const shown = /```console\n\$ sudo -u gateway gatehouse doctor --config gateway\.yaml\n([^]*?)```/

@@ -25,7 +25,7 @@ function failuresOf(t: Parameters<typeof folderWith>[0], more: string): string {
 test('an embedded test of a path that the gateway answers itself does not pass', (t) => {
   const failures = failuresOf(t, '    tests: [{ get: /.gatehouse/session, expect: sign_in }]\n')
 
-  assert.match(failures, /GET \/\.gatehouse\/session: the gateway answers it itself/)
+  assert.match(failures, /GET \/\.gatehouse\/session: the gateway itself serves this path/)
 })
 
 test('an embedded test of a path that another upstream serves does not pass', (t) => {
@@ -36,7 +36,7 @@ test('an embedded test of a path that another upstream serves does not pass', (t
 `,
   )
 
-  assert.match(failures, /GET \/api\/x: upstreams\.api serves it: the test belongs there/)
+  assert.match(failures, /GET \/api\/x: upstreams\.api serves this path: move the test there/)
 })
 
 test('an upstream of any host is tested although another one has the host of external_url', (t) => {

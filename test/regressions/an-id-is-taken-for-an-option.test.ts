@@ -11,7 +11,7 @@ test('the id of a request, pasted from a page behind explain --log, is never tak
 })
 
 test('an id of a proxy that begins with a dash can be given, and what is to be written is said', () => {
-  const hint = 'an id that begins with "-" stands behind --, at the end'
+  const hint = 'write an id that begins with "-" at the end, after --'
   for (const argv of [
     ['--log', 'gateway.log', '-Dk3'],
     ['-Dk3', '--log', 'gateway.log'],

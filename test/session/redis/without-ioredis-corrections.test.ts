@@ -1,3 +1,4 @@
+// Own process: it takes corrections out of the classes of ioredis.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { systemClock } from '../../../src/core/clock.ts'
@@ -7,11 +8,9 @@ import { startRedis } from '../../support/redis.ts'
 import { hearing, open, recorder, refusedInTime, settings } from '../redis-stores.ts'
 import { created, keysOf } from '../store-contract.ts'
 
-// Run by ioredis-corrections.test.ts in a process of its own, because it changes classes of
-// ioredis.
 corrections.undo()
 
-test('the store works, and rejects in time when Redis hangs', async (t) => {
+test('Without the corrections of ioredis, the store works, and rejects in time when Redis hangs', async (t) => {
   const redis = await startRedis(t)
   const config = { ...settings, kind: 'redis' as const, url: new URL(redis.url) }
   const { store } = open(t, { ...config, timeoutMs: 2_000 })
