@@ -40,7 +40,7 @@ test('an answer that is no 200 ends the measurement, and says what came instead'
     return message
   }
   const served = await carryOut(undefined)
-  assert.ok(served.kind === 'done' && served.result.count > 10, JSON.stringify(served))
+  assert.ok(served.kind === 'done' && served.result.count > 0, JSON.stringify(served))
 
   const refused = await carryOut(7)
   assert.equal(refused.kind, 'failed')

@@ -234,7 +234,7 @@ test('A replica instead of the primary is a fault', async (t) => {
 })
 
 test('A Sentinel or a Cluster node instead of a server is a fault that names the right setting', async (t) => {
-  const [sentinel, cluster] = await Promise.all([startSentinel(t), startCluster(t)])
+  const [sentinel, cluster] = await Promise.all([startSentinel(t, { failsOver: false }), startCluster(t)])
 
   const [asServer, asNode, right, rightCluster] = await Promise.all([
     findingsAbout(t, `{ url: "redis://127.0.0.1:${sentinel.sentinel.port}" }`),

@@ -6,9 +6,9 @@ import { until } from './until.ts'
 
 export interface SentinelSetup {
   readonly sentinel: RedisServer
-  /** What the Sentinel calls the primary. */
+  /** The name of the primary at the Sentinel. */
   readonly name: string
-  /** The first is the primary at the start. */
+  /** The first one is the primary at the start. */
   readonly servers: readonly [RedisServer, RedisServer]
 }
 
@@ -16,11 +16,16 @@ export interface SentinelOptions {
   readonly password?: string
   readonly sentinelPassword?: string
   readonly tls?: RedisTls
+  /**
+   * Absent: the Sentinel begins a failover after 300 ms without a reply. `false`: never, even on a
+   * machine that is busy for seconds.
+   */
+  readonly failsOver?: boolean
 }
 
-/** A primary, its replica, and a Sentinel that lets the one take the place of the other. */
+/** A primary, its replica, and a Sentinel that promotes the replica when the primary fails. */
 export async function startSentinel(scope: Scope, options: SentinelOptions = {}): Promise<SentinelSetup> {
-  const { password, sentinelPassword, tls } = options
+  const { password, sentinelPassword, tls, failsOver = true } = options
   const common = ['--repl-diskless-sync-delay', '0', ...(password === undefined ? [] : ['--masterauth', password])]
   const secured = { ...(tls && { tls }), ...(password !== undefined && { password }) }
   const primary = await startRedis(scope, { ...secured, args: common })
@@ -34,7 +39,7 @@ export async function startSentinel(scope: Scope, options: SentinelOptions = {})
   const port = await freePort()
   const config = [
     `sentinel monitor ${name} 127.0.0.1 ${primary.port} 1`,
-    `sentinel down-after-milliseconds ${name} 300`,
+    `sentinel down-after-milliseconds ${name} ${failsOver ? 300 : 3_600_000}`,
     `sentinel failover-timeout ${name} 3000`,
     ...(password === undefined ? [] : [`sentinel auth-pass ${name} ${password}`]),
     ...(sentinelPassword === undefined ? [] : [`requirepass ${sentinelPassword}`]),

@@ -13,7 +13,7 @@ import { created, keysOf, newSession, order, storeContract, times, until } from 
 
 const iss = 'https://id.example.com/'
 
-const shared = await startSentinel({ after })
+const shared = await startSentinel({ after }, { failsOver: false })
 const admin = new Redis(shared.servers[0].port, '127.0.0.1')
 after(() => admin.disconnect())
 
