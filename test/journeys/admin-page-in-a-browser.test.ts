@@ -38,7 +38,7 @@ function auditOf(world: World): unknown[] {
   return log.filter(({ message }) => message === 'session.ended').map(({ fields }) => [fields['by'], fields['sub']])
 }
 
-test('an administrator signs somebody out at the page, with the keyboard alone, and axe-core finds nothing', async (t) => {
+test('An administrator ends a session on the administration page with the keyboard alone, and axe-core finds no fault', async (t) => {
   const { world, admin, jane, samir } = await livelyWorld(t, '{ token: { env: CLIENT_SECRET } }')
   const httpCredentials = { username: 'admin', password: secrets.CLIENT_SECRET }
   const person = await chromium.person(t, { httpCredentials, viewport: { width: 1280, height: 1560 } })
@@ -121,7 +121,7 @@ for (const [where, host] of [
   ['on this machine, at another port', '127.0.0.1'],
   ['of another site', 'elsewhere.localhost'],
 ] as const)
-  test(`a page ${where} neither reads the page for administration nor ends a session, whatever it knows`, async (t) => {
+  test(`A page ${where} can neither read the administration page nor end a session, even if it knows the token`, async (t) => {
     const { world, admin, jane } = await livelyWorld(t, '{}')
     const page = await (await chromium.person(t)).tab()
     await page.goto(`${admin}/`)
@@ -147,7 +147,7 @@ for (const [where, host] of [
     assert.deepEqual([inTheWindow, await page.evaluate('opened.closed')], ['', true])
   })
 
-test('a site whose name leads to this machine is not the page for administration (DNS rebinding)', async (t) => {
+test('A site whose name resolves to this machine does not reach the administration page (DNS rebinding)', async (t) => {
   const { world, admin, jane } = await livelyWorld(t, '{}')
   const page = await (await chromium.person(t)).tab()
   await page.goto(`${admin}/`)

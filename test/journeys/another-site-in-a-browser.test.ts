@@ -45,7 +45,7 @@ function openSocket(page: Page, url: string): Promise<unknown> {
   })`)
 }
 
-test('a page of the same site, to which the browser gives the cookie, can act in nobody’s name', async (t) => {
+test('A same-site page, to whose requests the browser adds the cookie, cannot act for the signed-in person', async (t) => {
   const world = await startWorld(t)
   const neighbour = await startSite(t, () => form(world, 'Win'))
   const page = await signedIn(t, world)
@@ -67,7 +67,7 @@ test('a page of the same site, to which the browser gives the cookie, can act in
   )
 })
 
-test('a page of the same site whose origin is trusted can', async (t) => {
+test('A same-site page with a trusted origin can act for the signed-in person', async (t) => {
   const neighbour = await startSite(t, () => form(world, 'Order'))
   const world: World = await startWorld(t, { upstreamSettings: `trusted_origins: ["${neighbour}"]` })
   const page = await signedIn(t, world)
@@ -79,7 +79,7 @@ test('a page of the same site whose origin is trusted can', async (t) => {
   assert.match(await page.locator('body').innerText(), /"X-Remote-User",\s*"jane"/)
 })
 
-test('with a Strict cookie, a link on another site leads to the page, without a new session', async (t) => {
+test('With a Strict cookie, a link on another site leads to the page without a new session', async (t) => {
   const world = await startWorld(t, { session: 'cookie: { same_site: strict }' })
   const elsewhere = await startSite(t, () => `<a href="${world.url}/echo?page=2#end">Page two</a>`, 'localhost')
   const page = await signedIn(t, world)

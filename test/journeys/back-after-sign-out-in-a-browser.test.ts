@@ -45,7 +45,7 @@ async function goBack(page: Page): Promise<string> {
   return String(heading)
 }
 
-test('Back shows a page that the browser keeps, as long as nobody signs out', async (t) => {
+test('The Back button shows a page from the memory of the browser while the person is signed in', async (t) => {
   const world = await startApplication(t, undefined)
   const page = await (await chromium.person(t)).tab()
   await signIn(page, `${world.url}/orders`)
@@ -61,7 +61,7 @@ test('Back shows a page that the browser keeps, as long as nobody signs out', as
 for (const cacheControl of [undefined, 'max-age=3600', 'public, max-age=3600', 'no-store']) {
   const said = cacheControl ?? 'nothing'
 
-  test(`Back after sign-out does not show the private page of an application that says ${said} about caches`, async (t) => {
+  test(`After sign-out, Back does not show the private page of an application that says ${said} about caches`, async (t) => {
     const world = await startApplication(t, cacheControl)
     const page = await (await chromium.person(t)).tab()
     await signIn(page, `${world.url}/orders`)
@@ -71,7 +71,7 @@ for (const cacheControl of [undefined, 'max-age=3600', 'public, max-age=3600', '
     assert.equal(await goBack(page), 'Who are you today?')
   })
 
-  test(`Back after a logout at the provider and a navigation does not show it either: ${said}`, async (t) => {
+  test(`After a logout at the provider and a navigation, Back does not show the private page: ${said}`, async (t) => {
     const world = await startApplication(t, cacheControl)
     const page = await (await chromium.person(t)).tab()
     await signIn(page, `${world.url}/orders`)
@@ -83,7 +83,7 @@ for (const cacheControl of [undefined, 'max-age=3600', 'public, max-age=3600', '
   })
 }
 
-test('the page after sign-out loads once more, and the response removes what the browser keeps', async (t) => {
+test('The page after sign-out loads once more, and the response removes what the browser keeps', async (t) => {
   const world = await startApplication(t, undefined)
   const jane = world.browser()
 
@@ -95,7 +95,7 @@ test('the page after sign-out loads once more, and the response removes what the
   assert.deepEqual([headers['refresh'], headers['clear-site-data']], [undefined, '"cache"'])
 })
 
-test('whoever finds the session ended is told to remove what the browser keeps, a script too', async (t) => {
+test('A response that finds the session ended tells the browser to remove what it keeps, also for a script', async (t) => {
   const world = await startApplication(t, undefined)
   const jane = world.browser()
   await jane.get(`${world.url}/orders`)

@@ -334,7 +334,7 @@ const mistakes: readonly Mistake[] = [
 ]
 
 for (const { title, says, make } of mistakes)
-  test(`what is printed says where, and what to do: ${title}`, async (t) => {
+  test(`The output says where the mistake is and what to do: ${title}`, async (t) => {
     const shown = asShown(await make(t))
 
     if (process.env['UPDATE'] === '1') {
@@ -351,7 +351,7 @@ for (const { title, says, make } of mistakes)
     if (process.env['UPDATE'] !== '1') assert.equal(`${shown}\n`, written)
   })
 
-test('the page has no mistake that is not made', () => {
+test('Every mistake on the page is made by this test', () => {
   const titles = [...page.matchAll(/^## (.*)$/gm)].map(([, title]) => title)
 
   assert.deepEqual(

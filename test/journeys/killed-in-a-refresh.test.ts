@@ -62,7 +62,7 @@ async function twoGateways(t: TestContext) {
   }
 }
 
-test('a gateway that is killed in the middle of a refresh locks the session for the lease and no longer', async (t) => {
+test('A gateway that is killed during a refresh locks the session until the lease ends, and no longer', async (t) => {
   const { provider, refreshes, askFirstUntil, askSecond, locked, kill } = await twoGateways(t)
   provider.fault('/oauth/token', () => {})
   await askFirstUntil(() => refreshes() === 1)
@@ -79,7 +79,7 @@ test('a gateway that is killed in the middle of a refresh locks the session for 
   assert.equal(refreshes(), 2)
 })
 
-test('when the provider had rotated the token, it died with the gateway: that costs one sign-in', async (t) => {
+test('A token that the provider rotated is lost with the killed gateway, and the person signs in once more', async (t) => {
   const { provider, jane, refreshes, askFirstUntil, askSecond, kill, visitAfterRestart } = await twoGateways(t)
   let hasRotated = false
   const mend = provider.fault('/oauth/token', (_req, res, pass) => {

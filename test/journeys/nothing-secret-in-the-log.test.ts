@@ -31,7 +31,7 @@ function spilt(world: World, secrets: ReadonlyMap<string, string>): string[] {
   )
 }
 
-test('signing in, refreshing, failing and signing out leave no token, cookie, secret or e-mail address in the log', async (t) => {
+test('Sign-in, refresh, errors and sign-out leave no token, cookie, secret or e-mail address in the log', async (t) => {
   const world = await startWorld(t, { store: 'redis', session: 'poll_userinfo: 30s' })
   const secrets = new Map([
     ['client secret', 'correct horse battery staple'],

@@ -37,7 +37,7 @@ function partsOf({ name, text }: Secret): Secret[] {
   return parts.filter((part) => !text.startsWith(`${part}.`)).map((part) => ({ name, text: part }))
 }
 
-test('no token, code or session id is in any page, JSON, header or log line of a whole visit, nor in what the probes say', async (t) => {
+test('No page, JSON document, header, log line or probe response of a whole journey has a token, code or session id', async (t) => {
   const adminPort = await freePort()
   const world = await startWorld(t, {
     store: 'redis',
@@ -104,7 +104,7 @@ function withoutOurCookie({ 'set-cookie': cookies, ...others }: Visit['headers']
   return { ...others, cookies: [cookies ?? []].flat().filter((cookie) => !cookie.startsWith('gatehouse=')) }
 }
 
-test('no answer of the gateway itself names its version, its parts, or where the application is', async (t) => {
+test('No response of the gateway itself names its version, its components or the address of the application', async (t) => {
   const world = await startWorld(t, { upstream: new URL('http://127.0.0.1:1') })
   const jane = world.browser()
   const [page, script] = [await jane.get(`${world.url}/echo`), await jane.fetch(`${world.url}/echo`)]

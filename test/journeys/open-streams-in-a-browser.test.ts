@@ -36,7 +36,7 @@ async function openPage(t: TestContext, options: WorldOptions = {}) {
   return { world, page }
 }
 
-test('a page learns from its WebSocket and its event stream that the session has ended', async (t) => {
+test('A page learns from its WebSocket and its event stream that the session has ended', async (t) => {
   const { world, page } = await openPage(t)
   const [session] = world.provider.sessions()
 
@@ -49,7 +49,7 @@ test('a page learns from its WebSocket and its event stream that the session has
   assert.deepEqual(await page.evaluate('failures'), [0, 2])
 })
 
-test('a page learns that the gateway stops, and its event stream comes back with the next one', async (t) => {
+test('A page learns that the gateway stops, and its event stream reconnects to the next gateway', async (t) => {
   const { world, page } = await openPage(t, { store: 'redis' })
   const [replica] = world.replicas as [Replica]
   const { port } = replica.gateway.address

@@ -26,7 +26,7 @@ const servingCommands = new Set([
   ...['eval', 'evalsha', 'time', 'publish', 'subscribe', 'ping', 'info', 'hello', 'client|setname'],
 ])
 
-test('while people are served Redis is never asked for anything that goes through all of its keys', async (t) => {
+test('While people are served, the gateway sends Redis no command that scans all of its keys', async (t) => {
   const world = await startJourneys(t)
 
   await everyJourney(t, world)
@@ -43,7 +43,7 @@ test('while people are served Redis is never asked for anything that goes throug
   )
 })
 
-test('a sign-in, a request and a logout ask Redis for the same among a thousand other sessions as alone', async (t) => {
+test('A sign-in, a request and a logout cost the same Redis commands among a thousand sessions as alone', async (t) => {
   const world = await startJourneys(t)
   const [first, second] = world.replicas as [Replica, Replica]
   const signInAndOut = async () => {
@@ -68,7 +68,7 @@ test('a sign-in, a request and a logout ask Redis for the same among a thousand 
   assert.deepEqual(amongOthers, alone)
 })
 
-test('nothing that a journey leaves in Redis stays for ever', async (t) => {
+test('Every key that a journey leaves in Redis expires', async (t) => {
   const world = await startJourneys(t)
   await everyJourney(t, world)
   const redis = new Redis(world.redis.port, '127.0.0.1')
