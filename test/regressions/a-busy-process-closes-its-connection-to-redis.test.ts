@@ -11,7 +11,7 @@ function block(ms: number): void {
   while (performance.now() < end);
 }
 
-test('a response that arrived while the process was busy counts, and the connection stays', async (t) => {
+test('A reply of Redis that arrives while the process is busy counts, and the connection stays open', async (t) => {
   const server = await startRedis(t)
   const direct = new Redis(server.port, '127.0.0.1')
   t.after(() => direct.disconnect())

@@ -20,7 +20,7 @@ async function signOutAfter(world: World, change: () => void | Promise<void>): P
   return new URL(String(answered['location'])).searchParams
 }
 
-test('the provider does not get an ID Token whose key it has dropped, but the client_id', async (t) => {
+test('The provider gets the client_id instead of an ID Token whose key it no longer publishes', async (t) => {
   const world = await startWorld(t)
 
   const parameters = await signOutAfter(world, () => {
@@ -44,7 +44,7 @@ for (const [what, change] of [
     (world) => world.provider.fault('/oauth/jwks', (_req, res) => void res.writeHead(503).end()),
   ],
 ] satisfies readonly (readonly [string, (world: World) => unknown])[])
-  test(`the provider gets the ID Token as a hint when it ${what}`, async (t) => {
+  test(`The provider gets the ID Token as a hint when it ${what}`, async (t) => {
     const world = await startWorld(t)
 
     const parameters = await signOutAfter(world, () => void change(world))

@@ -14,7 +14,7 @@ for (const [whom, of] of [
   ['a session', (sid: string) => ({ sid, sub: 'jane' })],
   ['a person', () => ({ sub: 'jane' })],
 ] as const)
-  test(`a sign-in makes no session when Redis has lost the logout of ${whom} that came during it`, async (t) => {
+  test(`A sign-in makes no session when Redis has lost the logout of ${whom} that arrived during it`, async (t) => {
     const world = await startWorld(t, { store: 'redis', replicas: 2 })
     const [here, there] = world.replicas as [Replica, Replica]
     const redis = world.redis ?? assert.fail('there is no Redis')
@@ -43,7 +43,7 @@ for (const [whom, of] of [
     assert.equal((await jane.fetch(`${here.url}/echo`)).status, 401)
   })
 
-test('gateways that kept running store tombstones again that Redis has lost', async (t) => {
+test('Running gateways store again the tombstones that Redis has lost', async (t) => {
   const server = await startRedis(t)
   const at = { ...settings, kind: 'redis', url: new URL(server.url), timeoutMs: 2_000 } as const
   const [one, other] = [open(t, at), open(t, at)]

@@ -30,7 +30,7 @@ async function heldWay(t: TestContext, target: number) {
 
 // ioredis hears the first error of a connection. TLS that is given up in its handshake has a second
 // one: whoever is not heard ends the process.
-test('a connection that is closed in its TLS handshake takes nobody along, whatever its certificate is', async (t) => {
+test('A connection that closes during its TLS handshake does no harm, whatever its certificate is', async (t) => {
   const { server, client } = issueCertificates(t)
   const redis = await startRedis(t, { tls: server })
   const way = await heldWay(t, redis.port)

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { loadConfig } from '../../src/config/load.ts'
 import { secrets, startWorld } from '../support/world.ts'
 
-test('a Logout Token that was under way when the configuration was loaded again ends the session for good', async (t) => {
+test('A Logout Token that arrives during a reload ends the session for good', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const [replica] = world.replicas
   const loaded = loadConfig(replica?.file ?? '', secrets)

@@ -39,8 +39,8 @@ function deferred<T>() {
 }
 
 for (const [title, ofTheSuspended, ofTheOther] of [
-  ['a process that wakes up does not store its older tokens over newer ones', 2, 3],
-  ['a process that wakes up stores the tokens that the provider issued last', 3, 2],
+  ['A process that wakes up does not store its older tokens over newer ones', 2, 3],
+  ['A process that wakes up stores the tokens that the provider issued last', 3, 2],
 ] as const)
   test(title, async (t) => {
     const [suspended, other] = [replica(t, shared.port), replica(t, shared.port)]

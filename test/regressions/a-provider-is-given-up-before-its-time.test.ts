@@ -8,7 +8,7 @@ import { createOutbound } from '../../src/provider/outbound.ts'
 
 const timeoutMs = 990
 
-test('a provider is never given up before the timeout', async (t) => {
+test('A request to the provider never fails before the timeout', async (t) => {
   const server = createServer(() => {}).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

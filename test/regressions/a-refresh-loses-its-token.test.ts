@@ -13,7 +13,7 @@ async function signedIn(world: World) {
   return jane
 }
 
-test('a replica that stops while nobody waits for its refresh does not take the rotated token along', async (t) => {
+test('A replica that stops during a refresh stores the rotated token first, even if no request waits for it', async (t) => {
   const world = await startWorld(t, { store: 'redis', replicas: 2 })
   const [first, second] = world.replicas as [Replica, Replica]
   const jane = await signedIn(world)
@@ -36,7 +36,7 @@ test('a replica that stops while nobody waits for its refresh does not take the 
   assert.equal((await jane.fetch(`${second.url}/echo`)).status, 200)
 })
 
-test('keys that cannot be had do not cost a session its refresh token', async (t) => {
+test('A session keeps its refresh token when the keys of the provider are unavailable', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const jane = await signedIn(world)
   const { port } = (world.replicas[0] as Replica).gateway.address
@@ -52,7 +52,7 @@ test('keys that cannot be had do not cost a session its refresh token', async (t
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
 })
 
-test('a store that takes nothing for a moment in the middle of a refresh does not cost the rotated token', async (t) => {
+test('A rotated token is not lost when the store fails for a moment during the refresh', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const jane = await signedIn(world)
   const redis = world.redis as RedisServer

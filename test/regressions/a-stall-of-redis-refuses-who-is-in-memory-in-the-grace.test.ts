@@ -10,7 +10,7 @@ function block(ms: number): void {
   while (performance.now() < end);
 }
 
-test('with a grace, a starved process serves who is in memory while Redis stalls, and when it answers again', async (t) => {
+test('With a grace, a busy process serves sessions in memory while Redis stalls and when it replies again', async (t) => {
   const world = await startWorld(t, { store: 'redis', session: 'store_outage_grace: 5m' })
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)

@@ -46,7 +46,7 @@ async function wrongUrls(t: TestContext): Promise<[string, RegExp][]> {
   ]
 }
 
-test('of a provider', async (t) => {
+test("An error names the wrong scheme of the provider's address", async (t) => {
   for (const [issuer, said] of await wrongUrls(t)) {
     const { provider } = configOf(t, { issuer })
     const { log, hints } = recordingLog()
@@ -65,7 +65,7 @@ test('of a provider', async (t) => {
   }
 })
 
-test('of an upstream', async (t) => {
+test("An error names the wrong scheme of an upstream's address", async (t) => {
   for (const [url, said] of await wrongUrls(t)) {
     const { origin, logged } = await startGateway(t, 1, { upstream: { url: new URL(url) } })
     const { upstreams } = configOf(t, { upstream: `url: ${url}` })
@@ -83,7 +83,7 @@ test('of an upstream', async (t) => {
   }
 })
 
-test('of Redis', async (t) => {
+test('An error names the wrong scheme of the Redis address', async (t) => {
   const [plain, secure] = [await startRedis(t), await startRedis(t, { tls: issueCertificates(t).server })]
   for (const [url, said] of [
     [

@@ -23,10 +23,10 @@ async function serve(t: TestContext, scheme: string, answer: (socket: Socket) =>
 
 for (const scheme of ['http', 'https'])
   for (const [kind, fields] of [
-    ['a whole answer', ''],
-    ['a broken answer', 'Content-Length: 1000000000\r\n'],
+    ['a complete response', ''],
+    ['an incomplete response', 'Content-Length: 1000000000\r\n'],
   ] as const)
-    test(`${kind} may end with its connection while the client is behind, over ${scheme}`, async (t) => {
+    test(`The process survives ${kind} that ends with its connection while the client still reads, over ${scheme}`, async (t) => {
       let response: ServerResponse | undefined
       let sent = 0
       let isSent = () => {}

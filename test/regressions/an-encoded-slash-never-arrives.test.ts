@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { exchangeRaw } from '../support/raw-exchange.ts'
 import { startWorld } from '../support/world.ts'
 
-test('an encoded slash reaches the application unchanged, and opens no rule that a slash would not', async (t) => {
+test('An encoded slash reaches the application unchanged, and opens no rule that a slash would not open', async (t) => {
   const seen: string[] = []
   const application = createServer((req, res) => {
     seen.push(req.url ?? '')

@@ -3,14 +3,14 @@ import { test } from 'node:test'
 import { readExplainCall } from '../../src/cli/explain.ts'
 import { randomId } from '../../src/core/random.ts'
 
-test('the id of a request, pasted from a page behind explain --log, is never taken for an option', () => {
+test('A request id that is pasted after explain --log is never read as an option', () => {
   const ids = Array.from({ length: 5000 }, randomId)
   assert.ok(ids.every((id) => /^[A-Za-f][\w-]{15}$/.test(id)))
   assert.equal(new Set(ids).size, ids.length)
   for (const id of ids) assert.ok('carryOut' in readExplainCall(['--log', 'gateway.log', id]), id)
 })
 
-test('an id of a proxy that begins with a dash can be given, and what is to be written is said', () => {
+test('A request id of a proxy may begin with a dash, and the error says how to write it', () => {
   const hint = 'an id that begins with "-" stands behind --, at the end'
   for (const argv of [
     ['--log', 'gateway.log', '-Dk3'],

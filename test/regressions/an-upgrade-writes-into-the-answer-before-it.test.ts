@@ -12,11 +12,11 @@ const switching = (path: string) =>
   ) + '\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
 
 for (const [what, path, status] of [
-  ['that is refused', '/closed', 401],
+  ['that is rejected', '/closed', 401],
   ['that is admitted', '/open/socket', 200],
 ] as const)
   for (const waiting of ['', 'GET /open/second HTTP/1.1\r\nHost: h\r\n\r\n'])
-    test(`a request to upgrade ${what} waits for ${waiting === '' ? 'the response' : 'both responses'} before it`, async (t) => {
+    test(`An upgrade request ${what} waits for ${waiting === '' ? 'the response' : 'both responses'} before it`, async (t) => {
       const asked: (string | undefined)[] = []
       const responses: ServerResponse[] = []
       const long = 'x'.repeat(3_000_000)

@@ -6,7 +6,7 @@ import { startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 import { until } from '../support/until.ts'
 
-test('at the limit of open files new connections are refused, and requests that are under way get their responses', async (t) => {
+test('At the limit of open files, new connections are rejected, and requests in progress get their responses', async (t) => {
   const { url, upstream, file, env, provider } = await prepareGateway(t, { rules: '[{ path: /*, access: public }]' })
   const gatehouse = [process.execPath, 'dist/main.js', 'run', '--config', file].join("' '")
   const gateway = startCommand(t, ['-c', `ulimit -n 256; exec '${gatehouse}'`], { program: ['sh'], env })

@@ -58,7 +58,7 @@ async function sendMadeUpCodes(world: World): Promise<() => Promise<void>> {
   }
 }
 
-test('made-up codes of one address keep nobody else from signing in', async (t) => {
+test('Invented codes from one address keep nobody else from signing in', async (t) => {
   const world = await startWorld(t, patient)
   const jane = world.browser()
   const callback = await jane.until(`${world.url}/echo`, '/.gatehouse/callback')
@@ -72,7 +72,7 @@ test('made-up codes of one address keep nobody else from signing in', async (t) 
   await refuseAll()
 })
 
-test('made-up codes of one address keep no session from being refreshed', async (t) => {
+test('Invented codes from one address keep no session from being refreshed', async (t) => {
   const { world, ask, refreshes } = await startSignedIn(t, patient)
   const refuseAll = await sendMadeUpCodes(world)
   const before = refreshes()

@@ -46,7 +46,7 @@ function overloaded(t: TestContext, count: number) {
   return { budget, clients, pass }
 }
 
-test('clients that read slowly do not keep the budget exceeded', async (t) => {
+test('Clients that read slowly do not keep the memory limit exceeded', async (t) => {
   const { budget, clients, pass } = overloaded(t, 8)
   const [fast] = clients
   const rateOf = (client: Client) => (client === fast ? 4_000_000 : 20_000)
@@ -58,7 +58,7 @@ test('clients that read slowly do not keep the budget exceeded', async (t) => {
   assert.equal(clients.filter(({ destroyed }) => !destroyed).length, 3)
 })
 
-test('clients that stop to read one after the other do not keep the budget exceeded', async (t) => {
+test('Clients that stop reading one after the other do not keep the memory limit exceeded', async (t) => {
   const { budget, clients, pass } = overloaded(t, 6)
   const [first] = clients
   // The first one is closed, which leaves less than the budget, but more than the part below which

@@ -4,7 +4,7 @@ import { SessionCookie } from '../../src/session/cookie.ts'
 import { beginTransaction, bindTransaction } from '../../src/signin/transaction.ts'
 import { processorTime } from '../support/processor-time.ts'
 
-test('to begin a sign-in the Cookie header is read once, not once for each comparison of two attempts', () => {
+test('The start of a sign-in reads the Cookie header once, not once for each comparison of two sign-in transactions', () => {
   const cookie = new SessionCookie({ name: '__Host-gatehouse', secure: true, sameSite: 'lax' })
   const begun = Array.from({ length: 64 }, (_, at) => ((at * 37) % 64) + 1000)
   const attempts = begun.map((at) => `__Host-gatehouse-signin-${String(at).padStart(8, '0')}=${at.toString(36)}.x`)
