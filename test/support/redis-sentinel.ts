@@ -6,7 +6,7 @@ import { until } from './until.ts'
 
 export interface SentinelSetup {
   readonly sentinel: RedisServer
-  /** What the Sentinel calls the primary. */
+  /** The name of the primary at the Sentinel. */
   readonly name: string
   /** The first is the primary at the start. */
   readonly servers: readonly [RedisServer, RedisServer]
@@ -18,7 +18,9 @@ export interface SentinelOptions {
   readonly tls?: RedisTls
 }
 
-/** A primary, its replica, and a Sentinel that lets the one take the place of the other. */
+/**
+ * Starts a primary, its replica, and a Sentinel that promotes the replica when the primary fails.
+ */
 export async function startSentinel(scope: Scope, options: SentinelOptions = {}): Promise<SentinelSetup> {
   const { password, sentinelPassword, tls } = options
   const common = ['--repl-diskless-sync-delay', '0', ...(password === undefined ? [] : ['--masterauth', password])]
@@ -65,7 +67,7 @@ function client({
   })
 }
 
-/** The configuration of a store behind the Sentinel of a set-up. */
+/** Returns the configuration of a store behind this Sentinel. */
 export function sentinelConfig({ sentinel, name }: Pick<SentinelSetup, 'sentinel' | 'name'>): RedisSentinelConfig {
   return {
     kind: 'redis_sentinel',

@@ -1,13 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/**
- * For a machine that is busy with other things; whoever waits for what comes does not wait for so
- * long.
- */
+/** The limit is generous because the machine may be busy. A successful wait ends much earlier. */
 const limitMs = 30_000
 
 /**
- * Resolves when `holds` answers true; looks often. @throws when it has not come true within 30 s
+ * Resolves when `holds` returns true. Checks often.
+ *
+ * @throws when it is not true within 30 s
  */
 export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
   const end = performance.now() + limitMs
