@@ -9,7 +9,7 @@ import { startWorld, type Replica, type World } from '../support/world.ts'
 
 type Line = Readonly<Record<string, unknown>>
 
-/** The line of the one request for this path, once it is there. */
+/** Waits for the line of the one request for this path. */
 async function lineOf(replica: Replica, path: string): Promise<Line> {
   const lines = () => replica.access.filter((line) => line['path'] === path)
   await until(`a line about ${path}`, () => lines().length > 0)
@@ -17,7 +17,7 @@ async function lineOf(replica: Replica, path: string): Promise<Line> {
   return lines()[0] as Line
 }
 
-/** An application that answers some requests only when it is told to, or in part. */
+/** An application that responds to some requests only on demand, or in part. */
 async function slowUpstream(t: TestContext) {
   const held: ServerResponse[] = []
   const server = createServer((req, res) => {
@@ -235,7 +235,7 @@ test('The log tells a client that disconnects from one that gets its response', 
   const during = ask('/part')
   await once(during, 'response')
   during.destroy()
-  // All of the answer is in the gateway's hands, and most of it never gets out.
+  // The gateway has received the whole response, and cannot send most of it.
   const late = ask('/large')
   await once(late, 'response')
   late.destroy()

@@ -41,7 +41,7 @@ async function signedIn(world: World, person: string): Promise<Browser> {
   return browser
 }
 
-/** What the buttons on a page send, by whose session they end. */
+/** The forms of the buttons on a page, by the person whose session they end. */
 function ordersOn(page: string): Map<string, string> {
   const forms = page.matchAll(/name="order" value="([\w-]+)">.*?aria-label="End the session of (\S+), /g)
   return new Map([...forms].map(([, order = '', person = '']) => [person, order]))
@@ -203,7 +203,7 @@ test('The page is served only under the address itself, under no other host name
     'internal.example.com',
   ])
     assert.equal(await statusFor(host), 421, host)
-  // Probes come by names that nobody has written down.
+  // Probes use host names that no configuration lists.
   assert.equal(await statusFor('gatehouse.default.svc', '/live'), 200)
 })
 
@@ -390,7 +390,7 @@ test('The page shows two workers as one gateway, and names a worker that does no
   } as const
   for (let times = 0; times < 4; times += 1) await ask(`${around.url}/.gatehouse/backchannel-logout`, refusal)
 
-  // Whichever of the two is asked says the same.
+  // Both replicas show the same.
   for (let times = 0; times < 4; times += 1) {
     const page = (await ask(`${around.adminUrl}/`)).body
     assert.match(page, /2 processes/)
@@ -416,7 +416,7 @@ test('The page shows two workers as one gateway, and names a worker that does no
   assert.match(none[0]?.body ?? '', /2 processes do not answer.*no worker process responds/s)
   assert.doesNotMatch(none[0]?.body ?? '', /promise/i)
 
-  // A form of one worker is good for the other.
+  // A form of one worker is valid at the other.
   const orders = await whenOne(async () => [...ordersOn((await ask(`${around.adminUrl}/`)).body).values()])
   for (let times = 0; times < 2; times += 1) await press(around.adminUrl, orders[0] ?? '')
   assert.equal(await visit(), 401)

@@ -9,8 +9,8 @@ import { startWorld, type World } from '../support/world.ts'
 const chromium = await startChromium({ after })
 
 /**
- * A page of somebody else; resolves to its origin. On another port it is another origin of the same
- * site, elsewhere another site.
+ * A page of another person. Resolves to its origin. On another port it is another origin of the
+ * same site, on another host name it is another site.
  */
 async function startSite(t: TestContext, body: () => string, host = '127.0.0.1'): Promise<string> {
   const server = createServer((_request, response) => {
@@ -36,7 +36,7 @@ async function signedIn(t: TestContext, world: World): Promise<Page> {
   return page
 }
 
-/** Resolves to what became of a WebSocket that the page opens. */
+/** Resolves to the result of a WebSocket that the page opens. */
 function openSocket(page: Page, url: string): Promise<unknown> {
   return page.evaluate(`new Promise((resolve) => {
     const socket = new WebSocket('${url}')
@@ -62,7 +62,7 @@ test('A same-site page, to whose requests the browser adds the cookie, cannot ac
   const reasons = refused.map(({ fields }) => fields['reason'])
   assert.deepEqual(
     reasons.filter((reason) => String(reason).includes(neighbour)),
-    // The second denial of the same session and rule is counted, and told later.
+    // The second denial of the same session and rule is counted and logged later.
     [`a page of ${neighbour} makes it, which is same-site`],
   )
 })

@@ -81,7 +81,7 @@ test('A WebSocket of another site does not open for the signed-in person', async
 
   assert.equal(await open(evil), 403)
   assert.equal(await open('null'), 403)
-  // The second denial of the same session and rule is counted, and told later.
+  // The second denial of the same session and rule is counted and logged later.
   assert.deepEqual(refusals(world), [`a page of ${evil} makes it`])
   assert.equal(await open(world.url), 'open')
   await openWebSocket(t, `${world.url}/ws`, jane.cookieHeader)
@@ -102,7 +102,7 @@ test('With Strict cookies, a person who follows a link from another site keeps t
   const jane = await signedIn(world)
   const cookie = jane.cookieHeader
 
-  // The browser keeps a Strict cookie back.
+  // The browser does not send a Strict cookie.
   const kept = new Map(jane.cookies)
   jane.cookies.clear()
   const arrival = await jane.send(`${world.url}/echo?page=2`, { headers: { 'sec-fetch-site': 'cross-site' } })

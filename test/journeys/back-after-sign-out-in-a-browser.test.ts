@@ -8,7 +8,7 @@ import { startWorld, type World, type WorldOptions } from '../support/world.ts'
 
 const chromium = await startChromium({ after }, { keepsPagesForBack: true })
 
-/** An application that lets browsers keep its pages as `cacheControl` says. */
+/** An application whose responses have this Cache-Control. */
 async function startApplication(
   t: TestContext,
   cacheControl: string | undefined,
@@ -32,10 +32,10 @@ async function signIn(page: Page, url: string): Promise<void> {
   await page.getByRole('heading', { name: 'Private' }).waitFor()
 }
 
-/** Presses Back, and says what the heading of the page is that the browser shows then. */
+/** Presses Back, and returns the heading of the page that the browser then shows. */
 async function goBack(page: Page): Promise<string> {
   await page.evaluate('window.isLeft = true; history.back()')
-  // A page that the browser has kept does not load again, so there is no event to wait for.
+  // A page from the memory of the browser does not load again, so there is no event to wait for.
   let heading: unknown
   await until('the browser shows another page', async () => {
     const shown = "window.isLeft === true ? undefined : document.querySelector('h1')?.innerText"

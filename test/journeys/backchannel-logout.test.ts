@@ -82,7 +82,8 @@ test('A callback that comes after the Logout Token of its own sid makes no sessi
   const world = await startWorld(t, { store: 'redis' })
   const jane = world.browser()
   const callback = await jane.until(`${world.url}/echo`, '/.gatehouse/callback')
-  // The provider ends the session after userinfo has been read: the callback is at its last step.
+  // The provider ends the session after UserInfo has been read, when the callback is at its last
+  // step.
   let release = () => {}
   const atUserinfo = new Promise<void>((resolve) => {
     world.provider.fault('/oauth/userinfo', (_req, _res, pass) => {

@@ -5,7 +5,7 @@ import { test, type TestContext } from 'node:test'
 import { Agent, interceptors, request } from 'undici'
 import { startWorld, type World } from '../support/world.ts'
 
-/** An application that believes that everybody gets the same, and says so. */
+/** An application that marks every response as public. */
 async function startBoastfulUpstream(t: TestContext): Promise<URL> {
   const server = createServer((req, res) => {
     res.setHeader('Cache-Control', 'public, max-age=600')
@@ -19,7 +19,7 @@ async function startBoastfulUpstream(t: TestContext): Promise<URL> {
   return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
 }
 
-/** A cache that people share, as it would stand before the gateway: RFC 9111, by undici. */
+/** A shared cache in front of the gateway (RFC 9111), implemented by undici. */
 function sharedCache(t: TestContext) {
   const agent = new Agent().compose(interceptors.cache({ type: 'shared' }))
   t.after(() => agent.destroy())

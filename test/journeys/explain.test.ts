@@ -16,7 +16,7 @@ import { startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 import { secrets, startWorld } from '../support/world.ts'
 
-/** An application that keeps what it was asked. */
+/** An application that records its requests. */
 async function attentiveUpstream(t: TestContext) {
   let asked: { readonly url: string; readonly headers: readonly string[] } | undefined
   const server = createServer((req, res) => {
@@ -148,7 +148,7 @@ test('The page of a denied request has an id, and the log names the reason, the 
   await gateway.said('access.denied')
   gateway.child.kill('SIGTERM')
   await gateway.ended
-  // As `docker compose logs` and `kubectl logs --prefix` write it.
+  // The format of `docker compose logs` and `kubectl logs --prefix`.
   const log = join(folderWith(t, {}), 'gateway.log')
   writeFileSync(log, gateway.out().replaceAll(/^/gm, 'gatehouse-1  | '))
 

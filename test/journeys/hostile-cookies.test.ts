@@ -33,8 +33,8 @@ test('A cookie that a neighbor site sets does not cause a loop of sign-ins', asy
   const jane = world.browser()
   jane.cookies.set('gatehouse', { value: tossed, path: '/' })
 
-  // With a name that stands alone the browser is somebody's; by signing in it is Jane's, and
-  // Mallory's session is over.
+  // With only the foreign cookie, the browser is signed in as Mallory. After the sign-in it is
+  // signed in as Jane, and Mallory's session has ended.
   await jane.get(`${world.url}/.gatehouse/sign-out`, { headers: { 'sec-fetch-site': 'same-origin' } })
   const page = await jane.get(`${world.url}/echo`)
 

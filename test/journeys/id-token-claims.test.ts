@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { jane, page, startBed, type Bed, type Claims } from '../advisories/support.ts'
 
-/** Jane, as userinfo knows her, and what her ID Token says beside that. */
+/** Jane's claims in UserInfo, and the additional claims of her ID Token. */
 async function signInWith(bed: Bed, idToken: Claims, userinfo: Claims = { sub: 'jane' }): Promise<string> {
   bed.provider.bend({ idToken })
   return bed.signIn(userinfo)

@@ -44,7 +44,7 @@ email_domains = [ "*" ]
     /Not translated\n[^]*basic_auth_password: [^]*unheard_of_secret|unheard_of_secret[^]*Not translated\n/,
   )
 
-  // What an option did that nobody knows here is for whoever imports to decide.
+  // The operator decides about an option that the import does not know.
   writeFileSync(file, yaml.replace('nobody-until-this-is-decided', 'jane'))
   const run = startCommand(t, ['run'], { cwd, env })
   await run.said('gatehouse is ready')

@@ -68,14 +68,14 @@ test('A session that ends at the provider ends in the open page within a second,
 test('Ten tabs that open at once all end at their own pages', async (t) => {
   const world = await startDemoWorld(t)
   const jane = await chromium.person(t)
-  // Pages without streams: a browser opens six connections to a host, and streams that stay open
-  // would take them from the others.
+  // Pages without streams, because a browser opens six connections to a host and open streams would
+  // use them up.
   const wanted = Array.from({ length: 10 }, (_, tab) => `${world.url}/echo?tab=${tab}`)
 
   const ended = wanted.map(async (url) => {
     const page = await jane.tab()
     await page.goto(url)
-    // Whoever is late comes to no question: another tab has signed in already.
+    // A late tab sees no question, because another tab has signed in already.
     if (page.url() !== url) await choose(page, 'Jane Doe')
     await page.waitForURL(url)
     return page.url()
@@ -103,7 +103,7 @@ test('A link on another site leads to a question before the sign-out, and the bu
 
 for (const [where, host] of [
   ['another site', 'localhost'],
-  // Here the cookie comes along: a site is a host name without its port.
+  // The browser sends the cookie here, because a site is a host name without its port.
   ['another origin of this site', '127.0.0.1'],
 ] as const) {
   test(`An image on ${where} signs nobody out`, async (t) => {
@@ -155,7 +155,7 @@ test('The page for an unreachable provider says so, and its link works when the 
   assert.equal(answer?.status(), 503)
   await page.getByText('The sign-in service cannot be reached.').waitFor()
   await world.provider.up()
-  // A provider that is down is not asked again at once.
+  // The gateway waits before its next request to an unreachable provider.
   world.moveClock(1000)
   await page.getByRole('link', { name: 'Try again' }).click()
   await choose(page, 'Jane Doe')
@@ -269,7 +269,7 @@ for (const [status, path] of [
 const streams = ['socket', 'events'] as const
 type Stream = (typeof streams)[number]
 
-/** The world of the demo: its application links to the provider. */
+/** The application of the demo world links to the provider. */
 async function startDemoWorld(t: TestContext, options: WorldOptions = {}): Promise<World> {
   const port = await freePort()
   const world = await startWorld(t, { ...options, upstream: new URL(`http://127.0.0.1:${port}`) })
@@ -278,7 +278,7 @@ async function startDemoWorld(t: TestContext, options: WorldOptions = {}): Promi
   return world
 }
 
-/** A site of somebody else, with one page; resolves to its port. */
+/** Another site with one page. Resolves to its port. */
 async function startSite(t: TestContext, body: string): Promise<number> {
   const server = createServer((_request, response) => {
     response.writeHead(200, { 'content-type': 'text/html' }).end(`<!doctype html><title>Elsewhere</title>${body}`)
@@ -310,8 +310,8 @@ function isSignedOut(page: Page): Promise<void> {
 }
 
 /**
- * Asked aside, with the cookies of the browser: a page load would sign in anew, and at the provider
- * nobody would be asked.
+ * Sent apart from the page, with the cookies of the browser. A page load would start a new sign-in
+ * without a question at the provider.
  */
 async function isSignedInStill(page: Page, world: World): Promise<void> {
   assert.equal((await page.request.get(`${world.url}/api/me`)).status(), 200)
@@ -319,7 +319,7 @@ async function isSignedInStill(page: Page, world: World): Promise<void> {
 
 const signOutPaths = ['/.gatehouse/sign-out', '/logout']
 
-/** Resolves when the browser has asked for it and has found that it is none. */
+/** Resolves when the browser has requested it and found that it is not an image. */
 async function showImage(page: Page, url: string): Promise<void> {
   await page.evaluate(`new Promise((resolve) => {
     const image = document.body.appendChild(new Image())
@@ -345,7 +345,7 @@ async function ticksOf(page: Page, stream: Stream): Promise<number> {
   return Number(/^tick (\d+) /.exec(await page.locator(`#${stream} .text`).innerText())?.[1] ?? 0)
 }
 
-/** Resolves when a stream has ticked more often than that. */
+/** Resolves when a stream has ticked more often than this number. */
 async function ticksAfter(page: Page, stream: Stream, ticks: number): Promise<void> {
   await page.waitForFunction(
     `Number(/^tick (\\d+) /.exec(document.querySelector('#${stream} .text').textContent)?.[1]) > ${ticks}`,

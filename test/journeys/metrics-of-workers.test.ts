@@ -17,7 +17,7 @@ test('The metrics of two workers are one sum, and the counts of a worker stay wh
   await jane.get(`${around.url}/`)
   const served = async () =>
     (await readMetrics(around.adminUrl)).value('gatehouse_requests_total{upstream="orders",method="GET",status="2xx"}')
-  // A connection of its own each, so that both workers have some.
+  // Each request has its own connection, so that both workers get some.
   const ask = async () => {
     const { body } = await request(`${around.url}/`, {
       headers: { cookie: jane.cookieHeader },

@@ -6,7 +6,7 @@ import { startWorld, type Replica, type WorldOptions } from '../support/world.ts
 const chromium = await startChromium({ after })
 
 /**
- * Somebody's page of the application with a WebSocket and an event stream, both of which have
+ * Opens a page of the application with a WebSocket and an event stream, and waits until both have
  * received something.
  */
 async function openPage(t: TestContext, options: WorldOptions = {}) {
@@ -43,8 +43,7 @@ test('A page learns from its WebSocket and its event stream that the session has
   await world.provider.endSession(session?.sid ?? '')
 
   assert.deepEqual(await page.evaluate('closing'), { code: 1008, reason: 'session ended', wasClean: true })
-  // It breaks off, and the attempt to connect again, which a browser makes by itself, is refused
-  // for good.
+  // The stream breaks off. The browser reconnects by itself, and the rejection makes it stop.
   await page.evaluate('failing')
   assert.deepEqual(await page.evaluate('failures'), [0, 2])
 })

@@ -11,8 +11,8 @@ import { startWorld, type Replica } from '../support/world.ts'
 const minute = 60_000
 
 /**
- * An application with everything that lasts: `/ws`, `/events`, `/download` and `/upload`; `/slow`
- * is answered when told to.
+ * An application with all kinds of long exchanges: `/ws`, `/events`, `/download` and `/upload`.
+ * `/slow` responds on demand.
  */
 async function lastingUpstream(t: TestContext) {
   const held: ServerResponse[] = []
@@ -41,19 +41,19 @@ async function lastingUpstream(t: TestContext) {
     uploaded: () => uploaded,
     waiting: () => held.length,
     release: () => held.splice(0).forEach((res) => res.end('at last')),
-    /** How each WebSocket ended. */
+    /** The end of each WebSocket. */
     closings,
   }
 }
 
-/** An exchange that breaks off; resolves to how. */
+/** An exchange that breaks off. Resolves to the way in which it ended. */
 function brokenOff(t: TestContext, url: string, method: string, cookie: string) {
   const sent = request(url, { method, headers: { cookie }, agent: false })
   t.after(() => sent.destroy())
   let answer: IncomingMessage | undefined
   sent.once('response', (res) => (answer = res.resume()))
   const how = new Promise<string>((resolve) => {
-    // What it still sends after the answer finds the connection closed.
+    // The connection is closed for all that the client sends after the response.
     sent.on('error', () => {})
     sent.once('close', () => resolve(answer?.complete === false ? 'broken off' : `whole: ${answer?.statusCode}`))
   })
@@ -198,6 +198,6 @@ test('An event stream that begins during a stop does not delay the stop', async 
 
   assert.equal(await events.how, 'broken off')
   await stopped
-  // For as long as a request has, it would have waited otherwise.
+  // Otherwise it would have waited for the time limit of a request.
   assert.ok(performance.now() - stoppedAt < 30_000)
 })

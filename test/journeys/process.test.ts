@@ -53,7 +53,8 @@ test('After SIGTERM, exchanges in progress finish and no new ones begin', async 
   assert.equal(((await ready.body.json()) as { draining: boolean }).draining, true)
   assert.equal(await answer, 'at last')
   assert.equal(await gateway.ended, 0)
-  // The client keeps its connection for a minute; the drain time is 15 s: neither is waited for.
+  // The client keeps its connection for a minute, and the drain time is 15 s. The gateway waits for
+  // neither.
   assert.ok(performance.now() - startedAt < 14_000)
 })
 
@@ -234,7 +235,7 @@ test('A stalled reader of the log delays neither requests nor the stop', async (
   gateway.child.stdout?.pause()
   const exited = once(gateway.child, 'exit')
 
-  // More lines than the pipe holds.
+  // These lines exceed the buffer of the pipe.
   const refused = () => request(`${around.url}/%zz`).then(({ statusCode, body }) => body.dump().then(() => statusCode))
   for (let round = 0; round < 60; round += 1) await Promise.all(Array.from({ length: 50 }, refused))
   const page = await new Browser('jane').get(`${around.url}/`)
@@ -255,7 +256,7 @@ test('Two workers serve one port and share their sessions, and a worker that die
   const pids = childrenOf(gateway.pid)
   assert.deepEqual([ready['workers'], pids.length], [2, 2])
 
-  // Connections go to the two in turn: while one is stopped, at most one of three waits.
+  // Connections go to the two workers in turn, so while one is stopped, at most one of three waits.
   for (const pid of pids) {
     process.kill(pid, 'SIGSTOP')
     let served = 0

@@ -172,7 +172,7 @@ test('All workers reload', async (t) => {
   change(around, '/static/*', '/open/*')
   await gateway.said('config.reloaded')
 
-  // Each connection may meet another worker.
+  // Each connection may reach another worker.
   await until('no worker serves by the old one', async () => {
     const answers = await Promise.all(Array.from({ length: 8 }, () => statusOf(`${around.url}/open/a`)))
     return answers.every((status) => status === 200)

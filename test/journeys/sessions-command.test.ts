@@ -7,7 +7,7 @@ import { secrets, startWorld, type Replica, type World } from '../support/world.
 
 const program = [process.execPath, '--import', 'tsx', join(root, 'src', 'main.ts')] as const
 
-/** `gatehouse sessions`, as a process beside the replicas. */
+/** Runs `gatehouse sessions` as a process next to the replicas. */
 async function gatehouseSessions(t: TestContext, world: World, ...args: readonly string[]) {
   const { file } = world.replicas[0] as Replica
   const command = startCommand(t, ['sessions', ...args, '--config', file], { program: [...program], env: secrets })
@@ -41,7 +41,7 @@ test('An administrator lists the sessions and sees no secret', async (t) => {
     t,
     world,
     'list',
-    // In one argument: a sid may begin with "-".
+    // One argument, because a sid may begin with "-".
     `--sid=${sidOf('samir')}`,
     '--upstream',
     'orders',

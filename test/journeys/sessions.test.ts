@@ -13,7 +13,7 @@ import { startWorld, type Replica, type World } from '../support/world.ts'
 
 const minute = 60_000
 
-/** The provider's access tokens live for `seconds`, as far as its answers say. */
+/** The responses of the provider say that its access tokens live for `seconds`. */
 function shortTokens(world: World, seconds: number): void {
   world.provider.bend('/oauth/token', (body) => (body['expires_in'] = seconds))
 }
@@ -47,7 +47,7 @@ test('A session record that is copied over the record of another session in Redi
   assert.ok(sealed)
 
   assert.equal(await redis.hset(placeOf(hers), 'sealed', sealed), 0)
-  // One that has never served her asks Redis.
+  // A replica that has never served her reads from Redis.
   const { url, log } = await world.startReplica()
 
   assert.equal((await jane.fetch(`${url}/echo`)).status, 401)
@@ -101,7 +101,7 @@ test('A rotated refresh token works for the next refresh, and for the one after 
     assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
   }
 
-  // Sign-in, and three refreshes; a token that is used twice would have ended the grant.
+  // A sign-in and three refreshes. A refresh token that is used twice would have ended the grant.
   assert.equal(world.provider.hits('/oauth/token'), 4)
 })
 
@@ -145,7 +145,7 @@ test('A UserInfo response with status 401 ends the session, by polling alone', a
   world.provider.expireSession(session?.sid ?? '')
   world.moveClock(31_000)
 
-  // The request that is about is still served; the answer of userinfo is not waited for.
+  // The current request is still served, because it does not wait for the UserInfo response.
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
   await until('the session has ended', async () => (await jane.fetch(`${world.url}/echo`)).status === 401)
 })
@@ -283,7 +283,7 @@ test('While Redis is unreachable, nobody is sent to sign in, and all sessions ar
   const refused = await jane.send(`${world.url}/echo`)
   assert.ok(refused.headers['retry-after'])
   assert.equal(refused.headers['set-cookie'], undefined)
-  // Who cannot be known to be signed out is not told so.
+  // The gateway does not claim a sign-out that it cannot know of.
   assert.equal((await jane.send(`${world.url}/.gatehouse/signed-out`)).status, 503)
 
   world.redis?.resume()

@@ -7,7 +7,7 @@ import { startWorld, type World } from '../support/world.ts'
 
 const fromThisSite = { headers: { 'sec-fetch-site': 'same-origin' } }
 
-/** What came of telling the provider, as the audit event says. */
+/** The result of the logout at the provider, as the audit event has it. */
 function outcomeOf({ replicas }: World, event: 'provider.end_session' | 'provider.revocation'): unknown {
   return replicas[0]?.log.find(({ message }) => message === event)?.fields['outcome']
 }
@@ -250,7 +250,7 @@ test('A sign-out removes the cookies of all applications on the host', async (t)
   assert.deepEqual(left, ['OF_ELSEWHERE'])
 })
 
-/** Where `sign-out?then=sign-in` leads, hop by hop, up to the provider's question. */
+/** The redirects of `sign-out?then=sign-in`, up to the question of the provider. */
 async function otherAccount(jane: Browser, url: string, options: VisitOptions = fromThisSite): Promise<string[]> {
   const hops = []
   let visit = await jane.send(url, options)

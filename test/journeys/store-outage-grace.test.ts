@@ -25,7 +25,7 @@ async function ready({ gateway }: Replica) {
   return { code: statusCode, grace: ((await body.json()) as { grace?: boolean }).grace }
 }
 
-/** Jane, signed in. `visit` answers with the status of a page for the cookie that she has now. */
+/** Jane, signed in. `visit` returns the status of a page for her current cookie. */
 async function signedIn(world: World) {
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -40,10 +40,7 @@ async function statusOf(url: string, cookie: string, dispatcher = getGlobalDispa
   return statusCode
 }
 
-/**
- * Redis hangs, and `visit` is served all the time until the first replica says that it serves in
- * the grace.
- */
+/** Redis hangs, and `visit` is served until the first replica logs that it serves in the grace. */
 async function goAway({ redis, replicas: [first] }: World, visit: () => Promise<number>): Promise<void> {
   await freeze(redis as RedisServer, async () => assert.equal(await visit(), 200))
   await until('the grace has begun', async () => {
@@ -53,8 +50,8 @@ async function goAway({ redis, replicas: [first] }: World, visit: () => Promise<
 }
 
 /**
- * Redis hangs as soon as whoever serves `visits` has the session in memory, and hears what becomes
- * of it.
+ * Redis hangs as soon as the replica that serves `visits` has the session in memory and gets its
+ * notices.
  */
 async function freeze(redis: RedisServer, visits: () => Promise<unknown>): Promise<void> {
   await until('the session is in memory', async () => {

@@ -29,7 +29,7 @@ async function tracingWorld(t: TestContext, { sample = 1, settings = '', ...othe
   return { world, collector, replica: world.replicas[0] as Replica }
 }
 
-/** The header lines that the application got. */
+/** The header fields that the application received. */
 function received({ body }: Visit): Record<string, string> {
   const { headers } = JSON.parse(body) as { readonly headers: readonly (readonly [string, string])[] }
   return Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]))
@@ -79,7 +79,7 @@ test('A request is one span of the gateway and one span of the upstream exchange
     'gatehouse.upstream': 'orders',
   })
   assert.deepEqual([server.name, server.status, client.name, client.status], ['GET', undefined, 'GET', undefined])
-  // A millisecond's worth of rounding.
+  // Rounding may differ by a millisecond.
   const ms = 1_000_000n
   assert.ok(server.start > before - 5n * ms && server.end < BigInt(Date.now()) * ms + 5n * ms)
   assert.ok(server.start <= client.start && client.start <= client.end && client.end <= server.end)
@@ -169,7 +169,8 @@ test('Spans of failed requests are marked: an unreachable application, and one t
   ]
   assert.deepEqual(shown(server500), [2, '500', '500'])
   assert.deepEqual(shown(client500), [2, '500', '500'])
-  // Of a server it is no fault, of a client it is one: the semantic conventions for HTTP.
+  // The status is no error for a server span and an error for a client span (semantic conventions
+  // for HTTP).
   assert.deepEqual(shown(server404), [undefined, '404', undefined])
   assert.deepEqual(shown(client404), [2, '404', '404'])
   assert.deepEqual(shown(server502), [2, '502', 'ERR_UPSTREAM_UNREACHABLE'])
@@ -233,7 +234,7 @@ test('The span of a WebSocket lasts as long as the WebSocket is open', async (t)
   assert.equal(server.attributes['http.response.status_code'], '101')
   assert.equal(client.attributes['http.response.status_code'], '101')
   assert.ok(client.end <= server.end)
-  // That a logout cuts it is as it should be.
+  // A stream that a logout closes is not an error.
   assert.deepEqual([server.status, client.status], [undefined, undefined])
 })
 

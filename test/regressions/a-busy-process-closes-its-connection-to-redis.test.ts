@@ -5,7 +5,7 @@ import { hearing, open, settings } from '../session/redis-stores.ts'
 import { created } from '../session/store-contract.ts'
 import { startRedis } from '../support/redis.ts'
 
-/** Keeps the process busy: meanwhile no timer runs, and no socket is read. */
+/** Keeps the process busy, so that no timer runs and no socket is read. */
 function block(ms: number): void {
   const end = performance.now() + ms
   while (performance.now() < end);

@@ -10,8 +10,8 @@ import { issueCertificates } from '../support/certificates.ts'
 type Fault = 'end' | 'reset' | 'half a response'
 
 /**
- * An upstream that serves one request on each connection, and has a fault at the next one.
- * Remembers what it was asked.
+ * An upstream that serves one request on each connection and fails at the next one. It records its
+ * requests.
  */
 async function startUpstream(t: TestContext, scheme: string, fault: Fault, keepsFirst = 1) {
   const heads: string[] = []

@@ -6,13 +6,13 @@ import { startWorld, type World } from '../support/world.ts'
 const anotherKey = rsaKey('another')
 
 /**
- * Signs in, lets `change` happen at the provider, signs out; answers the parameters that the
- * browser takes to the provider.
+ * Signs in, applies `change` at the provider and signs out. Returns the parameters that the browser
+ * takes to the provider.
  */
 async function signOutAfter(world: World, change: () => void | Promise<void>): Promise<URLSearchParams> {
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
-  // So that the gateway does not go by keys that it has just read.
+  // The cached keys of the gateway are out of date after this.
   world.moveClock(2 * 60_000)
   await change()
   const headers = { 'sec-fetch-site': 'same-origin' }

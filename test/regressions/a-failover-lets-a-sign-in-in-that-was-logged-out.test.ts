@@ -20,7 +20,7 @@ for (const [whom, of] of [
     const redis = world.redis ?? assert.fail('there is no Redis')
     const jane = world.browser()
     const callback = await jane.until(`${here.url}/echo`, '/.gatehouse/callback')
-    // The callback is at its last step: what comes next is the new session.
+    // The callback is at its last step, before it stores the new session.
     let release = () => {}
     const atUserinfo = new Promise<void>((resolve) => {
       world.provider.fault('/oauth/userinfo', (_req, _res, pass) => {
@@ -52,7 +52,7 @@ test('Running gateways store again the tombstones that Redis has lost', async (t
   const bySub = newSession(Date.now(), { sid: 'two', sub: 'jane' })
   await one.store.endSid(sidTag(iss, 'one'), order(Date.now() + 1_000))
   await one.store.endSub(subTag(iss, 'jane'), order(Date.now() + 1_000))
-  // Only the process that heard of them is left.
+  // Only the process that received the endings still has them.
   await one.store.close()
 
   const direct = new Redis(server.port, '127.0.0.1')

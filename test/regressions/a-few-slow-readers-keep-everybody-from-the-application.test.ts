@@ -7,8 +7,8 @@ import { until } from '../support/until.ts'
 import { startWorld } from '../support/world.ts'
 
 /**
- * What it sends for `/static/large` no buffer between takes, and `/static/never` it does not
- * answer.
+ * The content of `/static/large` exceeds all buffers on the way, and `/static/never` gets no
+ * response.
  */
 async function startApplication(t: TestContext) {
   const large = Buffer.alloc(32 * 1024 * 1024, 'x')

@@ -14,7 +14,7 @@ test('A Logout Token that arrives during a reload ends the session for good', as
   const logout_token = await world.provider.logoutToken({ sid: session?.sid ?? '', sub: 'jane' })
   world.redis?.freeze()
   const obeyed = world.postLogoutToken({ logout_token })
-  // Whatever came before this has been received.
+  // After this, everything that was sent before has been received.
   assert.equal((await fetch(`${world.url}/.gatehouse/signed-out`)).status, 200)
 
   await replica.gateway.reload(loaded.config)

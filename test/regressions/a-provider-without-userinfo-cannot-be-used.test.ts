@@ -4,7 +4,9 @@ import { startWorld, type WorldOptions } from '../support/world.ts'
 
 const metadataPath = '/.well-known/openid-configuration'
 
-/** A gateway whose provider has no userinfo endpoint, and puts an address into its ID Tokens. */
+/**
+ * A gateway whose provider has no UserInfo endpoint, and puts an e-mail address into its ID Tokens.
+ */
 async function startWithoutUserinfo(t: Parameters<typeof startWorld>[0], options: WorldOptions) {
   const world = await startWorld(t, {
     ...options,

@@ -5,7 +5,7 @@ import { commandsSinceStart, type RedisServer } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type Replica, type World } from '../support/world.ts'
 
-/** The provider's access tokens live for 20 s, as far as its answers say. */
+/** The responses of the provider say that its access tokens live for 20 s. */
 async function signedIn(world: World) {
   world.provider.bend('/oauth/token', (body) => (body['expires_in'] = 20))
   const jane = world.browser()
@@ -58,7 +58,7 @@ test('A rotated token is not lost when the store fails for a moment during the r
   const redis = world.redis as RedisServer
   const admin = new Redis(redis.port, '127.0.0.1')
   t.after(() => admin.disconnect())
-  // Each attempt to replace a session looks at its version first.
+  // Each attempt to replace a session reads its version first.
   const attempts = async () => (await commandsSinceStart(redis)).get('hget') ?? 0
   let before = Infinity
   world.provider.fault('/oauth/token', (_req, _res, pass) => {
@@ -71,7 +71,7 @@ test('A rotated token is not lost when the store fails for a moment during the r
 
   let isAnswered = false
   const asked = jane.fetch(`${world.url}/echo`).finally(() => (isAnswered = true))
-  // The pauses between so many are more than half a second.
+  // The pauses between this many attempts take more than half a second together.
   await until('the store has refused the tokens often', async () => isAnswered || (await attempts()) >= before + 8)
   await admin.config('SET', 'maxmemory', '0')
 

@@ -8,10 +8,10 @@ import { open, settings } from '../session/redis-stores.ts'
 import { newSession, order } from '../session/store-contract.ts'
 import { startRedis } from '../support/redis.ts'
 
-/** How late each answer of Redis is, in ms. */
+/** The delay of each reply of Redis, in ms. */
 const latency = 500
 
-/** A way to a Redis that is slow, and answers in order. */
+/** A proxy to Redis that delays the replies and keeps their order. */
 async function slowWay(t: TestContext): Promise<URL> {
   const redis = await startRedis(t)
   const proxy = createServer((client) => {

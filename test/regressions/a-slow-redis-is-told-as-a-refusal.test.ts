@@ -8,7 +8,7 @@ import { startRedis } from '../support/redis.ts'
 test('A subscription that times out is never reported as a rejection by Redis', async (t) => {
   const redis = await startRedis(t)
   let isLost = false
-  // The first SUBSCRIBE gets lost on the way.
+  // The first SUBSCRIBE is lost on its way.
   const proxy = createServer((client) => {
     const server = connect(redis.port, '127.0.0.1')
     client.on('data', (bytes) => {

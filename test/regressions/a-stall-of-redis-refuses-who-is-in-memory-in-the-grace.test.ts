@@ -4,7 +4,7 @@ import { commandsDuring } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 import { startWorld } from '../support/world.ts'
 
-/** Keeps the process busy: meanwhile no timer runs, and no socket is read. */
+/** Keeps the process busy, so that no timer runs and no socket is read. */
 function block(ms: number): void {
   const end = performance.now() + ms
   while (performance.now() < end);

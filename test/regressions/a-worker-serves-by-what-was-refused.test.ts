@@ -29,7 +29,7 @@ async function startTwo(t: TestContext, settings = '') {
   return { around, gateway, change, said }
 }
 
-/** What both workers answer; connections go to them in turn. */
+/** The responses of both workers. Connections go to the workers in turn. */
 async function answers({ url }: Surroundings, path: string): Promise<readonly number[]> {
   const statuses = await Promise.all(
     Array.from({ length: 6 }, async () => {
@@ -86,7 +86,7 @@ describe('Workers', { concurrency: true }, () => {
     await until('the upstream has the request', () => around.upstream.waiting() === 1)
 
     gateway.child.kill('SIGTERM')
-    // 5 s more than draining may take a worker is killed.
+    // A worker is killed 5 s after its drain time.
     await new Promise((resolve) => setTimeout(resolve, 5_500))
     around.upstream.release()
 

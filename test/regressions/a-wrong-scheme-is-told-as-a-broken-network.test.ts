@@ -17,8 +17,8 @@ import { startRedis } from '../support/redis.ts'
 import { explainingTlsServer, plainServer, tlsServer } from '../support/tls-servers.ts'
 import { until } from '../support/until.ts'
 
-// https to a port without TLS, http to a port with TLS, and the same with Redis: the log and doctor
-// name the scheme, where there was "socket hang up", "wrong version number" or ETIMEDOUT.
+// https to a port without TLS, http to a port with TLS, and the same with Redis. The log and doctor
+// name the scheme instead of "socket hang up", "wrong version number" or ETIMEDOUT.
 
 const writeHttps = (port: number) => new RegExp(`^port ${port} speaks TLS: write https://`)
 const noTls = (port: number) => new RegExp(`^port ${port} does not speak TLS, which https:// needs`)
@@ -32,7 +32,7 @@ function recordingLog(): { log: Log; hints: (message: string) => string[] } {
   }
 }
 
-/** `[url, what is said]` for each kind of server with the wrong scheme. */
+/** `[url, message]` for each kind of server with the wrong scheme. */
 async function wrongUrls(t: TestContext): Promise<[string, RegExp][]> {
   const [plain, secure, explaining] = [
     await plainServer(t),

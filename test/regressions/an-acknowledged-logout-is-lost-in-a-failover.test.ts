@@ -49,7 +49,7 @@ test('A Logout Token that no replica of Redis has stored gets 503, and gets 200 
     return (await world.postLogoutToken({ logout_token })).status === 200
   })
   assert.equal(told('store.endings_acknowledged'), 1)
-  // The gateway repeats the order by itself, too: the one that comes first has the event.
+  // The gateway also repeats the ending by itself. The first one to arrive writes the event.
   await until('the ending is in the audit log', () => told('session.ended') > 0)
   assert.equal(told('session.ended'), 1, 'once')
 })
@@ -121,7 +121,7 @@ test('An ending that no replica has acknowledged is carried out again when Redis
     await created(store, Date.now()),
     await created(store, Date.now(), { sid: 'zoe', sub: 'zoe' }),
   ]
-  // The replica's first copy may still be written.
+  // The first copy of the replica may not be complete yet.
   await until('Redis has saved', () => direct.save().then(Boolean, () => false))
   await replica.kill()
   await assert.rejects(store.endOne(ended.key), assertUnavailable)

@@ -24,7 +24,7 @@ test('An encoded slash reaches the application unchanged, and opens no rule that
     return (await exchangeRaw(Number(port), head)).statuses[0]
   }
 
-  // GitLab, npm, RabbitMQ, Jenkins and Collabora name things so.
+  // GitLab, npm, RabbitMQ, Jenkins and Collabora use such names.
   const paths = [
     '/api/v4/projects/group%2Fproject',
     '/api/@scope%2fname',

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { httpUpstream, RawClient } from '../proxy/support.ts'
 import { startWorld, type World } from '../support/world.ts'
 
-// As Java's HttpClient sends it.
+// The request that Java's HttpClient sends.
 const offer = [
   'Connection: Upgrade, HTTP2-Settings',
   'Upgrade: h2c',

@@ -19,7 +19,7 @@ async function startGateway(t: TestContext, setup: ClusterSetup) {
 }
 
 /**
- * Whether the store holds a session, and whether the provider must be asked about it. Waits while
+ * Returns whether the store holds a session, and whether the provider must confirm it. Waits while
  * the Cluster changes.
  */
 async function look(store: SessionStore, key: SessionKey): Promise<'absent' | 'trusted' | 'doubtful'> {

@@ -35,7 +35,7 @@ for (const [what, path, status] of [
       await until('the first request has arrived', () => responses.length > 0)
       assert.deepEqual(asked, ['/open/first'])
 
-      // More than the sockets take at once: the response has to be told when it may go on.
+      // The content exceeds the socket buffers, so that the response has to wait for `drain`.
       responses[0]?.end(long)
 
       const text = await client.untilClosed()

@@ -34,7 +34,7 @@ test('At the limit of open files, new connections are rejected, and requests in 
   upstream.release()
   await until('all that was accepted has its response', () => responses.length >= 90)
   assert.deepEqual(new Set(responses), new Set(['HTTP/1.1 200']))
-  // Idle connections make room for whoever comes next, a Logout Token too.
+  // Idle connections are closed for new ones, also for a Logout Token.
   const logout_token = await provider.logoutToken({ sid: 'unknown', sub: 'jane' })
   await until('a Logout Token is accepted', async () => {
     const body = new URLSearchParams({ logout_token })

@@ -27,7 +27,7 @@ for (const ms of [-2_000, 2_000, -3_600_000])
         : there.endings.endSub('jane', order, 'provider'))
 
       assert.equal(await here.sessions.create(record, begun), undefined)
-      // One way there and back after the logout, another sign-in is a session.
+      // A sign-in that begins one round trip after the logout makes a session.
       const { latest } = await there.store.time()
       await until(tick, async () => (await here.store.time()).earliest > latest)
       assert.notEqual(await here.sessions.create(record, (await here.store.time()).earliest), undefined)

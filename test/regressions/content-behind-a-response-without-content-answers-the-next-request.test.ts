@@ -9,8 +9,8 @@ import { issueCertificates } from '../support/certificates.ts'
 const sized = (content: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${content.length}\r\n\r\n${content}`
 
 /**
- * An upstream that sends `head` for the first request of a connection, and its content only when
- * the connection carries a second request.
+ * An upstream that sends `head` for the first request of a connection, and sends the content only
+ * when the connection carries a second request.
  */
 async function startUpstream(t: TestContext, head: string, tls: { key: string; cert: string } | undefined) {
   const sockets = new Set<Socket>()

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Bends } from '../corpus/hostile-provider.ts'
 import { startHostileWorld } from '../corpus/hostile-world.ts'
 
-/** More requests than a session may need to end. */
+/** A session may need fewer requests than this to end. */
 const many = 10
 
 for (const [what, bends] of [

@@ -18,10 +18,7 @@ const person = {
   userinfo_read_at: 0,
 }
 
-/**
- * A replica whose store answers, and after that, before the answer is here, another replica is
- * heard of.
- */
+/** A replica whose store replies. Before the reply arrives, a notice of another replica arrives. */
 function replica(overtaking: { by?: (store: SessionStore) => Promise<StoreNotice> }) {
   const store = createMemoryStore({ maxSessions: 10, clock })
   let tell = (_: StoreNotice) => {}

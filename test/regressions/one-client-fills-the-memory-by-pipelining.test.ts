@@ -85,7 +85,7 @@ test('Only a few requests with large heads may wait', async (t) => {
   const { world, port } = await startGateway(t, () => {})
   const fields = Array.from({ length: 90 }, (_, index) => `X-${index}: ${'a'.repeat(300)}\r\n`).join('')
   const large = get('/').replace('\r\n\r\n', `\r\n${fields}\r\n`)
-  // Together they take more than 16 MiB.
+  // Together the requests exceed 16 MiB.
   for (let count = 0; count < 12; count += 1) {
     const client = connect(port, '127.0.0.1').on('error', () => {})
     client.write(large.repeat(60))

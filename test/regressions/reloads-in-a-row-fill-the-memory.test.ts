@@ -6,7 +6,7 @@ import { prepareGateway } from '../support/gateway-process.ts'
 import { until } from '../support/until.ts'
 
 test('Reload requests that arrive during a reload are merged into one, which reads the files as they are then', async (t) => {
-  // A reload waits two seconds for a provider that is away.
+  // A reload waits two seconds for an unreachable provider.
   const { url, file, env } = await prepareGateway(t, { providerStartsDown: true })
   const gateway = startCommand(t, ['run', '--config', file], { env })
   await gateway.said('gatehouse is ready')

@@ -116,7 +116,7 @@ test('The time that a request waits for a connection is part of response_timeout
   const first = fetchWhole(origin, { path: '/first' })
   await until('the application has it', () => sent.length === 1)
 
-  // It waits for more than half of the time. From then on the application has less than half.
+  // The request waits for more than half of the time, so the application has less than half.
   const second = await fetchWhole(origin, { path: '/second' })
 
   assert.deepEqual([(await first).status, second.status], [200, 503])

@@ -3,7 +3,7 @@ import { request } from 'node:http'
 import { test } from 'node:test'
 import { fetchWhole, httpUpstream, startGateway } from '../proxy/support.ts'
 
-/** Passes requests on to wherever it is pointed, as a proxy that knows of no loops does. */
+/** A proxy that forwards requests to a configurable target and detects no loops. */
 async function startProxy(t: Parameters<typeof httpUpstream>[0]) {
   const to = { origin: '' }
   let passed = 0

@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import { startWorld } from '../support/world.ts'
 
-/** The status line of the answer to these bytes. */
+/** The status line of the response to these bytes. */
 async function statusLine(url: string, bytes: string): Promise<string> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
