@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startBed } from './support.ts'
 
-test('GHSA-6x33-pw7p-hmpq (http-proxy): Expect with content ends the process', async (t) => {
+test('The gateway is not affected by GHSA-6x33-pw7p-hmpq (http-proxy): `Expect` with content ends the process', async (t) => {
   const bed = await startBed(t)
   const cookie = await bed.signIn()
 

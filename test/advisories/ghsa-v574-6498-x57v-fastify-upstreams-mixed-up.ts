@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startBed } from './support.ts'
 
-test('GHSA-v574-6498-x57v (@fastify/reply-from): a request goes to another upstream, whose address joins to the same text', async (t) => {
+test('The gateway is not affected by GHSA-v574-6498-x57v (@fastify/reply-from): a request goes to another upstream, because both addresses join to the same text', async (t) => {
   const bed = await startBed(t, {
     upstream: `path: /1/
   other: { url: http://127.0.0.1:1, path: /, rules: [{ path: /*, access: public }] }`,

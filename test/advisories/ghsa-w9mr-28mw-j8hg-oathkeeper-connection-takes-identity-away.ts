@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startBed } from './support.ts'
 
-test('GHSA-w9mr-28mw-j8hg (Oathkeeper), CVE-2025-48865 (Fabio), CVE-2024-45410 (Traefik): Connection takes away what the proxy adds', async (t) => {
+test('The gateway is not affected by GHSA-w9mr-28mw-j8hg (Oathkeeper), CVE-2025-48865 (Fabio), CVE-2024-45410 (Traefik): `Connection` removes headers that the proxy adds', async (t) => {
   const bed = await startBed(t)
   const cookie = await bed.signIn()
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { cookiesOf, page, startBed } from './support.ts'
 
-test('GHSA-wcvh-g65p-v576 (mod_auth_openidc): a token that the provider made for somebody else is good here', async (t) => {
+test('The gateway is not affected by GHSA-wcvh-g65p-v576 (mod_auth_openidc): a token that the provider issued for another party is valid here', async (t) => {
   for (const idToken of [
     { aud: 'another' },
     { aud: [] },

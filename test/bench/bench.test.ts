@@ -7,7 +7,7 @@ import { claimValues } from '../../bench/people.ts'
 import { start, startServer } from '../../bench/process.ts'
 import { targetsTable } from '../../bench/targets.ts'
 
-test('a request that lacks one of the person’s claims, or has somebody else’s, is not counted as served', async (t) => {
+test("A request that lacks a claim of the person, or has another person's claim, does not count as served", async (t) => {
   const upstream = await startServer('upstream.ts')
   t.after(() => process.kill(upstream.pid))
   const statusWith = async (claims: readonly string[]) => {
@@ -24,7 +24,7 @@ test('a request that lacks one of the person’s claims, or has somebody else’
   assert.equal(await statusWith([...claims.slice(1), claimValues(8)[0] as string]), 417)
 })
 
-test('an answer that is no 200 ends the measurement, and says what came instead', async (t) => {
+test('A response with another status than 200 ends the measurement, and the error shows the response', async (t) => {
   const upstream = await startServer('upstream.ts')
   t.after(() => process.kill(upstream.pid))
   const clients = start('load/clients.ts')
@@ -47,7 +47,7 @@ test('an answer that is no 200 ends the measurement, and says what came instead'
   assert.match(refused.kind === 'failed' ? refused.reason : '', /417 Expectation Failed/)
 })
 
-test('a target is reached, missed, or not mentioned when nothing was measured', () => {
+test('The report says whether a target is reached or missed, and omits targets without a measurement', () => {
   const facts = new Map([
     ['cpu gatehouse-redis', 50],
     ['cpu nginx', 12.5],
@@ -64,7 +64,7 @@ test('a target is reached, missed, or not mentioned when nothing was measured', 
   assert.equal(targetsTable(new Map()), undefined)
 })
 
-test('a profile names the functions by the time they took themselves, wherever they were called from', () => {
+test('A profile lists functions by their own time, summed over all callers', () => {
   const frame = (functionName: string, url: string, lineNumber: number) => ({ functionName, url, lineNumber })
   const nodes = [
     { id: 1, callFrame: frame('(idle)', '', -1) },

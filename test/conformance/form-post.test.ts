@@ -32,7 +32,7 @@ test('oidcc-client-test-form-post-error', async (t) => {
   assert.equal(await world.isSignedIn(alice), false)
 })
 
-test('a browser posts the form from the page of another site, and comes back signed in; no address holds the code', async (t) => {
+test('A browser posts the form from a page of another site and is signed in, and no address holds the code', async (t) => {
   const world = await startHostileWorld(t, { settings, host: 'localhost' })
   const page = await (await chromium.person(t)).tab()
   const addresses: string[] = []
@@ -50,7 +50,7 @@ test('a browser posts the form from the page of another site, and comes back sig
   assert.deepEqual(world.provider.violations, [])
 })
 
-test('with form_post a response in the address is not accepted', async (t) => {
+test('With form_post, an authorization response in the address is rejected', async (t) => {
   const world = await startHostileWorld(t, { settings, bends: { authz: { asQuery: true } } })
   const alice = world.browser()
 
@@ -61,7 +61,7 @@ test('with form_post a response in the address is not accepted', async (t) => {
   assert.equal(world.provider.hits('token'), 0)
 })
 
-test('a posted response is good in the browser that began, and once', async (t) => {
+test('A posted authorization response is valid once, in the browser that began the sign-in', async (t) => {
   const world = await startHostileWorld(t, { settings })
   const [alice, mallory] = [world.browser(), world.browser()]
   const start = await alice.send(`${world.url}/.gatehouse/sign-in`)
@@ -82,17 +82,17 @@ test('a posted response is good in the browser that began, and once', async (t) 
 })
 
 for (const [what, sealed] of [
-  ['made up', 'AAAA'],
+  ['invented', 'AAAA'],
   ['empty', ''],
   ['given twice', 'AAAA&response=AAAA'],
 ] as const)
-  test(`a sealed response that is ${what} is refused`, async (t) => {
+  test(`A sealed response that is ${what} is rejected`, async (t) => {
     const world = await startHostileWorld(t, { settings })
     const { status } = await world.browser().send(`${world.url}/.gatehouse/callback?response=${sealed}`)
     assert.equal(status, 400)
   })
 
-test('a response that is longer than an address can be is refused', async (t) => {
+test('A response that is longer than an address can be is rejected', async (t) => {
   const world = await startHostileWorld(t, { settings })
   const headers = { 'content-type': 'application/x-www-form-urlencoded' }
   const body = `code=${'c'.repeat(9_000)}`
@@ -100,7 +100,7 @@ test('a response that is longer than an address can be is refused', async (t) =>
   assert.equal(status, 502)
 })
 
-test('without form_post nothing can be posted to the callback', async (t) => {
+test('Without form_post, the callback accepts no POST', async (t) => {
   const world = await startHostileWorld(t)
   const { status, headers } = await world
     .browser()

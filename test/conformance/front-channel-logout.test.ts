@@ -46,7 +46,7 @@ test('oidcc-client-test-rp-frontchannel-opinitlogout', async (t) => {
   assert.equal(await world.isSignedIn(alice), false)
 })
 
-test('the page may be framed by the provider and by nobody else; all other pages by nobody', async (t) => {
+test('Only the provider may frame the logout page, and no site may frame any other page', async (t) => {
   const world = await startHostileWorld(t, { settings })
   const policy = async (url: string) => String((await world.browser().send(url)).headers['content-security-policy'])
 
@@ -54,7 +54,7 @@ test('the page may be framed by the provider and by nobody else; all other pages
   assert.match(await policy(`${world.url}/.gatehouse/signed-out`), /frame-ancestors 'none'/)
 })
 
-test("in a browser: the provider's page of another site ends the session, another page cannot even show the frame", async (t) => {
+test('In a browser, the page of the provider ends the session, and the page of another site cannot even show the frame', async (t) => {
   const world = await startHostileWorld(t, { settings, host: 'localhost' })
   const { tab, complaints } = await chromium.person(t)
   const [page, elsewhere] = [await tab(), await tab()]
@@ -83,7 +83,7 @@ for (const [what, query] of [
   ['two sids', 'iss={issuer}&sid={sid}&sid={sid}'],
   ['a sid longer than any', `iss={issuer}&sid=${'s'.repeat(1001)}`],
 ] as const)
-  test(`a frame with ${what} ends nothing`, async (t) => {
+  test(`A frame with ${what} ends no session`, async (t) => {
     const world = await startHostileWorld(t, { settings })
     const alice = world.browser()
     await world.signIn(alice)
@@ -98,7 +98,7 @@ for (const [what, query] of [
     assert.equal(await world.isSignedIn(alice), true)
   })
 
-test('a sid of nobody is answered like any other, and ends nothing', async (t) => {
+test('An unknown sid gets the same response as any other, and ends no session', async (t) => {
   const world = await startHostileWorld(t, { settings })
   const alice = world.browser()
   await world.signIn(alice)
@@ -109,7 +109,7 @@ test('a sid of nobody is answered like any other, and ends nothing', async (t) =
   assert.equal(await world.isSignedIn(alice), true)
 })
 
-test('what is not signed leaves nothing behind: a sign-in that is under way goes on', async (t) => {
+test('An unsigned front-channel logout does not affect a sign-in in progress', async (t) => {
   const world = await startHostileWorld(t, { settings })
   const alice = world.browser()
   const callback = await world.start(alice)
@@ -120,7 +120,7 @@ test('what is not signed leaves nothing behind: a sign-in that is under way goes
   assert.equal(await world.isSignedIn(alice), true)
 })
 
-test('where it is not switched on there is no such page, and nothing ends', async (t) => {
+test('Where front-channel logout is disabled, there is no such page, and no session ends', async (t) => {
   const world = await startHostileWorld(t)
   const alice = world.browser()
   await world.signIn(alice)

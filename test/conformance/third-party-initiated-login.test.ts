@@ -24,7 +24,7 @@ test('oidcc-client-test-3rd-party-init-login', async (t) => {
   assert.deepEqual(world.provider.violations, [])
 })
 
-test('the login hint goes on to the provider, and the person to the page that was named', async (t) => {
+test('The provider gets the login hint, and the person comes to the target page', async (t) => {
   const world = await startHostileWorld(t)
   const target_link_uri = `${world.url}${application}?order=4711`
 
@@ -34,7 +34,7 @@ test('the login hint goes on to the provider, and the person to the page that wa
   assert.equal(url, target_link_uri)
 })
 
-test('posted from another site, it is the same', async (t) => {
+test('A POST from another site works in the same way', async (t) => {
   const world = await startHostileWorld(t)
   const alice = world.browser()
   const link = new URL(initiate(world, { login_hint: 'alice', target_link_uri: application }))
@@ -51,7 +51,7 @@ test('posted from another site, it is the same', async (t) => {
   assert.equal(await world.isSignedIn(alice), true)
 })
 
-test('whoever is signed in already goes straight to the page', async (t) => {
+test('A signed-in person goes straight to the page', async (t) => {
   const world = await startHostileWorld(t)
   const alice = world.browser()
   await world.signIn(alice)
@@ -68,7 +68,7 @@ for (const [what, query] of [
   ['the issuer with a slash at its end', 'iss={issuer}/'],
   ['two issuers', 'iss={issuer}&iss={issuer}'],
 ] as const)
-  test(`with ${what} nobody is sent anywhere`, async (t) => {
+  test(`A login initiation with ${what} redirects nobody`, async (t) => {
     const world = await startHostileWorld(t)
     const link = `${world.url}/.gatehouse/initiate-login?${query.replaceAll('{issuer}', world.provider.issuer)}`
 
@@ -78,7 +78,7 @@ for (const [what, query] of [
     assert.equal(world.provider.hits('authorize'), 0)
   })
 
-test('no target leads to another origin', async (t) => {
+test('A login initiation never leads to another origin', async (t) => {
   const world = await startHostileWorld(t)
   const alice = world.browser()
   await world.signIn(alice)
@@ -99,7 +99,7 @@ test('no target leads to another origin', async (t) => {
   }
 })
 
-test('a hint longer than any name is left out', async (t) => {
+test('A hint that is longer than any name is left out', async (t) => {
   const world = await startHostileWorld(t)
 
   await follow(world.browser(), initiate(world, { login_hint: 'a'.repeat(1001) }))

@@ -1,6 +1,6 @@
 import { test } from 'node:test'
 import { everyCaseIsInOneGroup, playGroup } from './hostile-cases.ts'
 
-playGroup('callbacks and what the browser keeps')
+playGroup('callbacks and cookies')
 
-test('each case of the provider that misbehaves is in one group', () => everyCaseIsInOneGroup())
+test('Each case of the misbehaving provider is in one group', () => everyCaseIsInOneGroup())

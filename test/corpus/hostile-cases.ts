@@ -11,10 +11,10 @@ const { cases } = readCases<{ readonly cases: readonly Behaviour[] }>('hostile-p
 const groups = {
   'ID Tokens': /^idt-/,
   claims: /^claim-/,
-  'token and userinfo endpoints': /^(?:tok|ui)-/,
+  'token and UserInfo endpoints': /^(?:tok|ui)-/,
   'metadata and keys': /^(?:disc|jwks)-/,
-  'callbacks and what the browser keeps': /^(?:cb|cookie|fixation|deeplink|no-leak)/,
-  'logout tokens': /^bcl-/,
+  'callbacks and cookies': /^(?:cb|cookie|fixation|deeplink|no-leak)/,
+  'Logout Tokens': /^bcl-/,
   'refreshes and signing out': /^(?:ref|rpl)-/,
 }
 
@@ -23,7 +23,7 @@ const groups = {
  */
 export function playGroup(group: keyof typeof groups): void {
   const rows = cases.filter(({ id }) => groups[group].test(id))
-  test(`a provider that misbehaves: ${group}`, { concurrency: 4 }, async (t) => {
+  test(`The gateway resists a misbehaving provider: ${group}`, { concurrency: 4 }, async (t) => {
     let passed = 0
     await Promise.all(
       rows.map((row) =>

@@ -1,4 +1,4 @@
 import { playGroup } from './hostile-cases.ts'
 
-playGroup('token and userinfo endpoints')
+playGroup('token and UserInfo endpoints')
 playGroup('claims')

@@ -1,3 +1,3 @@
 import { playGroup } from './hostile-cases.ts'
 
-playGroup('logout tokens')
+playGroup('Logout Tokens')

@@ -15,7 +15,7 @@ const { value, cases } = readCases<{ readonly value: string; readonly cases: rea
 )
 
 for (const who of ['anonymous', 'signed in'] as const)
-  test(`forged header lines, ${who}: identity is the gateway's to tell`, { concurrency: true }, async (t) => {
+  test(`Forged header lines, ${who}: only the gateway sets the identity`, { concurrency: true }, async (t) => {
     await runCases(
       t,
       cases,

@@ -19,7 +19,7 @@ const configurations = {
 }
 
 for (const [what, { rules, foldsCase }] of Object.entries(configurations))
-  test(`paths in disguise, where ${what}: never forwarded to anybody`, { concurrency: true }, async (t) => {
+  test(`Disguised paths, where ${what}: no request reaches the protected path`, { concurrency: true }, async (t) => {
     await runCases(
       t,
       cases,

@@ -35,16 +35,21 @@ const { cases } = readCases<{ readonly cases: readonly RawCase[] }>('raw-http.js
 const [slow, quick] = [cases.filter(({ isSlow }) => isSlow), cases.filter(({ isSlow }) => !isSlow)]
 
 for (const who of ['anonymous', 'signed in'] as const)
-  test(`raw requests, ${who}: refused, or exactly the request that was sent`, { concurrency: true }, async (t) => {
-    await runCases(
-      t,
-      quick,
-      ({ name }) => name,
-      async (aCase, lane) => judge(aCase, await send(aCase, lane, who === 'signed in' ? lane.cookie : undefined), lane),
-    )
-  })
+  test(
+    `Raw requests, ${who}: each is rejected, or reaches the application exactly as sent`,
+    { concurrency: true },
+    async (t) => {
+      await runCases(
+        t,
+        quick,
+        ({ name }) => name,
+        async (aCase, lane) =>
+          judge(aCase, await send(aCase, lane, who === 'signed in' ? lane.cookie : undefined), lane),
+      )
+    },
+  )
 
-test('raw requests that never end are ended by the gateway', { concurrency: true }, async (t) => {
+test('The gateway ends raw requests that never end', { concurrency: true }, async (t) => {
   await runCases(
     t,
     slow,

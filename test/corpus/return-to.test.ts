@@ -11,7 +11,7 @@ interface ReturnTo {
 const { cases } = readCases<{ readonly cases: readonly ReturnTo[] }>('return-to.json')
 const mostHops = 6
 
-test('return-to targets: a sign-in ends on this origin', { concurrency: true }, async (t) => {
+test('A sign-in ends on this origin, whatever the return-to target is', { concurrency: true }, async (t) => {
   await runCases(
     t,
     cases,

@@ -30,7 +30,7 @@ const config = gatewayConfig(text)
 const { gatehouse, orders, redis } = compose.services
 const shared = (one: Service, other: Service) => one.networks.filter((name) => other.networks.includes(name))
 
-test('the application and Redis publish no port, and share a network with the gateway only, which has no way out', () => {
+test('The application and Redis publish no port and share an internal network with the gateway only', () => {
   for (const service of [orders, redis]) {
     assert.equal(service.ports, undefined)
     assert.equal(service.networks.length, 1)
@@ -40,7 +40,7 @@ test('the application and Redis publish no port, and share a network with the ga
   assert.deepEqual(shared(orders, redis), [])
 })
 
-test('the gateway listens where it is published, on this machine only, and finds the application and its secrets', () => {
+test('The gateway listens on the published port, on this machine only, and finds the application and its secrets', () => {
   const [upstream] = config.upstreams
 
   assert.deepEqual(gatehouse.ports, [`127.0.0.1:8080:${config.listen.port}`])
@@ -57,14 +57,14 @@ test('the gateway listens where it is published, on this machine only, and finds
   assert.deepEqual(gatehouse.volumes, [`./gatehouse:${posix.dirname(file)}:ro`])
 })
 
-test('only the proxy of the machine is believed about clients', () => {
+test('The gateway trusts only the proxy of the machine for client addresses', () => {
   const [{ gateway } = { gateway: '' }] = compose.networks['front']?.ipam?.config ?? []
 
   assert.match(text, new RegExp(`^trusted_proxies: \\[${gateway.replaceAll('.', '\\.')}\\]$`, 'm'))
   assert.equal(config.trustedProxies.length, 1)
 })
 
-test('the gateway may write nothing and do nothing special, and has the time to drain while the application is there', () => {
+test('The gateway runs read-only and without capabilities, and has time to drain before the application stops', () => {
   assert.equal(gatehouse.read_only, true)
   assert.equal(gatehouse.init, true)
   assert.deepEqual(gatehouse.cap_drop, ['ALL'])

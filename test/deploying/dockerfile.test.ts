@@ -9,14 +9,14 @@ import { inDockerfile, read } from './examples.ts'
 
 const dockerfile = read('Dockerfile')
 
-test('the image says the version of the package, and is of one base', () => {
+test('The image has the version of the package and a single base image', () => {
   assert.match(dockerfile, new RegExp(`^ARG VERSION=${manifest.version.replaceAll('.', '\\.')}$`, 'm'))
   const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)
   assert.deepEqual(new Set(bases), new Set(['node:24-bookworm-slim']))
   assert.match(dockerfile, /image\.base\.name="docker\.io\/library\/node:24-bookworm-slim"/)
 })
 
-test('what the image runs and asks is a command, with the file that it is given', () => {
+test('The start command and the health check of the image are valid commands with the same configuration file', () => {
   const [node = '', ...further] = JSON.parse(inDockerfile('ENTRYPOINT')) as string[]
   const entry = [node, ...further.filter((argument) => !argument.startsWith('--'))]
   const run = JSON.parse(inDockerfile('CMD')) as string[]
@@ -30,13 +30,13 @@ test('what the image runs and asks is a command, with the file that it is given'
   assert.equal(inDockerfile('STOPSIGNAL'), 'SIGTERM')
 })
 
-test('the image has a command of the name that the documentation uses', () => {
+test('The image has a command with the name from the documentation', () => {
   assert.match(dockerfile, /&& chmod a\+x dist\/main\.js$/m)
   assert.match(dockerfile, /&& ln -s \/opt\/gatehouse\/dist\/main\.js \/usr\/local\/bin\/gatehouse /)
   assert.match(read('src/main.ts'), /^#!\/usr\/bin\/env node\n/)
 })
 
-test('everything that the image is built of is there, and passes .dockerignore', () => {
+test('Every file that the image is built from exists and passes .dockerignore', () => {
   const sources = [...dockerfile.matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(([, names = '']) => names.split(' '))
   const letIn = new Set(read('.dockerignore').match(/^!.*$/gm))
 
@@ -47,7 +47,7 @@ test('everything that the image is built of is there, and passes .dockerignore',
   )
 })
 
-test('nothing in the image is for one processor only', () => {
+test('The image contains nothing that depends on the processor', () => {
   const { packages } = JSON.parse(read('package-lock.json')) as {
     packages: Record<string, { dev?: true; cpu?: string[]; os?: string[]; hasInstallScript?: true }>
   }

@@ -11,7 +11,7 @@ import { gatewayFile, gatewayFiles } from './examples.ts'
 const meant = ['admin.listen', 'session.store.redis.url']
 
 for (const [path, text] of gatewayFiles())
-  test(`gatehouse check has nothing against the configuration in ${path}, and its tests pass`, async () => {
+  test(`gatehouse check accepts the configuration in ${path}, and its tests pass`, async () => {
     const file = gatewayFile(text)
     const { said, terminal } = recordingTerminal({})
 

@@ -62,7 +62,7 @@ if (hasHelm) {
     const file = rendered[index] as string
     if (process.env['UPDATE'] === '1') writeFileSync(join(root, file), text())
 
-    test(`Helm has nothing against the chart ${chart}, and makes of it what is tested`, () => {
+    test(`Helm accepts the chart ${chart} and renders the tested manifests`, () => {
       runHelm(folder, ['lint', '--strict', chart, ...values, ...kubernetes])
       assert.equal(text(), read(file))
     })
@@ -71,13 +71,13 @@ if (hasHelm) {
   for (const [why, set, said] of [
     ['without a configuration', 'application.podLabels.app=orders', /config is missing/],
     [
-      'without the labels of the application, for it would be about every pod',
+      'without the labels of the application, because it would select every pod',
       'config.version=1',
       /podLabels is missing/,
     ],
-    ['with a setting that it does not know', 'replica=3', /replica/],
+    ['with an unknown setting', 'replica=3', /replica/],
   ] as const)
-    test(`the chart renders nothing ${why}`, () => {
+    test(`The chart does not render ${why}`, () => {
       const args = ['template', 'gatehouse', 'gatehouse', '--kube-version', '1.30.0', '--set', set]
       const { status, stdout, stderr } = spawnSync(helm, args, { cwd: folder, encoding: 'utf8' })
 
@@ -87,7 +87,7 @@ if (hasHelm) {
 }
 
 for (const file of rendered)
-  test(`${file} has been rendered since the charts were changed`, () => {
+  test(`The rendered file ${file} is up to date with the charts`, () => {
     assert.equal(
       read(file).split(':')[0],
       `# ${hashOfCharts()}`,
@@ -95,7 +95,7 @@ for (const file of rendered)
     )
   })
 
-test('the chart is of the version of the package, and every one of its values is described by its schema', () => {
+test('The chart has the version of the package, and its schema describes every value', () => {
   const chart = parse(read('examples/helm/gatehouse/Chart.yaml')) as Record<string, string>
   const values = parse(read('examples/helm/gatehouse/values.yaml')) as Record<string, unknown>
   const schema = JSON.parse(read('examples/helm/gatehouse/values.schema.json')) as { properties: object }

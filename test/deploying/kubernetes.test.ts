@@ -80,7 +80,7 @@ for (const path of inKubernetes) {
   const drainSeconds = config.shutdown.drainTimeoutMs / 1000
   const preStopSeconds = gateway.lifecycle?.preStop.sleep.seconds ?? 0
 
-  test(`${path}: image, user, ports and files are those of the Dockerfile and of the configuration`, () => {
+  test(`${path}: image, user, ports and files match the Dockerfile and the configuration`, () => {
     const [file = ''] = (JSON.parse(inDockerfile('CMD')) as string[]).slice(-1)
     const { runAsUser, runAsGroup } = gateway.securityContext
     const mountOf = (folder: string) => gateway.volumeMounts?.find(({ mountPath }) => mountPath === folder)
@@ -103,7 +103,7 @@ for (const path of inKubernetes) {
       assert.equal(volumeAt(posix.dirname(secret))?.secret?.secretName, 'gatehouse', secret)
   })
 
-  test(`${path}: every container is held to what the restricted standard asks for`, () => {
+  test(`${path}: every container meets the restricted Pod Security Standard`, () => {
     for (const { spec } of all(manifests, 'Deployment')) {
       assert.equal(spec.template.spec.automountServiceAccountToken, false)
       for (const { name, securityContext } of spec.template.spec.containers) {
@@ -136,7 +136,7 @@ for (const path of inKubernetes) {
     }
   })
 
-  test(`${path}: the gateway is reached by the ingress controller, its probes and metrics by nobody else but monitoring`, () => {
+  test(`${path}: only the ingress controller reaches the gateway, and only monitoring reaches its metrics`, () => {
     const namespacesAt = (port: number) =>
       mayReach(manifests, labels, port).map(
         ({ namespaceSelector }) => namespaceSelector?.matchLabels['kubernetes.io/metadata.name'],
@@ -146,7 +146,7 @@ for (const path of inKubernetes) {
     assert.deepEqual(namespacesAt(9090), ['monitoring'])
   })
 
-  test(`${path}: service and disruption budget are about the pods with the gateway, and several of these there are`, () => {
+  test(`${path}: Service and disruption budget select the gateway pods, and there are several of them`, () => {
     const services = all(manifests, 'Service').filter(({ spec }) => selects(spec.selector, labels))
     const service = only(services, 'one Service leads to the gateway')
     const budget = only(all(manifests, 'PodDisruptionBudget'), 'one budget')
@@ -157,7 +157,7 @@ for (const path of inKubernetes) {
     assert.ok(workload.spec.replicas > 1)
   })
 
-  test(`${path}: a pod has the time to drain, and the application beside the gateway outlives it`, () => {
+  test(`${path}: a pod has time to drain, and the application next to the gateway stops after it`, () => {
     const graceSeconds = pod.terminationGracePeriodSeconds ?? 30
 
     assert.ok(preStopSeconds > 0)
@@ -169,7 +169,7 @@ for (const path of inKubernetes) {
   })
 }
 
-test('what the probes ask for is there, and says that all is well', async (t) => {
+test('The endpoints of the probes exist and report that the gateway is healthy', async (t) => {
   const around = await prepareGateway(t)
   const gateway = startCommand(t, ['run', '--config', around.file], { env: around.env })
   await gateway.said('gatehouse is ready')
@@ -186,7 +186,7 @@ test('what the probes ask for is there, and says that all is well', async (t) =>
   }
 })
 
-test('Redis lets gateways in, and nobody else, and forgets no logout', () => {
+test('Redis accepts connections of gateways only, and keeps every logout', () => {
   const redis = documentsIn(read('examples/kubernetes/redis.yaml'))
   const { spec } = only(all(redis, 'StatefulSet'), 'one StatefulSet')
   const peers = mayReach(redis, spec.template.metadata.labels, 6379)

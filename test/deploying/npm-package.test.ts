@@ -26,7 +26,7 @@ const own = paths.filter((path) => !path.startsWith('node_modules/'))
 npm(['install', '--global', '--prefix', folder, '--offline', '--loglevel=error', join(folder, packed.filename)])
 const program = [join(folder, 'bin', 'gatehouse')] as const
 
-test('the package holds the built gateway, schemas, examples and documentation, and nothing for development', () => {
+test('The package holds the built gateway, schemas, examples and documentation, and no development files', () => {
   for (const path of ['README.md', 'LICENSE', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'gateway.example.yaml'])
     assert.ok(own.includes(path), path)
   for (const name of ['dist/main.js', 'schemas/gateway.schema.json', 'docs/configuration.md', 'examples/'])
@@ -42,7 +42,7 @@ test('the package holds the built gateway, schemas, examples and documentation, 
   )
 })
 
-test('what its pages link to is in the package, but for the tests that they name', () => {
+test('Links of its pages lead to files in the package, except for the tests that they name', () => {
   const held = (target: string) =>
     own.some((path) => path === target || path.startsWith(`${target.replace(/\/$/, '')}/`))
   const dead = pages
@@ -61,7 +61,7 @@ test('what its pages link to is in the package, but for the tests that they name
     assert.match(readFileSync(join(root, page), 'utf8'), /npm\s+package\s+does\s+not\s+contain/)
 })
 
-test('the package brings the very packages that the lock file names, and none for development only', () => {
+test('The package contains exactly the packages of the lock file, and no development packages', () => {
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { version: string; dev?: true; optional?: true }>
   }
@@ -82,7 +82,7 @@ test('the package brings the very packages that the lock file names, and none fo
   assert.deepEqual(lacking, [])
 })
 
-test('installed where there is no network, the command checks and serves, and stops when it is told to', async (t) => {
+test('The command installs without a network, checks and serves, and stops on SIGTERM', async (t) => {
   const around = await prepareGateway(t)
   const options = { program, cwd: folder, env: around.env }
 

@@ -27,7 +27,7 @@ const known = new Set(
   SystemCallArchitectures SystemCallFilter SystemCallErrorNumber UMask WantedBy`.split(/\s+/),
 )
 
-test('the unit has sections and settings that systemd knows', () => {
+test('The unit has only sections and settings that systemd knows', () => {
   assert.deepEqual(
     lines.filter((line) => line.startsWith('[')),
     ['[Unit]', '[Service]', '[Install]'],
@@ -38,7 +38,7 @@ test('the unit has sections and settings that systemd knows', () => {
   )
 })
 
-test('systemd, where it is there to be asked, finds nothing wrong with the unit, and it well protected', (t) => {
+test('Where systemd-analyze is available, it finds no error in the unit and rates it as well protected', (t) => {
   const program = 'systemd-analyze'
   if (spawnSync(program, ['--version']).error !== undefined)
     return t.diagnostic(`${program} is not there: what it would say has not been seen, only the test above`)
@@ -54,7 +54,7 @@ test('systemd, where it is there to be asked, finds nothing wrong with the unit,
   assert.equal(assessed.status, 0, assessed.stdout)
 })
 
-test('the unit starts, reloads and stops the gateway as that expects', () => {
+test('The unit starts, reloads and stops the gateway with the right commands and time limits', () => {
   assert.deepEqual(valuesOf('ExecStart'), ['/opt/gatehouse/bin/gatehouse run --config /etc/gatehouse/gateway.yaml'])
   assert.deepEqual(valuesOf('ExecReload'), ['/bin/kill -HUP $MAINPID'])
   assert.ok(Number.parseInt(valuesOf('TimeoutStopSec')[0] ?? '', 10) * 1000 > config.shutdown.drainTimeoutMs)
@@ -62,7 +62,7 @@ test('the unit starts, reloads and stops the gateway as that expects', () => {
   assert.deepEqual(valuesOf('MemoryDenyWriteExecute'), [])
 })
 
-test('the secrets that the configuration names are the credentials that the unit loads', () => {
+test('The unit loads each secret of the configuration as a credential', () => {
   const loaded = valuesOf('LoadCredential').map((value) => `/run/credentials/gatehouse.service/${value.split(':')[0]}`)
 
   assert.deepEqual(secretFilesOf(text).toSorted(), loaded.toSorted())

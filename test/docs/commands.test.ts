@@ -43,7 +43,7 @@ function faults(line: string): string[] {
 }
 
 for (const page of pages)
-  test(`what ${page.path} tells people to type is there`, () => {
+  test(`The commands of ${page.path} exist`, () => {
     assert.deepEqual(typed(page).flatMap(faults), [])
   })
 
@@ -62,7 +62,7 @@ const subjects =
 const message = new RegExp(`^(?:${subjects}|shutdown|sign_in|sign_out|store|tracing|upstream|worker)\\.[a-z_]+$`)
 
 for (const page of pages.filter(({ path }) => path.startsWith('docs/')))
-  test(`error codes and messages of the log that ${page.path} names are there`, () => {
+  test(`The error codes and log messages of ${page.path} exist`, () => {
     const missing = codeSpansOf(page)
       .filter((span) => /^ERR_[A-Z_]+$/.test(span) || message.test(span))
       .filter((span) => !quoted.has(span) && !settings.includes(`"${span.split('.').at(-1)}"`))
@@ -74,7 +74,7 @@ for (const page of pages.filter(({ path }) => path.startsWith('docs/')))
 const ofOthers =
   /^(connect|getaddrinfo|self-signed|unable to|curl|gatehouse|missing required|unexpected|"exp" claim)\b|: /
 
-test('what the page on troubleshooting quotes of the log is said', () => {
+test('The log lines that the page on troubleshooting quotes exist', () => {
   const said = sources.join('\n').replaceAll(/\\(['"`])/g, '$1')
   const page = pages.find(({ path }) => path === 'docs/troubleshooting.md') as Page
   const quotes = codeSpansOf(page).filter((span) => span.split(' ').length >= 4 && !ofOthers.test(span))
@@ -89,7 +89,7 @@ test('what the page on troubleshooting quotes of the log is said', () => {
   assert.deepEqual(unsaid, [])
 })
 
-test('a command, an option and a script that are not there are found', () => {
+test('The test finds an unknown command, option and script', () => {
   assert.deepEqual(faults('gatehouse chekc --config FILE'), [
     'there is no command "chekc" (gatehouse chekc --config FILE)',
   ])

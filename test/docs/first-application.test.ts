@@ -31,7 +31,7 @@ function commandIn(text: string): string[] {
   return command.split(' ')
 }
 
-test('step 1: the file runs between two toys, and the application gets the headers', async (t) => {
+test('Step 1: the file runs between a demo provider and a demo application, which gets the headers', async (t) => {
   const ports = new Map<string, number>()
   const cwd = folderWith(t, { 'gateway.yaml': await ported(toys, ports) })
   const demo = startCommand(t, commandIn(shell[0] ?? ''), { cwd, env })
@@ -44,7 +44,7 @@ test('step 1: the file runs between two toys, and the application gets the heade
   assert.match(visit.body, /x-email[^]*jane/i)
 })
 
-test('steps 2 to 4: an application and a provider of one’s own; rules are taken while it runs', async (t) => {
+test('Steps 2 to 4: the file runs with another application and provider, and changed rules apply while it runs', async (t) => {
   const ports = new Map<string, number>()
   const [application = ''] = (await ported(shell[1] ?? '', ports)).split('\n')
   const file = await ported(own, ports)
@@ -92,7 +92,7 @@ async function printed(t: TestContext, line: string, file: string): Promise<stri
 }
 
 for (const { line, text } of blocks.filter(({ language }) => language === 'console'))
-  test(`what the page shows is what is printed, line ${line}`, async (t) => {
+  test(`The page shows the actual output, line ${line}`, async (t) => {
     const file = blocks.findLast((block) => block.language === 'yaml' && block.line < line)?.text ?? ''
     const [command = '', ...shown] = text.split('\n')
 

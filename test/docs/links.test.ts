@@ -19,7 +19,7 @@ function fault(from: string, target: string): string | undefined {
 }
 
 for (const page of pages)
-  test(`links lead somewhere: ${page.path}`, () => {
+  test(`The links of ${page.path} have targets`, () => {
     const faults = linksOf(page).flatMap((target) => {
       const why = fault(page.path, target)
       return why === undefined ? [] : [`${target}: ${why}`]
@@ -28,7 +28,7 @@ for (const page of pages)
     assert.deepEqual(faults, [])
   })
 
-test('every page is reached from README.md', () => {
+test('README.md leads to every page', () => {
   const reached = new Set<string>()
   const waiting = ['README.md']
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
@@ -52,7 +52,7 @@ function sourceOf(file: string): string {
   return readFileSync(join(root, file), 'utf8').replaceAll(/\\(['"`])/g, '$1')
 }
 
-test('tests that are named with their file are there', () => {
+test('Tests that a page names with their file exist', () => {
   const faults = pages.flatMap((page) =>
     [...proseOf(page).matchAll(/\[[^\]]*\.test\.ts\]\(([^)]+\.test\.ts)\): ((?:“[^”]+”(?:, )?)+)/g)].flatMap(
       ([, target = '', names = '']) => {
@@ -72,7 +72,7 @@ test('tests that are named with their file are there', () => {
 const inShort = /`([a-z]+\/[\w-]+)`(?:[^:`|]*: ([^|`]+))?/g
 const rooms = new Set(readdirSync(join(root, 'test')))
 
-test('tests that are named in short are there', () => {
+test('Tests that a page names in short exist', () => {
   const faults = pages.flatMap((page) =>
     [...proseOf(page).matchAll(inShort)].flatMap(([, name = '', tests = '']) => {
       if (!page.path.startsWith('docs/') || !rooms.has(name.split('/')[0] ?? '')) return []
@@ -89,7 +89,7 @@ test('tests that are named in short are there', () => {
   assert.deepEqual(faults, [])
 })
 
-test('a link to what is not there is found', () => {
+test('The test finds a link without a target', () => {
   assert.equal(fault('docs/logout.md', 'nowhere.md'), 'there is no such file')
   assert.equal(fault('docs/logout.md', 'cli.md#nowhere'), 'there is no such heading')
   assert.equal(fault('docs/logout.md', '#nowhere'), 'there is no such heading')
@@ -97,7 +97,7 @@ test('a link to what is not there is found', () => {
   assert.equal(fault('docs/logout.md', 'cli.md#exit-codes'), undefined)
 })
 
-test('files that CONTRIBUTING.md names are there', () => {
+test('Files that CONTRIBUTING.md names exist', () => {
   const { text = '' } = pages.find(({ path }) => path === 'CONTRIBUTING.md') ?? {}
   const named = [...text.matchAll(/`((?:src|test|schemas|\.ci)\/[\w./-]*)\*?[\w.]*`/g)].map(([, path = '']) => path)
 

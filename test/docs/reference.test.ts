@@ -9,7 +9,7 @@ import { referencePage, type Schema } from './reference.ts'
 const schema = written as unknown as Schema
 const file = new URL('../../docs/reference.md', import.meta.url)
 
-test('the reference is that of the schema: npm run reference writes it anew', async () => {
+test('The reference matches the schema (npm run reference generates it)', async () => {
   const page = await referencePage(schema, settingsThatNeedRestart)
 
   if (process.env['UPDATE'] === '1') writeFileSync(file, page)
@@ -53,7 +53,7 @@ function defaultsIn(text: string, tableAt: (heading: string) => string | undefin
   return found
 }
 
-test('the page on configuration says the same defaults as the schema', async () => {
+test('The page on configuration has the same defaults as the schema', async () => {
   const page = pages.find(({ path }) => path === 'docs/configuration.md')
   const defaults = defaultsIn(await referencePage(schema, []), (heading) => (heading === 'Top level' ? '' : heading))
 

@@ -49,7 +49,7 @@ const warnings: Readonly<Record<string, readonly string[]>> = {
 const blocks = pages.flatMap(blocksOf)
 
 for (const block of blocks.filter(({ language }) => language === 'yaml' || language === 'yml'))
-  test(`the YAML in ${block.page}, line ${block.line}`, () => {
+  test(`The YAML in ${block.page}, line ${block.line}, is valid`, () => {
     const kind = kindOf(block)
     assert.ok(
       kind !== undefined,
@@ -72,7 +72,7 @@ function isOurs(kind: Kind): boolean {
   return ['whole', 'settings', 'upstream', 'included'].includes(kind)
 }
 
-test('a snippet with a mistake is found, and one of nobody knows whom too', () => {
+test('The test finds a snippet with an error, and one of an unknown kind', () => {
   assert.equal(kindOf({ word: '', text: 'headrs: { X-Remote-User: sub }\n' }), undefined)
   assert.equal(kindOf({ word: 'unknown', text: 'a: 1\n' }), undefined)
   assert.equal(kindOf({ word: '', text: '# just a comment\n' }), undefined)
@@ -81,11 +81,11 @@ test('a snippet with a mistake is found, and one of nobody knows whom too', () =
 })
 
 for (const block of blocks.filter(({ language }) => language === 'json'))
-  test(`the JSON in ${block.page}, line ${block.line}`, () => {
+  test(`The JSON in ${block.page}, line ${block.line}, is valid`, () => {
     assert.doesNotThrow(() => JSON.parse(block.text))
   })
 
-test('blocks say what they are', () => {
+test('Every code block has a known language, or none', () => {
   const known = [
     'yaml',
     'json',

@@ -244,7 +244,7 @@ interface Outcome {
 
 const outcomes = ['pass', 'sign_in', 'unauthorized', 'forbidden', 'cross_site', 'no_route', 'sign_out', 'refused']
 
-test('what explain says of a request is what the gateway does with it', async (t) => {
+test('gatehouse explain predicts what the gateway does with any request', async (t) => {
   const applications = { first: await startStrictUpstream(t), second: await startStrictUpstream(t) }
   const names = ['first', 'second'] as const
   const world = await startWorld(t, { upstream: applications.first.url, providerSettings: 'timeout: 1s' })

@@ -97,7 +97,7 @@ const forgery = fc.record({
   cookieFirst: fc.boolean(),
 })
 
-test("what the application receives never holds a client's value under an identity header's name", async (t) => {
+test('The application never receives a value of the client under the name of an identity header', async (t) => {
   const { port, host, cookie, upstream } = await startLane(t)
   let forwarded = 0
 

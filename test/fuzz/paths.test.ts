@@ -107,7 +107,7 @@ const openUnlessListed = {
 }
 
 for (const [what, { rules, mayPass }] of Object.entries({ closedUnlessListed, openUnlessListed }))
-  test(`the rule that admitted a request was matched on the path that was forwarded: ${what}`, async (t) => {
+  test(`The path that a rule admits is the path that is forwarded: ${what}`, async (t) => {
     const { port, host, upstream } = await startLane(t, { upstreamSettings: `rules: [${rules}]` })
     let forwarded = 0
 

@@ -159,7 +159,7 @@ const mutated = fc
   .tuple(fc.constantFrom(...valid), fc.array(change, { minLength: 1, maxLength: 3 }))
   .map(([text, changes]) => changes.reduce((bytes, apply) => apply(bytes), text))
 
-test('a request is refused, or reaches the application as exactly one request', async (t) => {
+test('A request is rejected, or reaches the application as exactly one request', async (t) => {
   const gateways: Lane[] = []
   while (gateways.length < lanes) gateways.push(await startLane(t))
   const counts = { forwarded: 0, refused: 0 }

@@ -47,7 +47,7 @@ const spelling = fc.constantFrom<(text: string) => string>(
     text.replaceAll(/[^\x21\x24\x27-\x2a\x2c-\x3b\x3d\x3f-\x7e]/gu, (character) => encodeURIComponent(character)),
 )
 
-test('a return-to never leaves the origin, as a browser resolves it', async (t) => {
+test('A return-to target never leaves the origin, as a browser resolves it', async (t) => {
   const { world, host, cookie } = await startLane(t, {
     // One client, and more sign-ins than people begin.
     settings: 'limits: { per_client: { sign_ins: 1000000/m } }',

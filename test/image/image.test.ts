@@ -48,7 +48,7 @@ const folder = layOutImage()
 /** How the image starts Node.js. */
 const nodeOptions = (JSON.parse(inDockerfile('ENTRYPOINT')) as string[]).filter((argument) => argument.startsWith('--'))
 
-test('what the image holds serves, is healthy and drains, and writes nothing', async (t) => {
+test('The content of the image serves, is healthy, drains and writes nothing', async (t) => {
   const before = await contents(folder)
   const around = await prepareGateway(t)
   chmodSync(around.folder, 0o755)
@@ -79,7 +79,7 @@ test('what the image holds serves, is healthy and drains, and writes nothing', a
   assert.deepEqual(await contents(folder), before)
 })
 
-test('no package of the image is one for development only', () => {
+test('No package of the image is for development only', () => {
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { dev?: true }>
   }

@@ -9,7 +9,7 @@ import { startWorld, type Replica, type World } from '../support/world.ts'
 
 type Line = Readonly<Record<string, unknown>>
 
-/** The line of the one request for this path, once it is there. */
+/** Waits for the line of the one request for this path. */
 async function lineOf(replica: Replica, path: string): Promise<Line> {
   const lines = () => replica.access.filter((line) => line['path'] === path)
   await until(`a line about ${path}`, () => lines().length > 0)
@@ -17,7 +17,7 @@ async function lineOf(replica: Replica, path: string): Promise<Line> {
   return lines()[0] as Line
 }
 
-/** An application that answers some requests only when it is told to, or in part. */
+/** An application that responds to some requests only on demand, or in part. */
 async function slowUpstream(t: TestContext) {
   const held: ServerResponse[] = []
   const server = createServer((req, res) => {
@@ -37,7 +37,7 @@ async function slowUpstream(t: TestContext) {
 
 const first = (world: World) => world.replicas[0] as Replica
 
-test('a request of somebody who is signed in has one line, with the session as the audit events name it', async (t) => {
+test('A request of a signed-in person has one line, which names the session as the audit events do', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo?code=SECRET`)
@@ -69,7 +69,7 @@ test('a request of somebody who is signed in has one line, with the session as t
   )
 })
 
-test('each request has an id of its own; that of a client is not taken, and does not arrive', async (t) => {
+test('Each request has an id of its own, and the id of a client is neither used nor forwarded', async (t) => {
   const world = await startWorld(t)
   const replica = first(world)
   for (let times = 0; times < 3; times += 1)
@@ -88,7 +88,7 @@ for (const [given, isTaken] of [
   ['', false],
   ['a'.repeat(129), false],
 ] as const)
-  test(`an id from a trusted proxy is ${isTaken ? '' : 'not '}taken: "${given.slice(0, 20)}"`, async (t) => {
+  test(`An id from a trusted proxy is ${isTaken ? '' : 'not '}used: "${given.slice(0, 20)}"`, async (t) => {
     const { url } = await slowUpstream(t)
     const world = await startWorld(t, {
       upstream: url,
@@ -102,7 +102,7 @@ for (const [given, isTaken] of [
     assert.equal((await lineOf(first(world), '/x'))['request'], body)
   })
 
-test('a trace context goes on to the application as it came, and the line says which trace it is', async (t) => {
+test('A trace context reaches the application unchanged, and the line names the trace', async (t) => {
   const world = await startWorld(t)
   const headers = {
     traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
@@ -121,7 +121,7 @@ test('a trace context goes on to the application as it came, and the line says w
   assert.equal((await lineOf(replica, '/echo'))['trace'], '0af7651916cd43dd8448eb211c80319c')
 })
 
-test('what is refused has its code, and the id that the visitor is shown', async (t) => {
+test('A rejected request has its error code and the id that the error page shows', async (t) => {
   const world = await startWorld(t)
   const replica = first(world)
   const zoe = world.browser('zoe')
@@ -147,7 +147,7 @@ test('what is refused has its code, and the id that the visitor is shown', async
   }
 })
 
-test('the line of a malformed request has the host without port, and the reason is said once, without its code', async (t) => {
+test('The line of a malformed request has the host without its port, and gives the reason once, without the code', async (t) => {
   const world = await startWorld(t)
   const replica = first(world)
 
@@ -159,7 +159,7 @@ test('the line of a malformed request has the host without port, and the reason 
   assert.doesNotMatch(String(refused?.fields['reason']), /ERR_|refused/)
 })
 
-test('being sent to the sign-in is no refusal; the own URLs have lines without what stands in their query', async (t) => {
+test('A redirect to the sign-in is not a denial, and the lines of endpoints leave out the query', async (t) => {
   const world = await startWorld(t)
   const replica = first(world)
   await world.browser().get(`${world.url}/echo`)
@@ -176,7 +176,7 @@ test('being sent to the sign-in is no refusal; the own URLs have lines without w
   )
 })
 
-test('a WebSocket has its line when it ends, with how long it was open and why it ended', async (t) => {
+test('A WebSocket has its line when it ends, with its duration and the reason of its end', async (t) => {
   const world = await startWorld(t)
   const replica = first(world)
   const jane = world.browser()
@@ -198,7 +198,7 @@ test('a WebSocket has its line when it ends, with how long it was open and why i
   assert.ok(Number(line['bytes']) > 10)
 })
 
-test('an upgrade that is refused has its code', async (t) => {
+test('A rejected upgrade has its error code', async (t) => {
   const world = await startWorld(t)
   const sent = request(`${world.url}/ws`, { headers: { connection: 'upgrade', upgrade: 'websocket' } }).end()
   const [answer] = await once(sent, 'response')
@@ -209,7 +209,7 @@ test('an upgrade that is refused has its code', async (t) => {
   assert.equal(line['code'], 'ERR_UNAUTHENTICATED')
 })
 
-test('a request with an Expect that is not supported has its line, with its code', async (t) => {
+test('A request with an unsupported Expect has its line and its error code', async (t) => {
   const world = await startWorld(t)
   const sent = request(`${world.url}/static/expecting`, { headers: { expect: 'tea' } }).end()
   const [answer] = await once(sent, 'response')
@@ -219,7 +219,7 @@ test('a request with an Expect that is not supported has its line, with its code
   assert.deepEqual([answer.statusCode, line['status'], line['code']], [417, 417, 'ERR_EXPECTATION'])
 })
 
-test('a client that goes away is told from one that was answered', async (t) => {
+test('The log tells a client that disconnects from one that gets its response', async (t) => {
   const { url, waiting } = await slowUpstream(t)
   const upstreamSettings = 'rules: [{ path: /*, access: public }]'
   const world = await startWorld(t, { upstream: url, upstreamSettings })
@@ -235,7 +235,7 @@ test('a client that goes away is told from one that was answered', async (t) => 
   const during = ask('/part')
   await once(during, 'response')
   during.destroy()
-  // All of the answer is in the gateway's hands, and most of it never gets out.
+  // The gateway has received the whole response, and cannot send most of it.
   const late = ask('/large')
   await once(late, 'response')
   late.destroy()
@@ -252,7 +252,7 @@ test('a client that goes away is told from one that was answered', async (t) => 
   assert.equal(lines[1]?.['bytes'], 13)
 })
 
-test('an answer that the application breaks off says so', async (t) => {
+test('The line of a response that the application breaks off says so', async (t) => {
   const { url } = await slowUpstream(t)
   const world = await startWorld(t, { upstream: url, upstreamSettings: 'rules: [{ path: /*, access: public }]' })
   const sent = request(`${world.url}/broken`, { agent: false })
@@ -265,7 +265,7 @@ test('an answer that the application breaks off says so', async (t) => {
   assert.deepEqual([line['status'], line['aborted'], line['code']], [200, true, 'ERR_UPSTREAM_UNREACHABLE'])
 })
 
-test('requests that come together on one connection have a line each, when they are carried out', async (t) => {
+test('Pipelined requests have one line each, in the order in which they are carried out', async (t) => {
   const { url } = await slowUpstream(t)
   const world = await startWorld(t, { upstream: url, upstreamSettings: 'rules: [{ path: /*, access: public }]' })
   const replica = first(world)

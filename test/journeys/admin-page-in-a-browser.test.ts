@@ -10,7 +10,7 @@ import { secrets, startWorld, type Replica, type World } from '../support/world.
 
 const chromium = await startChromium({ after })
 
-/** A world with people in it, something that does not work, and logouts that were announced. */
+/** A world with signed-in people, an unreachable upstream and some Logout Tokens. */
 async function livelyWorld(t: TestContext, page: string) {
   const adminPort = await freePort()
   const world = await startWorld(t, {
@@ -28,7 +28,7 @@ async function livelyWorld(t: TestContext, page: string) {
   return { world, admin: `http://127.0.0.1:${adminPort}`, jane, samir }
 }
 
-/** Whether somebody whom the gateway knows is still let in. */
+/** Whether a signed-in person is still admitted. */
 async function isSignedIn(world: World, browser: { fetch(url: string): Promise<{ readonly status: number }> }) {
   return (await browser.fetch(`${world.url}/echo`)).status === 200
 }
@@ -38,7 +38,7 @@ function auditOf(world: World): unknown[] {
   return log.filter(({ message }) => message === 'session.ended').map(({ fields }) => [fields['by'], fields['sub']])
 }
 
-test('an administrator signs somebody out at the page, with the keyboard alone, and axe-core finds nothing', async (t) => {
+test('An administrator ends a session on the administration page with the keyboard alone, and axe-core finds no fault', async (t) => {
   const { world, admin, jane, samir } = await livelyWorld(t, '{ token: { env: CLIENT_SECRET } }')
   const httpCredentials = { username: 'admin', password: secrets.CLIENT_SECRET }
   const person = await chromium.person(t, { httpCredentials, viewport: { width: 1280, height: 1560 } })
@@ -79,7 +79,7 @@ test('an administrator signs somebody out at the page, with the keyboard alone, 
   assert.deepEqual(person.complaints, [])
 })
 
-/** A page of somebody else that tries what a page can try, and says what it has got to see. */
+/** A page of an attacker that tries everything a page can, and reports what it could read. */
 function hostilePage(admin: string, order: string): string {
   return `<!doctype html><title>Elsewhere</title>
 <iframe name="inside" src="${admin}/"></iframe><img src="${admin}/">
@@ -109,8 +109,8 @@ async function startSite(t: TestContext, html: string): Promise<number> {
 }
 
 /**
- * What the button of jane's session sends: an attacker cannot have it; nothing may depend on that
- * alone.
+ * The form of the button for jane's session. An attacker cannot have it, but security must not
+ * depend on that alone.
  */
 async function orderOn(page: Page): Promise<string> {
   const form = page.locator('form', { has: page.getByRole('button', { name: /session of jane/ }) })
@@ -121,7 +121,7 @@ for (const [where, host] of [
   ['on this machine, at another port', '127.0.0.1'],
   ['of another site', 'elsewhere.localhost'],
 ] as const)
-  test(`a page ${where} neither reads the page for administration nor ends a session, whatever it knows`, async (t) => {
+  test(`A page ${where} can neither read the administration page nor end a session, even if it knows the token`, async (t) => {
     const { world, admin, jane } = await livelyWorld(t, '{}')
     const page = await (await chromium.person(t)).tab()
     await page.goto(`${admin}/`)
@@ -143,21 +143,21 @@ for (const [where, host] of [
     )
     assert.equal(await isSignedIn(world, jane), true)
     assert.deepEqual(auditOf(world), [['provider', 'zoe']])
-    // A window with the page in it has nothing to do with whoever opened it.
+    // A window with the page is isolated from the page that opened it.
     assert.deepEqual([inTheWindow, await page.evaluate('opened.closed')], ['', true])
   })
 
-test('a site whose name leads to this machine is not the page for administration (DNS rebinding)', async (t) => {
+test('A site whose name resolves to this machine does not reach the administration page (DNS rebinding)', async (t) => {
   const { world, admin, jane } = await livelyWorld(t, '{}')
   const page = await (await chromium.person(t)).tab()
   await page.goto(`${admin}/`)
   const order = await orderOn(page)
-  // The browser takes every name below localhost for 127.0.0.1: as if the site had changed its
+  // The browser resolves every name below localhost to 127.0.0.1, as if the site had changed its
   // address.
   const rebound = `http://evil.localhost:${new URL(admin).port}`
 
   const answer = await page.goto(`${rebound}/`)
-  // What it served before that.
+  // The page that the site served before that.
   await page.route(`${rebound}/game`, (route) => route.fulfill({ contentType: 'text/html', body: 'Play!' }))
   await page.goto(`${rebound}/game`)
   const [read, ended] = (await page.evaluate(`Promise.all([

@@ -41,7 +41,7 @@ async function signedIn(world: World, person: string): Promise<Browser> {
   return browser
 }
 
-/** What the buttons on a page send, by whose session they end. */
+/** The forms of the buttons on a page, by the person whose session they end. */
 function ordersOn(page: string): Map<string, string> {
   const forms = page.matchAll(/name="order" value="([\w-]+)">.*?aria-label="End the session of (\S+), /g)
   return new Map([...forms].map(([, order = '', person = '']) => [person, order]))
@@ -68,7 +68,7 @@ function rowsOf(page: string, section: string): string[][] {
 }
 
 for (const store of ['memory', 'redis'] as const)
-  test(`an administrator sees who is signed in and ends a session by a button, on every replica: ${store}`, async (t) => {
+  test(`An administrator sees the sessions and ends one with a button, on every replica: ${store}`, async (t) => {
     const { world, replica, admin } = await startWithPage(t, { store, replicas: store === 'redis' ? 2 : 1 })
     const [jane, samir] = [await signedIn(world, 'jane'), await signedIn(world, 'samir')]
     const page = (await ask(`${admin}/`)).body
@@ -99,7 +99,7 @@ for (const store of ['memory', 'redis'] as const)
     assert.equal(ordersOn((await ask(`${admin}/`)).body).size, 1)
   })
 
-test('sessions are found by the person and by the session of the provider, and nothing secret is shown', async (t) => {
+test('An administrator finds sessions by person and by provider session, and the page shows no secret', async (t) => {
   const { world, admin } = await startWithPage(t)
   const [jane] = [await signedIn(world, 'jane'), await signedIn(world, 'samir')]
   const sid = world.provider.sessions().find(({ sub }) => sub === 'samir')?.sid ?? ''
@@ -125,7 +125,7 @@ test('sessions are found by the person and by the session of the provider, and n
     assert.ok(secret !== '' && !everything.includes(secret))
 })
 
-test('the provider, its keys, the upstreams and the last logouts are shown, with what they matched', async (t) => {
+test('The page shows the provider, its keys, the upstreams and the last logouts with the sessions that they ended', async (t) => {
   const port = await freePort()
   const { world, admin } = await startWithPage(t, {
     upstreamSettings: `rules: [{ path: /static/*, access: public }]
@@ -163,7 +163,7 @@ test('the provider, its keys, the upstreams and the last logouts are shown, with
   assert.match(obeyed?.[2] ?? '', new RegExp(`^sid +${session?.sid}`))
 })
 
-test('a provider that is away and a store that is away are said, and the rest is shown', async (t) => {
+test('The page names an unreachable provider and an unreachable store, and shows everything else', async (t) => {
   const { world, admin } = await startWithPage(t, { store: 'redis', providerStartsDown: true })
   await world.redis?.kill()
 
@@ -176,7 +176,7 @@ test('a provider that is away and a store that is away are said, and the rest is
   assert.equal(rowsOf(body, 'upstreams').length, 1)
 })
 
-test('an ending that the store does not take is not called one', async (t) => {
+test('The page does not report a session as ended when the store rejects the write', async (t) => {
   const { world, admin } = await startWithPage(t, { store: 'redis' })
   await signedIn(world, 'jane')
   const [order = ''] = ordersOn((await ask(`${admin}/`)).body).values()
@@ -188,7 +188,7 @@ test('an ending that the store does not take is not called one', async (t) => {
   assert.match(answer.body, /The session has not ended everywhere/)
 })
 
-test('the page is for the address itself: no other name leads to it', async (t) => {
+test('The page is served only under the address itself, under no other host name', async (t) => {
   const { admin } = await startWithPage(t, { page: '{ hosts: [gateway.internal.example.com] }' })
   const statusFor = async (host: string, path = '/') => (await ask(admin + path, { headers: { host } })).status
 
@@ -203,11 +203,11 @@ test('the page is for the address itself: no other name leads to it', async (t) 
     'internal.example.com',
   ])
     assert.equal(await statusFor(host), 421, host)
-  // Probes come by names that nobody has written down.
+  // Probes use host names that no configuration lists.
   assert.equal(await statusFor('gatehouse.default.svc', '/live'), 200)
 })
 
-test('a token is asked for, and who gives a wrong one is in the log without it', async (t) => {
+test('The page requires a token, and the log names the address that sends an invalid token, not the token', async (t) => {
   const { replica, admin } = await startWithPage(t, { page: '{ token: { env: CLIENT_SECRET } }' })
   const asked = (credentials?: string) =>
     ask(`${admin}/`, {
@@ -234,7 +234,7 @@ test('a token is asked for, and who gives a wrong one is in the log without it',
   for (const path of ['/live', '/ready', '/metrics']) assert.equal((await ask(admin + path)).status, 200)
 })
 
-test('an address that guesses tokens has to wait, with the right one too; another one is let in', async (t) => {
+test('An address that guesses tokens has to wait, even with the right token, while another address is admitted', async (t) => {
   const { world, replica, admin } = await startWithPage(t, { page: '{ token: { env: CLIENT_SECRET } }' })
   const asked = (password: string, localAddress = '127.0.0.1') =>
     ask(`${admin}/`, {
@@ -258,7 +258,7 @@ test('an address that guesses tokens has to wait, with the right one too; anothe
   assert.deepEqual([limit?.fields?.['limit'], limit?.fields?.['client']], ['admin.page.token', '127.0.0.1'])
 })
 
-test('a form that trickles in is not waited for longer than one for the gateway’s own URLs', async (t) => {
+test('A form that arrives slowly has the same time limit as a form for the endpoints', async (t) => {
   const { admin } = await startWithPage(t, {
     settings: 'limits: { body_idle_timeout: 1s }\nadmin: { listen: "127.0.0.1:0", page: {} }',
   })
@@ -281,7 +281,7 @@ for (const [store, told] of [
   ['memory', 'The latest 100 of about 101 sessions'],
   ['redis', '100, in no order, of about 101 sessions'],
 ] as const)
-  test(`of more sessions than are shown it is said how many there are, and which these are: ${store}`, async (t) => {
+  test(`The page says how many sessions there are and which of them it shows: ${store}`, async (t) => {
     const { world, admin } = await startWithPage(t, { store })
     await signedIn(world, 'samir')
     for (let times = 0; times < 100; times += 1) await signedIn(world, 'jane')
@@ -295,7 +295,7 @@ for (const [store, told] of [
     assert.match((await ask(`${admin}/?sub=jane`)).body, /<caption>100 sessions</)
   })
 
-test('a session is ended by a form of the page itself, and by nothing else', async (t) => {
+test('Only a form of the page itself ends a session', async (t) => {
   const { world, admin } = await startWithPage(t)
   const jane = await signedIn(world, 'jane')
   const page = (await ask(`${admin}/`)).body
@@ -333,7 +333,7 @@ test('a session is ended by a form of the page itself, and by nothing else', asy
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
 })
 
-test('the page is kept by nobody, framed by nobody, and runs nothing', async (t) => {
+test('The page is not cached, cannot be framed and runs no script', async (t) => {
   const { admin } = await startWithPage(t)
 
   const { headers, body } = await ask(`${admin}/`)
@@ -358,7 +358,7 @@ test('the page is kept by nobody, framed by nobody, and runs nothing', async (t)
   assert.deepEqual([head.status, head.body], [200, ''])
 })
 
-test('without admin.page there is none, and the address says how to have one', async (t) => {
+test('Without admin.page there is no page, and the address says how to enable it', async (t) => {
   const { admin } = await startWithPage(t, { settings: 'admin: { listen: "127.0.0.1:0" }' })
 
   const answers = [await ask(`${admin}/`), await press(admin, 'x')]
@@ -370,7 +370,7 @@ test('without admin.page there is none, and the address says how to have one', a
   assert.match(answers[0]?.body ?? '', /admin\.page opens a page/)
 })
 
-test('two workers are one for who looks at the page, and one that hangs is said to be missing', async (t) => {
+test('The page shows two workers as one gateway, and names a worker that does not respond', async (t) => {
   const redis = await startRedis(t)
   const around = await prepareGateway(t, {
     store: `{ redis: { url: "${redis.url}" } }`,
@@ -390,7 +390,7 @@ test('two workers are one for who looks at the page, and one that hangs is said 
   } as const
   for (let times = 0; times < 4; times += 1) await ask(`${around.url}/.gatehouse/backchannel-logout`, refusal)
 
-  // Whichever of the two is asked says the same.
+  // Both replicas show the same.
   for (let times = 0; times < 4; times += 1) {
     const page = (await ask(`${around.adminUrl}/`)).body
     assert.match(page, /2 processes/)
@@ -416,7 +416,7 @@ test('two workers are one for who looks at the page, and one that hangs is said 
   assert.match(none[0]?.body ?? '', /2 processes do not answer.*no worker process responds/s)
   assert.doesNotMatch(none[0]?.body ?? '', /promise/i)
 
-  // A form of one worker is good for the other.
+  // A form of one worker is valid at the other.
   const orders = await whenOne(async () => [...ordersOn((await ask(`${around.adminUrl}/`)).body).values()])
   for (let times = 0; times < 2; times += 1) await press(around.adminUrl, orders[0] ?? '')
   assert.equal(await visit(), 401)
@@ -428,7 +428,7 @@ async function whenOne(look: () => Promise<string[]>): Promise<string[]> {
   return found
 }
 
-test('a form that breaks off is no fault of the gateway', async (t) => {
+test('A form that breaks off is not logged as a fault of the gateway', async (t) => {
   const { replica, admin } = await startWithPage(t)
   const { port, host } = new URL(admin)
   const head = `Host: ${host}\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded`

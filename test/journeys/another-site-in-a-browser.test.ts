@@ -9,8 +9,8 @@ import { startWorld, type World } from '../support/world.ts'
 const chromium = await startChromium({ after })
 
 /**
- * A page of somebody else; resolves to its origin. On another port it is another origin of the same
- * site, elsewhere another site.
+ * A page of another person. Resolves to its origin. On another port it is another origin of the
+ * same site, on another host name it is another site.
  */
 async function startSite(t: TestContext, body: () => string, host = '127.0.0.1'): Promise<string> {
   const server = createServer((_request, response) => {
@@ -36,7 +36,7 @@ async function signedIn(t: TestContext, world: World): Promise<Page> {
   return page
 }
 
-/** Resolves to what became of a WebSocket that the page opens. */
+/** Resolves to the result of a WebSocket that the page opens. */
 function openSocket(page: Page, url: string): Promise<unknown> {
   return page.evaluate(`new Promise((resolve) => {
     const socket = new WebSocket('${url}')
@@ -45,7 +45,7 @@ function openSocket(page: Page, url: string): Promise<unknown> {
   })`)
 }
 
-test('a page of the same site, to which the browser gives the cookie, can act in nobody’s name', async (t) => {
+test('A same-site page, to whose requests the browser adds the cookie, cannot act for the signed-in person', async (t) => {
   const world = await startWorld(t)
   const neighbour = await startSite(t, () => form(world, 'Win'))
   const page = await signedIn(t, world)
@@ -62,12 +62,12 @@ test('a page of the same site, to which the browser gives the cookie, can act in
   const reasons = refused.map(({ fields }) => fields['reason'])
   assert.deepEqual(
     reasons.filter((reason) => String(reason).includes(neighbour)),
-    // The second denial of the same session and rule is counted, and told later.
+    // The second denial of the same session and rule is counted and logged later.
     [`a page of ${neighbour} makes it, which is same-site`],
   )
 })
 
-test('a page of the same site whose origin is trusted can', async (t) => {
+test('A same-site page with a trusted origin can act for the signed-in person', async (t) => {
   const neighbour = await startSite(t, () => form(world, 'Order'))
   const world: World = await startWorld(t, { upstreamSettings: `trusted_origins: ["${neighbour}"]` })
   const page = await signedIn(t, world)
@@ -79,7 +79,7 @@ test('a page of the same site whose origin is trusted can', async (t) => {
   assert.match(await page.locator('body').innerText(), /"X-Remote-User",\s*"jane"/)
 })
 
-test('with a Strict cookie, a link on another site leads to the page, without a new session', async (t) => {
+test('With a Strict cookie, a link on another site leads to the page without a new session', async (t) => {
   const world = await startWorld(t, { session: 'cookie: { same_site: strict }' })
   const elsewhere = await startSite(t, () => `<a href="${world.url}/echo?page=2#end">Page two</a>`, 'localhost')
   const page = await signedIn(t, world)

@@ -23,7 +23,7 @@ function refusals(world: World): unknown[] {
   return refused.map(({ fields }) => fields['reason'])
 }
 
-test('a form of another site is not carried out in the name of who is signed in', async (t) => {
+test('A form of another site does not act for the signed-in person', async (t) => {
   const world = await startWorld(t)
   const jane = await signedIn(world)
   const post = (headers: Readonly<Record<string, string>>) =>
@@ -38,7 +38,7 @@ test('a form of another site is not carried out in the name of who is signed in'
   assert.equal((await post({ 'sec-fetch-site': 'same-origin', origin: world.url })).status, 200)
 })
 
-test('a script of another site gets a problem document', async (t) => {
+test('A script of another site gets a problem document', async (t) => {
   const world = await startWorld(t)
   const jane = await signedIn(world)
 
@@ -48,7 +48,7 @@ test('a script of another site gets a problem document', async (t) => {
   assert.equal(answer.headers['content-type'], 'application/problem+json')
 })
 
-test('where no session is passed on, whose page it is makes no difference', async (t) => {
+test('Requests of another site are forwarded where no session is passed on', async (t) => {
   const world = await startWorld(t, {
     upstreamSettings: 'rules: [{ path: /echo/open, access: public }, { path: /echo/maybe, access: optional }]',
   })
@@ -62,7 +62,7 @@ test('where no session is passed on, whose page it is makes no difference', asyn
   assert.equal(await post(stranger, '/echo'), 303)
 })
 
-test('a WebSocket of another site is not opened in the name of who is signed in', async (t) => {
+test('A WebSocket of another site does not open for the signed-in person', async (t) => {
   const world = await startWorld(t)
   const jane = await signedIn(world)
   const open = async (origin: string) => {
@@ -81,13 +81,13 @@ test('a WebSocket of another site is not opened in the name of who is signed in'
 
   assert.equal(await open(evil), 403)
   assert.equal(await open('null'), 403)
-  // The second denial of the same session and rule is counted, and told later.
+  // The second denial of the same session and rule is counted and logged later.
   assert.deepEqual(refusals(world), [`a page of ${evil} makes it`])
   assert.equal(await open(world.url), 'open')
   await openWebSocket(t, `${world.url}/ws`, jane.cookieHeader)
 })
 
-test('origins that are trusted may act', async (t) => {
+test('Trusted origins can act for the signed-in person', async (t) => {
   const world = await startWorld(t, { upstreamSettings: 'trusted_origins: [https://portal.example.com]' })
   const jane = await signedIn(world)
   const post = (origin: string) =>
@@ -97,12 +97,12 @@ test('origins that are trusted may act', async (t) => {
   assert.equal((await post(evil)).status, 403)
 })
 
-test('with Strict cookies who follows a link from another site keeps the session there is', async (t) => {
+test('With Strict cookies, a person who follows a link from another site keeps the existing session', async (t) => {
   const world = await startWorld(t, { session: 'cookie: { same_site: strict }' })
   const jane = await signedIn(world)
   const cookie = jane.cookieHeader
 
-  // The browser keeps a Strict cookie back.
+  // The browser does not send a Strict cookie.
   const kept = new Map(jane.cookies)
   jane.cookies.clear()
   const arrival = await jane.send(`${world.url}/echo?page=2`, { headers: { 'sec-fetch-site': 'cross-site' } })

@@ -32,7 +32,7 @@ function events(world: World): Event[] {
 
 const named = (world: World, name: string) => events(world).filter(({ msg }) => msg === name)
 
-test('every audit event of a whole journey is as the schema says, and the schema has no other', async (t) => {
+test('Every audit event of a whole journey matches the schema, and the schema has no other events', async (t) => {
   const world = await startWorld(t, { store: 'redis', providerSettings: 'frontchannel_logout: true' })
   world.provider.bend('/oauth/token', (body) => void (body['expires_in'] = 10))
   const zoe = world.browser('zoe')
@@ -64,7 +64,7 @@ test('every audit event of a whole journey is as the schema says, and the schema
   }
 })
 
-test('who was refused, and by which line of the file, is on record', async (t) => {
+test('The audit log names who was denied and the line of the configuration that denied it', async (t) => {
   const world = await startWorld(t)
   const zoe = world.browser('zoe')
   await zoe.get(`${world.url}/echo`)
@@ -97,7 +97,7 @@ test('who was refused, and by which line of the file, is on record', async (t) =
   })
 })
 
-test('denials that are repeated are one event with their number', async (t) => {
+test('Repeated denials are one event with their number', async (t) => {
   const world = await startWorld(t)
   const zoe = world.browser('zoe')
   await zoe.get(`${world.url}/echo`)
@@ -112,7 +112,7 @@ test('denials that are repeated are one event with their number', async (t) => {
   assert.ok(validate?.(rest), ajv.errorsText(validate?.errors))
 })
 
-test('a session and its end name the requests that they came from', async (t) => {
+test('A session and its end name the requests that caused them', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)

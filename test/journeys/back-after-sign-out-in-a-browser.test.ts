@@ -8,7 +8,7 @@ import { startWorld, type World, type WorldOptions } from '../support/world.ts'
 
 const chromium = await startChromium({ after }, { keepsPagesForBack: true })
 
-/** An application that lets browsers keep its pages as `cacheControl` says. */
+/** An application whose responses have this Cache-Control. */
 async function startApplication(
   t: TestContext,
   cacheControl: string | undefined,
@@ -32,10 +32,10 @@ async function signIn(page: Page, url: string): Promise<void> {
   await page.getByRole('heading', { name: 'Private' }).waitFor()
 }
 
-/** Presses Back, and says what the heading of the page is that the browser shows then. */
+/** Presses Back, and returns the heading of the page that the browser then shows. */
 async function goBack(page: Page): Promise<string> {
   await page.evaluate('window.isLeft = true; history.back()')
-  // A page that the browser has kept does not load again, so there is no event to wait for.
+  // A page from the memory of the browser does not load again, so there is no event to wait for.
   let heading: unknown
   await until('the browser shows another page', async () => {
     const shown = "window.isLeft === true ? undefined : document.querySelector('h1')?.innerText"
@@ -45,7 +45,7 @@ async function goBack(page: Page): Promise<string> {
   return String(heading)
 }
 
-test('Back shows a page that the browser keeps, as long as nobody signs out', async (t) => {
+test('The Back button shows a page from the memory of the browser while the person is signed in', async (t) => {
   const world = await startApplication(t, undefined)
   const page = await (await chromium.person(t)).tab()
   await signIn(page, `${world.url}/orders`)
@@ -61,7 +61,7 @@ test('Back shows a page that the browser keeps, as long as nobody signs out', as
 for (const cacheControl of [undefined, 'max-age=3600', 'public, max-age=3600', 'no-store']) {
   const said = cacheControl ?? 'nothing'
 
-  test(`Back after sign-out does not show the private page of an application that says ${said} about caches`, async (t) => {
+  test(`After sign-out, Back does not show the private page of an application that says ${said} about caches`, async (t) => {
     const world = await startApplication(t, cacheControl)
     const page = await (await chromium.person(t)).tab()
     await signIn(page, `${world.url}/orders`)
@@ -71,7 +71,7 @@ for (const cacheControl of [undefined, 'max-age=3600', 'public, max-age=3600', '
     assert.equal(await goBack(page), 'Who are you today?')
   })
 
-  test(`Back after a logout at the provider and a navigation does not show it either: ${said}`, async (t) => {
+  test(`After a logout at the provider and a navigation, Back does not show the private page: ${said}`, async (t) => {
     const world = await startApplication(t, cacheControl)
     const page = await (await chromium.person(t)).tab()
     await signIn(page, `${world.url}/orders`)
@@ -83,7 +83,7 @@ for (const cacheControl of [undefined, 'max-age=3600', 'public, max-age=3600', '
   })
 }
 
-test('the page after sign-out loads once more, and the response removes what the browser keeps', async (t) => {
+test('The page after sign-out loads once more, and the response removes what the browser keeps', async (t) => {
   const world = await startApplication(t, undefined)
   const jane = world.browser()
 
@@ -95,7 +95,7 @@ test('the page after sign-out loads once more, and the response removes what the
   assert.deepEqual([headers['refresh'], headers['clear-site-data']], [undefined, '"cache"'])
 })
 
-test('whoever finds the session ended is told to remove what the browser keeps, a script too', async (t) => {
+test('A response that finds the session ended tells the browser to remove what it keeps, also for a script', async (t) => {
   const world = await startApplication(t, undefined)
   const jane = world.browser()
   await jane.get(`${world.url}/orders`)

@@ -5,7 +5,7 @@ import { openEventStream, openWebSocket } from '../support/streams.ts'
 import { startWorld, type Replica } from '../support/world.ts'
 
 for (const store of ['memory', 'redis'] as const) {
-  test(`a back-channel logout ends the session on its very next request (${store})`, async (t) => {
+  test(`A back-channel logout ends the session on its very next request (${store})`, async (t) => {
     const world = await startWorld(t, { store })
     const jane = world.browser()
     assert.equal((await jane.get(`${world.url}/echo`)).status, 200)
@@ -19,7 +19,7 @@ for (const store of ['memory', 'redis'] as const) {
   })
 }
 
-test("after a back-channel logout the application's own cookie goes with the next request", async (t) => {
+test('After a back-channel logout, the next request also removes the cookie of the application', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/`)
@@ -32,7 +32,7 @@ test("after a back-channel logout the application's own cookie goes with the nex
   assert.ok(!jane.cookies.has('JSESSIONID'))
 })
 
-test('a logout token sent to one replica is obeyed by the very next request at the other', async (t) => {
+test('A Logout Token sent to one replica applies to the very next request at the other', async (t) => {
   const world = await startWorld(t, { store: 'redis', replicas: 2 })
   const [first, second] = world.replicas as [Replica, Replica]
 
@@ -48,7 +48,7 @@ test('a logout token sent to one replica is obeyed by the very next request at t
   }
 })
 
-test('of two browsers of one person only the one whose sid was ended is signed out', async (t) => {
+test('A Logout Token with a sid signs out only the browser with that session, not another browser of the same person', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const [laptop, phone] = [world.browser('jane'), world.browser('jane')]
   await laptop.get(`${world.url}/echo`)
@@ -61,7 +61,7 @@ test('of two browsers of one person only the one whose sid was ended is signed o
   assert.equal((await phone.fetch(`${world.url}/echo`)).status, 200)
 })
 
-test('a logout token for a sid that was never seen here is answered with 200', async (t) => {
+test('A Logout Token for an unknown sid gets 200', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -78,11 +78,12 @@ test('a logout token for a sid that was never seen here is answered with 200', a
   )
 })
 
-test('a callback that comes after the logout token of its own sid makes no session', async (t) => {
+test('A callback that comes after the Logout Token of its own sid makes no session', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const jane = world.browser()
   const callback = await jane.until(`${world.url}/echo`, '/.gatehouse/callback')
-  // The provider ends the session after userinfo has been read: the callback is at its last step.
+  // The provider ends the session after UserInfo has been read, when the callback is at its last
+  // step.
   let release = () => {}
   const atUserinfo = new Promise<void>((resolve) => {
     world.provider.fault('/oauth/userinfo', (_req, _res, pass) => {
@@ -102,7 +103,7 @@ test('a callback that comes after the logout token of its own sid makes no sessi
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
 })
 
-test('a callback that comes many minutes after the logout token of its own sid makes no session', async (t) => {
+test('A callback that comes many minutes after the Logout Token of its own sid makes no session', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   const callback = await jane.until(`${world.url}/echo`, '/.gatehouse/callback')
@@ -116,7 +117,7 @@ test('a callback that comes many minutes after the logout token of its own sid m
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
 })
 
-test('a WebSocket and an event stream are cut within a second of the logout token, on every replica', async (t) => {
+test('A WebSocket and an event stream are closed within a second of the Logout Token, on every replica', async (t) => {
   const world = await startWorld(t, { store: 'redis', replicas: 2 })
   const [first, second] = world.replicas as [Replica, Replica]
   const [jane, samir] = [world.browser('jane'), world.browser('samir')]
@@ -148,7 +149,7 @@ for (const [why, form, error] of [
   ['logout_token is empty', { logout_token: '' }, 400],
   ['it is not a JWT', { logout_token: 'x.y.z' }, 400],
 ] as const) {
-  test(`the receiver answers ${error} when ${why}`, async (t) => {
+  test(`The back-channel logout endpoint responds with ${error} when ${why}`, async (t) => {
     const world = await startWorld(t)
 
     const answer = await world.postLogoutToken(form)
@@ -158,7 +159,7 @@ for (const [why, form, error] of [
   })
 }
 
-test('the receiver answers 503 while Redis is away, so that the provider tries again', async (t) => {
+test('The back-channel logout endpoint responds with 503 while Redis is unreachable, so that the provider tries again', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   await world.browser().get(`${world.url}/echo`)
   const [session] = world.provider.sessions()

@@ -5,7 +5,7 @@ import { test, type TestContext } from 'node:test'
 import { Agent, interceptors, request } from 'undici'
 import { startWorld, type World } from '../support/world.ts'
 
-/** An application that believes that everybody gets the same, and says so. */
+/** An application that marks every response as public. */
 async function startBoastfulUpstream(t: TestContext): Promise<URL> {
   const server = createServer((req, res) => {
     res.setHeader('Cache-Control', 'public, max-age=600')
@@ -19,7 +19,7 @@ async function startBoastfulUpstream(t: TestContext): Promise<URL> {
   return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
 }
 
-/** A cache that people share, as it would stand before the gateway: RFC 9111, by undici. */
+/** A shared cache in front of the gateway (RFC 9111), implemented by undici. */
 function sharedCache(t: TestContext) {
   const agent = new Agent().compose(interceptors.cache({ type: 'shared' }))
   t.after(() => agent.destroy())
@@ -35,7 +35,7 @@ async function cookies(world: World): Promise<[jane: string, samir: string]> {
   return [people[0].cookieHeader, people[1].cookieHeader]
 }
 
-test('a shared cache keeps nobody’s page for somebody else, whatever the application says', async (t) => {
+test('A shared cache never stores the page of a signed-in person, whatever the application says', async (t) => {
   const world = await startWorld(t, {
     upstream: await startBoastfulUpstream(t),
     upstreamSettings: 'rules: [{ path: /open/*, access: public }, { path: /maybe/*, access: optional }]',
@@ -57,7 +57,7 @@ test('a shared cache keeps nobody’s page for somebody else, whatever the appli
   )
 })
 
-test('with cache: no_store not even the browser keeps a page', async (t) => {
+test('With cache: no_store, not even the browser stores a page', async (t) => {
   const world = await startWorld(t, {
     upstream: await startBoastfulUpstream(t),
     upstreamSettings: 'cache: no_store\n    rules: [{ path: /open/*, access: public }]',
@@ -69,7 +69,7 @@ test('with cache: no_store not even the browser keeps a page', async (t) => {
   assert.equal((await jane.fetch(`${world.url}/open/page`)).headers['cache-control'], 'public, max-age=600')
 })
 
-test('no cache keeps what the gateway says itself', async (t) => {
+test('No cache stores a response that the gateway makes itself', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)

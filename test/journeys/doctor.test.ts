@@ -7,7 +7,7 @@ import { startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 import { startRedis } from '../support/redis.ts'
 
-test('where all is well the doctor finds no fault, and the documentation shows what it prints', async (t) => {
+test('The doctor finds no fault in a correct installation, and the documentation shows its output', async (t) => {
   const redis = await startRedis(t)
   const around = await prepareGateway(t, { store: `{ redis: { url: "${redis.url}" } }` })
   const gateway = startCommand(t, ['run', '--config', around.file], { env: around.env })
@@ -37,7 +37,7 @@ test('where all is well the doctor finds no fault, and the documentation shows w
   else assert.equal(printed, shown.exec(text)?.[1])
 })
 
-test('where much is wrong all of it is said at once, with exit code 1, and no secret', async (t) => {
+test('The doctor reports all faults at once, with exit code 1 and without secrets', async (t) => {
   const around = await prepareGateway(t, {
     store: '{ redis: { url: "redis://127.0.0.1:1", password: { file: redis_password } } }',
   })
@@ -75,7 +75,7 @@ test('where much is wrong all of it is said at once, with exit code 1, and no se
     assert.ok(!(told.out() + told.err()).includes(secret), 'a secret is printed')
 })
 
-test('a file that is not good is said, and nobody is asked', async (t) => {
+test('The doctor reports an invalid file and sends no request', async (t) => {
   const around = await prepareGateway(t)
   writeFileSync(around.file, 'version: 2\n')
 

@@ -16,7 +16,7 @@ import { startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 import { secrets, startWorld } from '../support/world.ts'
 
-/** An application that keeps what it was asked. */
+/** An application that records its requests. */
 async function attentiveUpstream(t: TestContext) {
   let asked: { readonly url: string; readonly headers: readonly string[] } | undefined
   const server = createServer((req, res) => {
@@ -92,7 +92,7 @@ const settings = `rules:
       - { path: /admin/*, require: { claim: fields.groups, any_of: [admins] } }
     logout: { paths: [/logout], cookies: [JSESSIONID] }`
 
-test('what is explained is what the gateway does: outcome, place of the redirect, and each header that arrives', async (t) => {
+test('gatehouse explain predicts what the gateway does: the result, the target of the redirect and each forwarded header', async (t) => {
   const upstream = await attentiveUpstream(t)
   const world = await startWorld(t, { upstream: upstream.url, upstreamSettings: settings })
   const [replica] = world.replicas
@@ -135,7 +135,7 @@ test('what is explained is what the gateway does: outcome, place of the redirect
   }
 })
 
-test('a refusal’s page has the id by which the log says why, by which rule, and what to do', async (t) => {
+test('The page of a denied request has an id, and the log names the reason, the rule and the fix under this id', async (t) => {
   const around = await prepareGateway(t, {
     rules: '[{ path: /admin/*, require: { claim: fields.groups, any_of: [nobody] } }]',
   })
@@ -148,7 +148,7 @@ test('a refusal’s page has the id by which the log says why, by which rule, an
   await gateway.said('access.denied')
   gateway.child.kill('SIGTERM')
   await gateway.ended
-  // As `docker compose logs` and `kubectl logs --prefix` write it.
+  // The format of `docker compose logs` and `kubectl logs --prefix`.
   const log = join(folderWith(t, {}), 'gateway.log')
   writeFileSync(log, gateway.out().replaceAll(/^/gm, 'gatehouse-1  | '))
 

@@ -11,16 +11,14 @@ import { startProvider, type TestProvider } from '../support/provider.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
-// The mistakes that a first configuration has, each made for real: what is printed says where, and
-// what to do. The page shows what is printed here. `UPDATE=1` writes it anew: then read it as who
-// has to act on it.
+// Makes each common mistake of a first configuration for real. The output says where the mistake is
+// and what to do, and the page shows this output. `UPDATE=1` updates the page: then read it as the
+// person who has to fix the mistake.
 const file = new URL('../../docs/first-mistakes.md', import.meta.url)
 const page = readFileSync(file, 'utf8')
 const clientSecret = 'correct horse battery staple'
 
-/**
- * What a mistake is made in: a provider and an application that are good, and a file that would be.
- */
+/** A correct provider, application and file, in which a mistake is made. */
 interface Surroundings {
   readonly port: number
   readonly url: string
@@ -29,7 +27,7 @@ interface Surroundings {
 }
 
 let at: Surroundings
-/** What has to be stopped when all is over. */
+/** Functions that stop everything at the end. */
 const over: (() => unknown)[] = []
 
 before(async () => {
@@ -52,7 +50,7 @@ after(async () => {
   for (const end of over.reverse()) await end()
 })
 
-/** The file as it should be, with a change. */
+/** The correct file with one change. */
 function yaml(change: (text: string) => string = (text) => text): string {
   return change(`version: 1
 listen: 127.0.0.1:${at.port}
@@ -71,7 +69,7 @@ log: { format: pretty, access: false }
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** A command, with the file beside it. */
+/** Runs a command next to the file. */
 function gatehouse(t: TestContext, command: string, text: string, env: Env = {}): Command {
   const cwd = folderWith(t, { 'gateway.yaml': text })
   return startCommand(t, [command, '--config', 'gateway.yaml'], {
@@ -80,7 +78,7 @@ function gatehouse(t: TestContext, command: string, text: string, env: Env = {})
   })
 }
 
-/** What is printed by a command that ends by itself. */
+/** The output of a command that ends by itself. */
 async function printed(t: TestContext, command: string, text: string, env?: Env): Promise<string> {
   const run = gatehouse(t, command, text, env)
   await run.ended
@@ -88,7 +86,7 @@ async function printed(t: TestContext, command: string, text: string, env?: Env)
   return `$ gatehouse ${command} --config gateway.yaml\n${run.err()}${out}`
 }
 
-/** A gateway that runs, and the lines of its log with a message. */
+/** Starts a gateway, and returns the log lines with a message. */
 async function running(t: TestContext, text: string, env?: Env) {
   const run = gatehouse(t, 'run', text, env)
   const lines = (message: string) =>
@@ -110,13 +108,13 @@ async function running(t: TestContext, text: string, env?: Env) {
   }
 }
 
-/** A gateway on a machine whose clock is off, by ms. */
+/** Starts a gateway on a machine whose clock is wrong by this number of ms. */
 function startWithClock(t: TestContext, offMs: number) {
   const off = `const now = Date.now; Date.now = () => now() + ${offMs}`
   return running(t, yaml(), { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(off)}` })
 }
 
-/** A page as it is read: without markup. */
+/** The text of a page, without markup. */
 function readPage({ status, body }: Pick<Visit, 'status' | 'body'>): string {
   const [, main = body] = /<main[^>]*>([^]*)<\/main>/.exec(body) ?? []
   const lines = main
@@ -128,7 +126,7 @@ function readPage({ status, body }: Pick<Visit, 'status' | 'body'>): string {
   return `\n(in the browser, ${status})\n${lines.join('\n')}\n`
 }
 
-/** With the ports, ids and times of the page. */
+/** Replaces ports, ids and times by those of the page. */
 function asShown(text: string): string {
   const issuerPort = new URL(at.provider.issuer).port
   return text
@@ -143,7 +141,7 @@ function asShown(text: string): string {
 
 interface Mistake {
   readonly title: string
-  /** What has to be in what is printed: the place, and what to do. */
+  /** The place and the fix that the output must contain. */
   readonly says: readonly RegExp[]
   readonly make: (t: TestContext) => Promise<string>
 }
@@ -240,7 +238,7 @@ const mistakes: readonly Mistake[] = [
     title: 'A scope that the provider does not know',
     says: [/sign_in\.failed/, /invalid_scope/, /Invalid scopes: openid offline_access/, /check provider\.scopes/],
     make: async (t) => {
-      // The toy provider leaves out what it does not know; others do this (RFC 6749 §4.1.2.1).
+      // The demo provider ignores an unknown scope. Other providers do this (RFC 6749 §4.1.2.1).
       const heal = at.provider.fault('/oauth/authorize', (req, res) => {
         const asked = new URL(req.url ?? '', at.provider.issuer).searchParams
         const back = new URL(asked.get('redirect_uri') ?? '')
@@ -334,7 +332,7 @@ const mistakes: readonly Mistake[] = [
 ]
 
 for (const { title, says, make } of mistakes)
-  test(`what is printed says where, and what to do: ${title}`, async (t) => {
+  test(`The output says where the mistake is and what to do: ${title}`, async (t) => {
     const shown = asShown(await make(t))
 
     if (process.env['UPDATE'] === '1') {
@@ -351,7 +349,7 @@ for (const { title, says, make } of mistakes)
     if (process.env['UPDATE'] !== '1') assert.equal(`${shown}\n`, written)
   })
 
-test('the page has no mistake that is not made', () => {
+test('Every mistake on the page is made by this test', () => {
   const titles = [...page.matchAll(/^## (.*)$/gm)].map(([, title]) => title)
 
   assert.deepEqual(

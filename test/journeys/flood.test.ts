@@ -27,7 +27,7 @@ for (const [what, ask, answers] of [
   ],
   ['cookies', ({ url }) => statusOf(`${url}/echo`, { headers: { cookie: `gatehouse=${'A'.repeat(64)}` } }), [401]],
 ] satisfies readonly (readonly [string, (world: World) => Promise<number>, number[]])[])
-  test(`whoever is signed in goes on being served while strangers send ${what} from the same address`, async (t) => {
+  test(`A signed-in person is served while other clients at the same address send ${what}`, async (t) => {
     const rates = 'sign_ins: 20/m, callbacks: 20/m, refused_logout_tokens: 20/m'
     const world = await startWorld(t, { store: 'redis', settings: `limits: { per_client: { ${rates} } }` })
     const jane = world.browser()
@@ -48,7 +48,7 @@ for (const [what, ask, answers] of [
     assert.deepEqual([...seen].sort(), answers)
   })
 
-test('whoever is signed in goes on being served while strangers send heads and forms that never end', async (t) => {
+test('A signed-in person is served while other clients send heads and forms that never end', async (t) => {
   const world = await startWorld(t, { settings: 'limits: { headers_timeout: 1s, body_idle_timeout: 1s }' })
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)

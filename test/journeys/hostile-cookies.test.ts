@@ -14,27 +14,27 @@ function ask(world: World, cookie: string): Promise<{ readonly status: number; r
   return world.browser().fetch(`${world.url}/echo`, { headers: { cookie } })
 }
 
-for (const order of ['before', 'behind'] as const) {
-  test(`a cookie that a neighbour tosses in ${order} the right one makes nobody somebody else`, async (t) => {
+for (const order of ['before', 'after'] as const) {
+  test(`A foreign session cookie that a neighbor site sets ${order} the right one changes nobody's identity`, async (t) => {
     const world = await startWorld(t)
     const [jane, mallory] = [await signedIn(world), await signedIn(world, 'samir')]
     const both = [jane.cookieHeader, mallory.cookieHeader]
 
-    const { status } = await ask(world, (order === 'behind' ? both : both.reverse()).join('; '))
+    const { status } = await ask(world, (order === 'after' ? both : both.reverse()).join('; '))
 
     assert.equal(status, 401)
   })
 }
 
-test('a cookie that is tossed in is no reason to sign in for ever', async (t) => {
+test('A cookie that a neighbor site sets does not cause a loop of sign-ins', async (t) => {
   const world = await startWorld(t)
   const mallory = await signedIn(world, 'samir')
   const tossed = mallory.cookies.get('gatehouse')?.value ?? ''
   const jane = world.browser()
   jane.cookies.set('gatehouse', { value: tossed, path: '/' })
 
-  // With a name that stands alone the browser is somebody's; by signing in it is Jane's, and
-  // Mallory's session is over.
+  // With only the foreign cookie, the browser is signed in as Mallory. After the sign-in it is
+  // signed in as Jane, and Mallory's session has ended.
   await jane.get(`${world.url}/.gatehouse/sign-out`, { headers: { 'sec-fetch-site': 'same-origin' } })
   const page = await jane.get(`${world.url}/echo`)
 
@@ -42,7 +42,7 @@ test('a cookie that is tossed in is no reason to sign in for ever', async (t) =>
   assert.equal((await ask(world, `gatehouse=${tossed}`)).status, 401)
 })
 
-test('the session of one key opens nothing under another, though Redis is the same', async (t) => {
+test('A session that is encrypted with one key is invalid under another key, in the same Redis', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const other = await startWorld(t, {
     store: 'redis',
@@ -55,7 +55,7 @@ test('the session of one key opens nothing under another, though Redis is the sa
   assert.equal((await ask(world, jane.cookieHeader)).status, 200)
 })
 
-test('8 KiB of cookies are nothing unusual, and arrive but for ours', async (t) => {
+test('A request with 8 KiB of cookies is served, and all cookies but those of the gateway reach the application', async (t) => {
   const world = await startWorld(t)
   const jane = await signedIn(world)
   const large = `theirs=${'x'.repeat(8 * 1024)}`
@@ -66,7 +66,7 @@ test('8 KiB of cookies are nothing unusual, and arrive but for ours', async (t) 
   assert.match(body, new RegExp(`"${large}; last=1"`))
 })
 
-test('80 KiB of cookies are answered with 431, and the gateway goes on', async (t) => {
+test('80 KiB of cookies get 431, and the gateway continues', async (t) => {
   const world = await startWorld(t)
   const jane = await signedIn(world)
 
@@ -81,7 +81,7 @@ for (const [what, pair] of [
   ['of the application', 'c1=1'],
   ['that look like sign-ins', 'gatehouse-signin-AAAAAAAA=1'],
 ] as const) {
-  test(`thousands of cookies ${what} are no trouble`, async (t) => {
+  test(`Thousands of cookies ${what} do no harm`, async (t) => {
     const world = await startWorld(t)
     const jane = await signedIn(world)
     const many = `${pair}; `.repeat(Math.floor((15 * 1024) / (pair.length + 2)))
@@ -100,7 +100,7 @@ for (const [what, pair] of [
   })
 }
 
-test('a callback with the code of another attempt of the same browser signs nobody in', async (t) => {
+test('A callback with the code of another sign-in transaction of the same browser signs nobody in', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   const one = new URL(await jane.until(`${world.url}/echo?tab=1`, '/.gatehouse/callback'))
@@ -115,7 +115,7 @@ test('a callback with the code of another attempt of the same browser signs nobo
   assert.ok(jane.cookies.has('gatehouse'), 'its own callback is as good as before')
 })
 
-test('the code of somebody else gets into nobody’s sign-in', async (t) => {
+test('The code of another person completes no sign-in transaction', async (t) => {
   const world = await startWorld(t)
   const [jane, mallory] = [world.browser(), world.browser('samir')]
   const ofJane = new URL(await jane.until(`${world.url}/echo`, '/.gatehouse/callback'))
@@ -128,7 +128,7 @@ test('the code of somebody else gets into nobody’s sign-in', async (t) => {
   assert.ok(!mallory.cookies.has('gatehouse'))
 })
 
-test('a stolen transaction cookie is of no use: not with another sign-in, and not when that one is over', async (t) => {
+test('A stolen transaction cookie is useless with another sign-in and after its own sign-in', async (t) => {
   const world = await startWorld(t)
   const [jane, mallory] = [world.browser(), world.browser('samir')]
   const callback = await jane.until(`${world.url}/echo`, '/.gatehouse/callback')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { jane, page, startBed, type Bed, type Claims } from '../advisories/support.ts'
 
-/** Jane, as userinfo knows her, and what her ID Token says beside that. */
+/** Jane's claims in UserInfo, and the additional claims of her ID Token. */
 async function signInWith(bed: Bed, idToken: Claims, userinfo: Claims = { sub: 'jane' }): Promise<string> {
   bed.provider.bend({ idToken })
   return bed.signIn(userinfo)
@@ -10,7 +10,7 @@ async function signInWith(bed: Bed, idToken: Claims, userinfo: Claims = { sub: '
 
 const named = { provider: 'id_token_claims: [groups, "https://id.example.com/role"]' }
 
-test('a claim of the ID Token that is named becomes a header, and meets a rule', async (t) => {
+test('A listed claim of the ID Token becomes a header and can satisfy a rule', async (t) => {
   const bed = await startBed(t, named)
   const cookie = await signInWith(bed, { groups: ['staff', 'admins'] })
 
@@ -18,7 +18,7 @@ test('a claim of the ID Token that is named becomes a header, and meets a rule',
   assert.equal(bed.seen.at(-1)?.headers['x-groups'], 'staff,admins')
 })
 
-test('a claim of the ID Token that is not named is nobody’s business', async (t) => {
+test('A claim of the ID Token that is not listed is ignored', async (t) => {
   const bed = await startBed(t)
   const cookie = await signInWith(bed, { groups: ['admins'], email: 'root@example.com' })
 
@@ -28,7 +28,7 @@ test('a claim of the ID Token that is not named is nobody’s business', async (
   assert.equal(bed.seen.at(-1)?.headers['x-email'], undefined)
 })
 
-test('what userinfo says of a claim that is taken from the ID Token does not count', async (t) => {
+test('For a claim from the ID Token, the value in UserInfo does not count', async (t) => {
   const bed = await startBed(t, named)
 
   const other = await signInWith(bed, { groups: ['staff'] }, { ...jane, groups: ['admins'] })
@@ -41,7 +41,7 @@ test('what userinfo says of a claim that is taken from the ID Token does not cou
   assert.equal(bed.seen.at(-1)?.headers['x-email'], jane['email'])
 })
 
-test('a group that the ID Token of a refresh does not have any more shuts the door', async (t) => {
+test('When the ID Token of a refresh lacks a group, the person loses access', async (t) => {
   const bed = await startBed(t, { ...named, session: 'idle_timeout: 3h' })
   const cookie = await signInWith(bed, { groups: ['admins'] })
   assert.equal((await bed.ask('/admin/', { ...page, cookie })).status, 200)
@@ -53,7 +53,7 @@ test('a group that the ID Token of a refresh does not have any more shuts the do
   assert.equal((await bed.ask('/admin/', { ...page, cookie })).status, 403)
 })
 
-test('who it is cannot be changed by a name in the list: sub stays that of the ID Token', async (t) => {
+test('Listing sub does not change the identity, because sub always comes from the ID Token', async (t) => {
   const bed = await startBed(t, named)
   const cookie = await signInWith(bed, { groups: ['staff'], 'https://id.example.com/role': 'x' })
 

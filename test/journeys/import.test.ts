@@ -7,7 +7,7 @@ import { folderWith } from '../support/command-line.ts'
 import { startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 
-test('a configuration of oauth2-proxy becomes one with which people sign in, and no secret of it is printed', async (t) => {
+test('A configuration of oauth2-proxy becomes a working configuration of the gateway, and the output shows no secret of it', async (t) => {
   const { url, provider, upstream, env } = await prepareGateway(t, { reservedPrefix: '/oauth2/' })
   const cwd = folderWith(t, {
     'oauth2-proxy.cfg': `## OAuth2 Proxy Config File
@@ -44,7 +44,7 @@ email_domains = [ "*" ]
     /Not translated\n[^]*basic_auth_password: [^]*unheard_of_secret|unheard_of_secret[^]*Not translated\n/,
   )
 
-  // What an option did that nobody knows here is for whoever imports to decide.
+  // The operator decides about an option that the import does not know.
   writeFileSync(file, yaml.replace('nobody-until-this-is-decided', 'jane'))
   const run = startCommand(t, ['run'], { cwd, env })
   await run.said('gatehouse is ready')
@@ -53,7 +53,7 @@ email_domains = [ "*" ]
   assert.match(page.body, /^for /)
 })
 
-test('what cannot be read is said without a word of it, and nothing is written or overwritten', async (t) => {
+test('The import names unreadable input without quoting it, and neither writes nor overwrites a file', async (t) => {
   const cwd = folderWith(t, {
     'broken.cfg': 'client_id = "a"\nclient_secret = "never-to-be-printed\n',
     'alpha.yaml': 'upstreamConfig:\n  upstreams: []\n',

@@ -11,7 +11,7 @@ import { startWorld, type World, type WorldOptions } from '../support/world.ts'
 
 const chromium = await startChromium({ after })
 
-test('a person signs in, sees what the application is told, signs out, and signs in again only by a click', async (t) => {
+test('A person signs in, sees the identity that the application gets, signs out, and signs in again only by a click', async (t) => {
   const world = await startDemoWorld(t)
   const page = await (await chromium.person(t)).tab()
 
@@ -34,7 +34,7 @@ test('a person signs in, sees what the application is told, signs out, and signs
   await page.getByRole('heading', { name: 'Who are you today?' }).waitFor()
 })
 
-test('a session that is ended at the provider is over in the open page within a second, and for nobody else', async (t) => {
+test('A session that ends at the provider ends in the open page within a second, and no other session ends', async (t) => {
   const world = await startDemoWorld(t)
   const [jane, samir] = [await chromium.person(t), await chromium.person(t)]
   const [application, ofSamir] = [await jane.tab(), await samir.tab()]
@@ -65,17 +65,17 @@ test('a session that is ended at the provider is over in the open page within a 
   await isAtTheApplicationAs(ofSamir, 'Samir Haddad')
 })
 
-test('ten tabs that are opened at once all end where they wanted to go', async (t) => {
+test('Ten tabs that open at once all end at their own pages', async (t) => {
   const world = await startDemoWorld(t)
   const jane = await chromium.person(t)
-  // Pages without streams: a browser opens six connections to a host, and streams that stay open
-  // would take them from the others.
+  // Pages without streams, because a browser opens six connections to a host and open streams would
+  // use them up.
   const wanted = Array.from({ length: 10 }, (_, tab) => `${world.url}/echo?tab=${tab}`)
 
   const ended = wanted.map(async (url) => {
     const page = await jane.tab()
     await page.goto(url)
-    // Whoever is late comes to no question: another tab has signed in already.
+    // A late tab sees no question, because another tab has signed in already.
     if (page.url() !== url) await choose(page, 'Jane Doe')
     await page.waitForURL(url)
     return page.url()
@@ -84,7 +84,7 @@ test('ten tabs that are opened at once all end where they wanted to go', async (
   assert.deepEqual(await Promise.all(ended), wanted)
 })
 
-test('a link on another site asks before it signs out, and the button on that page does', async (t) => {
+test('A link on another site leads to a question before the sign-out, and the button on that page signs out', async (t) => {
   const world = await startDemoWorld(t)
   const site = await startSite(t, `<a href="${world.url}/.gatehouse/sign-out">You have won</a>`)
   const page = await (await chromium.person(t)).tab()
@@ -103,10 +103,10 @@ test('a link on another site asks before it signs out, and the button on that pa
 
 for (const [where, host] of [
   ['another site', 'localhost'],
-  // Here the cookie comes along: a site is a host name without its port.
+  // The browser sends the cookie here, because a site is a host name without its port.
   ['another origin of this site', '127.0.0.1'],
 ] as const) {
-  test(`an image on ${where} signs nobody out`, async (t) => {
+  test(`An image on ${where} signs nobody out`, async (t) => {
     const world = await startDemoWorld(t)
     const site = await startSite(t, 'Look at this:')
     const page = await (await chromium.person(t)).tab()
@@ -119,7 +119,7 @@ for (const [where, host] of [
   })
 }
 
-test("the application's own logout link signs out of everything", async (t) => {
+test('The logout link of the application also signs out of the gateway and the provider', async (t) => {
   const world = await startDemoWorld(t)
   const jane = await chromium.person(t)
   const page = await jane.tab()
@@ -132,7 +132,7 @@ test("the application's own logout link signs out of everything", async (t) => {
   assert.deepEqual(await jane.context.cookies(world.url), [])
 })
 
-test('an application that is down is a page that says nothing about what is behind the gateway', async (t) => {
+test('The page for an unreachable application says nothing about the servers behind the gateway', async (t) => {
   const port = await freePort()
   const world = await startWorld(t, { upstream: new URL(`http://127.0.0.1:${port}`) })
   const page = await (await chromium.person(t)).tab()
@@ -146,7 +146,7 @@ test('an application that is down is a page that says nothing about what is behi
   assert.doesNotMatch(await page.content(), new RegExp(`${port}|127\\.0\\.0\\.1|ECONN|orders|at .*:\\d+`))
 })
 
-test('a sign-in while the provider is down is a page that says so, and its link goes on when the provider is back', async (t) => {
+test('The page for an unreachable provider says so, and its link works when the provider is back', async (t) => {
   const world = await startDemoWorld(t, { providerStartsDown: true })
   const page = await (await chromium.person(t)).tab()
 
@@ -155,7 +155,7 @@ test('a sign-in while the provider is down is a page that says so, and its link 
   assert.equal(answer?.status(), 503)
   await page.getByText('The sign-in service cannot be reached.').waitFor()
   await world.provider.up()
-  // A provider that is down is not asked again at once.
+  // The gateway waits before its next request to an unreachable provider.
   world.moveClock(1000)
   await page.getByRole('link', { name: 'Try again' }).click()
   await choose(page, 'Jane Doe')
@@ -163,7 +163,7 @@ test('a sign-in while the provider is down is a page that says so, and its link 
   assert.equal(page.url(), `${world.url}/admin/?month=may`)
 })
 
-test('a callback that is loaded once more just goes on', async (t) => {
+test('Loading a callback a second time leads to the application', async (t) => {
   const world = await startDemoWorld(t)
   const page = await (await chromium.person(t)).tab()
   const callback = page.waitForRequest((request) => request.url().includes('/.gatehouse/callback?'))
@@ -177,7 +177,7 @@ test('a callback that is loaded once more just goes on', async (t) => {
   assert.equal(page.url(), `${world.url}/admin/?month=may`)
 })
 
-test('a Strict session cookie lets a link on another site through the sign-in, not round in circles', async (t) => {
+test('A link on another site leads through one sign-in with a Strict session cookie, not into a loop', async (t) => {
   const world = await startDemoWorld(t, { session: 'cookie: { same_site: strict }' })
   const site = await startSite(t, `<a href="${world.url}/admin/?month=may">The figures for May</a>`)
   const jane = await chromium.person(t)
@@ -195,7 +195,7 @@ test('a Strict session cookie lets a link on another site through the sign-in, n
   assert.equal(page.url(), `${world.url}/admin/?month=may`)
 })
 
-test('the back button after signing out leads to the sign-in', async (t) => {
+test('The Back button after sign-out leads to the sign-in', async (t) => {
   const world = await startDemoWorld(t)
   const page = await (await chromium.person(t)).tab()
   await signIn(page, world, 'Jane Doe')
@@ -207,7 +207,7 @@ test('the back button after signing out leads to the sign-in', async (t) => {
   await page.getByRole('heading', { name: 'Who are you today?' }).waitFor()
 })
 
-test("an image in the application's own content signs nobody out", async (t) => {
+test('An image in the content of the application signs nobody out', async (t) => {
   const world = await startDemoWorld(t)
   const page = await (await chromium.person(t)).tab()
   await signIn(page, world, 'Jane Doe')
@@ -217,7 +217,7 @@ test("an image in the application's own content signs nobody out", async (t) => 
   await isSignedInStill(page, world)
 })
 
-test('nothing on the way in and out makes the browser complain', async (t) => {
+test('The browser reports no error during sign-in and sign-out', async (t) => {
   const world = await startDemoWorld(t, { session: 'cookie: { same_site: strict }' })
   const site = await startSite(t, `<link rel="icon" href="data:,"><a href="${world.url}/.gatehouse/sign-out">Leave</a>`)
   const jane = await chromium.person(t)
@@ -248,7 +248,7 @@ for (const [status, path] of [
   [403, '/admin/'],
   [404, '/.gatehouse/nothing-here'],
 ] as const) {
-  test(`the page of a ${status} is shown as it is meant to be`, async (t) => {
+  test(`The page with status ${status} looks as designed`, async (t) => {
     const world = await startDemoWorld(t)
     const samir = await chromium.person(t)
     const page = await samir.tab()
@@ -269,7 +269,7 @@ for (const [status, path] of [
 const streams = ['socket', 'events'] as const
 type Stream = (typeof streams)[number]
 
-/** The world of the demo: its application links to the provider. */
+/** The application of the demo world links to the provider. */
 async function startDemoWorld(t: TestContext, options: WorldOptions = {}): Promise<World> {
   const port = await freePort()
   const world = await startWorld(t, { ...options, upstream: new URL(`http://127.0.0.1:${port}`) })
@@ -278,7 +278,7 @@ async function startDemoWorld(t: TestContext, options: WorldOptions = {}): Promi
   return world
 }
 
-/** A site of somebody else, with one page; resolves to its port. */
+/** Another site with one page. Resolves to its port. */
 async function startSite(t: TestContext, body: string): Promise<number> {
   const server = createServer((_request, response) => {
     response.writeHead(200, { 'content-type': 'text/html' }).end(`<!doctype html><title>Elsewhere</title>${body}`)
@@ -310,8 +310,8 @@ function isSignedOut(page: Page): Promise<void> {
 }
 
 /**
- * Asked aside, with the cookies of the browser: a page load would sign in anew, and at the provider
- * nobody would be asked.
+ * Sent apart from the page, with the cookies of the browser. A page load would start a new sign-in
+ * without a question at the provider.
  */
 async function isSignedInStill(page: Page, world: World): Promise<void> {
   assert.equal((await page.request.get(`${world.url}/api/me`)).status(), 200)
@@ -319,7 +319,7 @@ async function isSignedInStill(page: Page, world: World): Promise<void> {
 
 const signOutPaths = ['/.gatehouse/sign-out', '/logout']
 
-/** Resolves when the browser has asked for it and has found that it is none. */
+/** Resolves when the browser has requested it and found that it is not an image. */
 async function showImage(page: Page, url: string): Promise<void> {
   await page.evaluate(`new Promise((resolve) => {
     const image = document.body.appendChild(new Image())
@@ -345,7 +345,7 @@ async function ticksOf(page: Page, stream: Stream): Promise<number> {
   return Number(/^tick (\d+) /.exec(await page.locator(`#${stream} .text`).innerText())?.[1] ?? 0)
 }
 
-/** Resolves when a stream has ticked more often than that. */
+/** Resolves when a stream has ticked more often than this number. */
 async function ticksAfter(page: Page, stream: Stream, ticks: number): Promise<void> {
   await page.waitForFunction(
     `Number(/^tick (\\d+) /.exec(document.querySelector('#${stream} .text').textContent)?.[1]) > ${ticks}`,

@@ -9,7 +9,7 @@ import { type Command, startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 import { until } from '../support/until.ts'
 
-test('what init writes is good for check and run as it is: people sign in, and the application is told who', async (t) => {
+test('The files of gatehouse init pass gatehouse check and work unchanged: people sign in, and the application gets the identity', async (t) => {
   const { url, provider, upstream, env } = await prepareGateway(t)
   const cwd = folderWith(t, {})
   const answers = ['--issuer', provider.issuer, '--client-id', 'orders', '--url', url, '--upstream', upstream.url]
@@ -24,7 +24,7 @@ test('what init writes is good for check and run as it is: people sign in, and t
   assert.equal((await new Browser('jane').get(url)).body, 'for jane')
 })
 
-test('at a real terminal the five questions are asked, and Ctrl+D leaves nothing behind', async (t) => {
+test('On a real terminal, gatehouse init asks its five questions, and Ctrl+D leaves no file behind', async (t) => {
   const cwd = folderWith(t, {})
   const program = ['script', '-qec'] as const
   const command = `${process.execPath} ${join(import.meta.dirname, '../../dist/main.js')} init`

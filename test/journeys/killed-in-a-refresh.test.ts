@@ -7,13 +7,13 @@ import { prepareGateway, prepareReplica, type Surroundings } from '../support/ga
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
-/** What the documentation says: a session is locked for so long at the most, in ms. */
+/** The longest time for which a session is locked according to the documentation, in ms. */
 const lease = 5_000
-/** What a busy machine, and asking again whether it is free, may take longer. */
+/** The additional time that a busy machine and the polling of the lock may need. */
 const slack = 10_000
 
 /**
- * Two gateways, each in a process of its own; Jane is signed in, and her access token lives for two
+ * Two gateways in separate processes. Jane is signed in, and her access token lives for two
  * seconds.
  */
 async function twoGateways(t: TestContext) {
@@ -38,15 +38,15 @@ async function twoGateways(t: TestContext) {
     jane,
     refreshes: () => provider.hits('/oauth/token') - before,
     /**
-     * Somebody asks the first gateway again and again until `holds`; whoever waits for the new
-     * token gets no answer.
+     * Sends requests to the first gateway until `holds` is true. Requests that wait for the new
+     * token get no response.
      */
     askFirstUntil: async (holds: () => boolean) => {
       const seen = until('the first one refreshes', holds)
       while (!holds()) await Promise.race([seen, jane.fetch(`${around.url}/`).catch(() => seen)])
     },
     askSecond: () => jane.fetch(`${replica.url}/`),
-    /** For how long nobody else may refresh, in ms. */
+    /** The time for which no other process may refresh, in ms. */
     locked: async () => {
       const [place = ''] = await direct.keys('*:l:*')
       return direct.pttl(place)
@@ -62,7 +62,7 @@ async function twoGateways(t: TestContext) {
   }
 }
 
-test('a gateway that is killed in the middle of a refresh locks the session for the lease and no longer', async (t) => {
+test('A gateway that is killed during a refresh locks the session until the lease ends, and no longer', async (t) => {
   const { provider, refreshes, askFirstUntil, askSecond, locked, kill } = await twoGateways(t)
   provider.fault('/oauth/token', () => {})
   await askFirstUntil(() => refreshes() === 1)
@@ -79,7 +79,7 @@ test('a gateway that is killed in the middle of a refresh locks the session for 
   assert.equal(refreshes(), 2)
 })
 
-test('when the provider had rotated the token, it died with the gateway: that costs one sign-in', async (t) => {
+test('A token that the provider rotated is lost with the killed gateway, and the person signs in once more', async (t) => {
   const { provider, jane, refreshes, askFirstUntil, askSecond, kill, visitAfterRestart } = await twoGateways(t)
   let hasRotated = false
   const mend = provider.fault('/oauth/token', (_req, res, pass) => {

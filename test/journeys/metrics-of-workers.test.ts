@@ -8,7 +8,7 @@ import { readMetrics } from '../support/metrics.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
-test('two workers are one for who reads their metrics, and what a worker counted stays when it dies', async (t) => {
+test('The metrics of two workers are one sum, and the counts of a worker stay when it dies', async (t) => {
   const redis = await startRedis(t)
   const around = await prepareGateway(t, { store: `{ redis: { url: "${redis.url}" } }`, settings: 'workers: 2' })
   const gateway = startCommand(t, ['run', '--config', around.file], { env: around.env })
@@ -17,7 +17,7 @@ test('two workers are one for who reads their metrics, and what a worker counted
   await jane.get(`${around.url}/`)
   const served = async () =>
     (await readMetrics(around.adminUrl)).value('gatehouse_requests_total{upstream="orders",method="GET",status="2xx"}')
-  // A connection of its own each, so that both workers have some.
+  // Each request has its own connection, so that both workers get some.
   const ask = async () => {
     const { body } = await request(`${around.url}/`, {
       headers: { cookie: jane.cookieHeader },
@@ -40,7 +40,7 @@ test('two workers are one for who reads their metrics, and what a worker counted
   await until('one more', async () => (await served()) === 11)
 })
 
-test('a worker that hangs does not keep the metrics from being read', async (t) => {
+test('The metrics can be read while a worker hangs', async (t) => {
   const redis = await startRedis(t)
   const around = await prepareGateway(t, { store: `{ redis: { url: "${redis.url}" } }`, settings: 'workers: 2' })
   const gateway = startCommand(t, ['run', '--config', around.file], { env: around.env })

@@ -11,7 +11,7 @@ function adminUrl(world: World): string {
   return `http://127.0.0.1:${world.replicas[0]?.gateway.adminAddress?.port}`
 }
 
-test('a journey from sign-in to logout can be read from the metrics', async (t) => {
+test('The metrics show a journey from sign-in to logout', async (t) => {
   const world = await startWorld(t, { store: 'redis', settings })
   world.provider.bend('/oauth/token', (body) => void (body['expires_in'] = 10))
   const zoe = world.browser('zoe')
@@ -68,7 +68,7 @@ test('a journey from sign-in to logout can be read from the metrics', async (t) 
   assert.ok(after.value('gatehouse_log_events_total{level="warn",event="request.refused"}') >= 1)
 })
 
-test('a store that went and came back is seen, without anybody asking for anything else', async (t) => {
+test('The metrics show that the store was lost and is back, without other requests', async (t) => {
   const world = await startWorld(t, { store: 'redis', settings })
   const isAvailable = async () => (await readMetrics(adminUrl(world))).value('gatehouse_store_available')
   assert.equal(await isAvailable(), 1)
@@ -81,7 +81,7 @@ test('a store that went and came back is seen, without anybody asking for anythi
   await until('it is back', async () => (await isAvailable()) === 1)
 })
 
-test('metrics are nowhere but on the address for administration', async (t) => {
+test('Only the administration address serves metrics', async (t) => {
   const world = await startWorld(t, { settings })
 
   assert.equal((await world.browser().send(`${world.url}/metrics`)).status, 303)

@@ -5,7 +5,7 @@ import type { Browser } from '../support/browser.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
 
-/** Whatever tokens the provider gives out are remembered under their name. */
+/** Records all tokens that the provider issues, by name. */
 function remember(world: World, secrets: Map<string, string>): void {
   let answers = 0
   world.provider.bend('/oauth/token', (body) => {
@@ -16,12 +16,12 @@ function remember(world: World, secrets: Map<string, string>): void {
   })
 }
 
-/** What comes before it groups the sessions of one sid, and may be shown. */
+/** The part before it groups the sessions of one sid, and is not secret. */
 function secretPart(browser: Browser): string {
   return browser.cookies.get('gatehouse')?.value.slice(24) ?? 'none'
 }
 
-/** Where a secret stands in the log, in whole or by a part that is long enough to be found by. */
+/** Finds secrets in the log, whole or as a part that is long enough to identify them. */
 function spilt(world: World, secrets: ReadonlyMap<string, string>): string[] {
   const lines = world.replicas.flatMap(({ log, access }) => [...log, ...access]).map((line) => JSON.stringify(line))
   return [...secrets].flatMap(([name, secret]) =>
@@ -31,7 +31,7 @@ function spilt(world: World, secrets: ReadonlyMap<string, string>): string[] {
   )
 }
 
-test('signing in, refreshing, failing and signing out leave no token, cookie, secret or e-mail address in the log', async (t) => {
+test('Sign-in, refresh, errors and sign-out leave no token, cookie, secret or e-mail address in the log', async (t) => {
   const world = await startWorld(t, { store: 'redis', session: 'poll_userinfo: 30s' })
   const secrets = new Map([
     ['client secret', 'correct horse battery staple'],
@@ -43,7 +43,7 @@ test('signing in, refreshing, failing and signing out leave no token, cookie, se
   remember(world, secrets)
   const jane = world.browser()
 
-  // A sign-in that is refused in every way before it is made.
+  // A sign-in, after every way in which it can be rejected.
   const callback = new URL(await jane.until(`${world.url}/echo`, '/.gatehouse/callback'))
   const { code = '', state = '' } = Object.fromEntries(callback.searchParams)
   secrets.set('code', code).set('state', state)
@@ -57,7 +57,7 @@ test('signing in, refreshing, failing and signing out leave no token, cookie, se
   secrets.set('session cookie', secretPart(jane))
   await jane.send(`${world.url}/.gatehouse/session`)
 
-  // Refreshed, not refreshed, and not understood.
+  // A refresh that succeeds, one that is rejected, and one with an invalid response.
   world.moveClock(11_000)
   await jane.fetch(`${world.url}/echo`)
   for (const answer of [
@@ -78,7 +78,7 @@ test('signing in, refreshing, failing and signing out leave no token, cookie, se
   world.moveClock(11_000)
   await jane.fetch(`${world.url}/echo`)
 
-  // Signed out by the provider, by hand, and by tokens that are none.
+  // A logout at the provider, a sign-out by the person, and invalid Logout Tokens.
   const id_token = [...secrets].findLast(([name]) => name.startsWith('id_token'))?.[1] ?? ''
   await world.postLogoutToken({ logout_token: id_token })
   const [session] = world.provider.sessions()

@@ -4,7 +4,7 @@ import { Browser, type Visit, type VisitOptions } from '../support/browser.ts'
 import { freePort } from '../support/free-port.ts'
 import { startWorld, type World } from '../support/world.ts'
 
-/** A browser that keeps what it was answered. */
+/** A browser that records its responses. */
 class Witness extends Browser {
   readonly visits: Visit[] = []
 
@@ -20,7 +20,7 @@ interface Secret {
   readonly text: string
 }
 
-/** Whatever tokens and codes the provider gives out. */
+/** Records all tokens and codes that the provider issues. */
 function remember(world: World): Secret[] {
   const secrets: Secret[] = []
   world.provider.bend('/oauth/token', (body) => {
@@ -30,14 +30,14 @@ function remember(world: World): Secret[] {
   return secrets
 }
 
-/** Beginning, end and each part of a token give it away, too. */
+/** The beginning, the end and each part of a token are secret, too. */
 function partsOf({ name, text }: Secret): Secret[] {
   const parts = [text, text.slice(0, 24), text.slice(-24), ...text.split('.')].filter((part) => part.length >= 20)
-  // The header of a JWT is the same for all of them, and no secret.
+  // All JWTs have the same header, which is not secret.
   return parts.filter((part) => !text.startsWith(`${part}.`)).map((part) => ({ name, text: part }))
 }
 
-test('no token, code or session id is in any page, JSON, header or log line of a whole visit, nor in what the probes say', async (t) => {
+test('No page, JSON document, header, log line or probe response of a whole journey has a token, code or session id', async (t) => {
   const adminPort = await freePort()
   const world = await startWorld(t, {
     store: 'redis',
@@ -54,7 +54,7 @@ test('no token, code or session id is in any page, JSON, header or log line of a
   await jane.send(callback.href.replace('iss=', 'iss=x'))
   await jane.get(at('/echo'))
   const cookie = jane.cookies.get('gatehouse')?.value ?? ''
-  // What comes before it groups the sessions of one sid.
+  // The part before it groups the sessions of one sid.
   secrets.push({ name: 'session id', text: cookie.slice(24) })
   await jane.get(callback.href)
   for (const path of ['/', '/echo', '/api/me', '/admin/', '/static/about.txt', '/nothing', '/%zz', '/.gatehouse/'])
@@ -74,7 +74,7 @@ test('no token, code or session id is in any page, JSON, header or log line of a
     ['/live', '/ready', '/metrics', '/'].map((path) => fetch(`http://127.0.0.1:${adminPort}${path}`)),
   )
 
-  // The provider is shown the ID Token that it gave out, as RP-Initiated Logout 1.0 §2 has it.
+  // The provider gets back the ID Token that it issued (RP-Initiated Logout 1.0 §2).
   const location = new URL(String(signOut.headers['location']))
   assert.ok(secrets.some(({ text }) => text === location.searchParams.get('id_token_hint')))
   const ours = jane.visits.filter(({ url }) => url.startsWith(world.url))
@@ -99,12 +99,12 @@ test('no token, code or session id is in any page, JSON, header or log line of a
   assert.deepEqual([...new Set(spilt)], [])
 })
 
-/** The cookie itself is where a session id belongs. */
+/** The cookie is the place where a session id belongs. */
 function withoutOurCookie({ 'set-cookie': cookies, ...others }: Visit['headers']) {
   return { ...others, cookies: [cookies ?? []].flat().filter((cookie) => !cookie.startsWith('gatehouse=')) }
 }
 
-test('no answer of the gateway itself names its version, its parts, or where the application is', async (t) => {
+test('No response of the gateway itself names its version, its components or the address of the application', async (t) => {
   const world = await startWorld(t, { upstream: new URL('http://127.0.0.1:1') })
   const jane = world.browser()
   const [page, script] = [await jane.get(`${world.url}/echo`), await jane.fetch(`${world.url}/echo`)]

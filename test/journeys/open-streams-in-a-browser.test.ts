@@ -6,7 +6,7 @@ import { startWorld, type Replica, type WorldOptions } from '../support/world.ts
 const chromium = await startChromium({ after })
 
 /**
- * Somebody's page of the application with a WebSocket and an event stream, both of which have
+ * Opens a page of the application with a WebSocket and an event stream, and waits until both have
  * received something.
  */
 async function openPage(t: TestContext, options: WorldOptions = {}) {
@@ -36,20 +36,19 @@ async function openPage(t: TestContext, options: WorldOptions = {}) {
   return { world, page }
 }
 
-test('a page learns from its WebSocket and its event stream that the session has ended', async (t) => {
+test('A page learns from its WebSocket and its event stream that the session has ended', async (t) => {
   const { world, page } = await openPage(t)
   const [session] = world.provider.sessions()
 
   await world.provider.endSession(session?.sid ?? '')
 
   assert.deepEqual(await page.evaluate('closing'), { code: 1008, reason: 'session ended', wasClean: true })
-  // It breaks off, and the attempt to connect again, which a browser makes by itself, is refused
-  // for good.
+  // The stream breaks off. The browser reconnects by itself, and the rejection makes it stop.
   await page.evaluate('failing')
   assert.deepEqual(await page.evaluate('failures'), [0, 2])
 })
 
-test('a page learns that the gateway stops, and its event stream comes back with the next one', async (t) => {
+test('A page learns that the gateway stops, and its event stream reconnects to the next gateway', async (t) => {
   const { world, page } = await openPage(t, { store: 'redis' })
   const [replica] = world.replicas as [Replica]
   const { port } = replica.gateway.address

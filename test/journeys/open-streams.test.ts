@@ -11,8 +11,8 @@ import { startWorld, type Replica } from '../support/world.ts'
 const minute = 60_000
 
 /**
- * An application with everything that lasts: `/ws`, `/events`, `/download` and `/upload`; `/slow`
- * is answered when told to.
+ * An application with all kinds of long exchanges: `/ws`, `/events`, `/download` and `/upload`.
+ * `/slow` responds on demand.
  */
 async function lastingUpstream(t: TestContext) {
   const held: ServerResponse[] = []
@@ -41,19 +41,19 @@ async function lastingUpstream(t: TestContext) {
     uploaded: () => uploaded,
     waiting: () => held.length,
     release: () => held.splice(0).forEach((res) => res.end('at last')),
-    /** How each WebSocket ended. */
+    /** The end of each WebSocket. */
     closings,
   }
 }
 
-/** An exchange that breaks off; resolves to how. */
+/** An exchange that breaks off. Resolves to the way in which it ended. */
 function brokenOff(t: TestContext, url: string, method: string, cookie: string) {
   const sent = request(url, { method, headers: { cookie }, agent: false })
   t.after(() => sent.destroy())
   let answer: IncomingMessage | undefined
   sent.once('response', (res) => (answer = res.resume()))
   const how = new Promise<string>((resolve) => {
-    // What it still sends after the answer finds the connection closed.
+    // The connection is closed for all that the client sends after the response.
     sent.on('error', () => {})
     sent.once('close', () => resolve(answer?.complete === false ? 'broken off' : `whole: ${answer?.statusCode}`))
   })
@@ -62,7 +62,7 @@ function brokenOff(t: TestContext, url: string, method: string, cookie: string) 
   return { how, isAnswered: () => answer !== undefined }
 }
 
-test('everything that is open for a session ends with it, on every replica, and nothing looks whole', async (t) => {
+test('All open responses of a session end with it, on every replica, and none looks complete', async (t) => {
   const upstream = await lastingUpstream(t)
   const world = await startWorld(t, { store: 'redis', replicas: 2, upstream: upstream.url })
   const jane = world.browser()
@@ -91,7 +91,7 @@ test('everything that is open for a session ends with it, on every replica, and 
   assert.deepEqual(await Promise.all(upstream.closings), ['1001', '1001'])
 })
 
-test('an idle connection of a client whose session has ended is good for no request of it', async (t) => {
+test('An idle connection of a client whose session has ended carries no further request of that session', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -111,10 +111,10 @@ test('an idle connection of a client whose session has ended is good for no requ
   assert.deepEqual(await ask(), { status: 401, isSameConnection: true })
 })
 
-test('streams end with a session that nobody ends', { concurrency: true }, async (t) => {
+test('Streams end when their session expires', { concurrency: true }, async (t) => {
   const cases = [
     ['when it was idle for too long', 'idle_timeout: 30m', [31]],
-    ['when it has lasted for as long as it may, though it was in use', 'absolute_timeout: 40m', [25, 16]],
+    ['when it has reached absolute_timeout, although it was in use', 'absolute_timeout: 40m', [25, 16]],
   ] as const
   await Promise.all(
     cases.map(([when, setting, pauses]) =>
@@ -137,7 +137,7 @@ test('streams end with a session that nobody ends', { concurrency: true }, async
   )
 })
 
-test('streams end with sessions that were lost together with Redis', async (t) => {
+test('Streams end with sessions that are lost together with Redis', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -149,7 +149,7 @@ test('streams end with sessions that were lost together with Redis', async (t) =
   await until('the session is gone', async () => (await jane.fetch(`${world.url}/echo`)).status === 401)
 })
 
-test('at a stop WebSockets and event streams end at once, whosever they are; a request has its time', async (t) => {
+test('At a stop, all WebSockets and event streams end at once, and other requests have time to finish', async (t) => {
   const upstream = await lastingUpstream(t)
   const world = await startWorld(t, { upstream: upstream.url })
   const [replica] = world.replicas as [Replica]
@@ -176,7 +176,7 @@ test('at a stop WebSockets and event streams end at once, whosever they are; a r
   await stopped
 })
 
-test('an event stream that begins during a stop does not hold it up', async (t) => {
+test('An event stream that begins during a stop does not delay the stop', async (t) => {
   const held: ServerResponse[] = []
   const server = createServer((_, res) => void held.push(res)).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -198,6 +198,6 @@ test('an event stream that begins during a stop does not hold it up', async (t) 
 
   assert.equal(await events.how, 'broken off')
   await stopped
-  // For as long as a request has, it would have waited otherwise.
+  // Otherwise it would have waited for the time limit of a request.
   assert.ok(performance.now() - stoppedAt < 30_000)
 })

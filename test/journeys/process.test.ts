@@ -15,7 +15,7 @@ import { until } from '../support/until.ts'
 const run = (t: TestContext, { file, env }: Surroundings): Command =>
   startCommand(t, ['run', '--config', file], { env })
 
-test('it says once that it is ready, in a line of JSON, and stops with 0 at SIGTERM', async (t) => {
+test('The gateway logs once, as JSON, that it is ready, and exits with 0 after SIGTERM', async (t) => {
   const around = await prepareGateway(t)
   const gateway = run(t, around)
 
@@ -34,7 +34,7 @@ test('it says once that it is ready, in a line of JSON, and stops with 0 at SIGT
   assert.equal(gateway.err().replace(/.*warning.*\n(?: .*\n)*/g, ''), '')
 })
 
-test('what is under way at SIGTERM is finished, and nothing new is begun', async (t) => {
+test('After SIGTERM, exchanges in progress finish and no new ones begin', async (t) => {
   const around = await prepareGateway(t)
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
@@ -53,11 +53,12 @@ test('what is under way at SIGTERM is finished, and nothing new is begun', async
   assert.equal(((await ready.body.json()) as { draining: boolean }).draining, true)
   assert.equal(await answer, 'at last')
   assert.equal(await gateway.ended, 0)
-  // The client keeps its connection for a minute; the drain time is 15 s: neither is waited for.
+  // The client keeps its connection for a minute, and the drain time is 15 s. The gateway waits for
+  // neither.
   assert.ok(performance.now() - startedAt < 14_000)
 })
 
-test('what does not come to an end is broken off when the drain time is over', async (t) => {
+test('Exchanges that do not finish are closed when the drain time is over', async (t) => {
   const around = await prepareGateway(t, { settings: 'shutdown: { drain_timeout: 200ms }' })
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
@@ -73,7 +74,7 @@ test('what does not come to an end is broken off when the drain time is over', a
   assert.equal(await gateway.ended, 0)
 })
 
-test('the same signal twice at once is one signal', async (t) => {
+test('The same signal twice at once counts as one signal', async (t) => {
   const around = await prepareGateway(t)
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
@@ -90,7 +91,7 @@ test('the same signal twice at once is one signal', async (t) => {
   assert.equal(await gateway.ended, 0)
 })
 
-test('asked again and again to stop, it does not wait for what is under way', async (t) => {
+test('Further stop signals end the process without waiting for exchanges in progress', async (t) => {
   const around = await prepareGateway(t)
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
@@ -105,7 +106,7 @@ test('asked again and again to stop, it does not wait for what is under way', as
   assert.ok(performance.now() - startedAt > 900)
 })
 
-test('`gatehouse health` tells a gateway that answers from one that does not', async (t) => {
+test('gatehouse health tells a gateway that responds from one that does not', async (t) => {
   const around = await prepareGateway(t)
   const health = () => startCommand(t, ['health', '--config', around.file], { env: around.env })
   const before = health()
@@ -120,9 +121,9 @@ test('`gatehouse health` tells a gateway that answers from one that does not', a
 
 for (const [what, settings] of [
   ['the port', ''],
-  ['the port, by two workers', 'workers: 2'],
+  ['the port of two workers', 'workers: 2'],
 ] as const)
-  test(`${what}: when it is taken that is said, and the exit code is 1`, async (t) => {
+  test(`When ${what} is already in use, the gateway says so and exits with 1`, async (t) => {
     const redis = settings === '' ? undefined : await startRedis(t)
     const store = redis === undefined ? 'memory' : `{ redis: { url: "${redis.url}" } }`
     const around = await prepareGateway(t, { store, settings })
@@ -143,7 +144,7 @@ for (const [what, settings] of [
     assert.doesNotMatch(second.out(), /gatehouse is ready/)
   })
 
-test('a file that is not there, or is wrong, is named with line and column; the exit code is 1', async (t) => {
+test('An error for a missing or invalid file names the file, line and column, and the exit code is 1', async (t) => {
   const around = await prepareGateway(t)
   const wrong = join(around.folder, 'wrong.yaml')
   const lines = readFileSync(around.file, 'utf8').split('\n')
@@ -166,7 +167,7 @@ test('a file that is not there, or is wrong, is named with line and column; the 
   for (const { out } of [absent, mistaken, noSecret]) assert.equal(out(), '')
 })
 
-test('a command that there is not is answered with where its usage stands and exit code 2', async (t) => {
+test('An unknown command gets a pointer to the usage and exit code 2', async (t) => {
   for (const args of [['serve'], ['run', 'now'], ['run', '--port', '1']]) {
     const command = startCommand(t, args)
     assert.equal(await command.ended, 2)
@@ -174,7 +175,7 @@ test('a command that there is not is answered with where its usage stands and ex
   }
 })
 
-test('without Redis it starts, is not ready, and protects: 503 with Retry-After and no redirect', async (t) => {
+test('Without Redis, the gateway starts, is not ready, and responds with 503 and Retry-After instead of a redirect', async (t) => {
   const around = await prepareGateway(t, { store: `{ redis: { url: "redis://127.0.0.1:${await freePort()}" } }` })
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
@@ -195,7 +196,7 @@ test('without Redis it starts, is not ready, and protects: 503 with Retry-After 
   assert.equal(around.provider.hits('/oauth/authorize'), 0)
 })
 
-test('without the provider it starts and is ready; only signing in has to wait', async (t) => {
+test('Without the provider, the gateway starts and is ready, and only sign-ins have to wait', async (t) => {
   const around = await prepareGateway(t, { providerStartsDown: true })
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
@@ -212,7 +213,7 @@ test('without the provider it starts and is ready; only signing in has to wait',
   })
 })
 
-test('a log that nobody reads any more does not end it', async (t) => {
+test('The gateway continues when the reader of its log is gone', async (t) => {
   const around = await prepareGateway(t)
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
@@ -227,14 +228,14 @@ test('a log that nobody reads any more does not end it', async (t) => {
   assert.equal(await gateway.ended, 0)
 })
 
-test('a log whose reader has stalled keeps nobody waiting, not even the end', async (t) => {
+test('A stalled reader of the log delays neither requests nor the stop', async (t) => {
   const around = await prepareGateway(t)
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
   gateway.child.stdout?.pause()
   const exited = once(gateway.child, 'exit')
 
-  // More lines than the pipe holds.
+  // These lines exceed the buffer of the pipe.
   const refused = () => request(`${around.url}/%zz`).then(({ statusCode, body }) => body.dump().then(() => statusCode))
   for (let round = 0; round < 60; round += 1) await Promise.all(Array.from({ length: 50 }, refused))
   const page = await new Browser('jane').get(`${around.url}/`)
@@ -245,7 +246,7 @@ test('a log whose reader has stalled keeps nobody waiting, not even the end', as
   assert.equal(page.status, 200)
 })
 
-test('two workers serve one port and share their sessions; one that dies is replaced', async (t) => {
+test('Two workers serve one port and share their sessions, and a worker that dies is replaced', async (t) => {
   const redis = await startRedis(t)
   const around = await prepareGateway(t, { store: `{ redis: { url: "${redis.url}" } }`, settings: 'workers: 2' })
   const gateway = run(t, around)
@@ -255,7 +256,7 @@ test('two workers serve one port and share their sessions; one that dies is repl
   const pids = childrenOf(gateway.pid)
   assert.deepEqual([ready['workers'], pids.length], [2, 2])
 
-  // Connections go to the two in turn: while one is stopped, at most one of three waits.
+  // Connections go to the two workers in turn, so while one is stopped, at most one of three waits.
   for (const pid of pids) {
     process.kill(pid, 'SIGSTOP')
     let served = 0
@@ -290,7 +291,7 @@ for (const [whom, workers] of [
   ['the whole process group', 1],
   ['the whole process group, with workers', 2],
 ] as const)
-  test(`in a clone, SIGTERM for ${whom} lets requests finish and leaves nobody behind`, async (t) => {
+  test(`In a clone, SIGTERM for ${whom} lets requests finish and leaves no process behind`, async (t) => {
     const redis = workers === 1 ? undefined : await startRedis(t)
     const store = redis === undefined ? 'memory' : `{ redis: { url: "${redis.url}" } }`
     const around = await prepareGateway(t, { store, settings: `workers: ${workers}` })

@@ -29,7 +29,7 @@ for (const headers of [
   { 'X-Remote-User': 'forged', connection: 'X-Remote-User' },
   { connection: 'close, x-remote-user' },
 ]) {
-  test(`the application gets one X-Remote-User, and it is the gateway's: ${JSON.stringify(headers)}`, async (t) => {
+  test(`The application gets one X-Remote-User, with the value of the gateway: ${JSON.stringify(headers)}`, async (t) => {
     const world = await startWorld(t)
     const jane = await signedIn(world)
 
@@ -40,7 +40,7 @@ for (const headers of [
 }
 
 for (const name of ['X-Forwarded-User', 'x_forwarded_user', 'X-FORWARDED-USER'])
-  test(`the application gets one X-Forwarded-User where it is asked for, and it is the gateway's: ${name}`, async (t) => {
+  test(`The application gets one X-Forwarded-User where it is configured, with the value of the gateway: ${name}`, async (t) => {
     const world = await startWorld(t, { headers: 'X-Forwarded-User: sub' })
     const jane = await signedIn(world)
 
@@ -49,7 +49,7 @@ for (const name of ['X-Forwarded-User', 'x_forwarded_user', 'X-FORWARDED-USER'])
     assert.deepEqual(valuesOf(body, 'x-forwarded-user'), ['jane'])
   })
 
-test("what is open to everybody carries nobody's identity, whatever was sent", async (t) => {
+test('A request on a public path carries no identity, whatever the client sends', async (t) => {
   const world = await startWorld(t, { upstreamSettings: 'rules: [{ path: /*, access: public }]' })
 
   const { body } = await world.browser().fetch(`${world.url}/echo`, { headers: { 'X-Remote-User': 'forged' } })
@@ -57,7 +57,7 @@ test("what is open to everybody carries nobody's identity, whatever was sent", a
   assert.deepEqual(valuesOf(body, 'x-remote-user'), [])
 })
 
-test('the way a request took is told anew, not believed', async (t) => {
+test('The gateway replaces forwarding headers of the client with its own', async (t) => {
   const world = await startWorld(t)
   const jane = await signedIn(world)
 
@@ -77,7 +77,7 @@ test('the way a request took is told anew, not believed', async (t) => {
 })
 
 for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'MKCOL', 'LOCK', 'REPORT']) {
-  test(`${method} with a body reaches the application as it is`, async (t) => {
+  test(`${method} with content reaches the application unchanged`, async (t) => {
     const world = await startWorld(t)
     const jane = await signedIn(world)
 
@@ -88,7 +88,7 @@ for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'MKCOL', 
   })
 }
 
-test('a script without a session gets 401 as a problem document, no redirect and no cookie', async (t) => {
+test('A script without a session gets 401 as a problem document, no redirect and no cookie', async (t) => {
   const world = await startWorld(t)
 
   const answer = await world.browser().fetch(`${world.url}/echo`)
@@ -99,13 +99,13 @@ test('a script without a session gets 401 as a problem document, no redirect and
   assert.equal((JSON.parse(answer.body) as { sign_in: string }).sign_in, '/.gatehouse/sign-in')
 })
 
-test('a page load on a path for scripts gets 401 too when the rule says so', async (t) => {
+test('A page load on a path for scripts also gets 401 when the rule says so', async (t) => {
   const world = await startWorld(t)
 
   assert.equal((await world.browser().send(`${world.url}/api/me`)).status, 401)
 })
 
-test('whoever does not meet the rule gets 403, whoever does gets through', async (t) => {
+test('A person who does not satisfy the rule gets 403, and one who does is admitted', async (t) => {
   const world = await startWorld(t)
   const [jane, samir] = [world.browser('jane'), world.browser('samir')]
 
@@ -113,7 +113,7 @@ test('whoever does not meet the rule gets 403, whoever does gets through', async
   assert.equal((await samir.get(`${world.url}/admin/`)).status, 403)
 })
 
-test("the gateway's own URLs never reach the application, in no spelling", async (t) => {
+test("The gateway's own endpoints never reach the application, in any spelling", async (t) => {
   const world = await startWorld(t, { upstreamSettings: 'rules: [{ path: /*, access: public }]' })
 
   for (const path of [
@@ -130,7 +130,7 @@ test("the gateway's own URLs never reach the application, in no spelling", async
   }
 })
 
-test('an application that is not there gives a 502 that names no address', async (t) => {
+test('An unreachable application causes a 502 that names no address', async (t) => {
   const world = await startWorld(t, { upstream: await nobodyListens() })
   const jane = world.browser()
 
@@ -140,7 +140,7 @@ test('an application that is not there gives a 502 that names no address', async
   assert.doesNotMatch(page.body, /ECONN|127\.0\.0\.1|localhost/)
 })
 
-test('an application that does not answer in time gives a 504 that names no address', async (t) => {
+test('An application that does not respond in time causes a 504 that names no address', async (t) => {
   const world = await startWorld(t, { upstream: await neverAnswers(t), upstreamSettings: 'response_timeout: 300ms' })
   const jane = world.browser()
 
@@ -160,7 +160,7 @@ for (const cookie of [
   ';;;=;',
   '=gatehouse',
 ]) {
-  test(`a session cookie that is none is no session: ${cookie.slice(0, 40)}`, async (t) => {
+  test(`An invalid session cookie is no session: ${cookie.slice(0, 40)}`, async (t) => {
     const world = await startWorld(t)
 
     const answer = await world.browser().fetch(`${world.url}/echo`, { headers: { cookie } })

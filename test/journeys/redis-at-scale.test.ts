@@ -14,19 +14,19 @@ import { startWorld, type Replica, type World } from '../support/world.ts'
 const keyPrefix = 'gatehouse:'
 
 /**
- * What Redis may be asked while people are served, and why that takes no longer when there are more
- * sessions.
+ * The commands that the gateway may send to Redis while people are served, and why their cost does
+ * not grow with the number of sessions.
  */
 const servingCommands = new Set([
-  // Of one key.
+  // Commands on one key.
   ...['get', 'set', 'del', 'exists', 'hget', 'hmget', 'hset', 'pexpire', 'pexpireat', 'persist', 'pttl'],
-  // Of the index of one sid or one sub: as much as there are sessions of it.
+  // Commands on the index of one sid or one sub. Their cost is the number of its sessions.
   ...['zadd', 'zrem', 'zrange', 'zrevrange', 'zremrangebyscore'],
-  // Of no key.
+  // Commands on no key.
   ...['eval', 'evalsha', 'time', 'publish', 'subscribe', 'ping', 'info', 'hello', 'client|setname'],
 ])
 
-test('while people are served Redis is never asked for anything that goes through all of its keys', async (t) => {
+test('While people are served, the gateway sends Redis no command that scans all of its keys', async (t) => {
   const world = await startJourneys(t)
 
   await everyJourney(t, world)
@@ -36,14 +36,14 @@ test('while people are served Redis is never asked for anything that goes throug
     [...asked.keys()].filter((name) => !servingCommands.has(name)),
     [],
   )
-  // What is allowed and was not asked for would be a hole in the journeys.
+  // A permitted command that was not sent would be a gap in the journeys.
   assert.deepEqual(
     [...servingCommands].filter((name) => !asked.has(name)),
     [],
   )
 })
 
-test('a sign-in, a request and a logout ask Redis for the same among a thousand other sessions as alone', async (t) => {
+test('A sign-in, a request and a logout cost the same Redis commands among a thousand sessions as alone', async (t) => {
   const world = await startJourneys(t)
   const [first, second] = world.replicas as [Replica, Replica]
   const signInAndOut = async () => {
@@ -53,14 +53,14 @@ test('a sign-in, a request and a logout ask Redis for the same among a thousand 
     await world.provider.endSession(sessionOf(world, 'jane').sid)
     assert.equal((await jane.fetch(`${second.url}/echo`)).status, 401)
   }
-  // Scripts are sent along once, and known from then on.
+  // Scripts are sent once. Redis then knows them.
   await signInAndOut()
   const alone = await askedDuring(world.redis, signInAndOut)
 
   await addSessions(t, world.redis, 1_000)
   let amongOthers = await askedDuring(world.redis, signInAndOut)
-  // On a busy machine a command comes twice, because a process has doubts whether it hears the
-  // others.
+  // On a busy machine a command may come twice, because a process checks whether it still gets the
+  // notices of the others.
   for (let more = 0; more < 5 && !isDeepStrictEqual(amongOthers, alone); more += 1)
     amongOthers = await askedDuring(world.redis, signInAndOut)
 
@@ -68,7 +68,7 @@ test('a sign-in, a request and a logout ask Redis for the same among a thousand 
   assert.deepEqual(amongOthers, alone)
 })
 
-test('nothing that a journey leaves in Redis stays for ever', async (t) => {
+test('Every key that a journey leaves in Redis expires', async (t) => {
   const world = await startJourneys(t)
   await everyJourney(t, world)
   const redis = new Redis(world.redis.port, '127.0.0.1')
@@ -78,7 +78,7 @@ test('nothing that a journey leaves in Redis stays for ever', async (t) => {
   for (const key of await redis.keys('*')) {
     const kind = key.replace(/\{[^}]*\}/, '{}').replace(/[\w-]{32,}$/, '…')
     kinds.set(kind, Math.max(kinds.get(kind) ?? -Infinity, await redis.pttl(key)))
-    // As if all the time were over that it has.
+    // Moves past all expiry times.
     await redis.eval("if redis.call('PTTL', KEYS[1]) > 0 then redis.call('PEXPIRE', KEYS[1], 1) end", 1, key)
   }
 
@@ -86,13 +86,13 @@ test('nothing that a journey leaves in Redis stays for ever', async (t) => {
   const { [`${keyPrefix}{}:epoch`]: epoch, ...others } = Object.fromEntries(kinds)
   assert.equal(epoch, -1, 'whether Redis has lost something shows by a value that never expires')
   const longest: Readonly<Record<string, number>> = {
-    // A session, its places in the two indexes, those of its tombstones.
+    // A session, its entries in the two indexes, and those of its tombstones.
     [`${keyPrefix}{}:s:…`]: minute,
     [`${keyPrefix}{}:i`]: 12 * hour,
     [`${keyPrefix}{}:u`]: 12 * hour,
     [`${keyPrefix}{}:t`]: 30 * minute,
     [`${keyPrefix}{}:t:…`]: 30 * minute,
-    // A logout token that was taken, and a sign-in that was completed.
+    // An accepted Logout Token, and a completed sign-in.
     [`${keyPrefix}{}:j:…`]: 15 * minute,
     [`${keyPrefix}o:…`]: 15 * minute,
   }
@@ -114,7 +114,7 @@ async function startJourneys(t: TestContext): Promise<Journeys> {
   return (await startWorld(t, { store: 'redis', replicas: 2, session, providerSettings })) as Journeys
 }
 
-/** All that happens to sessions, over two replicas. */
+/** Everything that can happen to sessions, over two replicas. */
 async function everyJourney(t: TestContext, world: World): Promise<void> {
   const { provider } = world
   const [first, second] = world.replicas as [Replica, Replica]
@@ -122,14 +122,14 @@ async function everyJourney(t: TestContext, world: World): Promise<void> {
   const [jane, zoe, samir, phone, noa] = ['jane', 'zoe', 'samir', 'samir', 'noa'].map((who) => world.browser(who))
   assert.ok(jane && zoe && samir && phone && noa)
 
-  // Signed in, seen by both replicas, with a stream, and asked who it is.
+  // A sign-in, a request at both replicas, a stream, and a request to the session endpoint.
   assert.equal((await jane.get(`${first.url}/echo`)).status, 200)
   assert.equal((await jane.fetch(`${second.url}/echo`)).status, 200)
   assert.equal((await jane.fetch(`${first.url}/.gatehouse/session`)).status, 200)
   const socket = await openWebSocket(t, `${second.url}/ws`, jane.cookieHeader)
 
-  // The access token has expired, at both at once; later the claims are old, and there was activity
-  // to be written.
+  // The access token has expired for both at once. Later the claims are old, and activity has to be
+  // written.
   world.moveClock(11_000)
   const [refreshes, polls] = [provider.hits('/oauth/token'), provider.hits('/oauth/userinfo')]
   const many = await Promise.all(times(10, (n) => jane.fetch(`${n % 2 ? first.url : second.url}/echo`)))
@@ -141,32 +141,32 @@ async function everyJourney(t: TestContext, world: World): Promise<void> {
   await until('userinfo was read again', () => provider.hits('/oauth/userinfo') > polls)
   provider.bend('/oauth/token', (body) => (body['expires_in'] = 10))
 
-  // Ended by a logout token, which comes again.
+  // A Logout Token ends the session, and is sent again.
   const logout_token = await provider.logoutToken(sessionOf(world, 'jane'))
   assert.equal((await world.postLogoutToken({ logout_token }, first)).status, 200)
   assert.equal((await world.postLogoutToken({ logout_token }, second)).status, 200)
   assert.equal((await jane.fetch(`${second.url}/echo`)).status, 401)
   await socket.ended
 
-  // Ended before it began: the logout token is here when the callback comes.
+  // The Logout Token arrives before the callback of its session.
   const callback = await noa.until(`${first.url}/echo`, '/.gatehouse/callback')
   await world.postLogoutToken({ logout_token: await provider.logoutToken(sessionOf(world, 'noa')) })
   assert.equal((await noa.send(callback)).status, 403)
 
-  // All devices of one person.
+  // All sessions of one person.
   for (const browser of [samir, phone]) assert.equal((await browser.get(`${first.url}/echo`)).status, 200)
   const ofAll = await provider.logoutToken({ sub: 'samir' })
   assert.equal((await world.postLogoutToken({ logout_token: ofAll })).status, 200)
   for (const browser of [samir, phone]) assert.equal((await browser.fetch(`${second.url}/echo`)).status, 401)
 
-  // In a frame of the provider's page.
+  // A front-channel logout in a frame of the provider.
   assert.equal((await zoe.get(`${first.url}/echo`)).status, 200)
   const inFrame = new URLSearchParams({ iss: provider.issuer, sid: sessionOf(world, 'zoe').sid })
   assert.equal((await fetch(`${second.url}/.gatehouse/frontchannel-logout?${inFrame}`)).status, 200)
   assert.equal((await zoe.fetch(`${first.url}/echo`)).status, 401)
 
-  // Signed out by hand, by a script, by the provider when it does not grant a refresh; and simply
-  // left alone.
+  // A sign-out by the person and by a script, an end at the provider when it rejects a refresh, and
+  // an expiry.
   assert.equal((await zoe.get(`${first.url}/echo`)).status, 200)
   assert.match((await zoe.get(`${first.url}/.gatehouse/sign-out`, fromThisSite)).url, /signed-out/)
   assert.equal((await zoe.get(`${first.url}/echo`)).status, 200)
@@ -185,8 +185,8 @@ function sessionOf({ provider }: World, person: string): { readonly sub: string;
 }
 
 /**
- * The commands that Redis gets while `work` is done, with the number of their arguments; but not
- * the signs of life.
+ * The commands that Redis gets during `work`, with the number of their arguments, without
+ * heartbeats.
  */
 async function askedDuring(redis: RedisServer, work: () => Promise<void>): Promise<string[]> {
   const commands = await commandsDuring(redis, work)

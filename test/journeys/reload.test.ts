@@ -21,7 +21,7 @@ function change({ file }: Surroundings, from: string, to: string): void {
 
 const statusOf = async (url: string): Promise<number> => (await request(url)).statusCode
 
-test('a changed file is served by; who is signed in stays so, and what is under way goes on', async (t) => {
+test('The gateway serves with a changed file, people stay signed in, and requests in progress continue', async (t) => {
   const around = await prepareGateway(t)
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
@@ -39,7 +39,7 @@ test('a changed file is served by; who is signed in stays so, and what is under 
   assert.equal(around.provider.sessions().length, 1, 'she has signed in once')
 })
 
-test('a file with a mistake changes nothing and is told of with its places; mended, it is taken', async (t) => {
+test('A file with an error changes nothing and is reported with the places, and the corrected file is applied', async (t) => {
   const around = await prepareGateway(t)
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
@@ -59,7 +59,7 @@ test('a file with a mistake changes nothing and is told of with its places; mend
   assert.deepEqual(await Promise.all(['/static/a', '/open/a'].map((path) => statusOf(around.url + path))), [401, 200])
 })
 
-test('a rejected configuration, and one that needs a restart, are in the metrics: of one process as of workers', async (t) => {
+test('The metrics show a rejected configuration and one that needs a restart, for one process and for workers', async (t) => {
   const redis = await startRedis(t)
   const settings = ['', 'workers: 2']
   await Promise.all(
@@ -89,7 +89,7 @@ test('a rejected configuration, and one that needs a restart, are in the metrics
   )
 })
 
-test('a file that is gone, or was cut off in the middle of being written, changes nothing', async (t) => {
+test('A missing or half-written file changes nothing', async (t) => {
   const around = await prepareGateway(t)
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
@@ -110,7 +110,7 @@ test('a file that is gone, or was cut off in the middle of being written, change
   assert.equal(await statusOf(`${around.url}/open/a`), 200)
 })
 
-test('a file whose own tests fail is not taken', async (t) => {
+test('A file whose embedded tests fail is rejected', async (t) => {
   const around = await prepareGateway(t)
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
@@ -120,7 +120,7 @@ test('a file whose own tests fail is not taken', async (t) => {
   assert.match(String((await gateway.said('config.rejected'))['faults']), /tests\[0\]: GET \/secret: expected pass/)
 })
 
-test('SIGHUP has the file read again, and what needs a start is named', async (t) => {
+test('SIGHUP reloads the file, and the log names the settings that need a restart', async (t) => {
   const around = await prepareGateway(t)
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
@@ -138,7 +138,7 @@ test('SIGHUP has the file read again, and what needs a start is named', async (t
   assert.equal(await gateway.ended, 0)
 })
 
-test('a secret that is replaced behind a link, as Kubernetes does it, is taken', async (t) => {
+test('A secret that is replaced behind a symbolic link, as Kubernetes does it, is applied', async (t) => {
   const around = await prepareGateway(t)
   for (const [version, secret] of [
     ['v1', around.env['CLIENT_SECRET']],
@@ -160,7 +160,7 @@ test('a secret that is replaced behind a link, as Kubernetes does it, is taken',
   assert.notEqual((await new Browser('joe').get(`${around.url}/`)).status, 200)
 })
 
-test('all workers follow', async (t) => {
+test('All workers reload', async (t) => {
   const redis = await startRedis(t)
   const around = await prepareGateway(t, {
     settings: 'workers: 2',
@@ -172,7 +172,7 @@ test('all workers follow', async (t) => {
   change(around, '/static/*', '/open/*')
   await gateway.said('config.reloaded')
 
-  // Each connection may meet another worker.
+  // Each connection may reach another worker.
   await until('no worker serves by the old one', async () => {
     const answers = await Promise.all(Array.from({ length: 8 }, () => statusOf(`${around.url}/open/a`)))
     return answers.every((status) => status === 200)

@@ -7,7 +7,7 @@ import { secrets, startWorld, type Replica, type World } from '../support/world.
 
 const program = [process.execPath, '--import', 'tsx', join(root, 'src', 'main.ts')] as const
 
-/** `gatehouse sessions`, as a process beside the replicas. */
+/** Runs `gatehouse sessions` as a process next to the replicas. */
 async function gatehouseSessions(t: TestContext, world: World, ...args: readonly string[]) {
   const { file } = world.replicas[0] as Replica
   const command = startCommand(t, ['sessions', ...args, '--config', file], { program: [...program], env: secrets })
@@ -32,7 +32,7 @@ async function janeAndSamir(t: TestContext) {
   return { world, first, second, jane, samir, sidOf }
 }
 
-test('an administrator sees who is signed in, and nothing that is secret', async (t) => {
+test('An administrator lists the sessions and sees no secret', async (t) => {
   const { world, jane, sidOf } = await janeAndSamir(t)
 
   const all = await gatehouseSessions(t, world, 'list')
@@ -41,7 +41,7 @@ test('an administrator sees who is signed in, and nothing that is secret', async
     t,
     world,
     'list',
-    // In one argument: a sid may begin with "-".
+    // One argument, because a sid may begin with "-".
     `--sid=${sidOf('samir')}`,
     '--upstream',
     'orders',
@@ -74,7 +74,7 @@ test('an administrator sees who is signed in, and nothing that is secret', async
   assert.ok(!everything.includes(jane.cookies.get('gatehouse')?.value ?? ''))
 })
 
-test('whom an administrator ends is signed out on every replica at once, and at the provider; others are not', async (t) => {
+test('A person whose sessions an administrator ends is signed out at every replica and at the provider, and others stay signed in', async (t) => {
   const { world, first, second, jane, samir } = await janeAndSamir(t)
   const stream = await openEventStream(t, `${second.url}/events`, jane.cookieHeader)
   const ofSamir = await openEventStream(t, `${second.url}/events`, samir.cookieHeader)
@@ -99,7 +99,7 @@ test('whom an administrator ends is signed out on every replica at once, and at 
   assert.equal(await Promise.race([ofSamir.ended, after]), stillOpen)
 })
 
-test('on a terminal an administrator reads what was done, and then the result, and no JSON', async (t) => {
+test('On a terminal, an administrator reads log lines and then the result as plain text, not as JSON', async (t) => {
   const { world } = await janeAndSamir(t)
   const { file } = world.replicas[0] as Replica
   const line = [...program, 'sessions', 'end', '--sub', 'jane', '--config', file].join(' ')
@@ -117,7 +117,7 @@ test('on a terminal an administrator reads what was done, and then the result, a
   )
 })
 
-test('an ending stands when the provider cannot be reached, and that is said', async (t) => {
+test('The sessions end when the provider is unreachable, and the output says so', async (t) => {
   const { world, first, jane, samir } = await janeAndSamir(t)
   const [key = ''] = keysIn((await gatehouseSessions(t, world, 'list', '--sub', 'jane')).out)
   await world.provider.down()
@@ -136,7 +136,7 @@ test('an ending stands when the provider cannot be reached, and that is said', a
   for (const browser of [jane, samir]) assert.equal((await browser.fetch(`${first.url}/echo`)).status, 401)
 })
 
-test('everybody can be ended while the provider is away, and it is not asked for each', async (t) => {
+test('An administrator can end all sessions while the provider is unreachable, without one failed request for each', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const browsers = Array.from({ length: 27 }, () => world.browser())
   for (const browser of browsers) await browser.get(`${world.url}/echo`)
@@ -152,7 +152,7 @@ test('everybody can be ended while the provider is away, and it is not asked for
   for (const browser of browsers) assert.equal((await browser.fetch(`${world.url}/echo`)).status, 401)
 })
 
-test('a gateway that is another client of the same Redis keeps its sessions', async (t) => {
+test('A gateway that is another client of the same Redis keeps its sessions', async (t) => {
   const { world, jane } = await janeAndSamir(t)
   const other = await startWorld(t, { store: 'redis', redis: world.redis, client_id: 'invoices' })
   const there = other.browser('jane')

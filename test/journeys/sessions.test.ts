@@ -13,12 +13,12 @@ import { startWorld, type Replica, type World } from '../support/world.ts'
 
 const minute = 60_000
 
-/** The provider's access tokens live for `seconds`, as far as its answers say. */
+/** The responses of the provider say that its access tokens live for `seconds`. */
 function shortTokens(world: World, seconds: number): void {
   world.provider.bend('/oauth/token', (body) => (body['expires_in'] = seconds))
 }
 
-test('a session survives a restart of the gateway when it is in Redis', async (t) => {
+test('A session in Redis survives a restart of the gateway', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -31,7 +31,7 @@ test('a session survives a restart of the gateway when it is in Redis', async (t
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
 })
 
-test("a session that is copied in Redis to where another's lies signs nobody in", async (t) => {
+test('A session record that is copied over the record of another session in Redis signs nobody in', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const [jane, samir] = [world.browser('jane'), world.browser('samir')]
   for (const browser of [jane, samir]) await browser.get(`${world.url}/echo`)
@@ -47,7 +47,7 @@ test("a session that is copied in Redis to where another's lies signs nobody in"
   assert.ok(sealed)
 
   assert.equal(await redis.hset(placeOf(hers), 'sealed', sealed), 0)
-  // One that has never served her asks Redis.
+  // A replica that has never served her reads from Redis.
   const { url, log } = await world.startReplica()
 
   assert.equal((await jane.fetch(`${url}/echo`)).status, 401)
@@ -59,7 +59,7 @@ test("a session that is copied in Redis to where another's lies signs nobody in"
   assert.equal((await samir.fetch(`${url}/echo`)).status, 200)
 })
 
-test('fifty requests at once when the access token has expired make one refresh', async (t) => {
+test('Fifty requests at once after the access token has expired make one refresh', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   shortTokens(world, 10)
   const jane = world.browser()
@@ -73,7 +73,7 @@ test('fifty requests at once when the access token has expired make one refresh'
   assert.equal(world.provider.hits('/oauth/token') - before, 1)
 })
 
-test('fifty requests at once at two replicas make one refresh', async (t) => {
+test('Fifty requests at once at two replicas make one refresh', async (t) => {
   const world = await startWorld(t, { store: 'redis', replicas: 2 })
   shortTokens(world, 10)
   const jane = world.browser()
@@ -90,7 +90,7 @@ test('fifty requests at once at two replicas make one refresh', async (t) => {
   assert.equal(world.provider.hits('/oauth/token') - before, 1)
 })
 
-test('a rotated refresh token is good for the next refresh, and the next', async (t) => {
+test('A rotated refresh token works for the next refresh, and for the one after it', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   shortTokens(world, 10)
   const jane = world.browser()
@@ -101,11 +101,11 @@ test('a rotated refresh token is good for the next refresh, and the next', async
     assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
   }
 
-  // Sign-in, and three refreshes; a token that is used twice would have ended the grant.
+  // A sign-in and three refreshes. A refresh token that is used twice would have ended the grant.
   assert.equal(world.provider.hits('/oauth/token'), 4)
 })
 
-test('nobody waits for a refresh while the access token is still good', async (t) => {
+test('No request waits for a refresh while the access token is still valid', async (t) => {
   const world = await startWorld(t)
   shortTokens(world, 20)
   const jane = world.browser()
@@ -125,7 +125,7 @@ test('nobody waits for a refresh while the access token is still good', async (t
   release()
 })
 
-test('a session that has expired at the provider ends here at the next refresh', async (t) => {
+test('A session that has expired at the provider ends at the next refresh', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   shortTokens(world, 10)
   const jane = world.browser()
@@ -137,7 +137,7 @@ test('a session that has expired at the provider ends here at the next refresh',
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
 })
 
-test('userinfo that says 401 ends the session, by polling alone', async (t) => {
+test('A UserInfo response with status 401 ends the session, by polling alone', async (t) => {
   const world = await startWorld(t, { session: 'poll_userinfo: 30s' })
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -145,12 +145,12 @@ test('userinfo that says 401 ends the session, by polling alone', async (t) => {
   world.provider.expireSession(session?.sid ?? '')
   world.moveClock(31_000)
 
-  // The request that is about is still served; the answer of userinfo is not waited for.
+  // The current request is still served, because it does not wait for the UserInfo response.
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
   await until('the session has ended', async () => (await jane.fetch(`${world.url}/echo`)).status === 401)
 })
 
-test('a session ends when it is idle for longer than idle_timeout, and not before', async (t) => {
+test('A session ends when it is idle for longer than idle_timeout, and not before', async (t) => {
   const world = await startWorld(t, { session: 'idle_timeout: 30m' })
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -164,7 +164,7 @@ test('a session ends when it is idle for longer than idle_timeout, and not befor
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
 })
 
-test('whoever works over a WebSocket alone is not idle', async (t) => {
+test('A session that is used only over a WebSocket is not idle', async (t) => {
   const world = await startWorld(t, { session: 'idle_timeout: 30m' })
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -178,7 +178,7 @@ test('whoever works over a WebSocket alone is not idle', async (t) => {
 })
 
 for (const direction of ['upload', 'download'] as const)
-  test(`whoever waits for a long ${direction} is not idle while bytes move, up to absolute_timeout`, async (t) => {
+  test(`A session with a long ${direction} is not idle while bytes move, until absolute_timeout`, async (t) => {
     const arrived: string[] = []
     let answer: ServerResponse | undefined
     const application = createServer((req, res) => {
@@ -215,7 +215,7 @@ for (const direction of ['upload', 'download'] as const)
     assert.equal((await jane.fetch(`${world.url}/page`)).status, 401)
   })
 
-test('a session of one client opens nothing at the gateway of another client, though they share Redis and keys', async (t) => {
+test('A session of one client is invalid at the gateway of another client, even with the same Redis and keys', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const other = await startWorld(t, { store: 'redis', redis: world.redis, client_id: 'payroll' })
   const jane = world.browser()
@@ -227,7 +227,7 @@ test('a session of one client opens nothing at the gateway of another client, th
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
 })
 
-test('no activity carries a session past absolute_timeout', async (t) => {
+test('Activity does not extend a session beyond absolute_timeout', async (t) => {
   const world = await startWorld(t, { session: 'absolute_timeout: 1h' })
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -241,7 +241,7 @@ test('no activity carries a session past absolute_timeout', async (t) => {
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
 })
 
-test('asking who is signed in shows no token and does not prolong the session', async (t) => {
+test('The session endpoint shows no token and does not extend the session', async (t) => {
   const world = await startWorld(t, { session: 'idle_timeout: 30m' })
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -257,7 +257,7 @@ test('asking who is signed in shows no token and does not prolong the session', 
   assert.equal((await jane.fetch(`${world.url}/.gatehouse/session`)).status, 401)
 })
 
-test('asking who is signed in shows the person, and not which session at which provider it is', async (t) => {
+test('The session endpoint shows the person, and not the session id or the provider', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -273,7 +273,7 @@ test('asking who is signed in shows the person, and not which session at which p
   assert.ok(!body.includes(world.provider.issuer))
 })
 
-test('while Redis is away nobody is sent to sign in, and nobody has lost a session when it is back', async (t) => {
+test('While Redis is unreachable, nobody is sent to sign in, and all sessions are there when it is back', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -283,7 +283,7 @@ test('while Redis is away nobody is sent to sign in, and nobody has lost a sessi
   const refused = await jane.send(`${world.url}/echo`)
   assert.ok(refused.headers['retry-after'])
   assert.equal(refused.headers['set-cookie'], undefined)
-  // Who cannot be known to be signed out is not told so.
+  // The gateway does not claim a sign-out that it cannot know of.
   assert.equal((await jane.send(`${world.url}/.gatehouse/signed-out`)).status, 503)
 
   world.redis?.resume()

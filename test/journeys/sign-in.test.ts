@@ -12,7 +12,7 @@ function headersOf(body: string): Map<string, string> {
   return new Map((JSON.parse(body) as Echo).headers.map(([name, value]) => [name.toLowerCase(), value]))
 }
 
-test('a person signs in and the application is told who it is', async (t) => {
+test('A person signs in, and the application gets the identity', async (t) => {
   const world = await startWorld(t)
   const zoe = world.browser('zoe')
 
@@ -29,7 +29,7 @@ test('a person signs in and the application is told who it is', async (t) => {
   assert.ok(!(headers.get('cookie') ?? '').includes('gatehouse'), 'the gateway keeps its cookie to itself')
 })
 
-test('ten tabs that sign in at once all end where they wanted to go, and leave one cookie', async (t) => {
+test('Ten tabs that sign in at once all end at their own pages, and leave one cookie', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   const wanted = Array.from({ length: 10 }, (_, tab) => `${world.url}/echo?tab=${tab}`)
@@ -49,7 +49,7 @@ test('ten tabs that sign in at once all end where they wanted to go, and leave o
   )
 })
 
-test('sign-ins that are never finished do not let cookies pile up', async (t) => {
+test('Sign-ins that are never finished do not let cookies accumulate', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
 

@@ -7,12 +7,12 @@ import { startWorld, type World } from '../support/world.ts'
 
 const fromThisSite = { headers: { 'sec-fetch-site': 'same-origin' } }
 
-/** What came of telling the provider, as the audit event says. */
+/** The result of the logout at the provider, as the audit event has it. */
 function outcomeOf({ replicas }: World, event: 'provider.end_session' | 'provider.revocation'): unknown {
   return replicas[0]?.log.find(({ message }) => message === event)?.fields['outcome']
 }
 
-test('a person signs out through the provider and is back at a page that does not sign in again', async (t) => {
+test('A person signs out through the provider and comes back to a page that does not sign in again', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -31,7 +31,7 @@ test('a person signs out through the provider and is back at a page that does no
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
 })
 
-test('the session is dead before the browser has seen the provider, and a kept cookie is worth nothing', async (t) => {
+test('The session ends before the browser reaches the provider, and a copy of the cookie is useless', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -46,7 +46,7 @@ test('the session is dead before the browser has seen the provider, and a kept c
   assert.equal((await world.browser().fetch(`${world.url}/echo`, { headers: { cookie: kept } })).status, 401)
 })
 
-test("the application's own logout link signs out of everything, its cookie included", async (t) => {
+test('The logout link of the application signs out everywhere and removes the cookie of the application', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/`)
@@ -58,7 +58,7 @@ test("the application's own logout link signs out of everything, its cookie incl
   assert.ok(!jane.cookies.has('JSESSIONID'))
 })
 
-test('signing out cuts what is open for the session', async (t) => {
+test('A sign-out closes the open streams of the session', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -73,7 +73,7 @@ for (const [who, signOut] of [
   ['a person', (jane, url) => jane.send(url, fromThisSite)],
   ['a script', (jane, url) => jane.fetch(url, { method: 'POST' })],
 ] satisfies readonly (readonly [string, (jane: Browser, url: string) => Promise<Visit>])[])
-  test(`when ${who} signs out, the refresh token is revoked at the provider`, async (t) => {
+  test(`When ${who} signs out, the gateway revokes the refresh token at the provider`, async (t) => {
     const world = await startWorld(t)
     let refresh_token: unknown
     world.provider.bend('/oauth/token', (body) => void (refresh_token = body['refresh_token']))
@@ -93,7 +93,7 @@ for (const [who, signOut] of [
     assert.equal(new URLSearchParams(form).get('token'), refresh_token)
   })
 
-test('a script signs out, and the provider is told from server to server', async (t) => {
+test('When a script signs out, the gateway ends the provider session from server to server', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -104,7 +104,7 @@ test('a script signs out, and the provider is told from server to server', async
   assert.deepEqual(world.provider.sessions(), [])
 })
 
-test('the local session ends when the provider cannot be reached: by a script', async (t) => {
+test('When a script signs out and the provider is unreachable, the local session ends', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -121,7 +121,7 @@ test('the local session ends when the provider cannot be reached: by a script', 
   )
 })
 
-test('the local session ends when the provider cannot be reached: by a browser', async (t) => {
+test('When a browser signs out and the provider is unreachable, the local session ends', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -146,7 +146,7 @@ for (const [what, provider, status, type, body] of [
   ['answers with JSON', 'ended', 200, 'application/json', '{}'],
   ['answers with a word', 'ended', 200, 'text/html; charset=utf-8', 'OK'],
 ] as const)
-  test(`a script is told ${provider} of the session at the provider when the provider ${what}`, async (t) => {
+  test(`The response to a script says "${provider}" for the provider session when the provider ${what}`, async (t) => {
     const world = await startWorld(t)
     const jane = world.browser()
     await jane.get(`${world.url}/echo`)
@@ -186,7 +186,7 @@ for (const [what, options] of [
     },
   ],
 ] as const) {
-  test(`${what} signs nobody out`, async (t) => {
+  test(`A sign-out by ${what} signs nobody out`, async (t) => {
     const world = await startWorld(t)
     const jane = world.browser()
     await jane.get(`${world.url}/echo`)
@@ -197,7 +197,7 @@ for (const [what, options] of [
   })
 }
 
-test('a return from the provider that nobody here began signs nobody out, and does not say so either', async (t) => {
+test('A return from the provider that belongs to no sign-out of this browser signs nobody out, and does not claim to', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -209,7 +209,7 @@ test('a return from the provider that nobody here began signs nobody out, and do
 })
 
 for (const announced of [{ 'sec-purpose': 'prefetch;prerender' }, { purpose: 'prefetch' }, { 'x-moz': 'prefetch' }]) {
-  test(`a link that is loaded in advance signs nobody out: ${JSON.stringify(announced)}`, async (t) => {
+  test(`A link that the browser prefetches signs nobody out: ${JSON.stringify(announced)}`, async (t) => {
     const world = await startWorld(t)
     const jane = world.browser()
     await jane.get(`${world.url}/echo`)
@@ -222,7 +222,7 @@ for (const announced of [{ 'sec-purpose': 'prefetch;prerender' }, { purpose: 'pr
   })
 }
 
-test('the cookies of all applications on the host go with the session', async (t) => {
+test('A sign-out removes the cookies of all applications on the host', async (t) => {
   const world = await startWorld(t, {
     upstreamSettings: `logout: { cookies: [OF_ALL, OF_ORDERS] }
   reports:
@@ -250,7 +250,7 @@ test('the cookies of all applications on the host go with the session', async (t
   assert.deepEqual(left, ['OF_ELSEWHERE'])
 })
 
-/** Where `sign-out?then=sign-in` leads, hop by hop, up to the provider's question. */
+/** The redirects of `sign-out?then=sign-in`, up to the question of the provider. */
 async function otherAccount(jane: Browser, url: string, options: VisitOptions = fromThisSite): Promise<string[]> {
   const hops = []
   let visit = await jane.send(url, options)
@@ -262,7 +262,7 @@ async function otherAccount(jane: Browser, url: string, options: VisitOptions = 
   return hops
 }
 
-test('who wants to be somebody else is signed out everywhere first, and is then asked, whatever the provider knows', async (t) => {
+test('Switching accounts signs the person out everywhere first, and the provider then asks who signs in', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -278,7 +278,7 @@ test('who wants to be somebody else is signed out everywhere first, and is then 
   assert.equal(asked?.searchParams.get('prompt'), 'login')
 })
 
-test('who wants to be somebody else comes to the sign-in also while the provider cannot be reached, and signed in they are no more', async (t) => {
+test('Switching accounts leads to the sign-in while the provider is unreachable, and the old session has ended', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -290,7 +290,7 @@ test('who wants to be somebody else comes to the sign-in also while the provider
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
 })
 
-test('who is signed out already and wants to be somebody else is just asked', async (t) => {
+test('Switching accounts without a session leads straight to the question of the provider', async (t) => {
   const world = await startWorld(t)
 
   const page = await world.browser().send(`${world.url}/.gatehouse/sign-out?then=sign-in`, fromThisSite)
@@ -298,7 +298,7 @@ test('who is signed out already and wants to be somebody else is just asked', as
   assert.equal(page.headers['location'], '/.gatehouse/sign-in?prompt=login')
 })
 
-test('a link on another site that wants somebody else signs nobody out, and what it asks for is forgotten', async (t) => {
+test('A link on another site that asks to switch accounts signs nobody out, and its target is ignored', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -318,7 +318,7 @@ for (const target of [
   '/.gatehouse/sign-out',
   'javascript:alert(1)',
 ])
-  test(`being somebody else leads to this site only: ${target}`, async (t) => {
+  test(`Switching accounts leads to this site only: ${target}`, async (t) => {
     const world = await startWorld(t)
     const jane = world.browser()
     await jane.get(`${world.url}/echo`)
@@ -329,7 +329,7 @@ for (const target of [
     assert.equal(page.url, `${world.url}/`)
   })
 
-test('a planted cookie leads nobody away when they come back from signing out', async (t) => {
+test('A planted cookie does not redirect a person to another site after sign-out', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   const planted = Buffer.from('https://evil.example/').toString('base64url')
@@ -340,7 +340,7 @@ test('a planted cookie leads nobody away when they come back from signing out', 
   assert.equal(page.url, `${world.url}/`)
 })
 
-test('a return from the provider with two values of "state" is none of ours, and leads nobody to the sign-in', async (t) => {
+test('A return from the provider with two values of "state" is invalid and does not lead to the sign-in', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)

@@ -25,7 +25,7 @@ async function ready({ gateway }: Replica) {
   return { code: statusCode, grace: ((await body.json()) as { grace?: boolean }).grace }
 }
 
-/** Jane, signed in. `visit` answers with the status of a page for the cookie that she has now. */
+/** Jane, signed in. `visit` returns the status of a page for her current cookie. */
 async function signedIn(world: World) {
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -40,10 +40,7 @@ async function statusOf(url: string, cookie: string, dispatcher = getGlobalDispa
   return statusCode
 }
 
-/**
- * Redis hangs, and `visit` is served all the time until the first replica says that it serves in
- * the grace.
- */
+/** Redis hangs, and `visit` is served until the first replica logs that it serves in the grace. */
 async function goAway({ redis, replicas: [first] }: World, visit: () => Promise<number>): Promise<void> {
   await freeze(redis as RedisServer, async () => assert.equal(await visit(), 200))
   await until('the grace has begun', async () => {
@@ -53,8 +50,8 @@ async function goAway({ redis, replicas: [first] }: World, visit: () => Promise<
 }
 
 /**
- * Redis hangs as soon as whoever serves `visits` has the session in memory, and hears what becomes
- * of it.
+ * Redis hangs as soon as the replica that serves `visits` has the session in memory and gets its
+ * notices.
  */
 async function freeze(redis: RedisServer, visits: () => Promise<unknown>): Promise<void> {
   await until('the session is in memory', async () => {
@@ -64,7 +61,7 @@ async function freeze(redis: RedisServer, visits: () => Promise<unknown>): Promi
   redis.freeze()
 }
 
-test('while Redis is away, whoever was here just now goes on, and nothing else does', async (t) => {
+test('While Redis is unreachable, people with a recent request are served, and nobody else', async (t) => {
   const world = await started(t, '5m', 2)
   const [first, second] = world.replicas as [Replica, Replica]
   const { jane, cookie, visit } = await signedIn(world)
@@ -89,7 +86,7 @@ test('while Redis is away, whoever was here just now goes on, and nothing else d
   await socket.echo('and still here')
 })
 
-test('when the grace is over everybody is refused, and the probe says so', async (t) => {
+test('When the grace is over, all requests are rejected, and the probe says so', async (t) => {
   const world = await started(t, '3s')
   const [first] = world.replicas as [Replica]
   const { jane, visit } = await signedIn(world)
@@ -104,7 +101,7 @@ test('when the grace is over everybody is refused, and the probe says so', async
   assert.equal(jane.cookies.has('gatehouse'), true)
 })
 
-test('in the grace nothing is refreshed: when the access token has expired, its session has to wait', async (t) => {
+test('No token is refreshed during the grace, so a session with an expired access token has to wait', async (t) => {
   const world = await started(t, '5m')
   world.provider.bend('/oauth/token', (body) => (body['expires_in'] = 100))
   const { visit } = await signedIn(world)
@@ -122,7 +119,7 @@ test('in the grace nothing is refreshed: when the access token has expired, its 
   assert.equal(world.provider.hits('/oauth/token'), before + 1)
 })
 
-test('a Logout Token that Redis does not take holds where it was received, and everywhere when Redis is back', async (t) => {
+test('A Logout Token that Redis cannot store applies where it was received, and everywhere when Redis is back', async (t) => {
   const world = await started(t, '5m', 2)
   const [first, second] = world.replicas as [Replica, Replica]
   const { cookie, visit } = await signedIn(world)
@@ -144,7 +141,7 @@ test('a Logout Token that Redis does not take holds where it was received, and e
   assert.equal((await world.postLogoutToken({ logout_token }, second)).status, 200)
 })
 
-test('a sign-out that Redis does not take holds here; asked again it leads through the provider', async (t) => {
+test('A sign-out that Redis cannot store applies here, and a second sign-out leads through the provider', async (t) => {
   const world = await started(t, '5m')
   const [first] = world.replicas as [Replica]
   const { jane, visit } = await signedIn(world)
@@ -161,7 +158,7 @@ test('a sign-out that Redis does not take holds here; asked again it leads throu
   assert.match(String(again.headers.location), /id_token_hint=/)
 })
 
-test('a sign-out that Redis does not take holds after a reload, too', async (t) => {
+test('A sign-out that Redis cannot store still applies after a reload', async (t) => {
   const world = await started(t, '5m')
   const [first] = world.replicas as [Replica]
   const { jane, visit } = await signedIn(world)
@@ -178,7 +175,7 @@ test('a sign-out that Redis does not take holds after a reload, too', async (t) 
   assert.equal(await visit(), 401)
 })
 
-test('a reload while Redis is away leaves whoever is served so, unless their sessions are not honoured any more', async (t) => {
+test('A reload while Redis is unreachable keeps people signed in, unless it makes their sessions invalid', async (t) => {
   const world = await started(t, '5m')
   const [first] = world.replicas as [Replica]
   const { visit } = await signedIn(world)
@@ -195,7 +192,7 @@ test('a reload while Redis is away leaves whoever is served so, unless their ses
   world.redis?.resume()
 })
 
-test('each worker goes on with the sessions that it has in memory', async (t) => {
+test('Each worker serves the sessions that it has in memory', async (t) => {
   const redis = await startRedis(t)
   const around = await prepareGateway(t, {
     store: `{ redis: { url: "${redis.url}" } }`,

@@ -29,7 +29,7 @@ async function tracingWorld(t: TestContext, { sample = 1, settings = '', ...othe
   return { world, collector, replica: world.replicas[0] as Replica }
 }
 
-/** The header lines that the application got. */
+/** The header fields that the application received. */
 function received({ body }: Visit): Record<string, string> {
   const { headers } = JSON.parse(body) as { readonly headers: readonly (readonly [string, string])[] }
   return Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]))
@@ -44,7 +44,7 @@ async function signedIn(world: World) {
   return jane
 }
 
-test('a request is a span of the gateway and one for the way to the application, which is told of it', async (t) => {
+test('A request is one span of the gateway and one span of the upstream exchange, whose context the application gets', async (t) => {
   const { world, collector, replica } = await tracingWorld(t)
   const jane = await signedIn(world)
   const before = BigInt(Date.now()) * 1_000_000n
@@ -79,7 +79,7 @@ test('a request is a span of the gateway and one for the way to the application,
     'gatehouse.upstream': 'orders',
   })
   assert.deepEqual([server.name, server.status, client.name, client.status], ['GET', undefined, 'GET', undefined])
-  // A millisecond's worth of rounding.
+  // Rounding may differ by a millisecond.
   const ms = 1_000_000n
   assert.ok(server.start > before - 5n * ms && server.end < BigInt(Date.now()) * ms + 5n * ms)
   assert.ok(server.start <= client.start && client.start <= client.end && client.end <= server.end)
@@ -102,7 +102,7 @@ test('a request is a span of the gateway and one for the way to the application,
   assert.deepEqual(collector.refused, [])
 })
 
-test("a trusted proxy's trace is gone on with", async (t) => {
+test('The gateway continues the trace of a trusted proxy', async (t) => {
   const { world, collector } = await tracingWorld(t, { sample: 0, settings: 'trusted_proxies: [127.0.0.1]' })
   const jane = await signedIn(world)
 
@@ -115,7 +115,7 @@ test("a trusted proxy's trace is gone on with", async (t) => {
   assert.equal(received(visit)['tracestate'], sampled.tracestate)
 })
 
-test("a stranger's trace is not: a new one begins", async (t) => {
+test('The gateway begins a new trace for any other client', async (t) => {
   const { world, collector } = await tracingWorld(t)
   const jane = await signedIn(world)
 
@@ -134,7 +134,7 @@ for (const [who, settings, headers] of [
   ['a stranger wants it to be', '', sampled],
   ['a trusted proxy has decided against it', 'trusted_proxies: [127.0.0.1]', notSampled],
 ] as const)
-  test(`what is not sampled is not sent, but the application learns the trace: ${who}`, async (t) => {
+  test(`An unsampled trace is not exported, but the application gets its context: ${who}`, async (t) => {
     const sample = who.startsWith('a trusted') ? 1 : 0
     const { world, collector, replica } = await tracingWorld(t, { sample, settings })
     const jane = await signedIn(world)
@@ -148,7 +148,7 @@ for (const [who, settings, headers] of [
     assert.deepEqual(collector.spans.filter(at('/echo')), [])
   })
 
-test('what fails is marked: an application that is not there, and one that answers with 500', async (t) => {
+test('Spans of failed requests are marked: an unreachable application, and one that responds with 500', async (t) => {
   const { world, collector } = await tracingWorld(t)
   const jane = await signedIn(world)
   await jane.send(`${world.url}/status/500`)
@@ -169,14 +169,15 @@ test('what fails is marked: an application that is not there, and one that answe
   ]
   assert.deepEqual(shown(server500), [2, '500', '500'])
   assert.deepEqual(shown(client500), [2, '500', '500'])
-  // Of a server it is no fault, of a client it is one: the semantic conventions for HTTP.
+  // The status is no error for a server span and an error for a client span (semantic conventions
+  // for HTTP).
   assert.deepEqual(shown(server404), [undefined, '404', undefined])
   assert.deepEqual(shown(client404), [2, '404', '404'])
   assert.deepEqual(shown(server502), [2, '502', 'ERR_UPSTREAM_UNREACHABLE'])
   assert.deepEqual(shown(client502), [2, undefined, 'ERR_UPSTREAM_UNREACHABLE'])
 })
 
-test('an answer that breaks off is marked, on both sides', async (t) => {
+test('A response that breaks off is marked, in both spans', async (t) => {
   const broken = createServer((_, res) => {
     res.writeHead(200, { 'content-length': 100_000 }).write('x'.repeat(50_000), () => res.destroy())
   })
@@ -196,7 +197,7 @@ test('an answer that breaks off is marked, on both sides', async (t) => {
     )
 })
 
-test('what a client makes up neither becomes a name nor grows', async (t) => {
+test('Values that a client invents create no span names and no unbounded data', async (t) => {
   const { world, collector } = await tracingWorld(t)
   const path = `/static/${'x'.repeat(3000)}`
   const { host, port } = new URL(world.url)
@@ -208,7 +209,7 @@ test('what a client makes up neither becomes a name nor grows', async (t) => {
   assert.equal(server.attributes['url.path'], `${path.slice(0, 1024)}…`)
 })
 
-test('requests that are under way together: each has a trace of its own', async (t) => {
+test('Concurrent requests have one trace each', async (t) => {
   const { world, collector } = await tracingWorld(t)
   const jane = await signedIn(world)
 
@@ -219,7 +220,7 @@ test('requests that are under way together: each has a trace of its own', async 
   assert.equal(new Set(collector.spans.map((span) => span.spanId)).size, collector.spans.length)
 })
 
-test('a WebSocket is a span as long as it was open', async (t) => {
+test('The span of a WebSocket lasts as long as the WebSocket is open', async (t) => {
   const { world, collector } = await tracingWorld(t)
   const jane = await signedIn(world)
   const socket = await openWebSocket(t, `${world.url}/ws`, jane.cookieHeader)
@@ -233,11 +234,11 @@ test('a WebSocket is a span as long as it was open', async (t) => {
   assert.equal(server.attributes['http.response.status_code'], '101')
   assert.equal(client.attributes['http.response.status_code'], '101')
   assert.ok(client.end <= server.end)
-  // That a logout cuts it is as it should be.
+  // A stream that a logout closes is not an error.
   assert.deepEqual([server.status, client.status], [undefined, undefined])
 })
 
-test('a collector that does not answer keeps nobody waiting, and what it takes later arrives', async (t) => {
+test('A collector that does not respond delays no request, and gets the spans when it responds again', async (t) => {
   const { world, collector, replica } = await tracingWorld(t)
   collector.answerWith(503)
   const jane = await signedIn(world)
@@ -250,7 +251,7 @@ test('a collector that does not answer keeps nobody waiting, and what it takes l
   assert.equal(dropped(replica), 0)
 })
 
-test('a collector that refuses is told of once, and what it refused is counted', async (t) => {
+test('A collector that rejects spans is logged once, and the rejected spans are counted', async (t) => {
   const { world, collector, replica } = await tracingWorld(t)
   collector.answerWith(401)
   const jane = await signedIn(world)
@@ -269,7 +270,7 @@ test('a collector that refuses is told of once, and what it refused is counted',
   await until('it works again', () => replica.log.some(({ message }) => message === 'tracing.exported'))
 })
 
-test('a collector that hangs does not keep the gateway from stopping', async (t) => {
+test('A collector that hangs does not keep the gateway from stopping', async (t) => {
   const { world, collector, replica } = await tracingWorld(t)
   collector.answerWith(0)
   await signedIn(world)
@@ -281,7 +282,7 @@ test('a collector that hangs does not keep the gateway from stopping', async (t)
   assert.ok(performance.now() - startedAt < 8_000)
 })
 
-test('what waits is sent when the gateway stops', async (t) => {
+test('The gateway exports waiting spans when it stops', async (t) => {
   const { world, collector, replica } = await tracingWorld(t)
   const jane = await signedIn(world)
   await jane.send(`${world.url}/echo`)
@@ -291,7 +292,7 @@ test('what waits is sent when the gateway stops', async (t) => {
   assert.equal(collector.spans.filter(at('/echo')).length, 1)
 })
 
-test('the collector gets the headers that the file names', async (t) => {
+test('The collector gets the headers of the configuration', async (t) => {
   const collector: Collector = await startCollector(t)
   const settings = `tracing: { otlp: "${collector.url}/otlp/traces", sample: 1, headers: { X-Tenant: { env: CLIENT_SECRET } } }`
   const world = await startWorld(t, { settings })

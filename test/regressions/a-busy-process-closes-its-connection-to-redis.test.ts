@@ -5,13 +5,13 @@ import { hearing, open, settings } from '../session/redis-stores.ts'
 import { created } from '../session/store-contract.ts'
 import { startRedis } from '../support/redis.ts'
 
-/** Keeps the process busy: meanwhile no timer runs, and no socket is read. */
+/** Keeps the process busy, so that no timer runs and no socket is read. */
 function block(ms: number): void {
   const end = performance.now() + ms
   while (performance.now() < end);
 }
 
-test('a response that arrived while the process was busy counts, and the connection stays', async (t) => {
+test('A reply of Redis that arrives while the process is busy counts, and the connection stays open', async (t) => {
   const server = await startRedis(t)
   const direct = new Redis(server.port, '127.0.0.1')
   t.after(() => direct.disconnect())

@@ -15,10 +15,10 @@ session: { keys: [{ env: SESSION_KEY }], store: memory }
 include: [upstreams/*.yaml]
 `
 
-test('files that are swapped while they are read, or before they are watched, are read again', async (t) => {
+test('Files that are replaced while they are read, or before they are watched, are read again', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-swap-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
-  // As Kubernetes mounts a ConfigMap: all lies behind one link, which is swapped.
+  // Kubernetes mounts a ConfigMap behind one symbolic link, and replaces the link.
   for (const version of ['one', 'two']) {
     mkdirSync(join(folder, version, 'upstreams'), { recursive: true })
     writeFileSync(join(folder, version, 'gateway.yaml'), settings)

@@ -24,7 +24,7 @@ for (const [version, isSlow] of [
   ['1.0', false],
   ['1.1', true],
 ] as const)
-  test(`a client of HTTP/${version} that half-closes gets its response${isSlow ? ', also one that takes seconds' : ''}`, async (t) => {
+  test(`A client of HTTP/${version} that half-closes its connection gets its response${isSlow ? ', even one that takes seconds' : ''}`, async (t) => {
     let response: ServerResponse | undefined
     const { client } = await startGateway(t, (req, res) => {
       response = res
@@ -38,7 +38,7 @@ for (const [version, isSlow] of [
     assert.match(await client.untilClosed(), /HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nx{500000}$/)
   })
 
-test('requests that were pipelined before a client half-closes all get their responses', async (t) => {
+test('Pipelined requests before a half-close all get their responses', async (t) => {
   const { client } = await startGateway(t, (req, res) => void res.end(`[${req.url}]`))
   client.send('GET /1 HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.1\r\nHost: h\r\n\r\n').socket.end()
 
@@ -49,7 +49,7 @@ test('requests that were pipelined before a client half-closes all get their res
   )
 })
 
-test('a client that is gone is noticed while the application has not responded', async (t) => {
+test('The gateway notices that a client has disconnected before the application has responded', async (t) => {
   let gone: Promise<unknown> | undefined
   const { world, client } = await startGateway(t, (_req, res) => void (gone = once(res, 'close')))
   client.send('GET /slow HTTP/1.1\r\nHost: h\r\n\r\n')
@@ -60,7 +60,7 @@ test('a client that is gone is noticed while the application has not responded',
   assert.equal(accessLine(world, '/slow')?.['aborted'], true)
 })
 
-test('a quiet event stream ends when its client sends no more', async (t) => {
+test('A quiet event stream ends when its client half-closes the connection', async (t) => {
   let gone: Promise<unknown> | undefined
   const { client } = await startGateway(t, (_req, res) => {
     gone = once(res, 'close')

@@ -15,7 +15,7 @@ import { shortLived, startSignedIn } from '../tokens/signed-in.ts'
 const hours = 60 * 60_000
 const options = { algorithms: ['RS256'] }
 
-test('a rotation is seen after the clock was set back', async (t) => {
+test('A key rotation is noticed after the clock is set back', async (t) => {
   const [two, stranger] = [rsaKey('two'), rsaKey('stranger')]
   const provider = await startSigningProvider(t)
   const clock = movableClock()
@@ -31,7 +31,7 @@ test('a rotation is seen after the clock was set back', async (t) => {
   await keys.verify(jwt({}, two), options)
 })
 
-test('keys that could not be had are asked for again after the clock was set back', async (t) => {
+test('Keys that could not be read are requested again after the clock is set back', async (t) => {
   const provider = await startSigningProvider(t)
   const clock = movableClock()
   const keys = keysOf(t, provider, clock)
@@ -44,7 +44,7 @@ test('keys that could not be had are asked for again after the clock was set bac
   await keys.verify(jwt({}, provider.key), options)
 })
 
-test('a refresh that failed is tried again after the clock was set back', async (t) => {
+test('A failed refresh is tried again after the clock is set back', async (t) => {
   const { world, ask } = await startSignedIn(t)
   world.provider.fault('/oauth/token', (_req, res) => res.writeHead(500).end())
   world.moveClock(10 * 60_000)
@@ -56,7 +56,7 @@ test('a refresh that failed is tried again after the clock was set back', async 
   assert.equal((await ask()).status, 200)
 })
 
-test('a sign-in is not locked out for longer than its rate says after the clock was set back', async (t) => {
+test('A rate limit does not last longer than its interval after the clock is set back', async (t) => {
   const world = await startWorld(t, { settings: 'limits: { per_client: { sign_ins: 2/m } }' })
   const signIn = async () => {
     const [answer] = (await once(get(`${world.url}/.gatehouse/sign-in`), 'response')) as [IncomingMessage]
@@ -73,7 +73,7 @@ test('a sign-in is not locked out for longer than its rate says after the clock 
   assert.equal(await signIn(), 303)
 })
 
-test('activity is written to the store after the clock was set back, so that nobody active is signed out', async (t) => {
+test('Activity is written to the store after the clock is set back, so that no active person is signed out', async (t) => {
   const clock = movableClock()
   const memory = createMemoryStore({ maxSessions: 10, clock })
   t.after(() => memory.close())

@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { startProvider } from '../support/provider.ts'
 import { secrets, startWorld } from '../support/world.ts'
 
-test('a sign-in that was begun before a reload to another provider sends its code to neither', async (t) => {
+test('A sign-in that began before a reload with another provider sends its code to neither provider', async (t) => {
   const world = await startWorld(t)
   const [replica] = world.replicas
   assert.ok(replica)

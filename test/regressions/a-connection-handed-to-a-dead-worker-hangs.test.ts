@@ -6,7 +6,7 @@ import { prepareGateway } from '../support/gateway-process.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
-test('a connection that was handed to a worker which died is closed, so that its client tries again', async (t) => {
+test('A connection that was passed to a worker that died is closed, so that its client tries again', async (t) => {
   const redis = await startRedis(t)
   const { url, file, env } = await prepareGateway(t, {
     store: `{ redis: { url: "${redis.url}" } }`,

@@ -10,8 +10,8 @@ import { issueCertificates } from '../support/certificates.ts'
 type Fault = 'end' | 'reset' | 'half a response'
 
 /**
- * An upstream that serves one request on each connection, and has a fault at the next one.
- * Remembers what it was asked.
+ * An upstream that serves one request on each connection and fails at the next one. It records its
+ * requests.
  */
 async function startUpstream(t: TestContext, scheme: string, fault: Fault, keepsFirst = 1) {
   const heads: string[] = []
@@ -54,7 +54,7 @@ for (const scheme of ['http', 'https'])
     ['end', 'POST', 1, 502],
     ['end', 'DELETE', 1, 502],
   ] as const)
-    test(`${method} on a connection that is closed under it (${fault}) is sent ${sent === 2 ? 'again' : 'once'}, over ${scheme}`, async (t) => {
+    test(`${method} on a connection that the upstream closes (${fault}) is sent ${sent === 2 ? 'again' : 'once'}, over ${scheme}`, async (t) => {
       const { heads, port, upstream } = await startUpstream(t, scheme, fault)
       const { origin } = await startGateway(t, port, { upstream })
       await fetchWhole(origin, { path: '/first' })
@@ -69,7 +69,7 @@ for (const scheme of ['http', 'https'])
     })
 
 for (const scheme of ['http', 'https']) {
-  test(`a GET with content is sent once, over ${scheme}`, async (t) => {
+  test(`A GET with content is sent once, over ${scheme}`, async (t) => {
     const { port, upstream, heads } = await startUpstream(t, scheme, 'reset')
     const { origin } = await startGateway(t, port, { upstream })
     await fetchWhole(origin, { path: '/first' })
@@ -80,7 +80,7 @@ for (const scheme of ['http', 'https']) {
     assert.equal(heads.filter((head) => head.startsWith('GET /second')).length, 1)
   })
 
-  test(`a new connection that is closed under a request is not tried again, over ${scheme}`, async (t) => {
+  test(`A request on a new connection that the upstream closes is not sent again, over ${scheme}`, async (t) => {
     const { heads, port, upstream } = await startUpstream(t, scheme, 'end', 0)
     const { origin } = await startGateway(t, port, { upstream })
 
@@ -88,7 +88,7 @@ for (const scheme of ['http', 'https']) {
     assert.equal(heads.length, 1)
   })
 
-  test(`with keep_alive: 0s each request has a connection of its own, over ${scheme}`, async (t) => {
+  test(`With keep_alive: 0s, each request has its own connection, over ${scheme}`, async (t) => {
     const { sockets, port, upstream } = await startUpstream(t, scheme, 'end')
     const { origin } = await startGateway(t, port, { upstream: { ...upstream, keepAliveMs: 0 } })
 
@@ -98,7 +98,7 @@ for (const scheme of ['http', 'https']) {
   })
 }
 
-test('a connection takes no further request after its lifetime, so that its host is resolved again', async (t) => {
+test('A connection takes no further request after its lifetime, so that its host name is resolved again', async (t) => {
   const { sockets, port } = await startUpstream(t, 'http', 'end', Infinity)
   for (const [lifetimeMs, connections] of [
     [600_000, 1],

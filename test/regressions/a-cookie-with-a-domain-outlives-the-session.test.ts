@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startWorld } from '../support/world.ts'
 
-/** The domains that a response expires a cookie for; "-" is the host alone. */
+/** The domains for which a response expires a cookie. "-" stands for the host alone. */
 function expiredDomains(setCookie: string | string[] | undefined, name: string): string[] {
   return [setCookie ?? []]
     .flat()
@@ -17,7 +17,7 @@ for (const [host, domains] of [
   ['intranet', ['-']],
   ['192.0.2.7', ['-']],
 ] as const)
-  test(`sign-out at ${host} expires the cookies that its application may have set for a domain`, async (t) => {
+  test(`Sign-out at ${host} expires the cookies that its application may have set for a domain`, async (t) => {
     const world = await startWorld(t, {
       upstreamSettings: `external_url: http://${host}
     logout: { paths: [/logout], cookies: [JSESSIONID, __Host-cart, basket] }`,

@@ -16,7 +16,7 @@ function expired(setCookie: string | string[] | undefined): string[] {
 
 const everywhere = ['JSESSIONID /shop', 'JSESSIONID /shop/', 'JSESSIONID /shop/account', 'JSESSIONID /shop/account/']
 
-test('sign-out expires the cookies of an application with the paths that it may have given them', async (t) => {
+test('Sign-out expires the cookies of an application with every path that it may have given them', async (t) => {
   const world = await startWorld(t, { upstreamSettings })
   const jane = world.browser()
   await jane.get(`${world.url}/shop/`)
@@ -26,7 +26,7 @@ test('sign-out expires the cookies of an application with the paths that it may 
   assert.deepEqual(expired(response.headers['set-cookie']), everywhere)
 })
 
-test('a cookie that the browser has with two paths is expired for both', async (t) => {
+test('A cookie that the browser has with two paths expires for both', async (t) => {
   const world = await startWorld(t, { upstreamSettings })
   const jane = world.browser()
   await jane.get(`${world.url}/shop/`)

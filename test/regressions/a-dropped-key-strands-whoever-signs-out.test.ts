@@ -6,13 +6,13 @@ import { startWorld, type World } from '../support/world.ts'
 const anotherKey = rsaKey('another')
 
 /**
- * Signs in, lets `change` happen at the provider, signs out; answers the parameters that the
- * browser takes to the provider.
+ * Signs in, applies `change` at the provider and signs out. Returns the parameters that the browser
+ * takes to the provider.
  */
 async function signOutAfter(world: World, change: () => void | Promise<void>): Promise<URLSearchParams> {
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
-  // So that the gateway does not go by keys that it has just read.
+  // The cached keys of the gateway are out of date after this.
   world.moveClock(2 * 60_000)
   await change()
   const headers = { 'sec-fetch-site': 'same-origin' }
@@ -20,7 +20,7 @@ async function signOutAfter(world: World, change: () => void | Promise<void>): P
   return new URL(String(answered['location'])).searchParams
 }
 
-test('the provider does not get an ID Token whose key it has dropped, but the client_id', async (t) => {
+test('The provider gets the client_id instead of an ID Token whose key it no longer publishes', async (t) => {
   const world = await startWorld(t)
 
   const parameters = await signOutAfter(world, () => {
@@ -44,7 +44,7 @@ for (const [what, change] of [
     (world) => world.provider.fault('/oauth/jwks', (_req, res) => void res.writeHead(503).end()),
   ],
 ] satisfies readonly (readonly [string, (world: World) => unknown])[])
-  test(`the provider gets the ID Token as a hint when it ${what}`, async (t) => {
+  test(`The provider gets the ID Token as a hint when it ${what}`, async (t) => {
     const world = await startWorld(t)
 
     const parameters = await signOutAfter(world, () => void change(world))

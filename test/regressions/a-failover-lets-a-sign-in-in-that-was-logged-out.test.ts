@@ -14,13 +14,13 @@ for (const [whom, of] of [
   ['a session', (sid: string) => ({ sid, sub: 'jane' })],
   ['a person', () => ({ sub: 'jane' })],
 ] as const)
-  test(`a sign-in makes no session when Redis has lost the logout of ${whom} that came during it`, async (t) => {
+  test(`A sign-in makes no session when Redis has lost the logout of ${whom} that arrived during it`, async (t) => {
     const world = await startWorld(t, { store: 'redis', replicas: 2 })
     const [here, there] = world.replicas as [Replica, Replica]
     const redis = world.redis ?? assert.fail('there is no Redis')
     const jane = world.browser()
     const callback = await jane.until(`${here.url}/echo`, '/.gatehouse/callback')
-    // The callback is at its last step: what comes next is the new session.
+    // The callback is at its last step, before it stores the new session.
     let release = () => {}
     const atUserinfo = new Promise<void>((resolve) => {
       world.provider.fault('/oauth/userinfo', (_req, _res, pass) => {
@@ -43,7 +43,7 @@ for (const [whom, of] of [
     assert.equal((await jane.fetch(`${here.url}/echo`)).status, 401)
   })
 
-test('gateways that kept running store tombstones again that Redis has lost', async (t) => {
+test('Running gateways store again the tombstones that Redis has lost', async (t) => {
   const server = await startRedis(t)
   const at = { ...settings, kind: 'redis', url: new URL(server.url), timeoutMs: 2_000 } as const
   const [one, other] = [open(t, at), open(t, at)]
@@ -52,7 +52,7 @@ test('gateways that kept running store tombstones again that Redis has lost', as
   const bySub = newSession(Date.now(), { sid: 'two', sub: 'jane' })
   await one.store.endSid(sidTag(iss, 'one'), order(Date.now() + 1_000))
   await one.store.endSub(subTag(iss, 'jane'), order(Date.now() + 1_000))
-  // Only the process that heard of them is left.
+  // Only the process that received the endings still has them.
   await one.store.close()
 
   const direct = new Redis(server.port, '127.0.0.1')

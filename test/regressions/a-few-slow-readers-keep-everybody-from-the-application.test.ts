@@ -7,8 +7,8 @@ import { until } from '../support/until.ts'
 import { startWorld } from '../support/world.ts'
 
 /**
- * What it sends for `/static/large` no buffer between takes, and `/static/never` it does not
- * answer.
+ * The content of `/static/large` exceeds all buffers on the way, and `/static/never` gets no
+ * response.
  */
 async function startApplication(t: TestContext) {
   const large = Buffer.alloc(32 * 1024 * 1024, 'x')
@@ -28,10 +28,10 @@ async function startApplication(t: TestContext) {
 }
 
 for (const [what, path] of [
-  ['read what is open to everybody, and do not', '/static/large'],
+  ['request a public file without reading it', '/static/large'],
   ['ask for a page that takes long', '/static/never'],
 ] as const)
-  test(`whoever is signed in is served while more strangers than there are connections ${what}`, async (t) => {
+  test(`A signed-in person is served while more anonymous clients than there are connections ${what}`, async (t) => {
     const { asked, url: upstream } = await startApplication(t)
     const world = await startWorld(t, { upstream })
     const jane = world.browser()

@@ -12,9 +12,9 @@ for (const [what, request, sent] of [
   ['not sent at all', head('POST /.gatehouse/backchannel-logout', form, 'Content-Length: 1000'), ''],
   ['half sent', head('POST /.gatehouse/sign-out', form, 'Content-Length: 1000'), 'logout'],
   ['half sent, in chunks', head('POST /.gatehouse/sign-out', form, 'Transfer-Encoding: chunked'), '2\r\nlo\r\n'],
-  ['for nothing that is there', head('POST /.gatehouse/elsewhere', form, 'Content-Length: 1000'), 'logout'],
+  ['for an unknown endpoint', head('POST /.gatehouse/elsewhere', form, 'Content-Length: 1000'), 'logout'],
 ] as const) {
-  test(`a form that never arrives is answered with 408 and the connection closed: ${what}`, async (t) => {
+  test(`A form that never arrives gets 408, and the connection is closed: ${what}`, async (t) => {
     const { url } = await startWorld(t, { settings })
 
     const answer = await new RawClient(t, Number(new URL(url).port)).send(request + sent).untilClosed()
@@ -24,7 +24,7 @@ for (const [what, request, sent] of [
   })
 }
 
-test('a form that arrives byte by byte is not waited for either', async (t) => {
+test('A form that arrives byte by byte has the same time limit', async (t) => {
   const { url } = await startWorld(t, { settings })
   const client = new RawClient(t, Number(new URL(url).port))
   client.send(head('POST /.gatehouse/sign-out', form, 'Content-Length: 1000'))
@@ -34,7 +34,7 @@ test('a form that arrives byte by byte is not waited for either', async (t) => {
   assert.match(await client.untilClosed(), /^HTTP\/1\.1 408 /)
 })
 
-test('content that nobody reads closes the connection with the answer', async (t) => {
+test('The connection is closed after the response when content is left unread', async (t) => {
   const { url } = await startWorld(t)
 
   const answer = await new RawClient(t, Number(new URL(url).port))
@@ -44,7 +44,7 @@ test('content that nobody reads closes the connection with the answer', async (t
   assert.match(answer, /^HTTP\/1\.1 401 Unauthorized\r\n(?:.+\r\n)*?Connection: close\r\n/)
 })
 
-test('whoever waits to be asked for a form is asked for it, and the connection goes on', async (t) => {
+test('A client that waits for 100 (Continue) gets it, and the connection stays open', async (t) => {
   const { url } = await startWorld(t)
   const client = new RawClient(t, Number(new URL(url).port))
   client.send(head('POST /.gatehouse/backchannel-logout', form, 'Expect: 100-continue', 'Content-Length: 14'))

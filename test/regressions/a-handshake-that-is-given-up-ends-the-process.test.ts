@@ -8,7 +8,10 @@ import { issueCertificates } from '../support/certificates.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
-/** A way to a server whose answers arrive all at once, when both sides have said everything. */
+/**
+ * A proxy to a server that delivers all bytes of the server at once, when both sides have sent
+ * everything.
+ */
 async function heldWay(t: TestContext, target: number) {
   const held: { readonly client: Socket; readonly isOver: Promise<unknown> }[] = []
   const way = createServer({ allowHalfOpen: true }, (client) => {
@@ -28,9 +31,9 @@ async function heldWay(t: TestContext, target: number) {
   return { port: (way.address() as AddressInfo).port, held }
 }
 
-// ioredis hears the first error of a connection. TLS that is given up in its handshake has a second
-// one: whoever is not heard ends the process.
-test('a connection that is closed in its TLS handshake takes nobody along, whatever its certificate is', async (t) => {
+// ioredis listens for the first error of a connection only. A TLS handshake that breaks off has a
+// second error, and an error without a listener ends the process.
+test('A connection that closes during its TLS handshake does no harm, whatever its certificate is', async (t) => {
   const { server, client } = issueCertificates(t)
   const redis = await startRedis(t, { tls: server })
   const way = await heldWay(t, redis.port)

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { httpUpstream } from '../proxy/support.ts'
 import { startWorld } from '../support/world.ts'
 
-test('what one upstream says of people no client can say by way of another upstream of the same application', async (t) => {
+test('A client cannot forge the identity headers of one upstream through another upstream of the same application', async (t) => {
   let told: IncomingHttpHeaders = {}
   const { port } = await httpUpstream(t, (req, res) => {
     told = req.headers

@@ -23,7 +23,7 @@ test('HTTP/1.0 without Host is served as a request for the host of external_url'
   assert.equal((await send(world, 'GET /echo HTTP/1.0\nHost: a\nHost: b\n\n')).status, 400)
 })
 
-test('a Host with an empty port is the Host without one', async (t) => {
+test('A Host with an empty port equals the Host without a port', async (t) => {
   const world = await startWorld(t, { upstreamSettings })
 
   const { status, text } = await send(world, 'GET /echo HTTP/1.1\nHost: orders.example.com:\nConnection: close\n\n')
@@ -32,7 +32,7 @@ test('a Host with an empty port is the Host without one', async (t) => {
   assert.match(text, /"x-forwarded-host",\s*"orders\.example\.com"/i)
 })
 
-test('OPTIONS * is answered by the gateway, and never reaches an application', async (t) => {
+test('The gateway responds to OPTIONS * itself, and does not forward it', async (t) => {
   const world = await startWorld(t, { upstreamSettings: 'rules: [{ path: /*, access: public }]' })
   const { host } = new URL(world.url)
 

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { httpUpstream } from '../proxy/support.ts'
 import { startWorld } from '../support/world.ts'
 
-test('an answer that was asked for before a new sign-in leaves the new cookie alone', async (t) => {
+test('The response to a request from before a new sign-in does not delete the new cookie', async (t) => {
   let asked = () => {}
   let answer = () => {}
   const isAsked = new Promise<void>((resolve) => (asked = resolve))

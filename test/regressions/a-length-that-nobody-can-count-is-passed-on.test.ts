@@ -4,7 +4,7 @@ import { openPath, startLane } from '../corpus/lanes.ts'
 import { exchangeRaw } from '../support/raw-exchange.ts'
 
 for (const length of ['9007199254740993', '18446744073709551615', '0000000000000005'])
-  test(`a Content-Length of ${length} is not passed on: to each reader it is another number`, async (t) => {
+  test(`A Content-Length of ${length} is not forwarded, because recipients may read it as different numbers`, async (t) => {
     const { port, host, upstream } = await startLane(t)
 
     const head = `POST ${openPath} HTTP/1.1\r\nHost: ${host}\r\nContent-Length: ${length}\r\n\r\n`

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startWorld } from '../support/world.ts'
 
-test('where no upstream serves "/", the links to the start page lead to the path of an upstream', async (t) => {
+test('Where no upstream serves "/", the links to the start page lead to the path of an upstream', async (t) => {
   const world = await startWorld(t, { upstreamSettings: 'path: /echo/' })
   const jane = world.browser()
   const foreign = { 'sec-fetch-site': 'cross-site' }

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { loadConfig } from '../../src/config/load.ts'
 import { secrets, startWorld } from '../support/world.ts'
 
-test('a Logout Token that was under way when the configuration was loaded again ends the session for good', async (t) => {
+test('A Logout Token that arrives during a reload ends the session for good', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const [replica] = world.replicas
   const loaded = loadConfig(replica?.file ?? '', secrets)
@@ -14,7 +14,7 @@ test('a Logout Token that was under way when the configuration was loaded again 
   const logout_token = await world.provider.logoutToken({ sid: session?.sid ?? '', sub: 'jane' })
   world.redis?.freeze()
   const obeyed = world.postLogoutToken({ logout_token })
-  // Whatever came before this has been received.
+  // After this, everything that was sent before has been received.
   assert.equal((await fetch(`${world.url}/.gatehouse/signed-out`)).status, 200)
 
   await replica.gateway.reload(loaded.config)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startHostileWorld } from '../corpus/hostile-world.ts'
 
-test('a Logout Token without "exp" ends the session, once, and is refused when it has become old', async (t) => {
+test('A Logout Token without "exp" ends the session once, and is rejected when it is too old', async (t) => {
   const world = await startHostileWorld(t)
   const alice = world.browser()
   await world.signIn(alice)

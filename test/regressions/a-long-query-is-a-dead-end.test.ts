@@ -6,7 +6,7 @@ for (const [length, comesBackTo] of [
   [1990, /^\/echo\?q=a+$/],
   [24_000, /^\/$/],
 ] as const) {
-  test(`a page with a query of ${length} characters is signed in for`, async (t) => {
+  test(`A sign-in works for a page with a query of ${length} characters`, async (t) => {
     const world = await startWorld(t)
     const jane = world.browser()
 
@@ -18,7 +18,7 @@ for (const [length, comesBackTo] of [
   })
 }
 
-test('a return_to that would not be gone to is not sent along', async (t) => {
+test('A return_to that the gateway would not follow is left out of the link', async (t) => {
   const world = await startWorld(t)
 
   const { headers } = await world.browser().send(`${world.url}/echo?q=${'%20'.repeat(6000)}`)

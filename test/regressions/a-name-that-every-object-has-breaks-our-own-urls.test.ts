@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startWorld } from '../support/world.ts'
 
-test('a name below the reserved prefix that is none of ours is not found, whatever it is', async (t) => {
+test('Any unknown name below the reserved prefix gets 404', async (t) => {
   const { url } = await startWorld(t)
 
   for (const name of ['constructor', 'toString', '__proto__', 'hasOwnProperty', 'nothing', ''])
     assert.equal((await fetch(`${url}/.gatehouse/${name}`)).status, 404, name)
 })
 
-test('a method that is not allowed is told from a path that is not there', async (t) => {
+test('The gateway tells an unsupported method from an unknown path', async (t) => {
   const { url } = await startWorld(t)
 
   const notAllowed = await fetch(`${url}/.gatehouse/session`, { method: 'DELETE' })

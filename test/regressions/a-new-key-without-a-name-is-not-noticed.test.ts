@@ -4,10 +4,10 @@ import { keysOf } from '../provider/expectations.ts'
 import { jwt, rsaKey, startSigningProvider } from '../support/signing-provider.ts'
 
 for (const [what, kid] of [
-  ['has none', undefined],
-  ['keeps it', 'one'],
+  ['is missing', undefined],
+  ['stays the same', 'one'],
 ] as const)
-  test(`a key that takes the place of another one is noticed at its first token: its kid ${what}`, async (t) => {
+  test(`A key that replaces another one is noticed at its first token: its kid ${what}`, async (t) => {
     const [first, second] = [rsaKey('one'), rsaKey('one')]
     const provider = await startSigningProvider(t)
     const keys = keysOf(t, provider)

@@ -21,7 +21,7 @@ for (const [what, path, headers] of [
   ['callbacks that are fetched in advance', 'callback?state=x&code=y', inAdvance],
   ['frames that end sessions', 'frontchannel-logout?iss=x&sid=y', frame],
 ] as const)
-  test(`a page of another site with ${what} keeps nobody at the same address from signing in`, async (t) => {
+  test(`A page of another site with ${what} does not keep people at the same address from signing in`, async (t) => {
     const world = await startWorld(t, {
       providerSettings: 'frontchannel_logout: true',
       settings: 'limits: { per_client: { sign_ins: 3/m, callbacks: 3/m } }',

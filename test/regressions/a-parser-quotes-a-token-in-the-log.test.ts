@@ -4,7 +4,7 @@ import { reason } from '../../src/core/errors.ts'
 import { clientOf } from '../provider/a-client.ts'
 import { paths, startSigningProvider } from '../support/signing-provider.ts'
 
-test('a token response that is not JSON is not quoted', async (t) => {
+test('A token response that is not JSON is not quoted in the log', async (t) => {
   const provider = await startSigningProvider(t)
   provider.answer(paths.token, (_req, res) =>
     res.writeHead(200, { 'content-type': 'application/json' }).end('{"access_token": sesame-open}'),

@@ -12,14 +12,14 @@ const shared = await startRedis({ after })
 const direct = new Redis(shared.port, '127.0.0.1')
 after(() => direct.disconnect())
 
-/** Tokens as a provider issues them that accepts a repeated refresh token. */
+/** The tokens of a provider that accepts a refresh token more than once. */
 function issued(count: number): TokenSet & { readonly refresh_token: string } {
   const payload = Buffer.from(JSON.stringify({ iat: count })).toString('base64url')
   const tokens = { access_token: `a${count}`, refresh_token: `r${count}`, id_token: `e30.${payload}.` }
   return { ...tokens, obtained_at: count, access_token_expires_at: 0 }
 }
 
-/** Refreshes at a replica; `answer` is the provider's token endpoint. */
+/** Refreshes at a replica. `answer` is the token endpoint of the provider. */
 function refreshAt({ store, sessions, endings, log }: Replica, seen: StoredSession, answer: () => Promise<TokenSet>) {
   return refresh(seen, {
     ...{ store, sessions, endings, log, clock: { now: () => Date.now() }, audit: { record: () => {} } },
@@ -39,8 +39,8 @@ function deferred<T>() {
 }
 
 for (const [title, ofTheSuspended, ofTheOther] of [
-  ['a process that wakes up does not store its older tokens over newer ones', 2, 3],
-  ['a process that wakes up stores the tokens that the provider issued last', 3, 2],
+  ['A process that wakes up does not store its older tokens over newer ones', 2, 3],
+  ['A process that wakes up stores the tokens that the provider issued last', 3, 2],
 ] as const)
   test(title, async (t) => {
     const [suspended, other] = [replica(t, shared.port), replica(t, shared.port)]

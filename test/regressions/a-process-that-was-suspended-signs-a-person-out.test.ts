@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { Redis } from 'ioredis'
 import { startWorld, type Replica } from '../support/world.ts'
 
-test('invalid_grant ends no session whose tokens another process has replaced meanwhile', async (t) => {
+test('invalid_grant does not end a session whose tokens another process has replaced in the meantime', async (t) => {
   const world = await startWorld(t, { store: 'redis', replicas: 2 })
   world.provider.bend('/oauth/token', (body) => void (body['expires_in'] = 10))
   const jane = world.browser()

@@ -8,7 +8,7 @@ import { createOutbound } from '../../src/provider/outbound.ts'
 
 const timeoutMs = 990
 
-test('a provider is never given up before the timeout', async (t) => {
+test('A request to the provider never fails before the timeout', async (t) => {
   const server = createServer(() => {}).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -19,8 +19,8 @@ test('a provider is never given up before the timeout', async (t) => {
     await outbound.close()
   })
 
-  // undici counts time in steps of half a second that are the same for all requests: some begin
-  // right before one.
+  // undici measures time in steps of half a second that all requests share, so some requests begin
+  // right before a step.
   const waited = await Promise.all(
     Array.from({ length: 6 }, async (_, n) => {
       await wait(n * 100)
@@ -30,6 +30,6 @@ test('a provider is never given up before the timeout', async (t) => {
     }),
   )
 
-  // Timers of Node.js count whole milliseconds.
+  // Timers of Node.js have a resolution of one millisecond.
   assert.ok(Math.min(...waited) > timeoutMs - 2, String(waited))
 })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { keysOf, movableClock } from '../provider/expectations.ts'
 import { jwt, paths, startSigningProvider } from '../support/signing-provider.ts'
 
-test('tokens that come while the provider fails to give its keys do not ask it each', async (t) => {
+test('Tokens that arrive while the provider fails to deliver its keys do not cause one key request each', async (t) => {
   const provider = await startSigningProvider(t)
   provider.answer(paths.jwks, (_req, res) => res.writeHead(500).end())
   const clock = movableClock()

@@ -4,7 +4,9 @@ import { startWorld, type WorldOptions } from '../support/world.ts'
 
 const metadataPath = '/.well-known/openid-configuration'
 
-/** A gateway whose provider has no userinfo endpoint, and puts an address into its ID Tokens. */
+/**
+ * A gateway whose provider has no UserInfo endpoint, and puts an e-mail address into its ID Tokens.
+ */
 async function startWithoutUserinfo(t: Parameters<typeof startWorld>[0], options: WorldOptions) {
   const world = await startWorld(t, {
     ...options,
@@ -17,7 +19,7 @@ async function startWithoutUserinfo(t: Parameters<typeof startWorld>[0], options
   return world
 }
 
-test('a provider without a userinfo endpoint is used when the ID Token has what headers and rules need', async (t) => {
+test('A provider without a UserInfo endpoint works when the ID Token has all claims for headers and rules', async (t) => {
   const world = await startWithoutUserinfo(t, {
     providerSettings: 'id_token_claims: [auth_time]',
     headers: 'X-Remote-User: sub\n      X-Signed-In: auth_time',
@@ -44,7 +46,7 @@ for (const [what, options] of [
     },
   ],
 ] satisfies readonly (readonly [string, WorldOptions])[])
-  test(`a ${what} that only userinfo could fill is named when there is no userinfo endpoint`, async (t) => {
+  test(`A ${what} that only UserInfo could fill is an error when there is no UserInfo endpoint`, async (t) => {
     const world = await startWithoutUserinfo(t, options)
 
     const page = await world.browser().get(`${world.url}/echo`)

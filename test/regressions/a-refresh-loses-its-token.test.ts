@@ -5,7 +5,7 @@ import { commandsSinceStart, type RedisServer } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type Replica, type World } from '../support/world.ts'
 
-/** The provider's access tokens live for 20 s, as far as its answers say. */
+/** The responses of the provider say that its access tokens live for 20 s. */
 async function signedIn(world: World) {
   world.provider.bend('/oauth/token', (body) => (body['expires_in'] = 20))
   const jane = world.browser()
@@ -13,7 +13,7 @@ async function signedIn(world: World) {
   return jane
 }
 
-test('a replica that stops while nobody waits for its refresh does not take the rotated token along', async (t) => {
+test('A replica that stops during a refresh stores the rotated token first, even if no request waits for it', async (t) => {
   const world = await startWorld(t, { store: 'redis', replicas: 2 })
   const [first, second] = world.replicas as [Replica, Replica]
   const jane = await signedIn(world)
@@ -36,7 +36,7 @@ test('a replica that stops while nobody waits for its refresh does not take the 
   assert.equal((await jane.fetch(`${second.url}/echo`)).status, 200)
 })
 
-test('keys that cannot be had do not cost a session its refresh token', async (t) => {
+test('A session keeps its refresh token when the keys of the provider are unavailable', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const jane = await signedIn(world)
   const { port } = (world.replicas[0] as Replica).gateway.address
@@ -52,13 +52,13 @@ test('keys that cannot be had do not cost a session its refresh token', async (t
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
 })
 
-test('a store that takes nothing for a moment in the middle of a refresh does not cost the rotated token', async (t) => {
+test('A rotated token is not lost when the store fails for a moment during the refresh', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const jane = await signedIn(world)
   const redis = world.redis as RedisServer
   const admin = new Redis(redis.port, '127.0.0.1')
   t.after(() => admin.disconnect())
-  // Each attempt to replace a session looks at its version first.
+  // Each attempt to replace a session reads its version first.
   const attempts = async () => (await commandsSinceStart(redis)).get('hget') ?? 0
   let before = Infinity
   world.provider.fault('/oauth/token', (_req, _res, pass) => {
@@ -71,7 +71,7 @@ test('a store that takes nothing for a moment in the middle of a refresh does no
 
   let isAnswered = false
   const asked = jane.fetch(`${world.url}/echo`).finally(() => (isAnswered = true))
-  // The pauses between so many are more than half a second.
+  // The pauses between this many attempts take more than half a second together.
   await until('the store has refused the tokens often', async () => isAnswered || (await attempts()) >= before + 8)
   await admin.config('SET', 'maxmemory', '0')
 

@@ -6,7 +6,7 @@ import { Browser } from '../support/browser.ts'
 import { startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 
-test('where sessions are in memory and the file names no key, a reload never signs people out', async (t) => {
+test('With sessions in memory and no configured key, a reload never signs people out', async (t) => {
   const around = await prepareGateway(t)
   const text = readFileSync(around.file, 'utf8').replace(/^ {2}keys: .*\n/m, '')
   writeFileSync(around.file, text)

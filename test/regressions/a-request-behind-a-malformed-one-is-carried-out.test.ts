@@ -6,10 +6,10 @@ import { exchangeRaw } from '../support/raw-exchange.ts'
 for (const [what, lines] of [
   ['two Hosts', 'Host: {host}\r\nHost: {host}\r\n'],
   ['no Host', 'X-Host: {host}\r\n'],
-  ['a Host that is none', 'Host: a@b\r\n'],
+  ['an invalid Host', 'Host: a@b\r\n'],
   ['a coding of HTTP/1.0', 'Host: {host}\r\nTransfer-Encoding: gzip, chunked\r\n'],
 ] as const)
-  test(`what stands behind a request with ${what} is no request`, async (t) => {
+  test(`Bytes that follow a request with ${what} are not read as a request`, async (t) => {
     const { port, host, upstream } = await startLane(t)
 
     const behind = `GET ${openPath} HTTP/1.1\r\nHost: ${host}\r\n\r\n`

@@ -14,7 +14,7 @@ for (const [method, path, body] of [
   ['DELETE', '/logout', 'all=true'],
   ['GET', '/wp-login.php?action=logout&_wpnonce=1a2b'],
 ] as const)
-  test(`a script signs out with ${method} ${path}${body === undefined ? '' : ' and content'}, here and at the provider`, async (t) => {
+  test(`A script signs out with ${method} ${path}${body === undefined ? '' : ' and content'}, here and at the provider`, async (t) => {
     const world = await startWorld(t, { upstreamSettings })
     const jane = world.browser()
     await jane.get(`${world.url}/`)
@@ -36,7 +36,7 @@ for (const [method, path, body] of [
 
 for (const method of ['GET', 'HEAD', 'POST', 'DELETE', 'PUT'])
   for (const site of ['cross-site', 'same-site'])
-    test(`a script of another site (${site}) signs nobody out with ${method} on the application's logout link`, async (t) => {
+    test(`A script of another site (${site}) signs nobody out with ${method} on the logout link of the application`, async (t) => {
       const world = await startWorld(t, { upstreamSettings })
       const jane = world.browser()
       await jane.get(`${world.url}/`)
@@ -48,7 +48,7 @@ for (const method of ['GET', 'HEAD', 'POST', 'DELETE', 'PUT'])
       assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
     })
 
-test('a preflight for the logout link is for the application, and signs nobody out', async (t) => {
+test('A preflight request for the logout link goes to the application, and signs nobody out', async (t) => {
   const world = await startWorld(t, { upstreamSettings })
   const jane = world.browser()
   await jane.get(`${world.url}/`)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startWorld } from '../support/world.ts'
 
-test('the cookie of another client of the same Redis and prefix ends nothing, by no way to sign out', async (t) => {
+test('The cookie of another client with the same Redis and prefix ends no session, whatever the way to sign out', async (t) => {
   const orders = await startWorld(t, { store: 'redis' })
   const wiki = await startWorld(t, { store: 'redis', redis: orders.redis, client_id: 'wiki' })
   const jane = orders.browser()

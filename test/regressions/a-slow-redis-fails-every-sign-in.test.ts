@@ -8,10 +8,10 @@ import { open, settings } from '../session/redis-stores.ts'
 import { newSession, order } from '../session/store-contract.ts'
 import { startRedis } from '../support/redis.ts'
 
-/** How late each answer of Redis is, in ms. */
+/** The delay of each reply of Redis, in ms. */
 const latency = 500
 
-/** A way to a Redis that is slow, and answers in order. */
+/** A proxy to Redis that delays the replies and keeps their order. */
 async function slowWay(t: TestContext): Promise<URL> {
   const redis = await startRedis(t)
   const proxy = createServer((client) => {
@@ -26,7 +26,7 @@ async function slowWay(t: TestContext): Promise<URL> {
   return new URL(`redis://127.0.0.1:${(proxy.address() as AddressInfo).port}`)
 }
 
-test('with the default timeout, a Redis that takes half a second for each command fails no sign-in and no logout', async (t) => {
+test('With the default timeout, sign-ins and logouts succeed when Redis takes half a second for each command', async (t) => {
   const schema = JSON.parse(readFileSync(new URL('../../schemas/gateway.schema.json', import.meta.url), 'utf8'))
   const written = String(schema.definitions.redis.properties.timeout.default)
   const timeoutMs = Number(/^(\d+)s$/.exec(written)?.[1]) * 1000

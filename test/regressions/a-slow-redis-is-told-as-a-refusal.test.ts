@@ -5,10 +5,10 @@ import { test } from 'node:test'
 import { hearing, open, settings } from '../session/redis-stores.ts'
 import { startRedis } from '../support/redis.ts'
 
-test('a subscription that is not answered in time is never told as a refusal of Redis', async (t) => {
+test('A subscription that times out is never reported as a rejection by Redis', async (t) => {
   const redis = await startRedis(t)
   let isLost = false
-  // The first SUBSCRIBE gets lost on the way.
+  // The first SUBSCRIBE is lost on its way.
   const proxy = createServer((client) => {
     const server = connect(redis.port, '127.0.0.1')
     client.on('data', (bytes) => {

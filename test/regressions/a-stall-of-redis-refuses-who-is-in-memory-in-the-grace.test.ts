@@ -4,13 +4,13 @@ import { commandsDuring } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 import { startWorld } from '../support/world.ts'
 
-/** Keeps the process busy: meanwhile no timer runs, and no socket is read. */
+/** Keeps the process busy, so that no timer runs and no socket is read. */
 function block(ms: number): void {
   const end = performance.now() + ms
   while (performance.now() < end);
 }
 
-test('with a grace, a starved process serves who is in memory while Redis stalls, and when it answers again', async (t) => {
+test('With a grace, a busy process serves sessions in memory while Redis stalls and when it replies again', async (t) => {
   const world = await startWorld(t, { store: 'redis', session: 'store_outage_grace: 5m' })
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)

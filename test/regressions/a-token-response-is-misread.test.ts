@@ -6,7 +6,7 @@ import { bearer, paths, sendJson, startSigningProvider } from '../support/signin
 const tokens = { access_token: 'at', obtained_at: 0, id_token: 'it', refresh_token: 'rt' }
 
 for (const token_type of ['DPoP', 'dpop', 'mac', 'N_A'])
-  test(`an access token of the type ${token_type} is refused, which the gateway could not use`, async (t) => {
+  test(`An access token of the type ${token_type} is rejected because the gateway cannot use it`, async (t) => {
     const provider = await startSigningProvider(t)
     provider.answer(paths.token, (_req, res) =>
       sendJson(res, { ...bearer(), token_type, id_token: provider.idToken(validNow()) }),
@@ -17,14 +17,14 @@ for (const token_type of ['DPoP', 'dpop', 'mac', 'N_A'])
     await assert.rejects(client.refresh(tokens, 'jane'), { code: 'ERR_SIGN_IN_ANSWER' })
   })
 
-test('the type of an access token may be written in any case', async (t) => {
+test('The type of an access token is case-insensitive', async (t) => {
   const provider = await startSigningProvider(t)
   provider.answer(paths.token, (_req, res) => sendJson(res, { ...bearer(), token_type: 'bEARER' }))
 
   assert.equal((await clientOf(t, provider, systemClock).refresh(tokens, 'jane')).kind, 'refreshed')
 })
 
-test('a refresh token that is null is an absent one, at the sign-in and at a refresh', async (t) => {
+test('A refresh token that is null counts as absent, at the sign-in and at a refresh', async (t) => {
   const provider = await startSigningProvider(t)
   provider.answer(paths.token, (_req, res) => {
     const nulls = { refresh_token: null, scope: null, expires_in: null }

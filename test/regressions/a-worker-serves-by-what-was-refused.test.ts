@@ -29,7 +29,7 @@ async function startTwo(t: TestContext, settings = '') {
   return { around, gateway, change, said }
 }
 
-/** What both workers answer; connections go to them in turn. */
+/** The responses of both workers. Connections go to the workers in turn. */
 async function answers({ url }: Surroundings, path: string): Promise<readonly number[]> {
   const statuses = await Promise.all(
     Array.from({ length: 6 }, async () => {
@@ -43,8 +43,8 @@ async function answers({ url }: Surroundings, path: string): Promise<readonly nu
   return [...new Set(statuses)]
 }
 
-describe('workers', { concurrency: true }, () => {
-  test('one that takes the place of another serves by what the others serve by, whatever stands in the file', async (t) => {
+describe('Workers', { concurrency: true }, () => {
+  test('A worker that replaces another uses the configuration of the other workers, not the one in the file', async (t) => {
     const { around, gateway, change, said } = await startTwo(t)
     change('/static/*', '/open/*')
     await said('config.reloaded', 1)
@@ -76,7 +76,7 @@ describe('workers', { concurrency: true }, () => {
     assert.deepEqual(await answers(around, '/open/a'), [401])
   })
 
-  test('may drain for as long as the last configuration says', async (t) => {
+  test('A worker may drain for as long as the last valid configuration says', async (t) => {
     const { around, gateway, change, said } = await startTwo(t, 'shutdown: { drain_timeout: 1ms }')
     change('drain_timeout: 1ms', 'drain_timeout: 60s')
     await said('config.reloaded', 1)
@@ -86,7 +86,7 @@ describe('workers', { concurrency: true }, () => {
     await until('the upstream has the request', () => around.upstream.waiting() === 1)
 
     gateway.child.kill('SIGTERM')
-    // 5 s more than draining may take a worker is killed.
+    // A worker is killed 5 s after its drain time.
     await new Promise((resolve) => setTimeout(resolve, 5_500))
     around.upstream.release()
 
@@ -94,7 +94,7 @@ describe('workers', { concurrency: true }, () => {
     assert.equal(await gateway.ended, 0)
   })
 
-  test('SIGHUP while it starts ends nothing', async (t) => {
+  test('SIGHUP during the start of a worker ends nothing', async (t) => {
     const around = await prepareGateway(t, { providerStartsDown: true })
     const gateway = startCommand(t, ['run', '--config', around.file], { env: around.env })
     await until('it listens', () =>

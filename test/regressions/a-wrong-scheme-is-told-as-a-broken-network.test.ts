@@ -17,8 +17,8 @@ import { startRedis } from '../support/redis.ts'
 import { explainingTlsServer, plainServer, tlsServer } from '../support/tls-servers.ts'
 import { until } from '../support/until.ts'
 
-// https to a port without TLS, http to a port with TLS, and the same with Redis: the log and doctor
-// name the scheme, where there was "socket hang up", "wrong version number" or ETIMEDOUT.
+// https to a port without TLS, http to a port with TLS, and the same with Redis. The log and doctor
+// name the scheme instead of "socket hang up", "wrong version number" or ETIMEDOUT.
 
 const writeHttps = (port: number) => new RegExp(`^port ${port} speaks TLS: write https://`)
 const noTls = (port: number) => new RegExp(`^port ${port} does not speak TLS, which https:// needs`)
@@ -32,7 +32,7 @@ function recordingLog(): { log: Log; hints: (message: string) => string[] } {
   }
 }
 
-/** `[url, what is said]` for each kind of server with the wrong scheme. */
+/** `[url, message]` for each kind of server with the wrong scheme. */
 async function wrongUrls(t: TestContext): Promise<[string, RegExp][]> {
   const [plain, secure, explaining] = [
     await plainServer(t),
@@ -46,7 +46,7 @@ async function wrongUrls(t: TestContext): Promise<[string, RegExp][]> {
   ]
 }
 
-test('of a provider', async (t) => {
+test("An error names the wrong scheme of the provider's address", async (t) => {
   for (const [issuer, said] of await wrongUrls(t)) {
     const { provider } = configOf(t, { issuer })
     const { log, hints } = recordingLog()
@@ -65,7 +65,7 @@ test('of a provider', async (t) => {
   }
 })
 
-test('of an upstream', async (t) => {
+test("An error names the wrong scheme of an upstream's address", async (t) => {
   for (const [url, said] of await wrongUrls(t)) {
     const { origin, logged } = await startGateway(t, 1, { upstream: { url: new URL(url) } })
     const { upstreams } = configOf(t, { upstream: `url: ${url}` })
@@ -83,7 +83,7 @@ test('of an upstream', async (t) => {
   }
 })
 
-test('of Redis', async (t) => {
+test('An error names the wrong scheme of the Redis address', async (t) => {
   const [plain, secure] = [await startRedis(t), await startRedis(t, { tls: issueCertificates(t).server })]
   for (const [url, said] of [
     [

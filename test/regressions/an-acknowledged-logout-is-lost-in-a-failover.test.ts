@@ -24,7 +24,7 @@ async function follows({ port }: RedisServer): Promise<void> {
   direct.disconnect()
 }
 
-test('a Logout Token that no replica of Redis has stored gets 503, and 200 when it comes again', async (t) => {
+test('A Logout Token that no replica of Redis has stored gets 503, and gets 200 when it is sent again', async (t) => {
   const { primary, replica } = await startPair(t)
   const redisSettings = `replicas_acknowledge: 1, timeout: ${timeout}ms`
   const world = await startWorld(t, { store: 'redis', redis: primary, redisSettings })
@@ -49,12 +49,12 @@ test('a Logout Token that no replica of Redis has stored gets 503, and 200 when 
     return (await world.postLogoutToken({ logout_token })).status === 200
   })
   assert.equal(told('store.endings_acknowledged'), 1)
-  // The gateway repeats the order by itself, too: the one that comes first has the event.
+  // The gateway also repeats the ending by itself. The first one to arrive writes the event.
   await until('the ending is in the audit log', () => told('session.ended') > 0)
   assert.equal(told('session.ended'), 1, 'once')
 })
 
-test('of two attempts of which the first fails while the second waits, one reports what has ended', async (t) => {
+test('Of two deliveries at once, of which the first fails while the second waits, one reports the ended sessions', async (t) => {
   const { primary, replica } = await startPair(t)
   const url = new URL(primary.url)
   const { store } = open(t, { ...settings, kind: 'redis', url, timeoutMs: timeout, replicasAcknowledge: 1 })
@@ -87,7 +87,7 @@ test('of two attempts of which the first fails while the second waits, one repor
   assert.deepEqual(keysOf(reported), [key])
 })
 
-test('an ending is acknowledged by a replica that is there, and refused without one', async (t) => {
+test('An ending succeeds when a connected replica acknowledges it, and fails without a replica', async (t) => {
   const { primary, replica } = await startPair(t)
   const url = new URL(primary.url)
   const { store } = open(t, { ...settings, kind: 'redis', url, timeoutMs: timeout, replicasAcknowledge: 1 })
@@ -110,7 +110,7 @@ test('an ending is acknowledged by a replica that is there, and refused without 
   assert.equal(await store.endSid(tagOf(three.key), again), 'replayed')
 })
 
-test('an ending that no replica has acknowledged is carried out again when Redis has lost it', async (t) => {
+test('An ending that no replica has acknowledged is carried out again when Redis has lost it', async (t) => {
   const { primary, replica } = await startPair(t)
   const url = new URL(primary.url)
   const { store } = open(t, { ...settings, kind: 'redis', url, timeoutMs: timeout, replicasAcknowledge: 1 })
@@ -121,7 +121,7 @@ test('an ending that no replica has acknowledged is carried out again when Redis
     await created(store, Date.now()),
     await created(store, Date.now(), { sid: 'zoe', sub: 'zoe' }),
   ]
-  // The replica's first copy may still be written.
+  // The first copy of the replica may not be complete yet.
   await until('Redis has saved', () => direct.save().then(Boolean, () => false))
   await replica.kill()
   await assert.rejects(store.endOne(ended.key), assertUnavailable)
@@ -132,7 +132,7 @@ test('an ending that no replica has acknowledged is carried out again when Redis
   await until('the ending holds', async () => (await store.read(ended.key)) === undefined)
 })
 
-test('in a Cluster, the replica of the node that holds the session acknowledges', async (t) => {
+test('In a Cluster, the replica of the node that holds the session acknowledges the ending', async (t) => {
   const cluster = await startCluster(t, { replicas: 3 })
   const { store } = open(t, {
     ...{ ...clusterConfig(cluster), timeoutMs: timeout, replicasAcknowledge: 1 },

@@ -18,7 +18,7 @@ async function startWithPage(t: TestContext, page: string): Promise<{ readonly w
   return { world, admin: `http://127.0.0.1:${adminPort}/` }
 }
 
-test('the page for administration shows the configured claim beside sub', async (t) => {
+test('The administration page shows the configured claim next to sub', async (t) => {
   const { admin } = await startWithPage(t, '{ show_claim: email }')
 
   const html = await (await fetch(admin)).text()
@@ -27,13 +27,13 @@ test('the page for administration shows the configured claim beside sub', async 
   assert.match(html, /aria-label="End the session of jane\.doe@/)
 })
 
-test('a person without the claim is shown by sub', async (t) => {
+test('The administration page shows sub for a person without the claim', async (t) => {
   const { admin } = await startWithPage(t, '{ show_claim: employee.number }')
 
   assert.match(await (await fetch(admin)).text(), /<th scope="row">jane<\/th>/)
 })
 
-test('the value of the claim is escaped and cut', async (t) => {
+test('The administration page escapes and truncates the value of the claim', async (t) => {
   const { admin } = await startWithPage(t, '{ show_claim: fields }')
 
   const [, value = ''] = /<th scope="row">([^<]*)<br>/.exec(await (await fetch(admin)).text()) ?? []
@@ -57,7 +57,7 @@ test('gatehouse sessions prints the configured claim', async (t) => {
   assert.match(person, /^jane\.doe@/)
 })
 
-test('at 390 px the button that ends a session is in sight without scrolling to the side', async (t) => {
+test('At a width of 390 px, the button that ends a session is visible without horizontal scrolling', async (t) => {
   const { admin } = await startWithPage(t, '{ show_claim: email }')
   const page = await (await chromium.person(t, { viewport: { width: 390, height: 844 } })).tab()
 

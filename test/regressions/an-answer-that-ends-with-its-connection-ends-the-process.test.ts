@@ -23,10 +23,10 @@ async function serve(t: TestContext, scheme: string, answer: (socket: Socket) =>
 
 for (const scheme of ['http', 'https'])
   for (const [kind, fields] of [
-    ['a whole answer', ''],
-    ['a broken answer', 'Content-Length: 1000000000\r\n'],
+    ['a complete response', ''],
+    ['an incomplete response', 'Content-Length: 1000000000\r\n'],
   ] as const)
-    test(`${kind} may end with its connection while the client is behind, over ${scheme}`, async (t) => {
+    test(`The process survives ${kind} that ends with its connection while the client still reads, over ${scheme}`, async (t) => {
       let response: ServerResponse | undefined
       let sent = 0
       let isSent = () => {}
@@ -38,7 +38,8 @@ for (const scheme of ['http', 'https'])
           if (behind === 0) write(socket, 32_000)
           await turn()
         }
-        // As much as is taken from the connection at once, and pauses it once more.
+        // Reads the number of bytes that the gateway reads from the connection at once, and so
+        // pauses it once more.
         write(socket, getDefaultHighWaterMark(false) - 4)
         socket.end()
         for (let turns = 0; turns < 50; turns += 1) await turn()

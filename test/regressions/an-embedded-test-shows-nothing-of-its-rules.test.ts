@@ -22,13 +22,13 @@ function failuresOf(t: Parameters<typeof folderWith>[0], more: string): string {
   return formatDiagnostics(failingTests(loaded.config))
 }
 
-test('an embedded test of a path that the gateway answers itself does not pass', (t) => {
+test('An embedded test of a path that belongs to an endpoint of the gateway fails', (t) => {
   const failures = failuresOf(t, '    tests: [{ get: /.gatehouse/session, expect: sign_in }]\n')
 
   assert.match(failures, /GET \/\.gatehouse\/session: the gateway itself serves this path/)
 })
 
-test('an embedded test of a path that another upstream serves does not pass', (t) => {
+test('An embedded test of a path that another upstream serves fails', (t) => {
   const failures = failuresOf(
     t,
     `    tests: [{ get: /api/x, expect: sign_in }]
@@ -39,7 +39,7 @@ test('an embedded test of a path that another upstream serves does not pass', (t
   assert.match(failures, /GET \/api\/x: upstreams\.api serves this path: move the test there/)
 })
 
-test('an upstream of any host is tested although another one has the host of external_url', (t) => {
+test('An upstream for any host can be tested although another upstream has the host of external_url', (t) => {
   const failures = failuresOf(
     t,
     `  rest:
@@ -52,7 +52,7 @@ test('an upstream of any host is tested although another one has the host of ext
   assert.equal(failures, '')
 })
 
-test('an embedded test can show that a link signs out', (t) => {
+test('An embedded test can show that a link signs out', (t) => {
   const failures = failuresOf(
     t,
     `    logout: { paths: [/logout] }

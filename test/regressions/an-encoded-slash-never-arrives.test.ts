@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { exchangeRaw } from '../support/raw-exchange.ts'
 import { startWorld } from '../support/world.ts'
 
-test('an encoded slash reaches the application unchanged, and opens no rule that a slash would not', async (t) => {
+test('An encoded slash reaches the application unchanged, and opens no rule that a slash would not open', async (t) => {
   const seen: string[] = []
   const application = createServer((req, res) => {
     seen.push(req.url ?? '')
@@ -24,7 +24,7 @@ test('an encoded slash reaches the application unchanged, and opens no rule that
     return (await exchangeRaw(Number(port), head)).statuses[0]
   }
 
-  // GitLab, npm, RabbitMQ, Jenkins and Collabora name things so.
+  // GitLab, npm, RabbitMQ, Jenkins and Collabora use such names.
   const paths = [
     '/api/v4/projects/group%2Fproject',
     '/api/@scope%2fname',

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { readExplainCall } from '../../src/cli/explain.ts'
 import { randomId } from '../../src/core/random.ts'
 
-test('the id of a request, pasted from a page behind explain --log, is never taken for an option', () => {
+test('A request id that is pasted after explain --log is never read as an option', () => {
   const ids = Array.from({ length: 5000 }, randomId)
   assert.ok(ids.every((id) => /^[A-Za-f][\w-]{15}$/.test(id)))
   assert.equal(new Set(ids).size, ids.length)

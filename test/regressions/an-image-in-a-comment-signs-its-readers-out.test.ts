@@ -10,7 +10,7 @@ for (const [what, mode, dest] of [
   ['an embed', 'navigate', 'embed'],
   ['a link that is fetched in advance', 'no-cors', 'empty'],
 ] as const)
-  test(`${what} in what somebody wrote on this site signs nobody out`, async (t) => {
+  test(`In content that a user wrote on this site, ${what} signs nobody out`, async (t) => {
     const world = await startWorld(t)
     const jane = world.browser()
     await jane.get(`${world.url}/echo`)

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { httpUpstream, RawClient } from '../proxy/support.ts'
 import { startWorld, type World } from '../support/world.ts'
 
-// As Java's HttpClient sends it.
+// The request that Java's HttpClient sends.
 const offer = [
   'Connection: Upgrade, HTTP2-Settings',
   'Upgrade: h2c',
@@ -18,7 +18,7 @@ const request = (line: string, fields: readonly string[] = [], content = '') =>
 const answerTo = (t: Parameters<typeof startWorld>[0], { url }: World, bytes: string) =>
   new RawClient(t, Number(new URL(url).port)).send(bytes).untilClosed()
 
-test('a logout token that comes with an offer of h2c is obeyed', async (t) => {
+test('A Logout Token in a request that offers h2c ends the session', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -32,13 +32,13 @@ test('a logout token that comes with an offer of h2c is obeyed', async (t) => {
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
 })
 
-test("the gateway's own URLs answer a request with an offer of h2c", async (t) => {
+test("The gateway's own endpoints respond to a request that offers h2c", async (t) => {
   const world = await startWorld(t)
 
   assert.match(await answerTo(t, world, request('GET /.gatehouse/session')), /^HTTP\/1\.1 401 Unauthorized\r\n/)
 })
 
-test('the application gets the content of a request with an offer of h2c, and not the offer', async (t) => {
+test('The application gets the content of a request that offers h2c, and not the offer', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -53,7 +53,7 @@ for (const [what, settings, expected] of [
   ['a request like any other, with its content', '', /^HTTP\/1\.1 200 OK\r\n[^]*"bodyLength": ?5/],
   ['an upgrade where an upstream lists it', 'upgrade: [websocket, custom]', /^HTTP\/1\.1 400 /],
 ] as const)
-  test(`a request with an offer of another protocol is ${what}`, async (t) => {
+  test(`A request that offers another protocol is ${what}`, async (t) => {
     const world = await startWorld(t, { upstreamSettings: settings })
     const jane = world.browser()
     await jane.get(`${world.url}/echo`)
@@ -64,7 +64,7 @@ for (const [what, settings, expected] of [
     assert.match(await answerTo(t, world, bytes), expected)
   })
 
-test('what follows a request with an offer of h2c is not read as another request', async (t) => {
+test('Bytes that follow a request with an offer of h2c are not read as another request', async (t) => {
   const asked: (string | undefined)[] = []
   let answer = () => {}
   let arrive = () => {}
@@ -95,7 +95,7 @@ test('what follows a request with an offer of h2c is not read as another request
   assert.deepEqual(asked, ['/first', '/elsewhere'])
 })
 
-test('what follows a request with an offer of h2c that also expects what nobody knows is not read as another request', async (t) => {
+test('Bytes that follow a request with an offer of h2c and an unknown expectation are not read as another request', async (t) => {
   const asked: (string | undefined)[] = []
   const upstream = await httpUpstream(t, (req, res) => {
     asked.push(req.url)

@@ -19,7 +19,7 @@ function configs(file: string, ...changes: readonly (readonly [from: string, to:
   })
 }
 
-test('of two reloads at once the second one counts, also when the first one has to wait for its provider', async (t) => {
+test('Of two concurrent reloads, the second one counts, even if the first one has to wait for its provider', async (t) => {
   const world = await startWorld(t)
   const [replica] = world.replicas
   assert.ok(replica)
@@ -39,7 +39,7 @@ test('of two reloads at once the second one counts, also when the first one has 
   assert.deepEqual(await Promise.all([statusOf('/first/a'), statusOf('/second/a')]), [401, 404])
 })
 
-test('what needs a start is named until it is as it was', async (t) => {
+test('A reload names a setting that needs a restart until it has its old value again', async (t) => {
   const world = await startWorld(t)
   const [running, larger] = configs(
     world.replicas[0]?.file ?? '',

@@ -19,7 +19,7 @@ async function startGateway(t: TestContext, setup: ClusterSetup) {
 }
 
 /**
- * Whether the store holds a session, and whether the provider must be asked about it. Waits while
+ * Returns whether the store holds a session, and whether the provider must confirm it. Waits while
  * the Cluster changes.
  */
 async function look(store: SessionStore, key: SessionKey): Promise<'absent' | 'trusted' | 'doubtful'> {
@@ -38,7 +38,7 @@ async function asAdmin<T>({ port }: { readonly port: number }, act: (admin: Redi
   return act(admin).finally(() => admin.disconnect())
 }
 
-test('a gateway that starts after one shard went back to an older copy trusts the sessions of the other shards only', async (t) => {
+test('A gateway that starts after one shard was restored from an older copy trusts only the sessions of the other shards', async (t) => {
   const cluster = await startCluster(t, { replicas: 1 })
   const { store: running } = await startGateway(t, cluster)
   const sessions = Array.from({ length: 100 }, (_, n) => newSession(Date.now(), { sid: `sid ${n}` }))
@@ -54,7 +54,7 @@ test('a gateway that starts after one shard went back to an older copy trusts th
   ]
   const [kept, ended] = restored as [NewSession, NewSession]
 
-  await t.test('a shard that is restored from a file', async () => {
+  await t.test('A shard that is restored from an older file brings no ended session back', async () => {
     await asAdmin(cluster.primaries[1] ?? assert.fail(), (admin) => admin.save())
     await running.endOne(ended.key)
     await cluster.primaries[1]?.restart()
@@ -69,7 +69,7 @@ test('a gateway that starts after one shard went back to an older copy trusts th
     assert.equal(await look(fresh, kept.key), 'trusted', 'nobody is asked about twice')
   })
 
-  await t.test('a shard whose replica took the place of its primary', async () => {
+  await t.test('A shard whose replica replaced its primary brings no ended session back', async () => {
     const [replica] = cluster.replicas
     const [session] = failedOver as [NewSession]
     await replicated(cluster.primaries[0]?.port ?? assert.fail(), `{${tagOf(session.key)}}`)
@@ -89,7 +89,7 @@ test('a gateway that starts after one shard went back to an older copy trusts th
   })
 })
 
-test('a Redis user without INFO is warned about once, because an older copy is not noticed then', async (t) => {
+test('A warning says once that without INFO the gateway cannot notice an older copy', async (t) => {
   const redis = await startRedis(t)
   await asAdmin(redis, (admin) =>
     admin.acl('SETUSER', 'gatehouse', 'on', '>pass', '~gatehouse:*', '&gatehouse:*', '+@all', '-@dangerous'),

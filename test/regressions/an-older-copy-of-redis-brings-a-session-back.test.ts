@@ -4,7 +4,7 @@ import { Redis } from 'ioredis'
 import { until } from '../support/until.ts'
 import { startWorld, type Replica } from '../support/world.ts'
 
-test('a Redis that is restarted from an older file brings no ended session back, even when the gateways restart too', async (t) => {
+test('A Redis that is restarted from an older file brings no ended session back, even when the gateways restart too', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const [signedOut, stays] = [world.browser(), world.browser('zoe')]
   await signedOut.get(`${world.url}/echo`)
@@ -29,7 +29,7 @@ test('a Redis that is restarted from an older file brings no ended session back,
   assert.equal(world.provider.hits('/oauth/token'), asked, 'nobody is asked about twice')
 })
 
-test('a gateway that was there all the time asks the provider about nobody', async (t) => {
+test('A gateway that kept running asks the provider about no session', async (t) => {
   const world = await startWorld(t, { store: 'redis' })
   const [signedOut, stays] = [world.browser(), world.browser('zoe')]
   await signedOut.get(`${world.url}/echo`)

@@ -12,11 +12,11 @@ const switching = (path: string) =>
   ) + '\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
 
 for (const [what, path, status] of [
-  ['that is refused', '/closed', 401],
+  ['that is rejected', '/closed', 401],
   ['that is admitted', '/open/socket', 200],
 ] as const)
   for (const waiting of ['', 'GET /open/second HTTP/1.1\r\nHost: h\r\n\r\n'])
-    test(`a request to upgrade ${what} waits for ${waiting === '' ? 'the response' : 'both responses'} before it`, async (t) => {
+    test(`An upgrade request ${what} waits for ${waiting === '' ? 'the response' : 'both responses'} before it`, async (t) => {
       const asked: (string | undefined)[] = []
       const responses: ServerResponse[] = []
       const long = 'x'.repeat(3_000_000)
@@ -35,7 +35,7 @@ for (const [what, path, status] of [
       await until('the first request has arrived', () => responses.length > 0)
       assert.deepEqual(asked, ['/open/first'])
 
-      // More than the sockets take at once: the response has to be told when it may go on.
+      // The content exceeds the socket buffers, so that the response has to wait for `drain`.
       responses[0]?.end(long)
 
       const text = await client.untilClosed()

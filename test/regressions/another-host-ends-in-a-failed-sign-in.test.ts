@@ -20,7 +20,7 @@ function logOf(world: World): readonly string[] {
 const path = '/echo?month=may&x=%22%3E%3Cb%3E'
 
 for (const language of languages)
-  test(`a page at another host names the right address and links to it (${language})`, async (t) => {
+  test(`A page at another host names the right address and links to it (${language})`, async (t) => {
     const world = await started(t)
 
     const page = await world.browser().get(elsewhere(world) + path, { headers: { 'accept-language': language } })
@@ -32,7 +32,7 @@ for (const language of languages)
     assert.equal(page.headers['set-cookie'], undefined)
   })
 
-test('the log has one line for each such page, with what to do', async (t) => {
+test('The log has one line for each such page, with a hint', async (t) => {
   const world = await started(t)
 
   await world.browser().get(elsewhere(world) + path)
@@ -46,7 +46,7 @@ test('the log has one line for each such page, with what to do', async (t) => {
 })
 
 for (const host of ['evil.example', 'evil.example:8443', '127.0.0.1.evil.example', '[::1]', 'x'.repeat(4000)])
-  test(`a Host that anybody wrote is on no page: ${host.slice(0, 40)}`, async (t) => {
+  test(`A page never contains a Host that a client invented: ${host.slice(0, 40)}`, async (t) => {
     const world = await started(t)
 
     const page = await world.browser().send(`${world.url}/.gatehouse/sign-in?return_to=/echo`, { headers: { host } })
@@ -64,7 +64,7 @@ for (const return_to of [
   '/.//evil.example',
   '/.gatehouse/sign-out',
 ])
-  test(`the link leads to external_url only, whatever return_to is: ${return_to}`, async (t) => {
+  test(`The link leads to external_url only, whatever return_to is: ${return_to}`, async (t) => {
     const world = await started(t)
     const url = `${elsewhere(world)}/.gatehouse/sign-in?return_to=${encodeURIComponent(return_to)}`
 
@@ -73,7 +73,7 @@ for (const return_to of [
     assert.ok(body.includes(`href="${world.url}/"`), body)
   })
 
-test('a program that is no script of a page gets a problem document with the right address', async (t) => {
+test('A program that is not a script of a page gets a problem document with the right address', async (t) => {
   const world = await started(t)
 
   const response = await request(`${elsewhere(world)}/.gatehouse/sign-in`)
@@ -84,7 +84,7 @@ test('a program that is no script of a page gets a problem document with the rig
   assert.equal(script.status, 401)
 })
 
-test('a login initiation at another host is answered with the right address too', async (t) => {
+test('The response to a login initiation at another host also names the right address', async (t) => {
   const world = await started(t)
   const asked = new URLSearchParams({ iss: world.provider.issuer, target_link_uri: `${world.url}/echo?x=1` })
 
@@ -94,7 +94,7 @@ test('a login initiation at another host is answered with the right address too'
   assert.ok(page.body.includes(`href="${world.url}/echo?x=1"`))
 })
 
-test('a host of an upstream with its own external_url is an address to sign in at', async (t) => {
+test('The host of an upstream with its own external_url is also an address to sign in at', async (t) => {
   const world = await started(
     t,
     'path: /other/\n  here:\n    url: http://127.0.0.1:1\n    external_url: http://localhost',
@@ -108,7 +108,7 @@ test('a host of an upstream with its own external_url is an address to sign in a
   )
 })
 
-test('a browser at external_url signs in behind a proxy that changes Host', async (t) => {
+test('A browser at external_url signs in behind a proxy that changes Host', async (t) => {
   const world = await started(t)
   const jane = world.browser()
   const headers = { host: 'gatehouse.internal:8080', referer: `${world.url}/echo`, 'sec-fetch-site': 'same-origin' }
@@ -116,13 +116,13 @@ test('a browser at external_url signs in behind a proxy that changes Host', asyn
   const first = await jane.send(`${world.url}/echo`, { headers })
   const second = await jane.send(new URL(String(first.headers['location']), world.url).href, { headers })
 
-  // What a browser does with the Referer of a redirected request (Fetch §4.4).
+  // A browser keeps the Referer of a redirected request like this (Fetch §4.4).
   assert.equal(first.headers['referrer-policy'], 'same-origin')
   assert.equal(second.status, 303)
   assert.equal(new URL(String(second.headers['location'])).origin, new URL(world.provider.issuer).origin)
 })
 
-test('in Chromium, the link of the page leads to the sign-in, and from there to the page that was asked for', async (t) => {
+test('In Chromium, the link on the page leads to the sign-in, and then to the requested page', async (t) => {
   const chromium = await startChromium(t)
   const world = await started(t)
   const page = await (await chromium.person(t)).tab()

@@ -6,7 +6,7 @@ import { startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 import { until } from '../support/until.ts'
 
-test('at the limit of open files new connections are refused, and requests that are under way get their responses', async (t) => {
+test('At the limit of open files, new connections are rejected, and requests in progress get their responses', async (t) => {
   const { url, upstream, file, env, provider } = await prepareGateway(t, { rules: '[{ path: /*, access: public }]' })
   const gatehouse = [process.execPath, 'dist/main.js', 'run', '--config', file].join("' '")
   const gateway = startCommand(t, ['-c', `ulimit -n 256; exec '${gatehouse}'`], { program: ['sh'], env })
@@ -34,7 +34,7 @@ test('at the limit of open files new connections are refused, and requests that 
   upstream.release()
   await until('all that was accepted has its response', () => responses.length >= 90)
   assert.deepEqual(new Set(responses), new Set(['HTTP/1.1 200']))
-  // Idle connections make room for whoever comes next, a Logout Token too.
+  // Idle connections are closed for new ones, also for a Logout Token.
   const logout_token = await provider.logoutToken({ sid: 'unknown', sub: 'jane' })
   await until('a Logout Token is accepted', async () => {
     const body = new URLSearchParams({ logout_token })

@@ -7,7 +7,7 @@ import { startWorld } from '../support/world.ts'
 const memoryBytes = 8 * 1024 * 1024
 const part = Buffer.alloc(64 * 1024, 'x')
 
-test('beyond the memory for responses, requests are refused and clients that do not read are closed, and nobody else', async (t) => {
+test('When responses exceed their memory limit, new requests are rejected, and only clients that do not read are closed', async (t) => {
   const { port } = await httpUpstream(t, (req, res) => {
     if (req.url !== '/endless') return void res.end('here')
     const write = () => {

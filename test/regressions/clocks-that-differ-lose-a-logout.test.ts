@@ -16,7 +16,7 @@ const record = {
 
 for (const ms of [-2_000, 2_000, -3_600_000])
   for (const which of ['sid', 'sub'] as const)
-    test(`a sign-in does not survive its logout by ${which} at a replica whose clock is ${ms} ms off`, async (t) => {
+    test(`A sign-in does not survive its logout by ${which} at a replica whose clock is ${ms} ms off`, async (t) => {
       const [here, there] = [replica(t, shared.port), replica(t, shared.port, { clock: off(ms) })]
       await hearing(here.store, there.store)
       const begun = (await here.store.time()).earliest
@@ -27,7 +27,7 @@ for (const ms of [-2_000, 2_000, -3_600_000])
         : there.endings.endSub('jane', order, 'provider'))
 
       assert.equal(await here.sessions.create(record, begun), undefined)
-      // One way there and back after the logout, another sign-in is a session.
+      // A sign-in that begins one round trip after the logout makes a session.
       const { latest } = await there.store.time()
       await until(tick, async () => (await here.store.time()).earliest > latest)
       assert.notEqual(await here.sessions.create(record, (await here.store.time()).earliest), undefined)

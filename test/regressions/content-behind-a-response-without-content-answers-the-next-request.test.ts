@@ -9,8 +9,8 @@ import { issueCertificates } from '../support/certificates.ts'
 const sized = (content: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${content.length}\r\n\r\n${content}`
 
 /**
- * An upstream that sends `head` for the first request of a connection, and its content only when
- * the connection carries a second request.
+ * An upstream that sends `head` for the first request of a connection, and sends the content only
+ * when the connection carries a second request.
  */
 async function startUpstream(t: TestContext, head: string, tls: { key: string; cert: string } | undefined) {
   const sockets = new Set<Socket>()
@@ -53,7 +53,7 @@ for (const scheme of ['http', 'https'])
     ['a 204 with a length', 'GET', 204, 'HTTP/1.1 204 No Content\r\nContent-Length: 44\r\n\r\n'],
     ['a chunked 204', 'GET', 204, 'HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n'],
   ] as const)
-    test(`content that an upstream sends late, after ${what}, answers no other request, over ${scheme}`, async (t) => {
+    test(`Content that an upstream sends late, after ${what}, does not become the response to another request, over ${scheme}`, async (t) => {
       const tls = scheme === 'https' ? tlsFiles(t) : undefined
       const port = await startUpstream(t, head, tls)
       const { origin } = await startGateway(t, port, {

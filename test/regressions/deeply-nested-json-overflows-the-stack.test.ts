@@ -12,7 +12,7 @@ for (const [what, claim] of [
   ['a list', list(400_000)],
   ['an object, just too deep', nested(64)],
 ] as const)
-  test(`userinfo with a claim that is nested deeply is refused, and said to be so: ${what}`, async (t) => {
+  test(`UserInfo with a deeply nested claim is rejected, and the log gives the reason: ${what}`, async (t) => {
     const world = await startHostileWorld(t, {
       bends: { userinfo: { status: 200, body: `{"sub":"alice","deep":${claim}}` } },
     })
@@ -28,7 +28,7 @@ for (const [path, why] of [
   [paths.token, 'ERR_SIGN_IN_ANSWER'],
   [paths.userinfo, 'ERR_SIGN_IN_ANSWER'],
 ] as const)
-  test(`no answer at ${path} may be nested deeply`, async (t) => {
+  test(`A deeply nested response at ${path} is rejected`, async (t) => {
     const provider = await startSigningProvider(t)
     provider.answer(paths.token, (_req, res) => sendJson(res, { ...bearer(), id_token: provider.idToken(validNow()) }))
     provider.answer(path, (_req, res) => {
@@ -50,7 +50,7 @@ for (const [path, why] of [
     await assert.rejects(signIn, { code: why })
   })
 
-test('an ID Token may not be nested deeply', async (t) => {
+test('A deeply nested ID Token is rejected', async (t) => {
   const provider = await startSigningProvider(t)
   const claims = { iss: provider.issuer, aud: 'orders', sub: 'jane', nonce: 'n-1', ...validNow() }
   const text = JSON.stringify(claims).replace('{', `{"deep":${nested(20_000)},`)
@@ -62,7 +62,7 @@ test('an ID Token may not be nested deeply', async (t) => {
   })
 })
 
-test('claims may be nested as deeply as anybody needs', async (t) => {
+test('Claims with usual nesting are accepted', async (t) => {
   const world = await startHostileWorld(t, {
     bends: { userinfo: { set: { fields: JSON.parse(nested(60)) as unknown } } },
   })

@@ -3,20 +3,20 @@ import { test } from 'node:test'
 import type { Bends } from '../corpus/hostile-provider.ts'
 import { startHostileWorld } from '../corpus/hostile-world.ts'
 
-/** More requests than a session may need to end. */
+/** A session may need fewer requests than this to end. */
 const many = 10
 
 for (const [what, bends] of [
-  ['of somebody else', { refreshIdToken: { set: { sub: 'attacker' } } }],
+  ['of another person', { refreshIdToken: { set: { sub: 'attacker' } } }],
   ['of another issuer', { refreshIdToken: { set: { iss: 'https://evil.example' } } }],
   ['for another client', { refreshIdToken: { set: { aud: 'other' } } }],
-  ['signed by a strange key', { refreshIdToken: { sign: 'otherkey' } }],
+  ['signed with an unknown key', { refreshIdToken: { sign: 'otherkey' } }],
   ['without a signature', { refreshIdToken: { sign: 'none' } }],
   ['that has expired', { refreshIdToken: { set: { exp: '$now-3600', iat: '$now-7200' } } }],
-  ['that is no JWT', { refreshToken: { set: { id_token: 'garbage' } } }],
+  ['that is not a JWT', { refreshToken: { set: { id_token: 'garbage' } } }],
   ['for another kind of access token', { refreshToken: { set: { token_type: 'DPoP' } } }],
 ] satisfies readonly (readonly [string, Bends])[])
-  test(`a session ends after a few refreshes that bring an ID Token ${what}`, async (t) => {
+  test(`A session ends after a few refreshes that return an ID Token ${what}`, async (t) => {
     const world = await startHostileWorld(t, { bends: { ...bends, noRotate: true, expiresIn: 60 } })
     const alice = world.browser()
     await world.signIn(alice)
@@ -35,11 +35,11 @@ for (const [what, bends] of [
   })
 
 for (const [what, refreshToken] of [
-  ['that is no JSON', { status: 200, body: 'maintenance' }],
-  ['with status 500', { status: 500, body: '' }],
+  ['content that is not JSON', { status: 200, body: 'maintenance' }],
+  ['status 500', { status: 500, body: '' }],
   ['invalid_client', { status: 401, body: '{"error":"invalid_client"}' }],
 ] as const)
-  test(`a session outlives many refreshes that are answered ${what}`, async (t) => {
+  test(`A session survives many refreshes with a failed response: ${what}`, async (t) => {
     const world = await startHostileWorld(t, { bends: { refreshToken, noRotate: true, expiresIn: 60 } })
     const alice = world.browser()
     await world.signIn(alice)

@@ -3,7 +3,7 @@ import fs from 'node:fs'
 import { test } from 'node:test'
 import { Lines } from '../../src/observe/lines.ts'
 
-test('into a pipe that others write into, too, no more than PIPE_BUF bytes are ever written at once', async (t) => {
+test('Writes into a shared pipe never exceed PIPE_BUF bytes', async (t) => {
   const write = t.mock.method(fs, 'write')
   const fd = fs.openSync('/dev/null', 'w')
   t.after(() => fs.closeSync(fd))

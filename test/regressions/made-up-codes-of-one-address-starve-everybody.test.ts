@@ -4,14 +4,14 @@ import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
 import { startSignedIn } from '../tokens/signed-in.ts'
 
-/** So that nothing times out in the middle of a test. */
+/** No timeout ends in the middle of a test. */
 const patient = { providerSettings: 'timeout: 60s', settings: 'trusted_proxies: [127.0.0.1]' }
-/** More than there are connections to the provider. */
+/** This exceeds the number of connections to the provider. */
 const codes = 60
 
 /**
- * Resolves when the provider has as many of the codes as it gets: no more come while others ask the
- * gateway and the provider.
+ * Resolves when the provider has received all codes that it will get. No more arrive while other
+ * people use the gateway and the provider.
  */
 async function untilNoMoreCome({ url, provider }: World, held: readonly unknown[]): Promise<void> {
   for (let unchanged = 0; unchanged < 25;) {
@@ -23,13 +23,12 @@ async function untilNoMoreCome({ url, provider }: World, held: readonly unknown[
 }
 
 /**
- * One address comes back with made-up codes, which the provider never answers. Resolves when the
+ * One address returns with invented codes, to which the provider never responds. Resolves when the
  * provider has some of them.
  */
 async function sendMadeUpCodes(world: World): Promise<() => Promise<void>> {
   const held: (() => void)[] = []
-  // The body has been read when it is known whose request this is: all others are answered with
-  // 500.
+  // The body has been read when the owner of the request is known. All other requests get 500.
   world.provider.fault('/oauth/token', (req, res) => {
     let form = ''
     req.on('data', (chunk: Buffer) => (form += chunk.toString()))
@@ -58,7 +57,7 @@ async function sendMadeUpCodes(world: World): Promise<() => Promise<void>> {
   }
 }
 
-test('made-up codes of one address keep nobody else from signing in', async (t) => {
+test('Invented codes from one address keep nobody else from signing in', async (t) => {
   const world = await startWorld(t, patient)
   const jane = world.browser()
   const callback = await jane.until(`${world.url}/echo`, '/.gatehouse/callback')
@@ -72,7 +71,7 @@ test('made-up codes of one address keep nobody else from signing in', async (t) 
   await refuseAll()
 })
 
-test('made-up codes of one address keep no session from being refreshed', async (t) => {
+test('Invented codes from one address keep no session from being refreshed', async (t) => {
   const { world, ask, refreshes } = await startSignedIn(t, patient)
   const refuseAll = await sendMadeUpCodes(world)
   const before = refreshes()

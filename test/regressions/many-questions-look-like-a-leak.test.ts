@@ -5,7 +5,7 @@ import { childrenOf, startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 import { startRedis } from '../support/redis.ts'
 
-test('workers that are asked many things at once never look like a leak, and one that ends leaves nobody waiting', async (t) => {
+test('Many concurrent requests to a worker cause no leak warning, and all of them end when the worker ends', async (t) => {
   const redis = await startRedis(t)
   const store = `{ redis: { url: "${redis.url}" } }`
   const around = await prepareGateway(t, { store, settings: 'workers: 2', page: '{}' })

@@ -7,7 +7,7 @@ for (const [what, authTime, isSignedIn] of [
   ['an hour ago', () => seconds() - 3600, false],
   ['now', () => seconds(), true],
 ] as const)
-  test(`with max_age 60 who has shown ${what} who they are is ${isSignedIn ? '' : 'not '}signed in`, async (t) => {
+  test(`With max_age 60, a person who last authenticated ${what} is ${isSignedIn ? '' : 'not '}signed in`, async (t) => {
     const world = await startHostileWorld(t, {
       settings: 'authorization_params: { max_age: "60" }',
       bends: { idToken: { set: { auth_time: authTime() } } },

@@ -18,10 +18,7 @@ const person = {
   userinfo_read_at: 0,
 }
 
-/**
- * A replica whose store answers, and after that, before the answer is here, another replica is
- * heard of.
- */
+/** A replica whose store replies. Before the reply arrives, a notice of another replica arrives. */
 function replica(overtaking: { by?: (store: SessionStore) => Promise<StoreNotice> }) {
   const store = createMemoryStore({ maxSessions: 10, clock })
   let tell = (_: StoreNotice) => {}
@@ -58,7 +55,7 @@ function replica(overtaking: { by?: (store: SessionStore) => Promise<StoreNotice
   return { sessions, store }
 }
 
-test('a session whose end was missed while it was being made is not served from memory', async () => {
+test('A session whose end was missed while it was created is not served from memory', async () => {
   const overtaking: Parameters<typeof replica>[0] = {}
   const { sessions } = replica(overtaking)
   overtaking.by = () => Promise.resolve({ kind: 'resumed' })
@@ -69,7 +66,7 @@ test('a session whose end was missed while it was being made is not served from 
   assert.equal(sessions.findInMemory(sessionKey(id)), undefined)
 })
 
-test('a record that another replica has replaced meanwhile is not served from memory', async () => {
+test('A record that another replica has replaced in the meantime is not served from memory', async () => {
   const overtaking: Parameters<typeof replica>[0] = {}
   const { sessions } = replica(overtaking)
   const id = await sessions.create(person, clock.now())

@@ -19,7 +19,7 @@ async function startGateway(
   return { world, port: Number(new URL(world.url).port) }
 }
 
-test('pipelined requests are carried out one after the other, and their responses keep the order', async (t) => {
+test('Pipelined requests are carried out one after the other, and their responses keep the order', async (t) => {
   let underWay = 0
   let most = 0
   const { port } = await startGateway(t, (req, res) => {
@@ -45,7 +45,7 @@ test('pipelined requests are carried out one after the other, and their response
   assert.equal(most, 1)
 })
 
-test('a client that pipelines without reading has one request carried out, and its connection is closed', async (t) => {
+test('A client that pipelines without reading has one request carried out, and its connection is closed', async (t) => {
   const asked: string[] = []
   const { world, port } = await startGateway(t, (req, res) => {
     asked.push(req.url ?? '')
@@ -63,7 +63,7 @@ test('a client that pipelines without reading has one request carried out, and i
   assert.ok(asked.length <= 1, `${asked.length} requests were carried out`)
 })
 
-test('requests that wait end with their connection, and reach no application', async (t) => {
+test('Waiting requests end with their connection, and reach no application', async (t) => {
   const asked: string[] = []
   let first: ServerResponse | undefined
   const { port } = await startGateway(t, (req, res) => {
@@ -81,11 +81,11 @@ test('requests that wait end with their connection, and reach no application', a
   assert.deepEqual(asked, ['/1', '/probe'])
 })
 
-test('few requests with large heads wait', async (t) => {
+test('Only a few requests with large heads may wait', async (t) => {
   const { world, port } = await startGateway(t, () => {})
   const fields = Array.from({ length: 90 }, (_, index) => `X-${index}: ${'a'.repeat(300)}\r\n`).join('')
   const large = get('/').replace('\r\n\r\n', `\r\n${fields}\r\n`)
-  // Together they take more than 16 MiB.
+  // Together the requests exceed 16 MiB.
   for (let count = 0; count < 12; count += 1) {
     const client = connect(port, '127.0.0.1').on('error', () => {})
     client.write(large.repeat(60))

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startWorld } from '../support/world.ts'
 
-test('a denied request is one event of the log, and so is a failed sign-in', async (t) => {
+test('A denied request is one log event, and so is a failed sign-in', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser('samir')
   await jane.get(`${world.url}/echo`)

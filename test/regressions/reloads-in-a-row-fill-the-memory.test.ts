@@ -5,8 +5,8 @@ import { startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 import { until } from '../support/until.ts'
 
-test('reloads that are asked for during another one are merged into one, which reads the files as they are then', async (t) => {
-  // A reload waits two seconds for a provider that is away.
+test('Reload requests that arrive during a reload are merged into one, which reads the files as they are then', async (t) => {
+  // A reload waits two seconds for an unreachable provider.
   const { url, file, env } = await prepareGateway(t, { providerStartsDown: true })
   const gateway = startCommand(t, ['run', '--config', file], { env })
   await gateway.said('gatehouse is ready')

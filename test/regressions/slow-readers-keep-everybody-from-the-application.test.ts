@@ -19,10 +19,10 @@ class Client extends Duplex {
 
   override _read(): void {}
 
-  /** Never calls back: the bytes stay in the buffer. */
+  /** The callback is never called, so the bytes stay in the buffer. */
   override _write(): void {}
 
-  /** Reads so many bytes, and the application sends as many again. */
+  /** Reads this number of bytes, and the application sends the same number again. */
   advance(bytes: number): void {
     this.bytesWritten += bytes
   }
@@ -39,14 +39,14 @@ function overloaded(t: TestContext, count: number) {
       now += 100
       for (const client of clients) client.advance(rateOf(client) / 10)
       budget.check()
-      // A socket that was destroyed is closed.
+      // A destroyed socket counts as closed.
       await turn()
     }
   }
   return { budget, clients, pass }
 }
 
-test('clients that read slowly do not keep the budget exceeded', async (t) => {
+test('Clients that read slowly do not keep the memory limit exceeded', async (t) => {
   const { budget, clients, pass } = overloaded(t, 8)
   const [fast] = clients
   const rateOf = (client: Client) => (client === fast ? 4_000_000 : 20_000)
@@ -58,10 +58,10 @@ test('clients that read slowly do not keep the budget exceeded', async (t) => {
   assert.equal(clients.filter(({ destroyed }) => !destroyed).length, 3)
 })
 
-test('clients that stop to read one after the other do not keep the budget exceeded', async (t) => {
+test('Clients that stop reading one after the other do not keep the memory limit exceeded', async (t) => {
   const { budget, clients, pass } = overloaded(t, 6)
   const [first] = clients
-  // The first one is closed, which leaves less than the budget, but more than the part below which
+  // Closing the first client leaves less than the limit, but more than the level below which
   // requests are served again.
   await pass(3, (client) => (client === first ? 0 : 2_000))
   await pass(3, () => 0)

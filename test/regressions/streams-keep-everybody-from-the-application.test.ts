@@ -30,7 +30,7 @@ function ask(t: TestContext, port: number, path: string): RawClient {
   return new RawClient(t, port).send(`GET ${path} HTTP/1.1\r\nHost: h\r\n\r\n`)
 }
 
-test('event streams, as many as there are connections, do not keep a short request waiting', async (t) => {
+test('As many event streams as there are connections do not delay a short request', async (t) => {
   const application = await startApplication(t)
   const { origin, port } = await startGateway(t, application.port, { upstream: { maxConnections: 4 } })
   for (let each = 0; each < 8; each += 1) await ask(t, port, '/events').until(/data: 1/)
@@ -38,7 +38,7 @@ test('event streams, as many as there are connections, do not keep a short reque
   assert.equal((await fetchWhole(origin, { path: '/short' })).body, 'served')
 })
 
-test('long polls, as many as there are connections, make room for a short request after some seconds', async (t) => {
+test('As many long polls as there are connections make room for a short request after some seconds', async (t) => {
   const application = await startApplication(t)
   const { origin, port, records } = await startGateway(t, application.port, {
     upstream: { maxConnections: 2, responseTimeoutMs: 600_000 },
@@ -52,7 +52,7 @@ test('long polls, as many as there are connections, make room for a short reques
   assert.ok((records[0]?.waitedMs ?? 0) > 0)
 })
 
-test('a slow upload makes room for a short request, too', async (t) => {
+test('A slow upload also makes room for a short request', async (t) => {
   const application = await startApplication(t)
   const { origin, port } = await startGateway(t, application.port, {
     upstream: { maxConnections: 1, responseTimeoutMs: 600_000 },
@@ -67,7 +67,7 @@ for (const [what, request, begins] of [
   ['WebSocket', switching, / 101 /],
   ['event stream', 'GET /events HTTP/1.1\r\nHost: h\r\n\r\n', /data: 1/],
 ] as const)
-  test(`a client that has as many streams as it may gets 503 for one more ${what}, until one ends`, async (t) => {
+  test(`A client with the maximum number of streams gets 503 for one more ${what}, until one ends`, async (t) => {
     const application = await startApplication(t)
     const { origin, port, logged } = await startGateway(t, application.port, { upstream: { maxStreamsPerClient: 2 } })
     const [first] = [new RawClient(t, port).send(request), new RawClient(t, port).send(request)]
@@ -85,7 +85,7 @@ for (const [what, request, begins] of [
     await until('there is room for another one', async () => (await more()) !== '503')
   })
 
-test('a request that gets no connection within response_timeout is not blamed on the application', async (t) => {
+test('The log does not blame the application when a request gets no connection within response_timeout', async (t) => {
   const application = await startApplication(t)
   const { origin, logged, records } = await startGateway(t, application.port, {
     upstream: { maxConnections: 1, responseTimeoutMs: 1_000 },
@@ -105,7 +105,7 @@ test('a request that gets no connection within response_timeout is not blamed on
   )
 })
 
-test('the time that a request waits for a connection is a part of response_timeout', async (t) => {
+test('The time that a request waits for a connection is part of response_timeout', async (t) => {
   const sent: string[] = []
   const port = await rawUpstream(t, (socket, head) => {
     const path = head.split(' ')[1] ?? ''
@@ -116,7 +116,7 @@ test('the time that a request waits for a connection is a part of response_timeo
   const first = fetchWhole(origin, { path: '/first' })
   await until('the application has it', () => sent.length === 1)
 
-  // It waits for more than half of the time. From then on the application has less than half.
+  // The request waits for more than half of the time, so the application has less than half.
   const second = await fetchWhole(origin, { path: '/second' })
 
   assert.deepEqual([(await first).status, second.status], [200, 503])

@@ -6,7 +6,7 @@ for (const [what, path, status] of [
   ['a page with access: optional', '/echo', 200],
   ["the gateway's own session URL", '/.gatehouse/session', 401],
 ] as const)
-  test(`${what} expires the cookie of an ended session`, async (t) => {
+  test(`A response from ${what} expires the cookie of an ended session`, async (t) => {
     const world = await startWorld(t, {
       upstreamSettings: `rules: [{ path: /echo, access: optional }]
     logout: { cookies: [JSESSIONID] }`,

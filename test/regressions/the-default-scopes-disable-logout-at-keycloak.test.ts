@@ -12,7 +12,7 @@ import {
 } from '../provider/a-client.ts'
 import { bearer, part, paths, sendJson, startSigningProvider, type Json } from '../support/signing-provider.ts'
 
-test('an offline session is not asked of Keycloak', async (t) => {
+test('The default scopes do not request an offline session of Keycloak', async (t) => {
   const provider = await startSigningProvider(t, { issuerPath: '/realms/main', scopes: undefined })
 
   const url = await clientOf(t, provider).authorizationUrl(authorizationRequest)
@@ -25,7 +25,7 @@ for (const [scopes, level] of [
   [['openid', 'email'], 'ok'],
   [['openid', 'offline_access'], 'warning'],
 ] as const)
-  test(`doctor says of Keycloak and the scopes ${String(scopes)}: ${level}`, async (t) => {
+  test(`For Keycloak and the scopes ${String(scopes)}, the doctor reports: ${level}`, async (t) => {
     const provider = await startSigningProvider(t, { issuerPath: '/realms/main', scopes })
 
     const findings = providerFindings(await examineProvider(provider.config, []), provider.config, {})
@@ -46,7 +46,7 @@ for (const [what, response, isWarned] of [
   ['is opaque', { refresh_token: 'opaque' }, false],
   ['is absent, which Keycloak gives a life of 0 seconds too', { refresh_expires_in: 0 }, false],
 ] satisfies readonly (readonly [string, Json, boolean])[])
-  test(`the sign-ins ${isWarned ? 'warn once' : 'do not warn'} of an offline session: the refresh token ${what}`, async (t) => {
+  test(`Sign-ins ${isWarned ? 'warn once' : 'do not warn'} of an offline session when the refresh token ${what}`, async (t) => {
     const provider = await startSigningProvider(t, { scopes: ['openid'] })
     provider.answer(paths.token, (_req, res) =>
       sendJson(res, { ...bearer(), ...response, id_token: provider.idToken(validNow()) }),

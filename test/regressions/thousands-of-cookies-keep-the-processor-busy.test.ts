@@ -4,11 +4,11 @@ import { SessionCookie } from '../../src/session/cookie.ts'
 import { beginTransaction, bindTransaction } from '../../src/signin/transaction.ts'
 import { processorTime } from '../support/processor-time.ts'
 
-test('to begin a sign-in the Cookie header is read once, not once for each comparison of two attempts', () => {
+test('The start of a sign-in reads the Cookie header once, not once for each comparison of two sign-in transactions', () => {
   const cookie = new SessionCookie({ name: '__Host-gatehouse', secure: true, sameSite: 'lax' })
   const begun = Array.from({ length: 64 }, (_, at) => ((at * 37) % 64) + 1000)
   const attempts = begun.map((at) => `__Host-gatehouse-signin-${String(at).padStart(8, '0')}=${at.toString(36)}.x`)
-  // As much as limits.header_size lets through.
+  // The longest field that limits.header_size permits.
   const header = `${attempts.join(';')}${';a'.repeat(14_000)}`
   const { transaction, secret } = beginTransaction(
     { return_to: '/', origin: 'https://orders.example.com', audience: 'orders' },

@@ -3,7 +3,7 @@ import { request } from 'node:http'
 import { test } from 'node:test'
 import { fetchWhole, httpUpstream, startGateway } from '../proxy/support.ts'
 
-/** Passes requests on to wherever it is pointed, as a proxy that knows of no loops does. */
+/** A proxy that forwards requests to a configurable target and detects no loops. */
 async function startProxy(t: Parameters<typeof httpUpstream>[0]) {
   const to = { origin: '' }
   let passed = 0
@@ -20,7 +20,7 @@ async function startProxy(t: Parameters<typeof httpUpstream>[0]) {
   return { port, to, passed: () => passed }
 }
 
-test('a request that comes back to a gateway over another gateway is answered with 508', async (t) => {
+test('A request that comes back to a gateway through another gateway gets 508', async (t) => {
   const proxy = await startProxy(t)
   const one = await startGateway(t, proxy.port)
   const other = await startGateway(t, one.port)
@@ -35,7 +35,7 @@ test('a request that comes back to a gateway over another gateway is answered wi
   }
 })
 
-test('what a client says in Gatehouse-Loop makes no loop, and goes on', async (t) => {
+test('A Gatehouse-Loop field of a client does not cause a loop error, and is forwarded', async (t) => {
   const seen: unknown[] = []
   const { port } = await httpUpstream(t, (req, res) => {
     seen.push(req.headers['gatehouse-loop'])
@@ -47,7 +47,7 @@ test('what a client says in Gatehouse-Loop makes no loop, and goes on', async (t
   assert.match(String(seen[0]), /^elsewhere, [\w-]{12}$/)
 })
 
-test('gateways one behind the other are no loop', async (t) => {
+test('A chain of gateways is not a loop', async (t) => {
   const { port } = await httpUpstream(t, (_, res) => res.end('served'))
   const inner = await startGateway(t, port)
   const outer = await startGateway(t, inner.port)

@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import { startWorld } from '../support/world.ts'
 
-/** The status line of the answer to these bytes. */
+/** The status line of the response to these bytes. */
 async function statusLine(url: string, bytes: string): Promise<string> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -14,7 +14,7 @@ async function statusLine(url: string, bytes: string): Promise<string> {
   return answer.toString().split('\r\n')[0] ?? ''
 }
 
-test('a request whose target names another host than its Host is refused', async (t) => {
+test('A request whose target and Host name different hosts is rejected', async (t) => {
   const { url } = await startWorld(t)
   const { host } = new URL(url)
   const get = (target: string, named: string) =>

@@ -14,7 +14,7 @@ for (const [what, kids, kidOfToken] of [
   ['have no kid, and the token names one', [undefined, undefined, undefined], 'of-the-token'],
   ['have kids of their own, and the token names none', ['one', 'two', 'three'], undefined],
 ] as const)
-  test(`keys are tried one after the other when they ${what}`, async (t) => {
+  test(`Keys are tried one after the other when they ${what}`, async (t) => {
     const provider = await startSigningProvider(t)
     const keys = keysOf(t, provider)
     const all = [first, second, third]
@@ -26,7 +26,7 @@ for (const [what, kids, kidOfToken] of [
     await assert.rejects(keys.verify(forged, options), { code: 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED' })
   })
 
-test('a key with a kid is not tried for a token that names another one', async (t) => {
+test('A key with a kid is not tried for a token that names another kid', async (t) => {
   const provider = await startSigningProvider(t)
   const keys = keysOf(t, provider)
   provider.publish(named(first, 'one'), named(second, undefined))
@@ -34,7 +34,7 @@ test('a key with a kid is not tried for a token that names another one', async (
   await assert.rejects(keys.verify(jwt({ sub: 'jane' }, first, { kid: 'two' }), options))
 })
 
-test('the number of keys that are tried for one token has a bound', async (t) => {
+test('The number of keys that are tried for one token has a limit', async (t) => {
   const provider = await startSigningProvider(t)
   const keys = keysOf(t, provider)
   const others = Array.from({ length: 16 }, () => named(second, undefined))

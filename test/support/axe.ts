@@ -4,9 +4,12 @@ import type { Frame, Page } from 'playwright-core'
 
 const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** What axe-core finds on a page, and what it cannot decide: `rule: element`, one each. */
+/**
+ * Returns the violations that axe-core finds on a page, and the checks that it cannot decide, as
+ * `rule: element`.
+ */
 export async function accessibilityFaults(page: Page | Frame): Promise<readonly string[]> {
-  // By the debugger, which no Content Security Policy holds back.
+  // The debugger runs the script because no Content Security Policy applies to it.
   await page.evaluate(`if (window.axe === undefined) { ${source} }`)
   const { violations, incomplete } = (await page.evaluate('window.axe.run()')) as Record<string, Found[]>
   return [...(violations ?? []), ...(incomplete ?? [])].flatMap(({ id, nodes }) =>

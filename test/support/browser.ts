@@ -1,6 +1,6 @@
 import { request } from 'undici'
 
-/** A navigation, as a browser announces it. */
+/** The header fields that a browser sends with a navigation. */
 export const navigation = {
   accept: 'text/html,application/xhtml+xml,*/*;q=0.8',
   'sec-fetch-mode': 'navigate',
@@ -27,8 +27,8 @@ interface Cookie {
 }
 
 /**
- * A person's browser as far as HTTP shows: keeps cookies by host and path (not by port: RFC 6265
- * §8.5), follows redirects.
+ * Acts like a person's browser at the level of HTTP: it keeps cookies by host and path (not by
+ * port, RFC 6265 §8.5) and follows redirects.
  */
 export class Browser {
   readonly cookies = new Map<string, Cookie>()
@@ -38,7 +38,7 @@ export class Browser {
     this.#person = person
   }
 
-  /** One request, no redirect followed. */
+  /** Sends one request and follows no redirect. */
   async send(url: string, { method = 'GET', headers = {}, body }: VisitOptions = {}): Promise<Visit> {
     const { pathname } = new URL(url)
     const cookie = [...this.cookies]
@@ -53,9 +53,7 @@ export class Browser {
     return { url, status: answer.statusCode, headers: answer.headers, body: await answer.body.text() }
   }
 
-  /**
-   * A page load: redirects are followed, and whom to sign in as is answered when the provider asks.
-   */
+  /** Loads a page: follows redirects, and completes the sign-in form when the provider shows it. */
   async get(url: string, options: VisitOptions = {}): Promise<Visit> {
     let visit = await this.send(url, options)
     let site = options.headers?.['sec-fetch-site'] ?? 'none'
@@ -63,7 +61,7 @@ export class Browser {
       const { location } = visit.headers
       if (typeof location === 'string') {
         const next = new URL(location, visit.url)
-        // Once a chain of redirects has crossed sites, all that follows is cross-site (Fetch
+        // After a chain of redirects has crossed sites, all further requests are cross-site (Fetch
         // Metadata §2.4).
         if (next.origin !== new URL(visit.url).origin) site = 'cross-site'
         visit = await this.send(next.href, { headers: { 'sec-fetch-site': site } })
@@ -74,7 +72,7 @@ export class Browser {
     throw new Error(`redirects without an end at ${visit.url}`)
   }
 
-  /** Like `get`, but stops before a request to `path`; answers the URL it would have gone to. */
+  /** Like `get`, but stops before a request to `path` and returns its URL. */
   async until(url: string, path: string): Promise<string> {
     let visit = await this.send(url)
     for (let hops = 0; hops < 20; hops += 1) {
@@ -86,7 +84,7 @@ export class Browser {
     throw new Error(`never came to ${path}; the last page was ${visit.url}`)
   }
 
-  /** A request of a script on a page. */
+  /** Sends the request of a script on a page. */
   fetch(url: string, options: VisitOptions = {}): Promise<Visit> {
     const headers = {
       accept: '*/*',

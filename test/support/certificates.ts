@@ -5,13 +5,16 @@ import { join } from 'node:path'
 import type { RedisTls, Scope } from './redis.ts'
 
 export interface Certificates {
-  /** Of one authority: a server's certificate for 127.0.0.1 and localhost, and its files. */
+  /**
+   * A server certificate for 127.0.0.1 and localhost, and its files. All certificates have the same
+   * authority.
+   */
   readonly server: RedisTls
-  /** A client's certificate of the same authority, and the authority itself; in PEM. */
+  /** A client certificate of the same authority, and the authority's certificate, in PEM. */
   readonly client: RedisTls
 }
 
-/** An authority of one's own, and what it vouches for. */
+/** Creates a certificate authority and the certificates that it signs. */
 export function issueCertificates(scope: Scope): Certificates {
   const dir = mkdtempSync(join(tmpdir(), 'gatehouse-certificates-'))
   scope.after(() => rmSync(dir, { recursive: true, force: true }))

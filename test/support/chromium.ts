@@ -2,35 +2,31 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { chromium, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core'
 
-/**
- * A test context, or anything else that knows when it is over: `{ after }` of node:test stands for
- * a whole file.
- */
+/** A test context, or any object with `after`. `{ after }` of node:test stands for a whole file. */
 interface Scope {
   after(over: () => unknown): void
 }
 
-/** One real browser; each person has cookies of their own in it. */
+/** One real browser, in which each person has separate cookies. */
 export interface Chromium {
   person(scope: Scope, options?: BrowserContextOptions): Promise<Person>
 }
 
-/** Somebody at a browser. */
+/** A person who uses the browser. */
 export interface Person {
   readonly context: BrowserContext
   /**
-   * What the browser complained about: errors in the console, uncaught exceptions, violated Content
+   * What the browser reported: errors in the console, uncaught exceptions, violated Content
    * Security Policies.
    */
   readonly complaints: readonly string[]
-  /** A new tab, empty as yet. */
+  /** Opens a new, empty tab. */
   tab(): Promise<Page>
 }
 
 const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
-// Nothing that a browser does on its own account: what it asks for, it asks for because of the
-// page.
+// Disables the requests that a browser sends on its own, so that every request comes from the page.
 const args = [
   '--no-sandbox',
   '--disable-gpu',
@@ -77,7 +73,7 @@ async function listenForComplaints(context: BrowserContext): Promise<readonly st
   return complaints
 }
 
-/** Renews a picture in docs/images, when that was asked for with UPDATE_SCREENSHOTS=1. */
+/** Replaces a picture in docs/images if UPDATE_SCREENSHOTS=1 is set. */
 export async function picture(page: Page, name: string): Promise<void> {
   if (process.env['UPDATE_SCREENSHOTS'] !== '1') return
   const path = fileURLToPath(new URL(`../../docs/images/${name}.png`, import.meta.url))

@@ -6,7 +6,7 @@ interface Scope {
   after(over: () => unknown): void
 }
 
-/** A span as it arrived, its attributes by name. */
+/** A received span, with its attributes by name. */
 export interface CollectedSpan {
   readonly traceId: string
   readonly spanId: string
@@ -22,24 +22,24 @@ export interface CollectedSpan {
 }
 
 /**
- * A stand-in for an OpenTelemetry collector: it takes what OTLP/HTTP in JSON is, and refuses all
- * else with 400.
+ * A stand-in for an OpenTelemetry collector. It accepts valid OTLP/HTTP in JSON, and rejects
+ * everything else with 400.
  */
 export interface Collector {
   readonly url: string
   readonly spans: CollectedSpan[]
-  /** Of each request that it took: its headers, and the attributes of the resource. */
+  /** The header fields and resource attributes of each accepted request. */
   readonly requests: {
     readonly headers: IncomingHttpHeaders
     readonly path: string | undefined
     readonly resource: Readonly<Record<string, string>>
     readonly count: number
   }[]
-  /** What it refused, and why. */
+  /** The reasons of the rejections. */
   readonly refused: string[]
   /**
-   * Answers with this status from now on; 0: does not answer at all. With 200, so many spans of
-   * each batch are not taken.
+   * Sets the status of all further responses. 0: sends no response. With 200, the given number of
+   * spans of each batch is rejected.
    */
   answerWith(
     status: number,
@@ -49,9 +49,9 @@ export interface Collector {
       readonly after?: Promise<unknown>
     },
   ): void
-  /** When requests have come, whatever became of them: of the monotonic clock, in ms. */
+  /** The times at which requests arrived, whatever their result, on the monotonic clock in ms. */
   readonly asked: number[]
-  /** The span of this kind for a path; waits for it. */
+  /** Waits for the span of this kind for a path, and returns it. */
   spanOf(kind: 'server' | 'client', of: (span: CollectedSpan) => boolean): Promise<CollectedSpan>
 }
 
@@ -115,7 +115,7 @@ export async function startCollector(scope: Scope): Promise<Collector> {
   }
 }
 
-/** @throws when it is not what opentelemetry-proto's JSON mapping says */
+/** @throws when the message violates the JSON mapping of opentelemetry-proto */
 function read(body: unknown): { readonly resource: Record<string, string>; readonly spans: CollectedSpan[] } {
   const [batch, ...others] = listIn(body, 'resourceSpans')
   if (others.length > 0) throw new Error('more than one resource')
@@ -157,7 +157,7 @@ function attributesIn(of: unknown): Record<string, string> {
     const value = memberOf(attribute, 'value')
     const whole = memberOf(value, 'intValue')
     const text = memberOf(value, 'stringValue') ?? whole
-    // 64 bits are text in the JSON of protocol buffers.
+    // The JSON of protocol buffers writes 64-bit integers as text.
     if (whole !== undefined && (typeof whole !== 'string' || !/^\d+$/.test(whole)))
       throw new Error(`${JSON.stringify(whole)} is no intValue`)
     if (typeof key !== 'string' || typeof text !== 'string' || key in attributes)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 
-/** A folder of a test's own, with these files in it. */
+/** Creates a folder for one test, with these files. */
 export function folderWith(t: TestContext, files: Readonly<Record<string, string>>): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-cli-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
@@ -11,13 +11,13 @@ export function folderWith(t: TestContext, files: Readonly<Record<string, string
   return folder
 }
 
-/** What a command said, and where. */
+/** The output of a command, by stream. */
 export interface Said {
   out: string
   err: string
 }
 
-/** A terminal that keeps what is said to it. */
+/** A terminal that records its output. */
 export function recordingTerminal(env: Readonly<Record<string, string | undefined>> = {}) {
   const said: Said = { out: '', err: '' }
   return {

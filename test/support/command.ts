@@ -8,33 +8,33 @@ import { until } from './until.ts'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** A command that runs as a process of its own. */
+/** A command that runs as a separate process. */
 export interface Command {
   readonly child: ChildProcess
   readonly pid: number
-  /** What it has written so far. */
+  /** The output up to now. */
   readonly out: () => string
   readonly err: () => string
-  /** The lines of its log, parsed. */
+  /** The parsed lines of its log. */
   readonly log: () => Record<string, unknown>[]
-  /** Resolves to the line of its log with this message. */
+  /** Resolves to the log line with this message. */
   said(message: string): Promise<Record<string, unknown>>
-  /** Resolves when it has written this, on standard output. */
+  /** Resolves when this text is on standard output. */
   prints(text: string): Promise<void>
   /** Resolves to the exit code, or to the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals>
 }
 
 export interface CommandOptions {
-  /** Absent: the gateway that was built. */
+  /** Default: the built gateway. */
   readonly program?: readonly [string, ...string[]]
   readonly cwd?: string
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** Whom it runs as. */
+  /** The user that the command runs as. */
   readonly user?: { readonly uid: number; readonly gid: number }
-  /** A process group of its own, as a shell makes one. */
+  /** Whether the command gets a separate process group, as in a shell. */
   readonly ownGroup?: boolean
-  /** Whether the test writes to its standard input; otherwise there is none. */
+  /** Whether the test writes to its standard input. If not, it has no standard input. */
   readonly keyboard?: boolean
 }
 
@@ -87,7 +87,7 @@ export function startCommand(t: TestContext, args: readonly string[], options: C
   }
 }
 
-/** Whether a process is still there. */
+/** Whether a process exists. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)

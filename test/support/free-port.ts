@@ -5,16 +5,16 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Files named after the ports that this process and others were given, as long as they run. */
+/** The folder has one file for each port that a running test process has reserved. */
 const claims = join(tmpdir(), `gatehouse-ports-${process.getuid?.() ?? ''}`)
 const claimed: string[] = []
 process.on('exit', () => claimed.forEach((file) => rmSync(file, { force: true })))
-/** A process that was killed gave nothing back; none runs for so long. In ms. */
+/** A killed process leaves its files behind. No test process runs longer than this time, in ms. */
 const forgottenAfterMs = 30 * 60 * 1000
 
 /**
- * A port nobody listens on, and that nobody else is given meanwhile, another process that looks for
- * one included. It lies below those that the system takes for connections and for port 0.
+ * Reserves a free port that no other caller gets, in this process or another. The port lies below
+ * the range that the system uses for connections and for port 0.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

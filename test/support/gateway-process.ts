@@ -7,14 +7,17 @@ import type { TestContext } from 'node:test'
 import { freePort } from './free-port.ts'
 import { startProvider, type TestProvider } from './provider.ts'
 
-/** What a gateway in a process of its own stands between; it is started by the test. */
+/**
+ * The provider, the application and the settings for a gateway in a separate process. The test
+ * starts the gateway.
+ */
 export interface Surroundings {
   /** The gateway's address, which is its `external_url`. */
   readonly url: string
   readonly adminUrl: string
   readonly provider: TestProvider
   readonly upstream: HeldUpstream
-  /** Of the configuration. */
+  /** The path of the configuration file. */
   readonly file: string
   readonly folder: string
   /** The secrets that the file names. */
@@ -28,26 +31,28 @@ export interface SurroundingsOptions {
   readonly session?: string
   /** YAML at the top level. */
   readonly settings?: string
-  /** What stands behind `admin.page`, in YAML on one line. */
+  /** The value of `admin.page`, in YAML on one line. */
   readonly page?: string
   /** The rules of the application, in YAML on one line. */
   readonly rules?: string
-  /** Of the gateway's own URLs; `/.gatehouse/` otherwise. */
+  /** The prefix of the endpoints. Default: `/.gatehouse/`. */
   readonly reservedPrefix?: string
 }
 
-/** An application that answers at once, and below `/slow` when it is told to. */
+/** An application that responds at once. Below `/slow` it responds when `release` is called. */
 export interface HeldUpstream {
   readonly url: string
-  /** How many slow requests wait. */
+  /** The number of waiting slow requests. */
   readonly waiting: () => number
-  /** Answers those that wait. */
+  /** Responds to the waiting requests. */
   release(): void
 }
 
 const env = { CLIENT_SECRET: 'correct horse battery staple', SESSION_KEY: Buffer.alloc(32, 9).toString('base64') }
 
-/** A provider, an application, and a file for a gateway between them. */
+/**
+ * Starts a provider and an application, and writes a configuration file for a gateway between them.
+ */
 export async function prepareGateway(t: TestContext, options: SurroundingsOptions = {}): Promise<Surroundings> {
   const [port, adminPort] = [await freePort(), await freePort()]
   const url = `http://127.0.0.1:${port}`
@@ -91,7 +96,7 @@ upstreams:
 }
 
 /**
- * A further replica of a gateway: it has addresses of its own, and shares everything else,
+ * Writes the file of a further replica. It has its own addresses and shares everything else,
  * `external_url` included.
  */
 export async function prepareReplica(of: Surroundings): Promise<Surroundings> {

@@ -2,8 +2,9 @@ import { AssertionError } from 'node:assert'
 import { afterRunning } from './running-time.ts'
 
 /**
- * What this resolves to. @throws when it takes longer, in ms; that the machine stalls does not
- * count
+ * Resolves to the result of the promise. The time in which the machine stalls does not count.
+ *
+ * @throws when the promise takes longer than the limit, in ms
  */
 export async function inTime<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
   let stop = () => {}

@@ -25,13 +25,13 @@ export interface EditorDiagnostic {
   readonly range: { readonly start: Position; readonly end: Position }
 }
 
-/** A document that is open in an editor with the YAML language server. */
+/** A document that is open in an editor that uses the YAML language server. */
 export interface OpenDocument {
-  /** What is underlined; resolves when the server has said so of this version of the text. */
+  /** Resolves to the diagnostics when the server has sent them for this version of the text. */
   diagnostics(): Promise<readonly EditorDiagnostic[]>
-  /** The labels that are offered at a position. */
+  /** The labels of the completions at a position. */
   completion(at: Position): Promise<readonly string[]>
-  /** What is shown when the mouse rests on a position. */
+  /** The hover text at a position. */
   hover(at: Position): Promise<string>
 }
 
@@ -64,8 +64,7 @@ export async function openInEditor(t: TestContext, file: string, text: string): 
       const { uri, diagnostics } = params as { uri: string; diagnostics: EditorDiagnostic[] }
       return published.get(uri)?.(diagnostics)
     }
-    // Whatever else it asks for, its settings among it, an editor that has none answers with
-    // nothing.
+    // The settings are empty. All other requests get null, as from an editor without settings.
     const items = (params as { items?: unknown[] } | undefined)?.items ?? []
     if (id !== undefined) send({ id, result: method === 'workspace/configuration' ? items.map(() => ({})) : null })
   }
@@ -110,7 +109,7 @@ export async function openInEditor(t: TestContext, file: string, text: string): 
   }
 }
 
-/** Each message stands behind a header that says how many bytes it has. */
+/** A header before each message gives its length in bytes. */
 function readMessages(stream: NodeJS.ReadableStream, receive: (message: Message) => void): void {
   let buffered: Buffer = Buffer.alloc(0)
   stream.on('data', (chunk: Buffer) => {

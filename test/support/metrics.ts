@@ -1,16 +1,14 @@
-/**
- * The values of a page of metrics, by name and labels as they are written: `name{label="value"}`.
- */
+/** Parses a page of metrics: the values by name and labels as written, `name{label="value"}`. */
 export interface MetricsPage {
   readonly text: string
   readonly types: ReadonlyMap<string, string>
-  /** 0 when there is none. */
+  /** Returns 0 if the sample is missing. */
   value(sample: string): number
   /** All samples of one name. */
   samples(name: string): ReadonlyMap<string, number>
 }
 
-/** @throws when a line is not as the text format of Prometheus has it */
+/** @throws when a line violates the text format of Prometheus */
 export function parseMetrics(text: string): MetricsPage {
   const types = new Map<string, string>()
   const samples = new Map<string, number>()

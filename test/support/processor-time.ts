@@ -1,6 +1,6 @@
 /**
- * Tells for how many milliseconds this process has had a processor since: they do not pass while
- * others have it.
+ * Measures processor time: the returned function returns the ms that this process has used since
+ * this call. Time in which other processes use the processor does not count.
  */
 export function processorTime(): () => number {
   const before = process.cpuUsage()

@@ -4,21 +4,18 @@ import type { TestContext } from 'node:test'
 import type { DemoPerson } from '../../src/demo/people.ts'
 import { startDemoProvider, type DemoProvider, type DemoProviderOptions } from '../../src/demo/provider.ts'
 
-/**
- * What happens to a request instead of the provider's own answer; `pass` asks the provider after
- * all.
- */
+/** Handles a request in place of the provider. `pass` lets the provider handle it. */
 export type Fault = (req: IncomingMessage, res: ServerResponse, pass: () => void) => void
 
-/** A real OpenID Provider behind a door that counts who comes, and misbehaves on demand. */
+/** A real OpenID Provider behind a server that counts requests and misbehaves on demand. */
 export interface TestProvider extends DemoProvider {
-  /** How often a path was asked for. */
+  /** The number of requests for a path. */
   hits(path: string): number
-  /** Replaces the answers at a path until the function that comes back is called. */
+  /** Replaces the responses at a path until the returned function is called. */
   fault(path: string, fault: Fault): () => void
-  /** Changes a JSON answer of the provider. */
+  /** Changes a JSON response of the provider. */
   bend(path: string, change: (body: Record<string, unknown>) => void): () => void
-  /** Takes no connection and cuts those that are open; `up` listens again. */
+  /** Accepts no connections and closes the open ones. `up` listens again. */
   down(): Promise<void>
   up(): Promise<void>
 }

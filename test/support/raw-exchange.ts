@@ -2,26 +2,24 @@ import { connect } from 'node:net'
 import { afterRunning } from './running-time.ts'
 
 export interface RawAnswer {
-  /** All that came back, one character for each byte. */
+  /** All received bytes, one character for each byte. */
   readonly text: string
-  /** Of the answers in it, 1xx left out. */
+  /** The status codes of the responses, without 1xx. */
   readonly statuses: readonly number[]
-  /** `waiting`: nothing came, and the gateway kept the connection open. */
+  /** `waiting`: nothing arrived, and the gateway kept the connection open. */
   readonly end: 'closed' | 'quiet' | 'waiting'
 }
 
 export interface RawExchangeOptions {
-  /** Ends our side of the connection after the bytes. */
+  /** Half-closes the connection after the bytes. */
   readonly halfClose?: boolean
-  /** After so long without an answer it waits for more; in ms. */
+  /** The time without a response after which the exchange counts as waiting, in ms. */
   readonly waitMs?: number
-  /** After an answer nothing more is expected when so long nothing has come; in ms. */
+  /** The time without further bytes after which a response counts as complete, in ms. */
   readonly quietMs?: number
 }
 
-/**
- * Sends bytes, one for each character, on a connection of their own, and takes whatever comes back.
- */
+/** Sends bytes, one for each character, on a new connection, and records all received bytes. */
 export function exchangeRaw(port: number, bytes: string, options: RawExchangeOptions = {}): Promise<RawAnswer> {
   const { halfClose = false, waitMs = 1500, quietMs = 100 } = options
   return new Promise((resolve) => {
@@ -53,7 +51,7 @@ export function statusesIn(text: string): number[] {
     .filter((status) => status >= 200)
 }
 
-/** The value of a header of the first answer. */
+/** The value of a header field of the first response. */
 export function headerOf(text: string, name: string): string | undefined {
   const head = text.slice(0, text.indexOf('\r\n\r\n'))
   return new RegExp(`\\r\\n${name}: ([^\\r]*)`, 'i').exec(head)?.[1]

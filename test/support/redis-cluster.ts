@@ -6,11 +6,11 @@ import { until } from './until.ts'
 
 export interface ClusterSetup {
   readonly primaries: readonly RedisServer[]
-  /** The replica of the primary of the same number, as far as there is one. */
+  /** The replica of the primary with the same index, if it has one. */
   readonly replicas: readonly RedisServer[]
   /** An address for `session.store.redis.cluster`. */
   readonly nodes: readonly { readonly host: string; readonly port: number }[]
-  /** The primary that has a slot at the start. */
+  /** The primary that serves a slot at the start. */
   primaryOf(slot: number): RedisServer
 }
 
@@ -28,7 +28,7 @@ const ranges = [
 ] as const
 
 /**
- * Three primaries and some replicas that know each other from the start, so that nobody has to be
+ * Starts three primaries and some replicas. Their files list all nodes, so no node has to be
  * introduced.
  */
 export async function startCluster(scope: Scope, options: ClusterOptions = {}): Promise<ClusterSetup> {
@@ -80,7 +80,7 @@ export async function startCluster(scope: Scope, options: ClusterOptions = {}): 
   }
 }
 
-/** The configuration of a store in the Cluster of a set-up. */
+/** Returns the configuration of a store in this Cluster. */
 export function clusterConfig({ nodes }: Pick<ClusterSetup, 'nodes'>): RedisClusterConfig {
   return {
     ...{ kind: 'redis_cluster', nodes, timeoutMs: 400 },

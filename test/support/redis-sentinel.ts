@@ -70,7 +70,7 @@ function client({
   })
 }
 
-/** The configuration of a store behind the Sentinel of a set-up. */
+/** Returns the configuration of a store behind this Sentinel. */
 export function sentinelConfig({ sentinel, name }: Pick<SentinelSetup, 'sentinel' | 'name'>): RedisSentinelConfig {
   return {
     kind: 'redis_sentinel',

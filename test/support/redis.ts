@@ -11,10 +11,7 @@ import { connect as connectTls } from 'node:tls'
 import { Redis } from 'ioredis'
 import { freePort } from './free-port.ts'
 
-/**
- * A test context, or anything else that knows when it is over: `{ after }` of node:test stands for
- * a whole file.
- */
+/** A test context, or any object with `after`. `{ after }` of node:test stands for a whole file. */
 export interface Scope {
   after(over: () => unknown): void
 }
@@ -23,17 +20,17 @@ export interface RedisOptions {
   readonly password?: string
   /** Further arguments of `redis-server`, an ACL user or TLS for example. */
   readonly args?: readonly string[]
-  /** Tried in place of a free one. */
+  /** The port to try first, instead of a free one. */
   readonly port?: number
-  /** Then nobody is let in without TLS and a certificate. */
+  /** Requires TLS and a client certificate. */
   readonly tls?: RedisTls
-  /** Lines of configuration: it is a Sentinel. */
+  /** Lines of configuration. The server is a Sentinel. */
   readonly sentinel?: readonly string[]
-  /** Files that are there when it starts, by name. */
+  /** Files that exist at the start, by name. */
   readonly files?: Readonly<Record<string, string>>
 }
 
-/** What a Redis shows to those who connect, and whom it trusts: files in PEM. */
+/** The certificate of a Redis server, and the authority that it trusts: files in PEM. */
 export interface RedisTls {
   readonly ca: string
   readonly cert: string
@@ -43,19 +40,19 @@ export interface RedisTls {
 export interface RedisServer {
   readonly url: string
   readonly port: number
-  /** Dies at once, as in a crash. */
+  /** Kills the server at once, as a crash does. */
   kill(): Promise<void>
-  /** Hangs: connections stay open and nothing is answered. */
+  /** Suspends the server: connections stay open, and no command gets a reply. */
   freeze(): void
   resume(): void
-  /** Starts empty, on the same port. */
+  /** Starts an empty server on the same port. */
   restart(): Promise<void>
 }
 
 const running = new Set<ChildProcess>()
 process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')))
 
-/** A Redis of one's own, empty, without persistence, killed when the test is over. */
+/** Starts an empty Redis without persistence, and kills it when the test ends. */
 export async function startRedis(scope: Scope, options: RedisOptions = {}): Promise<RedisServer> {
   const dir = mkdtempSync(join(tmpdir(), 'gatehouse-redis-'))
   const port = options.port ?? (await freePort())
@@ -86,7 +83,7 @@ export async function startRedis(scope: Scope, options: RedisOptions = {}): Prom
 
 function argumentsOf(port: number, dir: string, { password, tls, sentinel, args = [] }: RedisOptions): string[] {
   const place = [...portOf(port, tls), '--bind', '127.0.0.1', '--dir', dir]
-  // A Sentinel writes what it learns into the file, and begins anew each time it is started here.
+  // A Sentinel writes its state into the file, and starts here with a new file each time.
   if (sentinel !== undefined) {
     const file = join(dir, 'sentinel.conf')
     writeFileSync(file, `${sentinel.join('\n')}\n`)
@@ -122,17 +119,17 @@ export function tlsOf({ ca, cert, key }: RedisTls) {
   return { ca: readFileSync(ca), cert: readFileSync(cert), key: readFileSync(key) }
 }
 
-/** Whether a server on this port answers, be it with a refusal. */
+/** Whether a server on this port replies, even with an error. */
 async function answers(port: number, tls: RedisTls | undefined): Promise<boolean> {
   const socket = tls ? connectTls({ port, host: '127.0.0.1', ...tlsOf(tls) }) : connect(port, '127.0.0.1')
-  // It may come when the time is up already.
+  // The reply may arrive just when the time is over.
   socket.on('error', () => {})
   try {
     socket.write('PING\r\n')
     const [answer] = (await once(socket, 'data', { signal: AbortSignal.timeout(1_000) })) as [Buffer]
     return /^[+-](PONG|NOAUTH|DENIED|MASTERDOWN)/.test(answer.toString())
   } catch {
-    // Not yet: give the server's process its turn before the next attempt.
+    // Gives the server process time to run before the next attempt.
     await new Promise((resolve) => setTimeout(resolve, 5))
     return false
   } finally {
@@ -140,7 +137,7 @@ async function answers(port: number, tls: RedisTls | undefined): Promise<boolean
   }
 }
 
-/** From now on its replicas hear nothing of it; those who are connected are served as before. */
+/** Cuts the replicas off. Clients that are connected are served as before. */
 export async function cutOff({ port }: RedisServer): Promise<void> {
   const admin = new Redis(port, '127.0.0.1')
   await admin.config('SET', 'requirepass', 'which no replica knows')
@@ -149,11 +146,11 @@ export async function cutOff({ port }: RedisServer): Promise<void> {
 }
 
 /**
- * Every command that a Redis gets while `work` is done, those of scripts too: its name, in small
- * letters, and its arguments.
+ * Records every command that a Redis gets during `work`, also those of scripts: its name in lower
+ * case, and its arguments.
  */
 export async function commandsDuring({ port }: RedisServer, work: () => Promise<unknown>): Promise<string[][]> {
-  // The monitor of ioredis fails when what is seen first comes together with the answer to MONITOR.
+  // The monitor of ioredis fails if the first command arrives together with the reply to MONITOR.
   const monitor = connect(port, '127.0.0.1')
   const lines = createInterface({ input: monitor })[Symbol.asyncIterator]()
   const next = async () => {
@@ -168,7 +165,7 @@ export async function commandsDuring({ port }: RedisServer, work: () => Promise<
     monitor.write(`ECHO ${last}\r\n`)
     const seen: string[][] = []
     for (let line = await next(); !line.includes(last); line = await next()) {
-      // How long the answer is that comes last.
+      // The length of the reply that follows.
       if (line.startsWith('$')) continue
       const [, words = ''] = /^\+[\d.]+ \[[^\]]*\] "(.*)"$/.exec(line) ?? assert.fail(line)
       const [name = '', ...args] = words.split('" "').map((word) => word.replaceAll('\\"', '"'))
@@ -181,8 +178,8 @@ export async function commandsDuring({ port }: RedisServer, work: () => Promise<
 }
 
 /**
- * How often a Redis got which command since it was started, those of scripts too, by its name in
- * small letters.
+ * Counts the commands that a Redis got since its start, also those of scripts, by name in lower
+ * case.
  */
 export async function commandsSinceStart({ port }: RedisServer): Promise<ReadonlyMap<string, number>> {
   const redis = new Redis(port, '127.0.0.1')

@@ -1,8 +1,10 @@
 const steps = 10
 
 /**
- * Calls back after so many milliseconds in which this process could run: when the machine stalls,
- * none pass. Answers how to stop that.
+ * Calls back after the given number of milliseconds in which this process could run. Time in which
+ * the machine stalls does not count.
+ *
+ * @returns a function that cancels the call
  */
 export function afterRunning(ms: number, then: () => void): () => void {
   let left = steps

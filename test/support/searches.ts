@@ -4,7 +4,7 @@
  */
 const isLongSearch = process.env['ALL'] === '1'
 
-/** How many values to try, or how many ms to search. */
+/** The number of values to try, or the time to search in ms. */
 export function searchFor(long: number, short = Math.ceil(long / 10)): number {
   return isLongSearch ? long : short
 }

@@ -11,7 +11,7 @@ export interface SigningKey {
   readonly alg: 'RS256' | 'ES256'
   readonly privateKey: KeyObject
   readonly publicKey: KeyObject
-  /** What stands in the key set. */
+  /** The public key as the key set contains it. */
   readonly jwk: Json
 }
 
@@ -39,15 +39,15 @@ export const part = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 
 /**
- * A JWT, made by hand, because no library makes the wrong ones. A member of `header` that is
- * `undefined` is left out.
+ * Creates a JWT by hand, because libraries refuse to create invalid ones. A member of `header` that
+ * is `undefined` is left out.
  */
 export function jwt(payload: unknown, key: SigningKey, header: Json = {}): string {
   const input = `${part({ alg: key.alg, typ: 'JWT', kid: key.jwk['kid'], ...header })}.${part(payload)}`
   return `${input}.${sign('sha256', Buffer.from(input), { key: key.privateKey, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`
 }
 
-/** The same with a secret that both sides know, or believe that they know. */
+/** Creates a JWT that is signed with a shared secret. */
 export function hmacJwt(payload: unknown, secret: string | Buffer, header: Json = {}): string {
   const input = `${part({ alg: 'HS256', typ: 'JWT', ...header })}.${part(payload)}`
   return `${input}.${createHmac('sha256', secret).update(input).digest('base64url')}`
@@ -55,18 +55,18 @@ export function hmacJwt(payload: unknown, secret: string | Buffer, header: Json 
 
 export type Handler = (req: IncomingMessage, res: ServerResponse, body: string) => void
 
-/** A provider whose every answer a test decides on: the ones it does not decide on are right. */
+/** A provider whose responses the test controls. All other responses are correct. */
 export interface SigningProvider {
   readonly issuer: string
   readonly config: ProviderConfig
   readonly metadata: Json
   readonly key: SigningKey
-  /** What the key set holds; at first the one key. */
+  /** The keys of the key set. At first it has one key. */
   publish(...jwks: readonly unknown[]): void
-  /** The claims of a good ID Token; what is `undefined` is left out. */
+  /** The claims of a valid ID Token. Claims that are `undefined` are left out. */
   idToken(claims?: Json, header?: Json, key?: SigningKey): string
   logoutToken(claims?: Json, header?: Json, key?: SigningKey): string
-  /** Replaces the answers at a path until it is called without a handler. */
+  /** Replaces the responses at a path. A call without a handler restores them. */
   answer(path: string, handler?: Handler): void
   hits(path: string): number
   /** The form of the last request to the token endpoint, and its `Authorization`. */
@@ -82,7 +82,7 @@ export const paths = {
 
 export const client_id = 'orders'
 export const logoutEvent = 'http://schemas.openid.net/event/backchannel-logout'
-/** So long ago that `exp` and `iat` are the test's own, and no clock's. */
+/** A time in the past, so that `exp` and `iat` come from the test and not from a clock. */
 export const now = Date.UTC(2026, 0, 1)
 
 const shared = rsaKey('one')
@@ -175,7 +175,7 @@ export async function startSigningProvider(
   }
 }
 
-/** The members of a token response that are not the ID Token. */
+/** The members of a token response except for the ID Token. */
 export function bearer(): Json {
   return { access_token: randomBytes(16).toString('hex'), token_type: 'Bearer', expires_in: 3600 }
 }

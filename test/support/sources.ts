@@ -1,8 +1,8 @@
 export const isCode = (path: string): boolean => /\.[cm]?[jt]sx?$/.test(path)
 
 /**
- * What a source imports, of whichever kind: `import`, `export … from`, `import()`,
- * `import('…').Type`, `require()`. `undefined` stands for an import whose module is computed.
+ * Returns the imports of a source, of every kind: `import`, `export … from`, `import()`,
+ * `import('…').Type`, `require()`. `undefined` stands for an import with a computed module.
  */
 export function importsOf(source: string): (string | undefined)[] {
   const { skeleton, texts } = skeletonOf(source)
@@ -14,7 +14,8 @@ export function importsOf(source: string): (string | undefined)[] {
 }
 
 /**
- * Code without comments and regular expressions, and with the number of each text in place of it.
+ * Returns the code without comments and regular expressions. The index of each text replaces the
+ * text.
  */
 export function skeletonOf(source: string): { skeleton: string; texts: string[] } {
   const texts: string[] = []
@@ -26,7 +27,7 @@ export function skeletonOf(source: string): { skeleton: string; texts: string[] 
   let braces = 0
   let at = 0
 
-  /** The text of a template up to its end or to the next `${`. */
+  /** Reads the text of a template up to its end or the next `${`. */
   const template = () => {
     const part = /(?:[^`\\$]|\\[^]|\$(?!\{))*(`|\$\{|$)/y
     part.lastIndex = at
@@ -43,7 +44,7 @@ export function skeletonOf(source: string): { skeleton: string; texts: string[] 
     let [text = ''] = token.exec(source) ?? []
     const isComment = text.startsWith('//') || text.startsWith('/*')
     const isPattern = text.length > 1 && text.startsWith('/') && !isComment
-    // After a value a slash divides.
+    // A slash after a value divides.
     if (
       isPattern &&
       /[\w$)\]"]\s*$/.test(skeleton) &&

@@ -2,25 +2,25 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import WebSocket from 'ws'
 
-/** A test context, or anything else that knows when it is over. */
+/** A test context, or any object with `after`. */
 interface Scope {
   after(over: () => unknown): void
 }
 
-/** Something that stays open until the other side ends it. */
+/** A stream that stays open until the other side ends it. */
 export interface OpenStream {
-  /** Resolves when it ends, to the time of that (`performance.now()`). */
+  /** Resolves to the time at which it ended (`performance.now()`). */
   readonly ended: Promise<number>
 }
 
 export interface OpenSocket extends OpenStream {
-  /** Resolves when it ends, to the code and the reason. */
+  /** Resolves to the close code and the reason when it ends. */
   readonly closing: Promise<string>
-  /** Resolves when what was sent has come back. */
+  /** Resolves when the application has returned the message. */
   echo(text: string): Promise<void>
 }
 
-/** A WebSocket to the application that has received something already. */
+/** Opens a WebSocket to the application, and waits for its first message. */
 export async function openWebSocket(t: Scope, url: string, cookie: string): Promise<OpenSocket> {
   const socket = new WebSocket(url.replace(/^http/, 'ws'), { headers: { cookie } })
   t.after(() => socket.terminate())
@@ -40,7 +40,7 @@ export async function openWebSocket(t: Scope, url: string, cookie: string): Prom
   return { ended, closing, echo }
 }
 
-/** An event stream that has received something already. */
+/** Opens an event stream, and waits for its first event. */
 export async function openEventStream(t: Scope, url: string, cookie: string): Promise<OpenStream> {
   const sent = request(url, { headers: { cookie, accept: 'text/event-stream' } })
   t.after(() => sent.destroy())

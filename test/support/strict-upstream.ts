@@ -1,29 +1,26 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 
-/** A request as the strictest of readers finds it in the bytes that arrived. */
+/** A request as the strictest recipient parses it. */
 export interface SeenRequest {
   readonly requestLine: string
   readonly method: string
   readonly target: string
-  /** Name and value, in order, as they were written. */
+  /** Name and value as written, in order. */
   readonly headers: readonly (readonly [string, string])[]
   /** One character for each byte. */
   readonly body: string
   /** The lines after the last chunk. */
   readonly trailers: readonly string[]
-  /**
-   * What RFC 9112 does not allow a sender; a reader that is less strict may take it for something
-   * else.
-   */
+  /** Violations of RFC 9112 by the sender, which a lenient recipient may read differently. */
   readonly faults: readonly string[]
-  /** `false` while it has not arrived whole, and for good when the connection broke off. */
+  /** `false` until the request is complete. It stays `false` if the connection breaks off. */
   readonly isWhole: boolean
 }
 
-/** An application that reads HTTP byte by byte, forgives nothing, and remembers everything. */
+/** An application that parses HTTP byte by byte, tolerates no violation and records everything. */
 export interface StrictUpstream {
   readonly url: URL
-  /** What has arrived since `forget`, also what has arrived in part. */
+  /** The requests since `forget`, also incomplete ones. */
   readonly seen: readonly SeenRequest[]
   forget(): void
 }
@@ -32,7 +29,7 @@ interface Scope {
   after(over: () => unknown): void
 }
 
-/** Stands in each answer, so that it is told from the gateway's own. */
+/** A text in each response that tells it from responses of the gateway. */
 const marker = '"seenByUpstream":true'
 
 const mostHeadBytes = 1024 * 1024
@@ -74,9 +71,8 @@ function answerTo({ method }: SeenRequest): string {
 }
 
 /**
- * What the strictest of receivers makes of the bytes of one connection: requests, until the first
- * one that is malformed or ends early. Only what RFC 9112 tells a receiver to bear with is borne
- * with.
+ * Parses the bytes of one connection as the strictest recipient: requests up to the first one that
+ * is malformed or incomplete. It tolerates only what RFC 9112 tells a recipient to tolerate.
  */
 export function readStrictly(bytes: string): readonly SeenRequest[] {
   const sound: Reading[] = []
@@ -94,18 +90,18 @@ interface Reading extends SeenRequest {
   readonly faults: string[]
   isWhole: boolean
   readonly chunked: boolean
-  /** Bytes of content that are still to come. */
+  /** The bytes of content that have not arrived yet. */
   left: number
 }
 
-/** Takes the bytes of one connection apart. */
+/** Parses the bytes of one connection. */
 class Reader {
   #bytes = ''
   #current: Reading | undefined
   readonly #onRequest: (request: Reading) => void
-  /** Bears with what a receiver may bear with. */
+  /** Tolerates what a recipient may tolerate. */
   readonly #isReceiver: boolean
-  /** Where the next request begins cannot be said any more. */
+  /** The start of the next request is unknown from here on. */
   isLost = false
 
   constructor(onRequest: (request: Reading) => void, { isReceiver = false } = {}) {
@@ -113,7 +109,7 @@ class Reader {
     this.#isReceiver = isReceiver
   }
 
-  /** The requests that are whole with this chunk. */
+  /** Returns the requests that this chunk completes. */
   read(chunk: Buffer): Reading[] {
     this.#bytes += chunk.toString('latin1')
     const whole: Reading[] = []
@@ -134,7 +130,8 @@ class Reader {
   }
 
   #head(): Reading | undefined {
-    // Empty lines before a request, more than one space in its line: RFC 9112 §2.2, §3.
+    // RFC 9112 §2.2 and §3: empty lines before a request, and more than one space in its request
+    // line.
     if (this.#isReceiver)
       this.#bytes = this.#bytes.replace(/^[\r\n]+/, '').replace(/^(\S+) +(\S+) +(?=HTTP\/)/, '$1 $2 ')
     const end = this.#bytes.indexOf('\r\n\r\n')

@@ -5,18 +5,18 @@ import type { Scope } from './redis.ts'
 export interface TcpProxy {
   readonly port: number
   /**
-   * Nothing arrives any more that the server, or the clients, or both of them send, on the
-   * connections that there are and on new ones. They stay open. With a port it is about the one
-   * connection only that the server knows by it.
+   * Holds back all bytes from the server, the clients, or both, on open and new connections. The
+   * connections stay open. With a port, only the connection with this port at the server is
+   * affected.
    */
   freeze(what: 'answers' | 'requests' | 'both', port?: number): void
-  /** The ports by which the server knows the connections. */
+  /** The client ports that the server sees. */
   ports(): readonly (number | undefined)[]
-  /** All arrives that was held back. */
+  /** Delivers all bytes that were held back. */
   thaw(): void
 }
 
-/** A way to a server on this machine that can be made to fail as networks do: silently. */
+/** A TCP proxy to a server on this machine that can fail silently, as networks do. */
 export async function startTcpProxy(scope: Scope, target: number): Promise<TcpProxy> {
   let frozen: { readonly what: 'answers' | 'requests' | 'both' | 'nothing'; readonly port?: number | undefined } = {
     what: 'nothing',

@@ -20,7 +20,7 @@ async function listening(scope: Scope, server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** An HTTP server without TLS; resolves to its port. */
+/** Starts an HTTP server without TLS. Resolves to its port. */
 export function plainServer(scope: Scope): Promise<number> {
   return listening(
     scope,
@@ -28,7 +28,7 @@ export function plainServer(scope: Scope): Promise<number> {
   )
 }
 
-/** An HTTPS server, which closes connections without TLS; resolves to its port. */
+/** Starts an HTTPS server that closes connections without TLS. Resolves to its port. */
 export function tlsServer(scope: Scope, { cert, key }: RedisTls): Promise<number> {
   const files = { cert: readFileSync(cert), key: readFileSync(key) }
   return listening(
@@ -38,8 +38,8 @@ export function tlsServer(scope: Scope, { cert, key }: RedisTls): Promise<number
 }
 
 /**
- * Answers as nginx and Go do on a port with TLS: 400 to HTTP, an alert to a TLS record that is
- * malformed.
+ * Responds as nginx and Go do on a port with TLS: with 400 to HTTP, and with an alert to a
+ * malformed TLS record.
  */
 export function explainingTlsServer(scope: Scope): Promise<number> {
   const alert = Buffer.from([0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x0a])
@@ -50,7 +50,7 @@ export function explainingTlsServer(scope: Scope): Promise<number> {
   )
 }
 
-/** Takes connections and never sends a byte. */
+/** Accepts connections and never sends a byte. */
 export function silentServer(scope: Scope): Promise<number> {
   return listening(
     scope,

@@ -23,13 +23,16 @@ export interface LogLine {
 /** One replica of the gateway. */
 export interface Replica {
   readonly gateway: Gateway
-  /** Its own address; all replicas share the one `external_url`. */
+  /** Its own address. All replicas share one `external_url`. */
   readonly url: string
   readonly log: LogLine[]
   /** The lines of its access log. */
   readonly access: Readonly<Record<string, unknown>>[]
   readonly metrics: Metrics
-  /** Its configuration, for a command beside it; the secrets are those of `secrets`. */
+  /**
+   * The path of its configuration, for a command next to it. The configuration names the secrets in
+   * `secrets`.
+   */
   readonly file: string
   stop(): Promise<void>
 }
@@ -38,29 +41,29 @@ export interface World {
   readonly provider: TestProvider
   readonly redis: RedisServer | undefined
   readonly replicas: readonly Replica[]
-  /** The first replica's address, which is the `external_url`. */
+  /** The address of the first replica, which is the `external_url`. */
   readonly url: string
-  /** The application's address, without a gateway before it. */
+  /** The address of the application, without the gateway. */
   readonly upstream: URL
-  /** Moves the clock of all replicas; milliseconds that are added to the real time. */
+  /** Moves the clocks of all replicas by an offset to real time, in ms. */
   moveClock(ms: number): void
   browser(person?: string): Browser
   startReplica(options?: { readonly port?: number }): Promise<Replica>
-  /** Posts a form to the back-channel logout receiver. */
+  /** Posts a form to the back-channel logout endpoint. */
   postLogoutToken(form: Readonly<Record<string, string>> | string, at?: Replica): Promise<Response>
 }
 
 export interface WorldOptions {
   readonly store?: 'memory' | 'redis'
   readonly replicas?: number
-  /** Another world's Redis, shared. */
+  /** The Redis of another world, to share it. */
   readonly redis?: RedisServer | undefined
   /** YAML below `redis:`, on one line. */
   readonly redisSettings?: string
   readonly client_id?: string
-  /** Another key than that of all worlds, in base64. */
+  /** A key that differs from the default key of all worlds, in base64. */
   readonly sessionKey?: string
-  /** What stands at `listen` for an address. */
+  /** The value of `listen` for an address. */
   readonly listen?: (address: string) => string
   readonly providerStartsDown?: boolean
   /** Replaces the demo application. */
@@ -73,23 +76,23 @@ export interface WorldOptions {
   readonly headers?: string
   /** YAML of the one upstream, indented by four. */
   readonly upstreamSettings?: string
-  /** `shutdown.drain_timeout`; absent: half a second. */
+  /** `shutdown.drain_timeout`. Default: half a second. */
   readonly drain?: string
   /** YAML at the top level. */
   readonly settings?: string
-  /** The memory that each replica believes to have, in bytes. */
+  /** The memory size that each replica sees, in bytes. */
   readonly memoryBytes?: number
 }
 
-/** What the configuration files of all worlds name. */
+/** The secrets that the configuration files of all worlds name. */
 export const secrets = {
   CLIENT_SECRET: 'correct horse battery staple',
   SESSION_KEY: Buffer.alloc(32, 7).toString('base64'),
 }
 
 /**
- * A provider, an application, and gateways between them: real sockets, real processes, one moving
- * clock.
+ * Starts a provider, an application and gateways between them: real sockets, real processes and one
+ * adjustable clock.
  */
 export async function startWorld(t: TestContext, options: WorldOptions = {}): Promise<World> {
   const port = await freePort()
@@ -135,7 +138,7 @@ export async function startWorld(t: TestContext, options: WorldOptions = {}): Pr
   }
 }
 
-/** A gateway out of the text of its configuration, which names the secrets of `secrets`. */
+/** Starts a gateway from the text of its configuration, which names the secrets in `secrets`. */
 export async function runReplica(
   t: TestContext,
   yaml: string,
