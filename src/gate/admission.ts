@@ -58,7 +58,7 @@ export type Admission =
    * A page load that another site began: the browser has kept a `Strict` cookie back, and is to ask
    * again of its own accord for the same `location`, with the cookie if there is one.
    */
-  | { readonly kind: 'ask_again'; readonly location: string }
+  | { readonly kind: 'reload'; readonly location: string }
   /** No upstream serves it; `why` is for the log. */
   | { readonly kind: 'no_route'; readonly why: string }
   /**

@@ -8,7 +8,7 @@ import { createRouteTable } from '../rules/route-table.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { StoredSession } from '../session/record.ts'
 import type { Admission } from './admission.ts'
-import { whyCrossSite } from './cross-site.ts'
+import { crossSiteReason } from './cross-site.ts'
 import type { Identity } from './identify.ts'
 
 /**
@@ -70,7 +70,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     // The sign-in would not go there anyway, and a Location this long may be more than a request
     // head can hold.
     if (return_to.length > longestReturnTo) return { kind: 'sign_in', location: signIn, setCookies }
-    if (parts.cookie.isStrict && isFromElsewhere(facts)) return { kind: 'ask_again', location: return_to }
+    if (parts.cookie.isStrict && isFromElsewhere(facts)) return { kind: 'reload', location: return_to }
     if (identity.staleCookie && facts.isPage && facts.secFetchSite === 'same-origin') {
       const location = signInAgainUrl(config.reservedPrefix, return_to)
       return { kind: 'sign_in', location, setCookies, leavesPage: true }
@@ -102,7 +102,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     rule: RuleConfig,
     session: StoredSession,
   ): Admission {
-    const crossSite = whyCrossSite(facts, upstream)
+    const crossSite = crossSiteReason(facts, upstream)
     if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, upstream, rule, session }
     const unmet = unmetRequirement(rule, session.record.claims)
     if (unmet !== undefined) return { kind: 'forbidden', ...unmet, setCookies: nothing, upstream, rule, session }

@@ -11,7 +11,7 @@ type Initiated = Pick<RequestFacts, 'method' | 'isUpgrade' | 'secFetchSite' | 'o
  * The browser sends the cookie along, and the browser says whose page asks: no script can set
  * `Sec-Fetch-Site` or `Origin`. Who sends neither is no browser, and carries no cookie but its own.
  */
-export function whyCrossSite(facts: Initiated, { trustedOrigins, externalUrl }: UpstreamConfig): string | undefined {
+export function crossSiteReason(facts: Initiated, { trustedOrigins, externalUrl }: UpstreamConfig): string | undefined {
   const { method, isUpgrade, secFetchSite, origin } = facts
   if (!isUpgrade && (method === 'GET' || method === 'HEAD' || method === 'OPTIONS')) return undefined
   if (secFetchSite === undefined) {

@@ -53,7 +53,7 @@ interface Hop {
  * In characters. Longer values are nobody's honest way here; they are not read at all, and of a
  * list of addresses the nearest are.
  */
-const longestValue = 4096
+const maxValueLength = 4096
 const hostSyntax = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{0,5})?$/i
 /** Some proxies name a WebSocket's scheme. */
 const protocols = new Map<string | undefined, 'http' | 'https'>([
@@ -114,7 +114,7 @@ function lastOf(list: string | undefined): string | undefined {
 
 function valueOf(headers: HeaderView, name: string): string | undefined {
   const text = joined(headers[name])
-  return text !== undefined && text.length <= longestValue ? text : undefined
+  return text !== undefined && text.length <= maxValueLength ? text : undefined
 }
 
 /**
@@ -123,8 +123,8 @@ function valueOf(headers: HeaderView, name: string): string | undefined {
  */
 function nearestOf(list: HeaderView[string]): string | undefined {
   const text = joined(list)
-  if (text === undefined || text.length <= longestValue) return text
-  const end = text.slice(-longestValue)
+  if (text === undefined || text.length <= maxValueLength) return text
+  const end = text.slice(-maxValueLength)
   return end.slice(end.indexOf(',') + 1)
 }
 

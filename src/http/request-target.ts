@@ -27,7 +27,7 @@ export const wholeServer: CanonicalTarget = { path: '*', segments: [], query: ''
 
 const absoluteForm = /^https?:\/\/([^/?]*)/i
 const authoritySyntax = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{0,5})?$/i
-const unfit = /[^\x21-\x7e]|#/
+const disallowed = /[^\x21-\x7e]|#/
 const plainPath = /^\/[\w!$&'()*+,:=@~./-]*$/
 /**
  * A name such as `.well-known` is plain; what has more dots, or nothing behind its dot, is looked
@@ -40,11 +40,11 @@ const plainPathTrap = /\/\/|\/\.(?!\w)|\.\/|\.$/
  * way that an upstream might read it. This leaves room for 1,024 bytes that are all
  * percent-encoded.
  */
-const longestOddPath = 4_000
+const maxUnusualPathLength = 4_000
 /** A path that is not plain has at most this many segments, encoded slashes counted. */
-const mostOddSegments = 100
+const maxUnusualSegments = 100
 /** A path is decoded this many times at most; no honest link is encoded more often. */
-const deepestEncoding = 3
+const maxDecodings = 3
 
 /**
  * Reads the target of a request line: origin-form, or absolute-form of `http` and `https`. What has
@@ -53,11 +53,11 @@ const deepestEncoding = 3
  * target
  */
 export function canonicalTarget(raw: string): CanonicalTarget {
-  if (unfit.test(raw)) refuse('a control character, a space, "#" or a character outside of ASCII')
+  if (disallowed.test(raw)) reject('a control character, a space, "#" or a character outside of ASCII')
   if (raw.startsWith('/')) return originForm(raw)
 
-  const [scheme, authority] = absoluteForm.exec(raw) ?? refuse('neither a path nor an http URL')
-  if (authority === undefined || !authoritySyntax.test(authority)) refuse('the authority is malformed')
+  const [scheme, authority] = absoluteForm.exec(raw) ?? reject('neither a path nor an http URL')
+  if (authority === undefined || !authoritySyntax.test(authority)) reject('the authority is malformed')
   const rest = raw.slice(scheme.length)
   return { ...originForm(rest.startsWith('/') ? rest : `/${rest}`), authority }
 }
@@ -71,17 +71,17 @@ function originForm(raw: string): CanonicalTarget {
 }
 
 function canonicalPath(raw: string): Pick<CanonicalTarget, 'path' | 'segments' | 'otherReadings'> {
-  if (raw.length > longestOddPath) refuse('a path that is both long and not plain')
-  if (raw.includes('\\')) refuse('a backslash')
-  if (/%(?![\da-f]{2})/i.test(raw)) refuse('an invalid percent-encoding')
+  if (raw.length > maxUnusualPathLength) reject('a path that is both long and not plain')
+  if (raw.includes('\\')) reject('a backslash')
+  if (/%(?![\da-f]{2})/i.test(raw)) reject('an invalid percent-encoding')
 
   // Each segment as it is decoded again and again, the literal one first.
   const kept: (readonly [string, ...string[]])[] = []
   const pieces = decodeUnreserved(raw).slice(1).split('/')
-  if (pieces.length > mostOddSegments) refuse('a path that is not plain and has too many segments')
+  if (pieces.length > maxUnusualSegments) reject('a path that is not plain and has too many segments')
   for (const [index, segment] of pieces.entries()) {
     const isLast = index === pieces.length - 1
-    if (segment === '..' && kept.pop() === undefined) refuse('".." above the root')
+    if (segment === '..' && kept.pop() === undefined) reject('".." above the root')
     if (segment !== '' && segment !== '.' && segment !== '..') kept.push(decodings(segment))
     else if (isLast) kept.push([''])
   }
@@ -104,21 +104,21 @@ function decodeUnreserved(path: string): string {
 /** The segment, then what decoding it once, twice, … reveals, one character for each byte. */
 function decodings(segment: string): readonly [string, ...string[]] {
   const all: [string, ...string[]] = [segment]
-  if (isDotSegment(segment)) refuse('a disguised dot segment')
+  if (isDotSegment(segment)) reject('a disguised dot segment')
   for (let text = segment; text.includes('%');) {
     const decoded = text.replaceAll(/%(?:u00)?([\da-f]{2})/gi, (_, hex: string) =>
       String.fromCharCode(parseInt(hex, 16)),
     )
     if (decoded === text) break
-    if (all.length > deepestEncoding) refuse('encoded too many times')
+    if (all.length > maxDecodings) reject('encoded too many times')
     text = decoded
     all.push(text)
-    if (/[\0-\x1f\x7f]/.test(text)) refuse('an encoded control character')
-    if (compatible(text).includes('\\')) refuse('an encoded backslash')
+    if (/[\0-\x1f\x7f]/.test(text)) reject('an encoded control character')
+    if (compatible(text).includes('\\')) reject('an encoded backslash')
     // Longer UTF-8 than necessary is another disguise of "." and "/" (RFC 3629 §10).
-    if (/[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f]|\xf0[\x80-\x8f]/.test(text)) refuse('overlong UTF-8')
-    if (text.split('/').length > mostOddSegments) refuse('a path that is not plain and has too many segments')
-    if (isDotSegment(text) || isDotSegment(compatible(text))) refuse('a disguised dot segment')
+    if (/[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f]|\xf0[\x80-\x8f]/.test(text)) reject('overlong UTF-8')
+    if (text.split('/').length > maxUnusualSegments) reject('a path that is not plain and has too many segments')
+    if (isDotSegment(text) || isDotSegment(compatible(text))) reject('a disguised dot segment')
   }
   return all
 }
@@ -224,6 +224,6 @@ function trimmed(name: string): string {
   return name.slice(0, end).trimStart()
 }
 
-function refuse(why: string): never {
+function reject(why: string): never {
   throw new GatewayError('ERR_REQUEST_TARGET', `the request target: ${why}`)
 }

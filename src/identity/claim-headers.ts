@@ -61,14 +61,14 @@ function headerValue(header: HeaderConfig, claims: Claims, drop: Drop): string |
   const text = templateText(header.template, encoding.piece, (path) => {
     const claim = readClaim(claims, path)
     if (isList(claim)) return joinedMembers(claim, header.join, encoding, drop)
-    const why = whyInexact(claim)
+    const why = inexactReason(claim)
     if (why === undefined) return encoding.piece(printed(claim))
     drop(why)
     isExact = false
     return ''
   })
   if (text === undefined || !isExact) return undefined
-  const why = encoding.whyNotCarried(text)
+  const why = encoding.unfitReason(text)
   const value = why === undefined ? encoding.whole(text) : ''
   if (why !== undefined) drop(why)
   else if (value.length > header.maxBytes) drop(`longer than ${header.maxBytes} bytes`)
@@ -111,11 +111,11 @@ function isList(claim: JsonValue | undefined): claim is readonly JsonValue[] {
 function joinedMembers(claim: readonly JsonValue[], join: string, encoding: Encoding, drop: Drop): string {
   const separator = withoutControls(join)
   const members = claim.filter((member) => printed(member) !== '')
-  const exact = members.filter((member) => whyInexact(member) === undefined).map(printed)
-  const carried = exact.filter((text) => encoding.whyNotCarried(text) === undefined).map(encoding.piece)
+  const exact = members.filter((member) => inexactReason(member) === undefined).map(printed)
+  const carried = exact.filter((text) => encoding.unfitReason(text) === undefined).map(encoding.piece)
   if (carried.length < members.length)
     drop(`${members.length - carried.length} of a list's members cannot be carried unchanged`)
-  const apart = carried.filter((piece) => comesApart(piece, separator))
+  const apart = carried.filter((piece) => isSeparable(piece, separator))
   if (apart.length < carried.length)
     drop(`${carried.length - apart.length} of a list's members hold the separator, or begin or end with white space`)
   return apart.join(separator)
@@ -129,10 +129,10 @@ function printed(value: JsonValue | undefined): string {
 }
 
 /** Why a value cannot be printed so that no other value looks like it. */
-function whyInexact(value: JsonValue | undefined): string | undefined {
+function inexactReason(value: JsonValue | undefined): string | undefined {
   if (isRounded(value)) return 'an integer beyond 2^53, which has lost digits'
   // JSON escapes a lone surrogate.
-  return typeof value === 'string' ? whyMalformed(value) : undefined
+  return typeof value === 'string' ? malformedReason(value) : undefined
 }
 
 function isRounded(value: JsonValue | undefined): boolean {
@@ -144,7 +144,7 @@ function isRounded(value: JsonValue | undefined): boolean {
  * Whether a member stays what it is between two separators, also for an upstream that trims what it
  * splits.
  */
-function comesApart(member: string, separator: string): boolean {
+function isSeparable(member: string, separator: string): boolean {
   if (member !== member.trim()) return false
   if (member !== member.trim()) return false
   const core = separator.trim() || separator
@@ -156,7 +156,7 @@ interface Encoding {
   /**
    * Why a header cannot carry the text unchanged; `undefined` when it can. Never quotes the text.
    */
-  readonly whyNotCarried: (text: string) => string | undefined
+  readonly unfitReason: (text: string) => string | undefined
   /** Applied to each literal and each claim, before a list is joined. */
   readonly piece: (text: string) => string
   /** Applied to the header's whole text. */
@@ -164,12 +164,12 @@ interface Encoding {
 }
 
 const encodings: Readonly<Record<HeaderEncoding | 'base64Members', Encoding>> = {
-  utf8: { whyNotCarried: whyNotPlain, piece: unchanged, whole: utf8Bytes },
-  latin1: { whyNotCarried: whyNotLatin1, piece: unchanged, whole: unchanged },
-  percent: { whyNotCarried: whyMalformed, piece: percentEncoded, whole: utf8Bytes },
-  base64: { whyNotCarried: whyMalformed, piece: unchanged, whole: base64 },
-  base64Members: { whyNotCarried: whyMalformed, piece: base64, whole: utf8Bytes },
-  rfc8187: { whyNotCarried: whyMalformed, piece: unchanged, whole: (text) => `UTF-8''${percentEncoded(text)}` },
+  utf8: { unfitReason: notPlainReason, piece: unchanged, whole: utf8Bytes },
+  latin1: { unfitReason: notLatin1Reason, piece: unchanged, whole: unchanged },
+  percent: { unfitReason: malformedReason, piece: percentEncoded, whole: utf8Bytes },
+  base64: { unfitReason: malformedReason, piece: unchanged, whole: base64 },
+  base64Members: { unfitReason: malformedReason, piece: base64, whole: utf8Bytes },
+  rfc8187: { unfitReason: malformedReason, piece: unchanged, whole: (text) => `UTF-8''${percentEncoded(text)}` },
 }
 
 function encodingOf({ encode, template }: HeaderConfig): Encoding {
@@ -178,7 +178,7 @@ function encodingOf({ encode, template }: HeaderConfig): Encoding {
 }
 
 /** Encoders replace a lone surrogate by U+FFFD, which would make two texts equal. */
-function whyMalformed(text: string): string | undefined {
+function malformedReason(text: string): string | undefined {
   return /\p{Surrogate}/u.test(text) ? 'text that is not well-formed Unicode' : undefined
 }
 
@@ -186,14 +186,14 @@ function whyMalformed(text: string): string | undefined {
  * RFC 9110 §5.5: a field value has no control characters, and recipients remove white space around
  * it.
  */
-function whyNotPlain(text: string): string | undefined {
+function notPlainReason(text: string): string | undefined {
   // U+2028 and U+2029 end a line for some readers.
   if (/[\p{Cc}\u2028\u2029]/u.test(text)) return 'a control character, which no header can hold'
-  return text === text.trim() ? whyMalformed(text) : 'white space at its beginning or end, which recipients remove'
+  return text === text.trim() ? malformedReason(text) : 'white space at its beginning or end, which recipients remove'
 }
 
-function whyNotLatin1(text: string): string | undefined {
-  return /[^\0-\xff]/u.test(text) ? 'a character that latin1 does not have' : whyNotPlain(text)
+function notLatin1Reason(text: string): string | undefined {
+  return /[^\0-\xff]/u.test(text) ? 'a character that latin1 does not have' : notPlainReason(text)
 }
 
 function unchanged(text: string): string {

@@ -9,12 +9,12 @@ import { gatewayErrorIn } from './provider-errors.ts'
 import type { RequestedAccess } from './requested-access.ts'
 
 /** The result of a request and how long it took, or why there is no usable response. */
-export type Answered<T> = { readonly value: T; readonly ms: number } | { readonly why: string }
+export type ProbeResult<T> = { readonly value: T; readonly ms: number } | { readonly why: string }
 
 /** What a provider reports, and how it treats this client. It contains no secrets. */
 export interface ProviderFacts {
   /** The discovery document as it was received. */
-  readonly metadata: Answered<Readonly<Record<string, unknown>>>
+  readonly metadata: ProbeResult<Readonly<Record<string, unknown>>>
   /**
    * Set when there is no response because the scheme of the issuer does not fit: what to write.
    */
@@ -26,7 +26,7 @@ export interface ProviderFacts {
    * whole seconds (RFC 9110 §6.6.1). Absent when the provider sends no `Date`.
    */
   readonly clockAheadMs?: number
-  readonly keys?: Answered<readonly Readonly<Record<string, unknown>>[]>
+  readonly keys?: ProbeResult<readonly Readonly<Record<string, unknown>>[]>
   readonly redirectUris: readonly RedirectUriFact[]
   /**
    * Whether the provider accepts the client authentication. It is tried with an invented code.
@@ -88,7 +88,7 @@ async function taken(
   }
 }
 
-async function readJson(url: string, outbound: Outbound): Promise<Answered<Readonly<Record<string, unknown>>>> {
+async function readJson(url: string, outbound: Outbound): Promise<ProbeResult<Readonly<Record<string, unknown>>>> {
   const began = performance.now()
   try {
     const response = await outbound.fetch(url, { headers: { accept: 'application/json' } })
@@ -181,9 +181,9 @@ function shortened(text: string): string {
 class ClockComparison {
   aheadMs: number | undefined
 
-  async watch(answering: Promise<Response>): Promise<Response> {
+  async watch(pending: Promise<Response>): Promise<Response> {
     const began = Date.now()
-    const response = await answering
+    const response = await pending
     const date = Date.parse(response.headers.get('date') ?? '')
     const ageMs = Number(response.headers.get('age') ?? 0) * 1000
     if (Number.isFinite(date) && Number.isFinite(ageMs)) {

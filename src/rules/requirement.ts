@@ -18,13 +18,13 @@ export function unmetRequirement(rule: Pick<RuleConfig, 'require'>, claims: Clai
     const isNeeded = anyOf !== undefined || allOf !== undefined
     if (isNeeded && (claim === undefined || claim === null))
       return { code: 'ERR_CLAIM_ABSENT', why: `${claimText}: the claim is absent` }
-    const why = whyUnmet(requirement, claim)
+    const why = unmetReason(requirement, claim)
     if (why !== undefined) return { code: 'ERR_FORBIDDEN', why: `${claimText}: ${why}` }
   }
   return undefined
 }
 
-function whyUnmet({ anyOf, allOf, noneOf }: RequirementConfig, claim: JsonValue | undefined): string | undefined {
+function unmetReason({ anyOf, allOf, noneOf }: RequirementConfig, claim: JsonValue | undefined): string | undefined {
   const values = valuesOf(claim)
   if (values === undefined) return 'the claim is neither text, a number, true or false, nor a list of those'
   if (anyOf === undefined && allOf === undefined && noneOf === undefined) return 'the rule does not say what it asks'

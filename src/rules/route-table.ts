@@ -37,7 +37,7 @@ const signedIn: RuleConfig = {
 }
 
 /** An upstream with all that is made ready for it before the first request. */
-interface Place {
+interface Mount {
   readonly upstream: UpstreamConfig
   readonly prefix: readonly string[]
   /** The prefix in the loose form. */
@@ -55,11 +55,11 @@ interface RuledRoute extends Route {
 }
 
 export function createRouteTable(upstreams: readonly UpstreamConfig[]): RouteTable {
-  const places = upstreams.map(placeOf).sort((one, other) => other.prefix.length - one.prefix.length)
-  const ofAnyHost = places.filter(({ upstream }) => upstream.hosts.length === 0)
-  const byHost = new Map<string, readonly Place[]>()
+  const mounts = upstreams.map(mountOf).sort((one, other) => other.prefix.length - one.prefix.length)
+  const ofAnyHost = mounts.filter(({ upstream }) => upstream.hosts.length === 0)
+  const byHost = new Map<string, readonly Mount[]>()
   for (const host of upstreams.flatMap(({ hosts }) => hosts))
-    byHost.set(host, [...places.filter(({ upstream }) => upstream.hosts.includes(host)), ...ofAnyHost])
+    byHost.set(host, [...mounts.filter(({ upstream }) => upstream.hosts.includes(host)), ...ofAnyHost])
 
   return {
     route(host, method, path) {
@@ -71,7 +71,7 @@ export function createRouteTable(upstreams: readonly UpstreamConfig[]): RouteTab
       let isLogout = route?.isLogout
       for (const reading of path.otherReadings) {
         const other = match(candidates, method, reading, query)
-        if (!asksTheSame(route, other)) refuse(route, other)
+        if (!isEquivalent(route, other)) refuse(route, other)
         isLogout ||= other?.isLogout
       }
       // `/logout;jsessionid=1` is the logout link too: to sign out by mistake harms nobody, to stay
@@ -81,7 +81,7 @@ export function createRouteTable(upstreams: readonly UpstreamConfig[]): RouteTab
   }
 }
 
-function placeOf(upstream: UpstreamConfig): Place {
+function mountOf(upstream: UpstreamConfig): Mount {
   const prefix = upstream.path.split('/').filter((segment) => segment !== '')
   return {
     upstream,
@@ -127,21 +127,21 @@ function mayFold(segments: readonly string[]): boolean {
 }
 
 function match(
-  candidates: readonly Place[],
+  candidates: readonly Mount[],
   method: string,
   segments: readonly string[],
   query: string,
 ): Route | undefined {
-  const place = candidates.find(({ prefix }) => startsWith(segments, prefix))
-  if (place === undefined) return undefined
+  const mount = candidates.find(({ prefix }) => startsWith(segments, prefix))
+  if (mount === undefined) return undefined
   const loosely = loose(segments)
-  const route = matchIn(place, method, segments, loosely, query)
+  const route = matchIn(mount, method, segments, loosely, query)
   if (loosely === segments) return route
   // `/ADMIN` is `/admin` to an application that ignores case, also where an upstream of its own
   // protects `/admin`.
   for (const other of candidates) {
-    if (other === place) break
-    if (other.application !== place.application || !startsWith(loosely, other.loosePrefix)) continue
+    if (other === mount) break
+    if (other.application !== mount.application || !startsWith(loosely, other.loosePrefix)) continue
     const protecting = matchIn(other, method, segments, loosely, query)
     if (protecting.rule.access === 'signed_in') return protecting
   }
@@ -149,17 +149,17 @@ function match(
 }
 
 function matchIn(
-  place: Place,
+  mount: Mount,
   method: string,
   segments: readonly string[],
   loosely: readonly string[],
   query: string,
 ): Route {
   const route =
-    place.routes.find(
+    mount.routes.find(
       ({ rule, path, isLoose }) => matchesMethod(rule, method) && matchesPath(path, isLoose ? loosely : segments),
-    ) ?? place.otherwise
-  return isLogoutLink(place, method, loosely, query) ? { ...route, isLogout: true } : route
+    ) ?? mount.otherwise
+  return isLogoutLink(mount, method, loosely, query) ? { ...route, isLogout: true } : route
 }
 
 function startsWith(segments: readonly string[], prefix: readonly string[]): boolean {
@@ -173,7 +173,7 @@ function matchesMethod({ methods }: RuleConfig, method: string): boolean {
   return methods === undefined || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
 }
 
-function isLogoutLink({ logoutLinks }: Place, method: string, segments: readonly string[], query: string): boolean {
+function isLogoutLink({ logoutLinks }: Mount, method: string, segments: readonly string[], query: string): boolean {
   // A preflight asks what a script of another origin may do, and carries no cookie (Fetch,
   // "CORS-preflight fetch").
   if (logoutLinks.length === 0 || method === 'OPTIONS') return false
@@ -192,7 +192,7 @@ function hasParameters(query: string, wanted: LogoutLink['query']): boolean {
 }
 
 /** Two rules without requirements that open to the same people, in the same way, are one. */
-function asksTheSame(one: Route | undefined, other: Route | undefined): boolean {
+function isEquivalent(one: Route | undefined, other: Route | undefined): boolean {
   if (one?.upstream !== other?.upstream) return false
   if (one === undefined || other === undefined || one.rule === other.rule) return true
   const [a, b] = [one.rule, other.rule]

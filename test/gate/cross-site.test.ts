@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { whyCrossSite } from '../../src/gate/cross-site.ts'
+import { crossSiteReason } from '../../src/gate/cross-site.ts'
 import { upstream } from '../rules/configs.ts'
 
 const ours = 'https://orders.example.com'
@@ -46,34 +46,34 @@ for (const [what, request, passes] of [
   ['a WebSocket in a sandbox', { ...socket, origin: 'null' }, false],
 ] as const)
   test(`${what} ${passes ? 'may act' : 'may not act'} in the name of who is signed in`, () => {
-    assert.equal(whyCrossSite(request, upstream()) === undefined, passes)
+    assert.equal(crossSiteReason(request, upstream()) === undefined, passes)
   })
 
 test('the host that was asked for is the same origin too, and no other', () => {
   const request = { ...form, forwarded: { ...form.forwarded, host: 'stock.example.com:8443' } }
 
-  assert.equal(whyCrossSite({ ...request, origin: 'https://stock.example.com:8443' }, upstream()), undefined)
-  assert.notEqual(whyCrossSite({ ...request, origin: 'https://stock.example.com' }, upstream()), undefined)
+  assert.equal(crossSiteReason({ ...request, origin: 'https://stock.example.com:8443' }, upstream()), undefined)
+  assert.notEqual(crossSiteReason({ ...request, origin: 'https://stock.example.com' }, upstream()), undefined)
 })
 
 test('trusted origins may act, with and without the word of the browser; others may not', () => {
   const trusting = upstream({ trustedOrigins: [portal] })
 
-  assert.equal(whyCrossSite({ ...form, secFetchSite: 'same-site', origin: portal }, trusting), undefined)
-  assert.equal(whyCrossSite({ ...socket, origin: portal }, trusting), undefined)
-  assert.notEqual(whyCrossSite({ ...form, origin: `${portal}.evil.example` }, trusting), undefined)
-  assert.notEqual(whyCrossSite({ ...form, secFetchSite: 'same-site' }, trusting), undefined)
-  assert.equal(whyCrossSite({ ...form, origin: 'null' }, upstream({ trustedOrigins: 'any' })), undefined)
+  assert.equal(crossSiteReason({ ...form, secFetchSite: 'same-site', origin: portal }, trusting), undefined)
+  assert.equal(crossSiteReason({ ...socket, origin: portal }, trusting), undefined)
+  assert.notEqual(crossSiteReason({ ...form, origin: `${portal}.evil.example` }, trusting), undefined)
+  assert.notEqual(crossSiteReason({ ...form, secFetchSite: 'same-site' }, trusting), undefined)
+  assert.equal(crossSiteReason({ ...form, origin: 'null' }, upstream({ trustedOrigins: 'any' })), undefined)
 })
 
 test('the log reads whose page it was, and nothing that somebody made up', () => {
-  const why = (origin: string) => whyCrossSite({ ...form, origin }, upstream())
+  const why = (origin: string) => crossSiteReason({ ...form, origin }, upstream())
 
   assert.equal(why('https://evil.example:8443'), 'a page of https://evil.example:8443 makes it')
   assert.equal(why('x\u001b[2J'), 'a page of another origin makes it')
   assert.equal(why(`https://${'a'.repeat(500)}`), 'a page of another origin makes it')
   assert.equal(
-    whyCrossSite({ ...form, secFetchSite: 'same-site', origin: portal }, upstream()),
+    crossSiteReason({ ...form, secFetchSite: 'same-site', origin: portal }, upstream()),
     `a page of ${portal} makes it, which is same-site`,
   )
 })

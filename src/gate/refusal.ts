@@ -27,7 +27,7 @@ export function refusalOf(
     case 'cross_site':
       return ['ERR_CROSS_SITE', admission.why, {}]
     // Neither is for a WebSocket: it is no page load, and no logout link.
-    case 'ask_again':
+    case 'reload':
     case 'sign_out':
       return ['ERR_NO_ROUTE', 'nothing here can be upgraded', {}]
     case 'no_route':
