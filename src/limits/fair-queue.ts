@@ -6,13 +6,13 @@ import { Roster } from '../core/roster.ts'
  */
 const shareOfFree = 3
 /**
- * The part that is kept for clients that hold nothing. Of fewer than eight nothing is kept.
+ * The part that is reserved for clients that hold nothing. Below eight in all, none is reserved.
  */
 const partForNewcomers = 1 / 8
 
 /**
  * Shares something among clients (the dynamic thresholds of Choudhury and Hahne). Even if many
- * clients take as much as they may, a part is left for clients that hold nothing.
+ * clients take as much as they may, a part stays free for clients that hold nothing.
  */
 export class Shares {
   readonly #most: number
@@ -102,7 +102,7 @@ export class FairQueue<T> {
     return false
   }
 
-  /** Gives a place back. Returns the items that have a place now. */
+  /** Frees a place. Returns the items that have a place now. */
   leave(client: string): readonly T[] {
     this.#places.leave(client)
     return this.#queues.size === 0 ? nothing : this.#admitWaiting()
@@ -136,7 +136,7 @@ export class FairQueue<T> {
       called.push(queue.shift() as T)
       this.#seats.leave(client)
       this.#places.take(client)
-      // Behind all others, when it has more.
+      // The client goes to the end, so that the others come next.
       this.#queues.delete(client)
       if (queue.length > 0) this.#queues.set(client, queue)
     }

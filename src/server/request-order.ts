@@ -1,22 +1,23 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-/** The bounds on requests that wait for their turn. */
+/** The limits of requests that wait for earlier requests on their connection. */
 export interface WaitingLimits {
-  /** Requests on one connection, behind the request that is carried out. */
+  /** The maximum number of waiting requests on one connection. */
   readonly perConnection: number
-  /** The memory that the requests on all connections take together, in bytes. */
+  /** The maximum memory of the waiting requests on all connections together, in bytes. */
   readonly bytesAltogether: number
 }
 
-/** What a request that waits takes beside its head, in bytes. */
+/** The memory of a waiting request beside its head, in bytes. */
 const requestBytes = 4096
 
+/** The waiting requests of one connection. */
 interface Queue {
   /** The newest response that waits on the connection. */
   last: ServerResponse
   waiting: number
-  /** What the requests that wait take, in bytes. */
+  /** The memory of the waiting requests, in bytes. */
   bytes: number
 }
 
@@ -30,7 +31,7 @@ interface Queue {
  */
 export class RequestOrder {
   readonly #queues = new WeakMap<Duplex, Queue>()
-  /** The latest response that a connection was assigned to. */
+  /** The latest response that was assigned to a connection. */
   readonly #latest = new WeakMap<Duplex, ServerResponse>()
   readonly #limits: WaitingLimits
   #bytes = 0

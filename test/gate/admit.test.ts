@@ -111,7 +111,7 @@ for (const [path, who, ...kinds] of table)
     )
   })
 
-test('A host that no upstream serves has no route, whoever asks', () => {
+test('A host without an upstream has no route for anybody', () => {
   const admit = createAdmit(
     { upstreams: [upstream({ hosts: ['orders.example.com'] })], reservedPrefix: '/.gatehouse/' },
     {

@@ -63,7 +63,7 @@ test('a page of the same site, to which the browser gives the cookie, can act in
   assert.deepEqual(
     reasons.filter((reason) => String(reason).includes(neighbour)),
     // The second denial of the same session and rule is counted, and told later.
-    [`a page of ${neighbour} makes it, which is same-site`],
+    [`a page of ${neighbour} made the request (same-site)`],
   )
 })
 

@@ -33,7 +33,7 @@ test('a form of another site is not carried out in the name of who is signed in'
 
   assert.equal(answer.status, 403)
   assert.match(answer.body, /came from another site and was not carried out/)
-  assert.deepEqual(refusals(world), [`a page of ${evil} makes it, which is cross-site`])
+  assert.deepEqual(refusals(world), [`a page of ${evil} made the request (cross-site)`])
   assert.equal((await post({ 'sec-fetch-site': 'same-site', origin: 'http://127.0.0.1:1' })).status, 403)
   assert.equal((await post({ 'sec-fetch-site': 'same-origin', origin: world.url })).status, 200)
 })
@@ -82,7 +82,7 @@ test('a WebSocket of another site is not opened in the name of who is signed in'
   assert.equal(await open(evil), 403)
   assert.equal(await open('null'), 403)
   // The second denial of the same session and rule is counted, and told later.
-  assert.deepEqual(refusals(world), [`a page of ${evil} makes it`])
+  assert.deepEqual(refusals(world), [`a page of ${evil} made the request`])
   assert.equal(await open(world.url), 'open')
   await openWebSocket(t, `${world.url}/ws`, jane.cookieHeader)
 })
