@@ -10,7 +10,7 @@ import { requestFacts } from '../../src/http/request-facts.ts'
 import { rule, upstream } from '../rules/configs.ts'
 
 // The decision as a table: each rule, for each identity and each kind of request. A line that is
-// missing here is a line that nobody has decided.
+// missing here has not been decided.
 
 const orders = upstream({
   logout: [parsePathPattern('/logout')],

@@ -238,7 +238,10 @@ test('A long path with unusual characters is rejected; a long plain path and a l
   const long = (piece: string) => `/${piece.repeat(9_000 / piece.length)}`
 
   for (const piece of ['%2541/', ';/', '%2525253f;%e4b;./'])
-    assert.throws(() => canonicalTarget(long(piece)), { code: 'ERR_REQUEST_TARGET', message: /long and contains unusual characters/ })
+    assert.throws(() => canonicalTarget(long(piece)), {
+      code: 'ERR_REQUEST_TARGET',
+      message: /long and contains unusual characters/,
+    })
   for (const piece of [';/', '%d0%b0/', '%2f', '%252f'])
     assert.throws(() => canonicalTarget(`/${piece.repeat(101)}`), { message: /too many segments/ })
   for (const piece of ['%d0%b0', '%20'])

@@ -142,16 +142,16 @@ test('Clients that send invalid Logout Tokens get 429, the provider never does',
   const [jane, zoe, samir] = [world.browser(), world.browser('zoe'), world.browser('samir')]
   for (const person of [jane, zoe, samir]) await person.get(`${world.url}/echo`)
   const [sidOfJane, sidOfZoe, sidOfSamir] = world.provider.sessions().map(({ sid }) => sid ?? '')
-  const stranger = '127.0.0.66'
+  const otherClient = '127.0.0.66'
 
   for (let times = 0; times < 5; times += 1)
-    assert.equal((await ask(receiver, logoutToken('garbage', { from: stranger }))).status, 400)
-  const refused = await ask(receiver, logoutToken('garbage', { from: stranger }))
+    assert.equal((await ask(receiver, logoutToken('garbage', { from: otherClient }))).status, 400)
+  const refused = await ask(receiver, logoutToken('garbage', { from: otherClient }))
   assert.deepEqual([refused.status, refused.retryAfter], [429, '12'])
 
   // The provider shares the address of the other client and has not sent a valid token yet.
   const ofSamir = await world.provider.logoutToken({ sid: sidOfSamir ?? '', sub: 'samir' })
-  assert.equal((await ask(receiver, logoutToken(ofSamir, { from: stranger }))).status, 200)
+  assert.equal((await ask(receiver, logoutToken(ofSamir, { from: otherClient }))).status, 200)
   assert.equal((await samir.fetch(`${world.url}/echo`)).status, 401)
 
   const ofJane = await world.provider.logoutToken({ sid: sidOfJane ?? '', sub: 'jane' })
@@ -274,7 +274,8 @@ test('A slow application does not delay others, and waiting requests get 503 or 
   const quick = await Promise.all(Array.from({ length: 20 }, () => ask(`${world.url}/static/about.txt`)))
 
   assert.deepEqual([...new Set(quick.map(({ status }) => status))], [200])
-  // 504: the application did not respond in time. 503: the request waited too long for a connection.
+  // 504: the application did not respond in time. 503: the request waited too long for a
+  // connection.
   assert.deepEqual([...new Set((await Promise.all(waiting)).map(({ status }) => status))].sort(), [503, 504])
 })
 
@@ -283,8 +284,8 @@ test('The number of connections of a client is limited; other clients and truste
   const world = await startWorld(t, { settings })
   const port = Number(new URL(world.url).port)
 
-  const stranger = await Promise.all(Array.from({ length: 8 }, () => fate(t, port, '127.0.0.66')))
-  assert.equal(stranger.filter((outcome) => outcome === 'closed').length, 3)
+  const otherClient = await Promise.all(Array.from({ length: 8 }, () => fate(t, port, '127.0.0.66')))
+  assert.equal(otherClient.filter((outcome) => outcome === 'closed').length, 3)
   assert.equal((await ask(`${world.url}/static/about.txt`)).status, 200)
   const proxy = await Promise.all(Array.from({ length: 8 }, () => fate(t, port, '127.0.0.7')))
   assert.ok(proxy.every((outcome) => outcome === 'served'))
@@ -304,7 +305,7 @@ test('When nearly all connections are in use, idle connections are closed and no
   const idle = await Promise.all(Array.from({ length: 20 }, () => fate(t, port, '127.0.0.1')))
   assert.deepEqual([...new Set(idle)], ['served'])
 
-  await until('somebody new is served', async () => (await fate(t, port, '127.0.0.2')) === 'served')
+  await until('a new client is served', async () => (await fate(t, port, '127.0.0.2')) === 'served')
 
   assert.deepEqual(rejectedClients(world), [])
 })
