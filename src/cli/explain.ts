@@ -197,7 +197,7 @@ const outcomes: Readonly<Record<Decision['outcome'], string>> = {
   unauthorized: 'refused: nobody is signed in',
   forbidden: 'refused: forbidden',
   cross_site: 'refused: made by a page of another site',
-  ask_again: 'the browser repeats the request with its SameSite=Strict cookie',
+  reload: 'the browser repeats the request with its SameSite=Strict cookie',
   no_route: 'refused: no upstream',
   sign_out: 'signed out by the gateway',
   unavailable: 'no decision is possible now',

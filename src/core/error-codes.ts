@@ -1,16 +1,16 @@
 import type { PageName } from './page-template.ts'
 
-/** Everything that can be wrong with a request. */
+/** An error of a request. */
 interface ErrorRow {
   /** RFC 9110 §15, RFC 6585. */
   readonly status: number
-  /** The public text. Translations override only this. */
+  /** The public text. Only this is translated. */
   readonly text: string
   /** The page that shows it. */
   readonly page: Exclude<PageName, 'signed-out' | 'sign-out'>
-  /** What it means to an operator. */
+  /** What happened, for the operator. */
   readonly means: string
-  /** What an operator can do. */
+  /** What the operator can do, in the imperative. */
   readonly todo: string
 }
 
@@ -20,15 +20,16 @@ const table = {
     status: 400,
     text: 'The request could not be understood.',
     page: 'bad-request',
-    means: 'the request could be read in two ways, so it was not passed on',
-    todo: 'look at the client: a browser does not write such requests, an attacker or a faulty proxy does',
+    means: 'the request is ambiguous, so the gateway did not forward it',
+    todo: 'check the client: browsers do not send such requests; an attacker or a faulty proxy does',
   },
   ERR_REQUEST_TARGET: {
     status: 400,
     text: 'The address of this page is malformed.',
     page: 'bad-request',
-    means: 'the path could mean two things to the gateway and to the application, so it was not passed on',
-    todo: 'change the link; the reason says what is ambiguous in it',
+    means:
+      'the gateway and the application could read the path differently, so the gateway did not forward the request',
+    todo: 'change the link; the reason names the ambiguous part',
   },
   ERR_METHOD_NOT_ALLOWED: {
     status: 405,
@@ -41,7 +42,7 @@ const table = {
     status: 501,
     text: 'This method is not supported.',
     page: 'bad-request',
-    means: 'the gateway does not pass on TRACE and CONNECT',
+    means: 'the gateway does not forward TRACE and CONNECT',
     todo: 'nothing',
   },
   ERR_REQUEST_TIMEOUT: {
@@ -49,105 +50,105 @@ const table = {
     text: 'The request did not arrive in time.',
     page: 'bad-request',
     means: 'the client took too long to send its request',
-    todo: 'nothing for a single client; if uploads on slow lines are cut, raise limits.body_idle_timeout',
+    todo: 'nothing for a single client; if uploads over slow connections fail, raise limits.body_idle_timeout',
   },
   ERR_PAYLOAD_TOO_LARGE: {
     status: 413,
     text: 'The request is too large.',
     page: 'bad-request',
     means: 'a form for an endpoint of the gateway was larger than 16 KiB',
-    todo: 'look at the client; requests to applications have no such limit',
+    todo: 'check the client; requests to applications have no such limit',
   },
   ERR_MEDIA_TYPE: {
     status: 415,
     text: 'Requests of this type are not accepted here.',
     page: 'bad-request',
     means: 'an endpoint of the gateway received content that is not a form',
-    todo: 'look at the client: a Logout Token comes as application/x-www-form-urlencoded',
+    todo: 'check the client: a Logout Token is sent as application/x-www-form-urlencoded',
   },
   ERR_EXPECTATION: {
     status: 417,
     text: 'The request requires something that is not supported here.',
     page: 'bad-request',
-    means: 'the client sent an Expect other than 100-continue',
-    todo: 'remove the field from the client',
+    means: 'the client sent an Expect field other than 100-continue',
+    todo: 'remove the field from the requests of the client',
   },
   ERR_HEADERS_TOO_LARGE: {
     status: 431,
-    text: 'The request has too many header lines.',
+    text: 'The request has too many header fields.',
     page: 'bad-request',
     means: 'the request had more header fields than limits.header_count',
-    todo: 'raise it if honest clients send as many',
+    todo: 'raise limits.header_count if legitimate clients send that many',
   },
   ERR_TOO_MANY_REQUESTS: {
     status: 429,
     text: 'Too many requests came from your network.',
     page: 'too-many-requests',
-    means: 'a client sent more requests than limits allow',
-    todo: 'if many people share its address, a proxy before the gateway may be missing in trusted_proxies; else raise the limit',
+    means: 'a client sent more requests than limits.per_client allows',
+    todo: 'if many people share this address, check whether a proxy in front of the gateway is missing in trusted_proxies; otherwise raise the limit',
   },
   ERR_UNAUTHENTICATED: {
     status: 401,
     text: 'Please sign in.',
     page: 'sign-in-required',
-    means: 'nobody was signed in, or the session had ended, and the request was no page load that could be redirected',
-    todo: 'nothing if the person had signed out; a script gets 401 and has to send the person to sign_in',
+    means: 'nobody was signed in, or the session had ended, and the request was not a page load that can be redirected',
+    todo: 'nothing if the person had signed out; a script that gets 401 has to send the person to sign_in',
   },
   ERR_FORBIDDEN: {
     status: 403,
     text: 'You are signed in, but you do not have access to this page.',
     page: 'forbidden',
-    means: 'a person was signed in, but the claims do not satisfy the rule',
-    todo: 'if they should: put the person into the group at the provider (it shows at the next sign-in or refresh), or change the rule',
+    means: 'the claims of the signed-in person do not satisfy the rule',
+    todo: 'if the person should have access, add the person to the group at the provider (effective at the next sign-in or refresh), or change the rule',
   },
   ERR_CLAIM_ABSENT: {
     status: 403,
     text: 'You are signed in, but you do not have access to this page.',
     page: 'forbidden',
-    means: 'a person was signed in, but the provider did not send the claim that is needed',
-    todo: 'compare the name of the claim with claim_names of gatehouse sessions show; if it is not there, have the provider send it: ask for its scope (provider.scopes), or add it to userinfo at the provider (a mapper); if only the ID Token has it, name it in provider.id_token_claims; people then sign in again',
+    means: 'a person was signed in, but the provider did not send the required claim',
+    todo: 'compare the name of the claim with claim_names of gatehouse sessions show; if it is missing there, request its scope (provider.scopes), or add it to UserInfo at the provider (a mapper); if only the ID Token has it, name it in provider.id_token_claims; people then have to sign in again',
   },
   ERR_CROSS_SITE: {
     status: 403,
     text: 'This request came from another site and was not carried out.',
     page: 'bad-request',
-    means: 'a page of another origin made the request, and it would have been done in the name of the signed-in person',
-    todo: 'if that page is to be allowed, name its origin in trusted_origins of the upstream',
+    means: 'a page of another origin made the request, which would have acted in the name of the signed-in person',
+    todo: 'if that page should be allowed, add its origin to trusted_origins of the upstream',
   },
   ERR_NO_ROUTE: {
     status: 404,
     text: 'There is nothing at this address.',
     page: 'not-found',
     means: 'no upstream serves this host and path, or the gateway has no such endpoint',
-    todo: 'compare hosts and path of the upstreams with the request; a proxy before the gateway may change Host',
+    todo: 'compare hosts and path of the upstreams with the request; a proxy in front of the gateway may change Host',
   },
   ERR_WRONG_HOST: {
     status: 421,
     text: 'You cannot sign in at this address.',
     page: 'wrong-address',
-    means: 'a browser opened the gateway at a host where it cannot sign in, because the sign-in ends at external_url',
-    todo: 'redirect that host to external_url, or give it an upstream with its own external_url; if the host is right, a proxy before the gateway changes Host: have it pass Host on, or name it in trusted_proxies and have it set X-Forwarded-Host',
+    means: 'a browser opened the gateway at a host where nobody can sign in, because the sign-in ends at external_url',
+    todo: 'redirect that host to external_url, or add an upstream for it with its own external_url; if the host is correct, a proxy in front of the gateway changes Host: let it forward Host, or add it to trusted_proxies and let it set X-Forwarded-Host',
   },
   ERR_SIGN_IN_EXPIRED: {
     status: 400,
     text: 'Your sign-in could not be completed. Please start again.',
     page: 'sign-in-failed',
-    means: 'a browser came back from the provider too late, twice, or without the cookie that it had left with',
-    todo: 'nothing, once; if it happens to many people, look at the reason of each: an external_url that is not the one in the browser’s address bar, or a proxy that drops cookies, does it to everybody',
+    means: 'a browser returned from the provider too late, twice, or without the cookie of the sign-in',
+    todo: 'nothing for a single case; if it happens to many people, read the reasons: external_url may differ from the address bar of the browser, or a proxy removes cookies',
   },
   ERR_SIGN_IN_ISSUER: {
     status: 400,
     text: 'This link is for another sign-in service.',
     page: 'sign-in-failed',
-    means: 'a link asked for a sign-in at another provider than the configured one (login initiation)',
-    todo: 'correct the link at the provider or portal: its iss has to be provider.issuer, letter by letter',
+    means: 'a link requested a sign-in at a provider other than the configured one (login initiation)',
+    todo: 'correct the link at the provider or portal: its iss has to be exactly provider.issuer',
   },
   ERR_SIGN_IN_REFUSED: {
     status: 403,
     text: 'The sign-in service rejected the sign-in.',
     page: 'sign-in-failed',
-    means: 'the provider sent the browser back without signing the person in',
-    todo: 'look at the provider’s log: the person may not use this client, or declined',
+    means: 'the provider returned the browser without signing the person in',
+    todo: 'check the log of the provider: the person has no access to this client, or declined',
   },
   ERR_SIGN_IN_ENDED: {
     status: 403,
@@ -161,91 +162,91 @@ const table = {
     text: 'The sign-in service sent an invalid response.',
     page: 'sign-in-failed',
     means: 'the provider sent a response that must not be accepted',
-    todo: 'run gatehouse doctor: a wrong client secret, issuer or algorithm, or a clock that is off, are the usual reasons',
+    todo: 'run gatehouse doctor; the usual reasons are a wrong client secret, issuer, algorithm or clock',
   },
   ERR_PROVIDER_UNAVAILABLE: {
     status: 503,
     text: 'The sign-in service cannot be reached.',
     page: 'unavailable',
-    means: 'the provider could not be reached, or not in time',
-    todo: 'run gatehouse doctor on the machine of the gateway; people who are signed in are served meanwhile',
+    means: 'the provider could not be reached, or did not respond in time',
+    todo: 'run gatehouse doctor on the machine of the gateway; signed-in people are still served',
   },
   ERR_STORE_UNAVAILABLE: {
     status: 503,
     text: 'Sign-in and sessions are not available right now.',
     page: 'unavailable',
     means: 'Redis could not be reached, so the gateway could not tell whether the session still exists',
-    todo: 'run gatehouse doctor on the machine of the gateway, and look at Redis',
+    todo: 'run gatehouse doctor on the machine of the gateway, and check Redis',
   },
   ERR_LOGOUT_REQUEST: {
     status: 400,
     text: 'The request does not name the session that has ended.',
     page: 'bad-request',
-    means: 'a front-channel logout did not say which session is over, or came from another issuer',
-    todo: 'have the provider send iss and sid (frontchannel_logout_session_required), or use back-channel logout',
+    means: 'a front-channel logout did not name the session that has ended, or came from another issuer',
+    todo: 'let the provider send iss and sid (frontchannel_logout_session_required), or use back-channel logout',
   },
   ERR_LOGOUT_TOKEN_MISSING: {
     status: 400,
     text: 'logout_token is missing.',
     page: 'bad-request',
     means: 'a client posted to backchannel-logout without a logout_token',
-    todo: 'look at the client: it is not a provider',
+    todo: 'check the client: it is not a provider',
   },
   ERR_LOGOUT_TOKEN_INVALID: {
     status: 400,
     text: 'logout_token is invalid.',
     page: 'bad-request',
-    means: 'a Logout Token was rejected, and ended no session',
-    todo: 'if it came from the provider: the reason says which check failed; compare issuer, client_id, algorithm and clocks',
+    means: 'a Logout Token was rejected and ended no session',
+    todo: 'if it came from the provider, the reason names the failed check; compare issuer, client_id, algorithm and clocks',
   },
   ERR_OVERLOADED: {
     status: 503,
     text: 'The service is overloaded at the moment.',
     page: 'unavailable',
-    means: 'clients have left more of their responses unread than the memory allows',
-    todo: 'see gatehouse_buffered_bytes; bound connections per client, or give the container more memory',
+    means: 'clients did not read their responses, and the buffered responses take too much memory',
+    todo: 'see gatehouse_buffered_bytes; lower limits.per_client.connections, or give the container more memory',
   },
   ERR_UPSTREAM_UNREACHABLE: {
     status: 502,
     text: 'The application cannot be reached.',
     page: 'unavailable',
     means: 'the gateway could not connect to the application',
-    todo: 'see whether it runs, and whether upstreams.*.url is its address as seen from the gateway',
+    todo: 'check that the application runs, and that upstreams.*.url is its address as seen from the gateway',
   },
   ERR_UPSTREAM_BUSY: {
     status: 503,
     text: 'The application is busy.',
     page: 'unavailable',
-    means: 'no connection to the application was free for the request, or too many streams are open',
-    todo: 'see which requests take long; raise max_connections or max_streams, as the line upstream.busy says',
+    means: 'no connection to the application was free, or too many streams were open',
+    todo: 'find the requests that take long; raise max_connections or max_streams, as upstream.busy in the log says',
   },
   ERR_UPSTREAM_ANSWER: {
     status: 502,
     text: 'The application sent an invalid response.',
     page: 'unavailable',
     means: 'the response of the application was malformed or incomplete',
-    todo: 'look at the application’s log at that time',
+    todo: 'check the log of the application at that time',
   },
   ERR_UPSTREAM_TIMEOUT: {
     status: 504,
     text: 'The application did not respond in time.',
     page: 'unavailable',
     means: 'the application did not respond in time',
-    todo: 'look at the application; if it may take as long, raise response_timeout of the upstream',
+    todo: 'check the application; if it needs more time, raise response_timeout of the upstream',
   },
   ERR_LOOP: {
     status: 508,
     text: 'The request was sent in a loop.',
     page: 'unavailable',
-    means: 'this gateway had sent the request to this upstream before: two proxies lead to each other',
-    todo: 'look at where upstreams.*.url leads: it has to be the application, and not a proxy that leads back here',
+    means: 'this gateway had already sent the request to this upstream: two proxies forward to each other',
+    todo: 'check upstreams.*.url: it has to be the application, not a proxy that forwards to this gateway',
   },
   ERR_INTERNAL: {
     status: 500,
     text: 'Something went wrong.',
     page: 'unavailable',
     means: 'a fault in Gatehouse',
-    todo: 'please report it, with the lines of the log about it',
+    todo: 'please report it, with the log lines of the request',
   },
 } as const satisfies Readonly<Record<string, ErrorRow>>
 

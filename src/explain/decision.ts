@@ -5,9 +5,9 @@ import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
 import type { Admission } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
-import { whyCrossSite } from '../gate/cross-site.ts'
+import { crossSiteReason } from '../gate/cross-site.ts'
 import type { Identity } from '../gate/identify.ts'
-import { refusalOf } from '../gate/refused.ts'
+import { refusalOf } from '../gate/refusal.ts'
 import { upstreamsOfHost } from '../gate/upstreams-of-host.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { hasBody } from '../http/request-body.ts'
@@ -152,7 +152,7 @@ function wrongHost(
 
 /** A redirect to the sign-in keeps the URL of the request, but not its content. */
 function lossOf({ kind }: Admission, { method, isPage }: RequestFacts): Pick<Decision, 'note'> {
-  const isLost = isPage && !['GET', 'HEAD'].includes(method) && (kind === 'sign_in' || kind === 'ask_again')
+  const isLost = isPage && !['GET', 'HEAD'].includes(method) && (kind === 'sign_in' || kind === 'reload')
   return isLost ? { note: `the content of the ${method} is lost: the browser returns with GET` } : {}
 }
 
@@ -217,7 +217,7 @@ function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFac
   const isNeeded = rule.access === 'optional' ? 'used when present' : 'required'
   if (who.kind !== 'signed_in') return [{ name: 'session', text: `${isNeeded}; absent` }]
   const { claims, sub } = who.session.record
-  const crossSite = whyCrossSite(facts, upstream)
+  const crossSite = crossSiteReason(facts, upstream)
   return [
     { name: 'session', text: `${isNeeded}; present, of ${sub}` },
     { name: 'cross-site', text: crossSite ?? sameSiteText(facts) },
@@ -252,7 +252,7 @@ function decided(admission: Admission, req: ArrivedRequest, switches: boolean): 
             note: `the gateway handles it as POST ${admission.location}, because a script of this site sent it`,
           }
         : { outcome, status: 303, location: admission.location }
-    case 'ask_again':
+    case 'reload':
       return { outcome, status: 200, location: admission.location }
     case 'unauthorized':
       return { ...refused, location: admission.location }

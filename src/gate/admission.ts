@@ -5,37 +5,39 @@ import type { Unmet } from '../rules/requirement.ts'
 import type { StoredSession } from '../session/record.ts'
 
 /**
- * What caches may make of an answer: `anybody`, what the upstream says, for everybody gets the
- * same; `varies`, who is signed in gets another one. All others are about a person: see `cache` of
- * an upstream.
+ * How caches may store the response. `anybody`: as the upstream says, because all clients get the
+ * same response. `varies`: a signed-in person gets a different response. The other values are for
+ * personal responses: see `cache` of an upstream.
  */
 export type Caching = 'anybody' | 'varies' | UpstreamConfig['cache']
 
 /**
- * What is to become of a request. A value: nothing has been sent yet. `setCookies` are `Set-Cookie`
- * values that expire what is left of a session that has ended. Only what is answered at once has
- * them: by the time an upstream answers, the browser may have signed in again, and its new cookie
- * has the same name. So `expire` of a request that passes is asked when the response begins.
+ * The decision about a request. It is a value: nothing has been sent yet.
+ *
+ * `setCookies` are `Set-Cookie` values that expire the cookies of a session that has ended. Only
+ * immediate responses have them. Until an upstream responds, the browser may have signed in again,
+ * and its new cookie has the same name. So `expire` of a forwarded request is called when the
+ * response begins.
  */
 export type Admission =
   | {
       readonly kind: 'pass'
       readonly upstream: UpstreamConfig
-      /** Header lines for the upstream, name and value in turn. */
+      /** Header fields for the upstream: names and values, alternating. */
       readonly identity: readonly string[]
-      /** Absent on public paths without a session. */
+      /** `undefined` on public paths and without a session. */
       readonly session: SessionKey | undefined
       readonly caching: Caching
       /**
-       * `Set-Cookie` values for a session that has ended; none when the browser may have another
-       * session by then.
+       * Returns `Set-Cookie` values for a session that has ended; none when the browser may have a
+       * new session by then.
        */
       readonly expire?: () => readonly string[]
     }
   /**
-   * A page load that has to sign in first: the browser is sent to `location`. `leavesPage`: a page
-   * of the session that has ended is open in the browser, which would show it again on Back. A page
-   * of ours in between lets the browser remove it.
+   * The person has to sign in first: the browser is redirected to `location`. `leavesPage`: a page
+   * of the ended session is open in the browser, which would show it again on Back. A page of the
+   * gateway in between makes the browser remove it.
    */
   | {
       readonly kind: 'sign_in'
@@ -44,32 +46,33 @@ export type Admission =
       readonly leavesPage?: boolean
     }
   /**
-   * Not a page load, and nobody is signed in. `location` is where a front end may send the person.
+   * Nobody is signed in, and the request is not redirected. `location` is the sign-in, for the
+   * front end of the application.
    */
   | { readonly kind: 'unauthorized'; readonly location: string; readonly setCookies: readonly string[] }
-  /** Signed in, but the rule asks for more; `why` is for the log. */
+  /** The signed-in person does not satisfy the rule; `why` is for the log. */
   | ({ readonly kind: 'forbidden'; readonly setCookies: readonly string[] } & Unmet & Denial)
   /**
-   * Made by a page of another origin, and it would be done in the person's name; `why` is for the
-   * log.
+   * A page of another origin made the request, and it would act in the name of the signed-in
+   * person; `why` is for the log.
    */
   | ({ readonly kind: 'cross_site'; readonly why: string } & Denial)
   /**
-   * A page load that another site began: the browser has kept a `Strict` cookie back, and is to ask
-   * again of its own accord for the same `location`, with the cookie if there is one.
+   * A link on another site opened the page, so the browser did not send a `Strict` cookie. A page
+   * of the gateway makes it load the same `location` again, with the cookie if it has one.
    */
-  | { readonly kind: 'ask_again'; readonly location: string }
-  /** No upstream serves it; `why` is for the log. */
+  | { readonly kind: 'reload'; readonly location: string }
+  /** No upstream serves the request; `why` is for the log. */
   | { readonly kind: 'no_route'; readonly why: string }
   /**
-   * The application's own logout link. `location` is the gateway's sign-out: a browser is sent
-   * there, and for a script the request is carried out as `POST` to it.
+   * A logout link of the application. `location` is the sign-out of the gateway. A browser is
+   * redirected to it; a request of a script is handled like a `POST` to it.
    */
   | { readonly kind: 'sign_out'; readonly location: string }
-  /** It cannot be decided right now; fail closed, and say when to try again. */
+  /** The store or the provider is unavailable, so the request is rejected (fail closed). */
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
 
-/** Who was refused what, and by which rule. */
+/** Whose request was rejected, and by which rule. */
 export interface Denial {
   readonly upstream: UpstreamConfig
   readonly rule: RuleConfig

@@ -8,24 +8,24 @@ import { createRouteTable } from '../rules/route-table.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { StoredSession } from '../session/record.ts'
 import type { Admission } from './admission.ts'
-import { whyCrossSite } from './cross-site.ts'
+import { crossSiteReason } from './cross-site.ts'
 import type { Identity } from './identify.ts'
 
 /**
- * THE decision. Answers without a promise when the session is in memory and nothing is due: that is
- * the hot path.
+ * THE decision. Returns no promise when the session is in memory and needs no refresh, because this
+ * is the most frequent case.
  */
 export type Admit = (facts: RequestFacts) => Admission | Promise<Admission>
 
 export interface AdmitParts {
-  /** Who sends this `Cookie` header. */
+  /** Identifies the sender of a `Cookie` header. */
   readonly identify: (cookieHeader: string | undefined) => Identity | Promise<Identity>
   readonly cookie: Pick<SessionCookie, 'forget' | 'isStrict'>
   readonly log: Log
 }
 
 const nothing: readonly string[] = []
-/** A sign-in that begins after a request is hardly over within this time, in ms. */
+/** A sign-in that begins after a request takes longer than this, in ms. */
 const soonMs = 1_000
 
 export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'>, parts: AdmitParts): Admit {
@@ -51,8 +51,8 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
 
   function decide(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, identity: Identity): Admission {
     if (identity.kind === 'signed_in') return admitPerson(facts, upstream, rule, identity.session)
-    // What is open to everybody, known or not, stays open when sessions cannot be looked up; the
-    // person is unknown then.
+    // Optional paths stay open when the store is unavailable. The upstream then does not learn who
+    // is signed in.
     if (rule.access === 'optional') {
       const pass = { kind: 'pass', upstream, identity: nothing, session: undefined, caching: 'varies' } as const
       const expire = identity.kind === 'anonymous' ? expiry(identity, facts, upstream) : undefined
@@ -65,12 +65,12 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
       !facts.isFrame && (rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage))
     const signIn = signInUrl(config.reservedPrefix, undefined)
     if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies }
-    // After signing in the page is asked for anew, with GET: what a form had posted is not kept.
+    // After the sign-in, the browser loads the page with GET. The content of a form is lost.
     const return_to = facts.target.path + facts.target.query
-    // The sign-in would not go there anyway, and a Location this long may be more than a request
-    // head can hold.
+    // The sign-in ignores a longer return_to, and a URL of this length may not fit into the head of
+    // a request.
     if (return_to.length > longestReturnTo) return { kind: 'sign_in', location: signIn, setCookies }
-    if (parts.cookie.isStrict && isFromElsewhere(facts)) return { kind: 'ask_again', location: return_to }
+    if (parts.cookie.isStrict && isLinkOnOtherSite(facts)) return { kind: 'reload', location: return_to }
     if (identity.staleCookie && facts.isPage && facts.secFetchSite === 'same-origin') {
       const location = signInAgainUrl(config.reservedPrefix, return_to)
       return { kind: 'sign_in', location, setCookies, leavesPage: true }
@@ -79,8 +79,8 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
   }
 
   /**
-   * Another process may have signed the browser in again, so that only a response that begins soon
-   * expires the cookie.
+   * Only a response that begins soon expires the cookie, because the browser may sign in again at
+   * another process.
    */
   function expiry(
     { ended }: Extract<Identity, { kind: 'anonymous' }>,
@@ -102,7 +102,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     rule: RuleConfig,
     session: StoredSession,
   ): Admission {
-    const crossSite = whyCrossSite(facts, upstream)
+    const crossSite = crossSiteReason(facts, upstream)
     if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, upstream, rule, session }
     const unmet = unmetRequirement(rule, session.record.claims)
     if (unmet !== undefined) return { kind: 'forbidden', ...unmet, setCookies: nothing, upstream, rule, session }
@@ -116,41 +116,43 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
 }
 
 function withoutHeader({ missing, dropped }: Extract<IdentityHeaders, { missing: string }>): Unmet {
-  const left = dropped.filter((why) => why.startsWith(`${missing}: `))
-  return left.length > 0
-    ? { code: 'ERR_FORBIDDEN', why: `a required header cannot be sent: ${left.join('; ')}` }
+  const reasons = dropped.filter((why) => why.startsWith(`${missing}: `))
+  return reasons.length > 0
+    ? { code: 'ERR_FORBIDDEN', why: `a required header cannot be sent: ${reasons.join('; ')}` }
     : { code: 'ERR_CLAIM_ABSENT', why: `the claim for the required header ${missing} is missing` }
 }
 
-/** A link on another site; what the browser loads then is said to come from this one. */
-function isFromElsewhere({ method, isPage, secFetchSite }: RequestFacts): boolean {
+/**
+ * Whether the browser follows a link on another site. A reload by a page of this site is not one.
+ */
+function isLinkOnOtherSite({ method, isPage, secFetchSite }: RequestFacts): boolean {
   return isPage && method === 'GET' && secFetchSite === 'cross-site'
 }
 
 /**
- * Logs a header without a value once, unless a session has had a value for it before: a claim that
- * never comes is a mistake in the configuration or at the provider, a claim that some people lack
- * is not.
+ * Logs a header without a value once, unless an earlier session had a value for it. A claim that
+ * nobody has indicates a mistake in the configuration or at the provider. A claim that some people
+ * lack does not.
  */
 function createAbsenceLog(
   log: Log,
 ): (upstream: UpstreamConfig, headers: Extract<IdentityHeaders, { lines: unknown }>) => void {
-  const settled = new WeakSet<HeaderConfig>()
+  const logged = new WeakSet<HeaderConfig>()
   return (upstream, headers) => {
     const absent = headersWithoutValue(upstream.headers, headers)
     for (const header of upstream.headers) {
-      if (absent.includes(header) && !settled.has(header))
+      if (absent.includes(header) && !logged.has(header))
         log.info('headers.claim_absent', {
           upstream: upstream.name,
           header: header.name,
-          hint: 'if nobody has a value for it: compare the claim with what the provider sends (provider.scopes, provider.id_token_claims)',
+          hint: 'If nobody has a value, compare the claim with what the provider sends (provider.scopes, provider.id_token_claims).',
         })
-      settled.add(header)
+      logged.add(header)
     }
   }
 }
 
-/** The headers of a session are made once for each version of its record. */
+/** Computes the headers of a session once for each version of its record. */
 function createHeaderCache(log: Log): (upstream: UpstreamConfig, session: StoredSession) => IdentityHeaders {
   const cache = new WeakMap<StoredSession['record'], Map<UpstreamConfig, IdentityHeaders>>()
   const logAbsence = createAbsenceLog(log)

@@ -6,10 +6,10 @@ import { sessionKey, type StoredSession } from '../session/record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { Upkeep } from '../tokens/upkeep.ts'
 
-/** Who sent a request, as far as its cookie shows. */
+/** The sender of a request, according to its session cookie. */
 export type Identity =
   | { readonly kind: 'signed_in'; readonly session: StoredSession }
-  /** `staleCookie`: a cookie was sent, but it leads to no session; the browser may forget it. */
+  /** `staleCookie`: the request has a session cookie without a session. The cookie is expired. */
   | { readonly kind: 'anonymous'; readonly staleCookie: boolean; readonly ended?: EndedCookie }
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
 
@@ -27,21 +27,21 @@ export interface IdentifyParts {
   readonly upkeep: Pick<Upkeep, 'fresh'>
 }
 
-const stranger: Identity = { kind: 'anonymous', staleCookie: false }
-const forgotten = { kind: 'anonymous', staleCookie: true } as const
+const anonymous: Identity = { kind: 'anonymous', staleCookie: false }
+const withStaleCookie = { kind: 'anonymous', staleCookie: true } as const
 
 /**
- * Answers without a promise when the session is in memory and nothing is due. Never rejects for a
- * store or provider that is away.
+ * Finds the session of a `Cookie` header. Returns no promise when the session is in memory and
+ * needs no refresh. Returns `unavailable` when the store or the provider cannot be reached.
  */
 export function identify(cookieHeader: string | undefined, parts: IdentifyParts): Identity | Promise<Identity> {
   const id = parts.cookie.read(cookieHeader)
-  if (id === undefined) return parts.cookie.isIn(cookieHeader) ? forgotten : stranger
+  if (id === undefined) return parts.cookie.isIn(cookieHeader) ? withStaleCookie : anonymous
   const key = sessionKey(id)
   const asIdentity = (session: StoredSession | undefined): Identity =>
     session === undefined
       ? {
-          ...forgotten,
+          ...withStaleCookie,
           ended: {
             isExpired: () => parts.expiredCookies.has(key),
             noteExpired: () => parts.expiredCookies.add(key),

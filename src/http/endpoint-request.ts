@@ -1,48 +1,48 @@
 import type { ApplicationCookie } from '../config/model.ts'
 import type { Cause } from '../observe/audit.ts'
 
-/** What an endpoint knows of a request. */
+/** A request to an endpoint of the gateway. */
 export interface EndpointRequest {
   readonly method: string
   /** The path and query, as the client sent them. */
   readonly url: string
   /** The parameters of the query. */
   readonly query: URLSearchParams
-  /** The content of a form; empty when there is none. */
+  /** The fields of the form in the content; empty without one. */
   readonly form: URLSearchParams
   readonly cookie: string | undefined
   /** The value of `Host` as the client sent it, with or without a port. */
   readonly host: string
   /**
-   * `Sec-Fetch-Site`, `Sec-Fetch-Mode`, `Sec-Fetch-Dest`, `Origin` and `Referer`, as far as they
-   * were sent.
+   * `secFetchSite` to `referer` are header fields; `undefined` when the client did not send them.
    */
   readonly secFetchSite: string | undefined
   readonly secFetchMode: string | undefined
   readonly secFetchDest: string | undefined
   /**
-   * `Sec-Purpose`, `Purpose` and `X-Moz`: how browsers announce a load that nobody has asked for.
+   * `Sec-Purpose`, `Purpose` and `X-Moz`: browsers mark a prefetch with them, which no person has
+   * requested.
    */
   readonly purpose: string
   readonly origin: string | undefined
   readonly referer: string | undefined
-  /** It has a field that scripts send: `X-Requested-With`, or `Accept` with JSON. */
+  /** Whether it has a field that scripts send: `X-Requested-With`, or `Accept` with JSON. */
   readonly mayBeScript: boolean
-  /** A page load in a browser. */
+  /** Whether a browser loads a page. */
   readonly isPage: boolean
-  /** A page load in a frame. */
+  /** Whether a browser loads a page in a frame. */
   readonly isFrame: boolean
   /**
-   * The path and query of the page that has the frame or makes the request, when it is on this
-   * host.
+   * The path and query of the page that contains the frame or makes the request. `undefined` when
+   * that page is on another host.
    */
   readonly embeddingPage: string | undefined
   /**
-   * The origin by which browsers know this gateway, for the requested host; from the configuration,
-   * never from `Host`.
+   * The external URL of the gateway for the requested host. It comes from the configuration, never
+   * from `Host`.
    */
   readonly externalUrl: URL
-  /** The cookies of the applications on this host, which are expired with the session. */
+  /** The cookies of the applications on this host. They expire when the session ends. */
   readonly applicationCookies: readonly ApplicationCookie[]
   /** The path of the start page of the requested host. */
   readonly home: string

@@ -1,7 +1,7 @@
 import type { Subnet } from '../config/model.ts'
 import { AddressSet, ipAddress } from '../core/addresses.ts'
 
-/** The peers whose word about a request's way is taken. */
+/** The proxies whose forwarding headers are trusted (`trusted_proxies`). */
 export class TrustedProxies {
   readonly #networks: AddressSet
 
@@ -13,36 +13,38 @@ export class TrustedProxies {
     return this.#networks.has(address)
   }
 
-  /** Whether it is the other end of a connection, by its address as the socket has it. */
+  /** Whether a peer is trusted, by the address that the socket reports. */
   hasPeer(remoteAddress: string): boolean {
     return this.#networks.has(ipAddress(remoteAddress) ?? 'unknown')
   }
 }
 
-/** What the connection itself shows: nobody can make this up. */
+/** The facts of the connection itself. A client cannot forge them. */
 export interface Connection {
-  /** The peer's IP address; absent on a socket that is already gone. */
+  /** The peer's IP address; `undefined` when the socket is already closed. */
   readonly peer: string | undefined
   readonly encrypted: boolean
   /** The value of `Host`, or the authority of an absolute-form target. */
   readonly host: string
 }
 
-/** Header values by lower-case name, several lines joined by `, `. */
+/** Header values by lower-case name; several fields are joined by `, `. */
 export type HeaderView = Readonly<Record<string, string | readonly string[] | undefined>>
 
-/** What is believed about the way a request took. */
+/** Where a request came from, from the connection and from trusted proxies. */
 export interface ForwardedFacts {
-  /** The client's address: the peer's, or what a trusted proxy says. */
+  /** The client's address: that of the peer, or the one that a trusted proxy reports. */
   readonly clientAddress: string
   readonly proto: 'http' | 'https'
-  /** The value of `Host` as the client sent it to the outermost proxy that is believed. */
+  /** The value of `Host` that the client sent to the outermost trusted proxy. */
   readonly host: string
-  /** The `X-Forwarded-For` that goes on to the upstream: the believed chain, then the peer. */
+  /**
+   * `X-Forwarded-For` for the upstream: the addresses that trusted proxies report, then the peer.
+   */
   readonly forwardedFor: string
 }
 
-/** One proxy's word about whom it heard from, and how. */
+/** What one proxy reports about the request that it received. */
 interface Hop {
   readonly from: string | undefined
   readonly proto: string | undefined
@@ -50,12 +52,12 @@ interface Hop {
 }
 
 /**
- * In characters. Longer values are nobody's honest way here; they are not read at all, and of a
- * list of addresses the nearest are.
+ * The maximum length of a header value, in characters. Longer values are ignored. Of a longer list
+ * of addresses, only the end is read: the addresses nearest to the gateway.
  */
-const longestValue = 4096
+const maxValueLength = 4096
 const hostSyntax = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{0,5})?$/i
-/** Some proxies name a WebSocket's scheme. */
+/** Some proxies report the scheme of a WebSocket. */
 const protocols = new Map<string | undefined, 'http' | 'https'>([
   ['http', 'http'],
   ['https', 'https'],
@@ -64,9 +66,9 @@ const protocols = new Map<string | undefined, 'http' | 'https'>([
 ])
 
 /**
- * What is believed about a request's way. Each proxy vouches for the one it heard from, so the
- * chain is read from the right, and what stands left of the first address that is not trusted is
- * anybody's claim.
+ * Where a request came from. Each proxy reports the address of its own peer, so the chain is read
+ * from the right. Everything left of the first untrusted address is ignored, because the client may
+ * have forged it.
  */
 export function forwardedFacts(connection: Connection, headers: HeaderView, trusted: TrustedProxies): ForwardedFacts {
   const peer = (connection.peer && ipAddress(connection.peer)) ?? 'unknown'
@@ -91,18 +93,18 @@ function withoutEmptyPort(host: string): string {
   return host.endsWith(':') ? host.slice(0, -1) : host
 }
 
-/** The nearest proxy's word first. */
+/** What the proxies report, the nearest proxy first. */
 function hops(headers: HeaderView): Hop[] {
   const addresses = nearestOf(headers['x-forwarded-for'])
   const proto = valueOf(headers, 'x-forwarded-proto')
   const host = valueOf(headers, 'x-forwarded-host')
-  // One that is not read is there all the same: "Forwarded" beside it is not the proxy's word, but
-  // may be the client's.
+  // `Forwarded` is ignored beside any of these, even beside one that is too long to be read. The
+  // proxy writes these, so the client may have written `Forwarded`.
   if (!['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'].some((name) => headers[name] !== undefined))
     return forwardedElements(valueOf(headers, 'forwarded') ?? '').reverse()
 
-  // Protocol and host are the nearest proxy's: their lists, if they are any, cannot be matched with
-  // the addresses.
+  // Protocol and host are those of the nearest proxy. If they are lists, their members cannot be
+  // assigned to the addresses.
   const [nearest, ...others] = (addresses ?? '').split(',').reverse()
   const hop = { from: nearest?.trim(), proto: lastOf(proto), host: lastOf(host) }
   return [hop, ...others.map((address) => ({ from: address.trim(), proto: undefined, host: undefined }))]
@@ -114,17 +116,17 @@ function lastOf(list: string | undefined): string | undefined {
 
 function valueOf(headers: HeaderView, name: string): string | undefined {
   const text = joined(headers[name])
-  return text !== undefined && text.length <= longestValue ? text : undefined
+  return text !== undefined && text.length <= maxValueLength ? text : undefined
 }
 
 /**
- * The end of a list. What a client wrote before it can make it long, and must not make the proxy's
- * word unread.
+ * The end of a list, at most `maxValueLength` characters. A client can make the list long, and must
+ * not keep the gateway from reading what the proxy appended.
  */
 function nearestOf(list: HeaderView[string]): string | undefined {
   const text = joined(list)
-  if (text === undefined || text.length <= longestValue) return text
-  const end = text.slice(-longestValue)
+  if (text === undefined || text.length <= maxValueLength) return text
+  const end = text.slice(-maxValueLength)
   return end.slice(end.indexOf(',') + 1)
 }
 
@@ -134,7 +136,7 @@ function joined(value: HeaderView[string]): string | undefined {
 
 const forwardedPair = /[\t ]*(?:([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s",;=]+)))?[\t ]*([,;]|$)/y
 
-/** RFC 7239 §4; nothing at all when any of it is malformed. */
+/** The elements of `Forwarded` (RFC 7239 §4); none if any of them is malformed. */
 function forwardedElements(value: string): Hop[] {
   const elements: Hop[] = []
   let pairs = new Map<string, string>()
@@ -153,8 +155,8 @@ function forwardedElements(value: string): Hop[] {
 }
 
 /**
- * `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`; `unknown` and `_names` are no
- * addresses (RFC 7239 §6).
+ * The IP address of a node: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`.
+ * `undefined` for `unknown` and for names such as `_proxy` (RFC 7239 §6).
  */
 function nodeAddress(node: string): string | undefined {
   const [, bracketed, v4] = /^\[([\da-f:.]+)\](?::\w+)?$|^([\d.]+):\w+$/i.exec(node) ?? []

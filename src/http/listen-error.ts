@@ -2,16 +2,16 @@ import type { Address } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
 
 /**
- * Says why an address cannot be listened on and what to do. `setting` is the configuration key of
- * the address.
+ * Explains why the gateway cannot listen on an address, and what to do.
+ * @param setting the configuration key of the address
  */
 export function listenError(cause: NodeJS.ErrnoException, { host, port }: Address, setting: string): string {
   const where = `${host}:${port}`
   if (cause.code === 'EADDRINUSE')
-    return `port ${port} of ${host} is taken: stop the other program, or choose another port in ${setting}`
+    return `port ${port} of ${host} is in use: stop the other program, or choose another port in ${setting}`
   if (cause.code === 'EACCES')
-    return `${where} may not be listened on: ports below 1024 need a privilege; choose a port above in ${setting}`
+    return `no permission to listen on ${where}: ports below 1024 need a privilege; choose port 1024 or higher in ${setting}`
   if (cause.code === 'EADDRNOTAVAIL' || cause.code === 'ENOTFOUND')
-    return `${where} is not an address of this machine; see ${setting}`
-  return `${where} cannot be listened on: ${reason(cause)}`
+    return `${where} is not an address of this machine: correct ${setting}`
+  return `the gateway cannot listen on ${where}: ${reason(cause)}`
 }

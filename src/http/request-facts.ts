@@ -2,36 +2,33 @@ import { GatewayError } from '../core/errors.ts'
 import { type ForwardedFacts, forwardedFacts, type HeaderView, type TrustedProxies } from './forwarded.ts'
 import { canonicalTarget, type CanonicalTarget, wholeServer } from './request-target.ts'
 
-/** All of a request that the decision may look at. */
+/** Everything of a request that the decision depends on. */
 export interface RequestFacts {
   readonly method: string
   readonly target: CanonicalTarget
   /**
-   * The host name the client asked for: lower case, without port and trailing dot. Of a trusted
-   * proxy: what it says it was asked for.
+   * The requested host name: lower case, without port and trailing dot. Behind a trusted proxy, the
+   * host that the client sent to the proxy.
    */
   readonly host: string
-  /** A page load in a browser, which may be redirected; everything else gets 401. */
+  /** Whether a browser loads a page. Only a page load is redirected to the sign-in. */
   readonly isPage: boolean
   /**
-   * A page load in a frame of another page. A redirect to the sign-in would end there: providers do
-   * not show themselves in frames.
+   * Whether a browser loads a page in a frame. Such a load is not redirected to the sign-in,
+   * because providers refuse to appear in frames.
    */
   readonly isFrame: boolean
-  /** It asks for another protocol, which is a WebSocket nearly always. */
+  /** Whether it has `Upgrade`. The protocol is nearly always WebSocket. */
   readonly isUpgrade: boolean
-  /**
-   * What the browser says of the page that makes the request: `Sec-Fetch-Site` and `Origin`, as far
-   * as they were sent.
-   */
+  /** `Sec-Fetch-Site`, with which the browser describes the page that makes the request. */
   readonly secFetchSite: string | undefined
   readonly origin: string | undefined
-  /** The `Cookie` header; several lines joined by `; `. */
+  /** The `Cookie` header; several fields are joined by `; `. */
   readonly cookie: string | undefined
   readonly forwarded: ForwardedFacts
 }
 
-/** What is needed of a request; Node's `IncomingMessage` is one. */
+/** The needed part of a request. Node's `IncomingMessage` fits. */
 export interface ReceivedRequest {
   readonly method?: string | undefined
   readonly url?: string | undefined
@@ -42,7 +39,7 @@ export interface ReceivedRequest {
 const hostSyntax = /^(\[[\da-f:.]+\]|[\w.-]*?)\.?(?::\d{0,5})?$/i
 
 /**
- * @param defaultHost the host that a request without `Host` is for (RFC 9112 §3.3)
+ * @param defaultHost the host of a request without `Host` (RFC 9112 §3.3)
  * @throws {GatewayError} ERR_REQUEST_TARGET, or ERR_REQUEST_MALFORMED when `Host` is malformed
  */
 export function requestFacts(request: ReceivedRequest, trusted: TrustedProxies, defaultHost: string): RequestFacts {
@@ -79,8 +76,8 @@ export function hostName(host: string): string {
 }
 
 /**
- * Whether a browser would show the answer as a page. What the browser says of itself counts first:
- * scripts cannot set `Sec-Fetch-*`.
+ * Whether a browser would show the response as a page. `Sec-Fetch-*` takes precedence over
+ * `Accept`, because scripts cannot set it.
  */
 export function isPage(method: string, headers: HeaderView): boolean {
   if (method !== 'GET' && method !== 'HEAD' && method !== 'POST') return false
@@ -95,17 +92,15 @@ export function isPage(method: string, headers: HeaderView): boolean {
   return acceptsHtml(textOf(headers, 'accept'))
 }
 
-/**
- * Whether the browser loads a page into a frame. Only browsers that send `Sec-Fetch-Dest` say so.
- */
+/** Whether the browser loads a page into a frame, according to `Sec-Fetch-Dest`. */
 export function isFrame(headers: HeaderView): boolean {
   const dest = textOf(headers, 'sec-fetch-dest')
   return (dest === 'iframe' || dest === 'frame') && textOf(headers, 'sec-fetch-mode') === 'navigate'
 }
 
 /**
- * The path and query of the page that has the frame, for the request that loads the frame.
- * `undefined` when the browser does not say, or when that page is on another host.
+ * The path and query of the page that contains the frame, for the request that loads the frame.
+ * `undefined` without `Referer`, or when that page is on another host.
  */
 export function embeddingPage(headers: HeaderView, host: string): string | undefined {
   const referer = textOf(headers, 'referer') ?? ''
@@ -115,11 +110,11 @@ export function embeddingPage(headers: HeaderView, host: string): string | undef
 }
 
 /**
- * Whether a script makes the request, and not an element such as an image, which anybody can write
- * into a page, or a load in advance. Only a script sends another method than GET and POST.
+ * Whether a script makes the request. Otherwise it comes from an element of a page, such as an
+ * image, or is a prefetch. Only scripts send methods other than GET and POST.
  */
 export function isScript(method: string, headers: HeaderView): boolean {
-  if (headers['upgrade'] !== undefined || isAnnouncedLoad(headers)) return false
+  if (headers['upgrade'] !== undefined || isPrefetch(headers)) return false
   if (method !== 'GET' && method !== 'POST') return true
   const mode = textOf(headers, 'sec-fetch-mode')
   const dest = textOf(headers, 'sec-fetch-dest')
@@ -134,8 +129,8 @@ export function isScript(method: string, headers: HeaderView): boolean {
   )
 }
 
-/** A load that the browser makes in advance, before the person goes there. */
-function isAnnouncedLoad(headers: HeaderView): boolean {
+/** Whether the request is a prefetch: the browser loads a page before the person opens it. */
+function isPrefetch(headers: HeaderView): boolean {
   return ['sec-purpose', 'purpose', 'x-moz'].some((name) => /\bprefetch\b/i.test(textOf(headers, name) ?? ''))
 }
 

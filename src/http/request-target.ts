@@ -1,63 +1,59 @@
 import { GatewayError } from '../core/errors.ts'
 
-/**
- * The one reading of a request target: used for matching, for the decision and for forwarding
- * alike.
- */
+/** The canonical form of a request target. Matching, decision and forwarding all use it. */
 export interface CanonicalTarget {
-  /** The path as it is matched and forwarded. */
+  /** The path that is matched and forwarded. */
   readonly path: string
-  /** Its segments, for patterns: `/a/b` → `['a', 'b']`, `/` → `['']`. */
+  /** The segments of the path: `/a/b` → `['a', 'b']`, `/` → `['']`. */
   readonly segments: readonly string[]
   /**
-   * What else an upstream might take the path for: by dropping `;parameters`, by decoding it again,
-   * by taking an encoded slash for a slash, by ending it at a decoded `?` or `#`, by dropping dots
-   * and spaces at a segment's end. Absent when there is only one reading. All of them have to meet
-   * the same rule; see the route table.
+   * Other paths that an upstream might read: it may drop `;parameters`, decode the path again,
+   * treat an encoded slash as a slash, end the path at a decoded `?` or `#`, or drop dots and
+   * spaces at the end of a segment. Absent when there is only one reading. All readings must match
+   * the same rule (see the route table).
    */
   readonly otherReadings?: readonly (readonly string[])[]
-  /** `?…` byte for byte, or the empty string. */
+  /** `?…`, unchanged, or the empty string. */
   readonly query: string
-  /** Of an absolute-form target: it takes the place of `Host` (RFC 9112 §3.2.2). */
+  /** The authority of an absolute-form target. It replaces `Host` (RFC 9112 §3.2.2). */
   readonly authority?: string
 }
 
-/** Asterisk-form: the request is about the server, not about a resource (RFC 9110 §9.3.7). */
+/** Asterisk-form: the target is the server, not a resource (RFC 9110 §9.3.7). */
 export const wholeServer: CanonicalTarget = { path: '*', segments: [], query: '' }
 
 const absoluteForm = /^https?:\/\/([^/?]*)/i
 const authoritySyntax = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{0,5})?$/i
-const unfit = /[^\x21-\x7e]|#/
+const disallowed = /[^\x21-\x7e]|#/
 const plainPath = /^\/[\w!$&'()*+,:=@~./-]*$/
 /**
- * A name such as `.well-known` is plain; what has more dots, or nothing behind its dot, is looked
- * into.
+ * A plain path that must be examined all the same: it has an empty segment, or a segment with dots
+ * that may be a dot segment. A name such as `.well-known` needs no examination.
  */
 const plainPathTrap = /\/\/|\/\.(?!\w)|\.\/|\.$/
 
 /**
- * A longer path, in characters, that is not plain is refused, because each segment is read in every
- * way that an upstream might read it. This leaves room for 1,024 bytes that are all
- * percent-encoded.
+ * The maximum length of a path that is not plain, in characters. It bounds the work, because each
+ * segment is read in every way that an upstream might read it. 1,024 percent-encoded bytes fit.
  */
-const longestOddPath = 4_000
-/** A path that is not plain has at most this many segments, encoded slashes counted. */
-const mostOddSegments = 100
-/** A path is decoded this many times at most; no honest link is encoded more often. */
-const deepestEncoding = 3
+const maxUnusualPathLength = 4_000
+/** The maximum number of segments of a path that is not plain. Encoded slashes separate too. */
+const maxUnusualSegments = 100
+/** How often a path may be percent-encoded. Legitimate links are not encoded more often. */
+const maxDecodings = 3
 
 /**
- * Reads the target of a request line: origin-form, or absolute-form of `http` and `https`. What has
- * one meaning is brought into one form; what could mean two things is refused.
- * @throws {GatewayError} ERR_REQUEST_TARGET; its message names the reason and never quotes the
+ * Reads the target of a request line: origin-form, or absolute-form of `http` and `https`.
+ * Different spellings of one path get the same form. An ambiguous target is rejected.
+ * @throws {GatewayError} ERR_REQUEST_TARGET; the message names the reason and never quotes the
  * target
  */
 export function canonicalTarget(raw: string): CanonicalTarget {
-  if (unfit.test(raw)) refuse('a control character, a space, "#" or a character outside of ASCII')
+  if (disallowed.test(raw)) reject('it contains a control character, a space, "#" or a character outside ASCII')
   if (raw.startsWith('/')) return originForm(raw)
 
-  const [scheme, authority] = absoluteForm.exec(raw) ?? refuse('neither a path nor an http URL')
-  if (authority === undefined || !authoritySyntax.test(authority)) refuse('the authority is malformed')
+  const [scheme, authority] = absoluteForm.exec(raw) ?? reject('it is neither a path nor an http or https URL')
+  if (authority === undefined || !authoritySyntax.test(authority)) reject('its authority is malformed')
   const rest = raw.slice(scheme.length)
   return { ...originForm(rest.startsWith('/') ? rest : `/${rest}`), authority }
 }
@@ -71,17 +67,17 @@ function originForm(raw: string): CanonicalTarget {
 }
 
 function canonicalPath(raw: string): Pick<CanonicalTarget, 'path' | 'segments' | 'otherReadings'> {
-  if (raw.length > longestOddPath) refuse('a path that is both long and not plain')
-  if (raw.includes('\\')) refuse('a backslash')
-  if (/%(?![\da-f]{2})/i.test(raw)) refuse('an invalid percent-encoding')
+  if (raw.length > maxUnusualPathLength) reject('the path is long and contains unusual characters')
+  if (raw.includes('\\')) reject('the path contains a backslash')
+  if (/%(?![\da-f]{2})/i.test(raw)) reject('the path contains invalid percent-encoding')
 
-  // Each segment as it is decoded again and again, the literal one first.
+  // For each segment: the literal form first, then what each further decoding gives.
   const kept: (readonly [string, ...string[]])[] = []
   const pieces = decodeUnreserved(raw).slice(1).split('/')
-  if (pieces.length > mostOddSegments) refuse('a path that is not plain and has too many segments')
+  if (pieces.length > maxUnusualSegments) reject('the path contains unusual characters and has too many segments')
   for (const [index, segment] of pieces.entries()) {
     const isLast = index === pieces.length - 1
-    if (segment === '..' && kept.pop() === undefined) refuse('".." above the root')
+    if (segment === '..' && kept.pop() === undefined) reject('".." leads above the root')
     if (segment !== '' && segment !== '.' && segment !== '..') kept.push(decodings(segment))
     else if (isLast) kept.push([''])
   }
@@ -92,7 +88,7 @@ function canonicalPath(raw: string): Pick<CanonicalTarget, 'path' | 'segments' |
   return otherReadings.length > 0 ? { path, segments, otherReadings } : { path, segments }
 }
 
-/** `%61` and `a` are the same to everybody (RFC 3986 §6.2.2.2); all else stays as it was sent. */
+/** Decodes `%61` to `a`, because both are equivalent (RFC 3986 §6.2.2.2). The rest is unchanged. */
 function decodeUnreserved(path: string): string {
   if (!path.includes('%')) return path
   return path.replaceAll(/%([\da-f]{2})/gi, (encoded, hex: string) => {
@@ -101,31 +97,33 @@ function decodeUnreserved(path: string): string {
   })
 }
 
-/** The segment, then what decoding it once, twice, … reveals, one character for each byte. */
+/** The segment, then the result of each further decoding. One character stands for one byte. */
 function decodings(segment: string): readonly [string, ...string[]] {
   const all: [string, ...string[]] = [segment]
-  if (isDotSegment(segment)) refuse('a disguised dot segment')
+  if (isDotSegment(segment)) reject('the path contains an encoded or disguised dot segment')
   for (let text = segment; text.includes('%');) {
     const decoded = text.replaceAll(/%(?:u00)?([\da-f]{2})/gi, (_, hex: string) =>
       String.fromCharCode(parseInt(hex, 16)),
     )
     if (decoded === text) break
-    if (all.length > deepestEncoding) refuse('encoded too many times')
+    if (all.length > maxDecodings) reject('the path is percent-encoded too many times')
     text = decoded
     all.push(text)
-    if (/[\0-\x1f\x7f]/.test(text)) refuse('an encoded control character')
-    if (compatible(text).includes('\\')) refuse('an encoded backslash')
-    // Longer UTF-8 than necessary is another disguise of "." and "/" (RFC 3629 §10).
-    if (/[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f]|\xf0[\x80-\x8f]/.test(text)) refuse('overlong UTF-8')
-    if (text.split('/').length > mostOddSegments) refuse('a path that is not plain and has too many segments')
-    if (isDotSegment(text) || isDotSegment(compatible(text))) refuse('a disguised dot segment')
+    if (/[\0-\x1f\x7f]/.test(text)) reject('the path contains an encoded control character')
+    if (compatible(text).includes('\\')) reject('the path contains an encoded backslash')
+    // Overlong UTF-8 can encode "." and "/" (RFC 3629 §10).
+    if (/[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f]|\xf0[\x80-\x8f]/.test(text)) reject('the path contains overlong UTF-8')
+    if (text.split('/').length > maxUnusualSegments)
+      reject('the path contains unusual characters and has too many segments')
+    if (isDotSegment(text) || isDotSegment(compatible(text)))
+      reject('the path contains an encoded or disguised dot segment')
   }
   return all
 }
 
 /**
- * What some upstream would take for `.` or `..`: between encoded slashes, with parameters, spaces
- * or more dots, in full-width characters.
+ * Whether some upstream would read a part of the segment as `.` or `..`. A part ends at an encoded
+ * slash, and may have parameters, spaces or more dots.
  */
 function isDotSegment(text: string): boolean {
   return text.split('/').some((part) => isOnlyDots(withoutParameters(part.replace(/[?#].*$/s, '')).trim()))
@@ -144,8 +142,8 @@ function asUtf8(bytes: string): string {
 }
 
 /**
- * What is left for an upstream that reads UTF-8 and takes a full-width or otherwise compatible
- * character for the plain one.
+ * The text for an upstream that reads UTF-8 and replaces compatible characters, such as full-width
+ * ones, by the plain characters (NFKC).
  */
 function compatible(bytes: string): string {
   return isBeyondAscii(bytes) ? asUtf8(bytes).normalize('NFKC') : bytes
@@ -153,7 +151,7 @@ function compatible(bytes: string): string {
 
 type Change = (segments: readonly string[]) => readonly string[]
 
-/** What upstreams do to a decoded path, in the order they could do it in. */
+/** How upstreams may change a decoded path, in the order in which they may do so. */
 const changes: readonly (readonly Change[])[] = [
   [dropParameters],
   [(segments) => changeSome(segments, isBeyondAscii, compatible)],
@@ -179,18 +177,21 @@ function readings(decoded: readonly (readonly [string, ...string[]])[], literal:
   return [...found.values()]
 }
 
-/** A decoded segment may hold a slash, but no control character. */
+/**
+ * Segments are joined by NUL, because a decoded segment may contain a slash, but no control
+ * character.
+ */
 function keyOf(segments: readonly string[]): string {
   return segments.join('\0')
 }
 
-/** The very same list when there is nothing to change, so that a set knows it again. */
+/** Returns the same array when nothing changes, so that a `Set` recognizes it. */
 function changeSome(
   segments: readonly string[],
-  isConcerned: (segment: string) => boolean,
+  needsChange: (segment: string) => boolean,
   change: (segment: string) => string,
 ): readonly string[] {
-  return segments.some(isConcerned) ? segments.map(change) : segments
+  return segments.some(needsChange) ? segments.map(change) : segments
 }
 
 function dropParameters(segments: readonly string[]): readonly string[] {
@@ -208,7 +209,7 @@ function endAt(mark: '?' | '#', segments: readonly string[]): readonly string[] 
   return index < 0 ? segments : [...segments.slice(0, index), (segments[index] ?? '').split(mark, 1)[0] ?? '']
 }
 
-/** Without spaces around them and dots at their end, as a Windows file system takes names. */
+/** Removes spaces around names and dots at their end, as Windows file systems do. */
 function trimNames(segments: readonly string[]): readonly string[] {
   return changeSome(segments, (segment) => /^\s|[.\s]$/.test(segment), trimmed)
 }
@@ -224,6 +225,6 @@ function trimmed(name: string): string {
   return name.slice(0, end).trimStart()
 }
 
-function refuse(why: string): never {
-  throw new GatewayError('ERR_REQUEST_TARGET', `the request target: ${why}`)
+function reject(why: string): never {
+  throw new GatewayError('ERR_REQUEST_TARGET', `the request target is rejected: ${why}`)
 }

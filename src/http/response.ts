@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { closeWhenUnread, lingerMs, lingerOnClose } from './lingering-close.ts'
 
-/** A response that the gateway gives itself, as a value: nothing has been sent yet. */
+/** A response of the gateway itself. It is a value: nothing has been sent yet. */
 export interface Response {
   readonly status: number
   readonly headers: Readonly<Record<string, string | readonly string[]>>
@@ -13,8 +13,8 @@ export interface Response {
 }
 
 /**
- * Header fields of each response of the gateway itself: it is for one person and one moment, and
- * not for pages of other sites.
+ * Header fields of all responses of the gateway itself. No cache may store them, because they are
+ * for one person and one moment. Pages of other sites may not read them.
  */
 export const ownHeaders = {
   'Cache-Control': 'no-store',
@@ -24,22 +24,22 @@ export const ownHeaders = {
 } as const
 
 /**
- * Header field of responses at the end of a session: the browser removes what it keeps of this
- * origin in its cache, and pages that it keeps for Back (W3C Clear Site Data §3.1). The page that
- * this response replaces is kept for Back only after the response, so that it takes one more
- * response to remove it. Browsers obey the field over HTTPS and on loopback.
+ * Header field of responses at the end of a session. The browser clears the cache of this origin,
+ * and the pages that it keeps for Back (W3C Clear Site Data §3.1). It keeps the page that this
+ * response replaces only after the response, so a second response has to remove that page. Browsers
+ * obey the field over HTTPS and on loopback.
  */
 export const clearCache = { 'Clear-Site-Data': '"cache"' } as const
 
-/** Where a browser goes next, and the cookies that it stores or drops. */
+/** The next URL of a browser, and the cookies that it stores or removes. */
 export interface Redirect {
   readonly location: string
   readonly setCookies: readonly string[]
 }
 
 /**
- * 303: the browser goes on with GET whatever the method was, and never posts a form onwards (RFC
- * 9700 §4.12).
+ * A redirect with 303. The browser continues with GET after every method, so it never sends a form
+ * to the new URL (RFC 9700 §4.12).
  */
 export function redirect({ location, setCookies }: Redirect, headers: Response['headers'] = {}): Response {
   return empty(303, { ...headers, ...cookies(setCookies), Location: location })
@@ -61,21 +61,21 @@ export function withHeaders(response: Response, headers: Response['headers']): R
   return { ...response, headers: { ...response.headers, ...headers } }
 }
 
-/** The `Set-Cookie` fields of these values; none when there are none. */
+/** The `Set-Cookie` field with these values; no field without values. */
 export function cookies(setCookies: readonly string[]): Response['headers'] {
   return setCookies.length > 0 ? { 'Set-Cookie': setCookies } : {}
 }
 
 /** The reason phrase of a status (RFC 9110 §15). */
 export function reasonPhrase(status: number): string {
-  // Node.js has the name of RFC 7231.
+  // Node.js has the obsolete name of RFC 7231.
   return status === 413 ? 'Content Too Large' : (STATUS_CODES[status] ?? 'Error')
 }
 
 /**
- * Sends a response, without its content when the method is HEAD. A connection with request content
- * that was not read is closed (RFC 9112 §9.6), and so is one that the caller wants closed. Returns
- * how many bytes of content were sent.
+ * Sends a response. The response to HEAD has no content. The connection is closed if request
+ * content was not read (RFC 9112 §9.6), or if `close` is true.
+ * @returns how many bytes of content were sent
  */
 export function writeResponse(req: IncomingMessage, res: ServerResponse, response: Response, close = false): number {
   const { status, headers, body } = response
@@ -95,8 +95,8 @@ export function writeResponse(req: IncomingMessage, res: ServerResponse, respons
 }
 
 /**
- * Sends a response over a socket that has no `ServerResponse`, and closes the connection. Returns
- * how many bytes of content were sent.
+ * Sends a response over a socket that has no `ServerResponse`, and closes the connection.
+ * @returns how many bytes of content were sent
  */
 export function writeToSocket(socket: Duplex, { status, headers, body }: Response): number {
   const length = Buffer.byteLength(body)
@@ -105,8 +105,8 @@ export function writeToSocket(socket: Duplex, { status, headers, body }: Respons
   socket.on('error', () => {})
   socket.write(`HTTP/1.1 ${status} ${reasonPhrase(status)}\r\n${lines.join('')}\r\n`, 'latin1')
   socket.end(body)
-  // Closed at once, the connection would be reset and the response lost (RFC 9112 §9.6). What the
-  // client still sends is dropped.
+  // Closing at once would reset the connection, and the client would lose the response (RFC 9112
+  // §9.6). Until then, the gateway drops what the client sends.
   socket.resume()
   setTimeout(() => socket.destroy(), lingerMs).unref()
   return length

@@ -7,8 +7,9 @@ import { requestFacts, type ReceivedRequest, type RequestFacts } from './request
 import type { CanonicalTarget } from './request-target.ts'
 
 /**
- * The facts of a request that can be read in one way only.
- * @throws {GatewayError} when there are more than one, or when it is not for a gateway to pass on
+ * The facts of a request that can be read in only one way.
+ * @throws {GatewayError} when the request is ambiguous, or has a method that a gateway does not
+ * forward
  */
 export function soundFacts(
   req: ReceivedRequest & FramedRequest,
@@ -16,18 +17,18 @@ export function soundFacts(
   trusted: TrustedProxies,
 ): RequestFacts {
   if (req.rawHeaders.length > 2 * limits.headerCount)
-    throw new GatewayError('ERR_HEADERS_TOO_LARGE', 'more header lines than limits.header_count')
+    throw new GatewayError('ERR_HEADERS_TOO_LARGE', 'more header fields than limits.header_count')
   const fault = framingFault(req)
   if (fault !== undefined) throw new GatewayError('ERR_REQUEST_MALFORMED', fault)
-  // Neither is for a gateway to pass on: RFC 9110 §9.3.6, §9.3.8.
+  // A gateway does not forward these methods (RFC 9110 §9.3.6, §9.3.8).
   if (req.method === 'TRACE' || req.method === 'CONNECT')
-    throw new GatewayError('ERR_METHOD_UNKNOWN', `the method ${req.method}`)
+    throw new GatewayError('ERR_METHOD_UNKNOWN', `the method ${req.method} is not supported`)
   return requestFacts(req, trusted, externalUrl.host)
 }
 
 /**
- * Below the prefix nothing reaches an upstream, in whatever way the path may be read, and in
- * whatever case.
+ * Whether a path is below the reserved prefix in any reading, and in any letter case. Such requests
+ * never reach an upstream.
  */
 export function isReserved(target: CanonicalTarget, reservedPrefix: string): boolean {
   const reserved = reservedPrefix.split('/').filter((segment) => segment !== '')

@@ -3,11 +3,11 @@ import { type ClaimPath, type Claims, type JsonValue, readClaim } from '../core/
 
 export type IdentityHeaders =
   | {
-      /** Name and value in turn; a character of a value is a byte on the wire. */
+      /** Names and values, alternating. Each character of a value is one byte on the wire. */
       readonly lines: readonly string[]
       /**
-       * What was left out although the claim is there, for the log: the header and the reason,
-       * never the value.
+       * The headers that are left out although the claim is present, for the log: the name and the
+       * reason, never the value.
        */
       readonly dropped: readonly string[]
     }
@@ -15,21 +15,21 @@ export type IdentityHeaders =
   | { readonly missing: string; readonly dropped: readonly string[] }
 
 /**
- * The header lines that tell an upstream about a person.
+ * The header fields that describe the signed-in person to an upstream.
  *
- * Text, numbers and booleans are printed, the members of a list joined, an object (or a list inside
- * of a list) is compact JSON. An absent claim, `null`, a blank text and an empty list have no
- * value, and a header none of whose claims has a value is absent. In a template the space around an
- * absent claim goes with it.
+ * Text, numbers and booleans are printed. The members of a list are joined. An object, or a list in
+ * a list, becomes compact JSON. An absent claim, `null`, blank text and an empty list have no
+ * value. A header is absent if none of its claims has a value. In a template, the space beside an
+ * absent claim is removed.
  *
- * A value reaches the upstream unchanged or not at all, because two people whose values differ must
- * never look alike. What the encoding cannot carry unchanged ({@link Encoding}), and a value of
- * more than `max_bytes`, leaves the header out.
+ * A value reaches the upstream unchanged or not at all, because the values of two people must never
+ * become equal. The header is left out if its encoding cannot carry the value unchanged
+ * ({@link Encoding}), or if the value is longer than `max_bytes`.
  *
- * A list's members must come apart again where they were joined, or a group named `a,admins` would
- * make its members administrators. With `percent` and `base64` (of a claim that stands alone) each
- * member is encoded on its own, so upstreams split first and decode then. A member that cannot be
- * carried, or that would not come apart, is left out.
+ * An upstream must be able to split a list into the same members. Otherwise, a group named
+ * `a,admins` would make its members administrators. With `percent`, and with `base64` of a single
+ * claim, each member is encoded separately: upstreams split first and decode then. A member that
+ * cannot be carried unchanged, or that cannot be separated, is left out.
  */
 export function identityHeaders(headers: readonly HeaderConfig[], claims: Claims): IdentityHeaders {
   const lines: string[] = []
@@ -43,7 +43,7 @@ export function identityHeaders(headers: readonly HeaderConfig[], claims: Claims
 }
 
 /**
- * The headers that have no line because none of their claims has a value, and for no other reason.
+ * The headers that are absent because none of their claims has a value, and for no other reason.
  */
 export function headersWithoutValue(
   headers: readonly HeaderConfig[],
@@ -61,14 +61,14 @@ function headerValue(header: HeaderConfig, claims: Claims, drop: Drop): string |
   const text = templateText(header.template, encoding.piece, (path) => {
     const claim = readClaim(claims, path)
     if (isList(claim)) return joinedMembers(claim, header.join, encoding, drop)
-    const why = whyInexact(claim)
+    const why = inexactReason(claim)
     if (why === undefined) return encoding.piece(printed(claim))
     drop(why)
     isExact = false
     return ''
   })
   if (text === undefined || !isExact) return undefined
-  const why = encoding.whyNotCarried(text)
+  const why = encoding.unfitReason(text)
   const value = why === undefined ? encoding.whole(text) : ''
   if (why !== undefined) drop(why)
   else if (value.length > header.maxBytes) drop(`longer than ${header.maxBytes} bytes`)
@@ -76,7 +76,7 @@ function headerValue(header: HeaderConfig, claims: Claims, drop: Drop): string |
   return undefined
 }
 
-/** `undefined` when none of the claims has a value. */
+/** The text of a template; `undefined` when none of its claims has a value. */
 function templateText(
   template: HeaderConfig['template'],
   piece: (text: string) => string,
@@ -92,8 +92,7 @@ function templateText(
     }
     const claim = textOf(part)
     if (claim === '') {
-      // The space on one side of an absent claim is enough: "{given_name} {middle_name}
-      // {family_name}".
+      // Without a middle name, "{given_name} {middle_name} {family_name}" has only one space.
       literal = literal.trimEnd()
       continue
     }
@@ -111,28 +110,28 @@ function isList(claim: JsonValue | undefined): claim is readonly JsonValue[] {
 function joinedMembers(claim: readonly JsonValue[], join: string, encoding: Encoding, drop: Drop): string {
   const separator = withoutControls(join)
   const members = claim.filter((member) => printed(member) !== '')
-  const exact = members.filter((member) => whyInexact(member) === undefined).map(printed)
-  const carried = exact.filter((text) => encoding.whyNotCarried(text) === undefined).map(encoding.piece)
+  const exact = members.filter((member) => inexactReason(member) === undefined).map(printed)
+  const carried = exact.filter((text) => encoding.unfitReason(text) === undefined).map(encoding.piece)
   if (carried.length < members.length)
     drop(`${members.length - carried.length} of a list's members cannot be carried unchanged`)
-  const apart = carried.filter((piece) => comesApart(piece, separator))
+  const apart = carried.filter((piece) => isSeparable(piece, separator))
   if (apart.length < carried.length)
-    drop(`${carried.length - apart.length} of a list's members hold the separator, or begin or end with white space`)
+    drop(`${carried.length - apart.length} of a list's members contain the separator, or begin or end with white space`)
   return apart.join(separator)
 }
 
-/** Blank text counts as no value. */
+/** The text of a value. Blank text counts as no value. */
 function printed(value: JsonValue | undefined): string {
   if (value === undefined || value === null) return ''
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
   return text.trim() === '' ? '' : text
 }
 
-/** Why a value cannot be printed so that no other value looks like it. */
-function whyInexact(value: JsonValue | undefined): string | undefined {
+/** Why another value could have the same text; `undefined` when none could. */
+function inexactReason(value: JsonValue | undefined): string | undefined {
   if (isRounded(value)) return 'an integer beyond 2^53, which has lost digits'
   // JSON escapes a lone surrogate.
-  return typeof value === 'string' ? whyMalformed(value) : undefined
+  return typeof value === 'string' ? malformedReason(value) : undefined
 }
 
 function isRounded(value: JsonValue | undefined): boolean {
@@ -141,11 +140,10 @@ function isRounded(value: JsonValue | undefined): boolean {
 }
 
 /**
- * Whether a member stays what it is between two separators, also for an upstream that trims what it
- * splits.
+ * Whether an upstream gets this member back when it splits the joined list, also when it trims the
+ * members.
  */
-function comesApart(member: string, separator: string): boolean {
-  if (member !== member.trim()) return false
+function isSeparable(member: string, separator: string): boolean {
   if (member !== member.trim()) return false
   const core = separator.trim() || separator
   if (core === '') return true
@@ -156,7 +154,7 @@ interface Encoding {
   /**
    * Why a header cannot carry the text unchanged; `undefined` when it can. Never quotes the text.
    */
-  readonly whyNotCarried: (text: string) => string | undefined
+  readonly unfitReason: (text: string) => string | undefined
   /** Applied to each literal and each claim, before a list is joined. */
   readonly piece: (text: string) => string
   /** Applied to the header's whole text. */
@@ -164,12 +162,12 @@ interface Encoding {
 }
 
 const encodings: Readonly<Record<HeaderEncoding | 'base64Members', Encoding>> = {
-  utf8: { whyNotCarried: whyNotPlain, piece: unchanged, whole: utf8Bytes },
-  latin1: { whyNotCarried: whyNotLatin1, piece: unchanged, whole: unchanged },
-  percent: { whyNotCarried: whyMalformed, piece: percentEncoded, whole: utf8Bytes },
-  base64: { whyNotCarried: whyMalformed, piece: unchanged, whole: base64 },
-  base64Members: { whyNotCarried: whyMalformed, piece: base64, whole: utf8Bytes },
-  rfc8187: { whyNotCarried: whyMalformed, piece: unchanged, whole: (text) => `UTF-8''${percentEncoded(text)}` },
+  utf8: { unfitReason: notPlainReason, piece: unchanged, whole: utf8Bytes },
+  latin1: { unfitReason: notLatin1Reason, piece: unchanged, whole: unchanged },
+  percent: { unfitReason: malformedReason, piece: percentEncoded, whole: utf8Bytes },
+  base64: { unfitReason: malformedReason, piece: unchanged, whole: base64 },
+  base64Members: { unfitReason: malformedReason, piece: base64, whole: utf8Bytes },
+  rfc8187: { unfitReason: malformedReason, piece: unchanged, whole: (text) => `UTF-8''${percentEncoded(text)}` },
 }
 
 function encodingOf({ encode, template }: HeaderConfig): Encoding {
@@ -177,35 +175,35 @@ function encodingOf({ encode, template }: HeaderConfig): Encoding {
   return encodings[encode === 'base64' && standsAlone ? 'base64Members' : encode]
 }
 
-/** Encoders replace a lone surrogate by U+FFFD, which would make two texts equal. */
-function whyMalformed(text: string): string | undefined {
+/** Encoders replace every lone surrogate by U+FFFD, so two different texts would become equal. */
+function malformedReason(text: string): string | undefined {
   return /\p{Surrogate}/u.test(text) ? 'text that is not well-formed Unicode' : undefined
 }
 
 /**
- * RFC 9110 §5.5: a field value has no control characters, and recipients remove white space around
- * it.
+ * A field value has no control characters, and recipients remove white space around it (RFC 9110
+ * §5.5).
  */
-function whyNotPlain(text: string): string | undefined {
-  // U+2028 and U+2029 end a line for some readers.
-  if (/[\p{Cc}\u2028\u2029]/u.test(text)) return 'a control character, which no header can hold'
-  return text === text.trim() ? whyMalformed(text) : 'white space at its beginning or end, which recipients remove'
+function notPlainReason(text: string): string | undefined {
+  // Some recipients treat U+2028 and U+2029 as the end of a line.
+  if (/[\p{Cc}\u2028\u2029]/u.test(text)) return 'a control character, which a header cannot contain'
+  return text === text.trim() ? malformedReason(text) : 'white space at its beginning or end, which recipients remove'
 }
 
-function whyNotLatin1(text: string): string | undefined {
-  return /[^\0-\xff]/u.test(text) ? 'a character that latin1 does not have' : whyNotPlain(text)
+function notLatin1Reason(text: string): string | undefined {
+  return /[^\0-\xff]/u.test(text) ? 'a character that latin1 does not have' : notPlainReason(text)
 }
 
 function unchanged(text: string): string {
   return text
 }
 
-/** Of a separator from the configuration: it must never end a header's line (RFC 9110 §5.5). */
+/** A configured separator must not end the header field (RFC 9110 §5.5). */
 function withoutControls(text: string): string {
   return text.replaceAll(/[\p{Cc}\u2028\u2029 ]+/gu, ' ')
 }
 
-/** Header values are written as latin1, so UTF-8 has to be spelt out in bytes. */
+/** Header values are written as latin1, so each byte of UTF-8 becomes one character. */
 function utf8Bytes(text: string): string {
   return /^[\0-\x7f]*$/.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1')
 }
@@ -214,7 +212,7 @@ function base64(text: string): string {
   return Buffer.from(text, 'utf8').toString('base64')
 }
 
-/** RFC 3986 §2.1; all but the unreserved characters. */
+/** Percent-encodes all but the unreserved characters (RFC 3986 §2.1). */
 function percentEncoded(text: string): string {
   return encodeURIComponent(text).replaceAll(
     /[!'()*]/g,

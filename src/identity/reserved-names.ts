@@ -3,9 +3,8 @@ import type { UpstreamConfig } from '../config/model.ts'
 import { fieldsOf } from '../core/header-fields.ts'
 
 /**
- * The one spelling of a header's name that it is compared in. Some upstreams read `X_User` or
- * `X.User` as `X-User`, and some make of `X--User` the same variable: all of these are one name
- * here.
+ * The form in which names of headers are compared. Some upstreams read `X_User`, `X.User` or
+ * `X--User` as `X-User`, so all of these have the same canonical name.
  */
 export function canonicalName(name: string): string {
   const lower = name.toLowerCase()
@@ -15,11 +14,11 @@ export function canonicalName(name: string): string {
 type Setting = Pick<UpstreamConfig, 'url' | 'headers' | 'rules'>
 
 /**
- * All names that never arrive from a client at an upstream, of all `upstreams`: those that the
- * configuration sets, and, where rules look at the method, those that would change it behind the
- * rules. The application believes them whichever way a request came, so those of the other
- * upstreams that lead to it are among them. Not `Authorization`: that is checked where it is read,
- * and one path may take a token of the client's where another gets ours.
+ * The names of the headers that an upstream never receives from a client. These are the headers
+ * that the configuration sets. If rules depend on the method, they are also the headers that
+ * override it. The headers of other `upstreams` with the same application are included, because the
+ * application trusts them on every path. Their `Authorization` is not: one path may accept a token
+ * of the client while another gets the token of the gateway.
  */
 export function reservedNames(upstream: Setting, upstreams: readonly Setting[]): ReadonlySet<string> {
   const application = applicationAt(upstream.url)

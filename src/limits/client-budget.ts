@@ -39,7 +39,7 @@ export class ClientBudget {
     if (waitMs > 0) return waitMs
     this.#fullAt.delete(client)
     this.#fullAt.set(client, fullAt + this.#stepMs)
-    if (this.#fullAt.size > maxClients) for (const oldest of this.#fullAt.keys()) return this.#forget(oldest)
+    if (this.#fullAt.size > maxClients) for (const oldest of this.#fullAt.keys()) return this.#remove(oldest)
     return 0
   }
 
@@ -57,7 +57,7 @@ export class ClientBudget {
     return Math.max(0, Math.ceil(fullAt + this.#stepMs - this.#perMs - this.#clock.now()))
   }
 
-  #forget(client: string): 0 {
+  #remove(client: string): 0 {
     this.#fullAt.delete(client)
     return 0
   }

@@ -6,13 +6,13 @@ import { Roster } from '../core/roster.ts'
  */
 const shareOfFree = 3
 /**
- * The part that is kept for clients that hold nothing. Of fewer than eight nothing is kept.
+ * The part that is reserved for clients that hold nothing. Below eight in all, none is reserved.
  */
 const partForNewcomers = 1 / 8
 
 /**
  * Shares something among clients (the dynamic thresholds of Choudhury and Hahne). Even if many
- * clients take as much as they may, a part is left for clients that hold nothing.
+ * clients take as much as they may, a part stays free for clients that hold nothing.
  */
 export class Shares {
   readonly #most: number
@@ -60,7 +60,7 @@ export class Shares {
 export class FairQueue<T> {
   readonly #places: Shares
   readonly #seats: Shares
-  readonly #lines = new Map<string, T[]>()
+  readonly #queues = new Map<string, T[]>()
 
   /**
    * @param places how many items may have a place
@@ -96,32 +96,32 @@ export class FairQueue<T> {
       return true
     }
     this.#seats.take(client)
-    const line = this.#lines.get(client)
-    if (line === undefined) this.#lines.set(client, [item])
-    else line.push(item)
+    const queue = this.#queues.get(client)
+    if (queue === undefined) this.#queues.set(client, [item])
+    else queue.push(item)
     return false
   }
 
-  /** Gives a place back. Returns the items that have a place now. */
+  /** Frees a place. Returns the items that have a place now. */
   leave(client: string): readonly T[] {
     this.#places.leave(client)
-    return this.#lines.size === 0 ? nothing : this.#callIn()
+    return this.#queues.size === 0 ? nothing : this.#admitWaiting()
   }
 
   /** Removes an item that waits. */
   withdraw(client: string, item: T): void {
-    const line = this.#lines.get(client)
-    const at = line?.indexOf(item) ?? -1
-    if (line === undefined || at < 0) return
-    line.splice(at, 1)
+    const queue = this.#queues.get(client)
+    const at = queue?.indexOf(item) ?? -1
+    if (queue === undefined || at < 0) return
+    queue.splice(at, 1)
     this.#seats.leave(client)
-    if (line.length === 0) this.#lines.delete(client)
+    if (queue.length === 0) this.#queues.delete(client)
   }
 
   /** Gives all waiting items a place, beyond the limit if necessary. */
-  letAllIn(): readonly T[] {
-    const all = [...this.#lines].flatMap(([client, line]) => line.map((item) => ({ client, item })))
-    this.#lines.clear()
+  admitAll(): readonly T[] {
+    const all = [...this.#queues].flatMap(([client, queue]) => queue.map((item) => ({ client, item })))
+    this.#queues.clear()
     for (const { client } of all) {
       this.#seats.leave(client)
       this.#places.take(client)
@@ -129,22 +129,22 @@ export class FairQueue<T> {
     return all.map(({ item }) => item)
   }
 
-  #callIn(): readonly T[] {
+  #admitWaiting(): readonly T[] {
     const called: T[] = []
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
-      const [client, line] = next
-      called.push(line.shift() as T)
+      const [client, queue] = next
+      called.push(queue.shift() as T)
       this.#seats.leave(client)
       this.#places.take(client)
-      // Behind all others, when it has more.
-      this.#lines.delete(client)
-      if (line.length > 0) this.#lines.set(client, line)
+      // The client goes to the end, so that the others come next.
+      this.#queues.delete(client)
+      if (queue.length > 0) this.#queues.set(client, queue)
     }
     return called
   }
 
-  #next(): readonly [client: string, line: T[]] | undefined {
-    for (const entry of this.#lines) if (this.#places.hasFor(entry[0])) return entry
+  #next(): readonly [client: string, queue: T[]] | undefined {
+    for (const entry of this.#queues) if (this.#places.hasFor(entry[0])) return entry
     return undefined
   }
 }

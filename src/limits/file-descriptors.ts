@@ -31,7 +31,7 @@ export function connectionsWithin(wanted: number, log: Log, limit: number = file
     'limits.connections': wanted,
     lowered_to: possible,
     open_files: limit,
-    hint: 'raise the limit of open files (ulimit -n, LimitNOFILE of systemd, nofile of a container), or lower limits.connections',
+    hint: 'Raise the limit of open files (ulimit -n, LimitNOFILE of systemd, nofile of a container), or lower limits.connections.',
   })
   return possible
 }

@@ -4,7 +4,7 @@ import type { Metrics } from '../observe/metrics.ts'
 import type { RejectedClients } from './rejected-clients.ts'
 
 /**
- * The part of the memory of this process that unread responses may take.
+ * The share of the memory of this process that unread responses may take.
  */
 const shareOfMemory = 1 / 4
 /**
@@ -144,7 +144,7 @@ export class MemoryBudget {
     metrics.gauge(
       {
         name: 'gatehouse_buffered_bytes_limit',
-        help: 'Bytes of unread responses beyond which requests are refused with 503: a quarter of the memory.',
+        help: 'Limit of gatehouse_buffered_bytes: beyond it, requests get 503. A quarter of the memory.',
       },
       'sum',
       () => this.#bytes,
@@ -152,4 +152,4 @@ export class MemoryBudget {
   }
 }
 
-const unreadHint = 'clients do not read their responses; their connections were closed'
+const unreadHint = 'These clients do not read their responses; their connections were closed.'

@@ -24,20 +24,20 @@ export class RejectedClients {
   note(
     limit: string,
     client: string,
-    hint = 'a proxy of yours that many people come through is named in trusted_proxies',
+    hint = 'If many people share this address through a proxy of yours, add the proxy to trusted_proxies.',
   ): void {
     const now = this.#clock.now()
-    const known = this.#limits.get(limit) ?? { count: 0, loggedAt: -Infinity }
-    this.#limits.set(limit, known)
-    known.count += 1
-    if (now < known.loggedAt + atMostEveryMs) return
+    const state = this.#limits.get(limit) ?? { count: 0, loggedAt: -Infinity }
+    this.#limits.set(limit, state)
+    state.count += 1
+    if (now < state.loggedAt + atMostEveryMs) return
     this.#log.warn('limit.reached', {
       limit,
       client,
-      turned_away: known.count,
+      turned_away: state.count,
       hint,
     })
-    known.count = 0
-    known.loggedAt = now
+    state.count = 0
+    state.loggedAt = now
   }
 }

@@ -23,7 +23,7 @@ const alarming = [
 export function countedLog(log: Log, metrics: Metrics): Log {
   const events = metrics.counter({
     name: 'gatehouse_log_events_total',
-    help: 'Warnings and errors in the log, by their message.',
+    help: 'Warnings and errors in the log, by message.',
     labels: ['level', 'event'],
   })
   for (const [level, event] of alarming) events.of(level, event)
@@ -44,27 +44,27 @@ type Counting = { readonly [E in keyof AuditEvents]?: (fields: AuditEvents[E]) =
 
 /** Wraps an audit and counts its events. */
 export function countedAudit(audit: Audit, metrics: Metrics): Audit {
-  const created = metrics.counter({ name: 'gatehouse_sessions_created_total', help: 'Sessions that began.' })
+  const created = metrics.counter({ name: 'gatehouse_sessions_created_total', help: 'Sessions that were created.' })
   const ended = metrics.counter({
     name: 'gatehouse_sessions_ended_total',
-    help: 'Sessions that were ended, by whom or what. One that expires is not among them.',
+    help: 'Sessions that were ended, by cause. Expired sessions do not count.',
     labels: ['by'],
   })
   const failed = metrics.counter({
     name: 'gatehouse_sign_ins_failed_total',
-    help: 'Browsers that came back from the provider and could not be signed in, by the reason.',
+    help: 'Sign-ins that failed after the browser returned from the provider, by reason.',
     labels: ['code'],
   })
   const logoutTokens = metrics.counter({
     name: 'gatehouse_logout_tokens_total',
-    help: 'Logout Tokens: obeyed, obeyed without a session that it would have ended, replayed, refused, or not now (unavailable).',
+    help: 'Logout Tokens, by outcome: obeyed, obeyed without a matching session, replayed, refused, or unavailable.',
     labels: ['outcome'],
   })
   for (const outcome of ['obeyed', 'obeyed_without_session', 'replayed', 'refused', 'unavailable'])
     logoutTokens.of(outcome)
   const atProvider = metrics.counter({
     name: 'gatehouse_provider_logouts_total',
-    help: 'Sessions ended (end_session) and refresh tokens revoked (revocation) at the provider, by what came of it.',
+    help: 'Sessions ended (end_session) and refresh tokens revoked (revocation) at the provider, by outcome.',
     labels: ['event', 'outcome'],
   })
   const counting: Counting = {

@@ -187,10 +187,10 @@ export class OtlpExporter {
 /** The counters of spans. They exist without a collector too. */
 export function describeSpans(metrics: Metrics) {
   return {
-    exported: metrics.counter({ name: 'gatehouse_spans_exported_total', help: 'Spans that the collector took.' }),
+    exported: metrics.counter({ name: 'gatehouse_spans_exported_total', help: 'Spans that the collector accepted.' }),
     dropped: metrics.counter({
       name: 'gatehouse_spans_dropped_total',
-      help: 'Spans that were dropped: the collector did not take them, or not in time.',
+      help: 'Spans that were dropped because the collector did not accept them in time.',
     }),
   }
 }

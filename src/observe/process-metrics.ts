@@ -14,7 +14,7 @@ export function addProcessMetrics(metrics: Metrics, version: string): () => void
   metrics.gauge(
     {
       name: 'gatehouse_event_loop_delay_seconds',
-      help: 'How late timers fire since the last scrape, which is how long a request waits for the processor. Of several workers the largest value.',
+      help: 'How late timers fired since the last scrape: the time that a request waits for the processor. With several workers, the largest value.',
       labels: ['quantile'],
     },
     'max',
@@ -37,7 +37,7 @@ export function addProcessMetrics(metrics: Metrics, version: string): () => void
     process.memoryUsage.rss(),
   )
   metrics.gauge(
-    { name: 'nodejs_heap_used_bytes', help: 'The heap of JavaScript, as far as it is used.' },
+    { name: 'nodejs_heap_used_bytes', help: 'The used part of the JavaScript heap.' },
     'sum',
     () => process.memoryUsage().heapUsed,
   )
@@ -45,15 +45,15 @@ export function addProcessMetrics(metrics: Metrics, version: string): () => void
   metrics.gauge(
     {
       name: 'process_start_time_seconds',
-      help: 'When the process began, since the epoch. Of several workers the first.',
+      help: 'Start time of the process, since the epoch. With several workers, the earliest.',
     },
     'min',
     () => startedAt,
   )
   metrics.gauge({ name: 'process_open_fds', help: 'Open file descriptors.' }, 'sum', openFileDescriptors)
-  metrics.gauge({ name: 'gatehouse_workers', help: 'Processes that serve.' }, 'sum', () => 1)
+  metrics.gauge({ name: 'gatehouse_workers', help: 'Number of worker processes.' }, 'sum', () => 1)
   metrics.gauge(
-    { name: 'gatehouse_build_info', help: 'Which version runs, on which Node.js.', labels: ['version', 'node'] },
+    { name: 'gatehouse_build_info', help: 'The version of Gatehouse and of Node.js.', labels: ['version', 'node'] },
     'max',
     () => [[[version, process.versions.node], 1]],
   )

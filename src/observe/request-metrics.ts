@@ -23,13 +23,13 @@ interface Place {
 export function createRequestMetrics(metrics: Metrics): RequestSink {
   const requests = metrics.counter({
     name: 'gatehouse_requests_total',
-    help: 'Requests that are over, by the upstream that they were for (none: answered by the gateway itself).',
+    help: 'Finished requests, by upstream (none: the gateway itself responded).',
     labels: ['upstream', 'method', 'status'],
   })
   const duration = metrics.histogram(
     {
       name: 'gatehouse_request_duration_seconds',
-      help: 'From the head of a request to the end of its answer. Without WebSockets and event streams.',
+      help: 'Time from the head of a request to the end of its response. Without WebSockets and event streams.',
       labels: ['upstream'],
     },
     durationBounds,
@@ -37,37 +37,37 @@ export function createRequestMetrics(metrics: Metrics): RequestSink {
   const wait = metrics.histogram(
     {
       name: 'gatehouse_upstream_wait_seconds',
-      help: 'How long requests waited for a connection to their upstream, of those that had to wait.',
+      help: 'How long requests waited for a connection to their upstream. Only those that had to wait.',
       labels: ['upstream'],
     },
     durationBounds,
   )
   const bytes = metrics.counter({
     name: 'gatehouse_response_content_bytes_total',
-    help: 'Content sent to clients, through WebSockets too.',
+    help: 'Content sent to clients, including WebSockets.',
     labels: ['upstream'],
   })
   const aborted = metrics.counter({
     name: 'gatehouse_requests_aborted_total',
-    help: 'Requests whose client did not get the whole answer.',
+    help: 'Requests whose client did not receive the whole response.',
     labels: ['upstream'],
   })
   const refusals = metrics.counter({
     name: 'gatehouse_refusals_total',
-    help: 'Requests that the gateway refused or broke off, by the code in their line of the access log.',
+    help: 'Requests that the gateway rejected or aborted, by the code in the access log.',
     labels: ['code'],
   })
   let active = 0
   const streams = { event_stream: 0, tunnel: 0 }
   metrics.gauge(
-    { name: 'gatehouse_active_requests', help: 'Requests under way, without WebSockets and event streams.' },
+    { name: 'gatehouse_active_requests', help: 'Requests in progress, without WebSockets and event streams.' },
     'sum',
     () => active,
   )
   metrics.gauge(
     {
       name: 'gatehouse_open_streams',
-      help: 'Open event streams and tunnels, which are WebSockets nearly always.',
+      help: 'Open event streams and tunnels (usually WebSockets).',
       labels: ['kind'],
     },
     'sum',

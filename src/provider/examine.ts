@@ -9,24 +9,25 @@ import { gatewayErrorIn } from './provider-errors.ts'
 import type { RequestedAccess } from './requested-access.ts'
 
 /** The result of a request and how long it took, or why there is no usable response. */
-export type Answered<T> = { readonly value: T; readonly ms: number } | { readonly why: string }
+export type ProbeResult<T> = { readonly value: T; readonly ms: number } | { readonly why: string }
 
 /** What a provider reports, and how it treats this client. It contains no secrets. */
 export interface ProviderFacts {
   /** The discovery document as it was received. */
-  readonly metadata: Answered<Readonly<Record<string, unknown>>>
+  readonly metadata: ProbeResult<Readonly<Record<string, unknown>>>
   /**
-   * Set when there is no response because the scheme of the issuer does not fit: what to write.
+   * Set when the provider cannot be reached because the issuer has the wrong scheme: the correct
+   * setting.
    */
   readonly wrongScheme?: string
-  /** The settings that the gateway derives from it, or why it is rejected. */
+  /** The settings that the gateway derives from the metadata, or why it rejects the metadata. */
   readonly taken: { readonly algorithm: string; readonly access: RequestedAccess } | { readonly why: string }
   /**
    * How far the clock of the provider is ahead of the clock of this machine, in ms. `Date` has
    * whole seconds (RFC 9110 §6.6.1). Absent when the provider sends no `Date`.
    */
   readonly clockAheadMs?: number
-  readonly keys?: Answered<readonly Readonly<Record<string, unknown>>[]>
+  readonly keys?: ProbeResult<readonly Readonly<Record<string, unknown>>[]>
   readonly redirectUris: readonly RedirectUriFact[]
   /**
    * Whether the provider accepts the client authentication. It is tried with an invented code.
@@ -37,7 +38,7 @@ export interface ProviderFacts {
 /** Whether the provider redirects a browser to this URI. */
 export interface RedirectUriFact {
   readonly redirect_uri: string
-  /** `unknown`: the response is a page that does not show it. */
+  /** `unknown`: the response is a page, which does not show whether the URI is registered. */
   readonly outcome: 'sent_back' | 'refused' | 'unknown'
   /** The error in the redirect, or the status of the response. */
   readonly detail: string
@@ -88,15 +89,15 @@ async function taken(
   }
 }
 
-async function readJson(url: string, outbound: Outbound): Promise<Answered<Readonly<Record<string, unknown>>>> {
+async function readJson(url: string, outbound: Outbound): Promise<ProbeResult<Readonly<Record<string, unknown>>>> {
   const began = performance.now()
   try {
     const response = await outbound.fetch(url, { headers: { accept: 'application/json' } })
     const ms = performance.now() - began
-    if (response.status !== 200) return { why: `${url} answered with status ${response.status}` }
+    if (response.status !== 200) return { why: `${url} returned status ${response.status}` }
     const value: unknown = await response.json().catch(() => undefined)
     if (typeof value !== 'object' || value === null || Array.isArray(value))
-      return { why: `${url} did not response with a JSON object` }
+      return { why: `${url} did not return a JSON object` }
     return { value: value as Record<string, unknown>, ms }
   } catch (error) {
     return { why: reason(error) }
@@ -107,7 +108,7 @@ async function readKeys(url: string, outbound: Outbound): Promise<NonNullable<Pr
   const response = await readJson(url, outbound)
   if ('why' in response) return response
   const { keys } = response.value
-  if (!Array.isArray(keys)) return { why: `${url} did not response with a JSON Web Key Set` }
+  if (!Array.isArray(keys)) return { why: `${url} did not return a JSON Web Key Set` }
   const isObject = (key: unknown): key is Record<string, unknown> => typeof key === 'object' && key !== null
   return { value: keys.filter(isObject), ms: response.ms }
 }
@@ -151,7 +152,7 @@ async function tryClient({ configuration }: DiscoveredProvider, redirect_uri: st
   const parameters = { code: randomToken(24), code_verifier: randomToken(32), redirect_uri }
   try {
     await client.genericGrantRequest(configuration, 'authorization_code', parameters)
-    return { outcome: 'unknown', detail: 'it took a made-up authorization code' }
+    return { outcome: 'unknown', detail: 'it accepted an invented authorization code' }
   } catch (error) {
     const oauthCode = oauthError(error)
     if (oauthCode === undefined) return { outcome: 'unknown', detail: gatewayErrorIn(error)?.message ?? reason(error) }
@@ -169,7 +170,7 @@ function oauthError(error: unknown): string | undefined {
   return error instanceof client.WWWAuthenticateChallengeError ? 'invalid_client' : undefined
 }
 
-/** Foreign text, cut so that it fits into a line of a report. */
+/** Text of the provider, shortened to one line of a report. */
 function shortened(text: string): string {
   return printable(text.slice(0, 100))
 }
@@ -181,9 +182,9 @@ function shortened(text: string): string {
 class ClockComparison {
   aheadMs: number | undefined
 
-  async watch(answering: Promise<Response>): Promise<Response> {
+  async watch(pending: Promise<Response>): Promise<Response> {
     const began = Date.now()
-    const response = await answering
+    const response = await pending
     const date = Date.parse(response.headers.get('date') ?? '')
     const ageMs = Number(response.headers.get('age') ?? 0) * 1000
     if (Number.isFinite(date) && Number.isFinite(ageMs)) {

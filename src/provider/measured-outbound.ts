@@ -11,7 +11,7 @@ const durationBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 export function measuredOutbound(outbound: Outbound, metrics: Metrics, endpointOf: (url: string) => string): Outbound {
   const requests = metrics.counter({
     name: 'gatehouse_provider_requests_total',
-    help: 'Requests to the provider, by endpoint: answered with 2xx or 3xx (ok), 4xx (refused), 5xx (failed), or unusable or not at all (unavailable).',
+    help: 'Requests to the provider, by endpoint. The response had 2xx or 3xx (ok), 4xx (refused), 5xx (failed), was unusable or missing (unavailable).',
     labels: ['endpoint', 'outcome'],
   })
   const durations = metrics.histogram(

@@ -156,7 +156,7 @@ export class ConnectionSlots {
 
   /** Starts all requests that wait, whatever the limits are. */
   startAll(): void {
-    for (const slot of this.#queue.letAllIn()) this.#begin(slot)
+    for (const slot of this.#queue.admitAll()) this.#begin(slot)
   }
 
   #leaveRequests(slot: ConnectionSlot): void {

@@ -18,16 +18,17 @@ export function unmetRequirement(rule: Pick<RuleConfig, 'require'>, claims: Clai
     const isNeeded = anyOf !== undefined || allOf !== undefined
     if (isNeeded && (claim === undefined || claim === null))
       return { code: 'ERR_CLAIM_ABSENT', why: `${claimText}: the claim is absent` }
-    const why = whyUnmet(requirement, claim)
+    const why = unmetReason(requirement, claim)
     if (why !== undefined) return { code: 'ERR_FORBIDDEN', why: `${claimText}: ${why}` }
   }
   return undefined
 }
 
-function whyUnmet({ anyOf, allOf, noneOf }: RequirementConfig, claim: JsonValue | undefined): string | undefined {
+function unmetReason({ anyOf, allOf, noneOf }: RequirementConfig, claim: JsonValue | undefined): string | undefined {
   const values = valuesOf(claim)
   if (values === undefined) return 'the claim is neither text, a number, true or false, nor a list of those'
-  if (anyOf === undefined && allOf === undefined && noneOf === undefined) return 'the rule does not say what it asks'
+  if (anyOf === undefined && allOf === undefined && noneOf === undefined)
+    return 'the rule has no any_of, all_of or none_of'
 
   if (anyOf && !anyOf.some((wanted) => values.includes(wanted))) return `holds none of ${list(anyOf)}`
   if (allOf && (values.length === 0 || !allOf.every((wanted) => values.includes(wanted))))
@@ -37,8 +38,8 @@ function whyUnmet({ anyOf, allOf, noneOf }: RequirementConfig, claim: JsonValue 
 }
 
 /**
- * `undefined` for a shape that nobody asked about: it must not pass for an absent claim, or
- * `none_of` would let it in.
+ * The values of a claim; `undefined` when it has a shape that cannot be compared. Such a claim is
+ * not treated as absent, because `none_of` would then be satisfied.
  */
 function valuesOf(claim: JsonValue | undefined): readonly string[] | undefined {
   if (claim === undefined || claim === null) return []
@@ -47,7 +48,7 @@ function valuesOf(claim: JsonValue | undefined): readonly string[] | undefined {
 }
 
 function isComparable(value: JsonValue): boolean {
-  // An integer beyond 2^53 has been rounded on its way here, and could equal somebody else's.
+  // JSON.parse rounds integers beyond 2^53, so the value could equal the value of another person.
   if (typeof value === 'number') return !Number.isInteger(value) || Number.isSafeInteger(value)
   return typeof value === 'string' || typeof value === 'boolean'
 }

@@ -3,31 +3,31 @@ import type { LogoutLink, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
 import { foldCase, matchesPath, parsePathPattern, type PathPattern } from '../core/path-pattern.ts'
 
-/** Which upstream a request is for, and the rule it has to meet. */
+/** The upstream of a request, and the rule that applies. */
 export interface Route {
   readonly upstream: UpstreamConfig
   readonly rule: RuleConfig
-  /** The application's own logout link. */
+  /** Whether the request is a logout link of the application. */
   readonly isLogout: boolean
 }
 
-/** A canonical path, as segments, and what else an upstream might take it for. */
+/** The segments of a canonical path, and the other readings of it by upstreams. */
 export interface RoutedPath {
   readonly segments: readonly string[]
   readonly otherReadings?: readonly (readonly string[])[]
-  /** `?…` as it was sent. */
+  /** `?…`, unchanged. */
   readonly query?: string
 }
 
 export interface RouteTable {
   /**
    * `host` is in lower case, without port.
-   * @throws {GatewayError} ERR_REQUEST_TARGET when another reading of the path meets another rule
+   * @throws {GatewayError} ERR_REQUEST_TARGET when another reading of the path matches another rule
    */
   route(host: string, method: string, path: RoutedPath): Route | undefined
 }
 
-/** What applies where no rule matches. */
+/** The rule that applies when no other rule matches. */
 const signedIn: RuleConfig = {
   path: parsePathPattern('/*'),
   methods: undefined,
@@ -36,8 +36,8 @@ const signedIn: RuleConfig = {
   require: [],
 }
 
-/** An upstream with all that is made ready for it before the first request. */
-interface Place {
+/** An upstream with its routes, prepared before the first request. */
+interface Mount {
   readonly upstream: UpstreamConfig
   readonly prefix: readonly string[]
   /** The prefix in the loose form. */
@@ -49,17 +49,17 @@ interface Place {
 }
 
 interface RuledRoute extends Route {
-  /** In the loose form of a rule that asks for something; as it is written of one that opens. */
+  /** In the loose form if the rule requires a session, otherwise as configured. */
   readonly path: PathPattern
   readonly isLoose: boolean
 }
 
 export function createRouteTable(upstreams: readonly UpstreamConfig[]): RouteTable {
-  const places = upstreams.map(placeOf).sort((one, other) => other.prefix.length - one.prefix.length)
-  const ofAnyHost = places.filter(({ upstream }) => upstream.hosts.length === 0)
-  const byHost = new Map<string, readonly Place[]>()
+  const mounts = upstreams.map(mountOf).sort((one, other) => other.prefix.length - one.prefix.length)
+  const ofAnyHost = mounts.filter(({ upstream }) => upstream.hosts.length === 0)
+  const byHost = new Map<string, readonly Mount[]>()
   for (const host of upstreams.flatMap(({ hosts }) => hosts))
-    byHost.set(host, [...places.filter(({ upstream }) => upstream.hosts.includes(host)), ...ofAnyHost])
+    byHost.set(host, [...mounts.filter(({ upstream }) => upstream.hosts.includes(host)), ...ofAnyHost])
 
   return {
     route(host, method, path) {
@@ -71,17 +71,17 @@ export function createRouteTable(upstreams: readonly UpstreamConfig[]): RouteTab
       let isLogout = route?.isLogout
       for (const reading of path.otherReadings) {
         const other = match(candidates, method, reading, query)
-        if (!asksTheSame(route, other)) refuse(route, other)
+        if (!isEquivalent(route, other)) reject(route, other)
         isLogout ||= other?.isLogout
       }
-      // `/logout;jsessionid=1` is the logout link too: to sign out by mistake harms nobody, to stay
-      // signed in does.
+      // `/logout;jsessionid=1` is the logout link too. A sign-out by mistake does less harm than a
+      // missed one.
       return route && isLogout && !route.isLogout ? { ...route, isLogout } : route
     },
   }
 }
 
-function placeOf(upstream: UpstreamConfig): Place {
+function mountOf(upstream: UpstreamConfig): Mount {
   const prefix = upstream.path.split('/').filter((segment) => segment !== '')
   return {
     upstream,
@@ -106,9 +106,9 @@ function loosePattern(pattern: PathPattern): PathPattern {
 }
 
 /**
- * A path for an upstream that knows no difference between `/Admin/` and `/admin`, as many do. What
- * protects a path has to protect it in whichever way it is written; what opens one opens it as it
- * is written.
+ * The loose form of a path: lower case, without a slash at the end. Many applications treat
+ * `/Admin/` like `/admin`, so a rule that protects a path has to match all its spellings. A rule
+ * that opens a path matches only the configured spelling.
  */
 function loose(segments: readonly string[]): readonly string[] {
   const last = segments.length - 1
@@ -116,7 +116,7 @@ function loose(segments: readonly string[]): readonly string[] {
   return mayFold(kept) ? kept.map(foldCase) : kept
 }
 
-/** Asked of each request, so that it is a loop and no regular expression. */
+/** Runs for each request, so it is a loop and not a regular expression. */
 function mayFold(segments: readonly string[]): boolean {
   for (const segment of segments)
     for (let at = 0; at < segment.length; at += 1) {
@@ -127,21 +127,21 @@ function mayFold(segments: readonly string[]): boolean {
 }
 
 function match(
-  candidates: readonly Place[],
+  candidates: readonly Mount[],
   method: string,
   segments: readonly string[],
   query: string,
 ): Route | undefined {
-  const place = candidates.find(({ prefix }) => startsWith(segments, prefix))
-  if (place === undefined) return undefined
+  const mount = candidates.find(({ prefix }) => startsWith(segments, prefix))
+  if (mount === undefined) return undefined
   const loosely = loose(segments)
-  const route = matchIn(place, method, segments, loosely, query)
+  const route = matchIn(mount, method, segments, loosely, query)
   if (loosely === segments) return route
-  // `/ADMIN` is `/admin` to an application that ignores case, also where an upstream of its own
-  // protects `/admin`.
+  // To an application that ignores case, `/ADMIN` is `/admin`. This also holds when a separate
+  // upstream entry protects `/admin`.
   for (const other of candidates) {
-    if (other === place) break
-    if (other.application !== place.application || !startsWith(loosely, other.loosePrefix)) continue
+    if (other === mount) break
+    if (other.application !== mount.application || !startsWith(loosely, other.loosePrefix)) continue
     const protecting = matchIn(other, method, segments, loosely, query)
     if (protecting.rule.access === 'signed_in') return protecting
   }
@@ -149,17 +149,17 @@ function match(
 }
 
 function matchIn(
-  place: Place,
+  mount: Mount,
   method: string,
   segments: readonly string[],
   loosely: readonly string[],
   query: string,
 ): Route {
   const route =
-    place.routes.find(
+    mount.routes.find(
       ({ rule, path, isLoose }) => matchesMethod(rule, method) && matchesPath(path, isLoose ? loosely : segments),
-    ) ?? place.otherwise
-  return isLogoutLink(place, method, loosely, query) ? { ...route, isLogout: true } : route
+    ) ?? mount.otherwise
+  return isLogoutLink(mount, method, loosely, query) ? { ...route, isLogout: true } : route
 }
 
 function startsWith(segments: readonly string[], prefix: readonly string[]): boolean {
@@ -168,14 +168,14 @@ function startsWith(segments: readonly string[], prefix: readonly string[]): boo
 }
 
 function matchesMethod({ methods }: RuleConfig, method: string): boolean {
-  // An answer to HEAD tells what the one to GET would (RFC 9110 §9.3.2), so that it is guarded
-  // alike.
+  // The response to HEAD reveals the header fields of the response to GET (RFC 9110 §9.3.2), so a
+  // rule for GET also applies to HEAD.
   return methods === undefined || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
 }
 
-function isLogoutLink({ logoutLinks }: Place, method: string, segments: readonly string[], query: string): boolean {
-  // A preflight asks what a script of another origin may do, and carries no cookie (Fetch,
-  // "CORS-preflight fetch").
+function isLogoutLink({ logoutLinks }: Mount, method: string, segments: readonly string[], query: string): boolean {
+  // A preflight request is not the logout link itself, and has no cookie (Fetch, "CORS-preflight
+  // fetch").
   if (logoutLinks.length === 0 || method === 'OPTIONS') return false
   return logoutLinks.some((link) => matchesPath(link.path, segments) && hasParameters(query, link.query))
 }
@@ -191,15 +191,18 @@ function hasParameters(query: string, wanted: LogoutLink['query']): boolean {
   return wanted.every(([name, value]) => sent.some((parameter) => parameter[0] === name && parameter[1] === value))
 }
 
-/** Two rules without requirements that open to the same people, in the same way, are one. */
-function asksTheSame(one: Route | undefined, other: Route | undefined): boolean {
+/** Whether two routes have the same effect. Rules with requirements are never equivalent. */
+function isEquivalent(one: Route | undefined, other: Route | undefined): boolean {
   if (one?.upstream !== other?.upstream) return false
   if (one === undefined || other === undefined || one.rule === other.rule) return true
   const [a, b] = [one.rule, other.rule]
   return a.access === b.access && a.unauthenticated === b.unauthenticated && a.require.length + b.require.length === 0
 }
 
-function refuse(one: Route | undefined, other: Route | undefined): never {
+function reject(one: Route | undefined, other: Route | undefined): never {
   const met = [one, other].map((route) => (route ? `${route.upstream.name}: ${route.rule.path.text}` : 'no upstream'))
-  throw new GatewayError('ERR_REQUEST_TARGET', `the request target: it can be read in two ways, ${met.join(' and ')}`)
+  throw new GatewayError(
+    'ERR_REQUEST_TARGET',
+    `the request target is rejected: it can be read in two ways, ${met.join(' and ')}`,
+  )
 }

@@ -11,7 +11,10 @@ interface MeasuredParts {
 /** Adds the metrics whose values are read when the metrics are collected. */
 export function addGatewayMetrics(metrics: Metrics, current: () => MeasuredParts): void {
   metrics.gauge(
-    { name: 'gatehouse_provider_known', help: "Whether the provider's discovery document has been read: 1 or 0." },
+    {
+      name: 'gatehouse_provider_known',
+      help: 'Whether the gateway has read the discovery document of the provider: 1 or 0.',
+    },
     'min',
     () => (current().provider.isKnown ? 1 : 0),
   )
@@ -50,7 +53,7 @@ type Refreshing = Pick<OpenidProvider, 'refresh' | 'userinfo' | 'config'>
 export function countedRefreshes(provider: Refreshing, metrics: Metrics): Refreshing {
   const refreshes = metrics.counter({
     name: 'gatehouse_refreshes_total',
-    help: 'Refreshes of tokens: refreshed, invalid_grant (the session ends), or failed (tried again).',
+    help: 'Token refreshes: refreshed, invalid_grant (the session ends), or failed (retried).',
     labels: ['outcome'],
   })
   for (const outcome of ['refreshed', 'invalid_grant', 'failed']) refreshes.of(outcome)

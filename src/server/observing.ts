@@ -63,13 +63,13 @@ export function startObserving(
   const log = countedLog(parts.log, metrics)
   const stopProcessMetrics = addProcessMetrics(metrics, version)
   metrics.counted(
-    { name: 'gatehouse_log_lines_dropped_total', help: 'Lines of the log that were dropped because nobody read them.' },
+    { name: 'gatehouse_log_lines_dropped_total', help: 'Log lines that were dropped because the log was not read.' },
     () => dropped().lines,
   )
   metrics.counted(
     {
       name: 'gatehouse_audit_events_dropped_total',
-      help: 'Audit events that were dropped because nobody read the log.',
+      help: 'Audit events that were dropped because the log was not read.',
     },
     () => dropped().auditEvents,
   )

@@ -7,7 +7,7 @@ import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason, unreachable } from '../core/errors.ts'
 import type { Admission, Denial } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
-import { refusalOf } from '../gate/refused.ts'
+import { refusalOf } from '../gate/refusal.ts'
 import { startPageOf } from '../gate/upstreams-of-host.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
 import { continueIfExpected, hasBody } from '../http/request-body.ts'
@@ -218,7 +218,7 @@ export function createHandlers(
           return respond(req, res, record, redirect({ location: admission.location, setCookies: [] }))
         }
         return serveEndpoint(req, res, record, { method: 'POST', url: admission.location })
-      case 'ask_again':
+      case 'reload':
         return respond(req, res, record, pages.redirectPage(admission.location, pageRequest(req, record)))
       case 'unauthorized':
       case 'forbidden':

@@ -1,22 +1,23 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-/** The bounds on requests that wait for their turn. */
+/** The limits of requests that wait for earlier requests on their connection. */
 export interface WaitingLimits {
-  /** Requests on one connection, behind the request that is carried out. */
+  /** The maximum number of waiting requests on one connection. */
   readonly perConnection: number
-  /** The memory that the requests on all connections take together, in bytes. */
+  /** The maximum memory of the waiting requests on all connections together, in bytes. */
   readonly bytesAltogether: number
 }
 
-/** What a request that waits takes beside its head, in bytes. */
+/** The memory of a waiting request beside its head, in bytes. */
 const requestBytes = 4096
 
-interface Line {
+/** The waiting requests of one connection. */
+interface Queue {
   /** The newest response that waits on the connection. */
   last: ServerResponse
   waiting: number
-  /** What the requests that wait take, in bytes. */
+  /** The memory of the waiting requests, in bytes. */
   bytes: number
 }
 
@@ -29,8 +30,8 @@ interface Line {
  * `res.socket` is null; then the response emits `socket`.
  */
 export class RequestOrder {
-  readonly #lines = new WeakMap<Duplex, Line>()
-  /** The latest response that a connection was assigned to. */
+  readonly #queues = new WeakMap<Duplex, Queue>()
+  /** The latest response that was assigned to a connection. */
   readonly #latest = new WeakMap<Duplex, ServerResponse>()
   readonly #limits: WaitingLimits
   #bytes = 0
@@ -43,7 +44,7 @@ export class RequestOrder {
   isFull(socket: Duplex): boolean {
     if (this.currentResponse(socket) === undefined) return false
     const { perConnection, bytesAltogether } = this.#limits
-    return this.#bytes >= bytesAltogether || (this.#lines.get(socket)?.waiting ?? 0) >= perConnection
+    return this.#bytes >= bytesAltogether || (this.#queues.get(socket)?.waiting ?? 0) >= perConnection
   }
 
   /** The response that is being written to a connection, or that comes next on it. */
@@ -61,15 +62,15 @@ export class RequestOrder {
       start()
       return
     }
-    const line = this.#lineOf(socket, res)
-    line.last = res
+    const queue = this.#queueOf(socket, res)
+    queue.last = res
     const bytes = bytesOf(req)
-    line.waiting += 1
-    this.#take(line, bytes)
+    queue.waiting += 1
+    this.#take(queue, bytes)
     res.once('socket', () => {
       this.#latest.set(socket, res)
-      line.waiting -= 1
-      this.#take(line, -bytes)
+      queue.waiting -= 1
+      this.#take(queue, -bytes)
       // Node has not finished the previous response yet.
       process.nextTick(() => {
         if (!socket.destroyed) start()
@@ -77,22 +78,22 @@ export class RequestOrder {
     })
   }
 
-  #take(line: Line, bytes: number): void {
-    line.bytes += bytes
+  #take(queue: Queue, bytes: number): void {
+    queue.bytes += bytes
     this.#bytes += bytes
   }
 
-  #lineOf(socket: Duplex, last: ServerResponse): Line {
-    const known = this.#lines.get(socket)
-    if (known !== undefined) return known
-    const line = { last, waiting: 0, bytes: 0 }
-    this.#lines.set(socket, line)
+  #queueOf(socket: Duplex, last: ServerResponse): Queue {
+    const existing = this.#queues.get(socket)
+    if (existing !== undefined) return existing
+    const queue = { last, waiting: 0, bytes: 0 }
+    this.#queues.set(socket, queue)
     socket.once('close', () => {
-      this.#take(line, -line.bytes)
-      line.waiting = 0
-      this.#lines.delete(socket)
+      this.#take(queue, -queue.bytes)
+      queue.waiting = 0
+      this.#queues.delete(socket)
     })
-    return line
+    return queue
   }
 
   /**
@@ -105,8 +106,8 @@ export class RequestOrder {
       if (socket.destroyed || socket.writableEnded) socket.destroy()
       else start()
     }
-    const line = this.#lines.get(socket)
-    const before = line !== undefined && line.waiting > 0 ? line.last : this.currentResponse(socket)
+    const queue = this.#queues.get(socket)
+    const before = queue !== undefined && queue.waiting > 0 ? queue.last : this.currentResponse(socket)
     if (before === undefined) {
       startUnlessClosed()
       return
@@ -125,7 +126,7 @@ export class RequestOrder {
    * request that is being received has begun. Otherwise an error response can be written.
    */
   isResponding(socket: Duplex): boolean {
-    if ((this.#lines.get(socket)?.waiting ?? 0) > 0) return true
+    if ((this.#queues.get(socket)?.waiting ?? 0) > 0) return true
     const res = this.currentResponse(socket)
     return res !== undefined && (res.headersSent || res.req.complete)
   }

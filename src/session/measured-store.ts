@@ -65,7 +65,7 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
     listSub: (tag) => store.listSub(tag),
     onNotice: (listener) => store.onNotice(listener),
     receivesNotices: () => store.receivesNotices(),
-    silentFor: () => store.silentFor(),
+    staleForMs: () => store.staleForMs(),
     close: () => store.close(),
   }
 }

@@ -144,7 +144,7 @@ class InMemoryStore implements MemoryStore {
     return true
   }
 
-  silentFor(): number {
+  staleForMs(): number {
     return -Infinity
   }
 

@@ -3,8 +3,8 @@ import type { Log } from '../observe/log.ts'
 export interface OutageGraceParts {
   /** In ms; 0: there is no grace. */
   readonly graceMs: number
-  /** See `SessionStore.silentFor`. */
-  readonly silentFor: () => number
+  /** See `SessionStore.staleForMs`. */
+  readonly staleForMs: () => number
   readonly log: Log
 }
 
@@ -24,17 +24,17 @@ export class OutageGrace {
 
   /** Whether sessions may be served from memory if the store is unavailable now. */
   get lasts(): boolean {
-    const { graceMs, silentFor } = this.#parts
-    return graceMs > 0 && silentFor() < graceMs
+    const { graceMs, staleForMs } = this.#parts
+    return graceMs > 0 && staleForMs() < graceMs
   }
 
   /** A session is served from memory. `reason` is the error of the store. */
   serve(reason: string): void {
     this.#served += 1
     if (this.#timer !== undefined) return
-    const { graceMs, silentFor, log } = this.#parts
+    const { graceMs, staleForMs, log } = this.#parts
     // A timer may fire a little early.
-    const at_most_ms = Math.ceil(graceMs - silentFor()) + 1
+    const at_most_ms = Math.ceil(graceMs - staleForMs()) + 1
     this.#timer = setTimeout(() => this.end('time_is_over'), at_most_ms).unref()
     log.warn('session.grace_began', { reason, at_most_ms })
   }

@@ -52,7 +52,7 @@ export class Sessions {
     this.#near = near
     caches.add(near)
     this.#touchEveryMs = config.idleTimeoutMs / touchesPerIdleTimeout
-    this.#grace = new OutageGrace({ graceMs: config.storeOutageGraceMs, silentFor: () => store.silentFor(), log })
+    this.#grace = new OutageGrace({ graceMs: config.storeOutageGraceMs, staleForMs: () => store.staleForMs(), log })
     this.#stopListening = store.onNotice((notice) => {
       if (notice.kind === 'resumed') this.#reset()
       else if (notice.kind === 'changed') near.drop(notice.key)

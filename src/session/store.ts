@@ -98,7 +98,7 @@ export interface SessionStore {
    * How long ago the last proof expired that notices arrive, in ms. Negative while a proof is
    * valid, `Infinity` when there was none. The sessions in memory were up to date at that time.
    */
-  silentFor(): number
+  staleForMs(): number
 
   /**
    * The time of the store, which does not depend on the clocks of the processes. Logouts and

@@ -115,8 +115,8 @@ for (const [what, args, ...patterns] of [
   [
     'a page of another site',
     ['--as', 'CLAIMS', '-H', 'Origin: https://evil.example', 'POST', '/orders'],
-    /\n403 refused: made by a page of another site\n +because +a page of https:\/\/evil\.example makes it/,
-    /name its origin in trusted_origins/,
+    /\n403 refused: made by a page of another site\n +because +a page of https:\/\/evil\.example made the request/,
+    /add its origin to trusted_origins/,
   ],
   [
     'a page of this site',
@@ -164,7 +164,7 @@ for (const [what, args, ...patterns] of [
     'a path that could be read in two ways',
     ['/free;x/a'],
     /could also be read as \/free\/a\n/,
-    /400 refused\n +because +the request target: it can be read in two ways/,
+    /400 refused\n +because +the request target is rejected: it can be read in two ways/,
   ],
   ['a path that is refused', ['/a/%2e%2e%2fb'], /^GET orders\.example\.com\/a\/%2e%2e%2fb, as nobody\n\n400 refused\n/],
   ['a method that is not forwarded', ['TRACE', '/'], /501 refused/],

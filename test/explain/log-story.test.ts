@@ -103,12 +103,12 @@ for (const reason of ['groups: the claim is absent', 'the claim for the required
 
     const { advice } = storyOf('one', [denied]) ?? {}
 
-    assert.match(advice?.means ?? '', /did not send the claim/)
+    assert.match(advice?.means ?? '', /did not send the required claim/)
     assert.match(advice?.todo ?? '', /provider\.scopes.*mapper.*provider\.id_token_claims/)
   })
 
 test('The advice for a claim without the required value is to add the person to the group', () => {
   const denied = { msg: 'access.denied', request: 'one', code: 'ERR_FORBIDDEN', reason: 'groups: holds none of admins' }
 
-  assert.match(storyOf('one', [denied])?.advice?.todo ?? '', /put the person into the group/)
+  assert.match(storyOf('one', [denied])?.advice?.todo ?? '', /add the person to the group/)
 })

@@ -12,7 +12,7 @@ const upstream = `url: http://127.0.0.1:3000
     rules: [{ path: /admin, require: { claim: roles, any_of: [admins] } }]
 `
 
-/** Requests of people with these claims to one gateway: what it logged, and its decisions. */
+/** The log and the decisions of a gateway for requests of people with these claims. */
 function visits(t: TestContext, path: string, people: readonly Claims[]) {
   const config = configOf(t, { upstream })
   const logged: Record<string, unknown>[] = []
@@ -32,7 +32,7 @@ function visits(t: TestContext, path: string, people: readonly Claims[]) {
   return { logged, admissions }
 }
 
-test('a header whose claim never comes is logged once, however many requests and people there are', (t) => {
+test('A header whose claim is always absent is logged once', (t) => {
   const jane = { sub: 'jane', name: 'Jane', phone_number: '+1' }
 
   const { logged } = visits(t, '/', [jane, jane, { sub: 'joe', name: 'Joe' }, { sub: 'ann', name: 'Ann' }])
@@ -45,7 +45,7 @@ test('a header whose claim never comes is logged once, however many requests and
   assert.match(String(logged[0]?.['hint']), /provider\.scopes, provider\.id_token_claims/)
 })
 
-test('a rule on a claim that does not come says that it is absent', (t) => {
+test('The reason of a rule says when the claim is absent', (t) => {
   const { admissions } = visits(t, '/admin', [{ sub: 'jane' }, { sub: 'joe', roles: ['guests'] }])
 
   assert.deepEqual(

@@ -10,7 +10,7 @@ import { requestFacts } from '../../src/http/request-facts.ts'
 import { rule, upstream } from '../rules/configs.ts'
 
 // The decision as a table: each rule, for each identity and each kind of request. A line that is
-// missing here is a line that nobody has decided.
+// missing here has not been decided.
 
 const orders = upstream({
   logout: [parsePathPattern('/logout')],
@@ -111,7 +111,7 @@ for (const [path, who, ...kinds] of table)
     )
   })
 
-test('A host that no upstream serves has no route, whoever asks', () => {
+test('A host without an upstream has no route for anybody', () => {
   const admit = createAdmit(
     { upstreams: [upstream({ hosts: ['orders.example.com'] })], reservedPrefix: '/.gatehouse/' },
     {

@@ -21,16 +21,16 @@ for (const [header, value] of [
   ['', undefined],
   [undefined, undefined],
 ] as const)
-  test(`"s" in ${JSON.stringify(header)} is ${JSON.stringify(value)}`, () => {
+  test(`The cookie "s" in ${JSON.stringify(header)} is ${JSON.stringify(value)}`, () => {
     assert.equal(readCookie(header, 's'), value)
   })
 
-test('a cookie that is there twice counts as absent: nobody knows whose it is', () => {
+test('A cookie that is sent twice counts as absent, because either may be forged', () => {
   assert.equal(readCookie('s=1; s=2', 's'), undefined)
   assert.equal(readCookie('s=1; a=b;s=1', 's'), undefined)
 })
 
-test('our cookies are taken out, with or without a value, and the others stay byte for byte', () => {
+test('The cookies of the gateway are removed, with or without a value, and the others stay unchanged', () => {
   const drop = (name: string) => name === '__Host-gatehouse'
 
   assert.equal(withoutCookies('a="x y"; __Host-gatehouse=1; b=c=d', drop), 'a="x y"; b=c=d')
@@ -40,11 +40,11 @@ test('our cookies are taken out, with or without a value, and the others stay by
   assert.equal(withoutCookies('=x; a', drop), '=x; a')
 })
 
-test('names are found by how they start', () => {
+test('Cookie names are found by their prefix', () => {
   assert.deepEqual(cookieNames('gh-tx-1=a; x=gh-tx-; gh-tx-2', 'gh-tx-'), ['gh-tx-1', 'gh-tx-2'])
 })
 
-test('a cookie is deleted with the attributes it was set with', () => {
+test('A cookie is expired with the attributes with which it was set', () => {
   const cookie = { name: '__Host-gatehouse', secure: true, sameSite: 'lax' } as const
 
   assert.equal(setCookie(cookie, 'v'), '__Host-gatehouse=v; Path=/; HttpOnly; SameSite=Lax; Secure')
@@ -68,7 +68,7 @@ for (const header of [
   's='.repeat(32_768),
   'é=\xff; \0=1',
 ])
-  test(`a crafted Cookie header does no harm: ${JSON.stringify(header.slice(0, 12))}`, () => {
+  test(`A crafted Cookie header does no harm: ${JSON.stringify(header.slice(0, 12))}`, () => {
     const busy = processorTime()
 
     const value = readCookie(header, 's')
@@ -80,7 +80,7 @@ for (const header of [
     assert.ok(busy() < 200)
   })
 
-test('whatever a Cookie header holds, our cookie does not stay in it', () => {
+test('The cookie of the gateway is removed from any Cookie header', () => {
   const text = fc.array(fc.constantFrom('s', '=', ';', ' ', '\t', '"', 'a', ',', '\xa0')).map((parts) => parts.join(''))
   fc.assert(
     fc.property(fc.oneof(text, fc.string()), (header) => {

@@ -22,7 +22,7 @@ const spoofed = {
 }
 
 for (const peer of ['192.0.2.1', '11.0.0.1', '2001:db8::1', '::ffff:192.0.2.1'])
-  test(`nothing that ${peer} says of its way is believed`, () => {
+  test(`The forwarding headers of the untrusted peer ${peer} are ignored`, () => {
     const address = peer.replace('::ffff:', '')
 
     assert.deepEqual(facts(peer, spoofed), {
@@ -33,7 +33,7 @@ for (const peer of ['192.0.2.1', '11.0.0.1', '2001:db8::1', '::ffff:192.0.2.1'])
     })
   })
 
-test('nobody is trusted when no proxy is configured', () => {
+test('Without trusted_proxies, no peer is trusted', () => {
   const connection = { peer: '127.0.0.1', encrypted: true, host: 'h' }
 
   const believed = forwardedFacts(connection, spoofed, new TrustedProxies([]))
@@ -42,7 +42,7 @@ test('nobody is trusted when no proxy is configured', () => {
 })
 
 for (const peer of ['10.1.2.3', '::ffff:10.1.2.3', '::FFFF:0a01:0203'])
-  test(`what a trusted proxy at ${peer} says is believed`, () => {
+  test(`The forwarding headers of the trusted proxy ${peer} are used`, () => {
     assert.deepEqual(facts(peer, spoofed), {
       clientAddress: '192.0.2.99',
       proto: 'https',
@@ -88,7 +88,7 @@ for (const [headers, proto, host] of [
   [{ 'x-forwarded-host': 'a.example\r\nx: y' }, 'http', 'orders.example.com'],
   [{ 'x-forwarded-host': '' }, 'http', 'orders.example.com'],
 ] as const)
-  test(`${JSON.stringify(headers)} of a trusted proxy means ${proto}://${host}`, () => {
+  test(`The headers ${JSON.stringify(headers)} of a trusted proxy mean ${proto}://${host}`, () => {
     const believed = facts('10.0.0.1', headers)
 
     assert.deepEqual([believed.proto, believed.host, believed.clientAddress], [proto, host, '10.0.0.1'])
@@ -110,19 +110,19 @@ for (const [forwarded, client, proto, host] of [
   ['for 192.0.2.1', '10.0.0.1', 'http', 'orders.example.com'],
   ['', '10.0.0.1', 'http', 'orders.example.com'],
 ] as const)
-  test(`Forwarded: ${forwarded}`, () => {
+  test(`The client address in Forwarded: ${forwarded}`, () => {
     const believed = facts('10.0.0.1', { forwarded })
 
     assert.deepEqual([believed.clientAddress, believed.proto, believed.host], [client, proto, host])
   })
 
-test('Forwarded counts only where there is no X-Forwarded-*', () => {
+test('Forwarded is ignored beside X-Forwarded-*', () => {
   const believed = facts('10.0.0.1', { 'x-forwarded-proto': 'https', forwarded: 'for=192.0.2.1' })
 
   assert.equal(believed.clientAddress, '10.0.0.1')
 })
 
-test('a list that a client has made long neither hides its address nor gives Forwarded a say', () => {
+test('A client that sends a long X-Forwarded-For neither hides its address nor makes Forwarded count', () => {
   const believed = facts('10.0.0.1', {
     'x-forwarded-for': [`${'10.0.0.2, '.repeat(1000)}10.0.0.2`, '192.0.2.1'],
     forwarded: 'for=192.0.2.99;proto=https;host=evil.example',
@@ -137,13 +137,13 @@ test('a list that a client has made long neither hides its address nor gives For
 })
 
 for (const name of ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'])
-  test(`${name} that is too long to be read does not give Forwarded a say`, () => {
+  test(`Forwarded is ignored beside a ${name} that is too long`, () => {
     const believed = facts('10.0.0.1', { [name]: 'a'.repeat(5000), forwarded: 'for=192.0.2.99;host=evil.example' })
 
     assert.deepEqual([believed.clientAddress, believed.host], ['10.0.0.1', 'orders.example.com'])
   })
 
-test('no value is so odd that it throws, takes long, or gets out unread', () => {
+test('No value makes the parser throw or take long, or is forwarded unchecked', () => {
   const odd = fc.array(
     fc.oneof(
       fc.constantFrom('for=', 'proto=https', 'host=', '"', '\\', ',', ';', '10.0.0.2', '192.0.2.1', '[::1]', '%', ' '),
@@ -166,6 +166,6 @@ test('no value is so odd that it throws, takes long, or gets out unread', () => 
   )
 })
 
-test('a socket that is gone has no address, and is not trusted', () => {
+test('A closed socket has no address and is not trusted', () => {
   assert.equal(facts(undefined, spoofed).clientAddress, 'unknown')
 })

@@ -7,19 +7,19 @@ import { TrustedProxies } from '../../src/http/forwarded.ts'
 import { hostName, isPage, isScript, requestFacts } from '../../src/http/request-facts.ts'
 
 const html = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
-const nobody = new TrustedProxies([])
+const noProxies = new TrustedProxies([])
 
 for (const [what, method, headers] of [
   ['a page', 'GET', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', accept: html }],
-  ['a page asked for without saying what for', 'GET', { 'sec-fetch-mode': 'navigate' }],
-  ['a form that is posted', 'POST', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }],
+  ['a page without Sec-Fetch-Dest', 'GET', { 'sec-fetch-mode': 'navigate' }],
+  ['a posted form', 'POST', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }],
   ['a page for a browser that does not send Sec-Fetch', 'GET', { accept: html }],
   ['a form posted by such a browser', 'POST', { accept: html }],
   ['HEAD', 'HEAD', { accept: 'text/html' }],
   ['XHTML', 'GET', { accept: 'image/png, Application/XHTML+xml ; charset=utf-8;q=0.1' }],
-  ['a page whatever Accept says', 'GET', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', accept: '*/*' }],
+  ['a page with Accept: */*', 'GET', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', accept: '*/*' }],
 ] as const)
-  test(`${what} is a page load`, () => {
+  test(`A request is a page load: ${what}`, () => {
     assert.equal(isPage(method, headers), true)
   })
 
@@ -36,7 +36,7 @@ for (const [what, method, headers] of [
   ['JSON for an older browser', 'GET', { accept: 'application/json, text/plain, */*' }],
   ['a POST of an older browser', 'POST', { accept: '*/*' }],
 ] as const)
-  test(`${what} is made by a script`, () => {
+  test(`A request comes from a script: ${what}`, () => {
     assert.equal(isScript(method, headers), true)
   })
 
@@ -47,14 +47,14 @@ for (const [what, method, headers] of [
   ['a form in an iframe', 'POST', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' }],
   ['an image', 'GET', { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }],
   ['an image with crossorigin', 'GET', { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'image' }],
-  ['a link that is fetched in advance', 'GET', { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'empty' }],
-  ['the same with crossorigin', 'GET', { ...fetched, 'sec-purpose': 'prefetch' }],
+  ['a prefetched link', 'GET', { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'empty' }],
+  ['a prefetched link with crossorigin', 'GET', { ...fetched, 'sec-purpose': 'prefetch' }],
   ['a page of an older browser', 'GET', { accept: html }],
   ['a form of an older browser', 'POST', { accept: html }],
   ['an image of an older browser', 'GET', { accept: 'image/*,*/*;q=0.8' }],
   ['a WebSocket', 'GET', { upgrade: 'websocket', 'sec-fetch-mode': 'websocket', 'sec-fetch-dest': 'empty' }],
 ] as const)
-  test(`${what} is not made by a script`, () => {
+  test(`A request does not come from a script: ${what}`, () => {
     assert.equal(isScript(method, headers), false)
   })
 
@@ -62,19 +62,19 @@ for (const [what, method, headers] of [
   ['fetch()', 'GET', { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty', accept: html }],
   ['an iframe', 'GET', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe', accept: html }],
   ['an image', 'GET', { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image', accept: html }],
-  ['an image that keeps its mode to itself', 'GET', { 'sec-fetch-dest': 'image', accept: html }],
-  ['a mode said twice', 'GET', { 'sec-fetch-mode': 'navigate, cors', accept: html }],
+  ['an image without Sec-Fetch-Mode', 'GET', { 'sec-fetch-dest': 'image', accept: html }],
+  ['two values of Sec-Fetch-Mode', 'GET', { 'sec-fetch-mode': 'navigate, cors', accept: html }],
   ['XMLHttpRequest', 'GET', { 'x-requested-with': 'xmlhttprequest', accept: html }],
   ['curl', 'GET', { accept: '*/*' }],
   ['no Accept', 'GET', {}],
   ['JSON', 'GET', { accept: 'application/json, text/plain' }],
-  ['HTML refused', 'GET', { accept: 'text/html;q=0, application/json' }],
-  ['HTML refused at length', 'GET', { accept: 'text/html; charset=utf-8; Q=0.000' }],
-  ['something like HTML', 'GET', { accept: 'text/html-sandboxed' }],
+  ['HTML rejected with q=0', 'GET', { accept: 'text/html;q=0, application/json' }],
+  ['HTML rejected with q=0.000', 'GET', { accept: 'text/html; charset=utf-8; Q=0.000' }],
+  ['a media type that begins like HTML', 'GET', { accept: 'text/html-sandboxed' }],
   ['PUT', 'PUT', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', accept: html }],
   ['a WebSocket', 'GET', { upgrade: 'websocket', 'sec-fetch-mode': 'navigate', accept: html }],
 ] as const)
-  test(`${what} is no page load`, () => {
+  test(`A request is not a page load: ${what}`, () => {
     assert.equal(isPage(method, headers), false)
   })
 
@@ -88,7 +88,7 @@ for (const [host, name] of [
   ['my_host', 'my_host'],
   ['', ''],
 ] as const)
-  test(`the host of ${JSON.stringify(host)} is ${name}`, () => {
+  test(`The host name of ${JSON.stringify(host)} is ${name}`, () => {
     assert.equal(hostName(host), name)
   })
 
@@ -107,7 +107,7 @@ for (const host of [
   'h#x',
   `${'.'.repeat(60_000)}!`,
 ])
-  test(`${JSON.stringify(host.slice(0, 20))} is no host`, () => {
+  test(`${JSON.stringify(host.slice(0, 20))} is rejected as Host`, () => {
     assert.throws(() => hostName(host), { code: 'ERR_REQUEST_MALFORMED' })
   })
 
@@ -115,10 +115,10 @@ function received(url: string, headers: Record<string, string | string[]>, remot
   return { method: 'GET', url, headers, socket: { remoteAddress, encrypted: true } }
 }
 
-test('the authority of an absolute-form target takes the place of Host', () => {
+test('The authority of an absolute-form target replaces Host', () => {
   const facts = requestFacts(
     received('http://Orders.example:81/a', { host: 'evil.example' }),
-    nobody,
+    noProxies,
     'default.example',
   )
 
@@ -127,7 +127,7 @@ test('the authority of an absolute-form target takes the place of Host', () => {
   assert.equal(facts.target.path, '/a')
 })
 
-test('the host that a trusted proxy was asked for chooses the upstream; another’s word does not', () => {
+test('The X-Forwarded-Host of a trusted proxy is the requested host, that of other peers is not', () => {
   const headers = { host: 'inside', 'x-forwarded-host': 'Shop.example:443', 'x-forwarded-proto': 'http' }
   const proxies = new TrustedProxies([{ address: '10.0.0.0', prefix: 8, family: 'ipv4' }])
 
@@ -136,18 +136,18 @@ test('the host that a trusted proxy was asked for chooses the upstream; another�
   assert.equal(requestFacts(received('/', headers, '192.0.2.1'), proxies, 'default.example').forwarded.proto, 'https')
 })
 
-test('several Cookie lines are one', () => {
-  assert.equal(requestFacts(received('/', { cookie: ['a=1', 'b=2'] }), nobody, 'default.example').cookie, 'a=1; b=2')
-  assert.equal(requestFacts(received('/', {}), nobody, 'default.example').cookie, undefined)
+test('Several Cookie fields are joined', () => {
+  assert.equal(requestFacts(received('/', { cookie: ['a=1', 'b=2'] }), noProxies, 'default.example').cookie, 'a=1; b=2')
+  assert.equal(requestFacts(received('/', {}), noProxies, 'default.example').cookie, undefined)
 })
 
-test('a request without a target is refused', () => {
-  assert.throws(() => requestFacts({ method: 'GET', headers: {}, socket: {} }, nobody, 'default.example'), {
+test('A request without a target is rejected', () => {
+  assert.throws(() => requestFacts({ method: 'GET', headers: {}, socket: {} }, noProxies, 'default.example'), {
     code: 'ERR_REQUEST_TARGET',
   })
 })
 
-test('what Node’s server receives can be asked as it is', async (t) => {
+test('The facts of a request can be read from the IncomingMessage of Node.js', async (t) => {
   const server = createServer((_, response) => response.end()).listen(0, '::')
   t.after(() => server.close())
   await once(server, 'listening')
@@ -156,7 +156,7 @@ test('what Node’s server receives can be asked as it is', async (t) => {
   const twice = ['Cookie', 'a=1', 'Cookie', 'b=2', 'Origin', 'null', 'Origin', 'null']
   send({ port, host: '127.0.0.1', path: '/a//b?c', headers: ['Host', 'H.example:1', ...twice, 'Accept', html] }).end()
 
-  const facts = requestFacts((await arrived)[0], nobody, 'default.example')
+  const facts = requestFacts((await arrived)[0], noProxies, 'default.example')
 
   assert.deepEqual(facts, {
     method: 'GET',

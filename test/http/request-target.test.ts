@@ -27,7 +27,7 @@ for (const [raw, path, segments, query] of [
   ['/a..b/c...d', '/a..b/c...d', ['a..b', 'c...d'], ''],
   ['/"<>^`{|}[]', '/"<>^`{|}[]', ['"<>^`{|}[]'], ''],
 ] as const) {
-  test(`${raw} is read as ${path}`, () => {
+  test(`The path ${raw} is normalized to ${path}`, () => {
     const target = canonicalTarget(raw)
 
     assert.deepEqual([target.path, target.segments, target.query], [path, segments, query])
@@ -60,19 +60,19 @@ for (const [why, raws] of [
   [/too many times/, ['/%2525252561']],
 ] as const)
   for (const raw of raws) {
-    test(`${JSON.stringify(raw)} is refused: ${why.source}`, () => {
+    test(`${JSON.stringify(raw)} is rejected: ${why.source}`, () => {
       assert.throws(() => canonicalTarget(raw), { code: 'ERR_REQUEST_TARGET', message: why })
     })
   }
 
-test('a refusal never quotes the target, whose query may hold a code', () => {
+test('An error message never quotes the target, because its query may contain a code', () => {
   assert.throws(
     () => canonicalTarget('/a b?code=hush'),
     (error: Error) => !error.message.includes('hush'),
   )
 })
 
-test('an absolute-form target names the authority that takes the place of Host', () => {
+test('An absolute-form target names the authority that replaces Host', () => {
   const target = canonicalTarget('HTTP://Orders.example.com:8080/a//b?c')
 
   assert.equal(target.authority, 'Orders.example.com:8080')
@@ -99,7 +99,7 @@ for (const [raw, readings] of [
   ['/a%ef%bc%9fb', ['a\xef\xbc\x9fb', 'a?b', 'a']],
   ['/%3b%3f/b%23', [';?/b#', ';', ';?/b', 'b#', 'b', '']],
 ] as const) {
-  test(`${raw} is forwarded as it is, and may also be read as ${readings.join(' or ')}`, () => {
+  test(`${raw} is forwarded unchanged, and an application may read it as ${readings.join(' or ')}`, () => {
     const target = canonicalTarget(raw)
 
     assert.equal(target.path, raw)
@@ -107,12 +107,12 @@ for (const [raw, readings] of [
   })
 }
 
-// What follows does not ask how a target is read, but what could come of it at an upstream that
-// reads it in its own way.
+// The tests below do not check how the gateway reads a target. They check what happens at an
+// application that reads it differently.
 
 const openOnly = createRouteTable([upstream({ rules: [rule('/public/*', { access: 'public' })] })])
 
-/** Everything that some upstream might take a forwarded path for. */
+/** All readings of a forwarded path by any application. */
 function everyReading(path: string): string[][] {
   const decoded = [path]
   for (let round = 0; round < 3; round++) {
@@ -165,7 +165,7 @@ const hostile = fc
   .tuple(fc.constantFrom('/', '/public', '/public/', '/admin', '/public/x/'), fc.array(building, { maxLength: 9 }))
   .map(([start, parts]) => start + parts.join(''))
 
-test('whatever an upstream makes of a path that got through, it is as open as the rule that let it through', () => {
+test('However an application reads an accepted path, the rule of that reading is not stricter than the matched rule', () => {
   let throughOpen = 0
   fc.assert(
     fc.property(hostile, (raw) => {
@@ -182,7 +182,7 @@ test('whatever an upstream makes of a path that got through, it is as open as th
   assert.ok(throughOpen > searchFor(200), `only ${throughOpen} of the cases were let through`)
 })
 
-test('the same holds for any rules, prefixes and logout links', () => {
+test('The same holds for any rules, prefixes and logout links', () => {
   const name = fc.constantFrom('public', 'admin', 'a', 'b', '*')
   const pattern = fc
     .tuple(fc.array(name, { maxLength: 3 }), fc.constantFrom('', '/', '/*'))
@@ -210,7 +210,7 @@ test('the same holds for any rules, prefixes and logout links', () => {
   )
 })
 
-test('a canonical path is canonical: reading it again changes nothing', () => {
+test('Normalizing a canonical path again changes nothing', () => {
   fc.assert(
     fc.property(hostile, (raw) => {
       const once = accepted(raw, openOnly)
@@ -220,7 +220,7 @@ test('a canonical path is canonical: reading it again changes nothing', () => {
   )
 })
 
-test('any text at all is read or refused, and quickly', () => {
+test('Any text is read or rejected, and quickly', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => {
       accepted(text, openOnly)
@@ -234,11 +234,14 @@ test('any text at all is read or refused, and quickly', () => {
   }
 })
 
-test('a long path that may be read in many ways is not looked into; a plain one is read, and so is a long query', () => {
+test('A long path with unusual characters is rejected; a long plain path and a long query are accepted', () => {
   const long = (piece: string) => `/${piece.repeat(9_000 / piece.length)}`
 
   for (const piece of ['%2541/', ';/', '%2525253f;%e4b;./'])
-    assert.throws(() => canonicalTarget(long(piece)), { code: 'ERR_REQUEST_TARGET', message: /long and not plain/ })
+    assert.throws(() => canonicalTarget(long(piece)), {
+      code: 'ERR_REQUEST_TARGET',
+      message: /long and contains unusual characters/,
+    })
   for (const piece of [';/', '%d0%b0/', '%2f', '%252f'])
     assert.throws(() => canonicalTarget(`/${piece.repeat(101)}`), { message: /too many segments/ })
   for (const piece of ['%d0%b0', '%20'])
@@ -260,7 +263,7 @@ for (const raw of [
   ],
   ...['/x/callback;/../../admin', '/public/http:%2f%2fx/../../admin', '/%%361dmin', '/admin/%', '/public%3b/../admin'],
 ]) {
-  test(`${raw} never comes through the open rule`, () => {
+  test(`A rule for a public path never matches ${raw}`, () => {
     assert.notEqual(accepted(raw, openOnly)?.route?.rule.access, 'public')
   })
 }

@@ -24,7 +24,7 @@ function header(value: string, more: Partial<HeaderConfig> = {}): HeaderConfig {
   return { name: 'X-H', template, join: ',', encode: 'utf8', maxBytes: 4096, required: false, ...more }
 }
 
-/** The header's value as bytes of the wire. */
+/** The bytes of the header's value. */
 function valueOf(value: string, more: Partial<HeaderConfig> = {}, claims: Claims = jane): string | undefined {
   const headers = identityHeaders([header(value, more)], claims)
   return 'lines' in headers ? headers.lines[1] : undefined
@@ -50,7 +50,7 @@ for (const [value, expected] of [
   ['{{{sub}}}', '{u1}'],
   ['n={nothing}; g={groups}', 'n=; g=staff,ops'],
 ] as const)
-  test(`${value} gives ${expected}`, () => {
+  test(`The header for ${value} is ${expected}`, () => {
     assert.equal(decoded(valueOf(value)), expected)
   })
 
@@ -64,7 +64,7 @@ for (const value of [
   'constructor',
   'sub.length',
 ])
-  test(`${value} gives no header; a required one refuses the request`, () => {
+  test(`There is no header for ${value}; if it is required, the request is rejected`, () => {
     assert.deepEqual(identityHeaders([header('sub'), header(value)], jane), { lines: ['X-H', 'u1'], dropped: [] })
     assert.deepEqual(identityHeaders([header('sub'), header(value, { name: 'X-R', required: true })], jane), {
       missing: 'X-R',
@@ -72,7 +72,7 @@ for (const value of [
     })
   })
 
-test('an empty list is an absent claim', () => {
+test('An empty list counts as an absent claim', () => {
   assert.equal(valueOf('groups', {}, { groups: [] }), undefined)
   assert.equal(valueOf('groups', {}, { groups: ['', null] }), undefined)
 })
@@ -92,7 +92,7 @@ for (const [encode, text, expected] of [
     assert.equal(valueOf('name', { encode }, { name: text }), expected)
   })
 
-const control = 'X-H: a control character, which no header can hold'
+const control = 'X-H: a control character, which a header cannot contain'
 const edge = 'X-H: white space at its beginning or end, which recipients remove'
 for (const [encode, text, why] of [
   ['utf8', 'a\r\nX-Admin: 1', control],
@@ -116,7 +116,7 @@ for (const [encode, text, why] of [
   ['base64', '\ud800admin', 'X-H: text that is not well-formed Unicode'],
   ['rfc8187', 'ad\ud800min', 'X-H: text that is not well-formed Unicode'],
 ] as const)
-  test(`${JSON.stringify(text)} as ${encode} is left out and logged, never changed into another value`, () => {
+  test(`${JSON.stringify(text)} as ${encode} is left out and logged, never changed`, () => {
     const claims = { name: text, given_name: 'Jane' }
     assert.deepEqual(identityHeaders([header('name', { encode })], claims), { lines: [], dropped: [why] })
     assert.deepEqual(identityHeaders([header('name', { encode, required: true })], claims), {
@@ -131,7 +131,7 @@ for (const [encode, text, why] of [
     )
   })
 
-test('an integer that has lost digits is left out, because it may be the number of another person', () => {
+test('A rounded integer is left out, because it may be the number of another person', () => {
   const rounded = JSON.parse(
     '{ "id": 9007199254740993, "ids": [1, 9007199254740993], "deep": { "id": 1e21 } }',
   ) as Claims
@@ -144,7 +144,7 @@ test('an integer that has lost digits is left out, because it may be the number 
   })
 })
 
-test('two values that differ never become the same header', () => {
+test('Two different values never become the same header', () => {
   const encoding = fc.constantFrom<HeaderEncoding>('utf8', 'latin1', 'percent', 'base64', 'rfc8187')
   const near = fc.tuple(
     fc.constantFrom('', ' ', '\0', '\n', '\u00a0', '\ud800', 'İ', '?'),
@@ -166,7 +166,7 @@ test('two values that differ never become the same header', () => {
   )
 })
 
-test('templates are encoded whole', () => {
+test('The encoding applies to the whole text of a template', () => {
   const more = { given_name: 'Zoë', groups: ['a', 'b'] }
   assert.equal(valueOf('{given_name} {x} ({groups})', { encode: 'percent' }, more), 'Zo%C3%AB%20%28a,b%29')
   assert.equal(
@@ -175,12 +175,12 @@ test('templates are encoded whole', () => {
   )
 })
 
-test('a member that holds the separator cannot make its person a member of something else', () => {
+test('A group whose name contains the separator cannot become two groups', () => {
   const claims = { groups: ['a,admins', 'b'] }
   const byEncoding = (encode: HeaderEncoding, join = ',') =>
     identityHeaders([header('groups', { encode, join })], claims)
 
-  const dropped = ["X-H: 1 of a list's members hold the separator, or begin or end with white space"]
+  const dropped = ["X-H: 1 of a list's members contain the separator, or begin or end with white space"]
   assert.deepEqual(byEncoding('utf8'), { lines: ['X-H', 'b'], dropped })
   assert.deepEqual(byEncoding('latin1'), { lines: ['X-H', 'b'], dropped })
   assert.deepEqual(byEncoding('utf8', ', '), { lines: ['X-H', 'b'], dropped })
@@ -190,7 +190,7 @@ test('a member that holds the separator cannot make its person a member of somet
   assert.deepEqual(byEncoding('utf8', ';'), { lines: ['X-H', 'a,admins;b'], dropped: [] })
 })
 
-test('members come apart as they were joined, whatever is in them', () => {
+test('A joined list can be split into the same members, whatever they contain', () => {
   const member = fc.oneof(
     fc.constantFrom('admins', '|', 'x|', '|x', ',admins', 'a b', '%2C', '\t', 'b\nadmins'),
     fc.string(),
@@ -217,7 +217,7 @@ test('members come apart as they were joined, whatever is in them', () => {
   )
 })
 
-test('a value that is too long is left out, never cut', () => {
+test('A value that is too long is left out, never shortened', () => {
   const long = { groups: ['staff', 'ops'], name: 'ü'.repeat(5) }
 
   assert.equal(valueOf('groups', { maxBytes: 9 }, long), 'staff,ops')
@@ -240,7 +240,7 @@ const anyText = fc.string({
   ),
 })
 
-test('no claim, no template and no separator can end a header line', () => {
+test('No claim, template or separator can inject a header field', () => {
   const encoding = fc.constantFrom<HeaderEncoding>('utf8', 'latin1', 'percent', 'base64', 'rfc8187')
   const claim = fc.oneof(anyText, fc.array(anyText), fc.dictionary(anyText, anyText), fc.jsonValue())
   fc.assert(
@@ -252,7 +252,7 @@ test('no claim, no template and no separator can end a header line', () => {
   )
 })
 
-test('percent, base64 and rfc8187 give back what went in', () => {
+test('Decoding percent, base64 and rfc8187 returns the original text', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (text) => {
       if (text.trim() === '') return

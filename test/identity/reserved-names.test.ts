@@ -25,17 +25,17 @@ for (const spoofed of [
   "X-User-Sub'",
   'REMOTE_USER',
 ]) {
-  test(`${spoofed} is a name that the configuration keeps for itself`, () => {
+  test(`A client cannot send the reserved header ${spoofed}`, () => {
     assert.ok(reservedNames({ url, headers, rules: [] }, []).has(canonicalName(spoofed)))
   })
 }
 
-test('other names are nobody’s business', () => {
+test('Other headers are not reserved', () => {
   for (const name of ['X-User-Subject', 'X-UserSub', 'User-Sub', 'Remote-User-2', '_', ''])
     assert.equal(reservedNames({ url, headers, rules: [] }, []).has(canonicalName(name)), false, name)
 })
 
-test('a rule that looks at the method cannot be got round by a header that changes it', () => {
+test('A header that overrides the method is reserved when a rule depends on the method', () => {
   const rule = { path: parsePathPattern('/*'), access: 'signed_in', unauthenticated: 'auto', require: [] } as const
 
   const names = reservedNames({ url, headers, rules: [{ ...rule, methods: ['GET'] }] }, [])
@@ -46,7 +46,7 @@ test('a rule that looks at the method cannot be got round by a header that chang
   )
 })
 
-test('what leads to the same host and port is the same application, however it is written', () => {
+test('Upstreams with the same host and port are the same application, in any spelling of the URL', () => {
   const at = (text: string) => ({ url: new URL(text), headers, rules: [] })
   const isKeptFor = (text: string, other: string) =>
     reservedNames({ ...at(text), headers: [] }, [at(other)]).has('x-user-sub')

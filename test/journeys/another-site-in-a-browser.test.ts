@@ -63,7 +63,7 @@ test('A same-site page, to whose requests the browser adds the cookie, cannot ac
   assert.deepEqual(
     reasons.filter((reason) => String(reason).includes(neighbour)),
     // The second denial of the same session and rule is counted and logged later.
-    [`a page of ${neighbour} makes it, which is same-site`],
+    [`a page of ${neighbour} made the request (same-site)`],
   )
 })
 

@@ -33,7 +33,7 @@ test('A form of another site does not act for the signed-in person', async (t) =
 
   assert.equal(answer.status, 403)
   assert.match(answer.body, /came from another site and was not carried out/)
-  assert.deepEqual(refusals(world), [`a page of ${evil} makes it, which is cross-site`])
+  assert.deepEqual(refusals(world), [`a page of ${evil} made the request (cross-site)`])
   assert.equal((await post({ 'sec-fetch-site': 'same-site', origin: 'http://127.0.0.1:1' })).status, 403)
   assert.equal((await post({ 'sec-fetch-site': 'same-origin', origin: world.url })).status, 200)
 })
@@ -82,7 +82,7 @@ test('A WebSocket of another site does not open for the signed-in person', async
   assert.equal(await open(evil), 403)
   assert.equal(await open('null'), 403)
   // The second denial of the same session and rule is counted and logged later.
-  assert.deepEqual(refusals(world), [`a page of ${evil} makes it`])
+  assert.deepEqual(refusals(world), [`a page of ${evil} made the request`])
   assert.equal(await open(world.url), 'open')
   await openWebSocket(t, `${world.url}/ws`, jane.cookieHeader)
 })

@@ -321,7 +321,7 @@ const mistakes: readonly Mistake[] = [
   },
   {
     title: 'The port is taken',
-    says: [/8080/, /is taken/, /another/],
+    says: [/8080/, /is in use/, /another/],
     make: async (t) => {
       const other = createServer()
       await new Promise<void>((resolve) => other.listen(at.port, '127.0.0.1', resolve))

@@ -9,7 +9,7 @@ function movableClock() {
 
 const sixAMinute = { count: 6, perMs: 60_000 }
 
-test('a client may use all of its budget at once, and then as much again, evenly', () => {
+test('A client may use its whole budget at once; then it is refilled evenly', () => {
   const clock = movableClock()
   const budget = new ClientBudget(sixAMinute, clock)
   const use = () => Array.from({ length: 20 }, () => budget.take('a')).filter((waitMs) => waitMs === 0).length
@@ -26,7 +26,7 @@ test('a client may use all of its budget at once, and then as much again, evenly
   assert.equal(use(), 6)
 })
 
-test('to be turned away costs nothing, and nor does looking', () => {
+test('Rejected attempts and checks do not use the budget', () => {
   const clock = movableClock()
   const budget = new ClientBudget({ count: 1, perMs: 1000 }, clock)
   assert.equal(budget.waitMs('a'), 0)
@@ -39,13 +39,13 @@ test('to be turned away costs nothing, and nor does looking', () => {
   assert.equal(budget.take('a'), 0)
 })
 
-test('what one client uses is nothing to another', () => {
+test('Clients have separate budgets', () => {
   const budget = new ClientBudget({ count: 1, perMs: 1000 }, movableClock())
 
   assert.deepEqual([budget.take('a'), budget.take('b'), budget.take('a')], [0, 0, 1000])
 })
 
-test('a clock that is set back shuts nobody out for longer than an empty budget does', () => {
+test('A clock that is set back does not make a client wait longer than an empty budget does', () => {
   const clock = movableClock()
   const budget = new ClientBudget(sixAMinute, clock)
   for (let times = 0; times < 6; times += 1) budget.take('a')
@@ -59,7 +59,7 @@ test('a clock that is set back shuts nobody out for longer than an empty budget 
   assert.equal(budget.take('a'), 0)
 })
 
-test('however many clients there are, memory stays bounded; who asks all the time is remembered', () => {
+test('Memory stays bounded with many clients, and active clients are remembered', () => {
   const budget = new ClientBudget(sixAMinute, movableClock())
   const refusals = Array.from({ length: 100_000 }, (_, number) => {
     budget.take(`client ${number}`)
@@ -70,7 +70,7 @@ test('however many clients there are, memory stays bounded; who asks all the tim
   assert.ok(refusals.some((waitMs) => waitMs > 0))
 })
 
-test('what is under way is counted for each client, and no more when it is over', () => {
+test('Running work is counted for each client until it ends', () => {
   const count = new ClientCount(2)
 
   assert.deepEqual([count.begin('a'), count.begin('a'), count.begin('a'), count.begin('b')], [true, true, false, true])

@@ -9,7 +9,7 @@ function entered(queue: FairQueue<string>, client: string, times: number): numbe
   return count
 }
 
-test('one client has three quarters of the places at most, and an eighth is kept for clients that have none', () => {
+test('One client takes at most three quarters of the places, and an eighth stays free for clients without a place', () => {
   const queue = new FairQueue<string>(128, 4096)
 
   assert.equal(entered(queue, 'a', 500), 96)
@@ -18,7 +18,7 @@ test('one client has three quarters of the places at most, and an eighth is kept
   assert.equal(entered(queue, 'too late', 1), 0)
 })
 
-test('of few places a client may have all but the last, and of three or less all', () => {
+test('One client may take all but the last of a few places, and all of three or less', () => {
   for (const [places, had] of [
     [1, 1],
     [2, 2],
@@ -29,7 +29,7 @@ test('of few places a client may have all but the last, and of three or less all
     assert.equal(entered(new FairQueue<string>(places, 100), 'a', 50), had)
 })
 
-test('who waits has a line of its own, and the lines take turns', () => {
+test('Each waiting client has its own queue, and the queues take turns', () => {
   const queue = new FairQueue<string>(3, 100)
   entered(queue, 'a', 6)
   entered(queue, 'b', 2)
@@ -39,7 +39,7 @@ test('who waits has a line of its own, and the lines take turns', () => {
   assert.deepEqual(called, ['a3', 'b0', 'a4'])
 })
 
-test('whoever does not wait any more leaves its seat, and is not called', () => {
+test('A withdrawn item frees its seat and never gets a place', () => {
   const queue = new FairQueue<string>(1, 100)
   entered(queue, 'a', 4)
 
@@ -50,7 +50,7 @@ test('whoever does not wait any more leaves its seat, and is not called', () => 
   assert.deepEqual(queue.leave('a'), ['a2'])
 })
 
-test('one client cannot take all that there is to wait in', () => {
+test('One client cannot take all seats', () => {
   const queue = new FairQueue<string>(4, 100)
   let waiting = 0
   while (!queue.isFullFor('a')) if (!queue.enter('a', 'x')) waiting += 1
@@ -59,7 +59,7 @@ test('one client cannot take all that there is to wait in', () => {
   assert.equal(queue.isFullFor('b'), false)
 })
 
-test('whatever comes and goes, there are never more than there are places, and at last everybody was served', () => {
+test('In any order of arrivals and departures, the number of places is kept and every item gets its place', () => {
   const step = fc.record({ client: fc.constantFrom('a', 'b', 'c', 'd'), leaves: fc.nat(3) })
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 9 }), fc.array(step, { maxLength: 200 }), (places, steps) => {

@@ -23,7 +23,7 @@ interface Question {
   readonly from?: string
 }
 
-/** One request on a connection of its own. */
+/** Sends one request on a new connection. */
 async function ask(url: string, { method = 'GET', headers = {}, body, from = '127.0.0.1' }: Question = {}) {
   const sent = request(url, { method, headers, agent: false, localAddress: from })
   sent.end(body)
@@ -50,7 +50,7 @@ function logoutToken(logout_token: string, question: Question = {}): Question {
   }
 }
 
-test('a client that begins too many sign-ins is asked to wait, and nobody else is', async (t) => {
+test('A client that begins too many sign-ins gets 429, other clients do not', async (t) => {
   const world = await startWorld(t, { settings: 'limits: { per_client: { sign_ins: 3/m } }' })
   const signIn = (from?: string) =>
     ask(`${world.url}/.gatehouse/sign-in`, { headers: page, ...(from === undefined ? {} : { from }) })
@@ -70,7 +70,7 @@ test('a client that begins too many sign-ins is asked to wait, and nobody else i
   )
 })
 
-test('a flood that is turned away does not become one of the log', async (t) => {
+test('A flood of rejected requests does not flood the log', async (t) => {
   const world = await startWorld(t, { settings: 'limits: { per_client: { sign_ins: 1/h } }' })
 
   for (let times = 0; times < 50; times += 1) await ask(`${world.url}/.gatehouse/sign-in`)
@@ -85,7 +85,7 @@ test('a flood that is turned away does not become one of the log', async (t) => 
   assert.ok(world.replicas[0]?.log.every(({ message }) => message !== 'request.refused'))
 })
 
-test('behind a trusted proxy each client counts for itself, an IPv6 network as one; a stranger’s word about it counts nothing', async (t) => {
+test('Clients behind a trusted proxy are counted separately, an IPv6 network as one; X-Forwarded-For of other peers is ignored', async (t) => {
   const settings = 'trusted_proxies: [127.0.0.1]\nlimits: { per_client: { sign_ins: 1/h } }'
   const world = await startWorld(t, { settings })
   const signIn = async (forwardedFor: string, from = '127.0.0.1') =>
@@ -97,7 +97,7 @@ test('behind a trusted proxy each client counts for itself, an IPv6 network as o
   assert.deepEqual([await signIn('192.0.2.7', '127.0.0.9'), await signIn('192.0.2.8', '127.0.0.9')], [303, 429])
 })
 
-test('callbacks are counted before the provider is asked', async (t) => {
+test('Callbacks are counted before the gateway sends a token request', async (t) => {
   const world = await startWorld(t, { settings: 'limits: { per_client: { callbacks: 2/m } }' })
   const jane = world.browser()
   const callback = await jane.until(`${world.url}/echo`, '/.gatehouse/callback')
@@ -112,7 +112,7 @@ test('callbacks are counted before the provider is asked', async (t) => {
   assert.equal((await jane.get(callback)).status, 200, 'the attempt was not used up')
 })
 
-test('while the provider is slow a client has no more than so many callbacks waiting', async (t) => {
+test('While the provider is slow, the number of waiting callbacks of a client is limited', async (t) => {
   const world = await startWorld(t, { settings: 'limits: { per_client: { callbacks_at_once: 2 } }' })
   const callbacks: string[] = []
   const tabs = [world.browser(), world.browser('samir'), world.browser('zoe')]
@@ -136,36 +136,36 @@ test('while the provider is slow a client has no more than so many callbacks wai
   assert.equal((await third)?.status, 303)
 })
 
-test('strangers who send what is no logout token are turned away, and the provider never is', async (t) => {
+test('Clients that send invalid Logout Tokens get 429, the provider never does', async (t) => {
   const world = await startWorld(t, { settings: 'limits: { per_client: { refused_logout_tokens: 5/m } }' })
   const receiver = `${world.url}/.gatehouse/backchannel-logout`
   const [jane, zoe, samir] = [world.browser(), world.browser('zoe'), world.browser('samir')]
   for (const person of [jane, zoe, samir]) await person.get(`${world.url}/echo`)
   const [sidOfJane, sidOfZoe, sidOfSamir] = world.provider.sessions().map(({ sid }) => sid ?? '')
-  const stranger = '127.0.0.66'
+  const otherClient = '127.0.0.66'
 
   for (let times = 0; times < 5; times += 1)
-    assert.equal((await ask(receiver, logoutToken('garbage', { from: stranger }))).status, 400)
-  const refused = await ask(receiver, logoutToken('garbage', { from: stranger }))
+    assert.equal((await ask(receiver, logoutToken('garbage', { from: otherClient }))).status, 400)
+  const refused = await ask(receiver, logoutToken('garbage', { from: otherClient }))
   assert.deepEqual([refused.status, refused.retryAfter], [429, '12'])
 
-  // The provider itself, at the address of the stranger, before any good token has come from there.
+  // The provider shares the address of the other client and has not sent a valid token yet.
   const ofSamir = await world.provider.logoutToken({ sid: sidOfSamir ?? '', sub: 'samir' })
-  assert.equal((await ask(receiver, logoutToken(ofSamir, { from: stranger }))).status, 200)
+  assert.equal((await ask(receiver, logoutToken(ofSamir, { from: otherClient }))).status, 200)
   assert.equal((await samir.fetch(`${world.url}/echo`)).status, 401)
 
   const ofJane = await world.provider.logoutToken({ sid: sidOfJane ?? '', sub: 'jane' })
   assert.equal((await ask(receiver, logoutToken(ofJane))).status, 200)
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
 
-  // A stranger at the very address of the provider, as it looks behind a proxy that is not trusted.
+  // Another client has the address of the provider, as behind an untrusted proxy.
   for (let times = 0; times < 20; times += 1) await ask(receiver, logoutToken('garbage'))
   const ofZoe = await world.provider.logoutToken({ sid: sidOfZoe ?? '', sub: 'zoe' })
   assert.equal((await ask(receiver, logoutToken(ofZoe))).status, 200)
   assert.equal((await zoe.fetch(`${world.url}/echo`)).status, 401)
 })
 
-test('a provider whose tokens cannot be looked at just now is not counted as a stranger', async (t) => {
+test('Logout Tokens that cannot be checked at the moment do not count against the provider', async (t) => {
   const world = await startWorld(t, {
     settings: 'limits: { per_client: { refused_logout_tokens: 2/h } }',
     providerStartsDown: true,
@@ -176,7 +176,7 @@ test('a provider whose tokens cannot be looked at just now is not counted as a s
     assert.equal((await ask(receiver, logoutToken('eyJhbGciOiJSUzI1NiJ9.e30.AAAA'))).status, 503)
 })
 
-test('a flood of tokens with keys that nobody knows costs the provider a handful of questions', async (t) => {
+test('A flood of tokens with unknown keys causes only a few requests to the provider', async (t) => {
   const world = await startWorld(t)
   const { sid = '' } = (await world.browser().get(`${world.url}/echo`), world.provider.sessions()[0]) ?? {}
   const good = await world.provider.logoutToken({ sid, sub: 'jane' })
@@ -201,7 +201,7 @@ test('a flood of tokens with keys that nobody knows costs the provider a handful
   assert.equal((await ask(`${world.url}/.gatehouse/backchannel-logout`, logoutToken(good))).status, 200)
 })
 
-test('more header lines than header_count are answered with 431, and none is left out silently', async (t) => {
+test('More header fields than limits.header_count get 431, and no field is dropped silently', async (t) => {
   const world = await startWorld(t, {
     settings: 'limits: { header_count: 50 }',
     upstreamSettings: 'rules: [{ path: /*, access: public }]',
@@ -213,13 +213,13 @@ test('more header lines than header_count are answered with 431, and none is lef
   assert.equal(fits.status, 200)
   assert.match(fits.body, /"h39"/)
   assert.equal((await linesAt(60)).status, 431)
-  // Node leaves out what comes after the 2000th line; a Host or a length may be among that.
+  // Node.js drops all fields after the 2000th. Host or Content-Length may be among them.
   const raw = `GET /echo HTTP/1.1\r\nHost: 127.0.0.1\r\n${'a:\r\n'.repeat(2100)}Host: elsewhere.example\r\n\r\n`
   const answer = await new RawClient(t, Number(new URL(world.url).port)).send(raw).until(/\r\n\r\n/)
   assert.match(answer, /^HTTP\/1\.1 431 /)
 })
 
-test('a body that trickles in is not waited for, and its connection to the application is free again', async (t) => {
+test('A request body that arrives too slowly is aborted and frees its upstream connection', async (t) => {
   let gone = 0
   const upstream = createServer((req) => void req.resume().on('close', () => (gone += 1)))
   const world = await startWorld(t, {
@@ -236,7 +236,7 @@ test('a body that trickles in is not waited for, and its connection to the appli
   await until('the application is free', () => gone === 1)
 })
 
-test('a body that is slow but moves is waited for, however long it takes', async (t) => {
+test('A slow request body is accepted as long as it makes progress', async (t) => {
   const world = await startWorld(t, { settings: 'limits: { body_idle_timeout: 3s, body_rate: 100b }' })
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -255,7 +255,7 @@ test('a body that is slow but moves is waited for, however long it takes', async
   assert.equal((await answered)[0].statusCode, 200)
 })
 
-test('a slow application is nothing to the others, and who waits for it is told', async (t) => {
+test('A slow application does not delay others, and waiting requests get 503 or 504', async (t) => {
   const slow = await listening(
     t,
     createServer(() => {}),
@@ -274,42 +274,43 @@ test('a slow application is nothing to the others, and who waits for it is told'
   const quick = await Promise.all(Array.from({ length: 20 }, () => ask(`${world.url}/static/about.txt`)))
 
   assert.deepEqual([...new Set(quick.map(({ status }) => status))], [200])
-  // 504: the application had the time; 503: the request had no connection in most of it.
+  // 504: the application did not respond in time. 503: the request waited too long for a
+  // connection.
   assert.deepEqual([...new Set((await Promise.all(waiting)).map(({ status }) => status))].sort(), [503, 504])
 })
 
-test('a client has no more connections open than it may; others and trusted proxies are not held to that', async (t) => {
+test('The number of connections of a client is limited; other clients and trusted proxies are not affected', async (t) => {
   const settings = 'trusted_proxies: [127.0.0.7]\nlimits: { per_client: { connections: 5 } }'
   const world = await startWorld(t, { settings })
   const port = Number(new URL(world.url).port)
 
-  const stranger = await Promise.all(Array.from({ length: 8 }, () => fate(t, port, '127.0.0.66')))
-  assert.equal(stranger.filter((outcome) => outcome === 'closed').length, 3)
+  const otherClient = await Promise.all(Array.from({ length: 8 }, () => fate(t, port, '127.0.0.66')))
+  assert.equal(otherClient.filter((outcome) => outcome === 'closed').length, 3)
   assert.equal((await ask(`${world.url}/static/about.txt`)).status, 200)
   const proxy = await Promise.all(Array.from({ length: 8 }, () => fate(t, port, '127.0.0.7')))
   assert.ok(proxy.every((outcome) => outcome === 'served'))
   assert.equal(rejectedClients(world)[0]?.['limit'], 'limits.per_client.connections')
 })
 
-test('a connection that is closed counts no more', async (t) => {
+test('A closed connection does not count', async (t) => {
   const world = await startWorld(t, { settings: 'limits: { per_client: { connections: 2 } }' })
 
   for (let times = 0; times < 10; times += 1)
     assert.equal((await ask(`${world.url}/static/about.txt`, { from: '127.0.0.66' })).status, 200)
 })
 
-test('when nearly all connections are taken, those that only wait make room, and nobody is turned away', async (t) => {
+test('When nearly all connections are in use, idle connections are closed and no client is rejected', async (t) => {
   const world = await startWorld(t, { settings: 'limits: { connections: 20 }' })
   const port = Number(new URL(world.url).port)
   const idle = await Promise.all(Array.from({ length: 20 }, () => fate(t, port, '127.0.0.1')))
   assert.deepEqual([...new Set(idle)], ['served'])
 
-  await until('somebody new is served', async () => (await fate(t, port, '127.0.0.2')) === 'served')
+  await until('a new client is served', async () => (await fate(t, port, '127.0.0.2')) === 'served')
 
   assert.deepEqual(rejectedClients(world), [])
 })
 
-test('a TLS handshake that never ends is ended', async (t) => {
+test('A TLS handshake that takes too long is aborted', async (t) => {
   const { server } = issueCertificates(t)
   const world = await startWorld(t, {
     listen: (address) => `{ address: "${address}", tls: { cert_file: ${server.cert}, key_file: ${server.key} } }`,
@@ -334,7 +335,7 @@ async function listening(t: TestContext, server: ReturnType<typeof createServer>
   return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
 }
 
-/** Opens a connection, asks for a page, and leaves it open: what became of it. */
+/** Opens a connection, requests a page, and leaves the connection open. Returns the outcome. */
 function fate(t: TestContext, port: number, from: string): Promise<'served' | 'closed'> {
   const socket: Socket = connectTcp({ port, host: '127.0.0.1', localAddress: from })
   t.after(() => socket.destroy())

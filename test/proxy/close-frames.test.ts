@@ -6,11 +6,11 @@ import { WebSocket, WebSocketServer } from 'ws'
 import { until } from '../support/until.ts'
 import { type Gateway, httpUpstream, jane, RawClient, rawUpstream, startGateway } from './support.ts'
 
-/** What a side of a WebSocket says when it is over: the code, and the reason. */
+/** The code and the reason of a Close frame. */
 const closing = (socket: WebSocket): Promise<string> =>
   new Promise((resolve) => socket.once('close', (code, reason) => resolve(`${code} ${reason}`.trim())))
 
-/** A WebSocket through the gateway, both ends of it in hand. */
+/** A WebSocket through the gateway, with both of its ends. */
 async function joined(t: TestContext, { perMessageDeflate = false, session = jane as typeof jane | undefined } = {}) {
   const { server, port } = await httpUpstream(t, (_, res) => res.end())
   const sockets = new WebSocketServer({ server, perMessageDeflate })
@@ -23,7 +23,7 @@ async function joined(t: TestContext, { perMessageDeflate = false, session = jan
   return { gateway, client, upstream: upstream as WebSocket }
 }
 
-/** A raw upstream that has switched, and a raw client that knows. */
+/** A raw upstream and a raw client after the switch of protocols. */
 async function joinedRaw(t: TestContext, protocol = 'websocket') {
   let upstream: Socket | undefined
   const port = await rawUpstream(t, (socket) => {
@@ -48,7 +48,7 @@ for (const [what, end, code] of [
   ['its session ends', ({ live }: Gateway) => live.closeAll([jane]), '1008 session ended'],
   ['the gateway stops', ({ live }: Gateway) => live.closeEndless(), '1001 going away'],
 ] as const)
-  test(`a WebSocket is told when ${what}: ${code}; the upstream hears that somebody left`, async (t) => {
+  test(`When ${what}, a WebSocket gets Close ${code}, and the upstream gets a Close frame`, async (t) => {
     for (const perMessageDeflate of [false, true]) {
       const { gateway, client, upstream } = await joined(t, { perMessageDeflate })
       upstream.send('x'.repeat(5_000))
@@ -65,7 +65,7 @@ for (const [what, end, code] of [
     }
   })
 
-test("nobody's WebSocket is told too when the gateway stops", async (t) => {
+test('A WebSocket without a session also gets a Close frame when the gateway stops', async (t) => {
   const { gateway, client, upstream } = await joined(t, { session: undefined })
   const closed = Promise.all([closing(client), closing(upstream)])
 
@@ -74,7 +74,7 @@ test("nobody's WebSocket is told too when the gateway stops", async (t) => {
   assert.deepEqual(await closed, ['1001 going away', '1001'])
 })
 
-test('when the session ends within a large frame, the Close frame follows the frame', async (t) => {
+test('When the session ends during a large frame, the Close frame follows that frame', async (t) => {
   const size = 1024 * 1024
   const { gateway, client, upstream, received } = await joinedRaw(t)
   client.socket.once('data', () => gateway.live.closeAll([jane]))
@@ -86,7 +86,7 @@ test('when the session ends within a large frame, the Close frame follows the fr
   assert.ok(received().endsWith(`xxx${policyViolation}`))
 })
 
-test('of what the upstream sends after the end only the rest of the frame arrives', async (t) => {
+test('After the end of the session, only the rest of the current frame of the upstream arrives', async (t) => {
   const { gateway, client, upstream, received } = await joinedRaw(t)
   upstream.write('\x81\x05ab', 'latin1')
   await client.until(/ab$/)
@@ -98,7 +98,7 @@ test('of what the upstream sends after the end only the rest of the frame arrive
   assert.equal(received(), text('abcde') + policyViolation)
 })
 
-test('a frame whose rest does not come is broken off, without a Close frame in the middle of it', async (t) => {
+test('An incomplete frame is aborted without a Close frame inside it', async (t) => {
   const { gateway, client, upstream, received } = await joinedRaw(t)
   upstream.write('\x81\x05ab', 'latin1')
   await client.until(/ab$/)
@@ -109,7 +109,7 @@ test('a frame whose rest does not come is broken off, without a Close frame in t
   assert.equal(received(), '\x81\x05ab')
 })
 
-test('of what the client sends after the end nothing arrives, not even the rest of a frame', async (t) => {
+test('After the end of the session, nothing of the client arrives, not even the rest of a frame', async (t) => {
   const { gateway, client, upstream } = await joinedRaw(t)
   const over = once(upstream, 'close')
   let received = ''
@@ -129,7 +129,7 @@ test('of what the client sends after the end nothing arrives, not even the rest 
   assert.ok(received.endsWith('abcd\x00\x00'))
 })
 
-test('the upstream hears a masked Close frame', async (t) => {
+test('The upstream receives a masked Close frame', async (t) => {
   const { gateway, upstream } = await joinedRaw(t)
   const bytes: Buffer[] = []
   upstream.on('data', (chunk: Buffer) => bytes.push(chunk))
@@ -144,7 +144,7 @@ test('the upstream hears a masked Close frame', async (t) => {
   assert.equal((((payload[0] ?? 0) ^ (key[0] ?? 0)) << 8) | ((payload[1] ?? 0) ^ (key[1] ?? 0)), 1001)
 })
 
-test('there is one Close frame: after that of the upstream none follows', async (t) => {
+test('No second Close frame follows the Close frame of the upstream', async (t) => {
   const { gateway, client, upstream, received } = await joinedRaw(t)
   upstream.write('\x88\x02\x03\xe8', 'latin1')
   await client.until(/\x88\x02\x03\xe8/)
@@ -159,7 +159,7 @@ for (const [what, protocol, sent] of [
   ['what is no WebSocket', 'own-protocol', 'hello'],
   ['what only calls itself a WebSocket', 'websocket', 'hello'],
 ] as const)
-  test(`${what} is cut without a word`, async (t) => {
+  test(`${what} is closed without a Close frame`, async (t) => {
     const { gateway, client, upstream, received } = await joinedRaw(t, protocol)
     const over = once(upstream, 'close')
     upstream.on('data', () => {})
@@ -172,7 +172,7 @@ for (const [what, protocol, sent] of [
     assert.equal(received(), sent)
   })
 
-test('a client that neither reads nor hangs up is not waited for', async (t) => {
+test('The gateway does not wait for a client that neither reads nor disconnects', async (t) => {
   const { gateway, client, upstream } = await joinedRaw(t)
   const over = once(upstream, 'close')
   upstream.on('data', () => {})
@@ -184,12 +184,12 @@ test('a client that neither reads nor hangs up is not waited for', async (t) => 
   while (gateway.live.size > 0) await new Promise(setImmediate)
 })
 
-test('a client that is slow still gets the last message and the Close frame of an upstream that hangs up', async (t) => {
+test('A slow client still gets the last message and the Close frame of an upstream that disconnects', async (t) => {
   const { client, towardsClient, upstream, received } = await joinedRaw(t)
   const message = `\x82\x7e\x20\x00${'x'.repeat(8 * 1024)}`
   const last = `${text('the last words')}\x88\x02\x03\xe8`
   client.socket.pause()
-  // Until the kernel takes no more, in parts that are small enough for the tunnel to go on reading.
+  // Writes until the kernel buffers are full, in parts that the tunnel continues to read.
   let sent = 0
   for (const begin = towardsClient.bytesWritten; towardsClient.writableLength === 0;) {
     upstream.write(message, 'latin1')

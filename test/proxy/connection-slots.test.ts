@@ -11,7 +11,7 @@ function setUp(t: TestContext, limits: Partial<SlotLimits> = {}) {
   return { started, enter, load, pass: (ms: number) => t.mock.timers.tick(ms) }
 }
 
-test('an exchange that takes longer than five seconds leaves its slot to a request that waits', (t) => {
+test('An exchange of more than five seconds frees its slot for a waiting request', (t) => {
   const { started, enter, load, pass } = setUp(t, { maxConnections: 2 })
   for (let each = 0; each < 3; each += 1) enter('a')
   assert.deepEqual(load(), [1, 2, 0])
@@ -24,7 +24,7 @@ test('an exchange that takes longer than five seconds leaves its slot to a reque
   assert.deepEqual(started, ['a', 'a', 'a'])
 })
 
-test('event streams and tunnels leave their slot at once', (t) => {
+test('Event streams and tunnels free their slot at once', (t) => {
   const { enter, load } = setUp(t, { maxConnections: 1 })
   const stream = enter('a')
   enter('b')
@@ -38,7 +38,7 @@ test('event streams and tunnels leave their slot at once', (t) => {
   assert.deepEqual(load(), [0, 1, 0])
 })
 
-test('a client has no more streams than it may, others have', (t) => {
+test('The number of streams of a client is limited, and other clients are not affected', (t) => {
   const { enter } = setUp(t, { maxStreamsPerClient: 2 })
   const keeps = (client: string) => {
     const slot = enter(client)
@@ -50,7 +50,7 @@ test('a client has no more streams than it may, others have', (t) => {
   assert.deepEqual([keeps('a'), keeps('a'), keeps('a'), keeps('b')], [true, true, false, true])
 })
 
-test('streams of many clients never use up all: a client that has none may have one', (t) => {
+test('A client without a stream gets one even if many clients use streams', (t) => {
   const { enter } = setUp(t)
   const open = (client: string) => {
     let count = 0
@@ -63,7 +63,7 @@ test('streams of many clients never use up all: a client that has none may have 
   assert.equal(newcomer.keepAsStream(), true)
 })
 
-test('an exchange that may not become a stream keeps its slot, and moves when it may', (t) => {
+test('An exchange that cannot become a stream keeps its slot until it can', (t) => {
   const { enter, load, pass } = setUp(t, { maxStreamsPerClient: 1 })
   const first = enter('a')
   enter('a')
@@ -76,7 +76,7 @@ test('an exchange that may not become a stream keeps its slot, and moves when it
   assert.deepEqual(load(), [0, 0, 1])
 })
 
-test('a request that is given up while it waits is never started', (t) => {
+test('A request that is canceled while it waits is never started', (t) => {
   const { started, enter, load } = setUp(t, { maxConnections: 1 })
   const first = enter('a')
   const second = enter('b')

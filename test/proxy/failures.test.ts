@@ -17,7 +17,7 @@ async function closedPort(): Promise<number> {
   return port
 }
 
-test('an upstream that refuses is a 502 that does not name it, and the log does', async (t) => {
+test('A refused connection causes a 502, and only the log names the upstream', async (t) => {
   const port = await closedPort()
   const { origin, logged } = await startGateway(t, port)
 
@@ -32,7 +32,7 @@ test('an upstream that refuses is a 502 that does not name it, and the log does'
   assert.match(String(logged[0]?.fields['reason']), /ECONNREFUSED/)
 })
 
-test('a page load gets a page', async (t) => {
+test('An error of a page load is a page', async (t) => {
   const { origin } = await startGateway(t, await closedPort(), { isPage: true })
 
   const { status, headers, body } = await fetchWhole(origin)
@@ -54,11 +54,11 @@ for (const [what, answer] of [
     'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
   ],
   ['another transfer coding', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n'],
-  ['a 101 that nobody asked for', 'HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'],
+  ['an unrequested 101', 'HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'],
   ['a 101 to nothing', 'HTTP/1.1 101 X\r\n\r\n'],
   ['a head without end', `HTTP/1.1 200 OK\r\nX-A: ${'a'.repeat(70_000)}`],
 ] as const) {
-  test(`an answer with ${what} is a 502`, async (t) => {
+  test(`A response with ${what} causes a 502`, async (t) => {
     const { port } = await startGateway(t, await answering(t, answer))
 
     const text = await new RawClient(t, port).send(get).untilClosed()
@@ -72,7 +72,7 @@ for (const [what, close] of [
   ['closes', 'end'],
   ['resets', 'resetAndDestroy'],
 ] as const) {
-  test(`an upstream that ${what} without an answer is a 502`, async (t) => {
+  test(`An upstream that ${what} without a response causes a 502`, async (t) => {
     const upstream = await rawUpstream(t, (socket) => void socket[close]())
     const { origin } = await startGateway(t, upstream)
 
@@ -88,7 +88,7 @@ for (const [what, head] of [
   ['chunked, in a chunk', 'Transfer-Encoding: chunked\r\n\r\na\r\n12345'],
 ] as const) {
   for (const close of ['end', 'resetAndDestroy'] as const) {
-    test(`an answer that breaks off (${what}, ${close}) does not look whole`, async (t) => {
+    test(`An incomplete response (${what}, ${close}) does not look complete`, async (t) => {
       const upstream = await rawUpstream(t, (socket) => {
         socket.write(`HTTP/1.1 200 OK\r\n${head}`)
         t.after(() => socket.destroy())
@@ -109,7 +109,7 @@ for (const [what, head] of [
   }
 }
 
-test('an answer that ends with its connection is whole when it ends, and broken when it is reset', async (t) => {
+test('A response that ends with its connection is complete after a close and incomplete after a reset', async (t) => {
   for (const [close, whole] of [
     ['end', true],
     ['resetAndDestroy', false],
@@ -129,7 +129,7 @@ test('an answer that ends with its connection is whole when it ends, and broken 
   }
 })
 
-test('HTTP/1.0 sees a reset when an answer breaks off, for a clean end would look whole', async (t) => {
+test('An HTTP/1.0 client sees a reset when a response is incomplete, because a close would look complete', async (t) => {
   let finish = (): unknown => undefined
   const upstream = await rawUpstream(t, (socket) => {
     socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n')
@@ -145,7 +145,7 @@ test('HTTP/1.0 sees a reset when an answer breaks off, for a clean end would loo
   assert.equal(((await failed)[0] as NodeJS.ErrnoException).code, 'ECONNRESET')
 })
 
-test('an upstream that never answers is a 504, and its connection is given up', async (t) => {
+test('An upstream that never responds causes a 504, and its connection is closed', async (t) => {
   let closed: Promise<unknown> | undefined
   const upstream = await rawUpstream(
     t,
@@ -160,8 +160,8 @@ test('an upstream that never answers is a 504, and its connection is given up', 
   await closed
 })
 
-test('a connection that is not made in time is a 504', async (t) => {
-  // 192.0.2.0/24 leads nowhere (RFC 5737); a network that says so at once makes a 502 of it.
+test('A connection that is not established in time causes a 504', async (t) => {
+  // 192.0.2.0/24 is unreachable (RFC 5737). A network that reports this at once causes a 502.
   const { origin } = await startGateway(t, 1, {
     upstream: { url: new URL('http://192.0.2.1:9'), connectTimeoutMs: 100, responseTimeoutMs: 0 },
   })
@@ -171,7 +171,7 @@ test('a connection that is not made in time is a 504', async (t) => {
   assert.ok(status === 504 || status === 502)
 })
 
-test('a pause longer than the idle timeout breaks the answer off', async (t) => {
+test('A pause longer than the idle timeout aborts the response', async (t) => {
   const upstream = await answering(t, 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n')
   const { origin, logged } = await startGateway(t, upstream, { upstream: { idleTimeoutMs: 100 } })
 
@@ -180,7 +180,7 @@ test('a pause longer than the idle timeout breaks the answer off', async (t) => 
   assert.equal(logged[0]?.fields['code'], 'ERR_UPSTREAM_TIMEOUT')
 })
 
-test('a client that does not take the end of a whole answer keeps its connection no longer than idle_timeout', async (t) => {
+test('A client that does not read the end of a response is disconnected after idle_timeout', async (t) => {
   const part = `2000\r\n${'x'.repeat(0x2000)}\r\n`
   let application: Socket | undefined
   const upstream = await rawUpstream(t, (socket) => {
@@ -193,8 +193,8 @@ test('a client that does not take the end of a whole answer keeps its connection
   const [{ socket: towardsClient }] = (await request) as [IncomingMessage]
   await client.until(/\r\n\r\n/)
   client.socket.pause()
-  // Until the kernel takes no more, in parts that are small enough for the gateway to go on
-  // reading.
+  // Writes until the kernel buffers are full, in parts that are small enough for the gateway to
+  // continue reading.
   while (towardsClient.writableLength === 0) {
     const before = towardsClient.bytesWritten
     application?.write(part, 'latin1')
@@ -212,15 +212,15 @@ test('a client that does not take the end of a whole answer keeps its connection
     records.map(({ aborted }) => aborted),
     [true],
   )
-  // Of the application, which has done its part.
+  // No warning about the application, because it has sent everything.
   assert.deepEqual(logged, [])
 })
 
-test('a client that pauses its request is a 408 and the connection closes', async (t) => {
-  let cancelled: Promise<unknown> | undefined
+test('A client that pauses its request gets 408, and the connection is closed', async (t) => {
+  let canceled: Promise<unknown> | undefined
   const upstream = await rawUpstream(
     t,
-    (socket) => void (cancelled = new Promise((resolve) => socket.once('close', resolve))),
+    (socket) => void (canceled = new Promise((resolve) => socket.once('close', resolve))),
   )
   const { port } = await startGateway(t, upstream, { bodyIdleTimeoutMs: 100, upstream: { responseTimeoutMs: 50 } })
   const client = new RawClient(t, port).send('POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n12345')
@@ -230,10 +230,10 @@ test('a client that pauses its request is a 408 and the connection closes', asyn
   assert.match(text, /^HTTP\/1\.1 408 Request Timeout\r\n/)
   assert.match(text, /\r\nConnection: close\r\n/i)
   await client.untilClosed()
-  await cancelled
+  await canceled
 })
 
-test('a client that goes away cancels the upstream request at once', async (t) => {
+test('A client that disconnects cancels the upstream request at once', async (t) => {
   for (const answer of ['', 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345']) {
     let arrived = (): void => {}
     let closed: Promise<unknown> | undefined
@@ -254,7 +254,7 @@ test('a client that goes away cancels the upstream request at once', async (t) =
   }
 })
 
-test('a client that goes away in the middle of its request cancels it', async (t) => {
+test('A client that disconnects during its request cancels it', async (t) => {
   let closed: Promise<unknown> | undefined
   let arrived = (): void => {}
   const arrival = new Promise<void>((resolve) => (arrived = resolve))
@@ -272,7 +272,7 @@ test('a client that goes away in the middle of its request cancels it', async (t
   assert.equal(live.size, 0)
 })
 
-test('a request that nobody waits for any more is never sent, and its connection stays usable', async (t) => {
+test('A request whose client has disconnected is never sent, and its connection stays usable', async (t) => {
   const seen: string[] = []
   let answer = (): unknown => undefined
   const upstream = await httpUpstream(t, (req, res) => {
@@ -299,7 +299,7 @@ test('a request that nobody waits for any more is never sent, and its connection
   assert.equal(live.size, 0)
 })
 
-test('an early answer to a large upload arrives whole, although the upload does not', async (t) => {
+test('An early response to a large upload arrives completely, although the upload does not', async (t) => {
   const upstream = await rawUpstream(t, (socket) => {
     socket.pause()
     socket.end('HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large')
@@ -322,7 +322,7 @@ test('an early answer to a large upload arrives whole, although the upload does 
   assert.equal(res.headers.connection, 'close')
 })
 
-test('no request follows on a connection whose last one was answered before it was complete', async (t) => {
+test('A connection is not reused after a response to an incomplete request', async (t) => {
   const upstream = await answering(t, 'HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\n\r\ntoo large')
   const { port } = await startGateway(t, upstream)
   const client = new RawClient(t, port).send('POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n12345')
@@ -334,7 +334,7 @@ test('no request follows on a connection whose last one was answered before it w
   assert.equal(await client.untilClosed(), text)
 })
 
-test('a value that undici refuses to send is a 400, not a crash', async (t) => {
+test('A value that undici rejects causes a 400, not a crash', async (t) => {
   const { port } = await startGateway(t, await closedPort())
 
   const text = await new RawClient(t, port)

@@ -6,7 +6,7 @@ import { answering, fetchWhole, httpUpstream, linesNamed, RawClient, rawUpstream
 
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
-test('method, path, query and content arrive byte for byte', async (t) => {
+test('Method, path, query and content arrive unchanged', async (t) => {
   const seen: string[] = []
   const upstream = await httpUpstream(t, async (req, res) => {
     let body = ''
@@ -35,7 +35,7 @@ for (const method of [
   'SEARCH',
   'PURGE',
 ]) {
-  test(`${method} is carried like any other method`, async (t) => {
+  test(`${method} is forwarded like any other method`, async (t) => {
     const upstream = await httpUpstream(t, (req, res) => {
       req.resume().on('end', () => res.writeHead(207).end(req.method))
     })
@@ -47,7 +47,7 @@ for (const method of [
   })
 }
 
-test('a base path stands before the path', async (t) => {
+test('The base path of the upstream precedes the path', async (t) => {
   const upstream = await httpUpstream(t, (req, res) => res.end(req.url))
   const { origin } = await startGateway(t, upstream.port, {
     upstream: { url: new URL(`http://127.0.0.1:${upstream.port}/base/`) },
@@ -56,7 +56,7 @@ test('a base path stands before the path', async (t) => {
   assert.equal((await fetchWhole(`${origin}/a?b`)).body, '/base/a?b')
 })
 
-test("the upstream is told the client's host, or its own", async (t) => {
+test('The upstream receives the Host of the client, or its own', async (t) => {
   const upstream = await httpUpstream(t, (req, res) => res.end(req.headers.host))
   const client = await startGateway(t, upstream.port)
   const own = await startGateway(t, upstream.port, { upstream: { hostHeader: 'upstream' } })
@@ -65,7 +65,7 @@ test("the upstream is told the client's host, or its own", async (t) => {
   assert.equal((await fetchWhole(own.origin)).body, `127.0.0.1:${upstream.port}`)
 })
 
-test('a forged identity does not arrive, and Connection does not take ours away', async (t) => {
+test('A forged identity header does not arrive, and Connection cannot remove the real one', async (t) => {
   const upstream = await httpUpstream(t, (req, res) => {
     req.resume().on('end', () => res.end(JSON.stringify([req.rawHeaders, req.rawTrailers])))
   })
@@ -82,7 +82,7 @@ test('a forged identity does not arrive, and Connection does not take ours away'
   assert.match(body, /"X-Remote-User","jane"/)
 })
 
-test('three Set-Cookie lines arrive as three, and none is taken for ours', async (t) => {
+test('Three Set-Cookie fields arrive as three, without cookies of the gateway', async (t) => {
   const upstream = await answering(
     t,
     'HTTP/1.1 200 Fine\r\nSet-Cookie: a=1; Path=/\r\nset-cookie: b=2, x\r\nSet-Cookie: __Host-gatehouse=evil\r\n' +
@@ -99,7 +99,7 @@ test('three Set-Cookie lines arrive as three, and none is taken for ours', async
   assert.deepEqual(linesNamed(rawHeaders, 'Cache-Control'), ['private'])
 })
 
-test('trailers arrive, but for those that could change what was said', async (t) => {
+test('Trailers arrive, except those that could change the meaning of the response', async (t) => {
   const upstream = await answering(
     t,
     'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Checksum\r\n\r\n' +
@@ -119,7 +119,7 @@ for (const [status, extra] of [
   [200, 'Content-Length: 1000\r\n'],
 ] as const) {
   const method = status === 200 ? 'HEAD' : 'GET'
-  test(`${status} to ${method} has no content`, async (t) => {
+  test(`A ${status} response to ${method} has no content`, async (t) => {
     const upstream = await answering(t, `HTTP/1.1 ${status} X\r\n${extra}\r\n`)
     const { port } = await startGateway(t, upstream)
     const client = new RawClient(t, port).send(`${method} / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n`)
@@ -133,7 +133,7 @@ for (const [status, extra] of [
   })
 }
 
-test('103 Early Hints are passed on, 100 and 102 are not, and none of them is the answer', async (t) => {
+test('103 Early Hints are forwarded, 100 and 102 are not, and none is the final response', async (t) => {
   const upstream = await answering(
     t,
     'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nX-Secret: 1\r\n\r\n' +
@@ -150,7 +150,7 @@ test('103 Early Hints are passed on, 100 and 102 are not, and none of them is th
   assert.equal(text.includes('X-Secret'), false)
 })
 
-test('HTTP/1.0 gets no 1xx', async (t) => {
+test('HTTP/1.0 clients get no 1xx response', async (t) => {
   const upstream = await answering(t, 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n' + ok)
   const { port } = await startGateway(t, upstream)
 
@@ -159,7 +159,7 @@ test('HTTP/1.0 gets no 1xx', async (t) => {
   assert.ok(text.startsWith('HTTP/1.1 200 OK\r\n'))
 })
 
-test('a "100 Continue" that arrives in pieces is still not the answer', async (t) => {
+test('A "100 Continue" that arrives in pieces is not the final response', async (t) => {
   const upstream = await rawUpstream(t, (socket) => {
     const pieces = [
       'HTT',
@@ -181,7 +181,7 @@ test('a "100 Continue" that arrives in pieces is still not the answer', async (t
   assert.equal((await fetchWhole(origin)).body, 'ok')
 })
 
-test('content that looks like a 100 Continue is content', async (t) => {
+test('Content that looks like a 100 Continue stays content', async (t) => {
   const lookalike = 'HTTP/1.1 100 Continue\r\n\r\n'
   const upstream = await rawUpstream(t, (socket) => {
     socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${lookalike.length}\r\n\r\n`, () =>
@@ -193,7 +193,7 @@ test('content that looks like a 100 Continue is content', async (t) => {
   assert.equal((await fetchWhole(origin)).body, lookalike)
 })
 
-test('Expect: 100-continue is answered by us, and does not go on', async (t) => {
+test('The gateway responds to Expect: 100-continue and does not forward it', async (t) => {
   const upstream = await httpUpstream(t, (req, res) => {
     req.resume().on('end', () => res.end(String(req.headers.expect)))
   })
@@ -209,7 +209,7 @@ test('Expect: 100-continue is answered by us, and does not go on', async (t) => 
   assert.equal(String(await res.toArray()), 'undefined')
 })
 
-test('HTTP/1.0 is not told to continue', async (t) => {
+test('HTTP/1.0 clients get no 100 Continue', async (t) => {
   const upstream = await httpUpstream(t, (req, res) => req.resume().on('end', () => res.end('ok')))
   const { port } = await startGateway(t, upstream.port)
   const client = new RawClient(t, port).send('POST / HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nok')
@@ -217,7 +217,7 @@ test('HTTP/1.0 is not told to continue', async (t) => {
   assert.match(await client.untilClosed(), /^HTTP\/1\.1 200 OK\r\n/)
 })
 
-test('one POST is seen once, whatever happens to it', async (t) => {
+test('The upstream receives a POST at most once, whatever happens', async (t) => {
   let seen = 0
   const upstream = await rawUpstream(t, (socket) => {
     seen += 1
@@ -231,7 +231,7 @@ test('one POST is seen once, whatever happens to it', async (t) => {
   assert.equal(seen, 1)
 })
 
-test('a GET that fails, or is answered 503, is not sent again', async (t) => {
+test('A GET that fails or gets 503 is not repeated', async (t) => {
   let seen = 0
   const upstream = await rawUpstream(t, (socket) => {
     seen += 1
@@ -245,7 +245,7 @@ test('a GET that fails, or is answered 503, is not sent again', async (t) => {
   assert.equal(seen, 2)
 })
 
-test('a second response after the first reaches nobody', async (t) => {
+test('A second response after the first one reaches no client', async (t) => {
   const evil = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil'
   for (const together of [true, false]) {
     const upstream = await rawUpstream(t, (socket) => {
@@ -258,7 +258,7 @@ test('a second response after the first reaches nobody', async (t) => {
   }
 })
 
-test('a connection is used again', async (t) => {
+test('A connection is reused', async (t) => {
   const upstream = await httpUpstream(t, (_, res) => res.end('ok'))
   let connections = 0
   upstream.server.on('connection', () => (connections += 1))
@@ -269,7 +269,7 @@ test('a connection is used again', async (t) => {
   assert.equal(connections, 1)
 })
 
-test('two requests on one connection, one behind the other, are answered in order', async (t) => {
+test('Two pipelined requests get their responses in order', async (t) => {
   const upstream = await httpUpstream(t, (req, res) => res.end(`path ${req.url}`))
   const { port, live } = await startGateway(t, upstream.port)
   const client = new RawClient(t, port).send(
@@ -280,7 +280,7 @@ test('two requests on one connection, one behind the other, are answered in orde
   assert.equal(live.size, 0)
 })
 
-test('a reason phrase that Node would refuse is replaced', async (t) => {
+test('A reason phrase that Node.js rejects is replaced', async (t) => {
   const { origin } = await startGateway(
     t,
     await answering(t, 'HTTP/1.1 404 Introuvabl\xe9\r\nContent-Length: 0\r\n\r\n'),
@@ -291,7 +291,7 @@ test('a reason phrase that Node would refuse is replaced', async (t) => {
   assert.equal(`${status} ${statusMessage}`, '404 Not Found')
 })
 
-test('an answer with a large head is passed on', async (t) => {
+test('A response with a large head is forwarded', async (t) => {
   const policy = 'x'.repeat(40_000)
   const { port } = await startGateway(
     t,

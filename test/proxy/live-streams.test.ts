@@ -5,7 +5,7 @@ import { type LiveStream, LiveStreams } from '../../src/proxy/live-streams.ts'
 
 const [a, b] = ['a', 'b'] as SessionKey[] as [SessionKey, SessionKey]
 
-/** Streams that write down when and why they are cut. */
+/** Streams that record when and why they are closed. */
 function noting() {
   const cut: string[] = []
   const stream = (name: string, isEndless = false): LiveStream => ({
@@ -15,7 +15,7 @@ function noting() {
   return { cut, stream }
 }
 
-test('what is open for a session is cut with it, and nothing else', () => {
+test('The streams of a session end with it, other streams do not', () => {
   const live = new LiveStreams()
   const { cut, stream } = noting()
   live.open(a, stream('a1'))
@@ -27,7 +27,7 @@ test('what is open for a session is cut with it, and nothing else', () => {
   assert.deepEqual(cut, ['a1: session_ended', 'a2: session_ended'])
 })
 
-test('what is released is forgotten, however often', () => {
+test('A released stream is not closed, even if it was released twice', () => {
   const live = new LiveStreams()
   const { cut, stream } = noting()
   const release = live.open(a, stream('a'))
@@ -42,7 +42,7 @@ test('what is released is forgotten, however often', () => {
   assert.deepEqual([...live.sessions()], [b])
 })
 
-test('a stream may release itself while it is cut', () => {
+test('A stream may release itself while it is closed', () => {
   const live = new LiveStreams()
   const releases: (() => void)[] = []
   for (let each = 0; each < 3; each++) releases.push(live.open(a, { isEndless: false, cut: () => releases[each]?.() }))
@@ -53,7 +53,7 @@ test('a stream may release itself while it is cut', () => {
   assert.deepEqual([...live.sessions()], [])
 })
 
-test('a stream without a session ends with no session', () => {
+test('A stream without a session does not end with any session', () => {
   const live = new LiveStreams()
   const { cut, stream } = noting()
   live.open(undefined, stream('public'))
@@ -63,7 +63,7 @@ test('a stream without a session ends with no session', () => {
   assert.deepEqual(cut, [])
 })
 
-test('a shutdown ends what would never end, whosever it is, and leaves the rest its time', () => {
+test('A shutdown closes endless streams of all clients and lets other exchanges finish', () => {
   const live = new LiveStreams()
   const { cut, stream } = noting()
   live.open(undefined, stream('public tunnel', true))

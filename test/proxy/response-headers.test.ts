@@ -12,7 +12,7 @@ const input = {
 } as const
 const bytes = (...texts: string[]): Buffer[] => texts.map((text) => Buffer.from(text, 'latin1'))
 
-test('hop-by-hop fields and what Connection names end here', () => {
+test('Hop-by-hop fields and fields named in Connection are not forwarded', () => {
   const lines = responseHeaders(
     bytes('X-Foo', '1', 'Connection', 'close, X-Foo', 'Keep-Alive', 'timeout=5', 'Trailer', 'X-T', 'Date', 'now', 'Server', 's'),
     input,
@@ -28,19 +28,19 @@ for (const line of [
   '__Host-gatehouse',
   '__Host-gatehouse-attempt=evil',
 ]) {
-  test(`an upstream cannot set a cookie of the gateway: "${line}"`, () => {
+  test(`An upstream cannot set a cookie of the gateway: "${line}"`, () => {
     const lines = responseHeaders(bytes('Set-Cookie', 'a=1', 'Set-Cookie', line, 'Set-Cookie', 'b=2'), input)
 
     assert.deepEqual(lines, ['Set-Cookie', 'a=1', 'Set-Cookie', 'b=2'])
   })
 }
 
-for (const [said, told] of [
+for (const [received, expected] of [
   ['http://app.internal:3000/base/orders?a=b#c', '/orders?a=b#c'],
   ['HTTP://App.Internal:3000/base/', '/'],
   ['http://app.internal:3000/base', '/'],
   ['http://app.internal:3000/base?a', '/?a'],
-  // Never another host than the one that was meant.
+  // The host never changes to an unintended one.
   ['http://app.internal:3000/base//evil.example.com/', '/evil.example.com/'],
   ['http://app.internal:3000/base/\\evil.example.com/', '/evil.example.com/'],
   ['http://app.internal:3000/baseless', 'http://app.internal:3000/baseless'],
@@ -53,9 +53,9 @@ for (const [said, told] of [
   ['orders', 'orders'],
   ['http://', 'http://'],
 ] as const)
-  test(`where the upstream is, nobody is told: Location: ${said}`, () => {
+  test(`The address of the upstream is not revealed: Location: ${received}`, () => {
     for (const name of ['Location', 'content-location'])
-      assert.deepEqual(responseHeaders(bytes(name, said), input), [name, told])
+      assert.deepEqual(responseHeaders(bytes(name, received), input), [name, expected])
   })
 
 const fields = ['Cache-Control', 'Vary', 'Expires', 'CDN-Cache-Control', 'Surrogate-Control', 'X-Accel-Expires']
@@ -66,7 +66,7 @@ function cachingOf(caching: Caching, ...received: string[]): Record<string, stri
   return Object.fromEntries(entries.filter(([, values]) => values.length > 0))
 }
 
-for (const [said, told] of [
+for (const [received, expected] of [
   [[], ['private']],
   [['public, max-age=60'], ['max-age=60, private']],
   [['max-age=60'], ['max-age=60, private']],
@@ -82,12 +82,12 @@ for (const [said, told] of [
   [['private, max-age=0'], ['private, max-age=0']],
   [['s-maxage="1", , ;'], [';, private']],
 ] as const)
-  test(`no cache that people share keeps an answer about somebody: ${said.join(' and ') || 'nothing said'}`, () => {
-    const lines = said.flatMap((value) => ['cache-control', value])
+  test(`No shared cache stores a personal response: ${received.join(' and ') || 'no Cache-Control'}`, () => {
+    const lines = received.flatMap((value) => ['cache-control', value])
 
-    assert.deepEqual(cachingOf('private', ...lines)['Cache-Control'], told)
-    // Said once more, it is remembered.
-    assert.deepEqual(cachingOf('private', ...lines)['Cache-Control'], told)
+    assert.deepEqual(cachingOf('private', ...lines)['Cache-Control'], expected)
+    // The second time, the value comes from the cache.
+    assert.deepEqual(cachingOf('private', ...lines)['Cache-Control'], expected)
   })
 
 const forCaches = [
@@ -95,7 +95,7 @@ const forCaches = [
   ...['Surrogate-Control', 'max-age=60', 'X-Accel-Expires', '60', 'Expires', 'Thu, 01 Jan 2099 00:00:00 GMT'],
 ] // prettier-ignore
 
-test('what is said to caches before the gateway goes no further when it is about somebody', () => {
+test('Directives for shared caches are removed from personal responses', () => {
   assert.deepEqual(cachingOf('private', ...forCaches), {
     'Cache-Control': ['max-age=60, private'],
     Vary: ['Cookie'],
@@ -104,17 +104,17 @@ test('what is said to caches before the gateway goes no further when it is about
   assert.deepEqual(cachingOf('no_store', ...forCaches), { 'Cache-Control': ['no-store'] })
 })
 
-test('what anybody gets is cached as the application says', () => {
-  const { Vary: _, ...told } = cachingOf('varies', ...forCaches)
+test('Public responses are cached as the application says', () => {
+  const { Vary: _, ...expected } = cachingOf('varies', ...forCaches)
 
-  assert.deepEqual(cachingOf('anybody', ...forCaches), told)
-  assert.deepEqual(cachingOf('upstream', ...forCaches), told)
-  assert.deepEqual(told['Cache-Control'], ['public, max-age=60'])
+  assert.deepEqual(cachingOf('anybody', ...forCaches), expected)
+  assert.deepEqual(cachingOf('upstream', ...forCaches), expected)
+  assert.deepEqual(expected['Cache-Control'], ['public, max-age=60'])
   assert.deepEqual(cachingOf('upstream'), { 'Cache-Control': ['private'] })
   assert.deepEqual(cachingOf('anybody'), {})
 })
 
-test('where who asks makes the difference, caches are told so, once', () => {
+test('Vary is added once when the response depends on the signed-in person', () => {
   for (const caching of ['private', 'varies'] as const) {
     assert.deepEqual(cachingOf(caching)['Vary'], ['Cookie'])
     assert.deepEqual(cachingOf(caching, 'vary', 'Accept-Encoding')['Vary'], ['Accept-Encoding', 'Cookie'])
@@ -123,7 +123,7 @@ test('where who asks makes the difference, caches are told so, once', () => {
   }
 })
 
-test('of two Date fields the first is passed on', () => {
+test('The first of two Date fields is forwarded', () => {
   const received = bytes('Date', 'Thu, 01 Jan 2026 00:00:00 GMT', 'X-A', '1', 'date', 'Fri, 02 Jan 2026 00:00:00 GMT')
 
   const lines = responseHeaders(received, { ...input, caching: 'anybody' })
@@ -131,23 +131,23 @@ test('of two Date fields the first is passed on', () => {
   assert.deepEqual(lines, ['Date', 'Thu, 01 Jan 2026 00:00:00 GMT', 'X-A', '1'])
 })
 
-test('a value with CR, LF or NUL is never passed on', () => {
+test('A value with CR, LF or NUL is never forwarded', () => {
   for (const evil of ['a\rb', 'a\nb', 'a\0b'])
     assert.throws(() => responseHeaders(bytes('X-A', evil), input), { code: 'ERR_UPSTREAM_ANSWER' })
 })
 
-test('a transfer coding that would be lost is not passed on', () => {
+test('A response with a transfer coding that cannot be forwarded is rejected', () => {
   assert.throws(() => responseHeaders(bytes('Transfer-Encoding', 'gzip, chunked'), input), {
     code: 'ERR_UPSTREAM_ANSWER',
   })
   assert.deepEqual(responseHeaders(bytes('Transfer-Encoding', 'Chunked'), input), [])
 })
 
-test('a 204 says nothing about its length', () => {
+test('A 204 has no Content-Length', () => {
   assert.deepEqual(responseHeaders(bytes('Content-Length', '0'), { ...input, status: 204 }), [])
 })
 
-test('trailers carry nothing that frames, routes or identifies', () => {
+test('Trailers contain no field for framing, routing or identity', () => {
   const trailers = responseTrailers(
     bytes('X-Checksum', '1', 'Content-Length', '5', 'Set-Cookie', 'a=1', 'X-Remote-User', 'admin', 'X-Checksum', '2'),
     new Set(['x-remote-user']),

@@ -8,8 +8,8 @@ import { fetchWhole, httpUpstream, jane, RawClient, rawUpstream, startGateway } 
 const mebibyte = 1024 * 1024
 
 /**
- * How much was written to a socket when nothing has been taken for so long that both kernels'
- * buffers must be full.
+ * Returns how much was written to a socket when the peer has stopped reading and the buffers of
+ * both kernels are full.
  */
 async function stalledAt(socket: Socket): Promise<number> {
   for (let written = -1; socket.bytesWritten - socket.writableLength !== written;) {
@@ -19,7 +19,7 @@ async function stalledAt(socket: Socket): Promise<number> {
   return socket.bytesWritten - socket.writableLength
 }
 
-/** Writes `size` bytes as fast as they are taken. */
+/** Writes `size` bytes as fast as the peer reads them. */
 function pour(socket: Socket, size: number): void {
   const block = Buffer.alloc(64 * 1024, 'x')
   let left = size
@@ -35,7 +35,7 @@ function pour(socket: Socket, size: number): void {
   more()
 }
 
-test('a download waits for a client that does not read, and arrives whole when it does', async (t) => {
+test('A download waits for a client that does not read, and arrives completely when it reads', async (t) => {
   const size = 64 * mebibyte
   let socket: Socket | undefined
   const upstream = await rawUpstream(t, (each) => {
@@ -55,7 +55,7 @@ test('a download waits for a client that does not read, and arrives whole when i
   assert.equal(received, size)
 })
 
-test('an upload waits for an upstream that does not read, and arrives whole when it does', async (t) => {
+test('An upload waits for an upstream that does not read, and arrives completely when it reads', async (t) => {
   const size = 64 * mebibyte
   let upload: IncomingMessage | undefined
   const upstream = await httpUpstream(t, (req, res) => {
@@ -77,7 +77,7 @@ test('an upload waits for an upstream that does not read, and arrives whole when
   assert.equal(received, size)
 })
 
-test('a chunked upload of unknown length arrives', async (t) => {
+test('A chunked upload of unknown length arrives', async (t) => {
   const upstream = await httpUpstream(t, async (req, res) => {
     let received = 0
     for await (const chunk of req) received += (chunk as Buffer).length
@@ -93,7 +93,7 @@ test('a chunked upload of unknown length arrives', async (t) => {
   assert.equal(String(await res.toArray()), 'chunked 10000000')
 })
 
-test('an answer may begin while the request is still on its way, and both go on', async (t) => {
+test('A response may begin before the request is complete, and both continue', async (t) => {
   const upstream = await httpUpstream(t, (req, res) => {
     res.flushHeaders()
     req.pipe(res)
@@ -110,7 +110,7 @@ test('an answer may begin while the request is still on its way, and both go on'
   await once(res, 'end')
 })
 
-/** An upstream with an event stream, and a client that has heard its first event. */
+/** An upstream with an event stream, and a client that has received the first event. */
 async function listeningClient(t: TestContext, idleTimeoutMs = 10_000) {
   let send = (_: string): unknown => undefined
   let closed: Promise<unknown> | undefined
@@ -125,20 +125,20 @@ async function listeningClient(t: TestContext, idleTimeoutMs = 10_000) {
   return { gateway, res, send: (event: string) => send(event), closed: () => closed }
 }
 
-test('events arrive one by one, from the head on, and a long pause does not end them', async (t) => {
+test('Events arrive one by one, and a long pause does not end the stream', async (t) => {
   const { res, send } = await listeningClient(t, 50)
 
   for (const event of ['1', '2']) {
     const arrival = once(res, 'data')
     send(event)
     assert.equal(String((await arrival)[0]), `data: ${event}\n\n`)
-    // The pause is what is tested: four times what any other answer may take.
+    // The pause is four times as long as any other response may pause.
     await new Promise((resolve) => setTimeout(resolve, 200))
   }
   assert.equal(res.closed, false)
 })
 
-test('the end of a session cuts its event stream on both sides', async (t) => {
+test('The end of a session closes its event streams on both sides', async (t) => {
   const { gateway, res, closed } = await listeningClient(t)
   const failed = once(res, 'error')
   assert.deepEqual([...gateway.live.sessions()], [jane])
@@ -150,7 +150,7 @@ test('the end of a session cuts its event stream on both sides', async (t) => {
   assert.equal(gateway.live.size, 0)
 })
 
-test('the end of a session cuts its download, and a client that does not read cannot keep it', async (t) => {
+test('The end of a session aborts its downloads, even if the client does not read', async (t) => {
   let closed: Promise<unknown> | undefined
   const upstream = await rawUpstream(t, (socket) => {
     closed = new Promise((resolve) => socket.once('close', resolve))
@@ -170,7 +170,7 @@ test('the end of a session cuts its download, and a client that does not read ca
   assert.equal(live.size, 0)
 })
 
-test('the end of a session cuts its upload off from the application, and says why', async (t) => {
+test('The end of a session aborts its uploads, and the access log has the reason', async (t) => {
   let closed: Promise<unknown> | undefined
   let arrived = (): void => {}
   const arrival = new Promise<void>((resolve) => (arrived = resolve))
@@ -189,7 +189,7 @@ test('the end of a session cuts its upload off from the application, and says wh
   assert.equal(live.size, 0)
 })
 
-test('a finished request leaves nothing open', async (t) => {
+test('A finished request leaves nothing open', async (t) => {
   const upstream = await httpUpstream(t, (req, res) => req.resume().on('end', () => res.end('ok')))
   const { origin, live, server } = await startGateway(t, upstream.port)
   const closed = new Promise((resolve) => server.once('request', (_, res) => res.once('close', resolve)))
@@ -200,7 +200,7 @@ test('a finished request leaves nothing open', async (t) => {
   assert.equal(live.size, 0)
 })
 
-test("a public request is nobody's, and no session ends it", async (t) => {
+test('A request without a session is not aborted when a session ends', async (t) => {
   const upstream = await httpUpstream(t, (_, res) => res.end('ok'))
   const { origin, live, server } = await startGateway(t, upstream.port, {
     pass: { session: undefined, caching: 'anybody' },

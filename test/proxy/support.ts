@@ -78,13 +78,13 @@ export interface Gateway {
   readonly origin: string
   readonly live: LiveStreams
   readonly logged: { message: string; fields: LogFields }[]
-  /** Those that are over. */
+  /** The finished exchanges. */
   readonly records: RequestRecord[]
   readonly server: Server
   readonly upstreams: Upstreams
 }
 
-/** A gateway whose gate lets everybody pass, as Jane. */
+/** A gateway whose gate treats every client as the signed-in person Jane. */
 export async function startGateway(
   t: TestContext,
   upstreamPort: number,
@@ -169,7 +169,7 @@ async function listen(t: TestContext, server: Server | NetServer): Promise<numbe
   return (server.address() as AddressInfo).port
 }
 
-/** An upstream that speaks HTTP. */
+/** An HTTP upstream. */
 export async function httpUpstream(
   t: TestContext,
   handler: (req: IncomingMessage, res: ServerResponse) => unknown,
@@ -178,14 +178,14 @@ export async function httpUpstream(
   return { port: await listen(t, server), server }
 }
 
-/** An upstream that says what it likes: called with each request's head. */
+/** A raw upstream. The callback gets the head of each request. */
 export async function rawUpstream(t: TestContext, onHead: (socket: Socket, head: string) => void): Promise<number> {
   const server = createNetServer((socket) => {
     let text = ''
     socket.on('error', () => {})
     socket.on('data', (chunk: Buffer) => {
       text += chunk.toString('latin1')
-      // The gateway asks whether this is TLS, which is no request.
+      // The gateway checks whether this is TLS, which is not a request.
       if (text.startsWith('\x16')) return void socket.destroy()
       const end = text.indexOf('\r\n\r\n')
       if (end < 0) return
@@ -197,12 +197,12 @@ export async function rawUpstream(t: TestContext, onHead: (socket: Socket, head:
   return listen(t, server)
 }
 
-/** An upstream that answers each request with this text. */
+/** An upstream that sends this text for each request. */
 export function answering(t: TestContext, text: string): Promise<number> {
   return rawUpstream(t, (socket) => socket.write(text, 'latin1'))
 }
 
-/** A client that says what it likes. */
+/** A raw client. */
 export class RawClient {
   readonly socket: Socket
   #received = ''
@@ -225,7 +225,7 @@ export class RawClient {
     return this
   }
 
-  /** Resolves as soon as what has arrived matches. */
+  /** Resolves as soon as the received bytes match. */
   async until(pattern: RegExp): Promise<string> {
     while (!pattern.test(this.#received)) {
       if (this.socket.closed) throw new Error(`closed before ${pattern} in: ${this.#received.slice(0, 2000)}`)
@@ -234,7 +234,7 @@ export class RawClient {
     return this.#received
   }
 
-  /** All that has arrived when the connection is closed. */
+  /** All received bytes, once the connection is closed. */
   async untilClosed(): Promise<string> {
     await this.#closed
     return this.#received
@@ -250,7 +250,7 @@ export interface Received {
   readonly body: string
 }
 
-/** A whole exchange; rejects when the answer breaks off. */
+/** A complete exchange. Rejects when the response is incomplete. */
 export async function fetchWhole(
   origin: string,
   options: RequestOptions & { body?: string | Buffer } = {},

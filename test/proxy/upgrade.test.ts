@@ -39,7 +39,7 @@ async function echoing(t: TestContext, options?: GatewayOptions) {
   return { gateway, received, sockets, open }
 }
 
-test('a WebSocket is carried, with identity and without our cookie', async (t) => {
+test('A WebSocket is forwarded, with the identity and without the session cookie', async (t) => {
   const { open, received } = await echoing(t)
   const client = await open({
     Cookie: 'a=1; __Host-gatehouse=secret',
@@ -59,7 +59,7 @@ test('a WebSocket is carried, with identity and without our cookie', async (t) =
   assert.equal(lines.includes('admin'), false)
 })
 
-test('a close goes through, from either side', async (t) => {
+test('A Close frame of either side is forwarded', async (t) => {
   const { open, sockets, gateway } = await echoing(t)
   for (const side of ['client', 'upstream'] as const) {
     const client = await open()
@@ -76,7 +76,7 @@ test('a close goes through, from either side', async (t) => {
   while (gateway.live.size > 0) await new Promise(setImmediate)
 })
 
-test('a client or an upstream that vanishes takes the other side along', async (t) => {
+test('When the client or the upstream disconnects, the other side is closed', async (t) => {
   const { open, sockets } = await echoing(t)
   for (const side of ['client', 'upstream'] as const) {
     const client = await open()
@@ -88,7 +88,7 @@ test('a client or an upstream that vanishes takes the other side along', async (
   }
 })
 
-test('what either side sends together with the handshake arrives', async (t) => {
+test('Data that either side sends together with the handshake arrives', async (t) => {
   let received = ''
   const upstream = await rawUpstream(t, (socket) => {
     socket.write(switched + 'from upstream')
@@ -108,7 +108,7 @@ test('what either side sends together with the handshake arrives', async (t) => 
   assert.match(text, /\r\nX-Own: 1\r\n/)
 })
 
-test('a refused upgrade is passed on as it is, and the connection closes', async (t) => {
+test('The response of a rejected upgrade is forwarded unchanged, and the connection is closed', async (t) => {
   const upstream = await httpUpstream(t, (_, res) => {
     res.writeHead(426, { 'Set-Cookie': ['a=1', 'b=2'], 'X-Hop': '1', Connection: 'X-Hop' }).end('not here')
   })
@@ -125,7 +125,7 @@ test('a refused upgrade is passed on as it is, and the connection closes', async
   assert.equal(live.size, 0)
 })
 
-test('an upstream that cannot be reached refuses an upgrade with a problem document', async (t) => {
+test('An upgrade to an unreachable upstream gets a problem document', async (t) => {
   const { port } = await startGateway(t, 1)
 
   const text = await new RawClient(t, port).send(handshake()).untilClosed()
@@ -134,7 +134,7 @@ test('an upstream that cannot be reached refuses an upgrade with a problem docum
   assert.match(text, /application\/problem\+json/)
 })
 
-test('an upgrade that is never answered is a 504', async (t) => {
+test('An upgrade without a response gets 504', async (t) => {
   const upstream = await rawUpstream(t, () => {})
   const { port } = await startGateway(t, upstream, { upstream: { responseTimeoutMs: 50 } })
 
@@ -151,7 +151,7 @@ for (const [offer, heads, listed] of [
   ['custom/2, custom/3', /\r\nUpgrade: custom\/3\r\n/, ['custom/3']],
   ['custom', /^(?![^]*upgrade)/i, ['custom/3']],
 ] as const) {
-  test(`nothing tunnels requests past the gate, or what is not listed: Upgrade: ${offer}, listed ${listed.join()}`, async (t) => {
+  test(`An unlisted protocol, or one that tunnels requests, is not forwarded: Upgrade: ${offer}, listed ${listed.join()}`, async (t) => {
     let asked = ''
     const upstream = await rawUpstream(t, (socket, head) => {
       asked = head
@@ -167,7 +167,7 @@ for (const [offer, heads, listed] of [
   })
 }
 
-test('HTTP/1.0 never switches: the upstream hears of no offer', async (t) => {
+test('An Upgrade of an HTTP/1.0 client is not forwarded', async (t) => {
   let asked = ''
   const upstream = await rawUpstream(t, (socket, head) => {
     asked = head
@@ -181,7 +181,7 @@ test('HTTP/1.0 never switches: the upstream hears of no offer', async (t) => {
   assert.doesNotMatch(asked, /\r\n(?:upgrade|connection: upgrade)/i)
 })
 
-test('a switch to what was not offered is a 502', async (t) => {
+test('A switch to a protocol that was not offered causes a 502', async (t) => {
   const upstream = await rawUpstream(t, (socket) => {
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n')
   })
@@ -193,7 +193,7 @@ test('a switch to what was not offered is a 502', async (t) => {
   assert.equal(live.size, 0)
 })
 
-test('an upgrade with content is refused, for the content would be the first bytes of the tunnel', async (t) => {
+test('An upgrade with content is rejected, because the content would become the first bytes of the tunnel', async (t) => {
   const upstream = await rawUpstream(t, () => assert.fail('the upstream was asked'))
   const { port } = await startGateway(t, upstream)
 
@@ -202,7 +202,7 @@ test('an upgrade with content is refused, for the content would be the first byt
   assert.match(text, /^HTTP\/1\.1 400 /)
 })
 
-test('a client that goes away while it waits cancels the upgrade', async (t) => {
+test('A client that disconnects while it waits cancels the upgrade', async (t) => {
   for (const leave of ['end', 'destroy', 'resetAndDestroy'] as const) {
     let closed: Promise<unknown> | undefined
     let arrived = (_: Socket): void => {}
@@ -222,7 +222,7 @@ test('a client that goes away while it waits cancels the upgrade', async (t) => 
   }
 })
 
-test('a tunnel waits for a side that does not read', async (t) => {
+test('A tunnel waits for a side that does not read', async (t) => {
   const block = Buffer.alloc(1024 * 1024)
   let upstreamSocket: Socket | undefined
   const upstream = await rawUpstream(t, (socket) => {

@@ -18,7 +18,7 @@ const input = {
   trace: undefined,
 } as const
 
-/** With the identity behind them, as they go out. */
+/** The header fields for the upstream, including the identity. */
 const sent = (...received: string[]): string[] => [...upstreamHeaders(received, input), 'X-Remote-User', 'jane']
 
 for (const name of [
@@ -32,7 +32,7 @@ for (const name of [
   'X-Email',
   'x_email',
 ]) {
-  test(`a forged "${name}" does not arrive`, () => {
+  test(`A forged "${name}" does not arrive`, () => {
     const lines = sent(name, 'admin', name, 'root')
 
     assert.equal(lines.includes('admin'), false)
@@ -41,17 +41,17 @@ for (const name of [
   })
 }
 
-test('a length goes on without leading zeros, which some take for octal', () => {
-  for (const [length, told] of [
+test('Content-Length is forwarded without leading zeros, because some servers read them as octal', () => {
+  for (const [length, expected] of [
     ['010', '10'],
     ['000', '0'],
     ['0', '0'],
     ['10', '10'],
   ] as const)
-    assert.deepEqual(linesNamed(sent('Content-Length', length), 'Content-Length'), [told])
+    assert.deepEqual(linesNamed(sent('Content-Length', length), 'Content-Length'), [expected])
 })
 
-test('Connection cannot take our identity headers away', () => {
+test('Connection cannot remove the identity headers', () => {
   for (const value of ['X-Remote-User', 'close, x-remote-USER', 'keep-alive,X-Remote-User,Host,X-Forwarded-For']) {
     const lines = sent('Connection', value, 'X-Remote-User', 'admin')
 
@@ -61,7 +61,7 @@ test('Connection cannot take our identity headers away', () => {
   }
 })
 
-test('what Connection names ends here, wherever the line stands, and so do the hop-by-hop fields', () => {
+test('Hop-by-hop fields and fields named in Connection are not forwarded, in any order', () => {
   const lines = sent(
     'X-Hop', '1',
     'Connection', 'X-Hop',
@@ -93,7 +93,7 @@ test('what Connection names ends here, wherever the line stands, and so do the h
   ]) // prettier-ignore
 })
 
-test('nobody but the gateway says how the request came', () => {
+test('Only the gateway sets the forwarding headers', () => {
   for (const name of [
     'Forwarded',
     'X-Forwarded-For',
@@ -111,17 +111,17 @@ test('nobody but the gateway says how the request came', () => {
     assert.equal(sent(name, 'evil').includes('evil'), false, name)
 })
 
-test('lines of the same name stay apart and in order, values byte for byte', () => {
+test('Fields of the same name stay separate, in order and unchanged', () => {
   const lines = sent('X-Tag', 'b', 'Accept', 'text/html', 'x-tag', 'a, \xe4', 'X-Tag', '')
 
   assert.deepEqual(linesNamed(lines, 'X-Tag'), ['b', 'a, \xe4', ''])
 })
 
-test('Content-Length arrives exactly once', () => {
+test('Content-Length is forwarded exactly once', () => {
   assert.deepEqual(linesNamed(sent('Content-Length', '5', 'content-length', '5'), 'content-length'), ['5'])
 })
 
-test("the gateway's cookies go no further; the others arrive as they are", () => {
+test('The cookies of the gateway are not forwarded, other cookies arrive unchanged', () => {
   for (const [cookie, expected] of [
     ['__Host-gatehouse=secret', []],
     ['a=1; __Host-gatehouse=secret; b="2"', ['a=1; b="2"']],

@@ -10,7 +10,7 @@ interface Frame {
   readonly length: number
 }
 
-/** Payloads around the lengths at which the header changes its form, and any other. */
+/** Payloads of any length, and of the lengths at which the header changes its form. */
 const dataFrame: fc.Arbitrary<Frame> = fc.record({
   opcode: fc.constantFrom(0x0, 0x1, 0x2),
   fin: fc.boolean(),
@@ -36,7 +36,7 @@ function encode({ opcode, fin, rsv, length }: Frame, from: 'client' | 'server'):
       : length < 65_536
         ? Buffer.from([first, mask | 126, length >> 8, length & 0xff])
         : Buffer.from([first, mask | 127, 0, 0, 0, 0, ...[24, 16, 8, 0].map((shift) => (length >> shift) & 0xff)])
-  // Payloads that would be taken for headers if anybody lost count.
+  // Payloads that look like headers to a reader that has lost its position.
   return Buffer.concat([header, Buffer.alloc(mask === 0 ? 0 : 4, 0x88), Buffer.alloc(length, 0x88)])
 }
 
@@ -46,7 +46,7 @@ function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
 }
 
 for (const from of sides)
-  test(`however frames of a ${from} are cut into chunks, the end of a frame is known for one`, () => {
+  test(`The end of a frame of a ${from} is recognized, however the frames are split into chunks`, () => {
     fc.assert(
       fc.property(frames, fc.array(fc.nat(), { maxLength: 30 }), (sent, places) => {
         const encoded = sent.map((frame) => encode(frame, from))
@@ -64,7 +64,7 @@ for (const from of sides)
     )
   })
 
-test('the rest of a frame is told from what follows it, wherever the frame is cut', () => {
+test('The rest of a frame is separated from what follows, wherever the frame is split', () => {
   fc.assert(
     fc.property(dataFrame, dataFrame, fc.nat(), fc.nat(), (frame, next, first, second) => {
       const [bytes, after] = [encode(frame, 'server'), encode(next, 'server')]
@@ -85,14 +85,14 @@ test('the rest of a frame is told from what follows it, wherever the frame is cu
   )
 })
 
-test('a frame far longer than memory is followed', () => {
+test('A frame that is much larger than the memory is tracked', () => {
   const tracker = new FrameTracker('server')
   tracker.read(Buffer.from([0x82, 127, 0, 0, 0x10, 0, 0, 0, 0, 0]))
   for (let each = 0; each < 1000; each++) tracker.read(Buffer.alloc(65_536, 0x88))
   assert.equal(tracker.place, 'inside')
 })
 
-test('after a Close frame nothing follows', () => {
+test('Nothing follows a Close frame', () => {
   for (const close of [Buffer.from([0x88, 0]), closeFrameToClient(1000, 'bye')]) {
     const tracker = new FrameTracker('server')
     tracker.read(Buffer.concat([encode({ opcode: 1, fin: true, rsv: 0, length: 5 }, 'server'), close]))
@@ -113,7 +113,7 @@ for (const [what, from, header] of [
   ['a length that no number holds', 'server', [0x82, 127, 0x00, 0x20, 0, 0, 0, 0, 0, 0]],
   ['not a WebSocket', 'server', [...Buffer.from('SSH-2.0-OpenSSH')]],
 ] as const)
-  test(`the tracking stops for good at ${what}`, () => {
+  test(`Tracking stops at ${what}`, () => {
     const tracker = new FrameTracker(from)
     for (const byte of header) tracker.read(Buffer.from([byte]))
     assert.equal(tracker.place, 'unknown')
@@ -123,7 +123,7 @@ for (const [what, from, header] of [
     assert.equal(tracker.place, 'unknown')
   })
 
-test('any bytes at all are survived', () => {
+test('No bytes make the tracking fail', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), fc.constantFrom(...sides), (bytes, from) => {
       const tracker = new FrameTracker(from)
@@ -133,7 +133,7 @@ test('any bytes at all are survived', () => {
   )
 })
 
-test('a Close frame of ours is a frame as any, and the last one', () => {
+test('A Close frame of the gateway is a valid frame, and the last one', () => {
   for (const [from, frame] of [
     ['server', closeFrameToClient(1008, 'session ended')],
     ['client', closeFrameToServer(1001)],

@@ -10,7 +10,7 @@ test('A request id that is pasted after explain --log is never read as an option
   for (const id of ids) assert.ok('carryOut' in readExplainCall(['--log', 'gateway.log', id]), id)
 })
 
-test('an id of a proxy that begins with a dash can be given, and what is to be written is said', () => {
+test('A request id of a proxy may begin with a dash, and the error says how to write it', () => {
   const hint = 'write an id that begins with "-" at the end, after --'
   for (const argv of [
     ['--log', 'gateway.log', '-Dk3'],

@@ -5,14 +5,14 @@ import type { Claims } from '../../src/core/claims.ts'
 import { unmetRequirement } from '../../src/rules/requirement.ts'
 import { requirement } from './configs.ts'
 
-type Asked = Parameters<typeof requirement>[1]
+type Requirements = Parameters<typeof requirement>[1]
 
-function unmet(asked: Asked, groups: unknown): string | undefined {
+function unmet(requirements: Requirements, groups: unknown): string | undefined {
   const claims = groups === undefined ? { sub: 'u1' } : { sub: 'u1', groups }
-  return unmetRequirement({ require: [requirement('groups', asked)] }, claims as Claims)?.why
+  return unmetRequirement({ require: [requirement('groups', requirements)] }, claims as Claims)?.why
 }
 
-for (const [asked, groups] of [
+for (const [requirements, groups] of [
   [{ anyOf: ['a', 'b'] }, 'b'],
   [{ anyOf: ['a', 'b'] }, ['x', 'a']],
   [{ anyOf: ['7'] }, 7],
@@ -26,11 +26,11 @@ for (const [asked, groups] of [
   [{ noneOf: ['a'] }, 'A'],
   [{ anyOf: ['a'], noneOf: ['b'] }, ['a', 'c']],
 ] as const)
-  test(`${JSON.stringify(asked)} is met by ${JSON.stringify(groups)}`, () => {
-    assert.equal(unmet(asked, groups), undefined)
+  test(`The requirement ${JSON.stringify(requirements)} is satisfied by ${JSON.stringify(groups)}`, () => {
+    assert.equal(unmet(requirements, groups), undefined)
   })
 
-for (const [asked, groups] of [
+for (const [requirements, groups] of [
   [{ anyOf: ['a', 'b'] }, undefined],
   [{ anyOf: ['a', 'b'] }, null],
   [{ anyOf: ['a'] }, 'A'],
@@ -42,7 +42,7 @@ for (const [asked, groups] of [
   [{ anyOf: ['a'] }, [['a']]],
   [{ anyOf: ['a'] }, ['a', {}]],
   [{ anyOf: ['1'] }, '1.0'],
-  // oxlint-disable-next-line no-loss-of-precision -- that is what JSON.parse makes of it
+  // oxlint-disable-next-line no-loss-of-precision -- JSON.parse rounds it in the same way
   [{ anyOf: ['9007199254740992'] }, 9007199254740993],
   [{ anyOf: [] }, 'a'],
   [{ allOf: ['a', 'b'] }, ['a']],
@@ -55,11 +55,11 @@ for (const [asked, groups] of [
   [{ anyOf: ['a'], noneOf: ['b'] }, ['a', 'b']],
   [{}, 'a'],
 ] as const)
-  test(`${JSON.stringify(asked)} is not met by ${JSON.stringify(groups)}`, () => {
-    assert.notEqual(unmet(asked, groups), undefined)
+  test(`The requirement ${JSON.stringify(requirements)} is not satisfied by ${JSON.stringify(groups)}`, () => {
+    assert.notEqual(unmet(requirements, groups), undefined)
   })
 
-test('the reason names the claim as it was written and what was asked, never what the person has', () => {
+test('The reason names the claim and the required values, never the values of the person', () => {
   const text = '"https://id.example.com/claims/fields".groups'
   const claims = { 'https://id.example.com/claims/fields': { groups: ['secret-project'] } }
 
@@ -69,16 +69,16 @@ test('the reason names the claim as it was written and what was asked, never wha
 })
 
 for (const absent of [undefined, null])
-  for (const asked of [{ anyOf: ['admins'] }, { allOf: ['admins'] }, { anyOf: ['admins'], noneOf: ['guests'] }])
-    test(`of a claim that is ${absent}, ${JSON.stringify(asked)} says that it is absent`, () => {
-      assert.equal(unmet(asked, absent), 'groups: the claim is absent')
+  for (const requirements of [{ anyOf: ['admins'] }, { allOf: ['admins'] }, { anyOf: ['admins'], noneOf: ['guests'] }])
+    test(`The reason of ${JSON.stringify(requirements)} says that a claim is absent when it is ${absent}`, () => {
+      assert.equal(unmet(requirements, absent), 'groups: the claim is absent')
     })
 
-test('an empty list is not an absent claim', () => {
+test('An empty list is not an absent claim', () => {
   assert.equal(unmet({ anyOf: ['admins'] }, []), 'groups: holds none of admins')
 })
 
-test('all requirements of a rule have to be met', () => {
+test('All requirements of a rule must be satisfied', () => {
   const require = [requirement('groups', { anyOf: ['a'] }), requirement('level', { anyOf: ['3'] })]
 
   assert.equal(unmetRequirement({ require }, { groups: ['a'], level: 3 }), undefined)
@@ -86,7 +86,7 @@ test('all requirements of a rule have to be met', () => {
   assert.equal(unmetRequirement({ require: [] }, {}), undefined)
 })
 
-test('only who holds the wanted text, as a claim of their own, gets in', () => {
+test('Only a person whose own claim has the required value gets access', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (groups) => {
       const holds = [groups].flat().includes('admins')

@@ -13,7 +13,7 @@ function ask(table: RouteTable, request: string): string | undefined {
   return route && `${route.upstream.name}: ${route.rule.path.text}${route.isLogout ? ' (logout)' : ''}`
 }
 
-test('a host name wins over any host, the longest path over shorter ones', () => {
+test('An upstream with the host comes before one for any host, and a longer path before a shorter one', () => {
   const table = createRouteTable([
     upstream({ name: 'rest' }),
     upstream({ name: 'hr', path: '/hr/' }),
@@ -32,7 +32,7 @@ test('a host name wins over any host, the longest path over shorter ones', () =>
   assert.equal(ask(table, 'GET http://admin.example/hr/x'), 'hr: /*')
 })
 
-test('where nothing serves a host or a path there is no route', () => {
+test('Without an upstream for the host and path there is no route', () => {
   const table = createRouteTable([upstream({ hosts: ['a.example'] }), upstream({ hosts: ['b.example'], path: '/b/' })])
 
   assert.equal(ask(table, 'GET http://c.example/'), undefined)
@@ -40,7 +40,7 @@ test('where nothing serves a host or a path there is no route', () => {
   assert.equal(ask(createRouteTable([]), 'GET http://b.example/x'), undefined)
 })
 
-test('the first rule that fits the path and the method applies, and a sign-in is asked for where none does', () => {
+test('The first rule that matches path and method applies; without a matching rule, a sign-in is required', () => {
   const rules = [
     rule('/static/*', { access: 'public', methods: ['GET'] }),
     rule('/admin/*', { methods: ['POST'], anyOf: ['admins'] }),
@@ -69,7 +69,7 @@ test('the first rule that fits the path and the method applies, and a sign-in is
   }
 })
 
-test('a rule that asks for something holds in any case, and with or without a slash at the end; one that opens does not', () => {
+test('A rule that protects a path ignores letter case and a slash at the end; a rule that opens a path does not', () => {
   const rules = [
     rule('/Admin/*', { anyOf: ['admins'] }),
     rule('/reports', { anyOf: ['readers'] }),
@@ -91,7 +91,7 @@ test('a rule that asks for something holds in any case, and with or without a sl
   for (const path of ['/Open', '/open/', '/maybe/x', '/reports/x', '/filesx', '/']) assert.equal(ask(path), '/*', path)
 })
 
-test('the application’s own logout link is known by every method but OPTIONS, with parameters too', () => {
+test('A logout link of the application is recognized with every method but OPTIONS, also with parameters', () => {
   const logout = [parsePathPattern('/logout'), parsePathPattern('/account/*')]
   const table = createRouteTable([upstream({ path: '/', logout, rules: [rule('/*', { access: 'public' })] })])
 
@@ -104,7 +104,7 @@ test('the application’s own logout link is known by every method but OPTIONS, 
   assert.equal(ask(table, 'GET http://x/logout/now'), 'orders: /*')
 })
 
-test('a logout link that is a query is known by its parameters, however they are written', () => {
+test('A logout link with a query is recognized in any order, letter case and encoding of its parameters', () => {
   const logout = [
     { path: parsePathPattern('/wp-login.php'), query: [['action', 'logout']] },
     {
@@ -141,7 +141,7 @@ test('a logout link that is a query is known by its parameters, however they are
     assert.equal(isLogout(target), false, target)
 })
 
-test('parameters do no harm where every reading meets the same rule, or one that asks the same', () => {
+test('Path parameters are accepted when all readings match the same or an equivalent rule', () => {
   const rules = [rule('/static/*', { access: 'public' }), rule('/home/*'), rule('/app/*', { anyOf: ['users'] })]
   const table = createRouteTable([upstream({ rules })])
 
@@ -159,7 +159,7 @@ for (const path of [
   '/app%3fx/y',
   '/hr;x/y',
 ]) {
-  test(`${path} could meet two rules, and is refused`, () => {
+  test(`${path} is rejected because it can match two rules`, () => {
     const rules = [rule('/static/*', { access: 'public' }), rule('/app/*', { anyOf: ['users'] })]
     const table = createRouteTable([upstream({ rules }), upstream({ name: 'hr', path: '/hr/' })])
 
@@ -171,7 +171,7 @@ const site = upstream({ name: 'site', rules: [rule('/*', { access: 'public' })] 
 const admin = upstream({ name: 'admin', path: '/admin/' })
 
 for (const written of ['/admin/x', '/ADMIN/x', '/Admin', '/admin/'])
-  test(`${written} meets the upstream that protects /admin of the same application, in whatever case it is written`, () => {
+  test(`${written} matches the upstream that protects /admin of the same application, in any letter case`, () => {
     const { path } = canonicalTarget(written)
     const route = createRouteTable([site, admin]).route('any', 'GET', canonicalTarget(path))
     assert.equal(route?.upstream.name, 'admin')
@@ -192,18 +192,18 @@ for (const written of [
     '/admin%EF%BC%83x',
   ],
 ])
-  test(`${written} is refused, because the application may take it for the protected /admin`, () => {
+  test(`${written} is rejected because the application may read it as the protected /admin`, () => {
     const table = createRouteTable([site, admin])
     assert.throws(() => table.route('any', 'GET', canonicalTarget(written)), { code: 'ERR_REQUEST_TARGET' })
   })
 
-test('letter case makes no difference only between upstreams that lead to the same application', () => {
+test('Letter case is ignored only between upstreams with the same application', () => {
   const elsewhere = { ...admin, url: new URL('http://127.0.0.1:3001') }
   const route = createRouteTable([site, elsewhere]).route('any', 'GET', canonicalTarget('/ADMIN/x'))
   assert.equal(route?.upstream.name, 'site')
 })
 
-test('an upstream that opens a path of an application opens it as it is written only', () => {
+test('An upstream that opens a path opens only the configured spelling', () => {
   const open = upstream({ name: 'open', path: '/admin/open/', rules: [rule('/*', { access: 'public' })] })
   const table = createRouteTable([upstream({ name: 'site' }), admin, open])
   const accessOf = (path: string) => table.route('any', 'GET', canonicalTarget(path))?.rule.access
@@ -212,7 +212,7 @@ test('an upstream that opens a path of an application opens it as it is written 
   assert.equal(accessOf('/ADMIN/open/x'), 'signed_in')
 })
 
-test('an encoded slash is one more reading: it passes where all readings meet the same rule', () => {
+test('An encoded slash is accepted when all readings match the same rule', () => {
   const rules = [rule('/public/*', { access: 'public' }), rule('/api/admin/*', { anyOf: ['admins'] })]
   const table = createRouteTable([upstream({ rules })])
   const access = (path: string) => table.route('any', 'GET', canonicalTarget(path))?.rule.access

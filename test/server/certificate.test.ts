@@ -7,7 +7,7 @@ import { until } from '../support/until.ts'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
 
-/** A folder with a certificate in it, and what a server would serve of it. */
+/** A folder with a certificate, and the certificate that a server would use. */
 function watched(t: TestContext, write: (folder: string, content: string) => void) {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-certificate-'))
   write(folder, 'one')
@@ -49,12 +49,12 @@ for (const [how, write] of [
         try {
           symlinkSync(join(folder, '..data', name), join(folder, name))
         } catch {
-          // The link is there since the first time.
+          // The link exists since the first renewal.
         }
     },
   ],
 ] as const) {
-  test(`a certificate is taken each time that it is renewed: ${how}`, async (t) => {
+  test(`Each renewed certificate is loaded: ${how}`, async (t) => {
     const { served, renew } = watched(t, write)
 
     for (const content of ['two', 'three', 'four']) {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { RawClient, rawUpstream } from '../proxy/support.ts'
 import { startWorld } from '../support/world.ts'
 
-test('HEAD tells of the gateway’s own URLs what GET would, and has no content', async (t) => {
+test('HEAD of the endpoints returns the header fields of GET, without content', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
@@ -25,7 +25,7 @@ test('HEAD tells of the gateway’s own URLs what GET would, and has no content'
   }
 })
 
-test('HEAD neither finishes a sign-in nor signs out', async (t) => {
+test('HEAD neither completes a sign-in nor signs out', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
   const callback = await jane.until(`${world.url}/echo`, '/.gatehouse/callback')
@@ -43,7 +43,7 @@ test('HEAD neither finishes a sign-in nor signs out', async (t) => {
 })
 
 for (const path of ['/.gatehouse/x', '/.GateHouse/x'])
-  test(`a WebSocket to ${path} never reaches the application, though all of that is public`, async (t) => {
+  test(`A WebSocket to ${path} never reaches the application, even if all its paths are public`, async (t) => {
     const asked: string[] = []
     const upstream = await rawUpstream(t, (socket, head) => {
       asked.push(head.slice(0, head.indexOf('\r\n')))

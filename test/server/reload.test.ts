@@ -13,8 +13,8 @@ function changed({ file }: Replica, from: string, to: string) {
   return loaded.config
 }
 
-describe('a reload', { concurrency: true }, () => {
-  test('leaves a WebSocket open, and a Logout Token that comes after it closes it', async (t) => {
+describe('A reload', { concurrency: true }, () => {
+  test('keeps a WebSocket open, and a later Logout Token closes it', async (t) => {
     const world = await startWorld(t)
     const [replica] = world.replicas as [Replica]
     const jane = world.browser()
@@ -34,7 +34,7 @@ describe('a reload', { concurrency: true }, () => {
     ['another client_id', 'client_id: orders', 'client_id: others'],
     ['a key taken away', '{ env: SESSION_KEY }', '{ env: OTHER_KEY }'],
   ] as const)
-    test(`to ${what} closes what is open for sessions that are not honoured any more`, async (t) => {
+    test(`to ${what} closes the streams of sessions that are no longer valid`, async (t) => {
       const world = await startWorld(t)
       const [replica] = world.replicas as [Replica]
       const jane = world.browser()
@@ -50,7 +50,7 @@ describe('a reload', { concurrency: true }, () => {
       assert.equal(await socket.closing, '1008 session ended')
     })
 
-  test('leaves nothing behind, however often it is done', async (t) => {
+  test('leaks nothing when it is repeated', async (t) => {
     const world = await startWorld(t, { providerSettings: 'timeout: 2s' })
     const [replica] = world.replicas as [Replica]
     const jane = world.browser()

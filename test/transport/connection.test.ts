@@ -12,7 +12,7 @@ import { issueCertificates } from '../support/certificates.ts'
 import { searchFor } from '../support/searches.ts'
 import { until } from '../support/until.ts'
 
-/** Answers by what the path asks for, and counts connections. */
+/** Responds as the path says, and counts connections. */
 async function countingUpstream(t: TestContext, answer: (socket: Socket, path: string) => void) {
   const sockets = new Set<Socket>()
   const port = await rawUpstream(t, (socket, head) => {
@@ -25,7 +25,7 @@ async function countingUpstream(t: TestContext, answer: (socket: Socket, path: s
 
 const sized = (content: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${content.length}\r\n\r\n${content}`
 
-test('requests one after the other share a connection', async (t) => {
+test('Consecutive requests share a connection', async (t) => {
   const upstream = await countingUpstream(t, (socket, path) => socket.write(sized(path)))
   const { origin } = await startGateway(t, upstream.port)
 
@@ -34,7 +34,7 @@ test('requests one after the other share a connection', async (t) => {
   assert.equal(upstream.connections(), 1)
 })
 
-test('what follows an answer is no answer to the next request', async (t) => {
+test('Bytes after a response are not the response to the next request', async (t) => {
   const upstream = await countingUpstream(t, (socket, path) =>
     socket.write(sized(path) + (path === '/first' ? sized('poison') : '')),
   )
@@ -45,7 +45,7 @@ test('what follows an answer is no answer to the next request', async (t) => {
   assert.equal(upstream.connections(), 2)
 })
 
-test('what arrives while nothing was asked is no answer to the next request', async (t) => {
+test('Bytes on an idle connection are not the response to the next request', async (t) => {
   const upstream = await countingUpstream(t, (socket, path) => socket.write(sized(path)))
   const { origin } = await startGateway(t, upstream.port)
   await fetchWhole(origin, { path: '/first' })
@@ -56,7 +56,7 @@ test('what arrives while nothing was asked is no answer to the next request', as
   assert.equal((await fetchWhole(origin, { path: '/second' })).body, '/second')
 })
 
-test('an answer to half a request leaves no connection to go on with', async (t) => {
+test('After a response to an incomplete request the connection is not reused', async (t) => {
   const upstream = await countingUpstream(t, (socket, path) => socket.write(sized(path)))
   const { origin } = await startGateway(t, upstream.port, { upstream: { maxConnections: 1 } })
   const upload = request(`${origin}/upload`, { method: 'POST', headers: { 'content-length': 10 }, agent: false })
@@ -69,7 +69,7 @@ test('an answer to half a request leaves no connection to go on with', async (t)
   assert.equal(upstream.connections(), 2)
 })
 
-test('a connection that a slow client had paused serves the next request', async (t) => {
+test('A connection that was paused by a slow client serves the next request', async (t) => {
   const large = 'x'.repeat(8 * 1024 * 1024)
   const upstream = await countingUpstream(t, (socket, path) => socket.write(sized(path === '/large' ? large : path)))
   const { origin, server } = await startGateway(t, upstream.port, { upstream: { maxConnections: 1 } })
@@ -90,7 +90,7 @@ test('a connection that a slow client had paused serves the next request', async
   assert.equal(upstream.connections(), 1)
 })
 
-test('a connection is not used for longer than the upstream keeps it', async (t) => {
+test('A connection is not reused after the keep-alive timeout of the upstream', async (t) => {
   const upstream = await countingUpstream(t, (socket, path) =>
     socket.write(`HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1\r\nContent-Length: ${path.length}\r\n\r\n${path}`),
   )
@@ -101,7 +101,7 @@ test('a connection is not used for longer than the upstream keeps it', async (t)
   assert.equal(upstream.connections(), 2)
 })
 
-test('requests wait for a connection when there are as many as there may be, and each gets its own answer', async (t) => {
+test('Requests wait when all connections are in use, and each gets its own response', async (t) => {
   const upstream = await countingUpstream(t, (socket, path) => setImmediate(() => socket.write(sized(path))))
   const { origin } = await startGateway(t, upstream.port, { upstream: { maxConnections: 3 } })
   const paths = Array.from({ length: 50 }, (_, index) => `/${index}`)
@@ -115,7 +115,7 @@ test('requests wait for a connection when there are as many as there may be, and
   assert.ok(upstream.connections() <= 3)
 })
 
-test('requests that are given up, while they wait or are answered, give their places back', async (t) => {
+test('Aborted requests free their places while they wait and during the response', async (t) => {
   const upstream = await countingUpstream(t, (socket, path) => {
     if (path === '/begun') socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbegun')
     else if (path !== '/never') socket.write(sized(path))
@@ -143,8 +143,8 @@ test('requests that are given up, while they wait or are answered, give their pl
   )
 })
 
-// Behaviours of an upstream, good and bad. Whatever they are mixed with, nobody gets a byte of
-// another's answer.
+// Correct and faulty behaviours of an upstream. In any mix, no client gets a byte of the response
+// to another client.
 const behaviours: Readonly<Record<string, (socket: Socket, content: string) => void>> = {
   sized: (socket, content) => socket.write(sized(content)),
   chunked: (socket, content) => socket.write(chunked(content) + '0\r\n\r\n'),
@@ -167,7 +167,7 @@ function chunked(content: string): string {
   return `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${content.length.toString(16)}\r\n${content}\r\n`
 }
 
-test('nobody gets a byte of an answer to somebody else, whatever upstream and clients do', async (t) => {
+test('No client gets a byte of the response to another client, whatever upstream and clients do', async (t) => {
   const upstream = await countingUpstream(t, (socket, path) => {
     const [, behaviour = '', id = '', times = '1'] = path.split('/')
     behaviours[behaviour]?.(socket, `<${id}>`.repeat(Number(times)))
@@ -178,7 +178,7 @@ test('nobody gets a byte of an answer to somebody else, whatever upstream and cl
     behaviour: fc.constantFrom(...Object.keys(behaviours)),
     times: fc.constantFrom(1, 1, 40, 20_000),
     method: fc.constantFrom('GET', 'GET', 'POST', 'HEAD'),
-    /** After so many ms the client is gone; -1: it stays. */
+    /** The client closes its connection after this time in ms; -1: never. */
     leaves: fc.constantFrom(-1, -1, -1, 0, 1, 3),
   })
   await fc.assert(
@@ -214,7 +214,7 @@ test('nobody gets a byte of an answer to somebody else, whatever upstream and cl
 })
 
 for (const scheme of ['http', 'https'])
-  test(`nobody gets a byte of an answer that was read into the same memory, however slowly clients read, over ${scheme}`, async (t) => {
+  test(`No client gets a byte of another response from a shared read buffer, however slowly clients read, over ${scheme}`, async (t) => {
     const upstream = await countingUpstream(t, (socket, path) => {
       const [, kind, id = '', bytes] = path.split('/')
       const content = contentOf(id, Number(bytes))
@@ -226,7 +226,7 @@ for (const scheme of ['http', 'https'])
     const visit = fc.record({
       kind: fc.constantFrom('sized', 'chunked'),
       bytes: fc.constantFrom(9_000, 50_000, 300_000, 2_000_000),
-      /** After so many bytes the client is gone. */
+      /** The client closes its connection after this number of bytes. */
       leavesAt: fc.constantFrom(Infinity, Infinity, Infinity, 0, 200_000),
     })
     await fc.assert(
@@ -247,7 +247,7 @@ for (const scheme of ['http', 'https'])
           assert.equal(got, expected.length)
           whole += 1
         }
-        // More than the kernel takes: a part of it waits in the gateway while others are served.
+        // More than the kernel buffers: a part waits in the gateway while other clients are served.
         const isBehind = new Promise<void>((resolve) =>
           server.once('request', (_, { socket }) => {
             let before = -1
@@ -275,7 +275,7 @@ function contentOf(id: string, bytes: number): string {
   return `<${id}>`.repeat(Math.ceil(bytes / (id.length + 2)))
 }
 
-/** As answers to others would. */
+/** Overwrites the memory, as responses to other clients would. */
 function overwriteWhatIsFree(): void {
   const taken = [true, false].flatMap((isLarge) => Array.from({ length: 40 }, () => ReadBuffer.take(isLarge)))
   for (const buffer of taken) {

@@ -16,7 +16,7 @@ import { issueCertificates } from '../support/certificates.ts'
 import { until } from '../support/until.ts'
 
 // Every request to a transport ends with exactly one `onDone`: the proxy releases the connection
-// slot there, so a request without it would keep its slot for ever.
+// slot there, so a request without it would keep its slot forever.
 
 const head = ['Host', 'orders.example.com']
 const get: UpstreamRequest = {
@@ -36,7 +36,7 @@ function targetAt(port: number, changes: Partial<TransportTarget> = {}): Transpo
   return { host: 'localhost', port, tls: undefined, maxConnections: 4, ...timeouts, ...changes }
 }
 
-/** Notes the methods of the handler that are called. */
+/** Records which methods of the handler are called. */
 function noting(changes: Partial<ResponseHandler> = {}) {
   const calls: string[] = []
   let control: ExchangeControl | undefined
@@ -78,7 +78,12 @@ for (const [what, request, answer, calls] of [
     ['done', 'ERR_UPSTREAM_ANSWER'],
   ],
   ['a switch to another protocol', webSocket, (socket: Socket) => socket.write(switching), ['switch', 'done']],
-  ['a switch that nobody asked for', get, (socket: Socket) => socket.write(switching), ['done', 'ERR_UPSTREAM_ANSWER']],
+  [
+    'an unrequested switch of protocols',
+    get,
+    (socket: Socket) => socket.write(switching),
+    ['done', 'ERR_UPSTREAM_ANSWER'],
+  ],
   ['a response to an upgrade', webSocket, (socket: Socket) => socket.write(sized), ['done', 'end']],
   [
     'a control character in a field',
@@ -87,7 +92,7 @@ for (const [what, request, answer, calls] of [
     ['done', 'ERR_REQUEST_MALFORMED'],
   ],
 ] as const)
-  test(`A request gives its connection back once after ${what}`, async (t) => {
+  test(`A request releases its connection exactly once after ${what}`, async (t) => {
     const transport = createTransport(targetAt(await rawUpstream(t, answer), { host: '127.0.0.1' }))
     t.after(() => transport.destroy())
     const { calls: noted, handler } = noting()
@@ -99,7 +104,7 @@ for (const [what, request, answer, calls] of [
     assert.deepEqual(noted, calls)
   })
 
-test('A request that is aborted, and one that nobody wants any more, give their connections back once', async (t) => {
+test('An aborted request and a canceled one release their connections exactly once', async (t) => {
   let arrived = 0
   const transport = createTransport(targetAt(await rawUpstream(t, () => (arrived += 1)), { host: '127.0.0.1' }))
   t.after(() => transport.destroy())

@@ -12,7 +12,7 @@ import { searchFor } from '../support/searches.ts'
 
 interface Script {
   readonly method: 'GET' | 'HEAD'
-  /** What the upstream sends, piece by piece. */
+  /** The pieces that the upstream sends. */
   readonly pieces: readonly Buffer[]
   readonly ending: 'end' | 'reset'
 }
@@ -26,7 +26,7 @@ interface Outcome {
   readonly end: 'whole' | 'failed'
 }
 
-/** An upstream that answers each connection's first request with the script of the moment. */
+/** An upstream that responds to the first request of each connection with the current script. */
 async function scriptedUpstream(t: TestContext) {
   let script: Script | undefined
   const sockets = new Set<Socket>()
@@ -46,7 +46,7 @@ async function scriptedUpstream(t: TestContext) {
 async function play(socket: Socket, { pieces, ending }: Script): Promise<void> {
   for (const piece of pieces) {
     socket.write(piece)
-    // Each in a segment of its own, mostly.
+    // Usually each piece has its own TCP segment.
     await new Promise(setImmediate)
     await new Promise(setImmediate)
   }
@@ -55,7 +55,7 @@ async function play(socket: Socket, { pieces, ending }: Script): Promise<void> {
 }
 
 const latin1 = (fields: readonly (Buffer | string)[]) =>
-  // undici keeps the space after a value, which is not a part of it (RFC 9110 §5.5).
+  // undici keeps the white space after a value, which does not belong to it (RFC 9110 §5.5).
   fields.map((each) => (typeof each === 'string' ? each : each.toString('latin1')).replace(/[ \t]+$/, ''))
 
 /** Collects what a reader of a response reports. */
@@ -71,7 +71,7 @@ function collect(resolve: (outcome: Outcome) => void) {
   }
 }
 
-/** Each "100 Continue" at the beginning, which undici does not accept unasked. */
+/** Matches each "100 Continue" at the beginning, which undici rejects without `Expect`. */
 const continues = /^(?:HTTP\/1\.1 100 Continue\r\n\r\n)*/
 
 /** undici reads the whole response. */
@@ -213,7 +213,7 @@ const answer = fc
     const head = [statusLine, ...before, ...framed.fields, ...after, '', ''].join(lineEnd)
     return Buffer.from(interim + head + framed.content + surplus, 'latin1')
   })
-/** One byte more, fewer, or another one. */
+/** Inserts, removes or changes one byte. */
 const mutation = fc.oneof(
   { weight: 3, arbitrary: fc.constant(undefined) },
   fc.record({ at: fc.nat(), remove: fc.nat(1), insert: fc.uint8Array({ maxLength: 1 }) }),
@@ -247,13 +247,13 @@ test('Our client reads every response as undici reads it, however it arrives', a
       upstream.plays(script)
       const [theirs, ours] = [await byUndici(upstream.port, script), await byOurs(upstream.port, script)]
       if (theirs.end === 'whole') plain += 1
-      // How much of an answer arrives before a reset takes the rest away is up to the kernel; so is
-      // how much is passed on of one that turns out to be wrong.
+      // The kernel decides how much of a response arrives before a reset. It also decides how much
+      // of an invalid response is forwarded before the error.
       if (theirs.end === 'failed' && ours.end === 'failed') return
-      // A 304 says how long the content would be (RFC 9110 §8.6), a 204 must not; undici fails when
-      // that content does not come.
+      // The Content-Length of a 304 describes content that is not sent (RFC 9110 §8.6). undici
+      // fails when this content does not arrive.
       if ((ours.status === 304 || ours.status === 204) && theirs.end === 'failed') return assert.equal(ours.body, '')
-      // undici forgets the beginning of a reason phrase that arrives in two parts.
+      // undici loses the beginning of a reason phrase that arrives in two parts.
       assert.ok(ours.statusMessage?.endsWith(theirs.statusMessage ?? ''))
       assert.deepEqual({ ...ours, statusMessage: theirs.statusMessage }, theirs)
     }),

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ReadBuffer } from '../../src/transport/http1/read-buffers.ts'
 
-/** All that can be had now without new memory, which is had by nobody else then. */
+/** Takes all buffers that are available without new memory. */
 const takeMany = (isLarge: boolean) => Array.from({ length: 40 }, () => ReadBuffer.take(isLarge))
 
-test('nobody reads into memory that somebody has a part of', () => {
+test('A reader never gets memory of which a part is lent', () => {
   for (const isLarge of [false, true]) {
     const buffer = ReadBuffer.take(isLarge)
     const [first, second] = [buffer.lend(), buffer.lend()]
@@ -18,7 +18,7 @@ test('nobody reads into memory that somebody has a part of', () => {
   }
 })
 
-test('what is given back twice is not had by two', () => {
+test('A buffer that is returned twice is not lent twice', () => {
   const buffer = ReadBuffer.take(false)
   const giveBack = buffer.lend()
   buffer.giveBack()
@@ -28,7 +28,7 @@ test('what is given back twice is not had by two', () => {
   assert.equal(takeMany(false).filter((taken) => taken === buffer).length, 1)
 })
 
-test('while a part is lent its reader keeps it only when all parts have come back', () => {
+test('A buffer whose parts have been returned stays with its reader', () => {
   const buffer = ReadBuffer.take(false)
   const giveBack = buffer.lend()
 

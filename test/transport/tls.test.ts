@@ -16,8 +16,7 @@ const folder = mkdtempSync(join(tmpdir(), 'gatehouse-tls-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 
 /**
- * A certificate of its own for each kind of subject alternative name, or nothing where there is no
- * openssl.
+ * A separate certificate for each kind of subject alternative name; nothing without openssl.
  */
 function certificate(subjectAltName: string): { key: string; cert: string } | undefined {
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
@@ -51,7 +50,7 @@ const byAddress = certificate('IP:127.0.0.1')
 const skip = byName && byAddress ? false : 'no openssl'
 
 test(
-  "the upstream's own name is what its certificate is checked for, whatever the client's Host says",
+  'The certificate is checked for the host of the upstream URL, not for the Host of the client',
   { skip },
   async (t) => {
     assert.ok(byName)
@@ -63,7 +62,7 @@ test(
   },
 )
 
-test('a certificate may be for an address', { skip }, async (t) => {
+test('A certificate may contain an IP address', { skip }, async (t) => {
   assert.ok(byAddress)
   const port = await tlsUpstream(t, byAddress)
   const url = new URL(`https://127.0.0.1:${port}`)
@@ -72,7 +71,7 @@ test('a certificate may be for an address', { skip }, async (t) => {
   assert.equal((await fetchWhole(origin)).body, '- orders.example.com')
 })
 
-test('a certificate of nobody known, or of somebody else, is a 502', { skip }, async (t) => {
+test('A certificate of an unknown issuer or of another host causes a 502', { skip }, async (t) => {
   assert.ok(byName && byAddress)
   const port = await tlsUpstream(t, byName)
   const url = new URL(`https://localhost:${port}`)
@@ -85,7 +84,7 @@ test('a certificate of nobody known, or of somebody else, is a 502', { skip }, a
   assert.equal((await fetchWhole(other.origin)).status, 502)
 })
 
-test('an answer that nobody has asked for is never that of whoever waits for the connection', { skip }, async (t) => {
+test('An unsolicited response is never delivered to a request that waits for the connection', { skip }, async (t) => {
   assert.ok(byName)
   const sized = (content: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${content.length}\r\n\r\n${content}`
   let answerFirst = (): void => {}
@@ -108,7 +107,7 @@ test('an answer that nobody has asked for is never that of whoever waits for the
 })
 
 test(
-  'requests that wait for a connection are sent when the connections of a configuration are closed',
+  'Requests that wait for a connection are still sent when the connections of a generation are closed',
   { skip },
   async (t) => {
     assert.ok(byName)

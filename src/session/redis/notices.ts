@@ -110,8 +110,8 @@ export class RedisNotices {
     return this.#subscription !== undefined && performance.now() - this.#provenAt <= proofLasts
   }
 
-  /** See `SessionStore.silentFor`. */
-  silentFor(): number {
+  /** See `SessionStore.staleForMs`. */
+  staleForMs(): number {
     return performance.now() - this.#receivedUntil - proofLasts
   }
 

@@ -181,8 +181,8 @@ class RedisStore implements SessionStore {
     return this.#notices.isReceiving()
   }
 
-  silentFor(): number {
-    return this.#notices.silentFor()
+  staleForMs(): number {
+    return this.#notices.staleForMs()
   }
 
   time(): Promise<StoreTime> {

@@ -2,10 +2,7 @@ import type { ErrorCode } from '../core/error-codes.ts'
 import { unreachable } from '../core/errors.ts'
 import type { Admission } from './admission.ts'
 
-/**
- * The error that stands for an admission that does not pass, why, and what its answer has beside
- * it.
- */
+/** The error of a rejected request, the reason for the log, and options of the error response. */
 export function refusalOf(
   admission: Exclude<Admission, { kind: 'pass' }>,
 ): readonly [
@@ -26,10 +23,10 @@ export function refusalOf(
       return [admission.code, admission.why, { setCookies: admission.setCookies }]
     case 'cross_site':
       return ['ERR_CROSS_SITE', admission.why, {}]
-    // Neither is for a WebSocket: it is no page load, and no logout link.
-    case 'ask_again':
+    // A WebSocket is neither a page load nor a logout link.
+    case 'reload':
     case 'sign_out':
-      return ['ERR_NO_ROUTE', 'nothing here can be upgraded', {}]
+      return ['ERR_NO_ROUTE', 'this URL cannot be upgraded', {}]
     case 'no_route':
       return ['ERR_NO_ROUTE', admission.why, {}]
     case 'unavailable':
