@@ -93,5 +93,5 @@ test('installed where there is no network, the command checks and serves, and st
   gateway.child.kill('SIGTERM')
 
   assert.deepEqual([await check.ended, page.body, await gateway.ended], [0, 'for jane', 0])
-  assert.match(check.out(), /gateway\.yaml is good/)
+  assert.match(check.out(), /gateway\.yaml is valid/)
 })

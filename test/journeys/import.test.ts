@@ -73,10 +73,10 @@ test('what cannot be read is said without a word of it, and nothing is written o
 
   assert.match(
     (await call('oauth2-proxy', 'alpha.yaml')).err,
-    /alpha configuration \(YAML\) of oauth2-proxy, which is not translated/,
+    /alpha configuration \(YAML\) of oauth2-proxy, which import does not support/,
   )
   assert.match((await call('oauth2-proxy', 'nowhere.cfg')).err, /nowhere\.cfg does not exist/)
-  assert.match((await call('oauth2-proxy', 'good.cfg', '-o', 'there.yaml')).err, /is there already: --force/)
+  assert.match((await call('oauth2-proxy', 'good.cfg', '-o', 'there.yaml')).err, /exists already; --force/)
   assert.equal(readFileSync(join(cwd, 'there.yaml'), 'utf8'), 'mine')
 
   for (const args of [

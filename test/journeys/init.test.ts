@@ -49,7 +49,7 @@ test('at a real terminal the five questions are asked, and Ctrl+D leaves nothing
   await until('the first question', () => isAsked('issuer', left))
   left.child.stdin?.write('\u0004')
   assert.equal(await left.ended, 1)
-  assert.match(left.out(), /nothing is written/)
+  assert.match(left.out(), /nothing was written/)
   assert.throws(() => readFileSync(join(elsewhere, 'gateway.yaml')), /ENOENT/)
 })
 

@@ -11,14 +11,14 @@ test('the id of a request, pasted from a page behind explain --log, is never tak
 })
 
 test('an id of a proxy that begins with a dash can be given, and what is to be written is said', () => {
-  const hint = 'an id that begins with "-" stands behind --, at the end'
+  const hint = 'write an id that begins with "-" at the end, after --'
   for (const argv of [
     ['--log', 'gateway.log', '-Dk3'],
     ['-Dk3', '--log', 'gateway.log'],
     ['--log=gateway.log', '-Dk3', '--format', 'json'],
   ])
-    assert.deepEqual(readExplainCall(argv), { fault: `there is no option -D; ${hint}` })
-  assert.deepEqual(readExplainCall(['--log', 'gateway.log', '--k3']), { fault: `there is no option --k3; ${hint}` })
+    assert.deepEqual(readExplainCall(argv), { fault: `unknown option -D; ${hint}` })
+  assert.deepEqual(readExplainCall(['--log', 'gateway.log', '--k3']), { fault: `unknown option --k3; ${hint}` })
   assert.ok('carryOut' in readExplainCall(['--log', 'gateway.log', '--', '-Dk3']))
   assert.deepEqual(readExplainCall(['--log', 'a', '--log', 'b', 'x']), { fault: '--log is given twice' })
 })
