@@ -67,7 +67,7 @@ test('what cannot be read is said without a word of it, and nothing is written o
 
   const broken = await call('oauth2-proxy', 'broken.cfg', '-o', 'new.yaml')
   assert.equal(broken.code, 1)
-  assert.match(broken.err, /^gatehouse: broken\.cfg: line 2 is not understood/)
+  assert.match(broken.err, /^gatehouse: broken\.cfg: line 2 is invalid/)
   assert.doesNotMatch(broken.err, /never-to-be-printed/)
   assert.throws(() => readFileSync(join(cwd, 'new.yaml')), /ENOENT/)
 

@@ -35,8 +35,8 @@ test('at a real terminal the five questions are asked, and Ctrl+D leaves nothing
     ['issuer', 'https://id.example.com'],
     ['client_id', 'orders'],
     ['browsers', 'https://orders.example.com'],
-    ['application listens', 'http://127.0.0.1:3000'],
-    ['sessions are kept', ''],
+    ['URL of the application', 'http://127.0.0.1:3000'],
+    ['stores sessions', ''],
   ] as const) {
     await until(`the question about ${question}`, () => isAsked(question, asked))
     asked.child.stdin?.write(`${answer}\r`)
