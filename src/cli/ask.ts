@@ -2,21 +2,25 @@ import { createInterface, type Interface } from 'node:readline'
 import { OperatorError } from '../core/errors.ts'
 import type { Terminal } from './command.ts'
 
-/** Asks on the terminal that the process has, a line at a time; `undefined` when there is none. */
+/**
+ * Asks questions on the terminal of the process and reads one line for each. Returns `undefined`
+ * when the process has no terminal.
+ */
 export function askOnTerminal(): Terminal['ask'] {
   if (!process.stdin.isTTY || !process.stdout.isTTY) return undefined
   let reader: Interface | undefined
   let lines: AsyncIterator<string> | undefined
   return async (question) => {
     reader ??= createInterface({ input: process.stdin, output: process.stdout })
-    // Unlike question() it keeps lines that come before they are asked for: pasted ones do.
+    // The iterator keeps lines that arrive before their question, such as pasted lines. question()
+    // loses them.
     lines ??= reader[Symbol.asyncIterator]()
     reader.setPrompt(question)
     reader.prompt()
     const { value, done } = await lines.next()
     if (done !== true) return value
-    // Ctrl+D and Ctrl+C leave the cursor behind the question.
+    // After Ctrl+D or Ctrl+C the cursor is still on the line of the question.
     process.stdout.write('\n')
-    throw new OperatorError('the questions were not answered to the end: nothing is written')
+    throw new OperatorError('the input ended before all questions were answered; nothing was written')
   }
 }

@@ -13,12 +13,12 @@ import {
   readOptions,
   unexpected,
 } from './command.ts'
-import { countOf, gitHubCommand, shownDiagnostics } from './show-diagnostics.ts'
+import { countOf, gitHubCommand, formatDiagnostics } from './show-diagnostics.ts'
 
 const formats = ['text', 'json', 'github'] as const
 export type CheckFormat = (typeof formats)[number]
 
-/** What stands behind `gatehouse check`. */
+/** Reads the arguments of `gatehouse check`. */
 export function readCheckCall(argv: readonly string[]): Call {
   const read = readOptions(argv, { ...configOption, ...formatOption })
   if (!read.ok) return read
@@ -29,27 +29,27 @@ export function readCheckCall(argv: readonly string[]): Call {
 }
 
 /**
- * `gatehouse check`: everything that is wrong with the file, then its own tests; and what the
- * provider has to know of us.
+ * `gatehouse check`: prints all errors of the file, runs its embedded tests, and prints what to
+ * register at the provider.
  */
 export async function check(input: CommandInput, format: CheckFormat = 'text'): Promise<number> {
-  const checked = checkedFile(input)
-  say[format](checked, input)
+  const checked = checkFile(input)
+  print[format](checked, input)
   return checked.config === undefined ? 1 : 0
 }
 
-interface Checked {
+interface CheckResult {
   readonly file: string
-  /** All that there is to say, tests that fail included. */
+  /** Errors and warnings, and one error for each embedded test that fails. */
   readonly diagnostics: readonly Diagnostic[]
   readonly sources: LoadResult['sources']
-  /** How many tests stand in the file; 0 when it has errors, for they are not run then. */
+  /** How many embedded tests were run; 0 when the file has errors, because then none is run. */
   readonly tests: number
-  /** Absent when something is wrong with it. */
+  /** `undefined` when the file has errors or a test fails. */
   readonly config: GatewayConfig | undefined
 }
 
-function checkedFile({ file, env }: CommandInput): Checked {
+function checkFile({ file, env }: CommandInput): CheckResult {
   const loaded = loadConfig(file, env)
   const { sources } = loaded
   if (!loaded.ok) return { file, diagnostics: loaded.diagnostics, sources, tests: 0, config: undefined }
@@ -61,8 +61,8 @@ function checkedFile({ file, env }: CommandInput): Checked {
 }
 
 /**
- * What is asked for without `provider.scopes`. The provider is not asked here, so that its metadata
- * may still decide.
+ * The scopes that a sign-in requests without `provider.scopes`. `check` does not read the
+ * provider's metadata, so it cannot always give the final list.
  */
 const defaultScopes: Readonly<Record<ProviderKind, string>> = {
   keycloak: 'openid profile email',
@@ -72,24 +72,25 @@ const defaultScopes: Readonly<Record<ProviderKind, string>> = {
 }
 
 /**
- * What a sign-in asks for, and what cannot be known before it: whether the provider gives a refresh
- * token without consent.
+ * The scopes that a sign-in requests, and a note when the provider may require consent before it
+ * issues a refresh token.
  */
 function scopesNote({ provider: { issuer, scopes, authorizationParams } }: GatewayConfig): string {
   const kind = providerKind(issuer)
-  if (scopes === undefined) return `\nWithout provider.scopes a sign-in asks for ${defaultScopes[kind]}.\n`
+  if (scopes === undefined)
+    return `\nWithout provider.scopes, the gateway requests the scopes ${defaultScopes[kind]}.\n`
   const prompts = authorizationParams['prompt']?.split(' ') ?? []
   if (kind !== 'other' || !scopes.includes(offlineAccess) || prompts.includes('consent')) return ''
   return '\nIf the log says provider.no_refresh_token after a sign-in, set provider.authorization_params: { prompt: consent }.\n'
 }
 
-const say: Readonly<Record<CheckFormat, (checked: Checked, input: CommandInput) => void>> = {
+const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandInput) => void>> = {
   text({ file, diagnostics, sources, tests, config }, { out, err, paintOut, paintErr }) {
-    err(shownDiagnostics(diagnostics, sources, paintErr))
-    if (config === undefined) return err(`\n${file} is not good: ${countOf(diagnostics)}\n`)
+    err(formatDiagnostics(diagnostics, sources, paintErr))
+    if (config === undefined) return err(`\n${file} is invalid: ${countOf(diagnostics)}\n`)
     const passed = tests === 0 ? '' : `; its ${tests === 1 ? 'test passes' : `${tests} tests pass`}`
-    const good = `${file} is good${passed}.`
-    out(`${paintOut?.('green', good) ?? good}\n\n${registrationText(config)}${scopesNote(config)}`)
+    const message = `${file} is valid${passed}.`
+    out(`${paintOut?.('green', message) ?? message}\n\n${registrationText(config)}${scopesNote(config)}`)
   },
   json({ file, diagnostics, tests, config }, { out }) {
     const register = config === undefined ? {} : { register: registrationOf(config) }

@@ -1,24 +1,24 @@
 import type { Claims } from '../core/claims.ts'
 import { OperatorError } from '../core/errors.ts'
-import { calledFile, textOf } from './given-file.ts'
+import { displayName, readText } from './given-file.ts'
 
 /**
- * The claims in a JSON file; `-` is standard input.
- * @throws {OperatorError} which never quotes them
+ * Reads claims from a JSON file; `-` is standard input.
+ * @throws {OperatorError} when the file cannot be read or is invalid; the message quotes no claim
  */
 export function readClaims(file: string): Claims {
-  const told = calledFile(file)
-  const claims = parsed(textOf(file), told)
+  const name = displayName(file)
+  const claims = parseJson(readText(file), name)
   if (typeof claims !== 'object' || claims === null || Array.isArray(claims))
-    throw new OperatorError(`${told} is not a map of claims, such as { "sub": "u1", "groups": ["admins"] }`)
+    throw new OperatorError(`${name} must be a JSON object of claims, such as { "sub": "u1", "groups": ["admins"] }`)
   return claims as Claims
 }
 
-function parsed(text: string, told: string): unknown {
+function parseJson(text: string, name: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // What the parser says quotes the claims.
-    throw new OperatorError(`${told} is not JSON`)
+    // The error of the parser quotes the text, and so the claims.
+    throw new OperatorError(`${name} is not JSON`)
   }
 }

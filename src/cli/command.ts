@@ -2,49 +2,51 @@ import { parseArgs, type ParseArgsConfig } from 'node:util'
 import { didYouMean } from '../config/document/did-you-mean.ts'
 import type { Paint } from './paint.ts'
 
-/** What every command is given. */
+/** The input and output of every command. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The result. */
+  /** Writes the result. */
   readonly out: (text: string) => void
-  /** Everything else that a person is told. */
+  /** Writes errors and all other messages for people. */
   readonly err: (text: string) => void
-  /** Asks a person, and waits for a line; absent when there is nobody at the terminal. */
+  /** Asks a question and waits for a line of input; absent without a terminal. */
   readonly ask?: ((question: string) => Promise<string>) | undefined
-  /** How the two are coloured; plain when absent. */
+  /** The colors of `out` and `err`; absent: no colors. */
   readonly paintOut?: Paint
   readonly paintErr?: Paint
 }
 
-/** What a command about a configuration is given. */
+/** The input and output of a command that reads a configuration. */
 export interface CommandInput extends Terminal {
   readonly file: string
 }
 
 /**
- * What is to be done with the arguments of a command: carry it out, say what is wrong with the
- * call, or how it is done.
+ * The meaning of a command's arguments: run the command, report a fault in the call, or print the
+ * help text.
  */
 export type Call =
   { readonly carryOut: (terminal: Terminal) => Promise<number> } | { readonly fault: string } | { readonly help: true }
 
-/** Reads what stands behind a command's name. */
+/** Reads the arguments that follow a command's name. */
 export type CommandReader = (argv: readonly string[]) => Call
 
 type Options = NonNullable<ParseArgsConfig['options']>
 
-/** The option of every command about a configuration. */
+/** The option of every command that reads a configuration. */
 export const configOption = { config: { type: 'string', short: 'c', default: 'gateway.yaml' } } as const
 
-/** The option of every command that has a result for programs, too. */
+/** The option of every command that can print its result for programs. */
 export const formatOption = { format: { type: 'string', default: 'text' } } as const
 
-/** What is wrong with a format that is asked for. */
+/** The fault in the value of `--format`; `undefined` when it is valid. */
 export function formatFault(wanted: string, formats: readonly string[] = ['text', 'json']): string | undefined {
-  return formats.includes(wanted) ? undefined : `--format is one of ${formats.join(', ')}`
+  return formats.includes(wanted) ? undefined : `--format must be one of ${formats.join(', ')}`
 }
 
-/** Options and positionals, or what is wrong with them; `help` when that is asked for. */
+/**
+ * Reads options and positionals. Returns the first fault, or `help` for `--help`, in their place.
+ */
 export function readOptions<T extends Options>(
   argv: readonly string[],
   options: T,
@@ -69,53 +71,53 @@ export function readOptions<T extends Options>(
 
 interface GivenOption {
   readonly name: string
-  /** As it was written: `-c`, `--config`. */
+  /** As written: `-c`, `--config`. */
   readonly rawName: string
   readonly value?: string | undefined
-  /** The value stands behind "=", or behind the letter. */
+  /** The value follows "=" or the letter directly, without a space. */
   readonly inlineValue?: boolean | undefined
 }
 
-/** What is wrong with options, in words that are not those of Node. */
+/** The first fault in the options; the messages of Node.js are not for people. */
 function faultIn(given: readonly GivenOption[], options: Options): string | undefined {
   const seen = new Set<string>()
   for (const { name, rawName, value, inlineValue } of given) {
     const option = Object.hasOwn(options, name) ? options[name] : undefined
-    if (option === undefined) return noOption(rawName, options)
+    if (option === undefined) return unknownOption(rawName, options)
     if (option.type === 'boolean' && value !== undefined) return `${rawName} takes no value`
-    if (option.type === 'string' && value === undefined) return `${rawName} wants a value`
+    if (option.type === 'string' && value === undefined) return `${rawName} needs a value`
     if (inlineValue === false && value !== undefined && /^-./.test(value))
-      return `${rawName} wants a value; one that begins with "-" is written --${name}=${value}`
-    // The last one would win, and nobody would know.
+      return `${rawName} needs a value; write a value that begins with "-" as --${name}=${value}`
+    // parseArgs would silently use the last one.
     if (seen.has(name) && option.multiple !== true) return `--${name} is given twice`
     seen.add(name)
   }
   return undefined
 }
 
-function noOption(rawName: string, options: Options): string {
+function unknownOption(rawName: string, options: Options): string {
   const meant = didYouMean(rawName, Object.keys(options))
-  return `there is no option ${rawName}${meant === undefined ? '' : `; did you mean --${meant}?`}`
+  return `unknown option ${rawName}${meant === undefined ? '' : `; did you mean --${meant}?`}`
 }
 
-/** For a command that is given a configuration, and nothing else. */
+/** A reader for a command whose only option is `--config`. */
 export function aboutFile(command: (input: CommandInput) => Promise<number>): CommandReader {
   return (argv) => {
     const read = readOptions(argv, configOption)
-    if (!read.ok) return 'fault' in read ? { fault: `${read.fault}; a file is named with --config FILE` } : read
-    const tooMuch = unexpected(read.positionals)
-    if (tooMuch !== undefined) return { fault: `${tooMuch}; a file is named with --config FILE` }
+    if (!read.ok) return 'fault' in read ? { fault: `${read.fault}; name the file with --config FILE` } : read
+    const extra = unexpected(read.positionals)
+    if (extra !== undefined) return { fault: `${extra}; name the file with --config FILE` }
     return { carryOut: (terminal) => command({ ...terminal, file: read.values.config }) }
   }
 }
 
-/** What is wrong with positionals where there should be none. */
+/** The fault when positionals are given to a command that takes none. */
 export function unexpected(positionals: readonly string[]): string | undefined {
-  return positionals.length > 0 ? `"${positionals.join(' ')}" is too much` : undefined
+  return positionals.length > 0 ? `unexpected argument: "${positionals.join(' ')}"` : undefined
 }
 
-/** How this command was called, to be written before what is to be called next. */
-export function calledAs({ env }: Pick<Terminal, 'env'>): string {
-  // npm sets it for what a script runs: the one of a clone is named gatehouse.
+/** How the person called this program: the start of each command line that a message suggests. */
+export function commandPrefix({ env }: Pick<Terminal, 'env'>): string {
+  // npm sets the name of the script; a clone of the sources has a script named gatehouse.
   return env['npm_lifecycle_event'] === 'gatehouse' ? 'npm run -s gatehouse --' : 'gatehouse'
 }

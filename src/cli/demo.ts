@@ -3,50 +3,47 @@ import type { GatewayConfig } from '../config/model.ts'
 import { OperatorError } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
 import type { CommandInput } from './command.ts'
-import { loadServableOrSay } from './load.ts'
+import { loadServableOrReport } from './load.ts'
 import { serve, serveAlone } from './run.ts'
 
 /**
- * `gatehouse demo`: the gateway of a file, between a toy provider and a toy application at the
+ * `gatehouse demo`: runs the gateway of a file, with a demo provider and a demo application at the
  * addresses that the file names.
  */
 export async function demo(given: CommandInput): Promise<number> {
-  const { startDemo } = await toyBox()
+  const { startDemo } = await loadDemo()
   const input = { ...given, env: { DEMO_CLIENT_SECRET: randomToken(24), ...given.env } }
-  const loaded = loadServableOrSay(input)
+  const loaded = loadServableOrReport(input)
   if (loaded === undefined) return 1
   const { config, files } = loaded
-  const options = toysOf(config)
+  const options = demoOptions(config)
   return serve(config, input, async (parts) => {
-    const toys = await startDemo(options)
-    const needRestart = (next: GatewayConfig) => (isDeepStrictEqual(toysOf(next), options) ? [] : [theToys])
+    const servers = await startDemo(options)
+    const needRestart = (next: GatewayConfig) => (isDeepStrictEqual(demoOptions(next), options) ? [] : [demoServers])
     const stop = await serveAlone(config, input, { ...parts, files, needRestart })
     input.out(welcome(config))
     return async () => {
       await stop()
-      await toys.close()
+      await servers.close()
     }
   })
 }
 
-const theToys = 'the toy provider and the toy application'
+const demoServers = 'the demo provider and the demo application'
 
-/** The image and the package have no demo, and no provider package either. */
-async function toyBox(): Promise<typeof import('../demo/demo.ts')> {
+/** The image and the npm package contain neither the demo nor the package oidc-provider. */
+async function loadDemo(): Promise<typeof import('../demo/demo.ts')> {
   try {
     return await import('../demo/demo.ts')
   } catch (cause) {
     if (!(cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND')) throw cause
-    throw new OperatorError(
-      'the demo is not part of this installation: a clone of the sources has it, with npm start',
-      {
-        cause,
-      },
-    )
+    throw new OperatorError('the demo is not part of this installation; clone the sources and run npm start', {
+      cause,
+    })
   }
 }
 
-function toysOf(config: GatewayConfig) {
+function demoOptions(config: GatewayConfig) {
   const issuer = new URL(config.provider.issuer)
   const [upstream] = config.upstreams
   if (upstream === undefined) throw new OperatorError('the demo needs an upstream')
@@ -68,7 +65,7 @@ function toysOf(config: GatewayConfig) {
 }
 
 function welcome({ externalUrl, provider, file, workers, admin }: GatewayConfig): string {
-  const alone = workers > 1 ? ` It is one process; gatehouse run makes ${workers} workers of this file.` : ''
+  const alone = workers > 1 ? ` The demo is one process; gatehouse run starts ${workers} workers with this file.` : ''
   const page =
     admin?.page === undefined
       ? ''
@@ -79,6 +76,6 @@ function welcome({ externalUrl, provider, file, workers, admin }: GatewayConfig)
     open   ${externalUrl.origin}        the application, behind the sign-in
     then   ${provider.issuer}        the provider: end a session there and watch the application${page}
 
-  A change of the file is taken within seconds. Stop it with Ctrl+C.${alone}
+  The gateway applies changes of the file within seconds. Stop it with Ctrl+C.${alone}
 `
 }

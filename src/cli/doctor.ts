@@ -13,17 +13,17 @@ import {
   readOptions,
   unexpected,
 } from './command.ts'
-import { loadAndSay } from './load.ts'
-import { type Paint, plainly } from './paint.ts'
+import { loadAndReport } from './load.ts'
+import { type Paint, withoutColors } from './paint.ts'
 
-/** What `gatehouse doctor` is asked for. */
+/** The options of `gatehouse doctor`. */
 export interface DoctorTask {
   readonly asJson: boolean
-  /** A file with the claims of somebody, to measure headers with. */
+  /** A file with the claims of a person, to measure the identity headers. */
   readonly as: string | undefined
 }
 
-/** What stands behind `gatehouse doctor`. */
+/** Reads the arguments of `gatehouse doctor`. */
 export function readDoctorCall(argv: readonly string[]): Call {
   const read = readOptions(argv, { ...configOption, ...formatOption, as: { type: 'string' } } as const)
   if (!read.ok) return read
@@ -34,13 +34,13 @@ export function readDoctorCall(argv: readonly string[]): Call {
 }
 
 /**
- * `gatehouse doctor`: looks at the real surroundings of a gateway, and says of each thing what, why
- * it matters and what to do.
+ * `gatehouse doctor`: examines the real environment of a gateway. Prints for each finding what it
+ * is, why it matters and what to do.
  */
 export async function doctor({ asJson, as }: DoctorTask, input: CommandInput): Promise<number> {
-  const loaded = loadAndSay(asJson ? { ...input, err: () => {} } : input, 'all')
+  const loaded = loadAndReport(asJson ? { ...input, err: () => {} } : input, 'all')
   if (!loaded.ok) {
-    input.err(`${asJson ? '' : '\n'}gatehouse: ${input.file} is not good${asJson ? '; see gatehouse check' : ''}\n`)
+    input.err(`${asJson ? '' : '\n'}gatehouse: ${input.file} is invalid${asJson ? '; run gatehouse check' : ''}\n`)
     return 1
   }
   const { config, secretFiles } = loaded
@@ -52,7 +52,9 @@ export async function doctor({ asJson, as }: DoctorTask, input: CommandInput): P
       `${JSON.stringify({ version: 1, file: input.file, ...count, examined, register: registrationOf(config) }, null, 2)}\n`,
     )
   else
-    input.out(`${examinedText(examined, input.paintOut ?? plainly)}\n${registrationText(config)}\n${summary(count)}\n`)
+    input.out(
+      `${examinedText(examined, input.paintOut ?? withoutColors)}\n${registrationText(config)}\n${summary(count)}\n`,
+    )
   return count.faults > 0 ? 1 : 0
 }
 
@@ -73,7 +75,7 @@ function summary({ ok, warnings, faults }: Count): string {
   return `${many(faults, 'fault')}, ${many(warnings, 'warning')}, ${ok} ok`
 }
 
-const colours = { ok: 'green', warning: 'yellow', fault: 'red' } as const
+const colors = { ok: 'green', warning: 'yellow', fault: 'red' } as const
 
 function examinedText(examined: readonly SubjectFindings[], paint: Paint): string {
   return examined
@@ -88,5 +90,5 @@ function examinedText(examined: readonly SubjectFindings[], paint: Paint): strin
 function findingText({ level, what, why, todo }: Finding, paint: Paint): string {
   const line = (text: string | undefined, label: string) =>
     text === undefined ? '' : `${' '.repeat(10)}${paint('grey', label)} ${printable(text)}\n`
-  return `  ${paint(colours[level], level.padEnd(7))} ${printable(what)}\n${line(why, 'why  ')}${line(todo, 'to do')}`
+  return `  ${paint(colors[level], level.padEnd(7))} ${printable(what)}\n${line(why, 'why  ')}${line(todo, 'to do')}`
 }

@@ -21,9 +21,9 @@ import {
   type Terminal,
   unexpected,
 } from './command.ts'
-import { linesOf } from './given-file.ts'
-import { loadAndSay } from './load.ts'
-import { type Paint, plainly } from './paint.ts'
+import { readLines } from './given-file.ts'
+import { loadAndReport } from './load.ts'
+import { type Paint, withoutColors } from './paint.ts'
 
 /** What `gatehouse explain` explains: a request, or the log lines of a request. */
 export type ExplainTask =
@@ -70,7 +70,7 @@ export function readExplainCall(argv: readonly string[]): Call {
  */
 function dashedId(fault: string, argv: readonly string[]): string {
   const isAboutLog = argv.some((arg) => /^--log(?:=|$)/.test(arg))
-  if (!isAboutLog || !fault.startsWith('there is no option ')) return ''
+  if (!isAboutLog || !fault.startsWith('unknown option ')) return ''
   return '; write an id that begins with "-" at the end, after --'
 }
 
@@ -120,7 +120,7 @@ export async function explainRequest(
   asJson: boolean,
   input: CommandInput,
 ): Promise<number> {
-  const loaded = loadAndSay(asJson ? { ...input, err: () => {} } : input, 'faults')
+  const loaded = loadAndReport(asJson ? { ...input, err: () => {} } : input, 'faults')
   if (!loaded.ok) {
     if (asJson) input.err(`gatehouse: ${input.file} is invalid: run gatehouse check\n`)
     return 1
@@ -133,7 +133,7 @@ export async function explainRequest(
   if (claims !== undefined && (claims['sub'] ?? undefined) === undefined)
     input.err('gatehouse: the claims have no sub, which every sign-in has; using sub "somebody"\n')
   if (asJson) input.out(`${JSON.stringify({ version: 1, request, as, ...explanation }, null, 2)}\n`)
-  else input.out(explainedText(explanation, { request, as, sources, paint: input.paintOut ?? plainly }))
+  else input.out(explainedText(explanation, { request, as, sources, paint: input.paintOut ?? withoutColors }))
   return 0
 }
 
@@ -240,12 +240,12 @@ function upstreamLines(
 export async function explainLog(
   { log, request }: Extract<ExplainTask, { kind: 'log' }>,
   asJson: boolean,
-  { out, err, paintOut = plainly }: Terminal,
+  { out, err, paintOut = withoutColors }: Terminal,
 ): Promise<number> {
   const logStory = new LogStory(request)
   try {
     const input = log === '-' ? process.stdin : createReadStream(log)
-    for await (const line of linesOf(input.setEncoding('utf8'))) logStory.add(line)
+    for await (const line of readLines(input.setEncoding('utf8'))) logStory.add(line)
   } catch (error) {
     throw new OperatorError(`${log} ${explainFileError(error)}`, { cause: error })
   }

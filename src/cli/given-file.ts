@@ -2,38 +2,38 @@ import { readInput } from '../config/document/files.ts'
 import { OperatorError } from '../core/errors.ts'
 
 const mostBytes = 1024 * 1024
-/** In characters. No line of ours comes near. */
+/** In characters. The lines of the gateway's log are much shorter. */
 const longestLine = 1024 * 1024
 
-/** What a file is called that was named on the command line; `-` is standard input. */
-export function calledFile(file: string): string {
+/** The name of a file argument in messages; `-` is standard input. */
+export function displayName(file: string): string {
   return file === '-' ? 'standard input' : file
 }
 
 /**
- * What it holds.
- * @throws {OperatorError} which never quotes it
+ * Reads the file.
+ * @throws {OperatorError} when it cannot be read; the message quotes none of its content
  */
-export function textOf(file: string): string {
+export function readText(file: string): string {
   const content = readInput(file === '-' ? 0 : file, mostBytes)
-  if ('why' in content) throw new OperatorError(`${calledFile(file)} ${content.why}`)
+  if ('why' in content) throw new OperatorError(`${displayName(file)} ${content.why}`)
   return content.bytes.toString('utf8')
 }
 
 /**
- * The lines of a stream of text. One that is longer than any of ours is left out, and never held in
+ * Reads a stream of text line by line. Skips lines above 1 Mi characters and never holds one in
  * memory.
  */
-export async function* linesOf(input: AsyncIterable<unknown>): AsyncGenerator<string> {
+export async function* readLines(input: AsyncIterable<unknown>): AsyncGenerator<string> {
   let line = ''
-  const isOurs = () => line.length <= longestLine
+  const isWithinLimit = () => line.length <= longestLine
   for await (const chunk of input)
     for (const [index, piece] of String(chunk).split('\n').entries()) {
       if (index > 0) {
-        if (isOurs()) yield line
+        if (isWithinLimit()) yield line
         line = ''
       }
-      if (isOurs()) line += piece
+      if (isWithinLimit()) line += piece
     }
-  if (line !== '' && isOurs()) yield line
+  if (line !== '' && isWithinLimit()) yield line
 }

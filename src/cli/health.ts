@@ -1,38 +1,44 @@
 import type { Address, GatewayConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
 import type { CommandInput } from './command.ts'
-import { loadOrSay } from './load.ts'
+import { loadOrReport } from './load.ts'
 
 const limitMs = 4000
 
 /**
- * `gatehouse health`: for a container's health check. Asks the administration address for `/live`;
- * without one, whether the gateway answers at all.
+ * `gatehouse health`: a container's health check. Requests `/live` at the administration address.
+ * Without that address, any response of the gateway below status 500 is healthy.
  */
 export async function health(input: CommandInput): Promise<number> {
-  const config = loadOrSay({ ...input, err: () => {} })
+  const config = loadOrReport({ ...input, err: () => {} })
   if (config === undefined) {
-    input.err(`gatehouse: ${input.file} is not good; see gatehouse check\n`)
+    input.err(`gatehouse: ${input.file} is invalid; run gatehouse check\n`)
     return 1
   }
-  const { url, isWell } = whereToAsk(config)
+  const { url, isHealthy } = healthTarget(config)
   try {
-    const answer = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(limitMs) })
-    if (isWell(answer.status)) return 0
-    input.err(`gatehouse: ${url} answered with status ${answer.status}\n`)
+    const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(limitMs) })
+    if (isHealthy(response.status)) return 0
+    input.err(`gatehouse: ${url} responded with status ${response.status}\n`)
   } catch (error) {
-    // Whoever shows a certificate for other names than "localhost" is there.
+    // The gateway is running: its certificate is for other names than this address.
     if (isAboutCertificate(error)) return 0
-    input.err(`gatehouse: ${url} does not answer: ${reason(error)}\n`)
+    input.err(`gatehouse: ${url} does not respond: ${reason(error)}\n`)
   }
   return 1
 }
 
-function whereToAsk(config: GatewayConfig): { readonly url: string; readonly isWell: (status: number) => boolean } {
+function healthTarget(config: GatewayConfig): {
+  readonly url: string
+  readonly isHealthy: (status: number) => boolean
+} {
   if (config.admin !== undefined)
-    return { url: `http://${local(config.admin)}/live`, isWell: (status) => status === 200 }
+    return { url: `http://${local(config.admin)}/live`, isHealthy: (status) => status === 200 }
   const scheme = config.listen.tls === undefined ? 'http' : 'https'
-  return { url: `${scheme}://${local(config.listen)}${config.reservedPrefix}session`, isWell: (status) => status < 500 }
+  return {
+    url: `${scheme}://${local(config.listen)}${config.reservedPrefix}session`,
+    isHealthy: (status) => status < 500,
+  }
 }
 
 function isAboutCertificate(error: unknown): boolean {
@@ -40,7 +46,7 @@ function isAboutCertificate(error: unknown): boolean {
   return /CERT|^UNABLE_TO_VERIFY_/.test(code ?? '')
 }
 
-/** Whoever listens on all addresses is asked on loopback. */
+/** The address on this machine: loopback when the gateway listens on all addresses. */
 function local({ host, port }: Address): string {
   if (host === '0.0.0.0') return `127.0.0.1:${port}`
   if (host === '::') return `[::1]:${port}`

@@ -1,138 +1,140 @@
-/** What `gatehouse help` prints. */
-export const overview = `gatehouse: an authentication gateway in front of applications that know nothing of OpenID Connect
+/** The text of `gatehouse help`. */
+export const overview = `gatehouse: an authentication gateway for applications without OpenID Connect
 
-  gatehouse init                     write a first configuration, out of five answers
-  gatehouse import oauth2-proxy FILE write a configuration in place of that of another gateway, and say what is otherwise
-  gatehouse run      --config FILE   serve, in the foreground, until SIGTERM or SIGINT
-  gatehouse check    --config FILE   say everything that is wrong with the file, and run its tests
-  gatehouse doctor   --config FILE   look at the provider, Redis, the applications and the way there, and say what to do
-  gatehouse explain  METHOD URL      say, step by step, what becomes of a request; or what the log knows of one
-  gatehouse sessions list|show|end   look at the sessions of running gateways, and end them, when they are in Redis
-  gatehouse health   --config FILE   exit 0 when the gateway of this file answers on this machine
-  gatehouse schema                   print the JSON Schema of the file, for editors
-  gatehouse demo     --config FILE   serve, with a toy provider and a toy application beside it
-  gatehouse help [COMMAND]           say more about a command
+  gatehouse init                     write a first configuration from five answers
+  gatehouse import oauth2-proxy FILE translate a configuration of oauth2-proxy and list the differences
+  gatehouse run      --config FILE   run the gateway in the foreground until SIGTERM or SIGINT
+  gatehouse check    --config FILE   print all errors of the file and run its tests
+  gatehouse doctor   --config FILE   examine the provider, Redis, the applications and the external URL
+  gatehouse explain  METHOD URL      show step by step how the gateway decides a request, or what the log says about one
+  gatehouse sessions list|show|end   list, show and end sessions of running gateways (with Redis)
+  gatehouse health   --config FILE   exit with 0 when the gateway of this file is healthy on this machine
+  gatehouse schema                   print the JSON Schema of the configuration, for editors
+  gatehouse demo     --config FILE   run the gateway with a demo provider and a demo application
+  gatehouse help [COMMAND]           describe a command
   gatehouse version
 
 FILE defaults to gateway.yaml.
 
-Exit codes: 0 all is well; 1 something is wrong with what was given, or was found; 2 the call itself is wrong.
+Exit codes: 0 success; 1 the input or a result has an error; 2 the call is invalid.
 `
 
-/** What is said of each command by \`gatehouse help COMMAND\`. */
+/** The text of `gatehouse help COMMAND` for each command. */
 export const help: Readonly<Record<string, string>> = {
   init: `gatehouse init [--issuer URL] [--client-id ID] [--url URL] [--upstream URL] [--store memory|REDIS_URL] [-o FILE] [--force]
 
-Writes a first configuration with every setting explained, and beside it gateway.schema.json for editors, unless it is there. What is
-not given is asked for; where nobody can be asked, all but --store has to be given. Says what has to be registered at the provider.
+Writes a first configuration that explains every setting, and prints what to register at the provider. Beside it writes
+gateway.schema.json for editors, unless that file exists. On a terminal, asks for values that no option gives. Without a terminal, all
+options but --store are required.
 
-  --issuer      the OpenID Provider, exactly as its tokens spell it, such as https://id.example.com
-  --client-id   what this gateway is called there
-  --url         where browsers will reach it, such as https://orders.example.com
-  --upstream    where the application listens, such as http://127.0.0.1:3000
-  --store       where sessions are kept: memory (the default), or a Redis, such as redis://redis:6379
-  --out, -o     the file to write; gateway.yaml unless it is named
-  --force       overwrite what is there
+  --issuer      the issuer of the OpenID Provider, exactly as the provider spells it, such as https://id.example.com
+  --client-id   the client ID of this gateway at the provider
+  --url         the URL at which browsers reach the gateway, such as https://orders.example.com
+  --upstream    the URL of the application, such as http://127.0.0.1:3000
+  --store       where the gateway stores sessions: memory (the default), or a Redis, such as redis://redis:6379
+  --out, -o     the file to write; default: gateway.yaml
+  --force       overwrite existing files
 
-Exit codes: 0 it is written; 1 the file is there already, cannot be written or is not good yet, or the questions were not answered;
-2 the call is wrong.
+Exit codes: 0 the file was written and is valid; 1 the file exists already, cannot be written or is still invalid, or the input ended
+before all questions were answered; 2 the call is invalid.
 `,
   import: `gatehouse import oauth2-proxy FILE [--url URL] [-o FILE] [--force]
 
-Translates the configuration file of oauth2-proxy (TOML; - is standard input) and prints the result. Says on standard error what has to be
-decided first, what is not translated and why, and what is otherwise than before. No secret is in either: the file names environment
-variables. What kept people out and no rule can say keeps everybody out until it is decided.
+Translates a configuration file of oauth2-proxy (TOML; - is standard input) and prints the result. Notes on standard error list open
+decisions, settings that are not translated, and differences. Neither output contains a secret: the file names environment variables.
+When rules cannot express a restriction of oauth2-proxy, the new configuration denies all people until you decide.
 
-  --url       where browsers reach the gateway, such as https://orders.example.com, unless redirect_url says it
-  --out, -o   the file to write, instead of standard output
-  --force     overwrite what is there
+  --url       the URL at which browsers reach the gateway, such as https://orders.example.com; default: the origin of redirect_url
+  --out, -o   the file to write; default: standard output
+  --force     overwrite an existing file
 
-Exit codes: 0 it is translated, decisions left or not; 1 the file cannot be read, or the other one not be written; 2 the call is wrong.
+Exit codes: 0 the file was translated, with or without open decisions; 1 a file cannot be read or written; 2 the call is invalid.
 `,
   run: `gatehouse run [--config FILE]
 
-Serves in the foreground until SIGTERM or SIGINT. What is wrong with the file is said as by "check", its tests are run, and
-nothing is served unless both are good.
+Runs the gateway in the foreground until SIGTERM or SIGINT. First prints the errors of the file, as "check" does, and runs its tests.
+The gateway does not start if the file is invalid or a test fails.
 
-Exit codes: 0 stopped as it was asked to; 1 the file, a test in it, a port or a certificate is not good; 2 the call is wrong.
+Exit codes: 0 stopped by a signal; 1 the file is invalid, a test in it fails, or a port or certificate cannot be used;
+2 the call is invalid.
 `,
   check: `gatehouse check [--config FILE] [--format text|json|github]
 
-Says everything that is wrong with the file, all at once, and what is possible but unwise; runs the tests that stand in it; prints
-what has to be registered at the provider. Starts nothing, and asks nobody.
+Prints all errors of the file at once, and warnings about settings that work but may be unwanted. Then runs the tests in the file and
+prints what to register at the provider. Does not start the gateway and sends no requests.
 
   --format text     for people (the default): diagnostics on standard error, the result on standard output
   --format json     one JSON document on standard output
   --format github   workflow commands of GitHub Actions, which show each diagnostic beside its line
 
-Exit codes: 0 the file is good, warnings or not; 1 it has errors, or one of its tests fails; 2 the call is wrong.
+Exit codes: 0 the file is valid, with or without warnings; 1 it has errors, or one of its tests fails; 2 the call is invalid.
 `,
   doctor: `gatehouse doctor [--config FILE] [--as CLAIMS.json] [--format text|json]
 
-Looks at the real surroundings, from where it runs: the provider (discovery, keys, clocks, logout, whether it knows this client and
-its redirect URIs), Redis (version, mode, eviction, latency, rights), each application (does it answer, can it be reached around the
-gateway, the bytes of its identity headers), the external URL, the cookie and the files with secrets. Says of each what it found, why it
-matters and what to do; prints what has to be registered at the provider. Run it where the gateway runs.
+Examines the environment of the gateway: the provider (discovery, keys, clocks, logout, this client and its redirect URIs), Redis
+(version, mode, eviction, latency, permissions), each application (reachable through and around the gateway, size of its identity
+headers), the external URL, the cookie and the files with secrets. Prints for each finding why it matters and what to do, and what to
+register at the provider. Run it where the gateway runs.
 
-It makes an authorization request with prompt=none for each redirect URI, a token request with a made-up code, and tries commands of
-Redis on places of its own. No secret is printed.
+Sends an authorization request with prompt=none for each redirect URI and a token request with a made-up code, and tries Redis commands
+on keys of its own. Prints no secret.
 
-  --as FILE         a JSON file with somebody's claims, to measure the identity headers with
-  --format json     the same for programs
+  --as FILE         a JSON file with the claims of a person, to measure the identity headers
+  --format json     print the result for programs
 
-Exit codes: 0 no fault, warnings or not; 1 at least one fault, or the file is not good; 2 the call is wrong.
+Exit codes: 0 no fault, with or without warnings; 1 at least one fault, or the file is invalid; 2 the call is invalid.
 `,
   explain: `gatehouse explain [--config FILE] [--as CLAIMS.json | --anonymous] [-H 'Name: value' ...] [--peer ADDRESS] [METHOD] URL
 gatehouse explain --log FILE|- REQUEST_ID
 
-Takes the decision that the gateway would take, with the code that serves requests, and says each step: host, path, upstream, rule
-and its line in the file, session, claims, headers that are removed and set. Starts nothing, and asks nobody.
+Decides a request with the code that serves requests, and prints each step: host, path, upstream, rule and its line in the file,
+session, claims, and the headers that the gateway removes and sets. Does not start the gateway and sends no requests.
 
-  --as FILE         who is signed in: a JSON file with their claims; - is standard input. Without it: nobody
-  --header, -H      a header of the request; without any, it is a page that a browser loads
-  --peer ADDRESS    where the connection comes from, for what trusted_proxies are believed
-  --format json     the same for programs
+  --as FILE         a JSON file with the claims of the signed-in person; - is standard input. Default: nobody is signed in
+  --header, -H      a header of the request. Default: the headers of a browser that loads a page
+  --peer ADDRESS    the address of the client, for trusted_proxies
+  --format json     print the result for programs
 
-With --log, finds what the log says of a request, by the id that stands on the page of its refusal, and says what to do.
+With --log, finds what the log says about a request by its request ID, which error pages show, and prints what to do.
 
-Exit codes: 0 it is explained, whatever the decision is; 1 the file is not good, or the log knows nothing of the request;
-2 the call is wrong.
+Exit codes: 0 the request is explained, whatever the decision; 1 the file is invalid, or the log does not contain the request;
+2 the call is invalid.
 `,
   sessions: `gatehouse sessions list [--config FILE] [--sub SUB] [--sid SID] [--upstream NAME] [--format text|json]
 gatehouse sessions show [--config FILE] [--format text|json] KEY
 gatehouse sessions end  [--config FILE] [--format text|json] KEY | [--sub SUB] [--sid SID] [--upstream NAME] | --all --yes
 
-Looks at the sessions of running gateways, and ends them, on every replica and at the provider. They have to be in Redis.
-The result is on standard output; what "end" did, session by session, for the audit log, on standard error.
+Lists, shows and ends sessions of running gateways. Requires Redis. "end" ends sessions on every replica and at the provider.
+The result goes to standard output. "end" also writes an audit event for each session to standard error.
 
-  --sub             the person, as the provider names them
-  --sid             the session of the provider
-  --upstream        sessions that began at the address of this upstream; what is named together narrows
-  --all --yes       everybody; one alone is not enough
-  --format json     the same for programs; a list is one object a line
+  --sub             sessions of the person with this sub
+  --sid             sessions with this session ID of the provider
+  --upstream        sessions that began at the external URL of this upstream; several options match the sessions that fit all of them
+  --all --yes       all sessions; both options are required
+  --format json     print the result for programs; a list is one object on each line
 
-Exit codes: 0 done; 1 there is no such session, Redis is away, or the file is not good; 2 the call is wrong.
+Exit codes: 0 success; 1 the session does not exist, Redis does not respond, or the file is invalid; 2 the call is invalid.
 `,
   health: `gatehouse health [--config FILE]
 
-Asks admin.listen for /live; without it, whether the gateway answers at all. For a container's health check.
+For the health check of a container: requests /live at admin.listen. Without admin.listen, checks that the gateway responds.
 
-Exit codes: 0 it answers; 1 it does not, or the file is not good; 2 the call is wrong.
+Exit codes: 0 the gateway is healthy; 1 it is not, or the file is invalid; 2 the call is invalid.
 `,
   schema: `gatehouse schema
 
 Prints the JSON Schema (draft-07) of the configuration. Editors with the YAML language server complete and check a file whose first
-line names it:
+line names the schema:
 
   gatehouse schema > gateway.schema.json
   # yaml-language-server: $schema=gateway.schema.json
 
-Exit codes: 0 printed; 2 the call is wrong.
+Exit codes: 0 printed; 2 the call is invalid.
 `,
   demo: `gatehouse demo [--config FILE]
 
-Serves as "run" does, with a toy provider and a toy application at the addresses that the file names. Loopback only.
+Runs the gateway as "run" does, with a demo provider and a demo application at the addresses that the file names. Loopback only.
 
-Exit codes: 0 stopped as it was asked to; 1 the file or a port is not good, or this installation has no demo; 2 the call is wrong.
+Exit codes: 0 stopped by a signal; 1 the file is invalid, a port cannot be used, or this installation has no demo; 2 the call is invalid.
 `,
 }

@@ -4,18 +4,18 @@ import { OperatorError, reason } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
 import { readFlatToml } from '../setup/flat-toml.ts'
 import { levels, translate, type Translated } from '../setup/oauth2-proxy.ts'
-import { type Call, calledAs, readOptions, type Terminal } from './command.ts'
-import { calledFile, textOf } from './given-file.ts'
-import { type Paint, plainly } from './paint.ts'
+import { type Call, commandPrefix, readOptions, type Terminal } from './command.ts'
+import { displayName, readText } from './given-file.ts'
+import { type Paint, withoutColors } from './paint.ts'
 
-/** What `gatehouse import oauth2-proxy` is given. */
+/** The arguments of `gatehouse import oauth2-proxy`. */
 export interface ImportTask {
   readonly file: string
-  /** Where browsers reach the gateway, when it does not follow from redirect_url. */
+  /** The origin at which browsers reach the gateway, when redirect_url does not contain it. */
   readonly url: string | undefined
-  /** Absent: standard output. */
+  /** The file to write; `undefined`: standard output. */
   readonly target: string | undefined
-  /** Overwrite what is there. */
+  /** Overwrite an existing file. */
   readonly force: boolean
 }
 
@@ -25,15 +25,14 @@ const options = {
   force: { type: 'boolean', default: false },
 } as const
 
-/** What stands behind `gatehouse import`. */
+/** Reads the arguments of `gatehouse import`. */
 export function readImportCall(argv: readonly string[]): Call {
   const read = readOptions(argv, options)
   if (!read.ok) return read
   const [from, file, ...more] = read.positionals
-  if (from !== 'oauth2-proxy')
-    return { fault: 'import wants to know from what, and can do one: import oauth2-proxy FILE' }
+  if (from !== 'oauth2-proxy') return { fault: 'import supports one gateway: import oauth2-proxy FILE' }
   if (file === undefined || more.length > 0)
-    return { fault: 'import oauth2-proxy wants one file, its configuration; - is standard input' }
+    return { fault: 'import oauth2-proxy needs one configuration file; - is standard input' }
   const { url, out: target, force } = read.values
   const fault = url === undefined ? undefined : faultIn(url)
   if (fault !== undefined) return { fault: `--url: ${fault}` }
@@ -51,35 +50,36 @@ function faultIn(url: string): string | undefined {
 }
 
 /**
- * `gatehouse import oauth2-proxy`: a configuration in place of that of oauth2-proxy, and what is
- * otherwise, for a person to read.
- * @throws {OperatorError} which quotes nothing of the file
+ * `gatehouse import oauth2-proxy`: translates a configuration of oauth2-proxy, and prints notes
+ * about what is different.
+ * @throws {OperatorError} when a file cannot be read or written; the message quotes none of its
+ * content
  */
 export function importOauth2Proxy({ file, url, target, force }: ImportTask, terminal: Terminal): number {
   if (target !== undefined && existsSync(target) && !force)
-    throw new OperatorError(`${target} is there already: --force overwrites it`)
-  const { yaml, notes } = translated(file, url)
+    throw new OperatorError(`${target} exists already; --force overwrites it`)
+  const { yaml, notes } = translateFile(file, url)
   if (target === undefined) terminal.out(yaml)
   else write(target, yaml, force)
-  terminal.err(notesText(notes, terminal.paintErr ?? plainly))
+  terminal.err(notesText(notes, terminal.paintErr ?? withoutColors))
   terminal.err(
-    `What oauth2-proxy was told by flags or OAUTH2_PROXY_ variables is not translated: this was the file alone.\n` +
-      `Read what became of it, then: ${calledAs(terminal)} check --config ${target ?? 'FILE'}\n`,
+    `Only the file was translated. Flags and OAUTH2_PROXY_ variables of oauth2-proxy are not in it.\n` +
+      `Review the result, then run: ${commandPrefix(terminal)} check --config ${target ?? 'FILE'}\n`,
   )
   return 0
 }
 
-function translated(file: string, url: string | undefined): Translated {
-  const told = calledFile(file)
-  const text = textOf(file).replace(/^\ufeff/, '')
+function translateFile(file: string, url: string | undefined): Translated {
+  const name = displayName(file)
+  const text = readText(file).replace(/^\ufeff/, '')
   if (/^(?:upstreamConfig|injectRequestHeaders|injectResponseHeaders|providers):/m.test(text))
     throw new OperatorError(
-      `${told} is an alpha configuration (YAML) of oauth2-proxy, which is not translated: docs/migrating/oauth2-proxy.md has a table`,
+      `${name} is an alpha configuration (YAML) of oauth2-proxy, which import does not support; docs/migrating/oauth2-proxy.md has a table`,
     )
   try {
     return translate(readFlatToml(text), url)
   } catch (error) {
-    if (error instanceof SyntaxError) throw new OperatorError(`${told}: ${error.message}`)
+    if (error instanceof SyntaxError) throw new OperatorError(`${name}: ${error.message}`)
     throw error
   }
 }
@@ -93,19 +93,19 @@ function write(file: string, text: string, force: boolean): void {
 }
 
 const titles = {
-  decide: 'To be decided before it is used',
+  decide: 'Decide before use',
   lost: 'Not translated',
-  changed: 'Translated, and otherwise than before',
+  changed: 'Translated with a difference',
   unneeded: 'Not needed',
 } as const
-const colours = { decide: 'red', lost: 'yellow', changed: 'cyan', unneeded: 'grey' } as const
+const colors = { decide: 'red', lost: 'yellow', changed: 'cyan', unneeded: 'grey' } as const
 
 function notesText(notes: Translated['notes'], paint: Paint): string {
   return levels
     .map((level) => {
       const lines = notes
         .filter((note) => note.level === level)
-        .map(({ option, text }) => `  ${paint(colours[level], printable(option))}: ${printable(text)}\n`)
+        .map(({ option, text }) => `  ${paint(colors[level], printable(option))}: ${printable(text)}\n`)
       return lines.length === 0 ? '' : `${paint('bold', titles[level])}\n${lines.join('')}\n`
     })
     .join('')

@@ -5,15 +5,15 @@ import { loadConfig } from '../config/load.ts'
 import { registrationText } from '../config/registration.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import { type Answers, exportsFor, firstFile, type Question, questions } from '../setup/first-file.ts'
-import { type Call, calledAs, readOptions, type Terminal, unexpected } from './command.ts'
-import { plainly } from './paint.ts'
-import { shownDiagnostics } from './show-diagnostics.ts'
+import { type Call, commandPrefix, readOptions, type Terminal, unexpected } from './command.ts'
+import { withoutColors } from './paint.ts'
+import { formatDiagnostics } from './show-diagnostics.ts'
 
-/** What `gatehouse init` is given beside what it asks for. */
+/** The arguments of `gatehouse init`. */
 export interface InitTask {
   readonly given: Partial<Answers>
   readonly file: string
-  /** Overwrite what is there. */
+  /** Overwrite existing files. */
   readonly force: boolean
 }
 
@@ -27,7 +27,7 @@ const options = {
   force: { type: 'boolean', default: false },
 } as const
 
-/** What stands behind `gatehouse init`. */
+/** Reads the arguments of `gatehouse init`. */
 export function readInitCall(argv: readonly string[]): Call {
   const read = readOptions(argv, options)
   if (!read.ok) return read
@@ -35,15 +35,15 @@ export function readInitCall(argv: readonly string[]): Call {
   const all = Object.entries({ ...others, client_id }).filter(([, answer]) => answer !== undefined)
   const given = Object.fromEntries(all) as Partial<Answers>
   const faults = questions.flatMap((question) => {
-    const why = wrong(question, given[question.name])
+    const why = answerFault(question, given[question.name])
     return why === undefined ? [] : [`${optionOf(question)}: ${why}`]
   })
   const fault = unexpected(read.positionals) ?? faults[0]
   return fault === undefined ? { carryOut: (terminal) => init({ given, file, force }, terminal) } : { fault }
 }
 
-/** What is wrong with an answer; one that was not given is not wrong. */
-function wrong({ check }: Question, answer: string | undefined): string | undefined {
+/** The fault in an answer; `undefined` when it is valid or missing. */
+function answerFault({ check }: Question, answer: string | undefined): string | undefined {
   try {
     if (answer !== undefined) check(answer)
     return undefined
@@ -58,27 +58,27 @@ function optionOf({ name }: Question): string {
 }
 
 /**
- * `gatehouse init`: writes a first configuration out of five answers, which are asked for on a
- * terminal unless they were given.
+ * `gatehouse init`: writes a first configuration from five answers. Asks on a terminal for answers
+ * that no option gives.
  */
 export async function init({ given, file, force }: InitTask, terminal: Terminal): Promise<number> {
   if (!force && existsSync(file))
-    throw new OperatorError(`${file} is there already: --force overwrites it, --out NAME writes another one`)
+    throw new OperatorError(`${file} exists already; --force overwrites it, --out NAME writes another file`)
   const missing = questions.filter(({ name, fallback }) => given[name] === undefined && fallback === undefined)
   if (missing.length > 0 && terminal.ask === undefined) {
     const wanted = missing.map((question) => `  ${optionOf(question)} ${question.example}\n`).join('')
-    terminal.err(`gatehouse: nobody can be asked here, so init has to be given, for example:\n${wanted}`)
+    terminal.err(`gatehouse: without a terminal, init needs these options, for example:\n${wanted}`)
     return 2
   }
   const answers = await complete(given, terminal)
   write(file, firstFile(answers), force)
-  // What is there may be somebody else's, and needs no answer from a person.
+  // An existing schema file is kept without an error: the person may have put it there.
   const schemaFile = join(dirname(file), 'gateway.schema.json')
   if (force || !existsSync(schemaFile)) write(schemaFile, schemaText(), force)
   return conclude(file, answers, terminal)
 }
 
-/** What came to be there while people were asked is not overwritten either. */
+/** Without `force`, does not overwrite a file that appeared while the person answered. */
 function write(file: string, text: string, force: boolean): void {
   try {
     writeFileSync(file, text, { flag: force ? 'w' : 'wx' })
@@ -94,46 +94,48 @@ async function complete(given: Partial<Answers>, terminal: Terminal): Promise<An
 }
 
 /**
- * Asks until the answer is a good one. Where nobody can be asked, it is the one that is taken when
- * nothing is answered.
+ * Asks until the answer is valid; an empty answer means the default. Without a terminal, returns
+ * the default.
  */
-async function answerTo(question: Question, { ask, out, paintOut = plainly }: Terminal): Promise<string> {
+async function answerTo(question: Question, { ask, out, paintOut = withoutColors }: Terminal): Promise<string> {
   const { text, example, fallback = '' } = question
   if (ask === undefined) return fallback
-  const hint = fallback === '' ? `such as ${example}` : `${fallback} when nothing is answered`
+  const hint = fallback === '' ? `such as ${example}` : `default: ${fallback}`
   for (;;) {
     out(`${paintOut('bold', text)}\n`)
     const answer = (await ask(`  (${hint}) > `)).trim() || fallback
-    const why = wrong(question, answer)
+    const why = answerFault(question, answer)
     if (why === undefined) return answer
     out(`  ${paintOut('red', why)}\n`)
   }
 }
 
 /**
- * Says what to do next; what was written is looked at as `check` would, with secrets that are made
- * up.
+ * Checks the written file with placeholder secrets, as `check` does, and prints the next steps.
  */
 function conclude(file: string, answers: Answers, terminal: Terminal): number {
-  const { out, err, paintOut = plainly, paintErr } = terminal
-  const madeUp = { CLIENT_SECRET: 'made up for a look at the file', SESSION_KEY: Buffer.alloc(32).toString('base64') }
-  const loaded = loadConfig(file, madeUp)
+  const { out, err, paintOut = withoutColors, paintErr } = terminal
+  const placeholders = {
+    CLIENT_SECRET: 'a placeholder to check the file',
+    SESSION_KEY: Buffer.alloc(32).toString('base64'),
+  }
+  const loaded = loadConfig(file, placeholders)
   const diagnostics = loaded.ok ? loaded.warnings : loaded.diagnostics
-  if (diagnostics.length > 0) err(`${shownDiagnostics(diagnostics, loaded.sources, paintErr)}\n`)
+  if (diagnostics.length > 0) err(`${formatDiagnostics(diagnostics, loaded.sources, paintErr)}\n`)
   if (!loaded.ok) {
-    err(`gatehouse: ${file} is written, and not good yet: mend what is said above\n`)
+    err(`gatehouse: ${file} was written, but is invalid; fix the errors above\n`)
     return 1
   }
   const named = file === 'gateway.yaml' ? '' : ` --config ${file}`
-  const gatehouse = calledAs(terminal)
+  const gatehouse = commandPrefix(terminal)
   const next = [
     ...exportsFor(answers),
-    `${gatehouse} check${named}    # what is wrong with the file`,
-    `${gatehouse} doctor${named}   # what is wrong with everything around it`,
-    `${gatehouse} run${named}      # serve`,
+    `${gatehouse} check${named}    # check the file`,
+    `${gatehouse} doctor${named}   # check the provider, Redis and the application`,
+    `${gatehouse} run${named}      # start the gateway`,
   ]
   out(
-    `${paintOut('green', `${file} is written.`)}\n\n${registrationText(loaded.config)}\n` +
+    `${paintOut('green', `${file} was written.`)}\n\n${registrationText(loaded.config)}\n` +
       `Then:\n${next.map((line) => `  ${line}\n`).join('')}`,
   )
   return 0

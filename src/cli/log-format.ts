@@ -3,8 +3,8 @@ import type { LogOptions } from '../observe/writing-log.ts'
 import type { Terminal } from './command.ts'
 
 /**
- * What `log.format` means for a stream; `isTTY` is the stream's. Colours are off with NO_COLOR
- * (no-color.org).
+ * Resolves `log.format` for a stream, where `isTTY` says whether the stream is a terminal. NO_COLOR
+ * turns colors off (no-color.org).
  */
 export function logFormat(
   format: LogConfig['format'],

@@ -8,8 +8,8 @@ import { help, overview } from './help.ts'
 import { paintFor } from './paint.ts'
 
 /**
- * Each command's modules are loaded when it is called: a health check each few seconds must not
- * load the whole gateway.
+ * The modules of a command are loaded when it is called, because a health check every few seconds
+ * must not load the whole gateway.
  */
 const commands: Readonly<Record<string, () => Promise<CommandReader>>> = {
   init: async () => (await import('./init.ts')).readInitCall,
@@ -27,19 +27,19 @@ const commands: Readonly<Record<string, () => Promise<CommandReader>>> = {
 }
 
 /**
- * Runs a command; resolves to the exit code: 0 well, 1 something is wrong with what was given, 2
- * the call itself is.
+ * Runs a command. Resolves to the exit code: 0 success, 1 the input or a result has an error, 2 the
+ * call is invalid.
  */
 export async function main(argv: readonly string[]): Promise<number> {
   const out = (text: string) => void process.stdout.write(text)
   const err = (text: string) => void process.stderr.write(text)
-  // A log that nobody reads any more must not end the gateway.
+  // The gateway keeps running when the reader of its log closes the pipe.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
   const { name, rest } = commandOf(argv)
   const call = await callOf(name, rest)
   if ('fault' in call) {
-    err(`gatehouse: ${call.fault}\n"gatehouse help${help[name] === undefined ? '' : ` ${name}`}" says more\n`)
+    err(`gatehouse: ${call.fault}\nFor help, run: gatehouse help${help[name] === undefined ? '' : ` ${name}`}\n`)
     return 2
   }
   if ('help' in call) {
@@ -60,7 +60,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** The command is the first argument that is no option; a file may have been named before it. */
+/** The command is the first positional argument; `--config FILE` may precede it. */
 function commandOf(argv: readonly string[]): { readonly name: string; readonly rest: readonly string[] } {
   const options = { config: { type: 'string', short: 'c' } } as const
   const { tokens } = parseArgs({ args: [...argv], strict: false, tokens: true, options })
@@ -71,12 +71,12 @@ function commandOf(argv: readonly string[]): { readonly name: string; readonly r
 
 async function callOf(name: string, rest: readonly string[]): Promise<Call> {
   const load = Object.hasOwn(commands, name) ? commands[name] : undefined
-  return load === undefined ? { fault: noCommand(name) } : (await load())(rest)
+  return load === undefined ? { fault: unknownCommand(name) } : (await load())(rest)
 }
 
-function noCommand(name: string): string {
+function unknownCommand(name: string): string {
   const meant = didYouMean(name, Object.keys(commands))
-  return `there is no command "${name}"${meant === undefined ? '' : `; did you mean "${meant}"?`}`
+  return `unknown command "${name}"${meant === undefined ? '' : `; did you mean "${meant}"?`}`
 }
 
 function printing(text: () => string): CommandReader {
@@ -92,6 +92,6 @@ function readHelpCall([about, ...more]: readonly string[]): Call {
   const fault = unexpected(more)
   if (fault !== undefined) return { fault }
   if (about !== undefined && !about.startsWith('-') && !Object.hasOwn(commands, about))
-    return { fault: noCommand(about) }
+    return { fault: unknownCommand(about) }
   return { carryOut: async ({ out }) => (out(help[about ?? ''] ?? overview), 0) }
 }

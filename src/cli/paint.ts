@@ -1,13 +1,13 @@
 const codes = { red: 31, green: 32, yellow: 33, cyan: 36, grey: 90, bold: 1 } as const
 
-/** Puts a colour around a text, or leaves it as it is. */
-export type Paint = (colour: keyof typeof codes, text: string) => string
+/** Colors a text for a terminal, or returns it unchanged. */
+export type Paint = (color: keyof typeof codes, text: string) => string
 
-export const inColours: Paint = (colour, text) => `\u001b[${codes[colour]}m${text}\u001b[0m`
-export const plainly: Paint = (_colour, text) => text
+export const withColors: Paint = (color, text) => `\u001b[${codes[color]}m${text}\u001b[0m`
+export const withoutColors: Paint = (_color, text) => text
 
-/** Colours are for people at a terminal who have not asked for none (no-color.org). */
+/** Colors are on for a terminal, unless NO_COLOR or TERM=dumb turns them off (no-color.org). */
 export function paintFor(isTTY: boolean, env: Readonly<Record<string, string | undefined>>): Paint {
   const { NO_COLOR = '', TERM = '' } = env
-  return isTTY && NO_COLOR === '' && TERM !== 'dumb' ? inColours : plainly
+  return isTTY && NO_COLOR === '' && TERM !== 'dumb' ? withColors : withoutColors
 }

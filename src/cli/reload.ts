@@ -9,38 +9,35 @@ import { watchFiles } from './watch-files.ts'
 
 export interface ReloadParts {
   readonly log: Log
-  /** Of the configuration that is served by at first: `LoadResult.files`. */
+  /** The files of the first configuration: `LoadResult.files`. */
   readonly files: ReadonlyMap<string, string>
-  /** Makes the gateway serve by it; resolves to the settings that need a start. */
+  /** Applies a configuration to the gateway; resolves to the settings that need a restart. */
   readonly apply: (config: GatewayConfig) => Promise<readonly string[]>
 }
 
 /**
- * Reads the configuration again when one of its files changes, and at SIGHUP. A configuration with
- * anything wrong in it changes nothing; what is wrong stands in the log. On a terminal SIGHUP says
- * that the terminal is gone, and ends the process as ever.
+ * Reloads the configuration when one of its files changes, and at SIGHUP. An invalid configuration
+ * changes nothing; its errors go to the log. On a terminal SIGHUP keeps its default effect: it ends
+ * the process, because the terminal was closed.
  */
 export function reloadOnChange({ file, env }: Pick<CommandInput, 'file' | 'env'>, parts: ReloadParts): void {
   const { log, files, apply } = parts
   let isReloading = false
-  let wanted: string | undefined
-  /**
-   * Reloads that are asked for during another one are merged: the files are read once more, after
-   * it.
-   */
+  let pending: string | undefined
+  /** Reloads that are requested during a reload are merged into one reload after it. */
   const reload = (why: string) => {
-    wanted = why
-    if (!isReloading) void reloadWhileWanted()
+    pending = why
+    if (!isReloading) void reloadWhilePending()
   }
   const watch = watchFiles(() => reload('a file changed'))
   watch.watch(files)
   if (!process.stdout.isTTY) process.on('SIGHUP', () => reload('SIGHUP'))
 
-  async function reloadWhileWanted(): Promise<void> {
+  async function reloadWhilePending(): Promise<void> {
     isReloading = true
-    while (wanted !== undefined) {
-      const why = wanted
-      wanted = undefined
+    while (pending !== undefined) {
+      const why = pending
+      pending = undefined
       await reloadOnce(why)
     }
     isReloading = false
@@ -62,7 +59,7 @@ export function reloadOnChange({ file, env }: Pick<CommandInput, 'file' | 'env'>
       log.error('config.rejected', {
         why,
         faults,
-        hint: 'the gateway serves as before; mend the file, and it is read again',
+        hint: 'The gateway keeps its current configuration. Fix the file; the gateway reads it again when it changes.',
       })
       return
     }
@@ -70,7 +67,7 @@ export function reloadOnChange({ file, env }: Pick<CommandInput, 'file' | 'env'>
     const warnings = loaded.warnings.map(formatDiagnostic)
     log.info('config.reloaded', { why, ...(warnings.length > 0 ? { warnings } : {}) })
     if (needRestart.length > 0)
-      log.warn('config.needs_restart', { settings: needRestart, hint: 'these are as they were until the next start' })
+      log.warn('config.needs_restart', { settings: needRestart, hint: 'Restart the gateway to apply these settings.' })
   }
 }
 

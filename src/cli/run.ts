@@ -13,7 +13,7 @@ import { serveProcessApi, WorkerProcesses } from '../workers/messages.ts'
 import { announceReady, isWorker, startWorkers } from '../workers/primary.ts'
 import { configsFromPrimary, type ConfigsFromPrimary } from '../workers/worker-config.ts'
 import type { CommandInput } from './command.ts'
-import { loadServableOrSay } from './load.ts'
+import { loadServableOrReport } from './load.ts'
 import { logFormat } from './log-format.ts'
 import { reloadOnChange } from './reload.ts'
 
@@ -27,7 +27,7 @@ export async function run(input: CommandInput): Promise<number> {
     const config = await configs.first
     return serve(config, input, (parts) => serveAsWorker(config, configs, parts))
   }
-  const loaded = loadServableOrSay(input)
+  const loaded = loadServableOrReport(input)
   if (loaded === undefined) return 1
   const { config, files } = loaded
   return serve(config, input, (parts, signals) =>

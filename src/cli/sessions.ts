@@ -10,24 +10,24 @@ import { systemClock } from '../core/clock.ts'
 import { OperatorError } from '../core/errors.ts'
 import { createLog, type WritingLog } from '../observe/writing-log.ts'
 import { type Call, type CommandInput, configOption, formatFault, formatOption, readOptions } from './command.ts'
-import { loadOrSay } from './load.ts'
+import { loadOrReport } from './load.ts'
 import { logFormat } from './log-format.ts'
 
-/** How long the audit events are waited for, in ms. */
-const lastLinesMs = 1000
+/** How long the command waits for audit events to be written, in ms. */
+const flushLimitMs = 1000
 
-/** What `gatehouse sessions` is asked to do. */
+/** A subcommand of `gatehouse sessions` with its arguments. */
 export type SessionsTask =
   | { readonly kind: 'list'; readonly selection: Selection; readonly asJson: boolean }
   | { readonly kind: 'show'; readonly key: string; readonly asJson: boolean }
   | { readonly kind: 'end'; readonly selection: Selection; readonly asJson: boolean }
 
 /**
- * `gatehouse sessions`: looks at the sessions of running gateways, and ends them. The result goes
- * to `out`, audit events to standard error.
+ * `gatehouse sessions`: lists, shows and ends sessions of running gateways. The result goes to
+ * `out`, audit events go to standard error.
  */
 export async function sessions(task: SessionsTask, input: CommandInput): Promise<number> {
-  const config = loadOrSay(input)
+  const config = loadOrReport(input)
   if (config === undefined) return 1
   const log = createLog({
     level: task.kind === 'end' ? 'info' : 'warn',
@@ -47,7 +47,7 @@ export async function sessions(task: SessionsTask, input: CommandInput): Promise
       await administration.close()
     }
   } finally {
-    await log.flush(lastLinesMs)
+    await log.flush(flushLimitMs)
   }
 }
 
@@ -71,18 +71,18 @@ async function carryOut(
       return list(task, administration, { out, err, showsPerson })
     case 'show':
       for await (const session of administration.list({ key: task.key })) {
-        out(task.asJson ? asDocument(details(session)) : described(session))
+        out(task.asJson ? asDocument(details(session)) : sessionText(session))
         return 0
       }
-      throw new OperatorError(`there is no session ${shown(task.key)}`)
+      throw new OperatorError(`unknown session ${quoted(task.key)}`)
     case 'end': {
       const { key } = task.selection
       const outcome = await administration.end(task.selection)
-      // On a terminal the result stands below what was done for it, and not within.
-      await log.flush(lastLinesMs)
-      if (outcome.failure !== undefined) err(`gatehouse: not all sessions have ended: ${outcome.failure}\n`)
-      else if (key !== undefined && outcome.ended === 0) throw new OperatorError(`there is no session ${shown(key)}`)
-      out(task.asJson ? asDocument(counts(outcome)) : told(outcome, issuer))
+      // On a terminal the result comes after the audit events, not between them.
+      await log.flush(flushLimitMs)
+      if (outcome.failure !== undefined) err(`gatehouse: some sessions have not ended: ${outcome.failure}\n`)
+      else if (key !== undefined && outcome.ended === 0) throw new OperatorError(`unknown session ${quoted(key)}`)
+      out(task.asJson ? asDocument(counts(outcome)) : endingText(outcome, issuer))
       return outcome.failure === undefined ? 0 : 1
     }
   }
@@ -99,10 +99,11 @@ async function list(
       out(
         `${'session'.padEnd(57)}  ${'signed in at'.padEnd(24)}  ${'expires at'.padEnd(24)}  sub  sid${showsPerson ? '  person' : ''}\n`,
       )
-    out(`${asJson ? JSON.stringify(shortly(session)) : asLine(session, showsPerson)}\n`)
+    out(`${asJson ? JSON.stringify(summaryOf(session)) : asLine(session, showsPerson)}\n`)
     count += 1
   }
-  if (count === 0) err(`gatehouse: ${Object.keys(selection).length > 0 ? 'no session fits' : 'nobody is signed in'}\n`)
+  if (count === 0)
+    err(`gatehouse: ${Object.keys(selection).length > 0 ? 'no session matches' : 'nobody is signed in'}\n`)
   return 0
 }
 
@@ -110,7 +111,7 @@ function asLine(
   { key, sub, person, sid, created_at, absolute_expires_at }: SessionSummary,
   showsPerson: boolean,
 ): string {
-  const names = [sub, sid, ...(showsPerson ? [person] : [])].map((name) => (name === undefined ? '-' : shown(name)))
+  const names = [sub, sid, ...(showsPerson ? [person] : [])].map((name) => (name === undefined ? '-' : quoted(name)))
   return [key, iso(created_at), iso(absolute_expires_at), ...names].join('  ')
 }
 
@@ -118,14 +119,14 @@ function asDocument(result: object): string {
   return `${JSON.stringify({ version: 1, ...result }, null, 2)}\n`
 }
 
-function shortly({ key, sub, person, sid, origin, created_at, absolute_expires_at }: SessionSummary) {
+function summaryOf({ key, sub, person, sid, origin, created_at, absolute_expires_at }: SessionSummary) {
   return { session: key, sub, person, sid, origin, signed_in_at: iso(created_at), expires_at: iso(absolute_expires_at) }
 }
 
 function details(session: SessionSummary) {
   const { access_token_expires_at } = session
   return {
-    ...shortly(session),
+    ...summaryOf(session),
     claims_of: iso(session.userinfo_read_at),
     ...(access_token_expires_at === undefined ? {} : { access_token_expires_at: iso(access_token_expires_at) }),
     refresh_token: session.hasRefreshToken,
@@ -133,19 +134,19 @@ function details(session: SessionSummary) {
   }
 }
 
-function described(session: SessionSummary): string {
+function sessionText(session: SessionSummary): string {
   const { key, sub, person, sid, origin, access_token_expires_at } = session
   const lines = [
     ['session', key],
-    ['sub', shown(sub)],
-    ...(person === undefined ? [] : [['person', shown(person)] as const]),
-    ['sid', sid === undefined ? '-' : shown(sid)],
+    ['sub', quoted(sub)],
+    ...(person === undefined ? [] : [['person', quoted(person)] as const]),
+    ['sid', sid === undefined ? '-' : quoted(sid)],
     ['signed in at', `${iso(session.created_at)}${origin === undefined ? '' : `, ${origin}`}`],
     ['expires at', `${iso(session.absolute_expires_at)}, or when it is idle for too long`],
     ['claims of', iso(session.userinfo_read_at)],
     ['access token', access_token_expires_at === undefined ? '-' : `until ${iso(access_token_expires_at)}`],
     ['refresh token', session.hasRefreshToken ? 'yes' : 'no'],
-    ['claim names', session.claimNames.map(shown).join(', ')],
+    ['claim names', session.claimNames.map(quoted).join(', ')],
   ] as const
   return lines.map(([name, value]) => `${name.padEnd(14)}${value}\n`).join('')
 }
@@ -154,21 +155,21 @@ function counts({ ended, atProvider, failure }: EndingResult) {
   return { ended, at_provider: atProvider, failure }
 }
 
-/** What has ended, and what the provider said to it. */
-function told({ ended, atProvider }: EndingResult, issuer: string): string {
+/** How many sessions have ended, and the results at the provider. */
+function endingText({ ended, atProvider }: EndingResult, issuer: string): string {
   const texts = {
     ended: 'ended there too',
-    unsupported: 'it has no end-session endpoint',
-    unknown: 'it did not say whether it has ended there',
-    unreachable: 'it could not be reached: not ended there',
-    not_asked: 'not asked any more',
+    unsupported: 'the provider has no end_session_endpoint',
+    unknown: 'the provider did not confirm the end',
+    unreachable: 'not ended there, because the provider could not be reached',
+    not_asked: 'no request was sent',
   } as const
-  const answers = (['ended', 'unknown', 'unsupported', 'unreachable', 'not_asked'] as const).flatMap((outcome) => {
+  const results = (['ended', 'unknown', 'unsupported', 'unreachable', 'not_asked'] as const).flatMap((outcome) => {
     const count = atProvider[outcome]
     return count === undefined ? [] : `${sessionCount(count)}: ${texts[outcome]}`
   })
-  const there = answers.map((answer) => `at the provider ${issuer}, ${answer}\n`).join('')
-  return `${sessionCount(ended)} ended\n${there}`
+  const atIssuer = results.map((result) => `at the provider ${issuer}, ${result}\n`).join('')
+  return `${sessionCount(ended)} ended\n${atIssuer}`
 }
 
 function sessionCount(count: number): string {
@@ -180,13 +181,13 @@ function iso(time: number): string {
 }
 
 /** A provider's text on one line of a terminal: quoted unless it is one plain word. */
-function shown(text: string): string {
+function quoted(text: string): string {
   if (/^[^\s"\p{C}]+$/u.test(text) && text !== '-') return text
   const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
   return JSON.stringify(text).replace(/\p{C}/gu, (char) => [...char.split('')].map(escaped).join(''))
 }
 
-/** What stands behind `gatehouse sessions`. */
+/** Reads the arguments of `gatehouse sessions`. */
 export function readSessionsCall(argv: readonly string[]): Call {
   const read = readSessionsArguments(argv)
   if (!('task' in read)) return read
@@ -196,7 +197,7 @@ export function readSessionsCall(argv: readonly string[]): Call {
 export function readSessionsArguments(
   argv: readonly string[],
 ): { readonly task: SessionsTask; readonly file: string } | { readonly fault: string } | { readonly help: true } {
-  // A key may begin with a dash, and is no option for that.
+  // A session key may begin with a dash; it is not an option.
   const isDashedKey = (arg: string) => /^-[\w-]{23}:[\w-]{32}$/.test(arg)
   const read = readOptions(
     argv.filter((arg) => !isDashedKey(arg)),
@@ -229,40 +230,40 @@ interface Options {
   readonly yes?: boolean | undefined
 }
 
-/** The task, or what is wrong with the call. */
+/** The task, or the fault in the call. */
 function taskOf(name: string | undefined, keys: readonly string[], options: Options): SessionsTask | string {
   const { sub, sid, upstream, format, all = false, yes = false } = options
   const asJson = format === 'json'
   const [key, ...more] = keys
-  if (more.length > 0) return `"${more.join(' ')}" is too much`
-  const narrowing = {
+  if (more.length > 0) return `unexpected argument: "${more.join(' ')}"`
+  const criteria = {
     ...(sub === undefined ? {} : { sub }),
     ...(sid === undefined ? {} : { sid }),
     ...(upstream === undefined ? {} : { upstream }),
   }
-  const empty = Object.entries(narrowing).find(([, value]) => value === '')
+  const empty = Object.entries(criteria).find(([, value]) => value === '')
   if (empty !== undefined) return `--${empty[0]} is empty`
-  const isNarrowed = Object.keys(narrowing).length > 0
+  const hasCriteria = Object.keys(criteria).length > 0
   const fault = formatFault(format)
   if (fault !== undefined) return fault
   switch (name) {
     case 'list':
-      if (key !== undefined) return `"${key}" is too much`
+      if (key !== undefined) return `unexpected argument: "${key}"`
       if (all || yes) return 'sessions list takes --sub, --sid, --upstream and --format only'
-      return { kind: 'list', selection: narrowing, asJson }
+      return { kind: 'list', selection: criteria, asJson }
     case 'show':
-      if (key === undefined) return 'sessions show wants the key of a session'
-      if (isNarrowed || all || yes) return 'sessions show takes a key and --format only'
+      if (key === undefined) return 'sessions show needs the key of a session'
+      if (hasCriteria || all || yes) return 'sessions show takes a key and --format only'
       return { kind: 'show', key, asJson }
     case 'end':
-      if (Number(key !== undefined) + Number(isNarrowed) + Number(all) !== 1)
-        return 'sessions end wants one of: a key; --sub, --sid, --upstream; --all'
-      if (all && !yes) return 'sessions end --all wants --yes as well: it signs everybody out'
-      return { kind: 'end', selection: key === undefined ? narrowing : { key }, asJson }
+      if (Number(key !== undefined) + Number(hasCriteria) + Number(all) !== 1)
+        return 'sessions end needs one of these: a key; --sub, --sid or --upstream; --all'
+      if (all && !yes) return 'sessions end --all needs --yes, because it signs all people out'
+      return { kind: 'end', selection: key === undefined ? criteria : { key }, asJson }
     default: {
-      if (name === undefined) return 'sessions wants list, show or end'
+      if (name === undefined) return 'sessions needs list, show or end'
       const meant = didYouMean(name, ['list', 'show', 'end'])
-      return `there is no command "sessions ${name}"${meant === undefined ? '' : `; did you mean "${meant}"?`}`
+      return `unknown command "sessions ${name}"${meant === undefined ? '' : `; did you mean "${meant}"?`}`
     }
   }
 }

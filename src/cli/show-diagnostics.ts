@@ -1,25 +1,29 @@
 import type { Diagnostic } from '../config/document/diagnostics.ts'
 import { placeText, type Sources } from '../config/document/sources.ts'
-import { type Paint, plainly } from './paint.ts'
+import { type Paint, withoutColors } from './paint.ts'
 
 /**
- * Diagnostics for a person: where and what, the line with a caret below the place that is meant,
- * and what to do.
+ * Formats diagnostics for a terminal: place and message, the line with a caret below the column,
+ * and the hint.
  */
-export function shownDiagnostics(diagnostics: readonly Diagnostic[], sources: Sources, paint: Paint = plainly): string {
-  return diagnostics.map((diagnostic) => shown(diagnostic, sources, paint)).join('')
+export function formatDiagnostics(
+  diagnostics: readonly Diagnostic[],
+  sources: Sources,
+  paint: Paint = withoutColors,
+): string {
+  return diagnostics.map((diagnostic) => formatOne(diagnostic, sources, paint)).join('')
 }
 
-function shown(diagnostic: Diagnostic, sources: Sources, paint: Paint): string {
+function formatOne(diagnostic: Diagnostic, sources: Sources, paint: Paint): string {
   const { severity, line, path, message, hint } = diagnostic
-  const colour = severity === 'error' ? 'red' : 'yellow'
+  const color = severity === 'error' ? 'red' : 'yellow'
   const what = `${paint('bold', path === '' ? '' : `${path}: `)}${message}`
-  const lines = [`${paint('cyan', placeText(diagnostic))}  ${paint(colour, severity)}  ${what}`]
+  const lines = [`${paint('cyan', placeText(diagnostic))}  ${paint(color, severity)}  ${what}`]
   const quote = sources.quote(diagnostic, `${path} ${hint ?? ''}`)
   if (quote !== undefined) {
     const number = String(line).padStart(6)
     lines.push(`${paint('grey', `${number} |`)} ${quote.text}`)
-    lines.push(`${paint('grey', `${' '.repeat(number.length)} |`)} ${' '.repeat(quote.before)}${paint(colour, '^')}`)
+    lines.push(`${paint('grey', `${' '.repeat(number.length)} |`)} ${' '.repeat(quote.before)}${paint(color, '^')}`)
   }
   if (hint !== undefined) lines.push(`    ${hint}`)
   return `${lines.join('\n')}\n`
@@ -37,16 +41,16 @@ export function gitHubCommand({ severity, file, line, column, path, message, hin
   return `::${severity} ${properties}::${escaped(hint === undefined ? message : `${message}\n${hint}`)}`
 }
 
-/** As the runner reads it back. */
+/** Escapes a text as the runner of GitHub Actions expects it. */
 function escaped(text: string): string {
   return text.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A')
 }
 
-/** `2 errors, 1 warning`; empty when there is neither. */
+/** `2 errors, 1 warning`; empty without diagnostics. */
 export function countOf(diagnostics: readonly Diagnostic[]): string {
   const count = (severity: Diagnostic['severity']) => {
-    const many = diagnostics.filter((diagnostic) => diagnostic.severity === severity).length
-    return many === 0 ? [] : [`${many} ${severity}${many === 1 ? '' : 's'}`]
+    const number = diagnostics.filter((diagnostic) => diagnostic.severity === severity).length
+    return number === 0 ? [] : [`${number} ${severity}${number === 1 ? '' : 's'}`]
   }
   return [...count('error'), ...count('warning')].join(', ')
 }

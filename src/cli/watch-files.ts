@@ -1,39 +1,36 @@
 import { stampOf } from '../config/document/files.ts'
 
-/** How often the files are looked at, in ms. */
-const lookEveryMs = 2_000
+/** How often the files are checked, in ms. */
+const pollEveryMs = 2_000
 
 export interface FileWatch {
-  /**
-   * From now on these are looked at; what is known of each is its stamp from before it was read.
-   */
+  /** Watches these files from now on. Each has the stamp that it had before it was read. */
   watch(files: ReadonlyMap<string, string>): void
   stop(): void
 }
 
 /**
- * Tells when one of the files was changed, replaced, removed or came since it was read, and all of
- * them have been left alone for a look since: whoever writes several is not met in the middle. It
- * looks again and again, for what waits to be told misses the ways in which a container's
- * configuration is replaced, behind links.
+ * Calls `onChange` when a file was changed, replaced, removed or created since it was read, and no
+ * file changed between two checks: so a program that writes several files has finished. It polls,
+ * because `fs.watch` misses how a container's configuration is replaced (behind symbolic links).
  */
-export function watchFiles(onChange: () => void, everyMs = lookEveryMs): FileWatch {
+export function watchFiles(onChange: () => void, everyMs = pollEveryMs): FileWatch {
   let files: readonly string[] = []
-  let known = ''
+  let reported = ''
   let last = ''
-  const look = () => {
+  const poll = () => {
     const found = files.map(stampOf).join()
     const isSettled = found === last
     last = found
-    if (!isSettled || found === known) return
-    known = found
+    if (!isSettled || found === reported) return
+    reported = found
     onChange()
   }
-  const timer = setInterval(look, everyMs).unref()
+  const timer = setInterval(poll, everyMs).unref()
   return {
     watch: (read) => {
       files = [...read.keys()]
-      known = last = [...read.values()].join()
+      reported = last = [...read.values()].join()
     },
     stop: () => clearInterval(timer),
   }

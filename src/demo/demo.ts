@@ -13,8 +13,8 @@ export interface Demo {
 }
 
 /**
- * Starts what stands on either side of the gateway: a provider before it, an application behind it.
- * Both or neither.
+ * Starts the demo provider and the demo application. If one of them cannot start, none keeps
+ * running.
  * @throws {OperatorError} when a port is taken, or a host is not loopback
  */
 export async function startDemo(options: DemoOptions): Promise<Demo> {

@@ -1,4 +1,4 @@
-/** Markup that may be sent as it is: `html` makes it, and escapes what it is given. */
+/** Escaped markup that can be sent as it is. Create it with `html`. */
 export class Markup {
   readonly text: string
 
@@ -9,16 +9,16 @@ export class Markup {
 
 type Insertable = string | number | Markup | readonly Markup[] | undefined
 
-/** A template literal whose insertions are text, except for Markup. */
+/** A template literal that escapes inserted text and keeps inserted Markup. */
 export function html(literals: TemplateStringsArray, ...inserted: readonly Insertable[]): Markup {
-  return new Markup(literals.reduce((text, literal, index) => text + rendered(inserted[index - 1]) + literal))
+  return new Markup(literals.reduce((text, literal, index) => text + renderValue(inserted[index - 1]) + literal))
 }
 
-function rendered(value: Insertable): string {
+function renderValue(value: Insertable): string {
   if (value === undefined) return ''
   if (value instanceof Markup) return value.text
   if (typeof value === 'object') return value.map((each) => each.text).join('')
-  return escaped(String(value))
+  return escapeHtml(String(value))
 }
 
 const entities: Readonly<Record<string, string>> = {
@@ -29,6 +29,6 @@ const entities: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-function escaped(text: string): string {
+function escapeHtml(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? character)
 }

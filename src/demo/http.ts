@@ -3,19 +3,22 @@ import { isIPv4, isIPv6, type AddressInfo } from 'node:net'
 import { OperatorError, reason } from '../core/errors.ts'
 import type { Markup } from './html.ts'
 
-/** Who listens, as the operator knows it, and the setting that says where. */
+/** The name of a server in messages, and the setting that contains its address. */
 export interface Listener {
   readonly what: string
   readonly setting: string
 }
 
-/** Listens, or says what the operator can do about it; returns where. */
+/**
+ * Starts to listen; returns the address.
+ * @throws {OperatorError} when the host is not loopback or the port cannot be used; says what to do
+ */
 export async function listen(server: Server, listener: Listener, given: string, port: number): Promise<URL> {
   const host = given.replace(/^\[(.+)\]$/, '$1')
-  // Anybody may sign in as anybody here: the demo is for the one who sits at this computer.
+  // The demo provider needs no password, so only programs on this machine may reach it.
   if (!isLoopback(host))
     throw new OperatorError(
-      `${listener.what} listens on loopback only: "${host}" in ${listener.setting} has to be 127.0.0.1, ::1 or localhost.`,
+      `${listener.what} listens on loopback only: "${host}" in ${listener.setting} must be 127.0.0.1, ::1 or localhost.`,
     )
 
   await new Promise<void>((resolve, reject) => {
@@ -25,13 +28,13 @@ export async function listen(server: Server, listener: Listener, given: string, 
       resolve()
     })
   }).catch((cause: unknown) => {
-    throw new OperatorError(cannotListen(listener, host, port, cause), { cause })
+    throw new OperatorError(listenFault(listener, host, port, cause), { cause })
   })
   const bound = server.address() as AddressInfo
   return new URL(`http://${bracketed(host)}:${bound.port}`)
 }
 
-function cannotListen({ what, setting }: Listener, host: string, port: number, cause: unknown): string {
+function listenFault({ what, setting }: Listener, host: string, port: number, cause: unknown): string {
   const at = `${bracketed(host)}:${port}`
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
   if (code === 'EADDRINUSE')
@@ -40,7 +43,7 @@ function cannotListen({ what, setting }: Listener, host: string, port: number, c
       `Stop the program that uses it, or choose another port in ${setting}.`
     )
   if (code === 'EACCES')
-    return `${what} cannot listen on ${at}: port ${port} needs more rights. Choose a port above 1023 in ${setting}.`
+    return `${what} cannot listen on ${at}: port ${port} needs more permissions. Choose a port above 1023 in ${setting}.`
   return `${what} cannot listen on ${at}: ${reason(cause)}`
 }
 
@@ -52,7 +55,7 @@ function bracketed(host: string): string {
   return isIPv6(host) ? `[${host}]` : host
 }
 
-/** Stops at once: whoever is still connected is cut off. */
+/** Stops the server at once and closes all connections. */
 export async function close(server: Server): Promise<void> {
   await new Promise<void>((resolve) => {
     server.close(() => resolve())
@@ -60,10 +63,7 @@ export async function close(server: Server): Promise<void> {
   })
 }
 
-/**
- * The fields of a posted form; undefined for anything else, and for more than a form of ours can
- * be.
- */
+/** The fields of a posted form; `undefined` for another content type or more than 16 KiB. */
 export async function readForm(request: IncomingMessage): Promise<URLSearchParams | undefined> {
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers['content-type'] ?? '')) return undefined
   const chunks: Buffer[] = []

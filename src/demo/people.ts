@@ -1,4 +1,4 @@
-/** Somebody who can sign in at the demo provider: no password, a click. */
+/** A person who can sign in at the demo provider with a click and without a password. */
 export interface DemoPerson {
   readonly sub: string
   readonly email: string
@@ -12,8 +12,8 @@ export interface DemoPerson {
 }
 
 /**
- * The claim that userinfo carries the custom fields in, named as a provider names its own: by a URL
- * of its own.
+ * The claim in UserInfo that contains the custom fields. Its name is a URL, as for the private
+ * claims of real providers.
  */
 export const fieldsClaim = 'https://id.example.com/claims/fields'
 
@@ -26,7 +26,7 @@ export const demoPeople: readonly DemoPerson[] = [
     fields: { costCentre: 'CC-4711', employeeNumber: '100234', groups: ['admins', 'finance'] },
   },
   {
-    // Outside ASCII on purpose, the group too: headers are bytes, and this is where it shows.
+    // The name and a group are not ASCII, to show how headers encode them.
     sub: 'zoe',
     email: 'zoe.mueller@example.com',
     given_name: 'Zoë',

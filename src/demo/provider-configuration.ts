@@ -7,9 +7,7 @@ import { messagePage, pageHeaders } from './provider-pages.ts'
 import type { ProviderStore } from './provider-store.ts'
 
 export interface DemoProviderOptions {
-  /**
-   * An http origin. Absent: the address it listens on, which with port 0 is known only afterwards.
-   */
+  /** An http origin. Default: the address on which the provider listens. */
   readonly issuer?: URL | undefined
   readonly client_id: string
   readonly client_secret: string
@@ -20,7 +18,9 @@ export interface DemoProviderOptions {
   /** Loopback only. */
   readonly host: string
   readonly port: number
-  /** Who can sign in; looked up at each sign-in and each call to userinfo. Absent: `demoPeople`. */
+  /**
+   * The people who can sign in, read at each sign-in and UserInfo request. Default: `demoPeople`.
+   */
   readonly people?: readonly DemoPerson[] | undefined
 }
 
@@ -29,8 +29,8 @@ export function personIn({ people = demoPeople }: DemoProviderOptions, sub: stri
 }
 
 /**
- * oidc-provider drops `offline_access` unless the person is asked for consent (OIDC Core §11); this
- * service just grants it.
+ * Adds `prompt=consent` for `offline_access`, because oidc-provider ignores `offline_access`
+ * without it (OIDC Core §11). The demo provider grants consent without a page.
  */
 export function withConsent(url: URL): string {
   const scopes = url.searchParams.get('scope')?.split(' ') ?? []
@@ -56,7 +56,7 @@ export function configuration(options: DemoProviderOptions, store: ProviderStore
         redirect_uris: [...options.redirect_uris],
         post_logout_redirect_uris: [...options.post_logout_redirect_uris],
         backchannel_logout_uri: options.backchannel_logout_uri,
-        // It is this that puts `sid` into every ID Token.
+        // Makes oidc-provider add `sid` to every ID Token.
         backchannel_logout_session_required: true,
       },
     ],
@@ -84,7 +84,7 @@ export function configuration(options: DemoProviderOptions, store: ProviderStore
     pkce: { required: () => true },
     responseTypes: ['code'],
     scopes: ['openid', 'profile', 'email', 'offline_access'],
-    // All of them go to userinfo only: findAccount() gives the ID Token nothing but `sub`.
+    // UserInfo contains all these claims; findAccount() adds only `sub` to the ID Token.
     claims: { openid: ['sub', fieldsClaim], profile: ['given_name', 'family_name'], email: ['email'] },
     findAccount: (_ctx, sub) => {
       const person = personIn(options, sub)
@@ -94,7 +94,7 @@ export function configuration(options: DemoProviderOptions, store: ProviderStore
     issueRefreshToken: (_ctx, client, source) =>
       client.grantTypeAllowed('refresh_token') && source.scopes.has('offline_access'),
     rotateRefreshToken: true,
-    // Offline access too: no token outlives its session.
+    // No token outlives its session, also with offline_access.
     expiresWithSession: () => true,
     ttl: {
       AccessToken: lifetime.hour,
@@ -110,15 +110,14 @@ export function configuration(options: DemoProviderOptions, store: ProviderStore
     cookies: {
       keys: [randomToken(32)],
       names: { session: 'demo_provider', interaction: 'demo_provider_sign_in', resume: 'demo_provider_resume' },
-      // Browsers share cookies between the ports of a host: this path keeps ours from the
-      // gateway's.
+      // Browsers share cookies between the ports of a host. This path keeps the cookies of the
+      // provider out of requests to the gateway.
       long: { httpOnly: true, sameSite: 'lax', path: '/oauth' },
       short: { httpOnly: true, sameSite: 'lax' },
     },
     clientBasedCORS: () => false,
-    // oidc-provider's own guard against addresses like ours, which it passes along, has no place on
-    // loopback.
-    fetch: (url, { dispatcher: _guard, ...init }: RequestInit & { dispatcher?: unknown } = {}) => fetch(url, init),
+    // oidc-provider passes a dispatcher that blocks loopback addresses; the demo uses only these.
+    fetch: (url, { dispatcher: _dispatcher, ...init }: RequestInit & { dispatcher?: unknown } = {}) => fetch(url, init),
     renderError: (ctx, out) =>
       render(ctx, messagePage('That did not work', `${out.error}: ${out.error_description ?? 'no details'}`)),
   }
@@ -134,13 +133,13 @@ function userinfoOf({ sub, email, given_name, family_name, fields }: DemoPerson)
   return { sub, email, given_name, family_name, [fieldsClaim]: fields }
 }
 
-/** Whatever the client asks for is granted, once for each session. */
+/** Grants all requested scopes, with one grant for each session. */
 async function grantAll({ oidc }: KoaContextWithOIDC) {
   const { client, session, provider, account } = oidc
   if (!client || !session || !account) return undefined
   const grantId = session.grantIdFor(client.clientId)
-  const known = grantId === undefined ? undefined : await provider.Grant.find(grantId)
-  const grant = known ?? new provider.Grant({ clientId: client.clientId, accountId: account.accountId })
+  const existing = grantId === undefined ? undefined : await provider.Grant.find(grantId)
+  const grant = existing ?? new provider.Grant({ clientId: client.clientId, accountId: account.accountId })
   grant.addOIDCScope([...oidc.requestParamScopes].join(' '))
   await grant.save()
   return grant

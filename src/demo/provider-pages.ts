@@ -1,7 +1,7 @@
 import { html, Markup } from './html.ts'
 import { fullName, type DemoPerson } from './people.ts'
 
-/** Nothing but the page itself and its inline style. */
+/** Headers that allow only the page itself and its inline style. */
 export const pageHeaders = {
   'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
   'referrer-policy': 'no-referrer',
@@ -55,13 +55,13 @@ function page(title: string, main: Markup, head?: Markup): Markup {
         </style>
       </head>
       <body>
-        <header><b>Demo sign-in service</b><span>an OpenID Provider for trying out</span></header>
+        <header><b>Demo sign-in service</b><span>an OpenID Provider for tests and demonstrations</span></header>
         <main>${main}</main>
       </body>
     </html> `
 }
 
-/** Who do you want to be? `action` takes the answer. */
+/** The page where the browser chooses a person. The form is posted to `action`. */
 export function peoplePage(people: readonly DemoPerson[], action: string, client_id: string): Markup {
   return page(
     'Sign in',
@@ -98,11 +98,11 @@ export interface SessionRow {
 export interface EndingRow {
   readonly name: string
   readonly at: Date
-  /** One sentence: by whom, and what came of it. */
+  /** One sentence: who ended the session, and the result. */
   readonly how: string
 }
 
-/** The sessions there are, each with a button that ends it, and what ended lately. */
+/** The page with all sessions, a button to end each, and the sessions that ended recently. */
 export function sessionsPage(sessions: readonly SessionRow[], endings: readonly EndingRow[]): Markup {
   const list =
     sessions.length > 0
@@ -114,8 +114,8 @@ export function sessionsPage(sessions: readonly SessionRow[], endings: readonly 
     'Sessions',
     html`<h1>Sessions</h1>
       <p class="soft">
-        Who is signed in at this service. Ending a session here is what an administrator or a person with another device
-        does: the application is told by a back-channel logout.
+        Who is signed in at this provider. Ending a session here works as if an administrator ended it: the provider
+        sends a Logout Token to the application (back-channel logout).
       </p>
       ${list} ${endings.length > 0 ? endingsTable(endings) : undefined}`,
     html`<meta http-equiv="refresh" content="5" />`,
@@ -138,7 +138,7 @@ function sessionItem(session: SessionRow): Markup {
 }
 
 function endingsTable(endings: readonly EndingRow[]): Markup {
-  return html`<h2>Ended lately</h2>
+  return html`<h2>Ended recently</h2>
     <table>
       ${endings.map(
         ({ name, at, how }) =>
@@ -155,7 +155,7 @@ function clockTime(at: Date): string {
   return at.toTimeString().slice(0, 8)
 }
 
-/** A page with nothing to do on it. */
+/** A page with a message only. */
 export function messagePage(title: string, text: string): Markup {
   return page(
     title,

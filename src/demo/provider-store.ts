@@ -6,26 +6,25 @@ interface Entry {
   readonly expiresAt: number
 }
 
-/** A demo that is left running for weeks still fits into memory. */
+/** Limits the memory of a demo that runs for weeks. */
 const maxEntriesPerModel = 5_000
 
 /**
- * What the provider remembers, in memory: by model, then by id. Knows which entries make up one
- * session.
+ * The data of the provider in memory, by model and id. Can remove all entries of one session.
  */
 export class ProviderStore {
   readonly #models = new Map<string, Map<string, Entry>>()
 
-  /** What oidc-provider calls an adapter: the store as one of its models sees it. */
+  /** The adapter of oidc-provider for one model. */
   readonly adapter = (model: string): Adapter => {
     const entries = this.#entries(model)
     const findBy = async (name: 'uid' | 'userCode', value: string) =>
-      [...living(entries)].find(([, payload]) => payload[name] === value)?.[1]
+      [...liveEntries(entries)].find(([, payload]) => payload[name] === value)?.[1]
     return {
       upsert: async (id, payload, expiresIn = Infinity) => {
         entries.delete(id)
         entries.set(id, { payload, expiresAt: systemClock.now() + expiresIn * 1000 })
-        makeRoom(entries)
+        evictOldest(entries)
       },
       find: async (id) => payloadOf(entries.get(id)),
       findByUid: (uid) => findBy('uid', uid),
@@ -39,9 +38,9 @@ export class ProviderStore {
     }
   }
 
-  /** The sessions that somebody is signed in with. */
+  /** The sessions of signed-in people. */
   sessions(): readonly AdapterPayload[] {
-    return [...living(this.#entries('Session'))].map(([, payload]) => payload).filter((each) => each.accountId)
+    return [...liveEntries(this.#entries('Session'))].map(([, payload]) => payload).filter((each) => each.accountId)
   }
 
   /** Removes a session and all tokens that were issued for it, in one step. */
@@ -56,8 +55,8 @@ export class ProviderStore {
   }
 
   #entries(model: string): Map<string, Entry> {
-    const known = this.#models.get(model)
-    if (known) return known
+    const existing = this.#models.get(model)
+    if (existing) return existing
     const entries = new Map<string, Entry>()
     this.#models.set(model, entries)
     return entries
@@ -68,15 +67,17 @@ function payloadOf(entry: Entry | undefined): AdapterPayload | undefined {
   return entry && entry.expiresAt > systemClock.now() ? entry.payload : undefined
 }
 
-function* living(entries: ReadonlyMap<string, Entry>): Generator<readonly [string, AdapterPayload]> {
+function* liveEntries(entries: ReadonlyMap<string, Entry>): Generator<readonly [string, AdapterPayload]> {
   for (const [id, entry] of entries) {
     const payload = payloadOf(entry)
     if (payload) yield [id, payload]
   }
 }
 
-/** The oldest goes first: a Map keeps the order of insertion. */
-function makeRoom(entries: Map<string, Entry>): void {
+/**
+ * Removes expired and surplus entries, oldest first, because a Map keeps the order of insertion.
+ */
+function evictOldest(entries: Map<string, Entry>): void {
   for (const [id, entry] of entries) {
     if (entries.size <= maxEntriesPerModel && payloadOf(entry)) return
     entries.delete(id)

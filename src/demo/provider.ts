@@ -1,5 +1,5 @@
-// A toy OpenID Provider, for trying out and for tests: real protocol, people without passwords,
-// everything in memory.
+// An OpenID Provider for the demo and for tests: the real protocol, people without passwords, all
+// data in memory.
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import type Provider from 'oidc-provider'
 import type { AdapterPayload } from 'oidc-provider'
@@ -21,31 +21,28 @@ export interface DemoSession {
   readonly since: Date
 }
 
-/** What came of a logout token. */
+/** The result of delivering a Logout Token. */
 export type LogoutDelivery =
   | { readonly kind: 'answered'; readonly status: number }
   | { readonly kind: 'unreachable'; readonly why: string }
   | { readonly kind: 'no_session' }
 
 export interface DemoProvider {
-  /** As it stands in the tokens: without a slash at the end. */
+  /** The issuer identifier in tokens, without a slash at the end. */
   readonly issuer: string
-  /** Where it listens; another place than the issuer when something stands before it. */
+  /** The address on which it listens; differs from the issuer behind a proxy. */
   readonly address: URL
   sessions(): readonly DemoSession[]
-  /**
-   * Ends a session as an administrator does: its tokens stop working, then a logout token is
-   * delivered.
-   */
+  /** Ends a session as an administrator does: revokes its tokens, then delivers a Logout Token. */
   endSession(sid: string): Promise<LogoutDelivery>
   /**
-   * A logout token that is delivered to nobody; without a `sid` it is about all sessions of the
+   * Creates a Logout Token and does not deliver it. Without `sid` it is for all sessions of the
    * person.
    */
   logoutToken(about: { readonly sub: string; readonly sid?: string }): Promise<string>
   /**
-   * Ends a session as its expiry does: its tokens stop working, and nobody is told. False: there
-   * was none.
+   * Ends a session as expiry does: revokes its tokens and sends no Logout Token. False when there
+   * is no such session.
    */
   expireSession(sid: string): boolean
   close(): Promise<void>
@@ -55,17 +52,17 @@ const listener = { what: 'The demo provider', setting: 'provider.issuer' }
 
 /**
  * Starts the provider. A browser signs in by choosing a person; a script follows the redirects to
- * `/sign-in/UID` and posts `person=SUB` there. `GET /` lists the sessions, `DEBUG=oidc-provider:*`
- * tells why a request was refused.
+ * `/sign-in/UID` and posts `person=SUB` there. `GET /` lists the sessions. `DEBUG=oidc-provider:*`
+ * logs why a request was rejected.
  * @throws {OperatorError} when the port is taken, or the host is not loopback
  */
 export async function startDemoProvider(options: DemoProviderOptions): Promise<DemoProvider> {
-  let answer: RequestListener = (_request, response) => void response.writeHead(503).end()
-  const server = createServer((request, response) => answer(request, response))
+  let handle: RequestListener = (_request, response) => void response.writeHead(503).end()
+  const server = createServer((request, response) => handle(request, response))
   const address = await listen(server, listener, options.host, options.port)
   try {
     const provider = await RunningProvider.create(originOf(options.issuer ?? address), options)
-    answer = provider.answer
+    handle = provider.handle
     return {
       issuer: provider.issuer,
       address,
@@ -83,7 +80,9 @@ export async function startDemoProvider(options: DemoProviderOptions): Promise<D
 
 function originOf(issuer: URL): string {
   if (issuer.protocol === 'http:' && issuer.href === `${issuer.origin}/`) return issuer.origin
-  throw new OperatorError(`The demo provider's issuer is a plain origin like http://127.0.0.1:8081, not ${issuer.href}`)
+  throw new OperatorError(
+    `The issuer of the demo provider must be a plain origin such as http://127.0.0.1:8081, not ${issuer.href}`,
+  )
 }
 
 class RunningProvider {
@@ -98,8 +97,8 @@ class RunningProvider {
     const { default: OidcProvider, interactionPolicy } = await loadOidcProvider()
     const store = new ProviderStore()
     const policy = interactionPolicy.base()
-    // Consent is given by grantAll(); the prompt stays known, because `prompt=consent` is asked for
-    // by withConsent().
+    // grantAll() grants consent. The prompt itself stays, because withConsent() adds
+    // `prompt=consent`.
     policy.get('consent')?.checks.clear()
     const oidc = new OidcProvider(issuer, configuration(options, store, policy))
     return new RunningProvider(issuer, options, store, oidc)
@@ -113,7 +112,7 @@ class RunningProvider {
     this.#protocol = oidc.callback()
   }
 
-  readonly answer: RequestListener = (request, response) => {
+  readonly handle: RequestListener = (request, response) => {
     this.#route(request, response).catch((error: unknown) => {
       if (response.headersSent) return void response.destroy()
       if (error instanceof Error && error.name === 'SessionNotFound') return sendPage(response, 400, signInOver)
@@ -130,7 +129,7 @@ class RunningProvider {
       case 'POST /sessions/end':
         return this.#endByButton(request, response)
       case 'GET /sign-in/UID':
-        return this.#askWho(request, response)
+        return this.#showPeople(request, response)
       case 'POST /sign-in/UID':
         return this.#signIn(request, response)
       case 'GET /oauth/logout':
@@ -148,26 +147,26 @@ class RunningProvider {
   // Sessions
 
   sessions(): readonly DemoSession[] {
-    return this.#store.sessions().flatMap((stored) => this.#described(stored) ?? [])
+    return this.#store.sessions().flatMap((stored) => this.#describe(stored) ?? [])
   }
 
   async endSession(sid: string): Promise<LogoutDelivery> {
     const ended = this.#remove(sid)
     if (!ended) return { kind: 'no_session' }
     const delivery = await this.#deliverLogoutToken(ended)
-    this.#note(ended, `ended here; ${inWords(delivery)}`)
+    this.#note(ended, `ended here; ${deliveryText(delivery)}`)
     return delivery
   }
 
   expireSession(sid: string): boolean {
     const ended = this.#remove(sid)
-    if (ended) this.#note(ended, 'expired; nobody is told')
+    if (ended) this.#note(ended, 'expired; no Logout Token was sent')
     return ended !== undefined
   }
 
   #remove(sid: string): DemoSession | undefined {
     for (const stored of this.#store.sessions()) {
-      const session = this.#described(stored)
+      const session = this.#describe(stored)
       if (session?.sid !== sid) continue
       this.#store.removeSession(stored)
       return session
@@ -175,7 +174,7 @@ class RunningProvider {
     return undefined
   }
 
-  #described({ accountId: sub, authorizations, loginTs }: AdapterPayload): DemoSession | undefined {
+  #describe({ accountId: sub, authorizations, loginTs }: AdapterPayload): DemoSession | undefined {
     const sid = authorizations?.[this.#options.client_id]?.sid
     if (sub === undefined || sid === undefined) return undefined
     const person = personIn(this.#options, sub)
@@ -191,23 +190,23 @@ class RunningProvider {
   async #deliverLogoutToken({ sub, sid }: DemoSession): Promise<LogoutDelivery> {
     const logout_token = await this.logoutToken(sub, sid)
     try {
-      const answered = await fetch(this.#options.backchannel_logout_uri, {
+      const response = await fetch(this.#options.backchannel_logout_uri, {
         method: 'POST',
         headers: { 'content-type': 'application/x-www-form-urlencoded' },
         body: new URLSearchParams({ logout_token }).toString(),
         redirect: 'manual',
         signal: AbortSignal.timeout(5_000),
       })
-      await answered.body?.cancel()
-      return { kind: 'answered', status: answered.status }
+      await response.body?.cancel()
+      return { kind: 'answered', status: response.status }
     } catch (error) {
       return { kind: 'unreachable', why: reason(error) }
     }
   }
 
   /**
-   * OIDC Back-Channel Logout 1.0 §2.4; `iss`, `aud`, `iat`, `exp` and `typ` are set where it is
-   * signed.
+   * OIDC Back-Channel Logout 1.0 §2.4. oidc-provider adds `iss`, `aud`, `iat`, `exp` and `typ` when
+   * it signs the token.
    */
   async logoutToken(sub: string, sid?: string): Promise<string> {
     const client = await this.#client()
@@ -233,7 +232,7 @@ class RunningProvider {
 
   // Signing in
 
-  async #askWho(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #showPeople(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { uid } = await this.#oidc.interactionDetails(request, response)
     const people = this.#options.people ?? demoPeople
     sendPage(response, 200, peoplePage(people, `/sign-in/${uid}`, this.#options.client_id))
@@ -243,7 +242,7 @@ class RunningProvider {
     const form = await readForm(request)
     const person = personIn(this.#options, form?.get('person') ?? '')
     if (!person && !form?.has('cancel'))
-      return sendPage(response, 400, messagePage('Nobody was chosen', 'Please go back.'))
+      return sendPage(response, 400, messagePage('No person was chosen', 'Please go back and choose a person.'))
 
     const result = person
       ? { login: { accountId: person.sub } }
@@ -251,10 +250,11 @@ class RunningProvider {
     await this.#oidc.interactionFinished(request, response, result, { mergeWithLastSubmission: false })
   }
 
-  // Signing out, begun by the application: no logout token is sent to it.
+  // Sign-out that the application starts. The provider sends it no Logout Token.
 
   /**
-   * OIDC RP-Initiated Logout 1.0 §2, without asking the person: the application has asked already.
+   * OIDC RP-Initiated Logout 1.0 §2, without a confirmation page, because the person clicked
+   * sign-out in the application.
    */
   async #logoutByBrowser(query: URLSearchParams, response: ServerResponse): Promise<void> {
     const sid = await this.#sidOfHint(query.get('id_token_hint'))
@@ -270,7 +270,7 @@ class RunningProvider {
     redirect(response, withState(back, query.get('state')))
   }
 
-  /** Without a browser: nobody is sent anywhere. */
+  /** An end-session request of a server: responds without a redirect. */
   async #logoutByServer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const form = await readForm(request)
     const sid = await this.#sidOfHint(form?.get('id_token_hint') ?? null)
@@ -289,7 +289,9 @@ class RunningProvider {
     if (ended) this.#note(ended, 'ended by the application')
   }
 
-  /** An expired ID Token is still a hint: it only says whose session is meant. */
+  /**
+   * The `sid` of a hint. An expired ID Token is accepted, because it only identifies the session.
+   */
   async #sidOfHint(id_token_hint: string | null): Promise<string | undefined> {
     if (id_token_hint === null) return undefined
     const client = await this.#client()
@@ -308,9 +310,11 @@ function sendPage(response: ServerResponse, status: number, markup: Markup): voi
   sendHtml(response, status, markup, pageHeaders)
 }
 
-function inWords(delivery: LogoutDelivery): string {
-  if (delivery.kind === 'answered') return `the application answered the logout token with ${delivery.status}`
-  return delivery.kind === 'unreachable' ? `the application could not be told: ${delivery.why}` : 'there was no session'
+function deliveryText(delivery: LogoutDelivery): string {
+  if (delivery.kind === 'answered') return `the application responded to the Logout Token with ${delivery.status}`
+  return delivery.kind === 'unreachable'
+    ? `the application could not be reached: ${delivery.why}`
+    : 'there was no session'
 }
 
 function withState(uri: string, state: string | null): string {
@@ -322,15 +326,15 @@ function withState(uri: string, state: string | null): string {
 let oidcProvider: Promise<typeof import('oidc-provider')> | undefined
 
 /**
- * Loaded when it is needed, because it is not installed in production; and quietly, because Node.js
- * 20 runs it well.
+ * Loads oidc-provider on demand, because production installations do not have it. Hides its warning
+ * about Node.js 20, on which it works.
  */
 function loadOidcProvider(): Promise<typeof import('oidc-provider')> {
-  oidcProvider ??= quietly('Unsupported runtime', () => import('oidc-provider'))
+  oidcProvider ??= withoutWarning('Unsupported runtime', () => import('oidc-provider'))
   return oidcProvider
 }
 
-async function quietly<T>(notice: string, load: () => Promise<T>): Promise<T> {
+async function withoutWarning<T>(notice: string, load: () => Promise<T>): Promise<T> {
   const { warn } = console
   console.warn = (...line: unknown[]) => (String(line[0]).includes(notice) ? undefined : warn(...line))
   return load().finally(() => (console.warn = warn))

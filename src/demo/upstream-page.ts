@@ -34,10 +34,7 @@ const style = new Markup(`
   }
 `)
 
-/**
- * Two streams and a button. A stream that is cut is not opened again: that it was cut is what there
- * is to see.
- */
+/** Two streams and a button. A closed stream stays closed, so that the page shows the end of it. */
 const script = new Markup(`
   const at = () => new Date().toTimeString().slice(0, 8)
   const show = (id, state, text) => {
@@ -49,33 +46,33 @@ const script = new Markup(`
   let leaving = false
   addEventListener('pagehide', () => { leaving = true })
 
-  async function cut(id) {
+  async function onClosed(id) {
     if (leaving) return
-    show(id, 'closed', 'cut at ' + at())
-    const answer = await fetch('/api/me').catch(() => undefined)
+    show(id, 'closed', 'closed at ' + at())
+    const response = await fetch('/api/me').catch(() => undefined)
     if (leaving || document.getElementById('ended').hidden === false) return
-    if (answer && answer.status === 401) document.getElementById('ended').hidden = false
+    if (response && response.status === 401) document.getElementById('ended').hidden = false
   }
 
   const socket = new WebSocket((location.protocol === 'https:' ? 'wss://' : 'ws://') + location.host + '/ws')
   socket.onmessage = ({ data }) => show('socket', 'open', data)
-  socket.onclose = () => cut('socket')
+  socket.onclose = () => onClosed('socket')
 
   const events = new EventSource('/events')
   events.onmessage = ({ data }) => show('events', 'open', data)
-  events.onerror = () => { events.close(); cut('events') }
+  events.onerror = () => { events.close(); onClosed('events') }
 
   document.getElementById('call').onclick = async () => {
-    const answer = await fetch('/api/me').catch(() => undefined)
+    const response = await fetch('/api/me').catch(() => undefined)
     const result = document.getElementById('answer')
     result.hidden = false
-    result.textContent = answer ? answer.status + ' ' + answer.statusText + '\\n' + (await answer.text()) : 'no answer'
+    result.textContent = response ? response.status + ' ' + response.statusText + '\\n' + (await response.text()) : 'no response'
   }
 `)
 
-/** Where the page's links lead to. */
+/** The targets of the links on the page. */
 export interface UpstreamLinks {
-  /** The gateway's own URLs lie below it. */
+  /** The path prefix of the gateway's endpoints. */
   readonly reservedPrefix: string
   /** The provider's list of sessions. */
   readonly provider: URL | undefined
@@ -83,9 +80,7 @@ export interface UpstreamLinks {
 
 export type HeaderPair = readonly [name: string, value: string]
 
-/**
- * What the application was told about the person, and what stays connected while the session lives.
- */
+/** Shows the headers of the request, and streams that stay open while the session exists. */
 export function applicationPage(heading: string, headers: readonly HeaderPair[], links: UpstreamLinks): Markup {
   const identity = headers.filter(([name]) => isIdentity(name))
   const others = headers.filter(([name]) => !isIdentity(name))
@@ -98,20 +93,20 @@ export function applicationPage(heading: string, headers: readonly HeaderPair[],
       <div class="soft">${heading}</div>
       <h1>${nameIn(headers)}</h1>
       ${identity.length > 0 ? undefined : noIdentity}
-      <h2>Live, for as long as the session is</h2>
+      <h2>Open while the session exists</h2>
       <div class="live">
         ${stream('socket', 'WebSocket /ws')} ${stream('events', 'Server-sent events /events')}
-        <span>JSON /api/me</span><button id="call">Call</button><span class="soft">from the page, by fetch</span>
+        <span>JSON /api/me</span><button id="call">Call</button><span class="soft">from the page, with fetch</span>
       </div>
       <pre id="answer" hidden></pre>
-      <h2>What the request said</h2>
+      <h2>Headers of the request</h2>
       <table>
         <tbody class="identity">
           ${identity.map(headerRow)}
         </tbody>
       </table>
       <details>
-        <summary>and ${others.length} lines that are not about the person</summary>
+        <summary>${others.length} headers that are not about the person</summary>
         <table>
           ${others.map(headerRow)}
         </table>
@@ -123,7 +118,7 @@ export function applicationPage(heading: string, headers: readonly HeaderPair[],
 }
 
 const noIdentity = html`<p>
-  No identity header came with this request: it did not pass through the gateway, or the gateway sets none.
+  This request has no identity header: it did not pass through the gateway, or the gateway sets none.
 </p>`
 
 function stream(id: string, label: string): Markup {
@@ -156,7 +151,7 @@ function frame(title: string, links: UpstreamLinks, main: Markup): Markup {
       <body>
         <div class="window">
           <div class="title">
-            <b>Stock Ledger 4.2</b><span>knows nothing of OpenID Connect</span>
+            <b>Stock Ledger 4.2</b><span>an application without OpenID Connect</span>
             <a href="${links.reservedPrefix}sign-out">Sign out</a>
           </div>
           <nav>
@@ -169,7 +164,7 @@ function frame(title: string, links: UpstreamLinks, main: Markup): Markup {
     </html> `
 }
 
-/** A header of ours by its name: everything `X-…` that is not about the connection. */
+/** Whether a header is an identity header: `X-…`, except headers about the connection. */
 function isIdentity(name: string): boolean {
   return /^x-(?!forwarded|real-ip|request-id|requested-with)/i.test(name)
 }

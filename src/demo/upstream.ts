@@ -1,4 +1,4 @@
-// A toy application as a gateway finds them: it believes its headers, and shows which ones it got.
+// A demo application that trusts the identity headers of the gateway, and shows all headers.
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer, type WebSocket } from 'ws'
@@ -11,9 +11,9 @@ export interface DemoUpstreamOptions {
   /** Loopback only. */
   readonly host: string
   readonly port: number
-  /** Where the page links to for the sessions at the provider. */
+  /** The target of the link to the sessions at the provider. */
   readonly provider?: URL | undefined
-  /** Where the gateway's own URLs are. Absent: `/.gatehouse/`. */
+  /** The path prefix of the gateway's endpoints. Default: `/.gatehouse/`. */
   readonly reservedPrefix?: string | undefined
 }
 
@@ -26,14 +26,14 @@ const listener = { what: 'The demo application', setting: "the upstream's url" }
 
 /**
  * Starts the application: pages at `/` and `/admin/`, `/api/me` (JSON), `/events` and `/ws` (a tick
- * at once and then each second), `/static/about.txt`, and for tests `/echo` (what arrived, as JSON)
- * and `/status/NNN`.
+ * at once and then each second), `/static/about.txt`. For tests: `/echo` (the received request as
+ * JSON) and `/status/NNN`.
  * @throws {OperatorError} when the port is taken, or the host is not loopback
  */
 export async function startDemoUpstream(options: DemoUpstreamOptions): Promise<DemoUpstream> {
   const links = { reservedPrefix: options.reservedPrefix ?? '/.gatehouse/', provider: options.provider }
   const server = createServer((request, response) => {
-    answer(request, response, links).catch((error: unknown) => fail(response, error))
+    respond(request, response, links).catch((error: unknown) => fail(response, error))
   })
   const sockets = acceptWebSockets(server)
   const url = await listen(server, listener, options.host, options.port)
@@ -51,7 +51,7 @@ function fail(response: ServerResponse, error: unknown): void {
   else sendJson(response, 500, { error: reason(error) })
 }
 
-async function answer(request: IncomingMessage, response: ServerResponse, links: UpstreamLinks): Promise<void> {
+async function respond(request: IncomingMessage, response: ServerResponse, links: UpstreamLinks): Promise<void> {
   const path = (request.url ?? '/').replace(/[?#].*$/s, '')
   const status = /^\/status\/([2-5]\d\d)$/.exec(path)?.[1]
   if (status !== undefined) return sendStatus(response, Number(status))
@@ -62,14 +62,14 @@ async function answer(request: IncomingMessage, response: ServerResponse, links:
   if (path === '/api/me') return sendJson(response, 200, { headers: Object.fromEntries(readable(request)) })
   if (path === '/events') return streamEvents(response)
   if (path === '/static/about.txt') return sendText(response, 200, 'Stock Ledger 4.2. Everybody may read this.\n')
-  // Browsers ask for it unasked, and complain when it is not there.
+  // Browsers request it by themselves and log an error for a 404.
   if (path === '/favicon.ico') return sendStatus(response, 204)
   if (path === '/logout') return sendHtml(response, 200, plainPage('Logged out', ownLogout, links))
   sendHtml(response, 404, plainPage('Not found', 'There is no such page in this application.', links))
 }
 
 const ownLogout =
-  'The application has forgotten you. Without a gateway that takes this path over, you are still signed in everywhere else.'
+  'You are signed out of the application only. A gateway that handles this path also signs you out of the provider.'
 
 function sendApplication(
   request: IncomingMessage,
@@ -77,15 +77,14 @@ function sendApplication(
   heading: string,
   links: UpstreamLinks,
 ): void {
-  // A session of its own, as such applications have: the gateway expires it together with the real
-  // one.
-  const known = /(?:^|; *)JSESSIONID=/.test(request.headers.cookie ?? '')
+  // A session cookie of the application. The gateway expires it when the session ends.
+  const hasCookie = /(?:^|; *)JSESSIONID=/.test(request.headers.cookie ?? '')
   const cookie = { 'set-cookie': `JSESSIONID=${randomToken(16)}; Path=/; HttpOnly; SameSite=Lax` }
-  sendHtml(response, 200, applicationPage(heading, readable(request), links), known ? {} : cookie)
+  sendHtml(response, 200, applicationPage(heading, readable(request), links), hasCookie ? {} : cookie)
 }
 
 function sendStatus(response: ServerResponse, status: number): void {
-  // These two have no body: RFC 9110 §15.3.5, §15.4.5.
+  // Responses with these statuses have no content (RFC 9110 §15.3.5, §15.4.5).
   if (status === 204 || status === 304) return void response.writeHead(status).end()
   sendText(response, status, `${status} ${STATUS_CODES[status] ?? ''}\n`)
 }
@@ -95,9 +94,7 @@ function sendText(response: ServerResponse, status: number, text: string): void 
   response.end(text)
 }
 
-/**
- * What arrived, so that a test can compare: header lines as they came, and how long the body was.
- */
+/** Returns the received request to a test: the raw headers and the length of the content. */
 async function echo(request: IncomingMessage, response: ServerResponse): Promise<void> {
   let bodyLength = 0
   for await (const chunk of request as AsyncIterable<Buffer>) bodyLength += chunk.length
@@ -110,8 +107,8 @@ function received(request: IncomingMessage): readonly HeaderPair[] {
 }
 
 /**
- * The header lines for people: node:http reads bytes as Latin-1, though most of what is beyond
- * ASCII is UTF-8.
+ * The headers for people. node:http decodes bytes as Latin-1, but most values beyond ASCII are
+ * UTF-8.
  */
 function readable(request: IncomingMessage): readonly HeaderPair[] {
   return received(request).map(([name, value]) => [name, utf8(value)])
@@ -140,7 +137,7 @@ function acceptWebSockets(server: Server): WebSocketServer {
   return sockets
 }
 
-/** Ticks, and sends back what it is told. */
+/** Sends a tick each second, and sends each received message back. */
 function tickAndEcho(socket: WebSocket): void {
   const stop = eachSecond((tick) => socket.send(tick))
   socket.on('close', stop)
@@ -148,7 +145,7 @@ function tickAndEcho(socket: WebSocket): void {
   socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }))
 }
 
-/** The first tick comes at once. Returns what stops it. */
+/** Sends a tick at once and then each second. Returns a function that stops it. */
 function eachSecond(send: (tick: string) => void): () => void {
   let count = 0
   const tick = () => send(`tick ${(count += 1)} at ${new Date().toTimeString().slice(0, 8)}`)

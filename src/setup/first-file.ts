@@ -3,42 +3,42 @@ import { isLoopback, parseHttpUrl, parseOrigin } from '../config/addresses.ts'
 import { parseRedisUrl } from '../config/build/redis.ts'
 import { offlineAccess, providerKind } from '../config/provider-kind.ts'
 
-/** What has to be known for a first configuration. */
+/** The values that a first configuration needs. */
 export interface Answers {
   readonly issuer: string
   readonly client_id: string
-  /** Where browsers reach the gateway. */
+  /** The origin at which browsers reach the gateway. */
   readonly url: string
   readonly upstream: string
   /** `memory`, or a redis:// or rediss:// URL. */
   readonly store: string
 }
 
-/** A question, what a good answer to it is, and one that is taken when nothing is answered. */
+/** A question of `gatehouse init`, a check of its answer, and the default for an empty answer. */
 export interface Question {
   readonly name: keyof Answers
   readonly text: string
   readonly example: string
   readonly fallback?: string
-  /** @throws {SyntaxError} which says what is wrong with an answer */
+  /** @throws {SyntaxError} when the answer is invalid; the message is for people */
   readonly check: (answer: string) => void
 }
 
 export const questions: readonly Question[] = [
   {
     name: 'issuer',
-    text: 'The issuer of your OpenID Provider, exactly as its tokens spell it',
+    text: 'The issuer of your OpenID Provider, exactly as the provider spells it',
     example: 'https://id.example.com',
     check: (answer) => {
       const url = parseHttpUrl(answer, 'https://id.example.com')
       if (url.protocol === 'http:' && !isLoopback(url.hostname))
-        throw new SyntaxError('must be https, but for a provider on this machine')
-      if (url.pathname.includes('/.well-known/')) throw new SyntaxError('ends before /.well-known/')
+        throw new SyntaxError('must be https, except for a provider on this machine')
+      if (url.pathname.includes('/.well-known/')) throw new SyntaxError('must end before /.well-known/')
     },
   },
   {
     name: 'client_id',
-    text: 'What this gateway is called there (client_id)',
+    text: 'The client ID of this gateway at the provider (client_id)',
     example: 'orders',
     check: (answer) => {
       if (answer.trim() === '' || /\p{Cc}/u.test(answer)) throw new SyntaxError('must not be empty')
@@ -46,19 +46,19 @@ export const questions: readonly Question[] = [
   },
   {
     name: 'url',
-    text: 'Where browsers will reach it',
+    text: 'The URL at which browsers reach the gateway',
     example: 'https://orders.example.com',
     check: (answer) => void parseOrigin(answer),
   },
   {
     name: 'upstream',
-    text: 'Where the application listens',
+    text: 'The URL of the application',
     example: 'http://127.0.0.1:3000',
     check: (answer) => void parseOrigin(answer, 'http://127.0.0.1:3000'),
   },
   {
     name: 'store',
-    text: 'Where sessions are kept: memory (a restart signs everybody out), or the URL of a Redis',
+    text: 'Where the gateway stores sessions: memory (a restart ends all sessions), or the URL of a Redis',
     example: 'redis://redis:6379',
     fallback: 'memory',
     check: (answer) => {
@@ -67,107 +67,109 @@ export const questions: readonly Question[] = [
   },
 ]
 
-/** The environment variables that the file names, and how a shell is given each. */
+/** Shell commands that set the environment variables of the file. */
 export function exportsFor({ store }: Answers): readonly string[] {
   const client = "export CLIENT_SECRET='…'   # from the provider"
   return store === 'memory' ? [client] : [client, 'export SESSION_KEY="$(openssl rand -base64 32)"   # keep it']
 }
 
 /**
- * A first configuration in YAML, every setting of it explained; good for `gatehouse check` as it
- * is.
+ * A first configuration in YAML that explains every setting. `gatehouse check` accepts it as it is.
  */
 export function firstFile({ issuer, client_id, url, upstream, store }: Answers): string {
   const { hostname, protocol, port } = new URL(url)
   const behindTls = protocol === 'https:'
-  // The application may be on the usual port already.
-  const ownPort = behindTls ? (new URL(upstream).port === '8080' ? '8081' : '8080') : port || '80'
+  // The application may already listen on port 8080 of this machine.
+  const listenPort = behindTls ? (new URL(upstream).port === '8080' ? '8081' : '8080') : port || '80'
   return `# yaml-language-server: $schema=gateway.schema.json
 # The line above lets editors complete and check this file. All settings: docs/configuration.md.
 
 # The version of this file's format.
 version: 1
 
-# Where the gateway listens.${behindTls ? ' It speaks http here: TLS ends in the proxy before it.' : ''}
-listen: ${isLoopback(hostname) ? '127.0.0.1' : '0.0.0.0'}:${ownPort}
+# Where the gateway listens.${behindTls ? ' It listens for plain http, because the proxy in front of it ends TLS.' : ''}
+listen: ${isLoopback(hostname) ? '127.0.0.1' : '0.0.0.0'}:${listenPort}
 ${behindTls ? tlsText : ''}
-# Where browsers reach it.
+# Where browsers reach the gateway.
 external_url: ${scalar(url)}
 
-# Health, readiness and metrics, on an address of their own that browsers cannot reach.
+# Health, readiness and metrics, on an address that browsers cannot reach.
 # admin: { listen: 127.0.0.1:9090 }
 
-# The service that people sign in at.
+# The OpenID Provider where people sign in.
 provider:
-  # Exactly as its tokens spell it; everything else is discovered from there.
+  # The issuer identifier, exactly as the provider spells it. The gateway discovers everything else.
   issuer: ${scalar(issuer)}
+  # The identifier of this gateway at the provider.
   client_id: ${scalar(client_id)}
-  # A secret never stands in this file: { env: NAME } or { file: PATH }.
+  # A secret is never written in this file. It comes from an environment variable, or from a file: { file: PATH }.
   client_secret: { env: CLIENT_SECRET }
-  # Scopes need not be listed: a refresh token is asked for in the way of this provider. A list replaces all of them.
+  # Without a list, the gateway requests the scopes that suit this provider, with a refresh token. A list replaces them.
   # scopes: [${firstScopes(issuer)}]
 
 session:
 ${store === 'memory' ? memoryText : redisText(store)}
-  # A session ends when nothing was asked for in this time …
+  # A session ends when it has not been used for this time …
   idle_timeout: 30m
-  # … and after this time in any case.
+  # … and after this time even while it is used.
   absolute_timeout: 12h
 
 # The applications behind the gateway, each under a name of your choice.
 upstreams:
   app:
-    # Nobody else should be able to reach it there.
+    # Where the application listens. Only the gateway should be able to reach it.
     url: ${scalar(upstream)}
 
-    # What it is told about the person, in request headers. What a client sends under these names is removed.
+    # Request headers that tell the application who is signed in. The gateway removes headers with these names from clients.
     headers:
       X-Remote-User: sub
       X-Email: email
       X-Name: name
       # X-Groups: { claim: groups, join: ',', encode: percent }
 
-    # Who may see what: the first rule that matches decides. Everything else is for whoever is signed in.
+    # Who may send which requests. The first rule that matches decides. Everything else needs a sign-in.
     # rules:
     #   - { path: /static/*, access: public }
     #   - { path: /api/*, unauthenticated: 401 }
     #   - { path: /admin/*, require: { claim: groups, any_of: [admins] } }
 
-    # The application's own logout link, and its cookies: opening the one signs out of everything and expires the others.
+    # The logout link of the application signs out of the gateway and the provider. The gateway expires these cookies
+    # of the application when the session ends.
     # logout: { paths: [/logout], cookies: [JSESSIONID] }
 
-    # Checked by "gatehouse check", and each time before this file is put to use.
+    # "gatehouse check" runs these tests, and so does the gateway before it uses this file.
     tests:
       - { get: /, expect: sign_in }
       - { as: { sub: u1, email: jane@example.com }, get: /, expect: pass, headers: { X-Remote-User: u1 } }
 `
 }
 
-/**
- * What is asked for without a list, as far as it is known before the provider has been discovered.
- */
+/** The default scopes, as far as they are known before discovery. */
 function firstScopes(issuer: string): string {
   return ['openid', 'profile', 'email', ...(providerKind(issuer) === 'other' ? [offlineAccess] : [])].join(', ')
 }
 
-const tlsText = `# To end TLS here instead, in place of the line above:
+const tlsText = `# To end TLS in the gateway, replace the line above with:
 # listen: { address: 0.0.0.0:8443, tls: { cert_file: /run/tls/tls.crt, key_file: /run/tls/tls.key } }
 
-# The proxies before the gateway, whose X-Forwarded-* is believed. Name yours, or applications are told http.
+# The proxies in front of the gateway. It uses X-Forwarded-* from these addresses only. Without your proxy here,
+# applications receive http as the scheme.
 # trusted_proxies: [10.0.0.0/8]
 `
 
-const memoryText = `  # In this process: a restart signs everybody out, and there can be one replica only. For more: a Redis, and keys.
+const memoryText = `  # Where sessions are stored. In memory they are lost when the process stops, and only one replica is possible.
+  # For several replicas: { redis: { url: redis://… } } and keys.
   store: memory`
 
 function redisText(url: string): string {
-  return `  # What lies in Redis is sealed with the first of these; all of them open. openssl rand -base64 32 makes one.
+  return `  # The gateway encrypts data in Redis with the first key, and decrypts it with any of them. Create a key with
+  # openssl rand -base64 32.
   keys: [{ env: SESSION_KEY }]
   # With a password: { redis: { url: …, password: { env: REDIS_PASSWORD } } }
   store: { redis: { url: ${scalar(url)} } }`
 }
 
-/** A text as a YAML value, in quotes where it could be taken for anything else. */
+/** A text as a YAML value, quoted when YAML could read it as another type. */
 function scalar(text: string): string {
   return stringify(text, { lineWidth: 0 }).trimEnd()
 }

@@ -1,6 +1,6 @@
 /**
- * Options of a flat TOML document by name, in lower case with `_` for `-`. Numbers and booleans are
- * text here.
+ * The options of a flat TOML document by name, in lower case with `_` for `-`. Numbers and booleans
+ * are kept as text.
  */
 export type Options = ReadonlyMap<string, string | readonly string[]>
 
@@ -14,9 +14,10 @@ const token =
   /(?:[ \t]|#[^\n]*)+|(?<end_of_line>\r?\n)|(?<basic>"(?:[^"\\\n]|\\.)*")(?!")|(?<literal>'[^'\n]*')(?!')|(?<bare>[\w+.:-]+)|(?<sign>[=[\],])/y
 
 /**
- * Reads TOML as far as a flat configuration file needs it: `name = value`, where a value is a
- * string in one line, a number, a boolean, or a list of them.
- * @throws {SyntaxError} names the line, and quotes nothing of it: a secret may stand there
+ * Reads the part of TOML that a flat configuration file needs: `name = value`, where a value is a
+ * string on one line, a number, a boolean, or a list of these.
+ * @throws {SyntaxError} with the number of the invalid line; the message does not quote the line,
+ * because it may contain a secret
  */
 export function readFlatToml(text: string): Options {
   const tokens = tokensOf(`${text}\n`)
@@ -29,7 +30,7 @@ export function readFlatToml(text: string): Options {
     at += 1
     return found
   }
-  const need = (...kinds: readonly Token['kind'][]): Token => take(...kinds) ?? notUnderstood(tokens[at]?.line)
+  const need = (...kinds: readonly Token['kind'][]): Token => take(...kinds) ?? rejectLine(tokens[at]?.line)
   const skipLines = () => {
     while (take('end_of_line') !== undefined);
   }
@@ -49,7 +50,7 @@ export function readFlatToml(text: string): Options {
     const value = take('[') ? list() : need('text', 'bare').text
     need('end_of_line')
     const option = name.text.toLowerCase().replaceAll('-', '_')
-    if (options.has(option)) throw new SyntaxError(`line ${name.line}: ${option} is there already`)
+    if (options.has(option)) throw new SyntaxError(`line ${name.line}: ${option} is set twice`)
     options.set(option, value)
   }
   return options
@@ -59,7 +60,7 @@ function tokensOf(text: string): Token[] {
   const tokens: Token[] = []
   let line = 1
   for (token.lastIndex = 0; token.lastIndex < text.length;) {
-    const { groups } = token.exec(text) ?? notUnderstood(line)
+    const { groups } = token.exec(text) ?? rejectLine(line)
     const { end_of_line, basic, literal, bare, sign } = groups ?? {}
     if (basic !== undefined) tokens.push({ kind: 'text', text: unescaped(basic, line), line })
     else if (literal !== undefined) tokens.push({ kind: 'text', text: literal.slice(1, -1), line })
@@ -70,17 +71,17 @@ function tokensOf(text: string): Token[] {
   return tokens
 }
 
-/** The escapes of a basic string are those of JSON, but for a few that nobody needs here. */
+/** Reads the escapes that TOML and JSON share; all others are errors. */
 function unescaped(quoted: string, line: number): string {
   try {
     return JSON.parse(quoted.replaceAll('\t', '\\t')) as string
   } catch {
-    return notUnderstood(line)
+    return rejectLine(line)
   }
 }
 
-function notUnderstood(line: number | undefined): never {
+function rejectLine(line: number | undefined): never {
   throw new SyntaxError(
-    `line ${line ?? 1} is not understood: a line is NAME = VALUE, and a value is a "string", a number, true, false, or a list of these in brackets`,
+    `line ${line ?? 1} is invalid: write NAME = VALUE, where VALUE is a "string", a number, true, false, or a list of these in brackets`,
   )
 }

@@ -1,9 +1,6 @@
 const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
-/**
- * The milliseconds of a duration as Go writes it: `168h0m0s`, `1.5h`, `0`; `undefined` for anything
- * else.
- */
+/** Converts a duration of Go (`168h0m0s`, `1.5h`, `0`) to ms; `undefined` when it is invalid. */
 export function goDurationMs(text: string): number | undefined {
   if (/^0+$/.test(text)) return 0
   if (!/^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/.test(text)) return undefined
@@ -13,7 +10,7 @@ export function goDurationMs(text: string): number | undefined {
   return Math.round(total)
 }
 
-/** The same as a whole number and one unit: `7d`, `90m`. */
+/** Formats ms as a whole number with one unit: `7d`, `90m`. */
 export function durationText(ms: number): string {
   const all = [
     ['d', 86_400_000],

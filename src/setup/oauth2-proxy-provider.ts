@@ -3,13 +3,13 @@ import { placeholder } from '../config/placeholder.ts'
 import { harmOfOfflineAccess, offlineAccess, providerKind } from '../config/provider-kind.ts'
 import type { Translation } from './translation.ts'
 
-/** The issuers of providers that oauth2-proxy knows by name. */
+/** The issuers of providers that oauth2-proxy selects by name. */
 const issuers: Readonly<Record<string, string>> = {
   google: 'https://accounts.google.com',
   gitlab: 'https://gitlab.com',
 }
 
-/** What has no discovery document, or no ID Token. */
+/** Services without a discovery document or without ID Tokens. */
 const withoutOpenidConnect: ReadonlySet<string> = new Set([
   'bitbucket',
   'cidaas',
@@ -22,12 +22,12 @@ const withoutOpenidConnect: ReadonlySet<string> = new Set([
   'sourcehut',
 ])
 
-/** `provider:` in place of what oauth2-proxy says of the provider and its client. */
+/** Translates the settings of the provider and the client to `provider:`. */
 export function translateProvider(from: Translation): object {
   const provider = from.text('provider') ?? 'google'
   const issuer = issuerOf(provider, from)
   const authorization_params = {
-    // Beside scopes that are listed, as oauth2-proxy asks for a refresh token.
+    // With a list of scopes, Gatehouse adds no access_type; oauth2-proxy requests a refresh token.
     access_type: provider === 'google' && from.text('scope') !== undefined ? 'offline' : undefined,
     prompt: from.text('prompt'),
     acr_values: from.text('acr_values'),
@@ -55,7 +55,7 @@ function issuerOf(provider: string, from: Translation): string {
       from.note(
         'oidc_issuer_url',
         'decide',
-        'the tokens of an endpoint for all tenants name other issuers: write the issuer of one tenant',
+        'the tokens of this multi-tenant endpoint have other issuers; write the issuer of one tenant',
       )
     return given
   }
@@ -66,8 +66,8 @@ function issuerOf(provider: string, from: Translation): string {
     'provider',
     'decide',
     withoutOpenidConnect.has(provider)
-      ? `${provider} is no OpenID Provider: sign people in at one that is (it may in turn use ${provider})`
-      : `write the issuer of ${provider} as provider.issuer: what stands before /.well-known/openid-configuration`,
+      ? `${provider} is not an OpenID Provider; use an OpenID Provider that signs people in with ${provider}`
+      : `write the issuer of ${provider} as provider.issuer: the URL before /.well-known/openid-configuration`,
   )
   return `https://${placeholder}.example.com`
 }
@@ -75,27 +75,23 @@ function issuerOf(provider: string, from: Translation): string {
 function clientId(from: Translation): string {
   const id = from.text('client_id')
   if (id === undefined)
-    from.note('client_id', 'decide', 'provider.client_id is what the gateway is called at the provider')
+    from.note('client_id', 'decide', 'write the client ID of the gateway at the provider as provider.client_id')
   return id ?? placeholder
 }
 
 function clientSecret(from: Translation): object {
   const file = from.text('client_secret_file')
   if (from.text('client_secret') === undefined && file !== undefined) return { file }
-  from.note(
-    'client_secret',
-    'changed',
-    'a secret does not stand in the file: set the environment variable CLIENT_SECRET',
-  )
+  from.note('client_secret', 'changed', 'the file contains no secret; set the environment variable CLIENT_SECRET')
   return { env: 'CLIENT_SECRET' }
 }
 
-/** `undefined`: the gateway asks for what suits the provider. */
+/** The list of scopes; `undefined`: the gateway requests the scopes that suit the provider. */
 function scopes(provider: string, issuer: string, from: Translation): readonly string[] | undefined {
   const written = from.text('scope')?.split(/[\s,]+/)
   if (written !== undefined) {
     const harm = written.includes(offlineAccess) ? harmOfOfflineAccess(providerKind(issuer)) : undefined
-    if (harm !== undefined) from.note('scope', 'changed', `offline_access is left out: ${harm}`)
+    if (harm !== undefined) from.note('scope', 'changed', `offline_access is removed: ${harm}`)
     const left = harm === undefined ? written : written.filter((scope) => scope !== offlineAccess)
     return ['openid', ...left.filter((scope) => scope !== 'openid')]
   }
@@ -112,7 +108,7 @@ function algorithm(from: Translation): string | undefined {
   from.note(
     'oidc_enabled_signing_algs',
     'lost',
-    'a client is registered with one algorithm: RS256, or provider.id_token_signed_response_alg; HS256 is never taken',
+    'the gateway accepts one algorithm: RS256, or provider.id_token_signed_response_alg; it never accepts HS256',
   )
   return undefined
 }
@@ -121,13 +117,13 @@ function responseMode(from: Translation): string | undefined {
   const mode = from.text('auth_request_response_mode')
   if (mode === 'form_post') return mode
   if (mode !== undefined && mode !== 'query')
-    from.note('auth_request_response_mode', 'lost', 'the answer comes by query or form_post')
+    from.note('auth_request_response_mode', 'lost', 'the gateway supports query and form_post')
   return undefined
 }
 
 function authority(from: Translation): string | undefined {
   const [file, ...more] = from.list('provider_ca_files')
   if (more.length > 0)
-    from.note('provider_ca_files', 'decide', 'put all certificates into the one file that provider.ca_file names')
+    from.note('provider_ca_files', 'decide', 'put all certificates into one file and name it in provider.ca_file')
   return file
 }

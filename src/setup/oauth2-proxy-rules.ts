@@ -3,7 +3,7 @@ import { withoutTranslation } from './oauth2-proxy-without.ts'
 import { translateRoute } from './routes.ts'
 import type { Translation } from './translation.ts'
 
-/** A rule as it stands in the file. */
+/** A rule as written in the file. */
 export interface Rule {
   readonly path: string
   readonly methods?: readonly string[]
@@ -19,8 +19,8 @@ interface Requirement {
 }
 
 /**
- * Who comes in where. What kept people out of oauth2-proxy and cannot be translated keeps everybody
- * out; so does what nobody has taken until then, and nobody knows.
+ * Translates the settings about who has access. When rules cannot express a restriction of
+ * oauth2-proxy, or an option is unknown, the rules deny all people until an operator decides.
  */
 export function translateRules(from: Translation): readonly Rule[] {
   const routes = (option: string, rule: Omit<Rule, 'path'>) =>
@@ -32,24 +32,24 @@ export function translateRules(from: Translation): readonly Rule[] {
       ? [{ path: '/*', methods: ['OPTIONS'], access: 'public' } satisfies Rule]
       : []),
   ]
-  const ofScripts = routes('api_routes', { unauthenticated: '401' })
+  const apiRules = routes('api_routes', { unauthenticated: '401' })
   const requirements = requirementsOf(from)
-  if (requirements.length === 0) return [...open, ...ofScripts]
-  return [...open, ...[...ofScripts, { path: '/*' }].map((rule) => ({ ...rule, require: requirements }))]
+  if (requirements.length === 0) return [...open, ...apiRules]
+  return [...open, ...[...apiRules, { path: '/*' }].map((rule) => ({ ...rule, require: requirements }))]
 }
 
-/** The rules of an upstream that was for one path alone, and not for what lies below it. */
+/** The rules of an upstream for exactly one path, not the paths below it. */
 export function onlyFor(path: string, rules: readonly Rule[]): readonly Rule[] {
   const segments = path.slice(1).split('/')
   const own = rules.filter((rule) => matchesPath(parsePathPattern(rule.path), segments))
-  const ofAnyMethod = own.some(({ methods }) => methods === undefined) ? [] : [{}]
-  return [...[...own, ...ofAnyMethod].map((rule) => ({ ...rule, path })), { path: '/*', require: [forNobody] }]
+  const forAnyMethod = own.some(({ methods }) => methods === undefined) ? [] : [{}]
+  return [...[...own, ...forAnyMethod].map((rule) => ({ ...rule, path })), { path: '/*', require: [forNobody] }]
 }
 
 function rulesFor(route: string, option: string, rule: Omit<Rule, 'path'>, from: Translation): Rule[] {
   const translated = translateRoute(route)
   if ('why' in translated) {
-    from.note(option, 'lost', `${route}: ${translated.why}; these paths ask for a sign-in like all others`)
+    from.note(option, 'lost', `${route}: ${translated.why}; these paths need a sign-in like all others`)
     return []
   }
   const { paths, difference, ...where } = translated
@@ -57,7 +57,7 @@ function rulesFor(route: string, option: string, rule: Omit<Rule, 'path'>, from:
   return paths.map((path) => ({ path, ...where, ...rule }))
 }
 
-/** What kept people out of oauth2-proxy by asking other services, or in ways that no rule has. */
+/** Restrictions of oauth2-proxy that query other services, or that rules cannot express. */
 const withoutRule = [
   'authenticated_emails_file',
   'bitbucket_repository',
@@ -82,7 +82,7 @@ function requirementsOf(from: Translation): readonly Requirement[] {
   const domains = from.list('email_domains')
   const isForAll = domains.includes('*')
   const isByHostedDomain = (from.text('provider') ?? 'google') === 'google' && domains.length > 0
-  // Whose address stands in the file comes in beside whoever has one of the domains.
+  // oauth2-proxy allows a person with an address in the file or with one of the domains.
   const isByFileToo = open.includes('authenticated_emails_file')
   if (isForAll && isByFileToo) open.splice(open.indexOf('authenticated_emails_file'), 1)
   if (!isForAll && (!isByHostedDomain || isByFileToo)) open.unshift('email_domains')
@@ -92,11 +92,11 @@ function requirementsOf(from: Translation): readonly Requirement[] {
   if (!from.isOn('insecure_oidc_allow_unverified_email'))
     requirements.push({ claim: 'email_verified', none_of: ['false'] })
   for (const option of new Set(open)) {
-    const whom = from.text(option) === undefined ? '' : ` (${from.list(option).join(', ')})`
+    const values = from.text(option) === undefined ? '' : ` (${from.list(option).join(', ')})`
     from.note(
       option,
       'decide',
-      `no rule here can say whom it let in${whom}, so nobody comes in: name a claim of these people in the rules, in place of sub`,
+      `rules cannot express this restriction${values}, so the file denies all people; in the rules, replace the requirement on sub with a claim of the allowed people`,
     )
   }
   const unknown = from.rest.filter((option) => !withoutTranslation.has(option) && !from.isOff(option))
@@ -104,21 +104,21 @@ function requirementsOf(from: Translation): readonly Requirement[] {
     from.note(
       option,
       'decide',
-      'it is not known here and may have kept people out, so nobody comes in: see what it did, then name a claim in the rules in place of sub, or none',
+      'this option is unknown and may have restricted access, so the file denies all people; find out what it did, then replace the requirement on sub in the rules, or remove it',
     )
   return open.length + unknown.length === 0 ? requirements : [forNobody, ...requirements]
 }
 
 const groupOptions = ['allowed_groups', 'keycloak_groups', 'allowed_roles'] as const
 
-/** `open`: gets the options that no requirement can say. */
+/** Requirements for groups and roles. Adds options that rules cannot express to `open`. */
 function groupRequirements(from: Translation, open: string[]): Requirement[] {
   const groups = [...from.list('allowed_groups'), ...from.list('keycloak_groups')]
   const roles = from.list('allowed_roles')
   const claim = claimPath(from.text('oidc_groups_claim') ?? 'groups')
   if (groups.length + roles.length === 0) return []
   const byRole = roles.length > 0 ? roleRequirement(roles) : undefined
-  // Members of the groups came in beside those who hold a role.
+  // oauth2-proxy allows a person with one of the groups or one of the roles.
   if (roles.length > 0 && (groups.length > 0 || byRole === undefined)) {
     open.push(...groupOptions.filter((option) => from.text(option) !== undefined))
     return []
@@ -126,12 +126,12 @@ function groupRequirements(from: Translation, open: string[]): Requirement[] {
   from.note(
     groups.length > 0 ? 'allowed_groups' : 'allowed_roles',
     'changed',
-    'claims are read from userinfo: have the provider put them there, or name them in provider.id_token_claims',
+    'the gateway reads claims from UserInfo; let the provider send them there, or name them in provider.id_token_claims',
   )
   return [byRole ?? { claim, any_of: groups }]
 }
 
-/** Keycloak's roles: `role` of the realm, `client:role` of a client. */
+/** Roles of Keycloak: `role` is a role of the realm, `client:role` a role of a client. */
 function roleRequirement(roles: readonly string[]): Requirement | undefined {
   const clients = new Set(roles.map((role) => (role.includes(':') ? role.slice(0, role.indexOf(':')) : '')))
   const [client = '', ...others] = clients
@@ -144,7 +144,7 @@ function roleRequirement(roles: readonly string[]): Requirement | undefined {
   return { claim, any_of }
 }
 
-/** A claim whose name is no plain word stands in quotes. */
+/** The path of a claim; a name with special characters is quoted. */
 export function claimPath(name: string): string {
   return /^[\w-]+(?:\.[\w-]+)*$/.test(name) ? name : JSON.stringify(name)
 }

@@ -5,7 +5,7 @@ import type { Translation } from './translation.ts'
 
 const longestMs = 365 * 86_400_000
 
-/** `session:` in place of what oauth2-proxy says of sessions, Redis and the cookie. */
+/** Translates the settings of sessions, Redis and the cookie to `session:`. */
 export function translateSession(from: Translation): object {
   return { ...store(from), ...times(from), cookie: cookie(from) }
 }
@@ -16,8 +16,8 @@ function store(from: Translation): object {
     'session_store_type',
     'changed',
     isRedis
-      ? 'what lies in Redis is sealed: set the environment variable SESSION_KEY, the same for all replicas (openssl rand -base64 32 makes one)'
-      : 'sessions are kept in memory, and not in the cookie: a restart signs everybody out, and there can be one replica; Redis is for more',
+      ? 'data in Redis is encrypted; set the environment variable SESSION_KEY to the same value for all replicas (create it with openssl rand -base64 32)'
+      : 'sessions are stored in memory, not in the cookie; a restart ends all sessions, and several replicas need Redis',
   )
   if (!isRedis) return { store: 'memory' }
   return { keys: [{ env: 'SESSION_KEY' }], store: { redis: redis(from) } }
@@ -66,7 +66,7 @@ function urlIn(text: string): URL[] {
   return text.includes('://') && URL.canParse(text) ? [new URL(text)] : []
 }
 
-/** `redis://user:password@host:1234` → `host:1234`, with rediss:// before it when it has TLS. */
+/** `redis://user:password@host:1234` → `host:1234`; with TLS, `rediss://host:1234`. */
 function bare(server: string): string {
   const [url] = urlIn(server)
   if (url === undefined) return server.replace(/^.*@/, '')
@@ -75,7 +75,7 @@ function bare(server: string): string {
 
 function secret(option: string, variable: string, from: Translation, isInUrl = false): object | undefined {
   if (from.text(option) === undefined && !isInUrl) return undefined
-  from.note(option, 'changed', `a secret does not stand in the file: set the environment variable ${variable}`)
+  from.note(option, 'changed', `the file contains no secret; set the environment variable ${variable}`)
   return { env: variable }
 }
 
@@ -87,7 +87,7 @@ function times(from: Translation): object {
   from.note(
     'cookie_expire',
     'changed',
-    `sessions end after ${absolute} (session.absolute_timeout), and when nothing was asked for in ${idle} (session.idle_timeout), which oauth2-proxy does not know`,
+    `sessions end after ${absolute} (session.absolute_timeout), and after ${idle} without requests (session.idle_timeout), which oauth2-proxy does not have`,
   )
   return { absolute_timeout: absolute, idle_timeout: idle }
 }
@@ -96,9 +96,13 @@ function cookie(from: Translation): object | undefined {
   const name = from.text('cookie_name')?.replace(/^__(?:Host|Secure)-/i, '')
   const sameSite = from.text('cookie_samesite')
   if (sameSite === 'none')
-    from.note('cookie_samesite', 'lost', 'with SameSite=None other sites could act in the person’s name: it is lax')
-  const isGoodName = name !== undefined && /^(?!__)[\w-]{1,64}$/.test(name)
-  const isGoodSite = sameSite === 'lax' || sameSite === 'strict'
-  if (!isGoodName && !isGoodSite) return undefined
-  return { ...(isGoodName && { name }), ...(isGoodSite && { same_site: sameSite }) }
+    from.note(
+      'cookie_samesite',
+      'lost',
+      'SameSite is Lax, because with SameSite=None other sites could send requests with the session',
+    )
+  const isValidName = name !== undefined && /^(?!__)[\w-]{1,64}$/.test(name)
+  const isValidSameSite = sameSite === 'lax' || sameSite === 'strict'
+  if (!isValidName && !isValidSameSite) return undefined
+  return { ...(isValidName && { name }), ...(isValidSameSite && { same_site: sameSite }) }
 }

@@ -6,13 +6,13 @@ interface Upstream {
   readonly name: string
   readonly origin: string
   readonly path: string
-  /** The one path that it was for; absent: all that lies below its path. */
+  /** The only path of the upstream; `undefined`: `path` and all paths below it. */
   readonly only: string | undefined
 }
 
 /**
- * `upstreams:` in place of what oauth2-proxy says of applications, of what they are told, and of
- * who comes in.
+ * Translates the settings of applications, their identity headers and who has access to
+ * `upstreams:`.
  */
 export function translateUpstreams(from: Translation): object {
   const upstreams = upstreamsOf(from)
@@ -26,7 +26,7 @@ export function translateUpstreams(from: Translation): object {
   const rules = translateRules(from)
   return Object.fromEntries(
     upstreams.map(({ name, origin, path, only }) => {
-      const own = only === undefined ? rules.filter((rule) => concerns(rule, path)) : onlyFor(only, rules)
+      const own = only === undefined ? rules.filter((rule) => canMatchBelow(rule, path)) : onlyFor(only, rules)
       return [
         name,
         { url: origin, ...(path !== '/' && { path }), ...settings, ...(own.length > 0 && { rules: own }) },
@@ -35,8 +35,8 @@ export function translateUpstreams(from: Translation): object {
   )
 }
 
-/** Whether a rule can match what lies below a path. */
-function concerns({ path: rulePath }: Rule, path: string): boolean {
+/** Whether a rule can match paths below a path. */
+function canMatchBelow({ path: rulePath }: Rule, path: string): boolean {
   const prefix = rulePath.replace(/\*.*$/, '')
   return prefix.startsWith(path) || (prefix !== rulePath && path.startsWith(prefix))
 }
@@ -47,29 +47,29 @@ function upstreamsOf(from: Translation): Upstream[] {
     const url = URL.canParse(written) ? new URL(written) : undefined
     const shown = written.replace(/\/\/.*@/, '//…@')
     if (url === undefined || !/^https?:$/.test(url.protocol)) {
-      const why = 'applications are reached by http or https; files, sockets and fixed answers are not served'
+      const why = 'the gateway supports http and https, not files, sockets or static responses'
       from.note('upstreams', 'lost', `${shown}: ${why}`)
       continue
     }
     if (url.username + url.password !== '')
-      from.note('upstreams', 'lost', `${shown}: a name and a password are not passed on to an application`)
+      from.note('upstreams', 'lost', `${shown}: the gateway sends no user name and password to an application`)
     const path = url.pathname.endsWith('/') ? url.pathname : `${url.pathname}/`
     const only = path === url.pathname ? undefined : url.pathname
     if (only !== undefined)
       from.note(
         'upstreams',
         'changed',
-        `${shown} was for this very path; here what lies below it leads there, too, and is closed`,
+        `${shown} was for exactly this path; here it also has the paths below it, and the rules deny them`,
       )
     if (found.some((other) => other.path === path))
-      from.note('upstreams', 'lost', `${shown} is for the same path as another one`)
+      from.note('upstreams', 'lost', `${shown} has the same path as another upstream`)
     else found.push({ name: nameFor(url, found), origin: url.origin, path, only })
   }
   if (found.length > 0) return found
   from.note(
     'upstreams',
     'decide',
-    'the gateway stands before the application itself (it does not answer auth_request of another proxy): write its address as upstreams.app.url',
+    'the gateway is a reverse proxy and does not support auth_request of another proxy; write the URL of the application as upstreams.app.url',
   )
   return [{ name: 'app', origin: 'http://127.0.0.1:3000', path: '/', only: undefined }]
 }
@@ -83,9 +83,7 @@ function nameFor({ hostname }: URL, others: readonly Upstream[]): string {
   return name
 }
 
-/**
- * Both ways to tell them are on unless they were switched off, and each of them alone is enough.
- */
+/** Identity headers. oauth2-proxy sends them unless both options that control them are off. */
 function headersOf(from: Translation): object | undefined {
   const [byBasicAuth, byHeaders] = [from.isOn('pass_basic_auth', true), from.isOn('pass_user_headers', true)]
   const isByEmail = from.isOn('prefer_email_to_user')

@@ -9,10 +9,7 @@ import { translateUpstreams } from './oauth2-proxy-upstreams.ts'
 import { withoutTranslation } from './oauth2-proxy-without.ts'
 import { type Note, Translation } from './translation.ts'
 
-/**
- * A configuration in YAML, and what there is to say of it, what has to be decided first. No value
- * of a secret is in either.
- */
+/** A configuration in YAML, and notes about it, open decisions first. Neither contains a secret. */
 export interface Translated {
   readonly yaml: string
   readonly notes: readonly Note[]
@@ -21,9 +18,8 @@ export interface Translated {
 export const levels: readonly Note['level'][] = ['decide', 'lost', 'changed', 'unneeded']
 
 /**
- * A configuration that does what oauth2-proxy does with these options, as far as it goes, and what
- * is otherwise. Where no rule can say whom oauth2-proxy kept out, nobody comes in until somebody
- * has decided.
+ * Translates options of oauth2-proxy and notes the differences. When rules cannot express a
+ * restriction of oauth2-proxy, the configuration denies all people until an operator decides.
  */
 export function translate(options: Options, externalUrl: string | undefined): Translated {
   const from = new Translation(options)
@@ -36,7 +32,8 @@ export function translate(options: Options, externalUrl: string | undefined): Tr
     provider: translateProvider(from),
     session: translateSession(from),
     log: from.isOn('request_logging', true) ? undefined : { access: false },
-    // What is left by now, and not known, keeps everybody out.
+    // This comes last: an unknown option that nothing above has read makes the rules deny all
+    // people.
     upstreams: translateUpstreams(from),
   }
   for (const option of from.rest) {
@@ -51,7 +48,7 @@ function yamlOf(config: object, notes: readonly Note[]): string {
   const open = notes.filter(({ level }) => level === 'decide')
   const comments = [
     ' yaml-language-server: $schema=gateway.schema.json',
-    ...(open.length === 0 ? [] : ['', ' To be decided before it is used:']),
+    ...(open.length === 0 ? [] : ['', ' Decide before use:']),
     ...open.map(({ option, text }) => printable(` - ${option}: ${text}`)),
   ]
   const parts = stringify(config, { lineWidth: 0, aliasDuplicateObjects: false }).replaceAll(/^(?=[a-z])/gm, '\n')
@@ -64,19 +61,19 @@ function listen(from: Translation): unknown {
   if (cert_file === undefined || key_file === undefined)
     return address(http ?? '127.0.0.1:4180', 'http_address', from) ?? '127.0.0.1:4180'
   if (http !== undefined)
-    from.note('http_address', 'changed', 'there is one address to listen on, which is that of https')
+    from.note('http_address', 'changed', 'the gateway has one address to listen on; this file has the https address')
   const given = address(https ?? ':443', 'https_address', from)
   return { address: given ?? '0.0.0.0:443', tls: { cert_file, key_file } }
 }
 
-/** A host and a port; anything else is noted, and \`undefined\`. */
+/** A host and a port; for other forms, adds a note and returns `undefined`. */
 function address(written: string, option: string, from: Translation): string | undefined {
   const text = written.replace(/^https?:\/\//i, '').replace(/^:/, '0.0.0.0:')
   try {
     parseAddress(text, '0.0.0.0')
     return text
   } catch {
-    from.note(option, 'lost', 'the gateway listens on a host and a port')
+    from.note(option, 'lost', 'the gateway listens only on a host and a port')
     return undefined
   }
 }
@@ -88,16 +85,20 @@ function browsers(from: Translation, given: string | undefined): object {
   const reserved_prefix = isUsable ? prefix : '/.gatehouse/'
   const external_url = given ?? redirect?.origin ?? `https://${placeholder}.example.com`
   if (given === undefined && redirect === undefined)
-    from.note('redirect_url', 'decide', 'external_url has to be where browsers reach the gateway (--url sets it)')
+    from.note(
+      'redirect_url',
+      'decide',
+      'write the URL at which browsers reach the gateway as external_url (--url sets it)',
+    )
   from.note(
     'proxy_prefix',
     'changed',
     redirect?.href === `${external_url}${reserved_prefix}callback`
-      ? `the redirect URI stays; links to ${prefix}sign_in and ${prefix}sign_out become ${reserved_prefix}sign-in and ${reserved_prefix}sign-out`
-      : `the redirect URI is ${external_url}${reserved_prefix}callback, which has to be registered at the provider; links to ${prefix}sign_in and ${prefix}sign_out become ${reserved_prefix}sign-in and ${reserved_prefix}sign-out`,
+      ? `the redirect URI stays the same; links to ${prefix}sign_in and ${prefix}sign_out become ${reserved_prefix}sign-in and ${reserved_prefix}sign-out`
+      : `the redirect URI is ${external_url}${reserved_prefix}callback: register it at the provider; links to ${prefix}sign_in and ${prefix}sign_out become ${reserved_prefix}sign-in and ${reserved_prefix}sign-out`,
   )
   if (!from.isOn('cookie_secure', true))
-    from.note('cookie_secure', 'changed', 'the cookie is Secure when external_url is https, and only then')
+    from.note('cookie_secure', 'changed', 'the cookie is Secure exactly when external_url is https')
   return { external_url, reserved_prefix }
 }
 
@@ -111,14 +112,14 @@ function httpUrl(text: string): URL | undefined {
 
 function trustedProxies(from: Translation): readonly string[] | undefined {
   const isBehind = from.isOn('reverse_proxy')
-  const good = from.list('trusted_proxy_ips').filter(isSubnet)
-  if (isBehind && good.length === 0)
+  const subnets = from.list('trusted_proxy_ips').filter(isSubnet)
+  if (isBehind && subnets.length === 0)
     from.note(
       'reverse_proxy',
       'decide',
-      'name the addresses of the proxies before the gateway in trusted_proxies; nobody is believed until then, and applications are told http',
+      'write the addresses of the proxies in front of the gateway in trusted_proxies; until then the gateway ignores X-Forwarded-*, and applications receive http as the scheme',
     )
-  return isBehind && good.length > 0 ? good : undefined
+  return isBehind && subnets.length > 0 ? subnets : undefined
 }
 
 function isSubnet(text: string): boolean {

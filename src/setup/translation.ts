@@ -1,45 +1,45 @@
 import type { Options } from './flat-toml.ts'
 
-/** What there is to say of an option. */
+/** A note about an option. */
 export interface Note {
   readonly option: string
   /**
-   * `decide`: the file is not finished without a decision; `lost`: there is no such thing here;
-   * `changed`: translated, and something is otherwise; `unneeded`: nothing is missing without it.
+   * `decide`: an operator must decide before the file is used. `lost`: not supported. `changed`:
+   * translated with a difference. `unneeded`: the gateway needs no such setting.
    */
   readonly level: 'decide' | 'lost' | 'changed' | 'unneeded'
   readonly text: string
 }
 
-/** The options of another gateway as they are taken one by one, and what is noted on the way. */
+/** The options of another gateway. Records which options were read, and notes about them. */
 export class Translation {
   readonly notes: Note[] = []
   readonly #options: Options
-  readonly #taken = new Set<string>()
+  readonly #read = new Set<string>()
 
   constructor(options: Options) {
     this.#options = options
   }
 
-  /** The value of an option; an empty one is none. */
+  /** The value of an option; `undefined` when it is missing or empty. */
   text(option: string): string | undefined {
     const text = this.list(option).join(',')
     return text === '' ? undefined : text
   }
 
-  /** The members of an option, which may be one text with commas. */
+  /** The members of an option: a list, or one text with commas. */
   list(option: string): readonly string[] {
-    this.#taken.add(option)
+    this.#read.add(option)
     const value = this.#options.get(option) ?? []
     const members = typeof value === 'string' ? value.split(',') : value
     return members.map((member) => member.trim()).filter((member) => member !== '')
   }
 
-  isOn(option: string, otherwise = false): boolean {
-    return (this.text(option) ?? String(otherwise)).toLowerCase() === 'true'
+  isOn(option: string, fallback = false): boolean {
+    return (this.text(option) ?? String(fallback)).toLowerCase() === 'true'
   }
 
-  /** Whether it was switched off, or says nothing. It is not taken by that. */
+  /** Whether an option is off or empty. Does not count as reading the option. */
   isOff(option: string): boolean {
     const value = this.#options.get(option) ?? ''
     return value === 'false' || value.length === 0
@@ -49,8 +49,8 @@ export class Translation {
     this.notes.push({ option, level, text })
   }
 
-  /** What nobody has taken. */
+  /** The options that were not read. */
   get rest(): readonly string[] {
-    return [...this.#options.keys()].filter((option) => !this.#taken.has(option))
+    return [...this.#options.keys()].filter((option) => !this.#read.has(option))
   }
 }

@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { check, type CheckFormat } from '../../src/cli/check.ts'
-import { inColours } from '../../src/cli/paint.ts'
-import { shownDiagnostics } from '../../src/cli/show-diagnostics.ts'
+import { withColors } from '../../src/cli/paint.ts'
+import { formatDiagnostics } from '../../src/cli/show-diagnostics.ts'
 import type { Diagnostic } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { environment, secretTexts } from '../config/environment.ts'
@@ -44,7 +44,7 @@ function checked(t: TestContext, tests: readonly string[], format?: CheckFormat)
   return checkedFile(t, `${settings}    tests:\n${tests.map((line) => `      - ${line}\n`).join('')}`, format)
 }
 
-test('tests that stand in the file and hold are counted', async (t) => {
+test('check prints how many tests of the file pass', async (t) => {
   const { exitCode, out } = await checked(t, [
     '{ get: /static/logo.png, expect: pass, headers: { X-Remote-User: null } }',
     '{ get: /orders, expect: sign_in }',
@@ -57,7 +57,7 @@ test('tests that stand in the file and hold are counted', async (t) => {
   assert.match(out, /its 5 tests pass/)
 })
 
-test('a name beyond ASCII is compared as the text it is, not as its bytes', async (t) => {
+test('A header value beyond ASCII is compared as text, not as bytes', async (t) => {
   const latin1 = settings.replace('    rules:', '      X-City: { claim: city, encode: latin1 }\n    rules:')
   const { exitCode, err } = await checkedFile(
     t,
@@ -69,7 +69,7 @@ test('a name beyond ASCII is compared as the text it is, not as its bytes', asyn
   assert.equal(exitCode, 0, err)
 })
 
-test('what has to be registered at the provider is said', async (t) => {
+test('check prints what to register at the provider', async (t) => {
   const { out } = await checked(t, ['{ get: /, expect: sign_in }'])
 
   for (const name of ['callback', 'signed-out', 'backchannel-logout'])
@@ -91,7 +91,7 @@ for (const [line, message] of [
     'the request target is rejected: the path contains an encoded or disguised dot segment',
   ],
 ] as const) {
-  test(`a test that fails is said, with its place and its line: ${line}`, async (t) => {
+  test(`A failing test is reported with its place and line: ${line}`, async (t) => {
     const { exitCode, err } = await checked(t, [line])
 
     assert.equal(exitCode, 1)
@@ -102,7 +102,7 @@ for (const [line, message] of [
   })
 }
 
-test('all mistakes are said at once, each with its line, a caret below the place, and what to do', async (t) => {
+test('check reports all errors at once, each with its line, a caret below the column, and a hint', async (t) => {
   const { exitCode, file, out, err } = await checkedFile(
     t,
     settings.replace('issuer: https:', 'issuer: http:').replace('headers:', 'headrs:'),
@@ -120,12 +120,12 @@ ${file}:11:5  error  upstreams.orders.headrs: unknown setting
        |     ^
     did you mean "headers"?
 
-${file} is not good: 2 errors
+${file} is invalid: 2 errors
 `,
   )
 })
 
-test('a long line is shown in part, with the caret where it belongs', async (t) => {
+test('A long line is shortened, and the caret stays below the right column', async (t) => {
   const paths = Array.from({ length: 60 }, (_, n) => `{ path: /p${n} }`)
   const { err } = await checkedFile(
     t,
@@ -137,7 +137,7 @@ test('a long line is shown in part, with the caret where it belongs', async (t) 
   assert.match(quoted.slice(caret.indexOf('^')), /^pth: \/ \}\]/)
 })
 
-test('JSON says all of it in one document, and nothing on standard error', async (t) => {
+test('With --format json, check prints one document and nothing on standard error', async (t) => {
   const { exitCode, out, err, file } = await checked(t, ['{ get: /orders, expect: pass }'], 'json')
 
   assert.equal(exitCode, 1)
@@ -161,7 +161,7 @@ test('JSON says all of it in one document, and nothing on standard error', async
   })
 })
 
-test('JSON of a good file says what has to be registered', async (t) => {
+test('The JSON document of a valid file says what to register at the provider', async (t) => {
   const { exitCode, out } = await checked(t, ['{ get: /orders, expect: sign_in }'], 'json')
 
   assert.equal(exitCode, 0)
@@ -177,7 +177,7 @@ test('JSON of a good file says what has to be registered', async (t) => {
   })
 })
 
-test('for GitHub each diagnostic is a workflow command of one line, with what its runner would misread escaped', async (t) => {
+test('With --format github, each diagnostic is one escaped workflow command on one line', async (t) => {
   const { exitCode, out, err, file } = await checkedFile(
     t,
     settings.replace('headers:', 'headrs:').replace('orders.example.com', 'orders.example.com/100%,a:b'),
@@ -194,7 +194,7 @@ test('for GitHub each diagnostic is a workflow command of one line, with what it
   )
 })
 
-test('for GitHub a file that is not there is named without a line', async () => {
+test('With --format github, a missing file is reported without a line', async () => {
   const { terminal, said } = recordingTerminal()
 
   assert.equal(await check({ ...terminal, file: 'a,b:c.yaml' }, 'github'), 1)
@@ -205,7 +205,7 @@ test('for GitHub a file that is not there is named without a line', async () => 
   )
 })
 
-test('a secret that was written into the file is not shown with its line', async (t) => {
+test('check hides a secret in a line that it shows', async (t) => {
   for (const line of [
     'client_secret: hunter2hunter2',
     'client_secert: hunter2hunter2',
@@ -244,7 +244,7 @@ for (const tracing of [
   'admin:\n  listen: 9090\n  page:\n    token: hunter2hunter2',
   'admin:\n  listen: 9090\n  page:\n    tokne: hunter2hunter2',
 ])
-  test(`a header for a collector, or a token, is not shown with its line: ${tracing.replaceAll('\n', ' ')}`, async (t) => {
+  test(`check hides a collector header or a token in a line that it shows: ${tracing.replaceAll('\n', ' ')}`, async (t) => {
     const { exitCode, err } = await checkedFile(t, `${settings}${tracing}\n`)
 
     assert.equal(exitCode, 1)
@@ -252,53 +252,53 @@ for (const tracing of [
     assert.doesNotMatch(err, /hunter2/)
   })
 
-test('where a secret is to be found is shown', async (t) => {
+test('check shows the name of the environment variable of a secret', async (t) => {
   const { err } = await checkedFile(t, settings.replace('env: CLIENT_SECRET', 'env: NOT_SET'))
 
   assert.match(err, / \| {3}client_secret: \{ env: NOT_SET \}/)
 })
 
-test('no line that is shown of the golden cases has a secret in it, or more than one line', () => {
+test('Diagnostics of the golden cases show no secret and no control characters', () => {
   const cases = new URL('../config/cases/', import.meta.url).pathname
   const before = process.cwd()
   process.chdir(cases)
   try {
     for (const file of readdirSync('.').filter((name) => name.endsWith('.yaml'))) {
       const loaded = loadConfig(file, environment)
-      const text = shownDiagnostics(loaded.ok ? loaded.warnings : loaded.diagnostics, loaded.sources)
+      const text = formatDiagnostics(loaded.ok ? loaded.warnings : loaded.diagnostics, loaded.sources)
       for (const secret of secretTexts) assert.ok(!text.includes(secret), `${file} shows a secret`)
-      assert.doesNotMatch(text, /[\0-\x09\x0b-\x1f\x7f\u202e]/, `${file} shows what a terminal would obey`)
+      assert.doesNotMatch(text, /[\0-\x09\x0b-\x1f\x7f\u202e]/, `${file} shows a control character`)
     }
   } finally {
     process.chdir(before)
   }
 })
 
-test('a terminal gets colours', async (t) => {
+test('A terminal gets colors', async (t) => {
   const file = join(folderWith(t, { 'gateway.yaml': settings.replace('headers:', 'headrs:') }), 'gateway.yaml')
   const { terminal, said } = recordingTerminal(env)
 
-  await check({ ...terminal, file, paintErr: inColours })
+  await check({ ...terminal, file, paintErr: withColors })
 
   assert.match(said.err, /\u001b\[31merror\u001b\[0m/)
 })
 
-test('the version that is printed is the package’s', () => {
+test('The printed version is the version of the package', () => {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
 
   assert.ok(readFileSync('src/core/version.ts', 'utf8').includes(`export const version = '${version}'`))
 })
 
-for (const [written, isTold] of [
+for (const [written, isExplained] of [
   ['scopes: [openid, offline_access]', true],
   ['scopes: [openid, offline_access]\n  authorization_params: { prompt: login consent }', false],
   ['scopes: [openid]', false],
   ['response_mode: query', false],
 ] as const)
-  test(`what to do when no refresh token comes is ${isTold ? '' : 'not '}told: ${JSON.stringify(written)}`, async (t) => {
+  test(`check ${isExplained ? 'explains' : 'does not explain'} what to do without a refresh token: ${JSON.stringify(written)}`, async (t) => {
     const { out } = await checkedFile(t, settings.replace('  client_id:', `  ${written}\n  client_id:`))
 
-    assert.equal(out.includes('{ prompt: consent }'), isTold)
+    assert.equal(out.includes('{ prompt: consent }'), isExplained)
   })
 
 for (const [what, issuer, scopes, expected, exitCode] of [
@@ -306,10 +306,16 @@ for (const [what, issuer, scopes, expected, exitCode] of [
     'a Keycloak',
     'https://id.example.com/realms/one',
     '',
-    /Without provider\.scopes a sign-in asks for openid profile email\.\n/,
+    /Without provider\.scopes, the gateway requests the scopes openid profile email\.\n/,
     0,
   ],
-  ['Google', 'https://accounts.google.com', '', /asks for openid profile email, with access_type=offline/, 0],
+  [
+    'Google',
+    'https://accounts.google.com',
+    '',
+    /requests the scopes openid profile email, with access_type=offline/,
+    0,
+  ],
   ['another provider', 'https://id.example.com', '', /and offline_access unless the provider lists its scopes/, 0],
   [
     'offline_access at another provider',
@@ -327,7 +333,7 @@ for (const [what, issuer, scopes, expected, exitCode] of [
   ],
   ['offline_access at Google', 'https://accounts.google.com', 'openid, offline_access', /^$/, 1],
 ] as const)
-  test(`check says what a sign-in asks for: ${what}`, async (t) => {
+  test(`check prints which scopes a sign-in requests: ${what}`, async (t) => {
     const line = scopes === '' ? '' : `\n  scopes: [${scopes}]`
     const yaml = settings
       .replace('https://id.example.com', issuer)

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { help, overview } from '../../src/cli/help.ts'
-import { inColours, paintFor, plainly } from '../../src/cli/paint.ts'
+import { withColors, paintFor, withoutColors } from '../../src/cli/paint.ts'
 import { folderWith } from '../support/command-line.ts'
 import { startCommand } from '../support/command.ts'
 
-const good = `# yaml-language-server: $schema=gateway.schema.json
+const valid = `# yaml-language-server: $schema=gateway.schema.json
 version: 1
 external_url: https://orders.example.com
 provider:
@@ -22,9 +22,9 @@ upstreams:
 const env = { CLIENT_SECRET: 'correct horse battery' }
 
 for (const [args, exitCode, out, err] of [
-  [['check'], 0, /gateway\.yaml is good; its test passes\.[^]*\/\.gatehouse\/callback/, /^$/],
-  [['--config', 'gateway.yaml', 'check'], 0, /is good/, /^$/],
-  [['check', '-c', 'bad.yaml'], 1, /^$/, /bad\.yaml:2:1 {2}error[^]*bad\.yaml is not good: \d+ errors/],
+  [['check'], 0, /gateway\.yaml is valid; its test passes\.[^]*\/\.gatehouse\/callback/, /^$/],
+  [['--config', 'gateway.yaml', 'check'], 0, /is valid/, /^$/],
+  [['check', '-c', 'bad.yaml'], 1, /^$/, /bad\.yaml:2:1 {2}error[^]*bad\.yaml is invalid: \d+ errors/],
   [
     ['check', '-c', 'fails.yaml', '--format', 'github'],
     1,
@@ -35,19 +35,19 @@ for (const [args, exitCode, out, err] of [
     ['check', '--format', 'xml'],
     2,
     /^$/,
-    /^gatehouse: --format is one of text, json, github\n"gatehouse help check" says more\n$/,
+    /^gatehouse: --format must be one of text, json, github\nFor help, run: gatehouse help check\n$/,
   ],
-  [['check', 'gateway.yaml'], 2, /^$/, /"gateway\.yaml" is too much/],
-  [['chekc'], 2, /^$/, /there is no command "chekc"; did you mean "check"\?/],
-  [['constructor'], 2, /^$/, /there is no command "constructor"/],
+  [['check', 'gateway.yaml'], 2, /^$/, /unexpected argument: "gateway\.yaml"/],
+  [['chekc'], 2, /^$/, /unknown command "chekc"; did you mean "check"\?/],
+  [['constructor'], 2, /^$/, /unknown command "constructor"/],
   [['check', '-c', 'gateway.yaml', '--config', 'bad.yaml'], 2, /^$/, /--config is given twice\n/],
-  [['check', '--fromat=json'], 2, /^$/, /there is no option --fromat; did you mean --format\?\n/],
-  [['check', '--format'], 2, /^$/, /gatehouse: --format wants a value\n/],
+  [['check', '--fromat=json'], 2, /^$/, /unknown option --fromat; did you mean --format\?\n/],
+  [['check', '--format'], 2, /^$/, /gatehouse: --format needs a value\n/],
   [
     ['sessions', 'list', '--sub', '--all'],
     2,
     /^$/,
-    /--sub wants a value; one that begins with "-" is written --sub=--all\n/,
+    /--sub needs a value; write a value that begins with "-" as --sub=--all\n/,
   ],
   [['sessions', 'list', '--all=yes'], 2, /^$/, /--all takes no value\n/],
   [
@@ -62,20 +62,20 @@ for (const [args, exitCode, out, err] of [
   [['import', 'oauth2-proxy', '/dev/zero'], 1, /^$/, /^gatehouse: \/dev\/zero is larger than 1 MiB\n$/],
   [['explain', '--as', '.', '/'], 1, /^$/, /^gatehouse: \. is a directory, not a file\n$/],
   [['explain', '--log', 'nofile', 'x'], 1, /^$/, /^gatehouse: nofile does not exist\n$/],
-  [['run', '--port', '1'], 2, /^$/, /--port.*; a file is named with --config FILE/],
+  [['run', '--port', '1'], 2, /^$/, /--port.*; name the file with --config FILE/],
   [['schema'], 0, /^\{\n {2}"\$schema"[^]*\}\n$/, /^$/],
-  [['schema', 'more'], 2, /^$/, /"more" is too much/],
+  [['schema', 'more'], 2, /^$/, /unexpected argument: "more"/],
   [['help', 'check'], 0, /^gatehouse check \[--config FILE\][^]*Exit codes: 0/, /^$/],
   [['check', '--help'], 0, /^gatehouse check/, /^$/],
-  [['help', 'nonsense'], 2, /^$/, /there is no command "nonsense"/],
-  [[], 0, /^gatehouse: an authentication gateway[^]*Exit codes: 0 all is well; 1 [^]*2 the call itself is wrong/, /^$/],
+  [['help', 'nonsense'], 2, /^$/, /unknown command "nonsense"/],
+  [[], 0, /^gatehouse: an authentication gateway[^]*Exit codes: 0 success; 1 [^]*2 the call is invalid/, /^$/],
   [['--version'], 0, /^\d+\.\d+\.\d+\n$/, /^$/],
 ] as const)
-  test(`gatehouse ${args.join(' ')} ends with ${exitCode}`, async (t) => {
+  test(`gatehouse ${args.join(' ')} exits with ${exitCode}`, async (t) => {
     const files = {
-      'gateway.yaml': good,
+      'gateway.yaml': valid,
       'bad.yaml': 'version: 2\nexternl_url: https://orders.example.com\n',
-      'fails.yaml': good.replace('expect: sign_in', 'expect: pass'),
+      'fails.yaml': valid.replace('expect: sign_in', 'expect: pass'),
     }
 
     const command = startCommand(t, args, { cwd: folderWith(t, files), env })
@@ -83,10 +83,10 @@ for (const [args, exitCode, out, err] of [
     assert.equal(await command.ended, exitCode)
     assert.match(command.out(), out)
     assert.match(command.err(), err)
-    assert.doesNotMatch(command.out() + command.err(), /\u001b/, 'a pipe is no terminal')
+    assert.doesNotMatch(command.out() + command.err(), /\u001b/, 'a pipe gets no colors')
   })
 
-test('every command is in the overview, and says more about itself, its exit codes among it', () => {
+test('The overview lists every command, and every command has a help text with its exit codes', () => {
   const source = readFileSync('src/cli/main.ts', 'utf8')
   const table = /const commands[^{]*\{([^}]*)\}/.exec(source)?.[1] ?? ''
   const names = [...table.matchAll(/^ {2}(\w+):/gm)].map(([, name = '']) => name)
@@ -95,14 +95,14 @@ test('every command is in the overview, and says more about itself, its exit cod
   for (const name of names) assert.match(overview, new RegExp(`gatehouse ${name}\\b`), name)
   for (const name of names.filter((known) => known !== 'help' && known !== 'version')) {
     assert.match(help[name] ?? '', new RegExp(`^gatehouse ${name}\\b`), name)
-    assert.match(help[name] ?? '', /^Exit codes: 0 [^]*;\s2 the call is wrong/m, name)
+    assert.match(help[name] ?? '', /^Exit codes: 0 [^]*;\s2 the call is invalid/m, name)
   }
 })
 
-test('colours are for terminals, and for nobody who asks for none', () => {
-  assert.equal(paintFor(true, {}), inColours)
-  assert.equal(paintFor(true, { NO_COLOR: '' }), inColours)
-  assert.equal(paintFor(true, { NO_COLOR: '1' }), plainly)
-  assert.equal(paintFor(true, { TERM: 'dumb' }), plainly)
-  assert.equal(paintFor(false, {}), plainly)
+test('Terminals get colors, unless NO_COLOR or TERM=dumb turns them off', () => {
+  assert.equal(paintFor(true, {}), withColors)
+  assert.equal(paintFor(true, { NO_COLOR: '' }), withColors)
+  assert.equal(paintFor(true, { NO_COLOR: '1' }), withoutColors)
+  assert.equal(paintFor(true, { TERM: 'dumb' }), withoutColors)
+  assert.equal(paintFor(false, {}), withoutColors)
 })

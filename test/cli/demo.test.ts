@@ -8,7 +8,7 @@ import { root, startCommand } from '../support/command.ts'
 import { freePort } from '../support/free-port.ts'
 import { startRedis } from '../support/redis.ts'
 
-/** A file for a demo on ports that are free; `more` stands below the application. */
+/** A file for a demo on free ports; `more` is added to the settings of the upstream. */
 async function demoFile(t: TestContext) {
   const [port, provider, upstream] = [await freePort(), await freePort(), await freePort()]
   const textWith = (more: string, issuerPort = provider) => `version: 1
@@ -29,7 +29,7 @@ upstreams:
   }
 }
 
-test('a file whose own tests fail is refused by the demo, as it is by run', async (t) => {
+test('The demo does not start with a file whose tests fail', async (t) => {
   const { file, write } = await demoFile(t)
   write('tests: [{ get: /orders, expect: pass }]')
 
@@ -40,10 +40,10 @@ test('a file whose own tests fail is refused by the demo, as it is by run', asyn
   assert.equal(demo.out(), '')
 })
 
-test('the demo takes a change of its file, says what does not follow, and its log knows the id of a page', async (t) => {
+test('The demo applies changes of its file, logs settings that need a restart, and explain finds a request in its log', async (t) => {
   const { url, file, write } = await demoFile(t)
   const demo = startCommand(t, ['demo', '--config', file])
-  await demo.prints('A change of the file is taken within seconds')
+  await demo.prints('The gateway applies changes of the file within seconds')
 
   write('rules: [{ path: /admin/*, require: { claim: sub, any_of: [nobody] } }]')
   demo.child.kill('SIGHUP')
@@ -54,19 +54,19 @@ test('the demo takes a change of its file, says what does not follow, and its lo
   await demo.prints('"config.rejected"')
   write('', await freePort())
   demo.child.kill('SIGHUP')
-  await demo.prints('"settings":["the toy provider and the toy application"]')
+  await demo.prints('"settings":["the demo provider and the demo application"]')
   demo.child.kill('SIGTERM')
 
   assert.equal(await demo.ended, 0)
   assert.equal(refused.status, 403)
   const id = /Request ID ([\w-]+)/.exec(refused.body)?.[1] ?? assert.fail(refused.body)
   const log = join(folderWith(t, { 'gateway.log': demo.out() }), 'gateway.log')
-  const told = startCommand(t, ['explain', '--log', log, id])
-  assert.equal(await told.ended, 0, told.err())
-  assert.match(told.out(), /GET 127\.0\.0\.1\/admin\/users, with the session .*status 403 by the gateway/)
+  const explained = startCommand(t, ['explain', '--log', log, id])
+  assert.equal(await explained.ended, 0, explained.err())
+  assert.match(explained.out(), /GET 127\.0\.0\.1\/admin\/users, with the session .*status 403 by the gateway/)
 })
 
-test('the demo says that it makes no workers of what the file asks for', async (t) => {
+test('The demo says that it starts no workers', async (t) => {
   const { file } = await demoFile(t)
   const redis = await startRedis(t)
   const more = `workers: 3\nsession: { keys: [{ env: SESSION_KEY }], store: { redis: { url: ${redis.url} } } }\n`
@@ -74,10 +74,10 @@ test('the demo says that it makes no workers of what the file asks for', async (
   const env = { SESSION_KEY: Buffer.alloc(32, 1).toString('base64') }
   const demo = startCommand(t, ['demo', '--config', file], { env })
 
-  await demo.prints('Stop it with Ctrl+C. It is one process; gatehouse run makes 3 workers of this file.')
+  await demo.prints('Stop it with Ctrl+C. The demo is one process; gatehouse run starts 3 workers with this file.')
 })
 
-test('an installation without the demo says so, and who has it, before it looks for a file', async (t) => {
+test('An installation without the demo says so, and says where to get it, before it reads a file', async (t) => {
   const folder = folderWith(t, {})
   cpSync(join(root, 'dist'), join(folder, 'dist'), {
     recursive: true,
@@ -93,6 +93,6 @@ test('an installation without the demo says so, and who has it, before it looks 
   assert.equal(await demo.ended, 1)
   assert.equal(
     demo.err(),
-    'gatehouse: the demo is not part of this installation: a clone of the sources has it, with npm start\n',
+    'gatehouse: the demo is not part of this installation; clone the sources and run npm start\n',
   )
 })

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'
-import { linesOf } from '../../src/cli/given-file.ts'
+import { readLines } from '../../src/cli/given-file.ts'
 
 async function linesIn(chunks: Iterable<string>): Promise<string[]> {
   const lines: string[] = []
-  for await (const line of linesOf(Readable.from(chunks, { objectMode: true }))) lines.push(line)
+  for await (const line of readLines(Readable.from(chunks, { objectMode: true }))) lines.push(line)
   return lines
 }
 
 const mebibyte = 1024 * 1024
 
-test('the lines of a log are the same wherever its parts begin, with a line break at its end or without', async () => {
+test('Lines are the same for every split into chunks, with or without a line break at the end', async () => {
   const text = 'one\n\ntwo words\r\n{"three":3}'
   for (let size = 1; size <= text.length; size += 1) {
     const parts = Array.from({ length: Math.ceil(text.length / size) }, (_, n) => text.slice(n * size, (n + 1) * size))
@@ -20,14 +20,14 @@ test('the lines of a log are the same wherever its parts begin, with a line brea
   }
 })
 
-test('a line that is longer than any of ours is left out, and those around it are read', async () => {
+test('A line above the limit is skipped, and the lines around it are read', async () => {
   const long = 'x'.repeat(mebibyte)
   assert.deepEqual(await linesIn(['before\n', long, '\nafter']), ['before', long, 'after'])
   assert.deepEqual(await linesIn(['before\n', long, 'y', '\nafter']), ['before', 'after'])
   assert.deepEqual(await linesIn(['before\n', long, 'y']), ['before'])
 })
 
-test('a line without an end, such as a device has, is never held in memory', async () => {
+test('An endless line, such as from a device, is never held in memory', async () => {
   const part = '\0'.repeat(64 * 1024)
   function* withoutEnd() {
     yield 'before\n'

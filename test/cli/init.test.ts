@@ -21,8 +21,7 @@ function argsOf(options: Readonly<Record<string, string>>): string[] {
 }
 
 /**
- * Calls init with these arguments; `answers` are what a person writes at the terminal, when there
- * is one.
+ * Calls init with these arguments. With `answers` there is a terminal, where a person types them.
  */
 async function callInit(
   t: TestContext,
@@ -36,23 +35,23 @@ async function callInit(
   if (!('carryOut' in call)) return { code: 2, said: call, file, folder }
   const { said, terminal } = recordingTerminal(env)
   const left = [...(answers ?? [])]
-  const ask = async () => left.shift() ?? assert.fail('one question more than there are answers')
+  const ask = async () => left.shift() ?? assert.fail('more questions than answers')
   const code = await call.carryOut(answers === undefined ? terminal : { ...terminal, ask })
   return { code, said, file, folder, left }
 }
 
 for (const [what, options] of Object.entries({
-  'a first one, in memory': given,
-  'one for this machine': { ...given, issuer: 'http://localhost:8081', url: 'http://localhost:8080' },
-  'one with Redis': { ...given, store: 'rediss://redis.example.com:6379/1' },
-  'one with Google': { ...given, issuer: 'https://accounts.google.com' },
-  'one whose answers mean something to YAML': {
+  'sessions in memory': given,
+  'a gateway on this machine': { ...given, issuer: 'http://localhost:8081', url: 'http://localhost:8080' },
+  'sessions in Redis': { ...given, store: 'rediss://redis.example.com:6379/1' },
+  'Google as provider': { ...given, issuer: 'https://accounts.google.com' },
+  'answers with characters that are special in YAML': {
     ...given,
     'client-id': '0123: {#"*\' [yes]',
     issuer: 'https://id.example.com/a,b/{c}',
   },
 }))
-  test(`what is written is good, and its tests pass: ${what}`, async (t) => {
+  test(`The written file is valid and its tests pass: ${what}`, async (t) => {
     const { code, said, file } = await callInit(t, argsOf(options))
 
     assert.equal(code, 0, JSON.stringify(said))
@@ -70,7 +69,7 @@ for (const [what, options] of Object.entries({
     )
   })
 
-test('what has to be registered is said, and what to do next', async (t) => {
+test('init prints what to register at the provider, and the next steps', async (t) => {
   const { said } = await callInit(t, argsOf({ ...given, store: 'rediss://redis:6379' }))
 
   assert.ok('out' in said)
@@ -78,7 +77,7 @@ test('what has to be registered is said, and what to do next', async (t) => {
   assert.match(said.out, /export CLIENT_SECRET=[^]*export SESSION_KEY=[^]*gatehouse check --config/)
 })
 
-test('in a clone, what to do next is said as it is typed there', async (t) => {
+test('In a clone of the sources, init prints the next steps as npm commands', async (t) => {
   const env = { npm_lifecycle_event: 'gatehouse' }
   const { said } = await callInit(t, argsOf(given), undefined, folderWith(t, {}), env)
 
@@ -87,7 +86,7 @@ test('in a clone, what to do next is said as it is typed there', async (t) => {
     assert.match(said.out, new RegExp(`^  npm run -s gatehouse -- ${name} --config`, 'm'))
 })
 
-test('the gateway does not listen where the application does', async (t) => {
+test('The gateway listens on another port than the application', async (t) => {
   const { file } = await callInit(t, argsOf({ ...given, upstream: 'http://127.0.0.1:8080' }))
 
   const loaded = loadConfig(file, secrets)
@@ -95,7 +94,7 @@ test('the gateway does not listen where the application does', async (t) => {
   assert.equal(loaded.config.listen.port, 8081)
 })
 
-test('without a terminal the options that are missing are said, and nothing is written', async (t) => {
+test('Without a terminal, init names the missing options and writes nothing', async (t) => {
   const { code, said, file } = await callInit(t, ['--issuer', given.issuer, '--url', given.url])
 
   assert.equal(code, 2)
@@ -105,7 +104,7 @@ test('without a terminal the options that are missing are said, and nothing is w
   assert.ok(!existsSync(file))
 })
 
-test('on a terminal it asks for what was not given, again until the answer is good', async (t) => {
+test('On a terminal, init asks for each missing value until the answer is valid', async (t) => {
   const answers = ['', 'id.example.com', given.issuer, ' orders ', 'http://127.0.0.1:3000/path', given.upstream, '']
   const { code, said, file, left } = await callInit(t, ['--url', given.url], answers)
 
@@ -124,9 +123,9 @@ for (const [option, value, why] of [
   ['client-id', ' ', /must not be empty/],
   ['url', 'https://orders.example.com/app', /without the path/],
   ['upstream', '127.0.0.1:3000', /http or https URL/],
-  ['store', 'rediss://:secret-of-redis@redis:6379', /must not have a password/],
+  ['store', 'rediss://:secret-of-redis@redis:6379', /must not contain a password/],
 ] as const)
-  test(`an option that is no good is refused before anything is written: --${option} ${value}`, async (t) => {
+  test(`An invalid option is rejected before a file is written: --${option} ${value}`, async (t) => {
     const { code, said, file } = await callInit(t, argsOf({ ...given, [option]: value }))
 
     assert.equal(code, 2)
@@ -135,7 +134,7 @@ for (const [option, value, why] of [
     assert.ok(!existsSync(file))
   })
 
-test('a link that leads nowhere yet is not written through', async (t) => {
+test('init does not write through a dangling symbolic link', async (t) => {
   const folder = folderWith(t, {})
   symlinkSync(join(folder, 'elsewhere'), join(folder, 'gateway.yaml'))
 
@@ -143,12 +142,12 @@ test('a link that leads nowhere yet is not written through', async (t) => {
   assert.ok(!existsSync(join(folder, 'elsewhere')))
 })
 
-test('a file that is there is not overwritten, but with --force', async (t) => {
+test('An existing file is overwritten only with --force', async (t) => {
   const folder = folderWith(t, { 'gateway.yaml': 'mine', 'gateway.schema.json': 'mine too' })
 
   await assert.rejects(
     callInit(t, argsOf(given), undefined, folder),
-    /gateway\.yaml is there already: --force overwrites it/,
+    /gateway\.yaml exists already; --force overwrites it/,
   )
   assert.equal(readFileSync(join(folder, 'gateway.yaml'), 'utf8'), 'mine')
 
@@ -157,7 +156,7 @@ test('a file that is there is not overwritten, but with --force', async (t) => {
   assert.match(readFileSync(join(folder, 'gateway.yaml'), 'utf8'), /^version: 1$/m)
 })
 
-test('a schema that is there is left alone; without one it is written, for editors', async (t) => {
+test('init writes the schema for editors, unless the file exists', async (t) => {
   const [without, withOne] = [folderWith(t, {}), folderWith(t, { 'gateway.schema.json': 'mine' })]
 
   for (const folder of [without, withOne]) await callInit(t, argsOf(given), undefined, folder)
@@ -167,12 +166,12 @@ test('a schema that is there is left alone; without one it is written, for edito
   assert.equal(schemaIn(withOne), 'mine')
 })
 
-test('answers that are each good and do not go together are said', async (t) => {
+test('Answers that contradict each other are reported', async (t) => {
   const { code, said } = await callInit(t, argsOf({ ...given, url: 'http://localhost:3000' }))
 
   assert.equal(code, 1)
   assert.ok('err' in said)
-  assert.match(said.err, /the address of the gateway itself[^]*is written, and not good yet/)
+  assert.match(said.err, /the address of the gateway itself[^]*was written, but is invalid/)
 })
 
 for (const [issuer, listed] of [
@@ -180,7 +179,7 @@ for (const [issuer, listed] of [
   ['https://keycloak.example.com/realms/main', 'openid, profile, email'],
   ['https://accounts.google.com', 'openid, profile, email'],
 ] as const)
-  test(`the scopes are left to the gateway, and the comment names those of ${issuer}`, async (t) => {
+  test(`The file lists no scopes; its comment names the default scopes for ${issuer}`, async (t) => {
     const { file } = await callInit(t, argsOf({ ...given, issuer }))
 
     assert.ok(readFileSync(file, 'utf8').includes(`# scopes: [${listed}]\n`))

@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { startCommand } from '../support/command.ts'
 
-// What the page on the commands shows is what they print. `UPDATE=1` writes it anew: then read it
-// as who has to act on it.
+// The page quotes the real output of the commands. `UPDATE=1` regenerates the quotes; then review
+// the page as its reader.
 const file = new URL('../../docs/cli.md', import.meta.url)
 const folder = new URL('shown/', import.meta.url).pathname
 const env = { CLIENT_SECRET: 'correct horse battery' }
@@ -12,7 +12,7 @@ const env = { CLIENT_SECRET: 'correct horse battery' }
 const page = readFileSync(file, 'utf8')
 const blocks = [...page.matchAll(/^```console\n\$ gatehouse (.*)\n([^]*?)^```$/gm)]
 
-/** Both streams as a terminal shows them: what is wrong comes first. */
+/** Both streams as a terminal shows them: standard error first. */
 async function shown(t: Parameters<typeof startCommand>[0], line: string): Promise<string> {
   const args = line.split(/ (?=(?:[^']*'[^']*')*[^']*$)/).map((arg) => arg.replaceAll("'", ''))
   const command = startCommand(t, args, { cwd: folder, env })
@@ -21,7 +21,7 @@ async function shown(t: Parameters<typeof startCommand>[0], line: string): Promi
 }
 
 for (const [block, line = '', text] of blocks)
-  test(`the page shows what is printed: gatehouse ${line}`, async (t) => {
+  test(`docs/cli.md quotes the real output: gatehouse ${line}`, async (t) => {
     const printed = await shown(t, line)
 
     if (process.env['UPDATE'] === '1')
@@ -32,6 +32,6 @@ for (const [block, line = '', text] of blocks)
     else assert.equal(printed, text)
   })
 
-test('the page has something to show', () => {
+test('docs/cli.md quotes output', () => {
   assert.ok(blocks.length >= 2)
 })

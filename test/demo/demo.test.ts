@@ -14,7 +14,7 @@ const provider = {
   port: 0,
 }
 
-test('the demo starts both, and the application links to the provider', async (t) => {
+test('The demo starts both servers, and the application links to the provider', async (t) => {
   const demo = await startDemo({ provider, upstream: { host, port: 0 } })
   t.after(() => demo.close())
 
@@ -24,7 +24,7 @@ test('the demo starts both, and the application links to the provider', async (t
   assert.equal((await fetch(`${demo.provider.issuer}/.well-known/openid-configuration`)).status, 200)
 })
 
-test('a taken port is named, with what to do; nothing is left running', async (t) => {
+test('A port in use is an error that says what to do; no server keeps running', async (t) => {
   const demo = await startDemo({ provider, upstream: { host, port: 0 } })
   t.after(() => demo.close())
   const taken = Number(demo.upstream.url.port)
@@ -41,7 +41,7 @@ test('a taken port is named, with what to do; nothing is left running', async (t
   await assert.rejects(fetch(`http://127.0.0.1:${free}/`))
 })
 
-test('an issuer with a path is refused', async () => {
+test('An issuer with a path is rejected', async () => {
   const issuer = new URL('http://127.0.0.1:8081/realms/demo')
 
   const started = startDemo({ provider: { ...provider, issuer }, upstream: { host, port: 0 } })
@@ -49,7 +49,7 @@ test('an issuer with a path is refused', async () => {
   await assert.rejects(started, { name: 'OperatorError', message: /plain origin/ })
 })
 
-/** A port that was free a moment ago. */
+/** A port that was free when this was called. */
 async function freePort(): Promise<number> {
   const { upstream, close } = await startDemo({ provider, upstream: { host, port: 0 } })
   await close()

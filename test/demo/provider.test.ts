@@ -24,7 +24,7 @@ async function userinfoStatus({ client }: Application, access_token: string): Pr
   return (await fetch(userinfo_endpoint, { headers: { authorization: `Bearer ${access_token}` } })).status
 }
 
-test('discovery announces what the gateway needs', async (t) => {
+test('Discovery announces the features that the gateway needs', async (t) => {
   const { provider, client } = await startApplication(t)
 
   const metadata = client.serverMetadata()
@@ -38,7 +38,7 @@ test('discovery announces what the gateway needs', async (t) => {
   assert.equal(metadata.authorization_response_iss_parameter_supported, true)
 })
 
-test('the ID token says who, and nothing about them', async (t) => {
+test('The ID Token identifies the person and has no other claims about them', async (t) => {
   const application = await startApplication(t)
 
   const tokens = await signIn(application, 'zoe')
@@ -53,7 +53,7 @@ test('the ID token says who, and nothing about them', async (t) => {
   assert.equal(tokens.expires_in, 3600)
 })
 
-test('userinfo gives the name, the address and the custom fields', async (t) => {
+test('UserInfo returns the name, the e-mail address and the custom fields', async (t) => {
   const application = await startApplication(t)
   const { access_token } = await signIn(application, 'zoe')
 
@@ -68,7 +68,7 @@ test('userinfo gives the name, the address and the custom fields', async (t) => 
   })
 })
 
-test('a scope that was not asked for brings nothing', async (t) => {
+test('A scope that was not requested adds no claims', async (t) => {
   const application = await startApplication(t)
 
   const { access_token, refresh_token } = await signIn(application, 'noa', { scope: 'openid' })
@@ -78,7 +78,7 @@ test('a scope that was not asked for brings nothing', async (t) => {
   assert.equal(refresh_token, undefined)
 })
 
-test('without PKCE there is no sign-in', async (t) => {
+test('An authorization request without PKCE is rejected', async (t) => {
   const { client } = await startApplication(t)
   const start = oidc.buildAuthorizationUrl(client, { redirect_uri, scope: 'openid' })
 
@@ -87,7 +87,7 @@ test('without PKCE there is no sign-in', async (t) => {
   assert.equal(callback.searchParams.get('error'), 'invalid_request')
 })
 
-test('a person who cancels is sent back with access_denied', async (t) => {
+test('A person who cancels returns to the client with access_denied', async (t) => {
   const { client } = await startApplication(t)
   const browser = new Browser()
   const code_challenge = await oidc.calculatePKCECodeChallenge(oidc.randomPKCECodeVerifier())
@@ -106,7 +106,7 @@ test('a person who cancels is sent back with access_denied', async (t) => {
   assert.equal(callback.searchParams.get('error'), 'access_denied')
 })
 
-test('a sign-in that is over says so', async (t) => {
+test('A completed sign-in shows that it is over', async (t) => {
   const { provider } = await startApplication(t)
 
   const answer = await fetch(`${provider.issuer}/sign-in/over`)
@@ -115,7 +115,7 @@ test('a sign-in that is over says so', async (t) => {
   assert.match(await answer.text(), /This sign-in is over/)
 })
 
-test('each refresh rotates the refresh token', async (t) => {
+test('Each refresh rotates the refresh token', async (t) => {
   const application = await startApplication(t)
   const first = await signIn(application, 'jane')
 
@@ -127,7 +127,7 @@ test('each refresh rotates the refresh token', async (t) => {
   await assert.rejects(refresh(application, first.refresh_token), invalidGrant)
 })
 
-test('a browser that is signed in is not asked again, and keeps its sid', async (t) => {
+test('A signed-in browser signs in again without a page and keeps its sid', async (t) => {
   const application = await startApplication(t)
   const browser = new Browser()
   const first = await signIn(application, 'jane', { browser })
@@ -139,7 +139,7 @@ test('a browser that is signed in is not asked again, and keeps its sid', async 
   assert.equal(application.provider.sessions().length, 1)
 })
 
-test('the button ends one session, and a valid logout token says so', async (t) => {
+test('The button ends one session and sends a valid Logout Token', async (t) => {
   const application = await startApplication(t)
   const { provider, client, received } = application
   const ended = await signIn(application, 'jane')
@@ -174,10 +174,10 @@ test('the button ends one session, and a valid logout token says so', async (t) 
   assert.equal(await userinfoStatus(application, other.access_token), 200)
   const after = await (await fetch(provider.issuer)).text()
   assert.equal(after.includes(sid), false)
-  assert.match(after, /answered the logout token with 200/)
+  assert.match(after, /responded to the Logout Token with 200/)
 })
 
-test('endSession tells what came of the logout token', async (t) => {
+test('endSession returns the result of the Logout Token', async (t) => {
   const application = await startApplication(t, 503)
   const tokens = await signIn(application, 'samir')
 
@@ -187,7 +187,7 @@ test('endSession tells what came of the logout token', async (t) => {
   assert.deepEqual(await application.provider.endSession('nobody'), { kind: 'no_session' })
 })
 
-test('an expiry is told to nobody', async (t) => {
+test('The expiry of a session sends no Logout Token', async (t) => {
   const application = await startApplication(t)
   const tokens = await signIn(application, 'samir')
 
@@ -197,7 +197,7 @@ test('an expiry is told to nobody', async (t) => {
   assert.equal(application.received.length, 0)
 })
 
-test('POST end session ends the session without a browser, and sends no logout token', async (t) => {
+test('POST to the end-session endpoint ends the session and sends no Logout Token', async (t) => {
   const application = await startApplication(t)
   const tokens = await signIn(application, 'jane')
   const end_session_endpoint = application.client.serverMetadata().end_session_endpoint ?? ''
@@ -209,7 +209,7 @@ test('POST end session ends the session without a browser, and sends no logout t
   assert.deepEqual(application.provider.sessions(), [])
   await assert.rejects(refresh(application, tokens.refresh_token), invalidGrant)
   assert.equal(application.received.length, 0)
-  // Somebody who did not hear the first answer asks again.
+  // A client that lost the first response repeats the request.
   assert.equal((await fetch(end_session_endpoint, { method: 'POST', body })).status, 200)
 })
 
@@ -218,7 +218,7 @@ for (const [why, fields] of [
   ['not a JWT', { id_token_hint: 'x' }],
   ['a foreign signature', { id_token_hint: 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJqYW5lIiwiYXVkIjoiZGVtbyJ9.AAAA' }],
 ] as const) {
-  test(`POST end session is refused: ${why}`, async (t) => {
+  test(`POST to the end-session endpoint is rejected: ${why}`, async (t) => {
     const application = await startApplication(t)
     await signIn(application, 'jane')
 
@@ -232,7 +232,7 @@ for (const [why, fields] of [
   })
 }
 
-test('GET end session sends the browser straight back, with state', async (t) => {
+test('GET of the end-session endpoint redirects the browser back at once, with state', async (t) => {
   const application = await startApplication(t)
   const browser = new Browser()
   const tokens = await signIn(application, 'jane', { browser })
@@ -255,7 +255,7 @@ test('GET end session sends the browser straight back, with state', async (t) =>
   assert.notEqual(again.claims()?.['sid'], tokens.claims()?.['sid'])
 })
 
-test('GET end session never redirects to an address that is not registered', async (t) => {
+test('GET of the end-session endpoint never redirects to an unregistered URI', async (t) => {
   const application = await startApplication(t)
   const tokens = await signIn(application, 'jane')
   const url = oidc.buildEndSessionUrl(application.client, {
@@ -269,7 +269,7 @@ test('GET end session never redirects to an address that is not registered', asy
   assert.equal(answer.headers.get('location'), null)
 })
 
-test('prompt=login asks again, and keeps the refresh token coming', async (t) => {
+test('prompt=login shows the sign-in page again, and the response has a refresh token', async (t) => {
   const application = await startApplication(t)
   const { client } = application
   const browser = new Browser()
@@ -290,7 +290,7 @@ test('prompt=login asks again, and keeps the refresh token coming', async (t) =>
   assert.ok(tokens.refresh_token)
 })
 
-test('nobody but this computer can reach the provider', async () => {
+test('The provider listens on loopback only', async () => {
   const options = {
     client_id: 'demo',
     client_secret: 'correct horse',

@@ -10,14 +10,11 @@ export const post_logout_redirect_uri = 'http://127.0.0.1:8080/.gatehouse/signed
 export interface Application {
   readonly provider: DemoProvider
   readonly client: oidc.Configuration
-  /** The bodies that were posted to the back-channel logout receiver. */
+  /** The contents that were posted to the back-channel logout receiver. */
   readonly received: URLSearchParams[]
 }
 
-/**
- * A provider with an application registered at it, whose back-channel logout receiver answers
- * `status`.
- */
+/** A provider with a registered application. Its back-channel logout URI responds with `status`. */
 export async function startApplication(t: TestContext, status = 200): Promise<Application> {
   const received: URLSearchParams[] = []
   const receive = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -48,10 +45,7 @@ export async function startApplication(t: TestContext, status = 200): Promise<Ap
   return { provider, client, received }
 }
 
-/**
- * A browser, as far as the provider can tell: it keeps cookies by path, and follows no redirect by
- * itself.
- */
+/** A simple browser for the provider: stores cookies by path and follows no redirect by itself. */
 export class Browser {
   readonly #cookies = new Map<string, { value: string; path: string }>()
 
@@ -71,8 +65,8 @@ export class Browser {
   }
 
   /**
-   * Follows redirects, and chooses `person` when asked, until it would leave the provider; returns
-   * where to.
+   * Follows redirects and chooses `person` on the sign-in page. Stops at the first redirect that
+   * leaves the provider and returns its target.
    */
   async goThrough(start: URL, person: string): Promise<URL> {
     let url = start

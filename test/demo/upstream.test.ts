@@ -11,7 +11,7 @@ async function start(t: TestContext) {
   return upstream
 }
 
-test('the page greets by name, UTF-8 or not, and escapes all that it prints', async (t) => {
+test('The page shows the name in UTF-8 or Latin-1, and escapes all values', async (t) => {
   const { url } = await start(t)
   const asUtf8 = Buffer.from('Zoë Müller').toString('latin1')
 
@@ -24,7 +24,7 @@ test('the page greets by name, UTF-8 or not, and escapes all that it prints', as
   assert.equal(page.includes('<script>alert'), false)
 })
 
-test('identity headers come first', async (t) => {
+test('The page lists identity headers first', async (t) => {
   const { url } = await start(t)
 
   const page = await (await fetch(url, { headers: { 'x-forwarded-for': '10.0.0.1', 'x-groups': 'a%2Cb' } })).text()
@@ -34,7 +34,7 @@ test('identity headers come first', async (t) => {
   assert.ok(names.includes('x-forwarded-for'))
 })
 
-test('the page links to the gateway for signing out, and to the provider', async (t) => {
+test('The page links to the sign-out of the gateway and to the provider', async (t) => {
   const { url } = await start(t)
 
   const page = await (await fetch(url)).text()
@@ -43,7 +43,7 @@ test('the page links to the gateway for signing out, and to the provider', async
   assert.match(page, /href="http:\/\/127\.0\.0\.1:8081\/"/)
 })
 
-test('/echo says what arrived', async (t) => {
+test('/echo returns the received request', async (t) => {
   const { url } = await start(t)
   const sent = request(new URL('/echo?a=b', url), { method: 'PUT', headers: { 'X-Twice': ['1', '2'] } })
   sent.end('hällo')
@@ -72,7 +72,7 @@ for (const [path, status] of [
   ['/api/me', 200],
   ['/nowhere', 404],
 ] as const) {
-  test(`${path} answers ${status}`, async (t) => {
+  test(`${path} responds with ${status}`, async (t) => {
     const { url } = await start(t)
 
     const response = await fetch(new URL(path, url))
@@ -82,7 +82,7 @@ for (const [path, status] of [
   })
 }
 
-test('both streams begin with a tick, and are cut when the application stops', async (t) => {
+test('Both streams begin with a tick, and close when the application stops', async (t) => {
   const upstream = await startDemoUpstream({ host: '127.0.0.1', port: 0 })
   t.after(() => upstream.close())
   const events = (await fetch(new URL('/events', upstream.url))).body!.getReader()

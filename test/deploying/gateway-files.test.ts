@@ -18,7 +18,7 @@ for (const [path, text] of gatewayFiles())
     const code = await check({ ...terminal, file })
 
     assert.equal(code, 0, said.err)
-    assert.match(said.out, /is good; its 2 tests pass/)
+    assert.match(said.out, /is valid; its 2 tests pass/)
     const loaded = loadConfig(file, {})
     const warnings = loaded.ok ? loaded.warnings.map(({ path: setting }) => setting) : []
     assert.deepEqual(

@@ -93,5 +93,5 @@ test('The command installs without a network, checks and serves, and stops on SI
   gateway.child.kill('SIGTERM')
 
   assert.deepEqual([await check.ended, page.body, await gateway.ended], [0, 'for jane', 0])
-  assert.match(check.out(), /gateway\.yaml is good/)
+  assert.match(check.out(), /gateway\.yaml is valid/)
 })

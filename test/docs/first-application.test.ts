@@ -16,7 +16,7 @@ const page = pages.find(({ path }) => path === 'docs/first-application.md') as (
 const blocks = blocksOf(page)
 const [toys = '', own = '', ruled = ''] = blocks.filter(({ language }) => language === 'yaml').map(({ text }) => text)
 const shell = blocks.filter(({ language }) => language === 'sh').map(({ text }) => text)
-const env = { CLIENT_SECRET: 'any-text-will-do-for-the-toys', NO_COLOR: '1' }
+const env = { CLIENT_SECRET: 'any-text-will-do-for-the-demo', NO_COLOR: '1' }
 
 /** A text of the page with ports that are free here. */
 async function ported(text: string, ports: Map<string, number>): Promise<string> {

@@ -322,12 +322,12 @@ test('explain writes no control characters from its input to the terminal', asyn
 
 for (const [argv, fault] of [
   [[], /needs a method and a URL/],
-  [['GET', '/a', 'b'], /"b" is too much/],
+  [['GET', '/a', 'b'], /unexpected argument: "b"/],
   [['GET', 'orders'], /"orders" is neither a URL nor a path/],
   [['G T', '/'], /is not a method/],
   [['--as', 'a.json', '--anonymous', '/'], /contradict/],
   [['-H', 'nonsense', '/'], /is not a header/],
-  [['--format', 'yaml', '/'], /--format is one of/],
+  [['--format', 'yaml', '/'], /--format must be one of/],
   [['--log', 'x.log'], /needs a request id/],
   [['--log', 'x.log', 'id', '--as', 'a.json'], /takes a request id only/],
 ] as [string[], RegExp][])
@@ -338,7 +338,7 @@ for (const [argv, fault] of [
   })
 
 for (const [text, fault] of [
-  ['[1]', /is not a map of claims/],
+  ['[1]', /must be a JSON object of claims/],
   ['{ "sub": hunter2 }', /is not JSON$/],
 ] as const)
   test(`Invalid claims are an error that does not quote them: ${text}`, async (t) => {

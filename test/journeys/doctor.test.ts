@@ -82,6 +82,6 @@ test('The doctor reports an invalid file and sends no request', async (t) => {
   const told = startCommand(t, ['doctor', '--config', around.file], { env: around.env })
 
   assert.equal(await told.ended, 1)
-  assert.match(told.err(), /must be the number 1[^]*gateway\.yaml is not good/)
+  assert.match(told.err(), /must be the number 1[^]*gateway\.yaml is invalid/)
   assert.equal(told.out(), '')
 })

@@ -67,16 +67,16 @@ test('The import names unreadable input without quoting it, and neither writes n
 
   const broken = await call('oauth2-proxy', 'broken.cfg', '-o', 'new.yaml')
   assert.equal(broken.code, 1)
-  assert.match(broken.err, /^gatehouse: broken\.cfg: line 2 is not understood/)
+  assert.match(broken.err, /^gatehouse: broken\.cfg: line 2 is invalid/)
   assert.doesNotMatch(broken.err, /never-to-be-printed/)
   assert.throws(() => readFileSync(join(cwd, 'new.yaml')), /ENOENT/)
 
   assert.match(
     (await call('oauth2-proxy', 'alpha.yaml')).err,
-    /alpha configuration \(YAML\) of oauth2-proxy, which is not translated/,
+    /alpha configuration \(YAML\) of oauth2-proxy, which import does not support/,
   )
   assert.match((await call('oauth2-proxy', 'nowhere.cfg')).err, /nowhere\.cfg does not exist/)
-  assert.match((await call('oauth2-proxy', 'good.cfg', '-o', 'there.yaml')).err, /is there already: --force/)
+  assert.match((await call('oauth2-proxy', 'good.cfg', '-o', 'there.yaml')).err, /exists already; --force/)
   assert.equal(readFileSync(join(cwd, 'there.yaml'), 'utf8'), 'mine')
 
   for (const args of [

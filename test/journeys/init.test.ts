@@ -35,8 +35,8 @@ test('On a real terminal, gatehouse init asks its five questions, and Ctrl+D lea
     ['issuer', 'https://id.example.com'],
     ['client_id', 'orders'],
     ['browsers', 'https://orders.example.com'],
-    ['application listens', 'http://127.0.0.1:3000'],
-    ['sessions are kept', ''],
+    ['URL of the application', 'http://127.0.0.1:3000'],
+    ['stores sessions', ''],
   ] as const) {
     await until(`the question about ${question}`, () => isAsked(question, asked))
     asked.child.stdin?.write(`${answer}\r`)
@@ -49,7 +49,7 @@ test('On a real terminal, gatehouse init asks its five questions, and Ctrl+D lea
   await until('the first question', () => isAsked('issuer', left))
   left.child.stdin?.write('\u0004')
   assert.equal(await left.ended, 1)
-  assert.match(left.out(), /nothing is written/)
+  assert.match(left.out(), /nothing was written/)
   assert.throws(() => readFileSync(join(elsewhere, 'gateway.yaml')), /ENOENT/)
 })
 

@@ -111,7 +111,7 @@ test('gatehouse health tells a gateway that responds from one that does not', as
   const health = () => startCommand(t, ['health', '--config', around.file], { env: around.env })
   const before = health()
   assert.equal(await before.ended, 1)
-  assert.match(before.err(), /does not answer/)
+  assert.match(before.err(), /does not respond/)
 
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
@@ -171,7 +171,7 @@ test('An unknown command gets a pointer to the usage and exit code 2', async (t)
   for (const args of [['serve'], ['run', 'now'], ['run', '--port', '1']]) {
     const command = startCommand(t, args)
     assert.equal(await command.ended, 2)
-    assert.match(command.err(), /^gatehouse: .+\n"gatehouse help( run)?" says more\n$/)
+    assert.match(command.err(), /^gatehouse: .+\nFor help, run: gatehouse help( run)?\n$/)
   }
 })
 

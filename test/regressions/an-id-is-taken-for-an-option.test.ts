@@ -17,8 +17,8 @@ test('A request id of a proxy may begin with a dash, and the error says how to w
     ['-Dk3', '--log', 'gateway.log'],
     ['--log=gateway.log', '-Dk3', '--format', 'json'],
   ])
-    assert.deepEqual(readExplainCall(argv), { fault: `there is no option -D; ${hint}` })
-  assert.deepEqual(readExplainCall(['--log', 'gateway.log', '--k3']), { fault: `there is no option --k3; ${hint}` })
+    assert.deepEqual(readExplainCall(argv), { fault: `unknown option -D; ${hint}` })
+  assert.deepEqual(readExplainCall(['--log', 'gateway.log', '--k3']), { fault: `unknown option --k3; ${hint}` })
   assert.ok('carryOut' in readExplainCall(['--log', 'gateway.log', '--', '-Dk3']))
   assert.deepEqual(readExplainCall(['--log', 'a', '--log', 'b', 'x']), { fault: '--log is given twice' })
 })

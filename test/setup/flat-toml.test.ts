@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readFlatToml } from '../../src/setup/flat-toml.ts'
 
-test('strings, numbers, booleans and lists are read, with comments between them', () => {
+test('Strings, numbers, booleans, lists and comments are read', () => {
   const options = readFlatToml(`
 # a comment
 basic = "with \\"quotes\\", a # and\ta tab" # behind it
@@ -37,11 +37,11 @@ for (const [what, text, line] of [
   ['no value', 'a =\n', 1],
   ['two values', 'a = "secret" "b"', 1],
   ['no equals sign', 'client_secret secret', 1],
-  ['an escape that is none', 'a = "secret \\q"', 1],
+  ['an invalid escape', 'a = "secret \\q"', 1],
   ['YAML', 'client_secret: secret', 1],
   ['the same option twice', 'a_b = "secret"\na-b = "secret"', 2],
 ] as const)
-  test(`what is not understood is said by its line, and not quoted: ${what}`, () => {
+  test(`An invalid line is reported by number and not quoted: ${what}`, () => {
     assert.throws(
       () => readFlatToml(text),
       (error: Error) =>

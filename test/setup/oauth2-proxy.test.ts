@@ -17,7 +17,7 @@ const env = {
   SENTINEL_PASSWORD: 'a password of Sentinel',
 }
 
-/** What every one of these files says. */
+/** The options that each of these files has. */
 const usual = `
 provider = "oidc"
 oidc_issuer_url = "https://id.example.com"
@@ -38,7 +38,7 @@ interface Case {
   readonly expect: 'pass' | 'sign_in' | 'unauthorized' | 'forbidden'
 }
 
-/** The configuration as \`check\` takes it, with these tests in it. */
+/** The translated configuration with these tests, as `check` loads it. */
 function loadedFrom(t: TestContext, toml: string, cases: readonly Case[] = []): GatewayConfig {
   const document = parse(translated(toml).yaml) as { upstreams: Record<string, { tests?: readonly Case[] }> }
   for (const upstream of Object.values(document.upstreams).slice(0, 1)) upstream.tests = cases
@@ -51,7 +51,7 @@ function loadedFrom(t: TestContext, toml: string, cases: readonly Case[] = []): 
 
 const jane = { sub: 'u1', email: 'jane@example.com' }
 
-test('who is let in by any address comes in, unless the provider says that the address is not verified', (t) => {
+test('With any e-mail domain, all people have access, except with an unverified address', (t) => {
   loadedFrom(t, `${usual}email_domains = ["*"]`, [
     { get: '/', expect: 'sign_in' },
     { as: jane, get: '/', expect: 'pass' },
@@ -63,7 +63,7 @@ test('who is let in by any address comes in, unless the provider says that the a
   ])
 })
 
-test('groups, and the claim that they are in, are required everywhere but on open paths', (t) => {
+test('Groups are required on all paths that are not open, with the claim of the file', (t) => {
   const toml = `${usual}email_domains = ["*"]
 allowed_groups = ["staff", "admins"]
 oidc_groups_claim = "https://id.example.com/groups"
@@ -96,7 +96,7 @@ for (const [what, toml] of Object.entries({
   'groups or roles': 'email_domains = ["*"]\nallowed_groups = ["staff"]\nallowed_roles = ["reader"]',
   'roles of several clients': 'email_domains = ["*"]\nallowed_roles = ["one:reader", "two:reader"]',
 }))
-  test(`what no rule can say keeps everybody out, and is to be decided: ${what}`, (t) => {
+  test(`A restriction that rules cannot express denies all people until a decision: ${what}`, (t) => {
     const all = toml.includes('provider =') ? `${usual.replace(/^provider.*\n/m, '')}${toml}` : `${usual}${toml}`
 
     loadedFrom(t, `${all}\napi_routes = ["^/api/"]`, [
@@ -108,18 +108,18 @@ for (const [what, toml] of Object.entries({
       { as: { ...jane, hd: 'example.com', groups: ['staff'] }, get: '/api/x', expect: 'forbidden' },
     ])
     const { notes, yaml } = translated(all)
-    assert.ok(notes.some(({ level, text }) => level === 'decide' && text.includes('nobody comes in')))
-    assert.match(yaml, /^# To be decided before it is used:$/m)
+    assert.ok(notes.some(({ level, text }) => level === 'decide' && text.includes('denies all people')))
+    assert.match(yaml, /^# Decide before use:$/m)
   })
 
-test('groups beside roles are to be decided, by name, and are not said to be translated', () => {
+test('Groups together with roles need a decision, and are not reported as translated', () => {
   for (const provider of ['"oidc"', '"keycloak-oidc"']) {
     const { yaml, notes } = translated(
       `${usual.replace('"oidc"', provider)}email_domains = ["*"]\nallowed_groups = ["g1", "g2"]\nallowed_roles = ["r1"]`,
     )
 
-    assert.match(yaml, /^# - allowed_groups: .*\(g1, g2\), so nobody comes in/m)
-    assert.match(yaml, /^# - allowed_roles: .*\(r1\), so nobody comes in/m)
+    assert.match(yaml, /^# - allowed_groups: .*\(g1, g2\), so the file denies all people/m)
+    assert.match(yaml, /^# - allowed_roles: .*\(r1\), so the file denies all people/m)
     assert.deepEqual(
       notes.filter(({ option }) => /^allowed_/.test(option)).map(({ level }) => level),
       ['decide', 'decide'],
@@ -127,7 +127,7 @@ test('groups beside roles are to be decided, by name, and are not said to be tra
   }
 })
 
-test('domains of Google are those that it hosts', (t) => {
+test('Domains at Google are checked with the claim hd', (t) => {
   loadedFrom(
     t,
     'client_id = "a"\nredirect_url = "https://a.example.com/oauth2/callback"\nemail_domains = ["example.com"]',
@@ -138,7 +138,7 @@ test('domains of Google are those that it hosts', (t) => {
   )
 })
 
-test('roles of Keycloak are where Keycloak writes them', (t) => {
+test('Roles of Keycloak use the claims of Keycloak', (t) => {
   const toml = usual.replace('"oidc"', '"keycloak-oidc"')
   loadedFrom(t, `${toml}email_domains = ["*"]\nallowed_roles = ["reader"]`, [
     { as: { ...jane, realm_access: { roles: ['reader'] } }, get: '/', expect: 'pass' },
@@ -150,7 +150,7 @@ test('roles of Keycloak are where Keycloak writes them', (t) => {
   ])
 })
 
-test('a pattern that is no path opens nothing, and is named', (t) => {
+test('A pattern that is not a path opens no path and is reported', (t) => {
   const toml = `${usual}email_domains = ["*"]\nskip_auth_routes = ["^/(a|b)/", "!=^/admin"]\nskip_auth_preflight = true`
 
   loadedFrom(t, toml, [
@@ -164,22 +164,22 @@ test('a pattern that is no path opens nothing, and is named', (t) => {
   )
 })
 
-test('the callback stays where it is, or is said', (t) => {
+test('The redirect URI stays the same, or the new one is reported', (t) => {
   const same = loadedFrom(t, `${usual}email_domains = ["*"]`)
   assert.deepEqual([same.externalUrl.origin, same.reservedPrefix], ['https://orders.example.com', '/oauth2/'])
-  assert.match(translated(usual).said('proxy_prefix')?.text ?? '', /^the redirect URI stays/)
+  assert.match(translated(usual).said('proxy_prefix')?.text ?? '', /^the redirect URI stays the same/)
 
   const other = translated(usual.replace('/oauth2/callback', '/auth/done'))
   assert.match(
     other.said('proxy_prefix')?.text ?? '',
-    /redirect URI is https:\/\/orders\.example\.com\/oauth2\/callback, which has to be registered/,
+    /redirect URI is https:\/\/orders\.example\.com\/oauth2\/callback: register it at the provider/,
   )
 
   const prefixed = loadedFrom(t, `${usual.replace('/oauth2/', '/auth/')}proxy_prefix = "/auth"\nemail_domains = ["*"]`)
   assert.equal(prefixed.reservedPrefix, '/auth/')
 })
 
-test('applications, what they are told, and how they are asked', (t) => {
+test('Upstreams, their identity headers and their settings are translated', (t) => {
   const toml = `${usual.replace(/^upstreams.*$/m, '')}email_domains = ["*"]
 upstreams = ["http://app.internal:3000/", "http://app.internal:3001/files/", "http://127.0.0.1:3002/exact", "file:///var/www/", "static://200", "http://user:hidden@other/"]
 pass_host_header = false
@@ -207,18 +207,18 @@ skip_auth_routes = ["^/files/public/"]`
   const lost = translated(toml).notes.filter(({ option, level }) => option === 'upstreams' && level === 'lost')
   assert.deepEqual(
     lost.map(({ text }) => text.split(': ')[0]),
-    ['file:///var/www/', 'static://200', 'http://…@other/', 'http://…@other/ is for the same path as another one'],
+    ['file:///var/www/', 'static://200', 'http://…@other/', 'http://…@other/ has the same path as another upstream'],
   )
 })
 
-test('a password of an application, however it is written, is in no note', () => {
+test('The password of an upstream is in no note', () => {
   const toml = `${usual.replace(/^upstreams.*$/m, '')}email_domains = ["*"]
 upstreams = ["http://user:p@ss-hidden@one/", "http://user:pa/ss-hidden@two/", "unix://user:@hidden@three/"]`
 
   assert.doesNotMatch(JSON.stringify(translated(toml)), /hidden/)
 })
 
-test('nothing is told where both ways of telling were switched off', (t) => {
+test('Without pass_basic_auth and pass_user_headers, no identity header is sent', (t) => {
   const [upstream] = loadedFrom(
     t,
     `${usual}email_domains = ["*"]\npass_basic_auth = false\npass_user_headers = false`,
@@ -226,7 +226,7 @@ test('nothing is told where both ways of telling were switched off', (t) => {
   assert.deepEqual(upstream?.headers, [])
 })
 
-test('an address to listen on, TLS, proxies and metrics', (t) => {
+test('Listen address, TLS, trusted proxies and metrics are translated', (t) => {
   const { listen, trustedProxies, admin } = loadedFrom(
     t,
     `${usual}email_domains = ["*"]\nhttp_address = "http://:8080"\nreverse_proxy = true\ntrusted_proxy_ips = ["10.0.0.0/8"]\nmetrics_address = "127.0.0.1:9100"`,
@@ -256,16 +256,16 @@ for (const [what, toml, kind] of [
     'redis_use_cluster = true\nredis_cluster_connection_urls = ["rediss://a:6379", "rediss://b:6379"]\nredis_password = "hidden"',
     'redis_cluster',
   ],
-  ['an address that is none', 'redis_connection_url = "unix:///hidden"', 'redis'],
+  ['an invalid address', 'redis_connection_url = "unix:///hidden"', 'redis'],
 ] as const)
-  test(`sessions in Redis: ${what}`, (t) => {
+  test(`Sessions in Redis are translated: ${what}`, (t) => {
     const all = `${usual}email_domains = ["*"]\nsession_store_type = "redis"\n${toml}`
 
     assert.equal(loadedFrom(t, all).session.store.kind, kind)
     assert.ok(!JSON.stringify(translated(all)).includes('hidden'))
   })
 
-test('times and the cookie', (t) => {
+test('Timeouts and the cookie are translated', (t) => {
   const { session } = loadedFrom(
     t,
     `${usual}email_domains = ["*"]\ncookie_expire = "20m0s"\ncookie_name = "__Host-_proxy"\ncookie_samesite = "strict"`,
@@ -280,7 +280,7 @@ test('times and the cookie', (t) => {
     )
 })
 
-test('a file that says nothing becomes one that is good, and lets nobody in', (t) => {
+test('An empty file becomes a valid file that denies all people', (t) => {
   loadedFrom(t, '', [{ as: { ...jane, hd: 'example.com' }, get: '/', expect: 'forbidden' }])
   const decide = translated('').notes.filter(({ level }) => level === 'decide')
   assert.deepEqual(decide.map(({ option }) => option).toSorted(), [
@@ -291,7 +291,7 @@ test('a file that says nothing becomes one that is good, and lets nobody in', (t
   ])
 })
 
-test('an option that nobody knows may have kept people out, so that nobody comes in but to what was open', (t) => {
+test('With an unknown option, only the open paths are accessible', (t) => {
   const toml = `${usual}email_domains = ["*"]\nskip_auth_routes = ["^/open$"]\napi_routes = ["^/api/"]\nallowed_something_new = ["a"]`
 
   loadedFrom(t, toml, [
@@ -303,7 +303,7 @@ test('an option that nobody knows may have kept people out, so that nobody comes
   loadedFrom(t, toml.replace('= ["a"]', '= false'), [{ as: jane, get: '/', expect: 'pass' }])
 })
 
-test('the path above an open one is not open, and an upstream for one path is for no other', (t) => {
+test('The path above an open path is not open, and an upstream for one path serves no other', (t) => {
   const open = `${usual}email_domains = ["*"]\nskip_auth_routes = ["^/files/"]`
   loadedFrom(t, open, [
     { get: '/files', expect: 'sign_in' },
@@ -325,7 +325,7 @@ test('the path above an open one is not open, and an upstream for one path is fo
   ])
 })
 
-test('what was switched off is not missed; what was on and is not there is said', () => {
+test('An unsupported option is reported only if it was on', () => {
   assert.equal(translated('pass_access_token = false').said('pass_access_token')?.level, 'unneeded')
   assert.equal(translated('pass_access_token = true').said('pass_access_token')?.level, 'lost')
 })

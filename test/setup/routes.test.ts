@@ -43,11 +43,11 @@ for (const route of [
   '^/a//b',
   '',
 ])
-  test(`"${route}" is no path, and opens nothing`, () => {
+  test(`"${route}" is not a path and opens no path`, () => {
     assert.ok('why' in translateRoute(route))
   })
 
-test('rules are never wider than their pattern', () => {
+test('Rules never match more than their pattern', () => {
   const paths = ['/', '/a', '/a/', '/a/b', '/a/b/c', '/ab', '/a-b', '/b', '/a.b', '/a/b.txt', '/axb']
   for (const route of [
     '^/',
