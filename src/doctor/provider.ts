@@ -1,7 +1,7 @@
 import type { ProviderConfig } from '../config/model.ts'
 import { harmOfOfflineAccess, offlineAccess } from '../config/provider-kind.ts'
 import { issuerHint } from '../provider/discovery.ts'
-import type { ProviderFacts, RedirectUriFact } from '../provider/examine.ts'
+import type { ProbeFailure, ProviderFacts, RedirectUriFact } from '../provider/examine.ts'
 import { kindOf, type RequestedAccess } from '../provider/requested-access.ts'
 import { connectionAdvice } from './connection-advice.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
@@ -11,9 +11,9 @@ type Metadata = Readonly<Record<string, unknown>>
 /** The findings about the provider and about this client there. */
 export function providerFindings(facts: ProviderFacts, config: ProviderConfig, env: Environment): Finding[] {
   const clock = clockFindings(facts, config)
-  if ('why' in facts.metadata) return [unreachableFinding(facts.metadata.why, facts.wrongScheme, env), ...clock]
+  if ('why' in facts.metadata) return [unreachableFinding(facts.metadata, facts.wrongScheme, env), ...clock]
   const { value: metadata, ms } = facts.metadata
-  if ('why' in facts.taken) return [unusableFinding(facts.taken.why), ...clock]
+  if ('why' in facts.taken) return [unusableFinding(facts.taken), ...clock]
   return [
     ok('provider.discovery', `responds in ${Math.ceil(ms)} ms, with the issuer ${config.issuer}`),
     ...clock,
@@ -31,9 +31,13 @@ export function providerFindings(facts: ProviderFacts, config: ProviderConfig, e
 /** Environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-function unreachableFinding(why: string, wrongScheme: string | undefined, env: Environment): Finding {
+function unreachableFinding(
+  { why, problem }: ProbeFailure,
+  wrongScheme: string | undefined,
+  env: Environment,
+): Finding {
   const proxy = env['HTTPS_PROXY'] ?? env['https_proxy'] ?? env['HTTP_PROXY'] ?? env['http_proxy']
-  const isOtherPath = wrongScheme === undefined && /status 404|did not answer with a JSON object/.test(why)
+  const isOtherPath = wrongScheme === undefined && problem === 'no_document'
   const todo = wrongScheme ?? (isOtherPath ? issuerHint : connectionAdvice(why, 'provider.issuer', 'provider.ca_file'))
   return fault('provider.discovery', `its discovery document cannot be read: ${why}`, {
     why: 'nobody can sign in; signed-in people are served until their tokens need a refresh',
@@ -44,12 +48,13 @@ function unreachableFinding(why: string, wrongScheme: string | undefined, env: E
   })
 }
 
-function unusableFinding(why: string): Finding {
+function unusableFinding({ why, problem }: ProbeFailure): Finding {
   return fault('provider.discovery', `responds, but cannot be used: ${why}`, {
     why: 'nobody can sign in: the gateway must not accept tokens of another issuer, or tokens that it cannot verify',
-    todo: /calls itself|issuer/.test(why)
-      ? 'write the issuer exactly as the provider does, including a slash at the end'
-      : 'change this at the provider or in provider.*',
+    todo:
+      problem === 'issuer'
+        ? 'write the issuer exactly as the provider does, including a slash at the end'
+        : 'change this at the provider or in provider.*',
   })
 }
 

@@ -126,7 +126,7 @@ export class Discovery {
           this.#parts.log.warn('provider.unavailable', {
             issuer: this.#config.issuer,
             reason: this.#failure.message,
-            hint: `${wrongScheme ?? (isElsewhere(this.#failure) ? issuerHint : 'check provider.issuer')}; it is tried again until it answers, and signing in gets 503 meanwhile`,
+            hint: `${wrongScheme ?? (problemOf(cause) === 'no_document' ? issuerHint : 'check provider.issuer')}; it is tried again until it answers, and signing in gets 503 meanwhile`,
           })
         }
         throw this.#failure
@@ -144,11 +144,6 @@ export async function issuerSchemeMismatch(issuer: string, why: string): Promise
   const server = { host: url.hostname, port: portOf(url), isTls: url.protocol === 'https:', tlsScheme: 'https://' }
   const found = await schemeMismatch(why, server)
   return found === undefined ? undefined : `${found} in provider.issuer`
-}
-
-/** Whether a server responded there, but without a discovery document. */
-function isElsewhere({ message }: GatewayError): boolean {
-  return /it answered with (?:status 404$|.* in place of JSON$)/.test(message)
 }
 
 function unavailable(issuer: string, cause: unknown): GatewayError {
@@ -178,8 +173,9 @@ export async function discover(config: ProviderConfig, outbound: Outbound): Prom
     .catch((error: unknown) => {
       const other = otherIssuer(error)
       if (other !== undefined) rejectIssuer(other)
-      const problem = unusableResponse(error)
-      return problem === undefined ? Promise.reject(error) : reject(`GET ${metadataUrl(config.issuer)}: ${problem}`)
+      const response = unusableResponse(error)
+      if (response === undefined) throw error
+      return reject(`GET ${metadataUrl(config.issuer)}: ${response.why}`, response.problem)
     })
   const metadata = discovered.serverMetadata()
   // The issuer must be identical (OpenID Connect Discovery 1.0 §4.3). A slash at the end makes it
@@ -235,12 +231,34 @@ function endpointsOf(metadata: client.ServerMetadata): ReadonlyMap<string, strin
   return new Map(Object.entries(named).flatMap(([name, url]) => (url === undefined ? [] : [[url, name]])))
 }
 
-function reject(why: string): never {
-  throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', why)
+/**
+ * Why the gateway cannot use the response of a provider. `no_document`: a server responded, but not
+ * with a discovery document. `issuer`: the document names another issuer. `metadata`: the document
+ * lacks something, or has an invalid value.
+ */
+export type DiscoveryProblem = 'no_document' | 'issuer' | 'metadata'
+
+class DiscoveryError extends GatewayError {
+  readonly problem: DiscoveryProblem
+
+  constructor(problem: DiscoveryProblem, why: string) {
+    super('ERR_PROVIDER_UNAVAILABLE', why)
+    this.problem = problem
+  }
+}
+
+/** The problem behind an error of {@link discover}. `undefined`: the provider did not respond. */
+export function problemOf(error: unknown): DiscoveryProblem | undefined {
+  const found = gatewayErrorIn(error)
+  return found instanceof DiscoveryError ? found.problem : undefined
+}
+
+function reject(why: string, problem: DiscoveryProblem = 'metadata'): never {
+  throw new DiscoveryError(problem, why)
 }
 
 function rejectIssuer(issuer: string): never {
-  reject(`it calls itself "${issuer}": write that as provider.issuer`)
+  reject(`it calls itself "${issuer}": write that as provider.issuer`, 'issuer')
 }
 
 /** The issuer in the metadata, when it is another one. The message of openid-client lacks it. */
@@ -250,12 +268,17 @@ function otherIssuer(error: unknown): string | undefined {
 }
 
 /** What the response was instead of a document. The message of openid-client lacks it. */
-function unusableResponse(error: unknown): string | undefined {
+function unusableResponse(error: unknown): { readonly why: string; readonly problem: DiscoveryProblem } | undefined {
   const { code, cause } = error as { code?: unknown; cause?: unknown }
   if (!(cause instanceof Response)) return undefined
-  if (code === 'OAUTH_RESPONSE_IS_NOT_CONFORM') return `it answered with status ${cause.status}`
+  if (code === 'OAUTH_RESPONSE_IS_NOT_CONFORM')
+    return {
+      why: `it answered with status ${cause.status}`,
+      problem: cause.status === 404 ? 'no_document' : 'metadata',
+    }
+  if (code !== 'OAUTH_RESPONSE_IS_NOT_JSON') return undefined
   const type = printable((cause.headers.get('content-type') ?? 'no content type').slice(0, 100))
-  return code === 'OAUTH_RESPONSE_IS_NOT_JSON' ? `it answered with ${type} in place of JSON` : undefined
+  return { why: `it answered with ${type} in place of JSON`, problem: 'no_document' }
 }
 
 /**

@@ -3,13 +3,26 @@ import type { ProviderConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
 import { randomToken, sha256 } from '../core/random.ts'
-import { discover, issuerSchemeMismatch, metadataUrl, type DiscoveredProvider } from './discovery.ts'
+import {
+  discover,
+  type DiscoveredProvider,
+  type DiscoveryProblem,
+  issuerSchemeMismatch,
+  metadataUrl,
+  problemOf,
+} from './discovery.ts'
 import { createOutbound, type Outbound } from './outbound.ts'
 import { gatewayErrorIn } from './provider-errors.ts'
 import type { RequestedAccess } from './requested-access.ts'
 
+/** Why something cannot be used. `problem` is absent when there was no response. */
+export interface ProbeFailure {
+  readonly why: string
+  readonly problem?: DiscoveryProblem
+}
+
 /** The result of a request and how long it took, or why there is no usable response. */
-export type ProbeResult<T> = { readonly value: T; readonly ms: number } | { readonly why: string }
+export type ProbeResult<T> = { readonly value: T; readonly ms: number } | ProbeFailure
 
 /** What a provider reports, and how it treats this client. It contains no secrets. */
 export interface ProviderFacts {
@@ -21,7 +34,7 @@ export interface ProviderFacts {
    */
   readonly wrongScheme?: string
   /** The settings that the gateway derives from the metadata, or why it rejects the metadata. */
-  readonly taken: { readonly algorithm: string; readonly access: RequestedAccess } | { readonly why: string }
+  readonly taken: { readonly algorithm: string; readonly access: RequestedAccess } | ProbeFailure
   /**
    * How far the clock of the provider is ahead of the clock of this machine, in ms. `Date` has
    * whole seconds (RFC 9110 §6.6.1). Absent when the provider sends no `Date`.
@@ -78,14 +91,12 @@ export async function examineProvider(config: ProviderConfig, redirectUris: read
   }
 }
 
-async function taken(
-  config: ProviderConfig,
-  outbound: Outbound,
-): Promise<DiscoveredProvider | { readonly why: string }> {
+async function taken(config: ProviderConfig, outbound: Outbound): Promise<DiscoveredProvider | ProbeFailure> {
   try {
     return await discover(config, outbound)
   } catch (error) {
-    return { why: gatewayErrorIn(error)?.message ?? reason(error) }
+    const problem = problemOf(error)
+    return { why: gatewayErrorIn(error)?.message ?? reason(error), ...(problem && { problem }) }
   }
 }
 
@@ -94,10 +105,14 @@ async function readJson(url: string, outbound: Outbound): Promise<ProbeResult<Re
   try {
     const response = await outbound.fetch(url, { headers: { accept: 'application/json' } })
     const ms = performance.now() - began
-    if (response.status !== 200) return { why: `${url} returned status ${response.status}` }
+    if (response.status !== 200)
+      return {
+        why: `${url} returned status ${response.status}`,
+        problem: response.status === 404 ? 'no_document' : 'metadata',
+      }
     const value: unknown = await response.json().catch(() => undefined)
     if (typeof value !== 'object' || value === null || Array.isArray(value))
-      return { why: `${url} did not return a JSON object` }
+      return { why: `${url} did not return a JSON object`, problem: 'no_document' }
     return { value: value as Record<string, unknown>, ms }
   } catch (error) {
     return { why: reason(error) }
