@@ -219,7 +219,7 @@ const request = fc.record({
   person: fc.constantFrom(undefined, undefined, 'jane', 'zoe', 'samir', 'noa'),
 })
 
-/** Rules with the same priority: a configuration with both is invalid. */
+/** Whether two upstreams match the same requests. A configuration with both is invalid. */
 function isAmbiguous(one: { hosts: string[]; path: string }, other: { hosts: string[]; path: string }): boolean {
   const inBoth = one.hosts.some((host) => other.hosts.includes(host))
   return one.path === other.path && (inBoth || one.hosts.length + other.hosts.length === 0)
