@@ -1,5 +1,5 @@
-// A gateway between a small provider and an application that keeps what reaches it: enough for what
-// was published about others.
+// A gateway between a small provider and an application that records its requests. The tests of
+// advisories use it.
 import assert from 'node:assert/strict'
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -26,17 +26,17 @@ export interface BedOptions {
   readonly provider?: string
   /** YAML at the top level. */
   readonly settings?: string
-  /** The application; what reaches it is kept anyway. */
+  /** The application. Its requests are recorded in any case. */
   readonly application?: RequestListener
 }
 
-/** What reached the application. */
+/** The requests that reached the application. */
 export interface Seen {
   readonly method: string
   readonly url: string
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly rawHeaders: readonly string[]
-  /** Of what has arrived by now. */
+  /** The requests up to now. */
   readonly rawTrailers: () => readonly string[]
   body: string
 }
@@ -57,20 +57,20 @@ export interface Answer {
   readonly text: string
 }
 
-/** A provider that signs in whom it is told to, and can be made to misbehave. */
+/** A provider that signs in a given person, and misbehaves on demand. */
 export interface SmallProvider {
   readonly issuer: string
-  /** How often a path was asked for. */
+  /** The number of requests for a path. */
   hits(path: string): number
-  /** A browser comes, and goes back as this person; the URL that it goes back to. */
+  /** Takes a browser through the provider as this person. Returns the callback URL. */
   authorize(location: string, person?: Claims): URL
-  /** Changes what is answered at the token endpoint, or the claims of the ID Token in it. */
+  /** Changes the responses of the token endpoint, or the claims of the ID Token in them. */
   bend(change: { readonly answer?: Claims; readonly idToken?: Claims }): void
-  /** Replaces the answers at a path. */
+  /** Replaces the responses at a path. */
   fault(path: string, listener: RequestListener): void
-  /** Changes what userinfo says from now on. */
+  /** Changes the claims of UserInfo from now on. */
   say(claims: Claims): void
-  /** A token that it has signed. */
+  /** A token that the provider has signed. */
   token(claims: Claims, header?: Claims): string
 }
 
@@ -80,15 +80,15 @@ export interface Bed {
   readonly provider: SmallProvider
   readonly seen: Seen[]
   readonly log: { readonly message: string; readonly fields: LogFields }[]
-  /** Sends a request to the letter, on a connection of its own. */
+  /** Sends a request unchanged, on a new connection. */
   ask(target: string, question?: Question): Promise<Answer>
-  /** Sends bytes, and answers what comes back until the connection is closed. */
+  /** Sends bytes, and returns all received bytes when the connection is closed. */
   raw(text: string): Promise<string>
-  /** Signs in; the `Cookie` header. */
+  /** Signs in, and returns the `Cookie` header. */
   signIn(person?: Claims): Promise<string>
   /** Moves the gateway's clock on. */
   moveClock(ms: number): void
-  /** Where somebody comes out who signs in with this `return_to`. */
+  /** Signs in with this `return_to`, and returns the final URL. */
   landing(return_to: string): Promise<URL>
 }
 
@@ -102,7 +102,7 @@ const usualRules =
   '[{ path: /public/*, access: public }, { path: /news/*, access: optional }, ' +
   '{ path: /admin/*, require: { claim: groups, any_of: [admins] } }]'
 
-/** A running gateway with what it stands between. */
+/** A running gateway with its provider and its application. */
 export async function startBed(t: TestContext, options: BedOptions = {}): Promise<Bed> {
   const port = await freePort()
   const origin = `http://127.0.0.1:${port}`
@@ -174,20 +174,20 @@ upstreams:
   }
 }
 
-/** As a browser asks for a page. */
+/** The header fields of a page load. */
 export const page = { headers: ['Accept: text/html'] } as const
 
-/** The same, by a click on a page of the gateway's own origin. */
+/** The same, for a click on a page of the gateway's own origin. */
 export const click = { headers: ['Accept: text/html', 'Sec-Fetch-Site: same-origin'] } as const
 
-/** Whoever was not admitted got nothing of the application, and it has not heard of them. */
+/** Checks that a rejected request got nothing of the application and did not reach it. */
 export function assertHeld(answer: Answer, bed: Bed): void {
   assert.ok([303, 400, 401, 403, 404].includes(answer.status), `${answer.status}`)
   assert.ok(!answer.body.includes('application'), answer.body)
   assert.deepEqual(bed.seen, [])
 }
 
-/** The `Cookie` header of a browser that got this answer. */
+/** The `Cookie` header of a browser after this response. */
 export function cookiesOf(answer: Answer): string {
   return answer
     .header('set-cookie')
@@ -196,7 +196,7 @@ export function cookiesOf(answer: Answer): string {
     .join('; ')
 }
 
-/** Loads a configuration out of YAML. */
+/** Loads a configuration from YAML. */
 export function configure(t: TestContext, yaml: string): LoadResult {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-advisory-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))

@@ -3,16 +3,15 @@ import { test } from 'node:test'
 import type { TokenBend } from '../corpus/hostile-tokens.ts'
 import { startHostileWorld } from '../corpus/hostile-world.ts'
 
-// oidcc-client-back-channel-logout-rp-basic: the logout token comes while the browser is at the
-// end-session endpoint. A second person is signed in with the same provider's session, so that it
-// shows whether the token was obeyed.
+// oidcc-client-back-channel-logout-rp-basic: the Logout Token arrives while the browser is at the
+// end-session endpoint. A second browser with the same provider session shows whether the token was
+// accepted.
 const modules: readonly (readonly [name: string, token: TokenBend, isObeyed: boolean])[] = [
   ['', {}, true],
   ['-alg-none', { sign: 'none' }, false],
   ['-no-event', { del: ['events'] }, false],
   ['-with-nonce', { set: { nonce: 'a-nonce' } }, false],
-  // By a key of the key set, with another algorithm than the one that the client is registered
-  // with.
+  // A key of the key set, but with another algorithm than the registered one.
   ['-wrong-alg', { key: 'ec' }, false],
   ['-wrong-aud', { set: { aud: 'another-client' } }, false],
   ['-wrong-event', { set: { events: { 'http://schemas.openid.net/event/another': {} } } }, false],

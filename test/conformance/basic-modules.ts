@@ -3,9 +3,7 @@ import type { TestContext } from 'node:test'
 import type { Bends } from '../corpus/hostile-provider.ts'
 import { startHostileWorld, type HostileWorld } from '../corpus/hostile-world.ts'
 
-/**
- * A module of the basic plan: what the provider does, and whether somebody may be signed in then.
- */
+/** A module of the basic plan: the fault of the provider, and whether a sign-in may succeed. */
 export interface Module {
   readonly name: string
   readonly bends?: Bends
@@ -41,13 +39,13 @@ export const basicModules: readonly Module[] = [
     signsIn: true,
   },
   {
-    // To refuse is allowed too: the gateway tries one key after the other.
+    // A rejection is also permitted, because the gateway tries one key after the other.
     name: 'oidcc-client-test-kid-absent-multiple-jwks',
     bends: { idToken: { header: { del: ['kid'] } }, jwks: { mode: 'nokid' }, publish: ['b', 'a'] },
     signsIn: true,
   },
   { name: 'oidcc-client-test-idtoken-sig-rs256', bends: { idToken: { key: 'a' } }, signsIn: true },
-  // To accept is allowed too, in the code flow.
+  // Acceptance is also permitted in the code flow.
   { name: 'oidcc-client-test-idtoken-sig-none', bends: { idToken: { sign: 'none' } }, signsIn: false },
   { name: 'oidcc-client-test-invalid-sig-rs256', bends: { idToken: { sign: 'flip' } }, signsIn: false },
   {
@@ -75,7 +73,7 @@ export const basicModules: readonly Module[] = [
   },
 ]
 
-/** Signs in, and looks whether somebody is signed in and what the person was shown. */
+/** Signs in, and checks whether the person is signed in and which page is shown. */
 export async function runModule(
   t: TestContext,
   { bends, signsIn, asksUserinfo, also }: Module,

@@ -11,14 +11,14 @@ const chromium = await startChromium({ after })
 const frameOf = ({ url, provider: { issuer, sid } }: HostileWorld, asked: Readonly<Record<string, string>> = {}) =>
   `${url}/.gatehouse/frontchannel-logout?${new URLSearchParams({ iss: issuer, sid, ...asked }).toString()}`
 
-/** As a browser loads it in a frame of the provider's page: without a cookie of ours. */
+/** A browser loads the page in a frame of the provider without a cookie of the gateway. */
 function loadFrame(world: HostileWorld, url = frameOf(world)) {
   const headers = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'iframe', 'sec-fetch-mode': 'navigate' }
   return world.browser().send(url, { headers })
 }
 
 // oidcc-client-front-channel-logout-rp-basic, and the module that is in no plan. A second browser
-// has the same session at the provider, so that it shows whether the frame ended anything.
+// with the same provider session shows whether the frame ended the session.
 test('oidcc-client-test-rp-frontchannel-rpinitlogout', async (t) => {
   const world = await startHostileWorld(t, { settings })
   const [alice, sameSession] = [world.browser(), world.browser()]
@@ -129,7 +129,7 @@ test('Where front-channel logout is disabled, there is no such page, and no sess
   assert.equal(await world.isSignedIn(alice), true)
 })
 
-/** A page of another origin that has a frame. */
+/** A page of another origin that contains a frame. */
 async function somebodyElsesPage(t: TestContext, src: string): Promise<string> {
   const server = createServer((_req, res) => {
     res.setHeader('content-type', 'text/html').end(`<iframe src="${src.replaceAll('&', '&amp;')}"></iframe>`)

@@ -43,8 +43,8 @@ test('oidcc-client-test-refresh-token, whose responses have no expires_in', asyn
   const alice = world.browser()
   await world.signIn(alice)
 
-  // An access token without expires_in is taken to live for an hour; the session is in use all the
-  // time.
+  // The gateway assumes a lifetime of one hour for an access token without expires_in. The session
+  // stays active.
   for (let minutes = 0; minutes < 60; minutes += 20) {
     assert.equal(await world.isSignedIn(alice), true)
     assert.equal(world.provider.hits('token_refresh'), 0)

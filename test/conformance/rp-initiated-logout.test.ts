@@ -4,7 +4,7 @@ import { startHostileWorld, type HostileWorld } from '../corpus/hostile-world.ts
 
 // oidcc-client-rp-initiated-logout-rp-basic.
 
-/** Signs in and out again; answers what the provider is asked, and comes back from there. */
+/** Signs in and out, returns the logout request to the provider, and comes back. */
 async function signInAndOut(world: HostileWorld) {
   const alice = world.browser()
   await world.signIn(alice)

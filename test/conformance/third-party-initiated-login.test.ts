@@ -7,7 +7,7 @@ import type { Browser, Visit } from '../support/browser.ts'
 const initiate = ({ url, provider: { issuer } }: HostileWorld, asked: Readonly<Record<string, string>> = {}) =>
   `${url}/.gatehouse/initiate-login?${new URLSearchParams({ iss: issuer, ...asked }).toString()}`
 
-/** The sign-in that a link of another site begins. */
+/** Begins a sign-in by a link of another site. */
 function follow(browser: Browser, link: string): Promise<Visit> {
   return browser.get(link, { headers: { 'sec-fetch-site': 'cross-site' } })
 }

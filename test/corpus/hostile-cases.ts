@@ -7,7 +7,7 @@ import { readCases } from './lanes.ts'
 
 const { cases } = readCases<{ readonly cases: readonly Behaviour[] }>('hostile-provider.json')
 
-/** Each group is a file of its own, so that they run beside each other. */
+/** Each group has its own file, so that the groups run in parallel. */
 const groups = {
   'ID Tokens': /^idt-/,
   claims: /^claim-/,
@@ -19,7 +19,7 @@ const groups = {
 }
 
 /**
- * Plays the cases of a group, several at once, and says how many there were and how many passed.
+ * Runs the cases of a group, several at once, and reports how many there are and how many passed.
  */
 export function playGroup(group: keyof typeof groups): void {
   const rows = cases.filter(({ id }) => groups[group].test(id))
@@ -46,8 +46,8 @@ export function everyCaseIsInOneGroup(): void {
 }
 
 /**
- * What it left behind: at the application, at the attacker, at the provider; and whether the
- * gateway is there still.
+ * Checks the traces of a case at the application, the attacker and the provider, and that the
+ * gateway still runs.
  */
 async function judgeTraces({ id, expect }: Behaviour, world: HostileWorld, alice: Browser): Promise<void> {
   const { provider, seen } = world

@@ -6,23 +6,23 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { logoutEvent, part, type Json } from '../support/signing-provider.ts'
 import { bent, keys, random, seconds, signedToken, type TokenBend } from './hostile-tokens.ts'
 
-/** What an endpoint does instead of answering, or to its answer. */
+/** The fault of an endpoint: what it does instead of responding, or how it changes its response. */
 export interface AnswerBend {
   readonly set?: Json
   readonly del?: readonly string[]
   readonly status?: number
   readonly body?: string
   readonly ctype?: string
-  /** `Content-Encoding`, without encoding anything. */
+  /** The value of `Content-Encoding`. The content is not encoded. */
   readonly encoding?: string
   readonly redirect?: string
-  /** Never answers. */
+  /** Never responds. */
   readonly hang?: number
   readonly reset?: boolean
   readonly truncate?: boolean
 }
 
-/** How the provider is bent. What is absent is right. */
+/** The faults of the provider. Absent members mean correct behavior. */
 export interface Bends {
   readonly discovery?: AnswerBend
   readonly jwks?: AnswerBend & { readonly mode?: string }
@@ -88,8 +88,8 @@ export async function startHostileProvider(
 }
 
 /**
- * An OpenID Provider whose every answer can be bent, and that writes down what its client does
- * wrong.
+ * An OpenID Provider whose responses can all be changed, and that records the violations of its
+ * client.
  */
 export class HostileProvider {
   readonly issuer: string
@@ -100,7 +100,7 @@ export class HostileProvider {
   published: readonly string[] = ['a', 'ec']
   sub = `user-${random(6)}`
   sid = `sid-${random(9)}`
-  /** What the client must not have done. */
+  /** The violations of the client. */
   readonly violations: string[] = []
   lastToken: Json = {}
   /** The last authorization request, and the last request to the token endpoint. */
@@ -146,7 +146,7 @@ export class HostileProvider {
     return signedToken(bent(claims, filled), filled, this.active, this.client_secret, typ)
   }
 
-  /** `$…` placeholders as values. */
+  /** The values of the `$…` placeholders. */
   #filled(value: unknown, nonce?: string): unknown {
     if (Array.isArray(value)) return value.map((member) => this.#filled(member, nonce))
     if (typeof value === 'object' && value !== null)
@@ -186,7 +186,7 @@ export class HostileProvider {
     if (path === '/token') return this.#token(req, new URLSearchParams(body), res)
     if (path === '/userinfo') return this.#userinfo(req, url, res)
     if (path === '/revoke') return this.#answer(res, {}, this.bends.revoke)
-    // A page of the provider's with a frame.
+    // A page of the provider that contains a frame.
     if (path === '/frame') {
       const src = (url.searchParams.get('src') ?? '').replaceAll('&', '&amp;')
       return void res.writeHead(200, { 'content-type': 'text/html' }).end(`<iframe src="${src}"></iframe>`)
@@ -195,10 +195,10 @@ export class HostileProvider {
     res.writeHead(404).end()
   }
 
-  /** The answer, or what happens instead of it. */
+  /** The response, or the fault in its place. */
   #answer(res: ServerResponse, value: Json, bend: AnswerBend = {}, nonce?: string): void {
     const { status = 200, ctype = 'application/json', encoding } = bend
-    // It is closed with the connection when the test is over.
+    // The connection closes when the test ends.
     if (bend.hang !== undefined) return
     if (bend.reset) return void res.socket?.destroy()
     if (bend.truncate) {
@@ -411,7 +411,7 @@ function selfPostingForm(action: string, fields: readonly (readonly [string, str
   return `<!doctype html><body onload="document.forms[0].submit()"><form method="post" action="${text(action)}">${inputs.join('')}</form>`
 }
 
-/** The action and the fields of a form that a provider sent, as a browser posts them. */
+/** The action and the fields of a form of the provider, as a browser posts them. */
 export function readForm(page: string): { readonly action: string; readonly body: string } {
   const plain = (value = '') => value.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&amp;', '&')
   const action = plain(/<form[^>]* action="([^"]*)"/.exec(page)?.[1])
@@ -422,7 +422,7 @@ export function readForm(page: string): { readonly action: string; readonly body
   return { action, body: new URLSearchParams(fields as [string, string][]).toString() }
 }
 
-/** Whether it takes the place of the answer: nothing is redeemed then. */
+/** Whether the fault replaces the response. Then no code is redeemed. */
 function isFault({ status, body, redirect, hang, reset, truncate }: AnswerBend): boolean {
   return [status, body, redirect, hang, reset, truncate].some((bend) => bend !== undefined)
 }

@@ -6,49 +6,49 @@ import type { Bends } from './hostile-provider.ts'
 import type { TokenBend } from './hostile-tokens.ts'
 import { application, type HostileWorld } from './hostile-world.ts'
 
-/** One way to misbehave, and what is to come of it. */
+/** One fault, and the expected outcome. */
 export interface Behaviour {
   readonly id: string
   readonly what: string
   readonly scenario: string
   readonly rule?: string
   readonly provider?: Bends
-  /** How the provider is bent after the sign-in. */
+  /** The faults of the provider after the sign-in. */
   readonly then?: Bends
-  /** The logout token, and how it is sent. */
+  /** The Logout Token, and how it is sent. */
   readonly token?: TokenBend
   readonly useIdToken?: boolean
   readonly post?: Post
-  /** The person is signed in at two devices. */
+  /** The person is signed in on two devices. */
   readonly twoSessions?: boolean
   readonly loginWithNewKeyFirst?: boolean
-  /** How the browser comes back from signing out. */
+  /** The way in which the browser returns from the sign-out. */
   readonly comesBack?: { readonly state?: string }
   /** YAML below `provider:`. */
   readonly settings?: string
   readonly expect: Expectation
-  /** Where the expectation is not the obvious one. */
+  /** The expected values that differ from the usual ones. */
   readonly why?: string
 }
 
 export interface Expectation {
-  /** Whether somebody is signed in; absent: either. */
+  /** Whether somebody is signed in. Absent: both are permitted. */
   readonly session?: boolean
   readonly callback?: 'refused' | 'done' | 'any' | readonly string[]
-  /** Statuses of the back-channel receiver. */
+  /** The statuses of the back-channel logout endpoint. */
   readonly receiver?: readonly (number | string)[]
   readonly after?: boolean
   readonly maxMs?: number
   readonly upstreamLacks?: readonly string[]
   readonly headersLack?: string
   readonly pageLacks?: readonly string[]
-  /** The attacker's URL is not asked for anything. */
+  /** The gateway sends no request to the attacker's URL. */
   readonly evilIsAlone?: boolean
-  /** The session is found by its sid still. */
+  /** The session can still be found by its sid. */
   readonly sidStill?: boolean
   readonly refreshes?: readonly [number, number]
   readonly mostRefreshes?: number
-  /** How often a spent refresh token may come. */
+  /** How often a used refresh token may be sent. */
   readonly reuse?: number
   readonly recovers?: boolean
   readonly maxJwks?: number
@@ -375,7 +375,7 @@ export async function play(aCase: Case): Promise<void> {
 }
 
 async function login({ world, alice, row }: Case): Promise<void> {
-  // A provider that cannot be found is no place to be sent to.
+  // The gateway does not redirect to an unreachable provider.
   const isFound = world.provider.bends.discovery === undefined
   const answer = await timed(isFound ? world.signIn(alice) : alice.get(world.url + application), row)
   judgeCallback(answer, row)
@@ -395,8 +395,8 @@ async function signedIn(world: HostileWorld, browser: Browser): Promise<void> {
 }
 
 /**
- * Signs in with another browser as somebody else, or with another session; makes something while
- * the provider is at it.
+ * Signs in with another browser as another person, or with another session, and changes the
+ * provider meanwhile.
  */
 async function elsewhere<T>(
   world: HostileWorld,

@@ -1,24 +1,24 @@
 import { createHmac, randomBytes, sign, constants } from 'node:crypto'
 import { ecKey, part, rsaKey, type Json, type SigningKey } from '../support/signing-provider.ts'
 
-/** What is wrong with a token; nothing by default. */
+/** The faults of a token. Default: none. */
 export interface TokenBend {
   readonly set?: Json
   readonly del?: readonly string[]
-  /** The name of the key it is signed with. */
+  /** The name of the key that signs the token. */
   readonly key?: string
   readonly sign?: string
   readonly noneCase?: string
   readonly header?: { readonly set?: Json; readonly del?: readonly string[] }
   readonly typ?: string
-  /** The whole token, or its payload, as a text. */
+  /** The whole token, or its payload, as text. */
   readonly raw?: string
   readonly rawPayload?: string
   /** A second `sub`, before the real one. */
   readonly dupSub?: string
 }
 
-/** `evil` has the name of `a`, and is somebody else's. */
+/** `evil` has the kid of `a`, and belongs to an attacker. */
 export const keys: Readonly<Record<string, SigningKey>> = {
   a: rsaKey('key-a'),
   b: rsaKey('key-b'),

@@ -6,7 +6,7 @@ import { freePort } from '../support/free-port.ts'
 import { runReplica, secrets } from '../support/world.ts'
 import { readForm, startHostileProvider, type Bends, type HostileProvider } from './hostile-provider.ts'
 
-/** What has arrived at the application. */
+/** A request that reached the application. */
 interface Seen {
   readonly headers: IncomingHttpHeaders
   readonly values: readonly string[]
@@ -18,14 +18,14 @@ export interface HostileWorld {
   readonly url: string
   readonly seen: readonly Seen[]
   moveClock(ms: number): void
-  /** A browser, with the cookies of another one if there is one. */
+  /** A browser, with the cookies of another browser if one is given. */
   browser(like?: Browser): Browser
-  /** The page behind the sign-in, without following anything. */
+  /** Requests the protected page and follows no redirect. */
   visit(browser: Browser): Promise<Visit>
   isSignedIn(browser: Browser): Promise<boolean>
-  /** Goes to the provider; answers the callback that the browser is sent to. */
+  /** Goes to the provider, and returns the URL of the callback. */
   start(browser: Browser, path?: string): Promise<string>
-  /** A whole sign-in; answers what the callback did. */
+  /** Signs in, and returns the response of the callback. */
   signIn(browser: Browser, path?: string): Promise<Visit>
   signOut(browser: Browser): Promise<Visit>
   postLogoutToken(form: string, options?: { readonly type?: string; readonly cookie?: string }): Promise<Response>
@@ -36,11 +36,14 @@ const marker = 'this is the application'
 const own = (name: string) => `/.gatehouse/${name}`
 
 export interface HostileWorldOptions {
-  /** How the provider is bent from the start. */
+  /** The faults of the provider at the start. */
   readonly bends?: Bends | undefined
   /** YAML below `provider:`. */
   readonly settings?: string | undefined
-  /** Where browsers find the gateway: with `localhost`, the provider's pages are another site's. */
+  /**
+   * The gateway's address for browsers. With `localhost`, the pages of the provider belong to
+   * another site.
+   */
   readonly host?: 'localhost' | '127.0.0.1'
 }
 
@@ -93,7 +96,7 @@ export async function startHostileWorld(
   }
 }
 
-/** Follows redirects until this origin has answered. */
+/** Follows redirects until this origin has responded. */
 async function untilAnsweredBy(origin: string, browser: Browser, url: string): Promise<Visit> {
   let visit = await browser.send(url)
   for (let hops = 0; hops < 5 && new URL(visit.url).origin !== origin; hops += 1) {
@@ -105,14 +108,13 @@ async function untilAnsweredBy(origin: string, browser: Browser, url: string): P
 }
 
 /**
- * What the callback answered, by redirect or by a form that the provider's page has the browser
- * post.
+ * The response of the callback, by redirect or by a form of the provider that the browser posts.
  */
 async function comeBack(browser: Browser, { headers, body: page }: Visit): Promise<Visit> {
   const crossSite = { 'sec-fetch-site': 'cross-site' }
   if (typeof headers['location'] === 'string') return browser.send(headers['location'], { headers: crossSite })
   const { action, body } = readForm(page)
-  // No Lax cookie comes along with what another site's page has the browser post.
+  // A browser adds no Lax cookie to a form that another site's page posts.
   const type = { 'content-type': 'application/x-www-form-urlencoded' }
   const posted = await new Browser('alice').send(action, { method: 'POST', headers: { ...crossSite, ...type }, body })
   if (posted.status !== 303) return posted

@@ -6,7 +6,7 @@ import { fold, isIdentityName, openPath, protectedPath, readCases, runCases, typ
 interface HeaderCase {
   readonly name: string
   readonly lines: readonly string[]
-  /** It says where the request comes from, or what it really is. */
+  /** The header gives the address of the client or the original request. */
   readonly isForwarding?: boolean
 }
 
@@ -44,10 +44,7 @@ for (const who of ['anonymous', 'signed in'] as const)
     )
   })
 
-/**
- * A protected path is not forwarded, and whoever asks is sent where they would have been sent
- * without these lines.
- */
+/** A request for a protected path is not forwarded, and is redirected as without these lines. */
 async function staysProtected(lane: Lane, lines: string): Promise<void> {
   lane.upstream.forget()
   const [plain, forged] = [await anonymously(lane, ''), await anonymously(lane, lines)]

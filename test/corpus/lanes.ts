@@ -3,22 +3,24 @@ import type { TestContext } from 'node:test'
 import { startStrictUpstream, type StrictUpstream } from '../support/strict-upstream.ts'
 import { startWorld, type World, type WorldOptions } from '../support/world.ts'
 
-/** A gateway with an application of its own: what the application sees is of one case. */
+/**
+ * A gateway with its own application, so that the application sees the requests of one case only.
+ */
 export interface Lane {
   readonly world: World
   readonly upstream: StrictUpstream
   readonly port: number
   /** `HOST:PORT` of the gateway. */
   readonly host: string
-  /** The session cookie of somebody who is signed in. */
+  /** The session cookie of a signed-in person. */
   readonly cookie: string
 }
 
-/** Forwarded without a sign-in, with identity if there is one. */
+/** Forwarded without a sign-in, with the identity of a signed-in person. */
 export const openPath = '/public/x'
 /** Forwarded after a sign-in only. */
 export const protectedPath = '/admin/secret'
-/** What only the gateway may say to the application. */
+/** Only the gateway may send these to the application. */
 export const identityNames = ['X-User-Sub', 'X-User-Name', 'X-User-Email', 'X-User-Groups']
 
 const identityHeaders = `X-User-Sub: sub
@@ -43,8 +45,8 @@ export async function startLane(t: TestContext, options: WorldOptions = {}): Pro
 }
 
 /**
- * Runs each case by itself, several at once in lanes of their own, and says how many there were and
- * how many passed.
+ * Runs each case alone in a lane, several lanes at once. Reports how many cases there are and how
+ * many passed.
  */
 export async function runCases<Case>(
   t: TestContext,
@@ -82,21 +84,21 @@ export function readCases<Corpus>(name: string): Corpus {
   return JSON.parse(readFileSync(new URL(name, import.meta.url), 'utf8')) as Corpus
 }
 
-/** `{N times:TEXT}` written out; `#` in the text counts. */
+/** Expands `{N times:TEXT}`. `#` in the text is the counter. */
 export function repeated(text: string): string {
   return text.replaceAll(/\{(\d+) times:([^{}]+)\}/g, (_, count: string, part: string) =>
     Array.from({ length: Number(count) }, (_, index) => part.replaceAll('#', String(index))).join(''),
   )
 }
 
-/** Whether some application would take a header of this name for one of the identity headers. */
+/** Whether some application could read this header name as an identity header. */
 export function isIdentityName(name: string): boolean {
   return folded.has(fold(name))
 }
 
 /**
- * As the most careless application reads a name: what is neither a letter nor a digit is all the
- * same.
+ * The name as the most lenient application reads it: all characters except for letters and digits
+ * are equal.
  */
 export function fold(name: string): string {
   return name

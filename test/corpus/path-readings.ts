@@ -1,6 +1,6 @@
 /**
- * Every path that some application could take a request target for. Of the application's readings,
- * not of the gateway's.
+ * Returns every path that some application could read from a request target. This models
+ * applications, not the gateway.
  */
 export function pathReadings(target: string, { foldsCase }: { readonly foldsCase: boolean }): string[] {
   const literal = target.split(/[?#]/, 1)[0] ?? ''
@@ -17,12 +17,12 @@ export function pathReadings(target: string, { foldsCase }: { readonly foldsCase
   return [...new Set(steps.reduce<readonly string[]>((texts, step) => texts.flatMap(step), forms))]
 }
 
-/** Each `%XX` is one character; what is none stays. */
+/** Decodes each `%XX` to one character. Invalid sequences stay. */
 function decoded(text: string): string {
   return text.replaceAll(/%([\da-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
 }
 
-/** Without dot segments, empty segments, spaces around names and dots at their end. */
+/** Removes dot segments, empty segments, spaces around names and trailing dots. */
 function resolved(path: string): string {
   const kept: string[] = []
   for (const segment of path

@@ -5,7 +5,7 @@ import { readCases, repeated, runCases } from './lanes.ts'
 import { pathReadings } from './path-readings.ts'
 
 interface Paths {
-  /** Nobody gets there without a sign-in. */
+  /** This path requires a sign-in. */
   readonly protected: string
   readonly cases: readonly string[]
 }
@@ -14,7 +14,8 @@ const { protected: closed, cases } = readCases<Paths>('paths.json')
 
 const configurations = {
   'all but /public/* needs a sign-in': { rules: '{ path: /public/*, access: public }', foldsCase: true },
-  // Whoever lists what is closed has to list it in each case that the application reads alike.
+  // A list of protected paths must contain each spelling in upper and lower case that the
+  // application treats as equal.
   'only /admin/* needs a sign-in': { rules: '{ path: /admin/* }, { path: /*, access: public }', foldsCase: false },
 }
 

@@ -10,24 +10,24 @@ interface RawCase {
   readonly name: string
   readonly raw: string
   readonly allow: readonly Outcome[]
-  /** How many requests the application sees when it is forwarded. */
+  /** How many requests the application gets when the case is forwarded. */
   readonly n?: number
-  /** The content that the application sees. */
+  /** The content that the application gets. */
   readonly body?: string
   /**
-   * Headers that the application must not, or must see; `lacksExactly` to the letter, the others in
-   * any spelling.
+   * Header names that the application must not or must get. `lacksExactly` compares exactly, the
+   * others compare all spellings.
    */
   readonly lacks?: readonly string[]
   readonly lacksExactly?: readonly string[]
   readonly has?: readonly string[]
-  /** Never the value of an identity header. */
+  /** No identity header has this value. */
   readonly identityLacks?: string
-  /** Never in the application's `Host`. */
+  /** The `Host` that the application gets does not contain this. */
   readonly hostLacks?: string
-  /** Never in the answer. */
+  /** The response does not contain this. */
   readonly answerLacks?: readonly string[]
-  /** It never ends by itself: the gateway has to end it. */
+  /** The request never ends, so the gateway has to end it. */
   readonly isSlow?: boolean
 }
 

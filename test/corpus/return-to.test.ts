@@ -4,7 +4,7 @@ import { readCases, repeated, runCases, type Lane } from './lanes.ts'
 
 interface ReturnTo {
   readonly target: string
-  /** The sign-in ends there. */
+  /** The path at which the sign-in ends. */
   readonly ok?: boolean
 }
 
@@ -32,7 +32,7 @@ test('A sign-in ends on this origin, whatever the return-to target is', { concur
 })
 
 /**
- * Walks through a sign-in as a browser does; every stop on the way has to be the gateway or the
+ * Goes through a sign-in as a browser does. Every URL on the way must belong to the gateway or the
  * provider.
  */
 async function signInTo(target: string, { world }: Lane): Promise<{ location: string; signedIn: boolean }> {

@@ -53,7 +53,7 @@ test('The gateway listens on the published port, on this machine only, and finds
   )
   assert.deepEqual(Object.keys(compose.secrets).toSorted(), gatehouse.secrets?.toSorted())
   const [file = ''] = (JSON.parse(inDockerfile('CMD')) as string[]).slice(-1)
-  // The folder: a mounted file would never show a change.
+  // The folder is mounted, because a mounted file would never show a change.
   assert.deepEqual(gatehouse.volumes, [`./gatehouse:${posix.dirname(file)}:ro`])
 })
 
@@ -70,7 +70,7 @@ test('The gateway runs read-only and without capabilities, and has time to drain
   assert.deepEqual(gatehouse.cap_drop, ['ALL'])
   assert.ok(Number.parseInt(gatehouse.stop_grace_period ?? '10s', 10) * 1000 > config.shutdown.drainTimeoutMs)
   assert.deepEqual(gatehouse.depends_on?.toSorted(), ['orders', 'redis'])
-  // The HEALTHCHECK asks on loopback.
+  // The HEALTHCHECK sends its request to loopback.
   assert.equal(config.admin?.host, '127.0.0.1')
   assert.match(redis.command?.join(' ') ?? '', /--maxmemory-policy noeviction --save {2}--appendonly yes/)
   assert.match(read('README.md'), /noeviction, --save, '', --appendonly, 'yes'\]/)

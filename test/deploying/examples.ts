@@ -10,7 +10,7 @@ import { root } from '../support/command.ts'
 /** A file of the project. */
 export const read = (path: string) => readFileSync(join(root, path), 'utf8')
 
-/** What Kubernetes is given, as far as these tests look at it. */
+/** The parts of Kubernetes manifests that these tests read. */
 export interface Manifest {
   readonly kind: string
   readonly metadata: { readonly name: string; readonly labels?: Labels }
@@ -87,13 +87,13 @@ const secrets: Readonly<Record<string, string>> = {
 mkdirSync(join(folder, 'secrets'))
 for (const [name, value] of Object.entries(secrets)) writeFileSync(join(folder, 'secrets', name), value)
 
-/** The files with secrets that a gateway's configuration names. */
+/** The secret files that a gateway configuration names. */
 export function secretFilesOf(text: string): string[] {
   return [...text.matchAll(/\bfile: ([^\s}]+)/g)].map(([, path = '']) => path)
 }
 
 let count = 0
-/** A gateway's configuration as a file, its secrets in place. */
+/** Writes a gateway configuration and its secrets to files. */
 export function gatewayFile(text: string): string {
   const file = join(folder, `${(count += 1)}.yaml`)
   const inPlace = secretFilesOf(text).reduce(
@@ -104,20 +104,20 @@ export function gatewayFile(text: string): string {
   return file
 }
 
-/** @throws {Error} with the diagnostics when there is something wrong with it */
+/** @throws {Error} with the diagnostics when the configuration is invalid */
 export function gatewayConfig(text: string): GatewayConfig {
   const loaded = loadConfig(gatewayFile(text), {})
   if (!loaded.ok) throw new Error(loaded.diagnostics.map(({ path, message }) => `${path}: ${message}`).join('\n'))
   return loaded.config
 }
 
-/** What `helm template` made of the charts: see helm.test.ts. */
+/** The output of `helm template` for the charts: see helm.test.ts. */
 export const rendered = ['test/deploying/rendered/standalone.yaml', 'test/deploying/rendered/sidecar.yaml'] as const
 
-/** Each way to run in Kubernetes: the file with its manifests. */
+/** The manifest file of each way to run in Kubernetes. */
 export const inKubernetes = ['examples/kubernetes/standalone.yaml', 'examples/kubernetes/sidecar.yaml', ...rendered]
 
-/** Every gateway's configuration that stands in an example: where, and its text. */
+/** Every gateway configuration in the examples: its path and its text. */
 export function gatewayFiles(): (readonly [string, string])[] {
   const files = ['examples/compose/gatehouse/gateway.yaml', 'examples/systemd/gateway.yaml']
   return [
@@ -126,14 +126,14 @@ export function gatewayFiles(): (readonly [string, string])[] {
   ]
 }
 
-/** The one that stands in a ConfigMap. */
+/** The gateway configuration in a ConfigMap. */
 export function gatewayFileIn(manifests: readonly Manifest[]): string {
   const text = manifests.find(({ kind }) => kind === 'ConfigMap')?.data?.['gateway.yaml']
   if (text === undefined) throw new Error('there is no ConfigMap with a gateway.yaml')
   return text
 }
 
-/** What the Dockerfile says. */
+/** The value of an instruction in the Dockerfile. */
 export function inDockerfile(instruction: string): string {
   const all = read('Dockerfile').replaceAll(/\\\n\s*/g, '')
   return (

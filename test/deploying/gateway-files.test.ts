@@ -6,7 +6,8 @@ import { recordingTerminal } from '../support/command-line.ts'
 import { gatewayFile, gatewayFiles } from './examples.ts'
 
 /**
- * What is warned of, and meant so: a network policy, or a network of its own, keeps others away.
+ * Warnings that are intended here, because a network policy or a separate network keeps other
+ * clients away.
  */
 const meant = ['admin.listen', 'session.store.redis.url']
 

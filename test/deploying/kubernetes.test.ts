@@ -18,7 +18,7 @@ import {
   secretFilesOf,
 } from './examples.ts'
 
-/** Whether a selector means pods with these labels. */
+/** Whether a selector matches pods with these labels. */
 const selects = (selector: Labels, labels: Labels) =>
   Object.keys(selector).length > 0 && Object.entries(selector).every(([name, value]) => labels[name] === value)
 
@@ -32,8 +32,9 @@ function only<T>(found: readonly T[], what: string): T {
 const portNamed = ({ ports }: Container, name: string) => ports.find((port) => port.name === name)?.containerPort
 
 /**
- * Whom network policies let reach a port of pods with these labels. @throws when no policy is about
- * them: then everybody may
+ * The peers that network policies admit to a port of pods with these labels.
+ *
+ * @throws when no policy selects the pods, because then all peers are admitted
  */
 function mayReach(manifests: readonly Manifest[], labels: Labels, port: number) {
   const policies = all(manifests, 'NetworkPolicy').filter(({ spec }) => selects(spec.podSelector.matchLabels, labels))
@@ -48,8 +49,8 @@ function mayReach(manifests: readonly Manifest[], labels: Labels, port: number) 
 }
 
 /**
- * What the Pod Security Standard "restricted" asks of a container, and a root file system that is
- * read only.
+ * The security context that the Pod Security Standard "restricted" requires, and a read-only root
+ * file system.
  */
 const restricted = {
   runAsNonRoot: true,
@@ -59,7 +60,7 @@ const restricted = {
   seccompProfile: { type: 'RuntimeDefault' },
 }
 
-/** What stands in a file, taken apart. */
+/** The parsed content of a file. */
 function deployment(path: string) {
   const manifests = documentsIn(read(path))
   const text = gatewayFileIn(manifests)
@@ -91,9 +92,9 @@ for (const path of inKubernetes) {
     assert.equal(portNamed(gateway, 'http'), config.listen.port)
     assert.equal(String(config.listen.port), inDockerfile('EXPOSE'))
     assert.equal(portNamed(gateway, 'admin'), config.admin?.port)
-    // The kubelet asks from outside of the pod.
+    // The kubelet sends its requests from outside the pod.
     assert.deepEqual([config.listen.host, config.admin?.host], ['0.0.0.0', '0.0.0.0'])
-    // A mounted file, other than a folder, would never show a change.
+    // A mounted file, unlike a folder, would never show a change.
     assert.equal(mountOf(posix.dirname(file))?.subPath, undefined)
     assert.equal(
       volumeAt(posix.dirname(file))?.configMap?.name,

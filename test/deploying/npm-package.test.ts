@@ -18,7 +18,7 @@ const folder = mkdtempSync(join(tmpdir(), 'gatehouse-package-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 const npm = (args: readonly string[]) => execFileSync('npm', args, { cwd: root, encoding: 'utf8', stdio: 'pipe' })
 
-// What stands before the brackets is of the script that builds.
+// The text before the brackets comes from the build script.
 const said = npm(['pack', '--json', '--loglevel=error', '--pack-destination', folder])
 const [packed] = JSON.parse(said.slice(said.search(/^\[/m))) as [Packed]
 const paths = packed.files.map(({ path }) => path)

@@ -44,7 +44,7 @@ test('Where systemd-analyze is available, it finds no error in the unit and rate
     return t.diagnostic(`${program} is not there: what it would say has not been seen, only the test above`)
   const folder = folderWith(t, { gatehouse: '#!/bin/sh\n' })
   const file = join(folder, 'gatehouse.service')
-  // It wants to see the program.
+  // systemd-analyze requires that the program exists.
   writeFileSync(file, unit.replaceAll('/opt/gatehouse/bin/gatehouse', '/bin/true'))
 
   const verified = spawnSync(program, ['verify', '--man=no', file], { encoding: 'utf8' })
@@ -58,7 +58,7 @@ test('The unit starts, reloads and stops the gateway with the right commands and
   assert.deepEqual(valuesOf('ExecStart'), ['/opt/gatehouse/bin/gatehouse run --config /etc/gatehouse/gateway.yaml'])
   assert.deepEqual(valuesOf('ExecReload'), ['/bin/kill -HUP $MAINPID'])
   assert.ok(Number.parseInt(valuesOf('TimeoutStopSec')[0] ?? '', 10) * 1000 > config.shutdown.drainTimeoutMs)
-  // Node.js compiles while it runs.
+  // Node.js compiles code at run time.
   assert.deepEqual(valuesOf('MemoryDenyWriteExecute'), [])
 })
 

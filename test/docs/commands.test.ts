@@ -8,10 +8,7 @@ import { blocksOf, codeSpansOf, pages, type Page } from './markdown.ts'
 const commands = new Set([...overview.matchAll(/^ {2}gatehouse (\w+)/gm)].map(([, name = '']) => name))
 const scripts = new Set(Object.keys(manifest.scripts))
 
-/**
- * What a page tells people to type: the lines of its shell blocks, without comments, and what
- * stands in backticks.
- */
+/** The commands of a page: the lines of its shell blocks without comments, and the code spans. */
 function typed(page: Page): string[] {
   const shell = blocksOf(page)
     .filter(({ language }) => language === 'sh' || language === 'console')
@@ -24,7 +21,7 @@ function typed(page: Page): string[] {
   return [...shell, ...codeSpansOf(page).filter((span) => /^(gatehouse|npm|docker|kubectl) /.test(span))]
 }
 
-/** What is wrong with a line that people are told to type. */
+/** Returns the errors in a command line. */
 function faults(line: string): string[] {
   const found: string[] = []
   // The container has the name of the program.
@@ -50,7 +47,7 @@ for (const page of pages)
 const sources = readdirSync(new URL('../../src', import.meta.url), { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts'))
   .map((name) => readFileSync(new URL(`../../src/${name}`, import.meta.url), 'utf8'))
-/** Words that stand in the source between quotes: error codes, messages of the log. */
+/** Texts in quotes in the sources: error codes and log messages. */
 const quoted = new Set(
   sources.flatMap((source) =>
     [...source.matchAll(/'([\w.]+)'|\b(ERR_[A-Z_]+)\b/g)].map(([, word, code]) => word ?? code),
@@ -70,7 +67,7 @@ for (const page of pages.filter(({ path }) => path.startsWith('docs/')))
     assert.deepEqual(missing, [])
   })
 
-/** What is said by Node.js, by jose or by others; and what is no message at all. */
+/** Messages of Node.js, jose and other programs, and texts that are no messages. */
 const ofOthers =
   /^(connect|getaddrinfo|self-signed|unable to|curl|gatehouse|missing required|unexpected|"exp" claim)\b|: /
 
@@ -79,7 +76,7 @@ test('The log lines that the page on troubleshooting quotes exist', () => {
   const page = pages.find(({ path }) => path === 'docs/troubleshooting.md') as Page
   const quotes = codeSpansOf(page).filter((span) => span.split(' ').length >= 4 && !ofOthers.test(span))
 
-  // A part of it is a value: three words in a row have to be there.
+  // A part of the message is a value, so three words in a row must match.
   const unsaid = quotes.filter((span) => {
     const words = span.split(' ')
     return !words.some((_, at) => at + 3 <= words.length && said.includes(words.slice(at, at + 3).join(' ')))

@@ -10,22 +10,22 @@ import { startProvider } from '../support/provider.ts'
 import { until } from '../support/until.ts'
 import { blocksOf, pages } from './markdown.ts'
 
-// The page is done as it is written. Ports and the provider are the test's own. `UPDATE=1` writes
-// what commands print anew.
+// Follows the page step by step, with ports and a provider of the test. `UPDATE=1` updates the
+// output on the page.
 const page = pages.find(({ path }) => path === 'docs/first-application.md') as (typeof pages)[number]
 const blocks = blocksOf(page)
 const [toys = '', own = '', ruled = ''] = blocks.filter(({ language }) => language === 'yaml').map(({ text }) => text)
 const shell = blocks.filter(({ language }) => language === 'sh').map(({ text }) => text)
 const env = { CLIENT_SECRET: 'any-text-will-do-for-the-demo', NO_COLOR: '1' }
 
-/** A text of the page with ports that are free here. */
+/** A text of the page, with free ports. */
 async function ported(text: string, ports: Map<string, number>): Promise<string> {
   for (const port of ['8080', '8081', '8082', '3000'])
     if (text.includes(port) && !ports.has(port)) ports.set(port, await freePort())
   return text.replaceAll(/\b(?:8080|8081|8082|3000)\b/g, (port) => String(ports.get(port)))
 }
 
-/** What a shell block of the page starts: the command behind `npm run -s gatehouse --`. */
+/** Starts the command of a shell block: the one after `npm run -s gatehouse --`. */
 function commandIn(text: string): string[] {
   const [, command = ''] = /^npm run -s gatehouse -- (.*)$/m.exec(text) ?? []
   return command.split(' ')
@@ -83,7 +83,7 @@ function isUp(url: string): Promise<boolean> {
   )
 }
 
-/** Both streams as a terminal shows them: what is wrong comes first. */
+/** Both streams as a terminal shows them: errors come first. */
 async function printed(t: TestContext, line: string, file: string): Promise<string> {
   const cwd = folderWith(t, { 'gateway.yaml': file })
   const command = startCommand(t, line.split(' '), { cwd, env })
@@ -101,7 +101,7 @@ for (const { line, text } of blocks.filter(({ language }) => language === 'conso
     const path = new URL('../../docs/first-application.md', import.meta.url)
     if (process.env['UPDATE'] === '1') {
       const lines = readFileSync(path, 'utf8').split('\n')
-      // Earlier blocks may have grown: the command is looked for from where it stood.
+      // Earlier output may have grown, so the search for the command begins where it was.
       const at = lines.indexOf(command, Math.max(0, line - 1))
       const end = lines.indexOf('```', at)
       writeFileSync(path, [...lines.slice(0, at + 1), ...out.trimEnd().split('\n'), ...lines.slice(end)].join('\n'))

@@ -8,7 +8,7 @@ import { anchorsOf, linksOf, pages, proseOf } from './markdown.ts'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const anchors = new Map(pages.map((page) => [page.path, anchorsOf(page)]))
 
-/** Why a link leads nowhere; `undefined` when it leads somewhere, or out of the project. */
+/** Returns why a link has no target. `undefined` means that the link is valid, or external. */
 function fault(from: string, target: string): string | undefined {
   if (/^[a-z][a-z+.-]*:/i.test(target)) return undefined
   const [path = '', anchor] = target.split('#')
@@ -38,7 +38,7 @@ test('README.md leads to every page', () => {
     if (page === undefined) continue
     for (const target of linksOf(page)) {
       const to = posix.normalize(posix.join(posix.dirname(path), target.split('#')[0] ?? ''))
-      // A link to a folder shows what is in it.
+      // A link to a folder leads to all of its pages.
       waiting.push(to, ...pages.filter((other) => posix.dirname(other.path) === to).map((other) => other.path))
     }
   }
@@ -47,7 +47,7 @@ test('README.md leads to every page', () => {
   assert.deepEqual(lost, [])
 })
 
-/** A source with its texts as they are meant: `\'` is `'`. */
+/** Reads a source and removes the backslashes before quotes: `\'` becomes `'`. */
 function sourceOf(file: string): string {
   return readFileSync(join(root, file), 'utf8').replaceAll(/\\(['"`])/g, '$1')
 }
@@ -68,7 +68,9 @@ test('Tests that a page names with their file exist', () => {
   assert.deepEqual(faults, [])
 })
 
-/** What the page on reliability writes: `journeys/sessions`: one test; another one. */
+/**
+ * The short form of the page on reliability. Example: `journeys/sessions`: one test; another one.
+ */
 const inShort = /`([a-z]+\/[\w-]+)`(?:[^:`|]*: ([^|`]+))?/g
 const rooms = new Set(readdirSync(join(root, 'test')))
 

@@ -12,12 +12,12 @@ export interface Page {
   readonly text: string
 }
 
-/** Something between fences: ```` ```yaml helm ````. */
+/** A fenced block: ```` ```yaml helm ````. */
 export interface Block {
   readonly page: string
-  /** Where its first line stands in the page, from 1. */
+  /** The number of its first line in the page, from 1. */
   readonly line: number
-  /** What stands behind the fence: the language, and perhaps a word more. */
+  /** The info string: the language, and sometimes one more word. */
   readonly language: string
   readonly word: string
   readonly text: string
@@ -53,17 +53,17 @@ export function blocksOf({ path, text }: Page): Block[] {
   })
 }
 
-/** What people read as text: without fenced blocks. Lines stay where they are. */
+/** The text without fenced blocks. The line numbers stay the same. */
 export function proseOf({ text }: Page): string {
   return text.replaceAll(/^( *)(```+)[^\n]*\n[^]*?^ *\2 *$/gm, (block) => block.replaceAll(/[^\n]/g, ''))
 }
 
-/** What stands between single backticks. */
+/** The texts between single backticks. */
 export function codeSpansOf(page: Page): string[] {
   return [...proseOf(page).matchAll(/(?<!`)`([^`\n]+)`(?!`)/g)].map(([, span = '']) => span)
 }
 
-/** The targets of links and images, as they are written. */
+/** The targets of links and images, as written. */
 export function linksOf(page: Page): string[] {
   const text = proseOf(page).replaceAll(/(`+)(?:(?!\1)[^])*\1/g, '')
   const inline = [...text.matchAll(/\]\(\s*<?([^)\s>]+)>?(?:\s+"[^"]*")?\s*\)/g)].map(([, target = '']) => target)

@@ -219,7 +219,7 @@ const request = fc.record({
   person: fc.constantFrom(undefined, undefined, 'jane', 'zoe', 'samir', 'noa'),
 })
 
-/** Two that could both be meant; a configuration with both is refused. */
+/** Whether two upstreams match the same requests. A configuration with both is invalid. */
 function isAmbiguous(one: { hosts: string[]; path: string }, other: { hosts: string[]; path: string }): boolean {
   const inBoth = one.hosts.some((host) => other.hosts.includes(host))
   return one.path === other.path && (inBoth || one.hosts.length + other.hosts.length === 0)
@@ -232,7 +232,7 @@ const wholeConfiguration = fc.record({
   requests: fc.array(request, { minLength: 20, maxLength: 40 }),
 })
 
-/** What a gateway has made of a request, as far as both sides can be asked for it. */
+/** What the gateway does with a request, as far as explain and the gateway both show it. */
 interface Outcome {
   readonly status: number | undefined
   readonly code: string | undefined
@@ -291,7 +291,7 @@ ${upstreams.map(({ yaml }, index) => `  ${names[index]}:\n    ${yaml(application
         )
         const { outcome } = explanation.decision
         counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
-        // A script that signs the person out: the requests behind it would have no session.
+        // A script would sign the person out, and the next requests would have no session.
         if (outcome === 'sign_out' && explanation.decision.status === undefined) continue
         for (const { forget } of Object.values(applications)) forget()
         replica.access.length = 0
@@ -310,8 +310,8 @@ ${upstreams.map(({ yaml }, index) => `  ${names[index]}:\n    ${yaml(application
         const told = said(explanation)
         const real = happened(answer, seen[0], replica.access)
         if (replica.access.length === 0 && told.status !== undefined && told.status >= 400) {
-          // The parser has refused it before anybody else could: without a code, and without a line
-          // in the log.
+          // The HTTP parser rejects this request first, without an error code and without a log
+          // line.
           assert.equal(seen.length, 0, done())
           assert.ok(real.status === undefined || real.status >= 400, done())
         } else assert.deepEqual(told, real, done())
@@ -358,10 +358,7 @@ function happened(
   }
 }
 
-/**
- * Without what is about the connection to the application, and what is made up anew for each
- * request.
- */
+/** Removes the fields of the upstream connection and those that are random for each request. */
 function comparable(headers: readonly (readonly [string, string])[]): readonly string[] {
   const aboutTheConnection = [
     'connection',

@@ -2,21 +2,17 @@ import type { TestContext } from 'node:test'
 import fc from 'fast-check'
 import { searchFor } from '../support/searches.ts'
 
-/** How long each fuzzer runs, in ms; `FUZZ_MS` gives it more. */
+/** The run time of each fuzzer, in ms. `FUZZ_MS` sets a longer time. */
 export const fuzzMs = Number(process.env['FUZZ_MS'] ?? searchFor(10_000))
 
-/**
- * How often it is looked for as long again, on a machine that is too busy to show everything the
- * first time.
- */
+/** How often the search is repeated on a machine that is too busy to finish the first time. */
 const mostRounds = 8
 
 const valuesAtOnce = 20
 
 /**
- * Looks for values that break a property until the time is over, and `hasShown` what it is to show.
- * What breaks it is made as small as possible and printed with its seed; `FUZZ_SEED` repeats that
- * search.
+ * Searches for values that violate a property until the time is over and `hasShown` is true. A
+ * violating value is shrunk and printed with its seed. `FUZZ_SEED` repeats that search.
  */
 export async function fuzz<T>(
   t: TestContext,
@@ -33,8 +29,8 @@ export async function fuzz<T>(
   })
   const options = { includeErrorInReport: true, ...(seed === undefined ? {} : { seed: Number(seed) }) }
   const isSearching = (round: number) => round < mostRounds && !hasShown()
-  // In small batches that run to their end: on a busy machine one value can take longer than all of
-  // the time.
+  // Small batches run to their end, because on a busy machine one value can take longer than the
+  // whole time.
   for (let round = 0; round === 0 || isSearching(round); round += 1) {
     const end = performance.now() + ms
     do await fc.assert(property, { ...options, numRuns: valuesAtOnce })

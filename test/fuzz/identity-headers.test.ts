@@ -5,7 +5,7 @@ import { identityNames, isIdentityName, openPath, startLane } from '../corpus/la
 import { exchangeRaw } from '../support/raw-exchange.ts'
 import { fuzz } from './fuzzing.ts'
 
-/** No claim of anybody holds it. */
+/** No claim of any person contains this text. */
 const forged = 'mallory'
 const jane = 'jane'
 
@@ -39,8 +39,7 @@ const separator = fc.oneof(
 const letter = (character: string) =>
   fc.oneof(
     { weight: 6, arbitrary: fc.constantFrom(character.toLowerCase(), character.toUpperCase()) },
-    // As it looks in other alphabets, and with a long s and a dotless i, which are "S" and "I" in
-    // upper case.
+    // In other alphabets, and with a long s and a dotless i, whose upper case is "S" and "I".
     fc.constantFrom(...lookalikes(character)),
   )
 
@@ -54,7 +53,7 @@ function lookalikes(character: string): readonly string[] {
   ]
 }
 
-/** An identity header's name as somebody writes it who wants to be taken for the gateway. */
+/** An identity header's name as an attacker may spell it. */
 const disguised = fc
   .constantFrom(...identityNames)
   .chain((name) =>
@@ -117,8 +116,8 @@ test('The application never receives a value of the client under the name of an 
       for (const [name, text] of [...headers, ...trailers.map((text) => text.split(/:(.*)/s, 2) as [string, string])])
         assert.ok(!(isIdentityName(name) && text.includes(forged)), `the application was told ${name}: ${text}`)
       const subjects = headers.filter(([name]) => isIdentityName(name) && /sub/i.test(name)).map(([, text]) => text)
-      // A forged Cookie line beside it makes the session cookie one of several lines: it counts all
-      // the same.
+      // With a forged Cookie line, the session cookie is in one of several lines, and is still
+      // valid.
       assert.deepEqual(subjects, signedIn ? [jane] : [])
       if (isWhole) forwarded += 1
     }

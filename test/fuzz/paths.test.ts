@@ -64,7 +64,7 @@ const segment = fc
   )
   .chain((text) => fc.oneof({ weight: 2, arbitrary: fc.constant(text) }, partlyEncoded(text)))
 
-/** Some of the characters in hex, some of them twice. */
+/** Encodes some of the characters, and some of them twice. */
 function partlyEncoded(text: string): fc.Arbitrary<string> {
   const characters = [...Buffer.from(text).toString('latin1')]
   const hex = (character: string) => character.charCodeAt(0).toString(16).padStart(2, '0')

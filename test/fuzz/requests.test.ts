@@ -7,7 +7,7 @@ import { exchangeRaw } from '../support/raw-exchange.ts'
 import { readStrictly, type SeenRequest } from '../support/strict-upstream.ts'
 import { fuzz } from './fuzzing.ts'
 
-/** So many connections at once, each with an application of its own. */
+/** The number of concurrent connections, each with its own application. */
 const lanes = 4
 const smuggled = `GET ${openPath}?smuggled HTTP/1.1\r\nHost: {host}\r\nX-Smuggled: 1\r\n\r\n`
 const close = 'Connection: close\r\n'
@@ -102,7 +102,7 @@ const snippets = [
 
 type Change = (text: string) => string
 
-/** A place between two bytes, most often where a token begins or ends. */
+/** A position between two bytes, preferably at the start or end of a token. */
 const place = fc.record({ at: fc.double({ min: 0, max: 1, noNaN: true }), atToken: fc.boolean() })
 
 function find(text: string, { at, atToken }: { readonly at: number; readonly atToken: boolean }): number {
@@ -143,7 +143,7 @@ const change: fc.Arbitrary<Change> = fc.oneof(
     const at = find(text, where)
     return replaceAt(text, at, 0, (text[at] ?? 'x').repeat(count))
   }),
-  // One line, given twice or taken elsewhere.
+  // A line that is repeated or moved.
   fc.tuple(fc.nat({ max: 6 }), fc.nat({ max: 6 })).map(([from, to]) => (text: string) => {
     const lines = text.split('\r\n')
     lines.splice(to, 0, lines[from] ?? '')
@@ -184,8 +184,8 @@ test('A request is rejected, or reaches the application as exactly one request',
 })
 
 /**
- * What arrived has to be among what the strictest of readers finds in the bytes, each once; the
- * rest was refused.
+ * Each received request must be one that the strictest recipient finds in the bytes, and each only
+ * once. All others were rejected.
  */
 function judge(bytes: string, seen: readonly SeenRequest[], statuses: readonly number[]): void {
   const told = () => `sent ${JSON.stringify(bytes)}\narrived ${JSON.stringify(seen)}`

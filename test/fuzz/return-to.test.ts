@@ -42,14 +42,14 @@ const piece = fc.oneof(
 const target = fc.array(piece, { maxLength: 8 }).map((parts) => parts.join(''))
 const spelling = fc.constantFrom<(text: string) => string>(
   encodeURIComponent,
-  // As somebody writes a link by hand; what no URL can hold is encoded all the same.
+  // A link as a person types it. Characters that no URL can contain are encoded.
   (text) =>
     text.replaceAll(/[^\x21\x24\x27-\x2a\x2c-\x3b\x3d\x3f-\x7e]/gu, (character) => encodeURIComponent(character)),
 )
 
 test('A return-to target never leaves the origin, as a browser resolves it', async (t) => {
   const { world, host, cookie } = await startLane(t, {
-    // One client, and more sign-ins than people begin.
+    // All sign-ins come from one client, so the rate limit is high.
     settings: 'limits: { per_client: { sign_ins: 1000000/m } }',
   })
   const agent = new Agent({ keepAlive: true })
@@ -70,11 +70,11 @@ test('A return-to target never leaves the origin, as a browser resolves it', asy
   })
 })
 
-/** Where somebody who is signed in is sent: the target itself. */
+/** A signed-in person is redirected to the target itself. */
 function locationOf(url: string, cookie: string, agent: Agent): Promise<string> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url)
-    // As it stands: a URL object would bring it into another form.
+    // The unchanged text, because a URL object would normalize it.
     const path = url.slice(url.indexOf('/', 'http://'.length))
     const sent = request({ agent, hostname, port, path, headers: { cookie, accept: 'text/html' } }, (answer) => {
       answer.resume()

@@ -12,10 +12,7 @@ import { root, startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 import { until } from '../support/until.ts'
 
-/**
- * What the Dockerfile puts into the image, without a container: the same files, nobody's to write,
- * another user.
- */
+/** The files of the image, without a container: the same files, read-only, and another user. */
 function layOutImage(): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-image-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
@@ -29,7 +26,10 @@ function layOutImage(): string {
   return folder
 }
 
-/** The image's user where we may become it and it may run Node, as root in a container may. */
+/**
+ * The image's user, if the test may change to it and it may run Node.js, as root in a container
+ * may.
+ */
 function imageUser(): { uid: number; gid: number } | undefined {
   const user = { uid: 1000, gid: 1000 }
   return process.getuid?.() === 0 && spawnSync(process.execPath, ['-v'], user).status === 0 ? user : undefined

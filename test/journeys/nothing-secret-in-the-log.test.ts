@@ -43,7 +43,7 @@ test('Sign-in, refresh, errors and sign-out leave no token, cookie, secret or e-
   remember(world, secrets)
   const jane = world.browser()
 
-  // A sign-in, after every way in which it can be rejected.
+  // A sign-in that is rejected in every way before it succeeds.
   const callback = new URL(await jane.until(`${world.url}/echo`, '/.gatehouse/callback'))
   const { code = '', state = '' } = Object.fromEntries(callback.searchParams)
   secrets.set('code', code).set('state', state)

@@ -38,8 +38,7 @@ for (const scheme of ['http', 'https'])
           if (behind === 0) write(socket, 32_000)
           await turn()
         }
-        // Reads the number of bytes that the gateway reads from the connection at once, and so
-        // pauses it once more.
+        // The gateway reads these bytes at once, and then pauses the connection once more.
         write(socket, getDefaultHighWaterMark(false) - 4)
         socket.end()
         for (let turns = 0; turns < 50; turns += 1) await turn()

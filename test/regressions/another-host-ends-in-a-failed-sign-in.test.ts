@@ -116,7 +116,7 @@ test('A browser at external_url signs in behind a proxy that changes Host', asyn
   const first = await jane.send(`${world.url}/echo`, { headers })
   const second = await jane.send(new URL(String(first.headers['location']), world.url).href, { headers })
 
-  // A browser keeps the Referer of a redirected request like this (Fetch §4.4).
+  // This policy controls the Referer of the redirected request (Fetch §4.4).
   assert.equal(first.headers['referrer-policy'], 'same-origin')
   assert.equal(second.status, 303)
   assert.equal(new URL(String(second.headers['location'])).origin, new URL(world.provider.issuer).origin)

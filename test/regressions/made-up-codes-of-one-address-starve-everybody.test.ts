@@ -4,7 +4,7 @@ import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
 import { startSignedIn } from '../tokens/signed-in.ts'
 
-/** No timeout ends in the middle of a test. */
+/** A long timeout, so that no request times out during a test. */
 const patient = { providerSettings: 'timeout: 60s', settings: 'trusted_proxies: [127.0.0.1]' }
 /** This exceeds the number of connections to the provider. */
 const codes = 60
