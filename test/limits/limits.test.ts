@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, request, type IncomingMessage } from 'node:http'
+import { createServer, request as send, type IncomingMessage } from 'node:http'
 import { connect as connectTcp, type AddressInfo, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { connect as connectTls } from 'node:tls'
@@ -9,13 +9,13 @@ import { issueCertificates } from '../support/certificates.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
 
-interface Asked {
+interface ReceivedResponse {
   readonly status: number
   readonly retryAfter: string | undefined
   readonly body: string
 }
 
-interface Question {
+interface RequestOptions {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
@@ -24,13 +24,17 @@ interface Question {
 }
 
 /** Sends one request on a new connection. */
-async function ask(url: string, { method = 'GET', headers = {}, body, from = '127.0.0.1' }: Question = {}) {
-  const sent = request(url, { method, headers, agent: false, localAddress: from })
+async function request(url: string, { method = 'GET', headers = {}, body, from = '127.0.0.1' }: RequestOptions = {}) {
+  const sent = send(url, { method, headers, agent: false, localAddress: from })
   sent.end(body)
-  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
   let text = ''
-  for await (const chunk of answer) text += String(chunk)
-  return { status: answer.statusCode ?? 0, retryAfter: answer.headers['retry-after'], body: text } satisfies Asked
+  for await (const chunk of response) text += String(chunk)
+  return {
+    status: response.statusCode ?? 0,
+    retryAfter: response.headers['retry-after'],
+    body: text,
+  } satisfies ReceivedResponse
 }
 
 const page = { accept: 'text/html' }
@@ -41,7 +45,7 @@ function rejectedClients(world: World) {
   return lines.filter(({ message }) => message === 'limit.reached').map(({ fields }) => fields)
 }
 
-function logoutToken(logout_token: string, question: Question = {}): Question {
+function logoutToken(logout_token: string, question: RequestOptions = {}): RequestOptions {
   return {
     method: 'POST',
     headers: { ...form, ...question.headers },
@@ -53,13 +57,13 @@ function logoutToken(logout_token: string, question: Question = {}): Question {
 test('A client that begins too many sign-ins gets 429, other clients do not', async (t) => {
   const world = await startWorld(t, { settings: 'limits: { per_client: { sign_ins: 3/m } }' })
   const signIn = (from?: string) =>
-    ask(`${world.url}/.gatehouse/sign-in`, { headers: page, ...(from === undefined ? {} : { from }) })
+    request(`${world.url}/.gatehouse/sign-in`, { headers: page, ...(from === undefined ? {} : { from }) })
 
   for (let times = 0; times < 3; times += 1) assert.equal((await signIn()).status, 303)
-  const refused = await signIn()
+  const rejected = await signIn()
 
-  assert.deepEqual([refused.status, refused.retryAfter], [429, '20'])
-  assert.match(refused.body, /Too many requests came from your network/)
+  assert.deepEqual([rejected.status, rejected.retryAfter], [429, '20'])
+  assert.match(rejected.body, /Too many requests came from your network/)
   assert.equal((await signIn('127.0.0.2')).status, 303)
   world.moveClock(20_000)
   assert.equal((await signIn()).status, 303)
@@ -73,10 +77,10 @@ test('A client that begins too many sign-ins gets 429, other clients do not', as
 test('A flood of rejected requests does not flood the log', async (t) => {
   const world = await startWorld(t, { settings: 'limits: { per_client: { sign_ins: 1/h } }' })
 
-  for (let times = 0; times < 50; times += 1) await ask(`${world.url}/.gatehouse/sign-in`)
+  for (let times = 0; times < 50; times += 1) await request(`${world.url}/.gatehouse/sign-in`)
   assert.equal(rejectedClients(world).length, 1)
   world.moveClock(10_000)
-  await ask(`${world.url}/.gatehouse/sign-in`)
+  await request(`${world.url}/.gatehouse/sign-in`)
 
   assert.deepEqual(
     rejectedClients(world).map(({ turned_away }) => turned_away),
@@ -89,7 +93,7 @@ test('Clients behind a trusted proxy are counted separately, an IPv6 network as 
   const settings = 'trusted_proxies: [127.0.0.1]\nlimits: { per_client: { sign_ins: 1/h } }'
   const world = await startWorld(t, { settings })
   const signIn = async (forwardedFor: string, from = '127.0.0.1') =>
-    (await ask(`${world.url}/.gatehouse/sign-in`, { headers: { 'x-forwarded-for': forwardedFor }, from })).status
+    (await request(`${world.url}/.gatehouse/sign-in`, { headers: { 'x-forwarded-for': forwardedFor }, from })).status
 
   assert.deepEqual([await signIn('192.0.2.1'), await signIn('192.0.2.2'), await signIn('192.0.2.1')], [303, 303, 429])
   assert.deepEqual([await signIn('2001:db8::1'), await signIn('2001:db8::ffff:2')], [303, 429])
@@ -101,12 +105,12 @@ test('Callbacks are counted before the gateway sends a token request', async (t)
   const world = await startWorld(t, { settings: 'limits: { per_client: { callbacks: 2/m } }' })
   const jane = world.browser()
   const callback = await jane.until(`${world.url}/echo`, '/.gatehouse/callback')
-  for (let times = 0; times < 2; times += 1) await ask(`${world.url}/.gatehouse/callback?state=made-up`)
+  for (let times = 0; times < 2; times += 1) await request(`${world.url}/.gatehouse/callback?state=made-up`)
 
-  const refused = await jane.send(callback)
+  const rejected = await jane.send(callback)
 
-  assert.equal(refused.status, 429)
-  assert.equal(refused.headers['retry-after'], '30')
+  assert.equal(rejected.status, 429)
+  assert.equal(rejected.headers['retry-after'], '30')
   assert.equal(world.provider.hits('/oauth/token'), 0)
   world.moveClock(30_000)
   assert.equal((await jane.get(callback)).status, 200, 'the attempt was not used up')
@@ -122,10 +126,10 @@ test('While the provider is slow, the number of waiting callbacks of a client is
 
   const waiting = tabs.slice(0, 2).map((tab, at) => tab.send(callbacks[at] ?? ''))
   await until('both wait', () => held.length === 2)
-  const refused = await tabs[2]?.send(callbacks[2] ?? '')
+  const rejected = await tabs[2]?.send(callbacks[2] ?? '')
   for (const pass of held) pass()
 
-  assert.equal(refused?.status, 429)
+  assert.equal(rejected?.status, 429)
   assert.deepEqual(
     (await Promise.all(waiting)).map(({ status }) => status),
     [303, 303],
@@ -145,23 +149,23 @@ test('Clients that send invalid Logout Tokens get 429, the provider never does',
   const otherClient = '127.0.0.66'
 
   for (let times = 0; times < 5; times += 1)
-    assert.equal((await ask(receiver, logoutToken('garbage', { from: otherClient }))).status, 400)
-  const refused = await ask(receiver, logoutToken('garbage', { from: otherClient }))
-  assert.deepEqual([refused.status, refused.retryAfter], [429, '12'])
+    assert.equal((await request(receiver, logoutToken('garbage', { from: otherClient }))).status, 400)
+  const rejected = await request(receiver, logoutToken('garbage', { from: otherClient }))
+  assert.deepEqual([rejected.status, rejected.retryAfter], [429, '12'])
 
   // The provider shares the address of the other client and has not sent a valid token yet.
   const ofSamir = await world.provider.logoutToken({ sid: sidOfSamir ?? '', sub: 'samir' })
-  assert.equal((await ask(receiver, logoutToken(ofSamir, { from: otherClient }))).status, 200)
+  assert.equal((await request(receiver, logoutToken(ofSamir, { from: otherClient }))).status, 200)
   assert.equal((await samir.fetch(`${world.url}/echo`)).status, 401)
 
   const ofJane = await world.provider.logoutToken({ sid: sidOfJane ?? '', sub: 'jane' })
-  assert.equal((await ask(receiver, logoutToken(ofJane))).status, 200)
+  assert.equal((await request(receiver, logoutToken(ofJane))).status, 200)
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
 
   // Another client has the address of the provider, as behind an untrusted proxy.
-  for (let times = 0; times < 20; times += 1) await ask(receiver, logoutToken('garbage'))
+  for (let times = 0; times < 20; times += 1) await request(receiver, logoutToken('garbage'))
   const ofZoe = await world.provider.logoutToken({ sid: sidOfZoe ?? '', sub: 'zoe' })
-  assert.equal((await ask(receiver, logoutToken(ofZoe))).status, 200)
+  assert.equal((await request(receiver, logoutToken(ofZoe))).status, 200)
   assert.equal((await zoe.fetch(`${world.url}/echo`)).status, 401)
 })
 
@@ -173,7 +177,7 @@ test('Logout Tokens that cannot be checked at the moment do not count against th
   const receiver = `${world.url}/.gatehouse/backchannel-logout`
 
   for (let times = 0; times < 5; times += 1)
-    assert.equal((await ask(receiver, logoutToken('eyJhbGciOiJSUzI1NiJ9.e30.AAAA'))).status, 503)
+    assert.equal((await request(receiver, logoutToken('eyJhbGciOiJSUzI1NiJ9.e30.AAAA'))).status, 503)
 })
 
 test('A flood of tokens with unknown keys causes only a few requests to the provider', async (t) => {
@@ -186,7 +190,7 @@ test('A flood of tokens with unknown keys causes only a few requests to the prov
   const statuses = await Promise.all(
     Array.from({ length: 200 }, (_, number) => {
       const head = Buffer.from(JSON.stringify({ alg: 'RS256', typ: 'logout+jwt', kid: `made-up-${number}` }))
-      return ask(
+      return request(
         `${world.url}/.gatehouse/backchannel-logout`,
         logoutToken(`${head.toString('base64url')}.${payload}.${signature}`),
       ).then(({ status }) => status)
@@ -198,7 +202,7 @@ test('A flood of tokens with unknown keys causes only a few requests to the prov
     world.provider.hits('/oauth/jwks') - before <= 5,
     `${world.provider.hits('/oauth/jwks') - before} questions`,
   )
-  assert.equal((await ask(`${world.url}/.gatehouse/backchannel-logout`, logoutToken(good))).status, 200)
+  assert.equal((await request(`${world.url}/.gatehouse/backchannel-logout`, logoutToken(good))).status, 200)
 })
 
 test('More header fields than limits.header_count get 431, and no field is dropped silently', async (t) => {
@@ -207,7 +211,7 @@ test('More header fields than limits.header_count get 431, and no field is dropp
     upstreamSettings: 'rules: [{ path: /*, access: public }]',
   })
   const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, number) => [`h${number}`, '1']))
-  const linesAt = async (count: number) => ask(`${world.url}/echo`, { headers: many(count) })
+  const linesAt = async (count: number) => request(`${world.url}/echo`, { headers: many(count) })
 
   const fits = await linesAt(40)
   assert.equal(fits.status, 200)
@@ -215,13 +219,13 @@ test('More header fields than limits.header_count get 431, and no field is dropp
   assert.equal((await linesAt(60)).status, 431)
   // Node.js drops all fields after the 2000th. Host or Content-Length may be among them.
   const raw = `GET /echo HTTP/1.1\r\nHost: 127.0.0.1\r\n${'a:\r\n'.repeat(2100)}Host: elsewhere.example\r\n\r\n`
-  const answer = await new RawClient(t, Number(new URL(world.url).port)).send(raw).until(/\r\n\r\n/)
-  assert.match(answer, /^HTTP\/1\.1 431 /)
+  const response = await new RawClient(t, Number(new URL(world.url).port)).send(raw).until(/\r\n\r\n/)
+  assert.match(response, /^HTTP\/1\.1 431 /)
 })
 
 test('A request body that arrives too slowly is aborted and frees its upstream connection', async (t) => {
-  let gone = 0
-  const upstream = createServer((req) => void req.resume().on('close', () => (gone += 1)))
+  let closed = 0
+  const upstream = createServer((req) => void req.resume().on('close', () => (closed += 1)))
   const world = await startWorld(t, {
     settings: 'limits: { body_idle_timeout: 1s, body_rate: 100b }',
     upstream: await listening(t, upstream),
@@ -233,18 +237,18 @@ test('A request body that arrives too slowly is aborted and frees its upstream c
   t.after(() => clearInterval(trickle))
 
   assert.match(await client.until(/\r\n\r\n/), /^HTTP\/1\.1 408 /)
-  await until('the application is free', () => gone === 1)
+  await until('the application is free', () => closed === 1)
 })
 
 test('A slow request body is accepted as long as it makes progress', async (t) => {
   const world = await startWorld(t, { settings: 'limits: { body_idle_timeout: 3s, body_rate: 100b }' })
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
-  const sent = request(`${world.url}/echo`, {
+  const sent = send(`${world.url}/echo`, {
     method: 'POST',
     headers: { cookie: jane.cookieHeader, 'content-length': '6000' },
   })
-  const answered = once(sent, 'response') as Promise<[IncomingMessage]>
+  const responded = once(sent, 'response') as Promise<[IncomingMessage]>
 
   for (let part = 0; part < 60; part += 1) {
     sent.write('x'.repeat(100))
@@ -252,7 +256,7 @@ test('A slow request body is accepted as long as it makes progress', async (t) =
   }
   sent.end()
 
-  assert.equal((await answered)[0].statusCode, 200)
+  assert.equal((await responded)[0].statusCode, 200)
 })
 
 test('A slow application does not delay others, and waiting requests get 503 or 504', async (t) => {
@@ -270,8 +274,8 @@ test('A slow application does not delay others, and waiting requests get 503 or 
     rules: [{ path: /*, access: public }]`,
   })
 
-  const waiting = Array.from({ length: 20 }, () => ask(`${world.url}/slow/page`))
-  const quick = await Promise.all(Array.from({ length: 20 }, () => ask(`${world.url}/static/about.txt`)))
+  const waiting = Array.from({ length: 20 }, () => request(`${world.url}/slow/page`))
+  const quick = await Promise.all(Array.from({ length: 20 }, () => request(`${world.url}/static/about.txt`)))
 
   assert.deepEqual([...new Set(quick.map(({ status }) => status))], [200])
   // 504: the application did not respond in time. 503: the request waited too long for a
@@ -286,7 +290,7 @@ test('The number of connections of a client is limited; other clients and truste
 
   const otherClient = await Promise.all(Array.from({ length: 8 }, () => fate(t, port, '127.0.0.66')))
   assert.equal(otherClient.filter((outcome) => outcome === 'closed').length, 3)
-  assert.equal((await ask(`${world.url}/static/about.txt`)).status, 200)
+  assert.equal((await request(`${world.url}/static/about.txt`)).status, 200)
   const proxy = await Promise.all(Array.from({ length: 8 }, () => fate(t, port, '127.0.0.7')))
   assert.ok(proxy.every((outcome) => outcome === 'served'))
   assert.equal(rejectedClients(world)[0]?.['limit'], 'limits.per_client.connections')
@@ -296,7 +300,7 @@ test('A closed connection does not count', async (t) => {
   const world = await startWorld(t, { settings: 'limits: { per_client: { connections: 2 } }' })
 
   for (let times = 0; times < 10; times += 1)
-    assert.equal((await ask(`${world.url}/static/about.txt`, { from: '127.0.0.66' })).status, 200)
+    assert.equal((await request(`${world.url}/static/about.txt`, { from: '127.0.0.66' })).status, 200)
 })
 
 test('When nearly all connections are in use, idle connections are closed and no client is rejected', async (t) => {

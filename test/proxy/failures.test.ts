@@ -4,7 +4,7 @@ import { type IncomingMessage, request } from 'node:http'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { inTime } from '../support/in-time.ts'
-import { answering, fetchWhole, httpUpstream, RawClient, rawUpstream, startGateway } from './support.ts'
+import { respondingUpstream, fetchWhole, httpUpstream, RawClient, rawUpstream, startGateway } from './support.ts'
 
 const get = 'GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n'
 
@@ -42,7 +42,7 @@ test('An error of a page load is a page', async (t) => {
   assert.match(body, /The application cannot be reached\./)
 })
 
-for (const [what, answer] of [
+for (const [what, response] of [
   ['garbage', 'hello\r\n\r\n'],
   ['a bare CR in a header', 'HTTP/1.1 200 OK\r\nX-A: a\rb\r\nContent-Length: 0\r\n\r\n'],
   ['a NUL in a header', 'HTTP/1.1 200 OK\r\nX-A: a\0b\r\nContent-Length: 0\r\n\r\n'],
@@ -59,7 +59,7 @@ for (const [what, answer] of [
   ['a head without end', `HTTP/1.1 200 OK\r\nX-A: ${'a'.repeat(70_000)}`],
 ] as const) {
   test(`A response with ${what} causes a 502`, async (t) => {
-    const { port } = await startGateway(t, await answering(t, answer))
+    const { port } = await startGateway(t, await respondingUpstream(t, response))
 
     const text = await new RawClient(t, port).send(get).untilClosed()
 
@@ -172,7 +172,7 @@ test('A connection that is not established in time causes a 504', async (t) => {
 })
 
 test('A pause longer than the idle timeout aborts the response', async (t) => {
-  const upstream = await answering(t, 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n')
+  const upstream = await respondingUpstream(t, 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n')
   const { origin, logged } = await startGateway(t, upstream, { upstream: { idleTimeoutMs: 100 } })
 
   await assert.rejects(fetchWhole(origin), { code: 'ECONNRESET' })
@@ -234,18 +234,18 @@ test('A client that pauses its request gets 408, and the connection is closed', 
 })
 
 test('A client that disconnects cancels the upstream request at once', async (t) => {
-  for (const answer of ['', 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345']) {
+  for (const response of ['', 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345']) {
     let arrived = (): void => {}
     let closed: Promise<unknown> | undefined
     const arrival = new Promise<void>((resolve) => (arrived = resolve))
     const upstream = await rawUpstream(t, (socket) => {
       closed = new Promise((resolve) => socket.once('close', resolve))
-      socket.write(answer)
+      socket.write(response)
       arrived()
     })
     const { port, live } = await startGateway(t, upstream)
     const client = new RawClient(t, port).send('GET / HTTP/1.1\r\nHost: h\r\n\r\n')
-    await (answer === '' ? arrival : client.until(/12345/))
+    await (response === '' ? arrival : client.until(/12345/))
 
     client.socket.destroy()
 
@@ -274,10 +274,10 @@ test('A client that disconnects during its request cancels it', async (t) => {
 
 test('A request whose client has disconnected is never sent, and its connection stays usable', async (t) => {
   const seen: string[] = []
-  let answer = (): unknown => undefined
+  let response = (): unknown => undefined
   const upstream = await httpUpstream(t, (req, res) => {
     seen.push(req.url ?? '')
-    if (req.url === '/first') answer = () => res.end('first')
+    if (req.url === '/first') response = () => res.end('first')
     else res.end('ok')
   })
   const { port, origin, live, server } = await startGateway(t, upstream.port, { upstream: { maxConnections: 1 } })
@@ -291,7 +291,7 @@ test('A request whose client has disconnected is never sent, and its connection 
   client.socket.destroy()
   await gone
 
-  answer()
+  response()
 
   assert.equal((await first).body, 'first')
   assert.equal((await fetchWhole(`${origin}/next`)).body, 'ok')
@@ -323,7 +323,7 @@ test('An early response to a large upload arrives completely, although the uploa
 })
 
 test('A connection is not reused after a response to an incomplete request', async (t) => {
-  const upstream = await answering(t, 'HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\n\r\ntoo large')
+  const upstream = await respondingUpstream(t, 'HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\n\r\ntoo large')
   const { port } = await startGateway(t, upstream)
   const client = new RawClient(t, port).send('POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n12345')
 

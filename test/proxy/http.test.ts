@@ -2,7 +2,15 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { test } from 'node:test'
-import { answering, fetchWhole, httpUpstream, linesNamed, RawClient, rawUpstream, startGateway } from './support.ts'
+import {
+  respondingUpstream,
+  fetchWhole,
+  httpUpstream,
+  linesNamed,
+  RawClient,
+  rawUpstream,
+  startGateway,
+} from './support.ts'
 
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
@@ -83,7 +91,7 @@ test('A forged identity header does not arrive, and Connection cannot remove the
 })
 
 test('Three Set-Cookie fields arrive as three, without cookies of the gateway', async (t) => {
-  const upstream = await answering(
+  const upstream = await respondingUpstream(
     t,
     'HTTP/1.1 200 Fine\r\nSet-Cookie: a=1; Path=/\r\nset-cookie: b=2, x\r\nSet-Cookie: __Host-gatehouse=evil\r\n' +
       'Set-Cookie: c=3\r\nServer: legacy\r\nDate: yesterday\r\nContent-Length: 2\r\n\r\nok',
@@ -100,7 +108,7 @@ test('Three Set-Cookie fields arrive as three, without cookies of the gateway', 
 })
 
 test('Trailers arrive, except those that could change the meaning of the response', async (t) => {
-  const upstream = await answering(
+  const upstream = await respondingUpstream(
     t,
     'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Checksum\r\n\r\n' +
       '2\r\nok\r\n0\r\nX-Checksum: 1\r\nSet-Cookie: a=1\r\nX-Remote-User: admin\r\n\r\n',
@@ -120,7 +128,7 @@ for (const [status, extra] of [
 ] as const) {
   const method = status === 200 ? 'HEAD' : 'GET'
   test(`A ${status} response to ${method} has no content`, async (t) => {
-    const upstream = await answering(t, `HTTP/1.1 ${status} X\r\n${extra}\r\n`)
+    const upstream = await respondingUpstream(t, `HTTP/1.1 ${status} X\r\n${extra}\r\n`)
     const { port } = await startGateway(t, upstream)
     const client = new RawClient(t, port).send(`${method} / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n`)
 
@@ -134,7 +142,7 @@ for (const [status, extra] of [
 }
 
 test('103 Early Hints are forwarded, 100 and 102 are not, and none is the final response', async (t) => {
-  const upstream = await answering(
+  const upstream = await respondingUpstream(
     t,
     'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nX-Secret: 1\r\n\r\n' +
       'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </b.css>; rel=preload\r\n\r\n' +
@@ -151,7 +159,7 @@ test('103 Early Hints are forwarded, 100 and 102 are not, and none is the final 
 })
 
 test('HTTP/1.0 clients get no 1xx response', async (t) => {
-  const upstream = await answering(t, 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n' + ok)
+  const upstream = await respondingUpstream(t, 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n' + ok)
   const { port } = await startGateway(t, upstream)
 
   const text = await new RawClient(t, port).send('GET / HTTP/1.0\r\n\r\n').untilClosed()
@@ -283,7 +291,7 @@ test('Two pipelined requests get their responses in order', async (t) => {
 test('A reason phrase that Node.js rejects is replaced', async (t) => {
   const { origin } = await startGateway(
     t,
-    await answering(t, 'HTTP/1.1 404 Introuvabl\xe9\r\nContent-Length: 0\r\n\r\n'),
+    await respondingUpstream(t, 'HTTP/1.1 404 Introuvabl\xe9\r\nContent-Length: 0\r\n\r\n'),
   )
 
   const { status, statusMessage } = await fetchWhole(origin)
@@ -295,7 +303,7 @@ test('A response with a large head is forwarded', async (t) => {
   const policy = 'x'.repeat(40_000)
   const { port } = await startGateway(
     t,
-    await answering(t, `HTTP/1.1 200 OK\r\nX-P: ${policy}\r\nContent-Length: 0\r\n\r\n`),
+    await respondingUpstream(t, `HTTP/1.1 200 OK\r\nX-P: ${policy}\r\nContent-Length: 0\r\n\r\n`),
   )
 
   const text = await new RawClient(t, port).send('GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n').untilClosed()

@@ -198,7 +198,7 @@ export async function rawUpstream(t: TestContext, onHead: (socket: Socket, head:
 }
 
 /** An upstream that sends this text for each request. */
-export function answering(t: TestContext, text: string): Promise<number> {
+export function respondingUpstream(t: TestContext, text: string): Promise<number> {
   return rawUpstream(t, (socket) => socket.write(text, 'latin1'))
 }
 

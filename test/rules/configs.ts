@@ -33,23 +33,23 @@ export function upstream({
   }
 }
 
-type Asked = Partial<Pick<RequirementConfig, 'anyOf' | 'allOf' | 'noneOf'>>
+type Requirements = Partial<Pick<RequirementConfig, 'anyOf' | 'allOf' | 'noneOf'>>
 
-export function requirement(claimText: string, asked: Asked): RequirementConfig {
-  const { anyOf, allOf, noneOf } = asked
+export function requirement(claimText: string, requirements: Requirements): RequirementConfig {
+  const { anyOf, allOf, noneOf } = requirements
   return { claim: parseClaimPath(claimText), claimText, anyOf, allOf, noneOf }
 }
 
-/** A rule for a path; `any_of` and the like are asked of the claim `groups`. */
+/** A rule for a path; `any_of` and the like apply to the claim `groups`. */
 export function rule(
   path: string,
   {
     access = 'signed_in',
     methods,
     unauthenticated = 'auto',
-    ...asked
-  }: Partial<Pick<RuleConfig, 'access' | 'methods' | 'unauthenticated'>> & Asked = {},
+    ...requirements
+  }: Partial<Pick<RuleConfig, 'access' | 'methods' | 'unauthenticated'>> & Requirements = {},
 ): RuleConfig {
-  const require = Object.keys(asked).length > 0 ? [requirement('groups', asked)] : []
+  const require = Object.keys(requirements).length > 0 ? [requirement('groups', requirements)] : []
   return { path: parsePathPattern(path), methods, access, unauthenticated, require }
 }

@@ -6,7 +6,7 @@ import { createRouteTable, type RouteTable } from '../../src/rules/route-table.t
 import { rule, upstream } from './configs.ts'
 
 /** `METHOD https://host/path` → `upstream: rule`. */
-function ask(table: RouteTable, request: string): string | undefined {
+function routeOf(table: RouteTable, request: string): string | undefined {
   const [method = '', url = ''] = request.split(' ')
   const target = canonicalTarget(url)
   const route = table.route(target.authority ?? '', method, target)
@@ -22,22 +22,22 @@ test('An upstream with the host comes before one for any host, and a longer path
     upstream({ name: 'admin', hosts: ['admin.example'], path: '/deep/er/' }),
   ])
 
-  assert.equal(ask(table, 'GET http://x/'), 'rest: /*')
-  assert.equal(ask(table, 'GET http://x/hr'), 'hr: /*')
-  assert.equal(ask(table, 'GET http://x/hr/x'), 'hr: /*')
-  assert.equal(ask(table, 'GET http://x/hrx'), 'rest: /*')
-  assert.equal(ask(table, 'GET http://x/hr/wages/1'), 'wages: /*')
-  assert.equal(ask(table, 'GET http://www.shop.example/hr/wages/1'), 'shop: /*')
-  assert.equal(ask(table, 'GET http://admin.example/deep/er/x'), 'admin: /*')
-  assert.equal(ask(table, 'GET http://admin.example/hr/x'), 'hr: /*')
+  assert.equal(routeOf(table, 'GET http://x/'), 'rest: /*')
+  assert.equal(routeOf(table, 'GET http://x/hr'), 'hr: /*')
+  assert.equal(routeOf(table, 'GET http://x/hr/x'), 'hr: /*')
+  assert.equal(routeOf(table, 'GET http://x/hrx'), 'rest: /*')
+  assert.equal(routeOf(table, 'GET http://x/hr/wages/1'), 'wages: /*')
+  assert.equal(routeOf(table, 'GET http://www.shop.example/hr/wages/1'), 'shop: /*')
+  assert.equal(routeOf(table, 'GET http://admin.example/deep/er/x'), 'admin: /*')
+  assert.equal(routeOf(table, 'GET http://admin.example/hr/x'), 'hr: /*')
 })
 
 test('Without an upstream for the host and path there is no route', () => {
   const table = createRouteTable([upstream({ hosts: ['a.example'] }), upstream({ hosts: ['b.example'], path: '/b/' })])
 
-  assert.equal(ask(table, 'GET http://c.example/'), undefined)
-  assert.equal(ask(table, 'GET http://b.example/x'), undefined)
-  assert.equal(ask(createRouteTable([]), 'GET http://b.example/x'), undefined)
+  assert.equal(routeOf(table, 'GET http://c.example/'), undefined)
+  assert.equal(routeOf(table, 'GET http://b.example/x'), undefined)
+  assert.equal(routeOf(createRouteTable([]), 'GET http://b.example/x'), undefined)
 })
 
 test('The first rule that matches path and method applies; without a matching rule, a sign-in is required', () => {
@@ -78,30 +78,31 @@ test('A rule that protects a path ignores letter case and a slash at the end; a 
     rule('/Maybe/*', { access: 'optional' }),
   ]
   const table = createRouteTable([upstream({ rules, logout: [parsePathPattern('/log/Out')] })])
-  const ask = (path: string) => {
+  const ruleOf = (path: string) => {
     const found = table.route('x', 'GET', canonicalTarget(path))
     return found?.isLogout ? 'logout' : found?.rule.path.text
   }
 
-  for (const path of ['/admin', '/ADMIN/', '/aDmIn/x', '/%41dmin']) assert.equal(ask(path), '/Admin/*', path)
-  for (const path of ['/reports', '/reports/', '/Reports', '/REPORTS/']) assert.equal(ask(path), '/reports', path)
-  for (const path of ['/files', '/files/', '/FILES']) assert.equal(ask(path), '/files/', path)
-  for (const path of ['/log/out', '/LOG/OUT', '/log/out/']) assert.equal(ask(path), 'logout', path)
-  assert.deepEqual([ask('/open'), ask('/Maybe/x')], ['/open', '/Maybe/*'])
-  for (const path of ['/Open', '/open/', '/maybe/x', '/reports/x', '/filesx', '/']) assert.equal(ask(path), '/*', path)
+  for (const path of ['/admin', '/ADMIN/', '/aDmIn/x', '/%41dmin']) assert.equal(ruleOf(path), '/Admin/*', path)
+  for (const path of ['/reports', '/reports/', '/Reports', '/REPORTS/']) assert.equal(ruleOf(path), '/reports', path)
+  for (const path of ['/files', '/files/', '/FILES']) assert.equal(ruleOf(path), '/files/', path)
+  for (const path of ['/log/out', '/LOG/OUT', '/log/out/']) assert.equal(ruleOf(path), 'logout', path)
+  assert.deepEqual([ruleOf('/open'), ruleOf('/Maybe/x')], ['/open', '/Maybe/*'])
+  for (const path of ['/Open', '/open/', '/maybe/x', '/reports/x', '/filesx', '/'])
+    assert.equal(ruleOf(path), '/*', path)
 })
 
 test('A logout link of the application is recognized with every method but OPTIONS, also with parameters', () => {
   const logout = [parsePathPattern('/logout'), parsePathPattern('/account/*')]
   const table = createRouteTable([upstream({ path: '/', logout, rules: [rule('/*', { access: 'public' })] })])
 
-  assert.equal(ask(table, 'GET http://x/logout?a=b'), 'orders: /* (logout)')
-  assert.equal(ask(table, 'POST http://x/account/bye'), 'orders: /* (logout)')
-  assert.equal(ask(table, 'GET http://x/logout;jsessionid=1'), 'orders: /* (logout)')
+  assert.equal(routeOf(table, 'GET http://x/logout?a=b'), 'orders: /* (logout)')
+  assert.equal(routeOf(table, 'POST http://x/account/bye'), 'orders: /* (logout)')
+  assert.equal(routeOf(table, 'GET http://x/logout;jsessionid=1'), 'orders: /* (logout)')
   for (const method of ['HEAD', 'DELETE', 'PUT', 'PATCH'])
-    assert.equal(ask(table, `${method} http://x/logout`), 'orders: /* (logout)')
-  assert.equal(ask(table, 'OPTIONS http://x/logout'), 'orders: /*')
-  assert.equal(ask(table, 'GET http://x/logout/now'), 'orders: /*')
+    assert.equal(routeOf(table, `${method} http://x/logout`), 'orders: /* (logout)')
+  assert.equal(routeOf(table, 'OPTIONS http://x/logout'), 'orders: /*')
+  assert.equal(routeOf(table, 'GET http://x/logout/now'), 'orders: /*')
 })
 
 test('A logout link with a query is recognized in any order, letter case and encoding of its parameters', () => {
@@ -145,9 +146,9 @@ test('Path parameters are accepted when all readings match the same or an equiva
   const rules = [rule('/static/*', { access: 'public' }), rule('/home/*'), rule('/app/*', { anyOf: ['users'] })]
   const table = createRouteTable([upstream({ rules })])
 
-  assert.equal(ask(table, 'GET http://x/app/page;jsessionid=1'), 'orders: /app/*')
-  assert.equal(ask(table, 'GET http://x/static/100%25.txt'), 'orders: /static/*')
-  assert.equal(ask(table, 'GET http://x/home;v=1/page'), 'orders: /*')
+  assert.equal(routeOf(table, 'GET http://x/app/page;jsessionid=1'), 'orders: /app/*')
+  assert.equal(routeOf(table, 'GET http://x/static/100%25.txt'), 'orders: /static/*')
+  assert.equal(routeOf(table, 'GET http://x/home;v=1/page'), 'orders: /*')
 })
 
 for (const path of [
@@ -163,7 +164,7 @@ for (const path of [
     const rules = [rule('/static/*', { access: 'public' }), rule('/app/*', { anyOf: ['users'] })]
     const table = createRouteTable([upstream({ rules }), upstream({ name: 'hr', path: '/hr/' })])
 
-    assert.throws(() => ask(table, `GET http://x${path}`), { code: 'ERR_REQUEST_TARGET', message: /two ways/ })
+    assert.throws(() => routeOf(table, `GET http://x${path}`), { code: 'ERR_REQUEST_TARGET', message: /two ways/ })
   })
 }
 

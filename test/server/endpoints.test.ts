@@ -44,9 +44,9 @@ test('HEAD neither completes a sign-in nor signs out', async (t) => {
 
 for (const path of ['/.gatehouse/x', '/.GateHouse/x'])
   test(`A WebSocket to ${path} never reaches the application, even if all its paths are public`, async (t) => {
-    const asked: string[] = []
+    const received: string[] = []
     const upstream = await rawUpstream(t, (socket, head) => {
-      asked.push(head.slice(0, head.indexOf('\r\n')))
+      received.push(head.slice(0, head.indexOf('\r\n')))
       socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
     })
     const world = await startWorld(t, {
@@ -55,10 +55,10 @@ for (const path of ['/.gatehouse/x', '/.GateHouse/x'])
     })
     const handshake = (target: string) =>
       `GET ${target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`
-    const answerTo = (target: string) =>
+    const responseTo = (target: string) =>
       new RawClient(t, Number(new URL(world.url).port)).send(handshake(target)).untilClosed()
 
-    assert.match(await answerTo('/x'), /^HTTP\/1\.1 101 /)
-    assert.match(await answerTo(path), /^HTTP\/1\.1 404 /)
-    assert.deepEqual(asked, ['GET /x HTTP/1.1'])
+    assert.match(await responseTo('/x'), /^HTTP\/1\.1 101 /)
+    assert.match(await responseTo(path), /^HTTP\/1\.1 404 /)
+    assert.deepEqual(received, ['GET /x HTTP/1.1'])
   })

@@ -13,11 +13,11 @@ import { searchFor } from '../support/searches.ts'
 import { until } from '../support/until.ts'
 
 /** Responds as the path says, and counts connections. */
-async function countingUpstream(t: TestContext, answer: (socket: Socket, path: string) => void) {
+async function countingUpstream(t: TestContext, response: (socket: Socket, path: string) => void) {
   const sockets = new Set<Socket>()
   const port = await rawUpstream(t, (socket, head) => {
     sockets.add(socket)
-    answer(socket, head.split(' ', 2)[1] ?? '')
+    response(socket, head.split(' ', 2)[1] ?? '')
   })
   const openSockets = () => [...sockets].filter(({ destroyed }) => !destroyed)
   return { port, connections: () => sockets.size, openSockets }
@@ -79,11 +79,11 @@ test('A connection that was paused by a slow client serves the next request', as
     server.once('request', (_, res) => void until('the client is behind', () => res.writableNeedDrain).then(resolve)),
   )
   const slow = request(`${origin}/large`, { agent }).end()
-  const [answer] = (await once(slow, 'response')) as [IncomingMessage]
+  const [response] = (await once(slow, 'response')) as [IncomingMessage]
   await isPaused
 
   let bytes = 0
-  for await (const part of answer) bytes += (part as Buffer).length
+  for await (const part of response) bytes += (part as Buffer).length
 
   assert.equal(bytes, large.length)
   for (const path of ['/2', '/3']) assert.equal((await fetchWhole(origin, { path })).body, path)
@@ -106,10 +106,10 @@ test('Requests wait when all connections are in use, and each gets its own respo
   const { origin } = await startGateway(t, upstream.port, { upstream: { maxConnections: 3 } })
   const paths = Array.from({ length: 50 }, (_, index) => `/${index}`)
 
-  const answers = await Promise.all(paths.map((path) => fetchWhole(origin, { path })))
+  const responses = await Promise.all(paths.map((path) => fetchWhole(origin, { path })))
 
   assert.deepEqual(
-    answers.map(({ body }) => body),
+    responses.map(({ body }) => body),
     paths,
   )
   assert.ok(upstream.connections() <= 3)
@@ -136,9 +136,9 @@ test('Aborted requests free their places while they wait and during the response
   }
 
   const paths = Array.from({ length: 12 }, (_, at) => `/${at}`)
-  const answers = await Promise.all(paths.map((path) => fetchWhole(origin, { path })))
+  const responses = await Promise.all(paths.map((path) => fetchWhole(origin, { path })))
   assert.deepEqual(
-    answers.map(({ body }) => body),
+    responses.map(({ body }) => body),
     paths,
   )
 })
@@ -189,18 +189,18 @@ test('No client gets a byte of the response to another client, whatever upstream
           sent.on('error', () => {})
           sent.end(method === 'POST' ? 'content' : undefined)
           const leaving = leaves < 0 ? undefined : setTimeout(() => sent.destroy(), leaves)
-          const answer = await new Promise<IncomingMessage | undefined>((resolve) =>
+          const response = await new Promise<IncomingMessage | undefined>((resolve) =>
             sent.once('response', resolve).once('close', () => resolve(undefined)),
           )
           let body = ''
-          let isWhole = answer !== undefined
+          let isWhole = response !== undefined
           try {
-            for await (const part of answer ?? []) body += (part as Buffer).toString('latin1')
+            for await (const part of response ?? []) body += (part as Buffer).toString('latin1')
           } catch {
             isWhole = false
           }
           clearTimeout(leaving)
-          if (answer?.statusCode !== 200) return
+          if (response?.statusCode !== 200) return
           const expected = method === 'HEAD' ? '' : `<${id}>`.repeat(times)
           assert.ok(expected.startsWith(body), `${id} got ${body.slice(0, 100)}`)
           if (isWhole && behaviour !== 'short') assert.equal(body.length, expected.length)
@@ -210,7 +210,7 @@ test('No client gets a byte of the response to another client, whatever upstream
     }),
     { numRuns: searchFor(200) },
   )
-  assert.ok(whole > searchFor(100), `${whole} whole answers`)
+  assert.ok(whole > searchFor(100), `${whole} complete responses`)
 })
 
 for (const scheme of ['http', 'https'])
@@ -236,9 +236,9 @@ for (const scheme of ['http', 'https'])
           const sent = (scheme === 'http' ? request : requestOverTls)(`${origin}/${kind}/${id}/${bytes}`, options).end()
           return (await once(sent, 'response')) as [IncomingMessage]
         }
-        const read = async (answer: IncomingMessage, expected: string, leavesAt = Infinity) => {
+        const read = async (response: IncomingMessage, expected: string, leavesAt = Infinity) => {
           let got = 0
-          for await (const part of answer) {
+          for await (const part of response) {
             const text = (part as Buffer).toString('latin1')
             assert.ok(expected.startsWith(text, got), `got ${text.slice(0, 100)}`)
             got += text.length
@@ -259,8 +259,8 @@ for (const scheme of ['http', 'https'])
         await isBehind
         await Promise.all(
           visits.map(async ({ kind, bytes, leavesAt }, at) => {
-            const [answer] = await ask(kind, String(at), bytes)
-            await read(answer, contentOf(String(at), bytes), leavesAt)
+            const [response] = await ask(kind, String(at), bytes)
+            await read(response, contentOf(String(at), bytes), leavesAt)
           }),
         )
         overwriteWhatIsFree()
@@ -268,7 +268,7 @@ for (const scheme of ['http', 'https'])
       }),
       { numRuns: 20 },
     )
-    assert.ok(whole > 30, `${whole} whole answers`)
+    assert.ok(whole > 30, `${whole} complete responses`)
   })
 
 function contentOf(id: string, bytes: number): string {

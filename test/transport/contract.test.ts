@@ -60,7 +60,7 @@ function noting(changes: Partial<ResponseHandler> = {}) {
   return { calls, handler, abort: () => control?.abort(new Error('the client is gone')) }
 }
 
-for (const [what, request, answer, calls] of [
+for (const [what, request, response, calls] of [
   ['a plain response', get, (socket: Socket) => socket.write(sized), ['done', 'end']],
   ['a response with trailers', get, (socket: Socket) => socket.write(chunked('X-T: t\r\n')), ['done', 'end']],
   [
@@ -93,7 +93,7 @@ for (const [what, request, answer, calls] of [
   ],
 ] as const)
   test(`A request releases its connection exactly once after ${what}`, async (t) => {
-    const transport = createTransport(targetAt(await rawUpstream(t, answer), { host: '127.0.0.1' }))
+    const transport = createTransport(targetAt(await rawUpstream(t, response), { host: '127.0.0.1' }))
     t.after(() => transport.destroy())
     const { calls: noted, handler } = noting()
 
@@ -152,14 +152,14 @@ for (const request of [get, webSocket])
     assert.match(received(), /^GET \/ HTTP\/1\.1\r\nHost: orders\.example\.com\r\n/)
   })
 
-async function tlsServer(t: TestContext, answer = sized) {
+async function tlsServer(t: TestContext, response = sized) {
   const { key, cert, ca } = issueCertificates(t).server
   let text = ''
   const server = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (socket) => {
     socket.on('error', () => {})
     socket.on('data', (bytes) => {
       text += String(bytes)
-      socket.write(answer)
+      socket.write(response)
     })
   })
   server.on('tlsClientError', () => {})

@@ -199,7 +199,7 @@ const interim = fc.oneof(
   { weight: 8, arbitrary: fc.constant('') },
   fc.constantFrom('HTTP/1.1 100 Continue\r\n\r\n', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'),
 )
-const answer = fc
+const response = fc
   .record({
     interim,
     statusLine,
@@ -221,13 +221,13 @@ const mutation = fc.oneof(
 const script: fc.Arbitrary<Script> = fc
   .record({
     method: fc.constantFrom('GET' as const, 'GET' as const, 'GET' as const, 'HEAD' as const),
-    answer,
+    response,
     mutation,
     cuts: fc.array(fc.nat(), { maxLength: 3 }),
     ending: fc.constantFrom('end' as const, 'end' as const, 'reset' as const),
   })
-  .map(({ method, answer, mutation, cuts, ending }) => {
-    const bytes = mutated(answer, mutation)
+  .map(({ method, response, mutation, cuts, ending }) => {
+    const bytes = mutated(response, mutation)
     const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
     const pieces = places.slice(1).map((end, at) => bytes.subarray(places[at], end))
     return { method, pieces: pieces.filter(({ length }) => length > 0), ending }
@@ -259,5 +259,5 @@ test('Our client reads every response as undici reads it, however it arrives', a
     }),
     { numRuns: searchFor(1500) },
   )
-  assert.ok(plain > searchFor(200), 'most answers are good ones')
+  assert.ok(plain > searchFor(200), 'most responses are valid')
 })

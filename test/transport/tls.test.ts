@@ -99,11 +99,11 @@ test('An unsolicited response is never delivered to a request that waits for the
   let arrived = 0
   server.on('request', () => (arrived += 1))
 
-  const answers = ['/first', '/second', '/third'].map((path) => fetchWhole(origin, { path }))
+  const responses = ['/first', '/second', '/third'].map((path) => fetchWhole(origin, { path }))
   await until('all have arrived, and the first is asked for', () => arrived === 3 && asked.length === 1)
   answerFirst()
 
-  for (const { body } of await Promise.all(answers)) assert.notEqual(body, 'poison')
+  for (const { body } of await Promise.all(responses)) assert.notEqual(body, 'poison')
 })
 
 test(
