@@ -109,10 +109,10 @@ test('A person who cancels returns to the client with access_denied', async (t) 
 test('A completed sign-in shows that it is over', async (t) => {
   const { provider } = await startApplication(t)
 
-  const answer = await fetch(`${provider.issuer}/sign-in/over`)
+  const response = await fetch(`${provider.issuer}/sign-in/over`)
 
-  assert.equal(answer.status, 400)
-  assert.match(await answer.text(), /This sign-in is over/)
+  assert.equal(response.status, 400)
+  assert.match(await response.text(), /This sign-in is over/)
 })
 
 test('Each refresh rotates the refresh token', async (t) => {
@@ -132,7 +132,7 @@ test('A signed-in browser signs in again without a page and keeps its sid', asyn
   const browser = new Browser()
   const first = await signIn(application, 'jane', { browser })
 
-  const second = await signIn(application, 'somebody who is not there', { browser })
+  const second = await signIn(application, 'unknown person', { browser })
 
   assert.equal(second.claims()?.sub, 'jane')
   assert.equal(second.claims()?.['sid'], first.claims()?.['sid'])
@@ -203,9 +203,9 @@ test('POST to the end-session endpoint ends the session and sends no Logout Toke
   const end_session_endpoint = application.client.serverMetadata().end_session_endpoint ?? ''
   const body = new URLSearchParams({ id_token_hint: tokens.id_token ?? '' })
 
-  const answer = await fetch(end_session_endpoint, { method: 'POST', body, redirect: 'manual' })
+  const response = await fetch(end_session_endpoint, { method: 'POST', body, redirect: 'manual' })
 
-  assert.equal(answer.status, 200)
+  assert.equal(response.status, 200)
   assert.deepEqual(application.provider.sessions(), [])
   await assert.rejects(refresh(application, tokens.refresh_token), invalidGrant)
   assert.equal(application.received.length, 0)
@@ -222,12 +222,12 @@ for (const [why, fields] of [
     const application = await startApplication(t)
     await signIn(application, 'jane')
 
-    const answer = await fetch(`${application.provider.issuer}/oauth/logout`, {
+    const response = await fetch(`${application.provider.issuer}/oauth/logout`, {
       method: 'POST',
       body: new URLSearchParams(fields),
     })
 
-    assert.equal(answer.status, 400)
+    assert.equal(response.status, 400)
     assert.equal(application.provider.sessions().length, 1)
   })
 }
@@ -242,10 +242,10 @@ test('GET of the end-session endpoint redirects the browser back at once, with s
     state: 'a b&c',
   })
 
-  const answer = await browser.fetch(url)
+  const response = await browser.fetch(url)
 
-  assert.equal(answer.status, 303)
-  const back = new URL(answer.headers.get('location') ?? '')
+  assert.equal(response.status, 303)
+  const back = new URL(response.headers.get('location') ?? '')
   assert.equal(back.origin + back.pathname, post_logout_redirect_uri)
   assert.equal(back.searchParams.get('state'), 'a b&c')
   await assert.rejects(refresh(application, tokens.refresh_token), invalidGrant)
@@ -263,10 +263,10 @@ test('GET of the end-session endpoint never redirects to an unregistered URI', a
     post_logout_redirect_uri: 'http://evil.example/',
   })
 
-  const answer = await new Browser().fetch(url)
+  const response = await new Browser().fetch(url)
 
-  assert.equal(answer.status, 400)
-  assert.equal(answer.headers.get('location'), null)
+  assert.equal(response.status, 400)
+  assert.equal(response.headers.get('location'), null)
 })
 
 test('prompt=login shows the sign-in page again, and the response has a refresh token', async (t) => {

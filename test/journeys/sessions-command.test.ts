@@ -128,7 +128,10 @@ test('The sessions end when the provider is unreachable, and the output says so'
   const all = await gatehouseSessions(t, world, 'end', '--all', '--yes', '--format', 'json')
 
   assert.equal(one.exitCode, 0)
-  assert.match(one.out, /^1 session ended\nat the provider \S+, 1 session: it could not be reached/)
+  assert.match(
+    one.out,
+    /^1 session ended\nat the provider \S+, 1 session: not ended there, because the provider could not be reached/,
+  )
   assert.equal(again.exitCode, 1)
   assert.match(again.err, /^gatehouse: unknown session /m)
   assert.deepEqual([nobody.exitCode, nobody.out], [0, '0 sessions ended\n'])
@@ -147,7 +150,7 @@ test('An administrator can end all sessions while the provider is unreachable, w
   assert.equal(exitCode, 0)
   assert.match(
     out,
-    /^27 sessions ended\n.*, 25 sessions: it could not be reached.*\n.*, 2 sessions: not asked any more\n$/,
+    /^27 sessions ended\n.*, 25 sessions: not ended there, because .*\n.*, 2 sessions: no request was sent\n$/,
   )
   for (const browser of browsers) assert.equal((await browser.fetch(`${world.url}/echo`)).status, 401)
 })
