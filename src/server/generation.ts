@@ -31,7 +31,7 @@ import { Upkeep } from '../tokens/upkeep.ts'
 import { createApp } from './endpoints.ts'
 import { countedRefreshes } from './gateway-metrics.ts'
 import type { ListenerHandlers } from './listener.ts'
-import { createHandlers } from './request-handler.ts'
+import { RequestHandler } from './request-handler.ts'
 import { runInOrder } from './shutdown.ts'
 import { type KnownSessions, watchLiveSessions } from './watch-live-sessions.ts'
 
@@ -117,7 +117,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     reservedPrefix: config.reservedPrefix,
     recordOf: (req) => records.get(req) as RequestRecord,
   })
-  const handlers = createHandlers(config, {
+  const handlers = new RequestHandler(config, {
     admit: createAdmit(config, {
       identify: (header) => identify(header, { cookie, sessions, expiredCookies, upkeep }),
       cookie,

@@ -31,7 +31,7 @@ import type { ProxyParts } from '../proxy/parts.ts'
 import { carryUpgrade, listedProtocols, refuseUpgrade } from '../proxy/upgrade.ts'
 import type { ListenerHandlers } from './listener.ts'
 
-export interface ServeParts {
+export interface RequestHandlerParts {
   readonly admit: Admit
   readonly trusted: TrustedProxies
   readonly proxy: ProxyParts
@@ -61,41 +61,59 @@ const keepsReferer = { 'Referrer-Policy': 'same-origin' }
 
 const overloaded = 'clients have not read too many bytes of their responses'
 
-/** Each request is served by an endpoint of the gateway, carried to its upstream, or refused. */
-export function createHandlers(
-  config: Pick<GatewayConfig, 'reservedPrefix' | 'limits' | 'externalUrl' | 'upstreams'>,
-  parts: ServeParts,
-): ListenerHandlers {
-  const { log, pages } = parts
+type HandlerConfig = Pick<GatewayConfig, 'reservedPrefix' | 'limits' | 'externalUrl' | 'upstreams'>
 
-  function request(req: IncomingMessage, res: ServerResponse): void {
+/**
+ * Handles each request of one generation: an endpoint of the gateway serves it, or the proxy
+ * carries it to its upstream, or it is refused.
+ */
+export class RequestHandler implements ListenerHandlers {
+  readonly upgradeProtocols: readonly string[]
+  readonly #config: HandlerConfig
+  readonly #parts: RequestHandlerParts
+
+  constructor(config: HandlerConfig, parts: RequestHandlerParts) {
+    this.upgradeProtocols = listedProtocols(config.upstreams)
+    this.#config = config
+    this.#parts = parts
+  }
+
+  closeEndlessStreams(): void {
+    this.#parts.proxy.live.closeEndless()
+  }
+
+  request(req: IncomingMessage, res: ServerResponse): void {
     if (invalidlyFramed.has(req.socket)) return void res.destroy()
-    const record = begin(req)
-    const facts = factsOf(req, record, (code, why) => refuse(req, res, record, code, why))
+    const record = this.#begin(req)
+    const facts = this.#factsOf(req, record, (code, why) => this.#refuse(req, res, record, code, why))
     if (facts === undefined) return
     if (facts.target === wholeServer) return respond(req, res, record, empty(200))
-    if (isReserved(facts.target, config.reservedPrefix)) {
-      return serveEndpoint(req, res, record, { method: facts.method, url: facts.target.path + facts.target.query })
+    if (isReserved(facts.target, this.#config.reservedPrefix)) {
+      return this.#serveEndpoint(req, res, record, {
+        method: facts.method,
+        url: facts.target.path + facts.target.query,
+      })
     }
     // Endpoints are served even then, because a rejected Logout Token leaves a session open.
-    if (parts.memory.isExceeded) return refuse(req, res, record, 'ERR_OVERLOADED', overloaded)
-    decide(
+    if (this.#parts.memory.isExceeded) return this.#refuse(req, res, record, 'ERR_OVERLOADED', overloaded)
+    this.#decide(
       facts,
-      (admission) => carryOut(req, res, facts, record, admission),
-      (error) => refuse(req, res, record, codeOf(error), reason(error)),
+      (admission) => this.#carryOut(req, res, facts, record, admission),
+      (error) => this.#refuse(req, res, record, codeOf(error), reason(error)),
     )
   }
 
-  function expectation(req: IncomingMessage, res: ServerResponse): void {
+  expectation(req: IncomingMessage, res: ServerResponse): void {
     if (invalidlyFramed.has(req.socket)) return void res.destroy()
-    const record = begin(req)
-    const facts = factsOf(req, record, (code, why) => refuse(req, res, record, code, why))
+    const record = this.#begin(req)
+    const facts = this.#factsOf(req, record, (code, why) => this.#refuse(req, res, record, code, why))
     // RFC 9110 §10.1.1.
-    if (facts !== undefined) refuse(req, res, record, 'ERR_EXPECTATION', 'Expect is supported with 100-continue only')
+    if (facts !== undefined)
+      this.#refuse(req, res, record, 'ERR_EXPECTATION', 'Expect is supported with 100-continue only')
   }
 
   /** Has an endpoint of the gateway serve the request, as one with the given method and URL. */
-  function serveEndpoint(
+  #serveEndpoint(
     req: IncomingMessage,
     res: ServerResponse,
     record: RequestRecord,
@@ -104,65 +122,65 @@ export function createHandlers(
     req.method = method
     req.url = url
     endRecordWith(res, record)
-    if (hasBody(req)) limitFormTime(req, res, record)
-    parts.serveEndpoint(req, res, record)
+    if (hasBody(req)) this.#limitFormTime(req, res, record)
+    this.#parts.serveEndpoint(req, res, record)
   }
 
   /**
    * Limits the time for the whole form, because a client that sends it byte by byte could keep its
    * connection open without end.
    */
-  function limitFormTime(req: IncomingMessage, res: ServerResponse, record: RequestRecord): void {
+  #limitFormTime(req: IncomingMessage, res: ServerResponse, record: RequestRecord): void {
     continueIfExpected(req, res)
     const timer = setTimeout(() => {
-      if (!req.complete) refuse(req, res, record, 'ERR_REQUEST_TIMEOUT', 'the content did not arrive in time')
-    }, formTimeoutMs(config.limits))
+      if (!req.complete) this.#refuse(req, res, record, 'ERR_REQUEST_TIMEOUT', 'the content did not arrive in time')
+    }, formTimeoutMs(this.#config.limits))
     timer.unref()
     req.once('close', () => clearTimeout(timer))
   }
 
-  function upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const record = begin(req)
+  upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const record = this.#begin(req)
     const reject = (code: ErrorCode, why: string) => {
-      logRefusal(req, record, code, why)
+      this.#logRefusal(req, record, code, why)
       refuseUpgrade(socket, record, code, {})
     }
-    const facts = factsOf(req, record, reject)
+    const facts = this.#factsOf(req, record, reject)
     if (facts === undefined) return
-    if (facts.target === wholeServer || isReserved(facts.target, config.reservedPrefix))
+    if (facts.target === wholeServer || isReserved(facts.target, this.#config.reservedPrefix))
       return reject('ERR_NO_ROUTE', 'an endpoint of the gateway cannot be upgraded')
-    if (parts.memory.isExceeded) return reject('ERR_OVERLOADED', overloaded)
-    decide(
+    if (this.#parts.memory.isExceeded) return reject('ERR_OVERLOADED', overloaded)
+    this.#decide(
       facts,
       (admission) => {
         if (admission.kind === 'pass') {
           record.upstream = admission.upstream.name
           record.session = admission.session
-          return carryUpgrade(req, socket, head, admission, facts, record, parts.proxy)
+          return carryUpgrade(req, socket, head, admission, facts, record, this.#parts.proxy)
         }
         const [code, why, options] = refusalOf(admission)
-        if ('rule' in admission) auditDenial(record, code, admission)
-        else logRefusal(req, record, code, why)
+        if ('rule' in admission) this.#auditDenial(record, code, admission)
+        else this.#logRefusal(req, record, code, why)
         return refuseUpgrade(socket, record, code, options)
       },
       (error) => reject(codeOf(error), reason(error)),
     )
   }
 
-  function begin(req: IncomingMessage): RequestRecord {
-    const id = requestId(req.headers, req.socket.remoteAddress, parts.trusted)
-    const record = new RequestRecord(req.method ?? '', id, parts.sink)
+  #begin(req: IncomingMessage): RequestRecord {
+    const id = requestId(req.headers, req.socket.remoteAddress, this.#parts.trusted)
+    const record = new RequestRecord(req.method ?? '', id, this.#parts.sink)
     const { traceparent } = req.headers
-    if (parts.tracer !== undefined) {
-      const isTrusted = traceparent !== undefined && parts.trusted.hasPeer(req.socket.remoteAddress ?? '')
-      record.trace = parts.tracer.begin(traceparent, req.headers['tracestate'], isTrusted)
+    if (this.#parts.tracer !== undefined) {
+      const isTrusted = traceparent !== undefined && this.#parts.trusted.hasPeer(req.socket.remoteAddress ?? '')
+      record.trace = this.#parts.tracer.begin(traceparent, req.headers['tracestate'], isTrusted)
       record.traceId = record.trace.traceId
     } else if (traceparent !== undefined) record.traceId = parseTraceParent(traceparent)?.traceId
     return record
   }
 
   /** The facts of a valid request. An invalid one is passed to `reject`. */
-  function factsOf(
+  #factsOf(
     req: IncomingMessage,
     record: RequestRecord,
     reject: (code: ErrorCode, why: string) => void,
@@ -172,7 +190,7 @@ export function createHandlers(
     record.host = (req.headers.host ?? '').replace(/:\d*$/, '')
     record.path = pathOf(req.url ?? '')
     try {
-      const facts = soundFacts(req, config, parts.trusted)
+      const facts = soundFacts(req, this.#config, this.#parts.trusted)
       record.client = facts.forwarded.clientAddress
       record.host = facts.host
       record.path = facts.target.path
@@ -183,9 +201,9 @@ export function createHandlers(
     }
   }
 
-  function decide(facts: RequestFacts, done: (admission: Admission) => void, failed: (error: unknown) => void): void {
+  #decide(facts: RequestFacts, done: (admission: Admission) => void, failed: (error: unknown) => void): void {
     try {
-      const admission = parts.admit(facts)
+      const admission = this.#parts.admit(facts)
       if (admission instanceof Promise) admission.then(done).catch(failed)
       else done(admission)
     } catch (error) {
@@ -194,7 +212,7 @@ export function createHandlers(
   }
 
   /** Sends what the admission says: the response of the upstream, or one of the gateway. */
-  function carryOut(
+  #carryOut(
     req: IncomingMessage,
     res: ServerResponse,
     facts: RequestFacts,
@@ -205,11 +223,13 @@ export function createHandlers(
       case 'pass':
         record.upstream = admission.upstream.name
         record.session = admission.session
-        return res.destroyed ? record.end(undefined, false) : carry(req, res, admission, facts, record, parts.proxy)
+        return res.destroyed
+          ? record.end(undefined, false)
+          : carry(req, res, admission, facts, record, this.#parts.proxy)
       case 'sign_in': {
         const { location, setCookies, leavesPage = false } = admission
         const response = leavesPage
-          ? withHeaders(pages.redirectPage(location, pageRequest(req, record)), cookies(setCookies))
+          ? withHeaders(this.#parts.pages.redirectPage(location, pageRequest(req, record)), cookies(setCookies))
           : redirect({ location, setCookies }, keepsReferer)
         return respond(req, res, record, setCookies.length > 0 ? withHeaders(response, clearCache) : response)
       }
@@ -217,40 +237,38 @@ export function createHandlers(
         if (!isScript(facts.method, req.headers)) {
           return respond(req, res, record, redirect({ location: admission.location, setCookies: [] }))
         }
-        return serveEndpoint(req, res, record, { method: 'POST', url: admission.location })
+        return this.#serveEndpoint(req, res, record, { method: 'POST', url: admission.location })
       case 'reload':
-        return respond(req, res, record, pages.redirectPage(admission.location, pageRequest(req, record)))
+        return respond(req, res, record, this.#parts.pages.redirectPage(admission.location, pageRequest(req, record)))
       case 'unauthorized':
       case 'forbidden':
       case 'cross_site':
       case 'no_route':
       case 'unavailable': {
         const [code, why, options] = refusalOf(admission)
-        if ('rule' in admission) auditDenial(record, code, admission)
-        else if (code !== 'ERR_UNAUTHENTICATED') logRefusal(req, record, code, why)
+        if ('rule' in admission) this.#auditDenial(record, code, admission)
+        else if (code !== 'ERR_UNAUTHENTICATED') this.#logRefusal(req, record, code, why)
         const { isFrame: inFrame, isPage: asPage, target, forwarded } = facts
         const returnTo = inFrame ? embeddingPage(req.headers, forwarded.host) : target.path + target.query
-        const home = startPageOf(facts.host, config.upstreams)
+        const home = startPageOf(facts.host, this.#config.upstreams)
         const page = { asPage, inFrame, returnTo, home, ...pageRequest(req, record), ...options }
-        return respond(req, res, record, pages.refusal(code, page))
+        return respond(req, res, record, this.#parts.pages.refusal(code, page))
       }
       default:
         return unreachable(admission)
     }
   }
 
-  function refuse(
-    req: IncomingMessage,
-    res: ServerResponse,
-    record: RequestRecord,
-    code: ErrorCode,
-    why: string,
-  ): void {
-    logRefusal(req, record, code, why)
+  #refuse(req: IncomingMessage, res: ServerResponse, record: RequestRecord, code: ErrorCode, why: string): void {
+    this.#logRefusal(req, record, code, why)
     record.code = code
     if (res.headersSent) return void res.destroy()
     const asPage = isPage(req.method ?? '', req.headers)
-    const refusal = pages.refusal(code, { asPage, inFrame: isFrame(req.headers), ...pageRequest(req, record) })
+    const refusal = this.#parts.pages.refusal(code, {
+      asPage,
+      inFrame: isFrame(req.headers),
+      ...pageRequest(req, record),
+    })
     const isMalformed = code === 'ERR_REQUEST_MALFORMED'
     if (isMalformed) invalidlyFramed.add(req.socket)
     respond(req, res, record, refusal, isMalformed)
@@ -259,12 +277,12 @@ export function createHandlers(
   /**
    * Records the denial to a signed-in person as an audit event, which replaces `request.refused`.
    */
-  function auditDenial(record: RequestRecord, code: ErrorCode, denial: Denial & { readonly why: string }): void {
+  #auditDenial(record: RequestRecord, code: ErrorCode, denial: Denial & { readonly why: string }): void {
     const { upstream, rule, session, why } = denial
     const { iss, sub, sid } = session.record
     record.upstream = upstream.name
     record.session = session.key
-    parts.audit.record(
+    this.#parts.audit.record(
       'access.denied',
       {
         ...{ session: session.key, iss, sub, sid, code, reason: why },
@@ -275,16 +293,13 @@ export function createHandlers(
     )
   }
 
-  function logRefusal(req: IncomingMessage, record: RequestRecord, code: ErrorCode, why: string): void {
+  #logRefusal(req: IncomingMessage, record: RequestRecord, code: ErrorCode, why: string): void {
     const { id, upstream, session } = record
     const peer = req.socket.remoteAddress
     const fields = { request: id, code, reason: why, method: req.method, upstream, session, peer }
-    if (code === 'ERR_INTERNAL') log.error('request.failed', fields)
-    else log.warn('request.refused', fields)
+    if (code === 'ERR_INTERNAL') this.#parts.log.error('request.failed', fields)
+    else this.#parts.log.warn('request.refused', fields)
   }
-
-  const upgradeProtocols = listedProtocols(config.upstreams)
-  return { request, expectation, upgrade, upgradeProtocols, closeEndlessStreams: () => parts.proxy.live.closeEndless() }
 }
 
 function respond(
