@@ -52,32 +52,13 @@ export async function listen(
 ): Promise<Listener> {
   const { log } = parts
   const order = new RequestOrder(waitingLimits)
-  const options = {
-    maxHeaderSize: limits.headerSizeBytes,
-    headersTimeout: limits.headersTimeoutMs,
-    // An upload may take any time while it progresses: the proxy enforces that.
-    requestTimeout: 0,
-    connectionsCheckingInterval: Math.min(limits.headersTimeoutMs / 2, 30_000),
-    keepAliveTimeout: 75_000,
-    insecureHTTPParser: false,
-    // The request handler refuses these requests: Node would read on behind them.
-    requireHostHeader: false,
-    noDelay: true,
-    ...upgradeOptions({ listed: () => handlers.upgradeProtocols, isFull: (socket) => order.isFull(socket) }),
-  }
   const { tls } = config
-  const server =
-    tls === undefined
-      ? createServer(options)
-      : createTlsServer({
-          ...options,
-          ...readCertificate(tls),
-          minVersion: 'TLSv1.2',
-          handshakeTimeout: limits.headersTimeoutMs,
-        })
+  const server = createHttpServer(
+    config,
+    limits,
+    upgradeOptions({ listed: () => handlers.upgradeProtocols, isFull: (socket) => order.isFull(socket) }),
+  )
   const watcher = tls === undefined ? undefined : renewCertificate(server as TlsServer, tls, log)
-  // Node would drop the header fields beyond its limit. The request handler refuses the request.
-  server.maxHeadersCount = 0
   limitConnections(server, limits, parts)
   // Over TLS, the end of the client's data is the end of the connection (RFC 9112 §9.8).
   if (tls === undefined) serveHalfClosedConnections(server, (socket) => order.currentResponse(socket))
@@ -129,23 +110,69 @@ export async function listen(
     drain: async (drainTimeoutMs) => {
       isDraining = true
       watcher?.close()
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      const close = () => {
-        server.closeIdleConnections()
-        handlers.closeEndlessStreams()
-      }
-      close()
-      // No event tells that a connection has become idle, or that a response is an event stream.
-      const closing = setInterval(close, 50)
-      const limit = setTimeout(() => {
-        server.closeAllConnections()
-        for (const socket of upgraded) socket.destroy()
-      }, drainTimeoutMs)
-      await closed
-      clearInterval(closing)
-      clearTimeout(limit)
+      await drain(server, drainTimeoutMs, {
+        closeIdle: () => {
+          server.closeIdleConnections()
+          handlers.closeEndlessStreams()
+        },
+        closeAll: () => {
+          server.closeAllConnections()
+          for (const socket of upgraded) socket.destroy()
+        },
+      })
     },
   }
+}
+
+function createHttpServer(
+  { tls }: ListenConfig,
+  limits: LimitsConfig,
+  upgrades: ReturnType<typeof upgradeOptions>,
+): Server {
+  const options = {
+    maxHeaderSize: limits.headerSizeBytes,
+    headersTimeout: limits.headersTimeoutMs,
+    // An upload may take any time while it progresses: the proxy enforces that.
+    requestTimeout: 0,
+    connectionsCheckingInterval: Math.min(limits.headersTimeoutMs / 2, 30_000),
+    keepAliveTimeout: 75_000,
+    insecureHTTPParser: false,
+    // The request handler refuses these requests: Node would read on behind them.
+    requireHostHeader: false,
+    noDelay: true,
+    ...upgrades,
+  }
+  const server =
+    tls === undefined
+      ? createServer(options)
+      : createTlsServer({
+          ...options,
+          ...readCertificate(tls),
+          minVersion: 'TLSv1.2',
+          handshakeTimeout: limits.headersTimeoutMs,
+        })
+  // Node would drop the header fields beyond its limit. The request handler refuses the request.
+  server.maxHeadersCount = 0
+  return server
+}
+
+/**
+ * Accepts no new connections, and resolves when all connections are closed. `closeIdle` is called
+ * repeatedly until then, and `closeAll` after the timeout.
+ */
+async function drain(
+  server: Server,
+  drainTimeoutMs: number,
+  { closeIdle, closeAll }: { readonly closeIdle: () => void; readonly closeAll: () => void },
+): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  closeIdle()
+  // No event tells that a connection has become idle, or that a response is an event stream.
+  const closing = setInterval(closeIdle, 50)
+  const limit = setTimeout(closeAll, drainTimeoutMs)
+  await closed
+  clearInterval(closing)
+  clearTimeout(limit)
 }
 
 function bind(server: Server, { host, port }: Address): Promise<void> {

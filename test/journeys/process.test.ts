@@ -139,7 +139,7 @@ for (const [what, settings] of [
 
     assert.equal(await second.ended, 1)
     const { port } = new URL(around.url)
-    assert.equal(second.err().split(`port ${port} of 127.0.0.1 is taken`).length, 2, second.err())
+    assert.equal(second.err().split(`port ${port} of 127.0.0.1 is in use`).length, 2, second.err())
     assert.doesNotMatch(second.err(), / at .*\.js/)
     assert.doesNotMatch(second.out(), /gatehouse is ready/)
   })
