@@ -284,9 +284,15 @@ test('A terminal gets colors', async (t) => {
 })
 
 test('The printed version is the version of the package', () => {
-  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string
+  }
 
-  assert.ok(readFileSync('src/core/version.ts', 'utf8').includes(`export const version = '${version}'`))
+  assert.ok(
+    readFileSync(new URL('../../src/core/version.ts', import.meta.url), 'utf8').includes(
+      `export const version = '${version}'`,
+    ),
+  )
 })
 
 for (const [written, isExplained] of [

@@ -87,7 +87,7 @@ for (const [args, exitCode, out, err] of [
   })
 
 test('The overview lists every command, and every command has a help text with its exit codes', () => {
-  const source = readFileSync('src/cli/main.ts', 'utf8')
+  const source = readFileSync(new URL('../../src/cli/main.ts', import.meta.url), 'utf8')
   const table = /const commands[^{]*\{([^}]*)\}/.exec(source)?.[1] ?? ''
   const names = [...table.matchAll(/^ {2}(\w+):/gm)].map(([, name = '']) => name)
 

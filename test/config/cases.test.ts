@@ -1,3 +1,4 @@
+// Own process: it works in the folder of the golden cases, so that diagnostics name short paths.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { chdir } from 'node:process'
@@ -6,8 +7,8 @@ import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { environment, secretTexts } from './environment.ts'
 
-// Every `NAME.yaml` is told exactly what `NAME.expected` says. `UPDATE=1` writes what is told now:
-// then read it as the person who has to mend the file.
+// The diagnostics of each `NAME.yaml` are exactly those in `NAME.expected`. `UPDATE=1` writes the
+// present ones: read them as the person who has to fix the file.
 chdir(new URL('cases/', import.meta.url).pathname)
 
 const names = readdirSync('.').flatMap((file) => /^(.+)\.yaml$/.exec(file)?.[1] ?? [])

@@ -1,3 +1,4 @@
+// Own process: it works in the folder of the golden cases, so that diagnostics name short paths.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'

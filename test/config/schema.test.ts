@@ -97,8 +97,9 @@ test('The schema and the model list the same languages', () => {
 })
 
 test('The defaults in the code are those of the schema', () => {
-  process.chdir(new URL('cases/', import.meta.url).pathname)
-  const loaded = loadConfig('smallest.yaml', { CLIENT_SECRET: 'a client secret of the tests' })
+  const loaded = loadConfig(new URL('cases/smallest.yaml', import.meta.url).pathname, {
+    CLIENT_SECRET: 'a client secret of the tests',
+  })
   assert.ok(loaded.ok)
   const defaultsOf = (part: unknown) =>
     Object.fromEntries(
