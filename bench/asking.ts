@@ -3,7 +3,7 @@ import { Client } from 'undici'
 
 /**
  * A client with one connection, which asks anew a moment after it was answered, until it is denied.
- * A request that is under way when the session ends is broken off, and asked once more.
+ * A request that is in progress when the session ends is aborted, and sent once more.
  */
 export class Asking {
   /** Resolves to when it was denied. */

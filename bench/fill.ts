@@ -112,8 +112,8 @@ async function manyTimes(count: number, atOnce: number, work: (n: number) => Pro
 }
 
 /**
- * Somebody nobody else is, with tokens as long as those of a provider whose access and refresh
- * tokens are JWTs, and ten claims.
+ * The record of a new person, with ten claims, and with tokens as long as those of a provider whose
+ * access and refresh tokens are JWTs.
  */
 function newRecord(iss: string) {
   const person = randomInt(1e12)

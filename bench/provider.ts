@@ -1,5 +1,5 @@
-// A real OpenID Provider for the bench: ten claims at userinfo, many clients, and whoever comes is
-// the next person, without a page to click on. It lives in the bench's own process.
+// A real OpenID Provider for the bench, with ten claims at UserInfo and many clients. It signs in
+// the next person at each sign-in, without a page. It runs in the process of the bench.
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'

@@ -51,8 +51,8 @@ export async function letExpire(redis: Redis, pattern: string): Promise<number> 
     end`
   for await (const keys of keysIn(redis, pattern)) if (keys.length > 0) await redis.eval(hurry, keys.length, ...keys)
   await pause(10)
-  // Redis takes its time for the last tenth of what has expired, but not for what somebody asks
-  // for.
+  // Redis removes the last tenth of expired keys slowly, but removes an expired key when it is
+  // read.
   for await (const _ of keysIn(redis, pattern));
   return before - (await redis.dbsize())
 }

@@ -71,8 +71,7 @@ scope.after(() => rmSync(folder, { recursive: true, force: true }))
 const page = '/bytes/1024'
 const upstream = await startServer('upstream.ts')
 const fillers = Array.from({ length: Number(values.fillers) }, () => start('fill.ts'))
-// Enough that nobody has many sessions, and few enough that the page on which one is chosen is
-// short.
+// With 50 people, each has few sessions, and the page for choosing a person stays short.
 const people = Array.from({ length: 50 }, (_, n) => ({ ...demoPeople[0], sub: `person-${n}` })) as typeof demoPeople
 
 const crowds: Crowd[] = []
@@ -216,8 +215,7 @@ async function signIn({ url, provider }: Crowd, person: string, callbacks: numbe
   const visit = await browser.send(url + page)
   const ms = performance.now() - startedAt
   if (visit.status !== 200) throw new Error(`signing in ended at ${visit.url} with ${visit.status}`)
-  // The provider forgets it and tells nobody, so that it has as little to remember at the end as in
-  // the beginning.
+  // The provider drops its sessions without Logout Tokens, so that its memory does not grow.
   for (const { sid } of provider.sessions()) provider.expireSession(sid)
   return ms
 }

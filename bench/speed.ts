@@ -61,7 +61,7 @@ const scenarios = named.length === 0 ? forTargets : chosen('scenario', [...forTa
 const wanted = chosen('contender', everyContender, values.contenders?.split(',') ?? [])
 
 if (cpus().length < 2) fail('The bench needs two processors: one for the contender, and one for everything else.')
-// Everything that is started from here is on the second processor, unless it is told otherwise.
+// Processes that start from here run on the second processor, unless they choose another one.
 execFileSync('taskset', ['-acp', '1', String(process.pid)])
 const contenders = new Map(wanted.filter((each) => each.missing() === undefined).map((each) => [each.name, each]))
 const bed = await makeBed()

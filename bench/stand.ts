@@ -51,8 +51,8 @@ export async function stand(bed: Bed, contender: Contender, options: StandOption
 }
 
 /**
- * The usual setting, unless it is told otherwise: one worker on the first processor, no TLS, the
- * Node.js that runs the bench.
+ * The default setting, overridden by `given`: one worker on the first processor, no TLS, and the
+ * Node.js version that runs the bench.
  */
 export function settingOf(port: number, given: Partial<Setting>): Setting {
   return { cpus: '0', workers: 1, tls: undefined, node: process.execPath, nodeOptions: [], ...given, port }

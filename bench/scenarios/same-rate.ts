@@ -4,8 +4,8 @@ import { standAll } from './requests.ts'
 import type { Scenario } from './scenario.ts'
 
 /**
- * How long an answer takes when all get the same requests per second: half of what Gatehouse
- * carries at most.
+ * The time to a response when all contenders get the same rate of requests: half of the highest
+ * rate of Gatehouse.
  */
 export const sameRate: Scenario = {
   name: 'same-rate',
