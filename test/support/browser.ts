@@ -1,4 +1,5 @@
 import { request } from 'undici'
+import { until } from './until.ts'
 
 /** The header fields that a browser sends with a navigation. */
 export const navigation = {
@@ -70,6 +71,15 @@ export class Browser {
       else return visit
     }
     throw new Error(`redirects without an end at ${visit.url}`)
+  }
+
+  /**
+   * Loads a page after a logout, and tries again until it gets it. A sign-in that begins within one
+   * round trip to Redis after a logout is rejected, because the gateway cannot tell which was
+   * first.
+   */
+  signInAgain(url: string): Promise<void> {
+    return until('signed in again', async () => (await this.get(url)).status === 200)
   }
 
   /** Like `get`, but stops before a request to `path` and returns its URL. */

@@ -71,8 +71,8 @@ function collect(resolve: (outcome: Outcome) => void) {
   }
 }
 
-/** Matches each "100 Continue" at the beginning, which undici rejects without `Expect`. */
-const continues = /^(?:HTTP\/1\.1 100 Continue\r\n\r\n)*/
+/** Matches each interim response 100 at the beginning, which undici rejects without `Expect`. */
+const continues = /^(?:HTTP\/1\.1 100(?: [\t\x20-\x7e]*)?\r\n\r\n)*/
 
 /** undici reads the whole response. */
 async function byUndici(port: number, { method, pieces }: Script): Promise<Outcome> {
