@@ -8,10 +8,11 @@ RUN npm ci
 COPY tsconfig.json ./
 COPY src ./src
 COPY schemas ./schemas
-COPY LICENSE ./
+COPY LICENSE .ci/schema-validator.mjs ./
 # Types, source maps and texts of the packages are for developers. Whatever the umask of the checkout was, the gateway's user
 # has to be able to read.
 RUN node node_modules/typescript/bin/tsc -p src --sourceMap false \
+  && node schema-validator.mjs dist \
   && rm -r dist/demo \
   && npm ci --omit=dev \
   && find node_modules -type f '(' -name '*.ts' -o -name '*.[cm]ts' -o -name '*.map' ')' -delete \

@@ -51,18 +51,15 @@ function newestSource(folder) {
 /** dist/, unless it is newer than every source file. */
 export function ensureBuild() {
   const built = at('dist', '.built')
-  const sources = Math.max(newestSource(at('src')), changedAt(at('tsconfig.json')), changedAt(at('package-lock.json')))
+  const files = ['schemas/gateway.schema.json', '.ci/schema-validator.mjs', 'tsconfig.json', 'package-lock.json']
+  const sources = Math.max(newestSource(at('src')), ...files.map((file) => changedAt(at(file))))
   if (changedAt(built) > sources) return
   process.stderr.write('Building …\n')
   const startedAt = new Date()
   const fresh = at(`dist.${process.pid}`)
-  const isBuilt = run(process.execPath, [
-    at('node_modules', 'typescript', 'bin', 'tsc'),
-    '-p',
-    'src',
-    '--outDir',
-    fresh,
-  ])
+  const isBuilt =
+    run(process.execPath, [at('node_modules', 'typescript', 'bin', 'tsc'), '-p', 'src', '--outDir', fresh]) &&
+    run(process.execPath, [at('.ci', 'schema-validator.mjs'), fresh])
   if (isBuilt) {
     writeFileSync(join(fresh, '.built'), '')
     // A source that was saved while it was built is newer.

@@ -1,6 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { schemaText } from '../config/document/schema.ts'
+import { schemaText } from '../config/document/schema-text.ts'
 import { loadConfig } from '../config/load.ts'
 import { registrationText } from '../config/registration.ts'
 import { OperatorError, reason } from '../core/errors.ts'

@@ -20,7 +20,7 @@ const commands: Readonly<Record<string, () => Promise<CommandReader>>> = {
   explain: async () => (await import('./explain.ts')).readExplainCall,
   sessions: async () => (await import('./sessions.ts')).readSessionsCall,
   health: async () => aboutFile((await import('./health.ts')).health),
-  schema: async () => printing((await import('../config/document/schema.ts')).schemaText),
+  schema: async () => printing((await import('../config/document/schema-text.ts')).schemaText),
   demo: async () => aboutFile((await import('./demo.ts')).demo),
   help: async () => readHelpCall,
   version: async () => printing(() => `${version}\n`),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { schemaText } from '../../src/config/document/schema.ts'
+import { schemaText } from '../../src/config/document/schema-text.ts'
 import { folderWith } from '../support/command-line.ts'
 import { openInEditor, type Position } from '../support/language-server.ts'
 

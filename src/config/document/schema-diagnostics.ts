@@ -2,6 +2,7 @@ import type { AnySchemaObject, ErrorObject } from 'ajv'
 import { didYouMean } from './did-you-mean.ts'
 import { hintForForeignSetting } from './foreign-settings.ts'
 import { below, namesOf, type Report } from './report.ts'
+import { schemaText } from './schema-text.ts'
 
 /** The setting that an error is about. */
 export function subject({ keyword, instancePath, params }: ErrorObject): string {
@@ -25,23 +26,17 @@ const insteadOf: Readonly<Record<string, string>> = {
 /**
  * Reports an unknown setting. The setting that was probably meant is not reported as missing too.
  */
-export function reportUnknown(error: ErrorObject, schema: AnySchemaObject, report: Report): void {
+export function reportUnknown(error: ErrorObject, report: Report): void {
   const at = subject(error)
   const name = String(error.params['additionalProperty'])
   const known = Object.keys((error.parentSchema?.['properties'] as object | undefined) ?? {})
   const meant = insteadOf[at] ?? didYouMean(name, known)
-  report.errorAtKey(at, 'unknown setting', unsupported[at] ?? hintForUnknown(name, meant, known, error, schema))
+  report.errorAtKey(at, 'unknown setting', unsupported[at] ?? hintForUnknown(name, meant, known, error))
   const meantAt = below(error.instancePath, meant ?? '')
   if (meant !== undefined && !report.isSet(meantAt)) report.markReported(meantAt)
 }
 
-function hintForUnknown(
-  name: string,
-  meant: string | undefined,
-  known: readonly string[],
-  error: ErrorObject,
-  schema: AnySchemaObject,
-): string {
+function hintForUnknown(name: string, meant: string | undefined, known: readonly string[], error: ErrorObject): string {
   if (name === '<<') return 'YAML 1.2 has no merge keys; write all settings'
   if (name.includes('{') || ((error.data as Record<string, unknown>)[name] === null && known.includes('template')))
     return `put the template in quotes: "${name.includes('{') ? name : `{${name}}`}"`
@@ -52,13 +47,14 @@ function hintForUnknown(
   if (foreign !== undefined) return foreign
   if (/^(skip|insecure|disable)_/.test(name) || /_(skip|insecure)_/.test(name))
     return 'checks cannot be switched off; to trust your own certificate authority, use ca_file'
-  const elsewhere = mapsWith(name, schema)
+  const elsewhere = mapsWith(name)
   if (elsewhere.length > 0 && elsewhere.length < 4) return `it belongs below ${elsewhere.join(' or ')}`
   return `settings here: ${known.join(', ')}`
 }
 
 /** The maps that can contain a setting of this name. */
-function mapsWith(name: string, schema: AnySchemaObject): string[] {
+function mapsWith(name: string): string[] {
+  const schema = JSON.parse(schemaText()) as AnySchemaObject
   const homes: string[] = []
   const look = (part: AnySchemaObject, path: readonly string[]): void => {
     const target = typeof part['$ref'] === 'string' ? definition(part['$ref'], schema) : part

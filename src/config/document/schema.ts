@@ -1,42 +1,22 @@
-import { readFileSync } from 'node:fs'
-import { Ajv, type AnySchemaObject, type ErrorObject, type ValidateFunction } from 'ajv'
+import type { ErrorObject } from 'ajv'
 import type { GatewaySettings } from '../settings.ts'
 import { namesOf, type Report } from './report.ts'
 import { reportOther, reportUnknown, subject } from './schema-diagnostics.ts'
+import { schemaValidator } from './schema-validator.ts'
 
-// The path is the same from src/config/document and from dist/config/document.
-const schemaFile = new URL('../../../schemas/gateway.schema.json', import.meta.url)
-
-/** The schema as it is delivered: JSON Schema, draft-07. */
-export function schemaText(): string {
-  return readFileSync(schemaFile, 'utf8')
-}
-
-let compiled: { readonly schema: AnySchemaObject; readonly validate: ValidateFunction } | undefined
-
-function gatewaySchema() {
-  if (compiled) return compiled
-  const schema = JSON.parse(schemaText()) as AnySchemaObject
-  // These options make compiling three times faster. A test compiles the schema with full checks.
-  const quickly = { code: { optimize: false }, inlineRefs: false, validateSchema: false, meta: false, strict: false }
-  const ajv = new Ajv({ ...quickly, allErrors: true, verbose: true, useDefaults: true })
-  // YAML and JSON language servers show `errorMessage` too.
-  ajv.addVocabulary(['errorMessage'])
-  compiled = { schema, validate: ajv.compile(schema) }
-  return compiled
-}
+let compiled: ReturnType<typeof schemaValidator> | undefined
 
 /**
  * Reports everything that does not match the schema. Removes invalid values and fills in defaults,
  * so that other checks can continue. Required settings may still be missing.
  */
 export function validate(document: object, report: Report): GatewaySettings {
-  const { schema, validate } = gatewaySchema()
+  const validate = (compiled ??= schemaValidator())
   validate(document)
   const errors = relevant(validate.errors ?? [])
   const unreported = errors.filter((error) => !report.isReported(subject(error)))
   for (const error of unreported.filter(({ keyword }) => keyword === 'additionalProperties'))
-    reportUnknown(error, schema, report)
+    reportUnknown(error, report)
   for (const error of unreported) reportOther(error, report)
   for (const at of errors.filter(({ keyword }) => keyword !== 'required' && keyword !== 'dependencies').map(subject))
     remove(document, at)
