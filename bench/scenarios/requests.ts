@@ -79,7 +79,7 @@ export const tls: Scenario = {
   title: '1 KiB, 32 connections that are kept, TLS 1.3 in front',
   async run(bench) {
     const over: (() => unknown)[] = []
-    const { server } = issueCertificates({ after: (tidy) => void over.push(tidy) })
+    const { server } = issueCertificates()
     const usual = getGlobalDispatcher()
     // The browsers that sign in trust the certificate; the clients that are measured take any.
     setGlobalDispatcher(new Agent({ connect: { ca: readFileSync(server.ca) } }))

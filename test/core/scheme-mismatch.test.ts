@@ -7,7 +7,7 @@ import { startRedis } from '../support/redis.ts'
 import { explainingTlsServer, plainServer, silentServer, tlsServer } from '../support/tls-servers.ts'
 
 test('The first byte of a server shows whether it speaks TLS', async (t) => {
-  const { server } = issueCertificates(t)
+  const { server } = issueCertificates()
 
   assert.equal(await speaksTls('127.0.0.1', await plainServer(t)), false)
   assert.equal(await speaksTls('127.0.0.1', await tlsServer(t, server)), true)

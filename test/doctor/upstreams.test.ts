@@ -118,7 +118,7 @@ test('An upstream with a server error is a warning that names the host of the re
 })
 
 test('An untrusted authority and a server without TLS are told apart', async (t) => {
-  const { ca, cert, key } = issueCertificates(t).server
+  const { ca, cert, key } = issueCertificates().server
   const server = createSecureServer({ cert: readFileSync(cert), key: readFileSync(key) }, (_req, res) => res.end())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.after(() => {

@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { root, startCommand } from '../support/command.ts'
+import { gatehouse, startCommand } from '../support/command.ts'
 import { openEventStream } from '../support/streams.ts'
 import { secrets, startWorld, type Replica, type World } from '../support/world.ts'
-
-const program = [process.execPath, '--import', 'tsx', join(root, 'src', 'main.ts')] as const
 
 /** Runs `gatehouse sessions` as a process next to the replicas. */
 async function gatehouseSessions(t: TestContext, world: World, ...args: readonly string[]) {
   const { file } = world.replicas[0] as Replica
-  const command = startCommand(t, ['sessions', ...args, '--config', file], { program: [...program], env: secrets })
+  const command = startCommand(t, ['sessions', ...args, '--config', file], { env: secrets })
   const exitCode = await command.ended
   return { exitCode, out: command.out(), err: command.err() }
 }
@@ -102,7 +99,7 @@ test('A person whose sessions an administrator ends is signed out at every repli
 test('On a terminal, an administrator reads log lines and then the result as plain text, not as JSON', async (t) => {
   const { world } = await janeAndSamir(t)
   const { file } = world.replicas[0] as Replica
-  const line = [...program, 'sessions', 'end', '--sub', 'jane', '--config', file].join(' ')
+  const line = [...gatehouse, 'sessions', 'end', '--sub', 'jane', '--config', file].join(' ')
 
   const terminal = startCommand(t, ['-qec', line, '/dev/null'], {
     program: ['script'],

@@ -315,7 +315,7 @@ test('When nearly all connections are in use, idle connections are closed and no
 })
 
 test('A TLS handshake that takes too long is aborted', async (t) => {
-  const { server } = issueCertificates(t)
+  const { server } = issueCertificates()
   const world = await startWorld(t, {
     listen: (address) => `{ address: "${address}", tls: { cert_file: ${server.cert}, key_file: ${server.key} } }`,
     settings: 'limits: { headers_timeout: 1s }',

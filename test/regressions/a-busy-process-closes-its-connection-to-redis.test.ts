@@ -3,13 +3,8 @@ import { test } from 'node:test'
 import { Redis } from 'ioredis'
 import { hearing, open, settings } from '../session/redis-stores.ts'
 import { created } from '../session/store-contract.ts'
+import { block } from '../support/block.ts'
 import { startRedis } from '../support/redis.ts'
-
-/** Keeps the process busy, so that no timer runs and no socket is read. */
-function block(ms: number): void {
-  const end = performance.now() + ms
-  while (performance.now() < end);
-}
 
 test('A reply of Redis that arrives while the process is busy counts, and the connection stays open', async (t) => {
   const server = await startRedis(t)

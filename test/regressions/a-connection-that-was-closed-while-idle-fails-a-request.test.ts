@@ -30,7 +30,7 @@ async function startUpstream(t: TestContext, scheme: string, fault: Fault, keeps
       else socket.end(fault === 'end' ? '' : 'HTTP/1.1 2')
     })
   }
-  const files = scheme === 'https' ? issueCertificates(t).server : undefined
+  const files = scheme === 'https' ? issueCertificates().server : undefined
   const read = (path: string | undefined) => readFileSync(path ?? '', 'utf8')
   const server = files
     ? createTlsServer({ key: read(files.key), cert: read(files.cert) }, serve)

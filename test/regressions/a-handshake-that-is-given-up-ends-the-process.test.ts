@@ -34,7 +34,7 @@ async function heldWay(t: TestContext, target: number) {
 // ioredis listens for the first error of a connection only. A TLS handshake that breaks off has a
 // second error, and an error without a listener ends the process.
 test('A connection that closes during its TLS handshake does no harm, whatever its certificate is', async (t) => {
-  const { server, client } = issueCertificates(t)
+  const { server, client } = issueCertificates()
   const redis = await startRedis(t, { tls: server })
   const way = await heldWay(t, redis.port)
   const url = new URL(`rediss://127.0.0.1:${way.port}`)

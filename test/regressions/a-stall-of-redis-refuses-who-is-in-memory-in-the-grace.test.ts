@@ -1,14 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { block } from '../support/block.ts'
 import { commandsDuring } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 import { startWorld } from '../support/world.ts'
-
-/** Keeps the process busy, so that no timer runs and no socket is read. */
-function block(ms: number): void {
-  const end = performance.now() + ms
-  while (performance.now() < end);
-}
 
 test('With a grace, a busy process serves sessions in memory while Redis stalls and when it replies again', async (t) => {
   const world = await startWorld(t, { store: 'redis', session: 'store_outage_grace: 5m' })

@@ -36,7 +36,7 @@ function recordingLog(): { log: Log; hints: (message: string) => string[] } {
 async function wrongUrls(t: TestContext): Promise<[string, RegExp][]> {
   const [plain, secure, explaining] = [
     await plainServer(t),
-    await tlsServer(t, issueCertificates(t).server),
+    await tlsServer(t, issueCertificates().server),
     await explainingTlsServer(t),
   ]
   return [
@@ -84,7 +84,7 @@ test("An error names the wrong scheme of an upstream's address", async (t) => {
 })
 
 test('An error names the wrong scheme of the Redis address', async (t) => {
-  const [plain, secure] = [await startRedis(t), await startRedis(t, { tls: issueCertificates(t).server })]
+  const [plain, secure] = [await startRedis(t), await startRedis(t, { tls: issueCertificates().server })]
   for (const [url, said] of [
     [
       `rediss://127.0.0.1:${plain.port}`,

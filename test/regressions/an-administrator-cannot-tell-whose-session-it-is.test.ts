@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { after, test, type TestContext } from 'node:test'
 import { startChromium } from '../support/chromium.ts'
-import { root, startCommand } from '../support/command.ts'
+import { startCommand } from '../support/command.ts'
 import { freePort } from '../support/free-port.ts'
 import { secrets, startWorld, type Replica, type World } from '../support/world.ts'
 
@@ -45,9 +44,8 @@ test('The administration page escapes and truncates the value of the claim', asy
 test('gatehouse sessions prints the configured claim', async (t) => {
   const { world } = await startWithPage(t, '{ show_claim: email }')
   const { file } = world.replicas[0] as Replica
-  const program = [process.execPath, '--import', 'tsx', join(root, 'src', 'main.ts')] as const
   const run = async (...args: readonly string[]) => {
-    const command = startCommand(t, ['sessions', 'list', ...args, '--config', file], { program, env: secrets })
+    const command = startCommand(t, ['sessions', 'list', ...args, '--config', file], { env: secrets })
     await command.ended
     return command.out()
   }

@@ -12,7 +12,7 @@ import { issueCertificates } from '../support/certificates.ts'
 
 async function serve(t: TestContext, scheme: string, answer: (socket: Socket) => void) {
   if (scheme === 'http') return { url: new URL(`http://127.0.0.1:${await rawUpstream(t, answer)}`), ca: undefined }
-  const { cert, key, ca } = issueCertificates(t).server
+  const { cert, key, ca } = issueCertificates().server
   const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (socket) => {
     socket.on('error', () => {}).once('data', () => answer(socket))
   }).listen(0)

@@ -34,8 +34,8 @@ async function startUpstream(t: TestContext, head: string, tls: { key: string; c
   return (server.address() as AddressInfo).port
 }
 
-function tlsFiles(t: TestContext) {
-  const { key, cert, ca } = issueCertificates(t).server
+function tlsFiles() {
+  const { key, cert, ca } = issueCertificates().server
   return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8'), ca: readFileSync(ca, 'utf8') }
 }
 
@@ -54,7 +54,7 @@ for (const scheme of ['http', 'https'])
     ['a chunked 204', 'GET', 204, 'HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n'],
   ] as const)
     test(`Content that an upstream sends late, after ${what}, does not become the response to another request, over ${scheme}`, async (t) => {
-      const tls = scheme === 'https' ? tlsFiles(t) : undefined
+      const tls = scheme === 'https' ? tlsFiles() : undefined
       const port = await startUpstream(t, head, tls)
       const { origin } = await startGateway(t, port, {
         upstream: {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { RedisTls, Scope } from './redis.ts'
+import type { RedisTls } from './redis.ts'
 
 export interface Certificates {
   /**
@@ -14,15 +14,24 @@ export interface Certificates {
   readonly client: RedisTls
 }
 
-/** Creates a certificate authority and the certificates that it signs. */
-export function issueCertificates(scope: Scope): Certificates {
+let issued: Certificates | undefined
+
+/**
+ * Creates a certificate authority and the certificates that it signs, once in each process. Their
+ * files exist until the process ends.
+ */
+export function issueCertificates(): Certificates {
+  return (issued ??= issue())
+}
+
+function issue(): Certificates {
   const dir = mkdtempSync(join(tmpdir(), 'gatehouse-certificates-'))
-  scope.after(() => rmSync(dir, { recursive: true, force: true }))
+  process.once('exit', () => rmSync(dir, { recursive: true, force: true }))
   const at = (name: string) => join(dir, name)
   const openssl = (...args: string[]) => execFileSync('openssl', args, { stdio: 'ignore' })
   const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
   openssl('req', '-x509', ...newKey, '-days', '2', '-subj', '/CN=ca', '-keyout', at('ca.key'), '-out', at('ca.crt'))
-  const issue = (name: string, alternatives: string): RedisTls => {
+  const sign = (name: string, alternatives: string): RedisTls => {
     const [key, request, cert] = [at(`${name}.key`), at(`${name}.csr`), at(`${name}.crt`)]
     openssl('req', ...newKey, '-subj', `/CN=${name}`, '-keyout', key, '-out', request)
     writeFileSync(at(`${name}.ext`), `subjectAltName=${alternatives}\n`)
@@ -30,8 +39,8 @@ export function issueCertificates(scope: Scope): Certificates {
     openssl('x509', '-req', '-in', request, ...authority, '-extfile', at(`${name}.ext`), '-out', cert)
     return { ca: at('ca.crt'), cert, key }
   }
-  const server = issue('server', 'DNS:localhost,IP:127.0.0.1')
-  const client = issue('client', 'DNS:gatehouse')
+  const server = sign('server', 'DNS:localhost,IP:127.0.0.1')
+  const client = sign('client', 'DNS:gatehouse')
   const textOf = (file: string) => readFileSync(file, 'utf8')
   return { server, client: { ca: textOf(client.ca), cert: textOf(client.cert), key: textOf(client.key) } }
 }

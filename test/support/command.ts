@@ -38,7 +38,8 @@ export interface CommandOptions {
   readonly keyboard?: boolean
 }
 
-const gatehouse = [process.execPath, join(root, 'dist', 'main.js')] as const
+/** Runs the built program. */
+export const gatehouse = [process.execPath, join(root, 'dist', 'main.js')] as const
 
 export function startCommand(t: TestContext, args: readonly string[], options: CommandOptions = {}): Command {
   const [program, ...first] = options.program ?? gatehouse

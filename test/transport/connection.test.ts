@@ -220,7 +220,7 @@ for (const scheme of ['http', 'https'])
       const content = contentOf(id, Number(bytes))
       socket.write(kind === 'sized' ? sized(content) : `${chunked(content)}0\r\n\r\n`)
     })
-    const tls = scheme === 'http' ? {} : { tls: certificatesOf(t) }
+    const tls = scheme === 'http' ? {} : { tls: certificates() }
     const { origin, server } = await startGateway(t, upstream.port, { upstream: { maxConnections: 4 }, ...tls })
     let whole = 0
     const visit = fc.record({
@@ -284,7 +284,7 @@ function overwriteWhatIsFree(): void {
   }
 }
 
-function certificatesOf(t: TestContext) {
-  const { cert, key } = issueCertificates(t).server
+function certificates() {
+  const { cert, key } = issueCertificates().server
   return { cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') }
 }

@@ -153,7 +153,7 @@ for (const request of [get, webSocket])
   })
 
 async function tlsServer(t: TestContext, response = sized) {
-  const { key, cert, ca } = issueCertificates(t).server
+  const { key, cert, ca } = issueCertificates().server
   let text = ''
   const server = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (socket) => {
     socket.on('error', () => {})

@@ -30,7 +30,7 @@ const iss = 'https://id.example.com/'
 const meeting = slotOf('{notices}')
 
 // All at once: each takes two seconds until it is at work.
-const certificates = issueCertificates({ after })
+const certificates = issueCertificates()
 const [shared, secured, failing, losing] = await Promise.all([
   startCluster({ after }),
   startCluster({ after }, { tls: certificates.server, args: userWithFewRights() }),

@@ -117,7 +117,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
   })
 
   test('passwords, a database and certificates are used with the Sentinel and with Redis', async (t) => {
-    const { server, client } = issueCertificates(t)
+    const { server, client } = issueCertificates()
     const setup = await startSentinel(t, { password: 'of-redis', sentinelPassword: 'of-sentinel', tls: server })
     const given = { password: 'of-redis', sentinelPassword: 'of-sentinel', database: 3, tls: client, timeoutMs: 2_000 }
     const { store } = openAt(t, setup, given)
