@@ -15,7 +15,7 @@ import { isScript, type RequestFacts } from '../http/request-facts.ts'
 import { wholeServer } from '../http/request-target.ts'
 import { isReserved, soundFacts } from '../http/sound-request.ts'
 import type { Log } from '../observe/log.ts'
-import { carriedProtocols, isSwitchAsked, listedProtocols } from '../proxy/upgrade.ts'
+import { carriedProtocols, requestsUpgrade, listedProtocols } from '../proxy/upgrade.ts'
 import { unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable, type Route } from '../rules/route-table.ts'
 import { SessionCookie } from '../session/cookie.ts'
@@ -175,7 +175,7 @@ function droppedHeaders(): { readonly log: Log; readonly dropped: string[] } {
  */
 function isSwitching({ headers }: ArrivedRequest, { upstreams }: Pick<GatewayConfig, 'upstreams'>): boolean {
   const { connection, upgrade } = headers
-  return isSwitchAsked({ connection, upgrade }) && carriedProtocols(upgrade, listedProtocols(upstreams)) !== ''
+  return requestsUpgrade({ connection, upgrade }) && carriedProtocols(upgrade, listedProtocols(upstreams)) !== ''
 }
 
 function aboutRequest(facts: RequestFacts, { target, peer }: SuppliedRequest, switches: boolean): Step[] {
