@@ -45,7 +45,7 @@ function failure(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayCo
 function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayConfig): Admission | string {
   const admit = createAdmit(config, {
     identify: () => personWith(test.as, config),
-    cookie: { forget: () => [], isStrict: false },
+    cookie: { expireAll: () => [], isStrict: false },
     log: silent,
   })
   // Each test request is a page load of a browser, because that is what authors of tests expect.

@@ -20,7 +20,7 @@ export type Admit = (facts: RequestFacts) => Admission | Promise<Admission>
 export interface AdmitParts {
   /** Identifies the sender of a `Cookie` header. */
   readonly identify: (cookieHeader: string | undefined) => Identity | Promise<Identity>
-  readonly cookie: Pick<SessionCookie, 'forget' | 'isStrict'>
+  readonly cookie: Pick<SessionCookie, 'expireAll' | 'isStrict'>
   readonly log: Log
 }
 
@@ -60,7 +60,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     }
     if (identity.kind === 'unavailable') return identity
     identity.ended?.noteExpired()
-    const setCookies = identity.staleCookie ? parts.cookie.forget(facts.cookie, upstream.logout.cookies) : nothing
+    const setCookies = identity.staleCookie ? parts.cookie.expireAll(facts.cookie, upstream.logout.cookies) : nothing
     const mayRedirect =
       !facts.isFrame && (rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage))
     const signIn = signInUrl(config.reservedPrefix, undefined)
@@ -92,7 +92,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     return () => {
       if (performance.now() > end || ended.isExpired()) return nothing
       ended.noteExpired()
-      return parts.cookie.forget(cookie, logout.cookies)
+      return parts.cookie.expireAll(cookie, logout.cookies)
     }
   }
 
