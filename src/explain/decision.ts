@@ -13,7 +13,7 @@ import { TrustedProxies } from '../http/forwarded.ts'
 import { hasBody } from '../http/request-body.ts'
 import { isScript, type RequestFacts } from '../http/request-facts.ts'
 import { wholeServer } from '../http/request-target.ts'
-import { isReserved, soundFacts } from '../http/sound-request.ts'
+import { isReserved, unambiguousFacts } from '../http/unambiguous-request.ts'
 import type { Log } from '../observe/log.ts'
 import { carriedProtocols, requestsUpgrade, listedProtocols } from '../proxy/upgrade.ts'
 import { unmetRequirement } from '../rules/requirement.ts'
@@ -65,7 +65,7 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
   const early = serverRefusal(req, config.limits)
   if (early !== undefined) return { steps, decision: { outcome: 'refused', ...early } }
   try {
-    const facts = soundFacts(req, config, new TrustedProxies(config.trustedProxies))
+    const facts = unambiguousFacts(req, config, new TrustedProxies(config.trustedProxies))
     steps.push(...aboutRequest(facts, request, switches))
     if (isExpectationUnmet(req, switches))
       throw new GatewayError('ERR_EXPECTATION', 'Expect is supported with 100-continue only')

@@ -48,7 +48,8 @@ export class SessionCookie {
       ...withoutDomain,
       // For a browser, a cookie with a `Domain` differs from one without (RFC 6265 §5.3 step 11).
       ...(wasSent ? domains.map((domain) => this.#expireNamed(name, '/', domain)) : []),
-      // The browser sends a cookie with another path to that path only, so it may have one now.
+      // The browser sends these cookies below their path only, so they are expired even if not
+      // sent.
       ...paths.map((path) => this.#expireNamed(name, path)),
     ]
   }
