@@ -11,8 +11,8 @@ const inBraces = /\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\}/y
 const step = /^(?:"((?:[^"\\]|\\.)+)"|([^."[\]{}\s]+))|^\[(\d{1,4})\]/
 
 /**
- * Reads `fields.costCentre`, `"https://id.example.com/claims/fields".groups[0]`; a name that begins
- * with "$" is in quotes.
+ * Reads a path such as `fields.costCentre` or `"https://id.example.com/claims/fields".groups[0]`. A
+ * name that begins with "$" must be in quotes.
  * @throws {SyntaxError} names what is wrong, and at which character (from 1)
  */
 export function parseClaimPath(text: string): ClaimPath {

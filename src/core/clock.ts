@@ -6,13 +6,15 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => Date.now() }
 
-/** Whether `now` is at most `ms` after `at`. It is not when the clock was set back before `at`. */
+/**
+ * Whether `now` is less than `ms` after `at`. `false` when the clock was set back to before `at`.
+ */
 export function isWithin(ms: number, at: number, now: number): boolean {
   return now >= at && now < at + ms
 }
 
 /**
- * A clock for durations and rates: when `clock` is set back, this one goes on from where it was.
+ * A clock for durations and rates: it never goes back, even when `clock` is set back.
  * Its milliseconds count from an arbitrary time, and must not be compared with another clock.
  */
 export function steadyClock(clock: Clock): Clock {

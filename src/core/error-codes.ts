@@ -1,6 +1,6 @@
 import type { PageName } from './page-template.ts'
 
-/** An error of a request. */
+/** The properties of an error code. */
 interface ErrorRow {
   /** RFC 9110 §15, RFC 6585. */
   readonly status: number

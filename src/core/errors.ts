@@ -33,8 +33,8 @@ export function unreachable(value: never): never {
 }
 
 /**
- * The innermost message of an error and its causes, on one line, for a log: with a code where the
- * system or a library gave one.
+ * The messages of an error and its causes, outermost first, on one line for the log. Error codes of
+ * the system or of a library are added.
  */
 export function reason(error: unknown): string {
   const texts: string[] = []

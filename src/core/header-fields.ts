@@ -25,26 +25,26 @@ const fields = {
       ...['connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings'],
       ...['proxy-connection', 'proxy-authenticate', 'proxy-authorization', 'proxy-authentication-info'],
     ],
-    withheld: 'is about one connection and ends with it',
+    withheld: 'applies to one connection only',
     isReserved: true,
   },
   /** RFC 9110 §10.1.1. */
-  expectation: { names: ['expect'], withheld: 'is answered by the gateway', isReserved: true },
-  /** The gateway writes its own, from the addresses that it trusts. */
-  written_anew: {
+  expectation: { names: ['expect'], withheld: 'is handled by the gateway', isReserved: true },
+  /** The gateway writes these fields itself, from the connection and from trusted proxies. */
+  rewritten: {
     names: ['host', 'forwarded', 'x-real-ip', 'x-request-id'],
     prefixes: ['x-forwarded-'],
-    withheld: 'is written by the gateway, from what it believes',
+    withheld: 'is written by the gateway, from trusted sources only',
     isReserved: true,
   },
   /** Some upstreams route by these fields instead of the URL that the rules were applied to. */
   other_address: {
     names: ['x-rewrite-url'],
     prefixes: ['x-original-'],
-    withheld: 'would tell the application another address than was decided on',
+    withheld: 'could make the application use another URL than the rules were applied to',
   },
   /** CGI turns it into HTTP_PROXY, which programs use as their proxy (CVE-2016-5385). */
-  proxy_setting: { names: ['proxy'], withheld: 'would tell programs of the application to use a proxy' },
+  proxy_setting: { names: ['proxy'], withheld: 'could make programs of the application use a proxy' },
   /** W3C Trace Context §3.2, §3.3. Withheld only when the gateway takes part in traces. */
   trace: { names: ['traceparent', 'tracestate'], isReserved: true },
   /**
@@ -78,14 +78,14 @@ export function kindOfField(name: string): FieldKind | undefined {
 }
 
 /**
- * Why a field of a client never reaches an upstream, by its name in lower case; `undefined`: it
- * does.
+ * Why a field of a client never reaches an upstream, by its name in lower case; `undefined` when it
+ * may reach it.
  */
 export function withheldReason(name: string): string | undefined {
   const kind = kindOfField(name)
   const row: FieldRow | undefined = kind && fields[kind]
   // Some upstreams read "X_Remote.User" as "X-Remote-User" (CGI, WSGI and PHP do).
-  return row?.withheld ?? (plainName.test(name) ? undefined : 'could be taken for another name')
+  return row?.withheld ?? (plainName.test(name) ? undefined : 'could be read as another header name')
 }
 
 const plainName = /^[a-z0-9-]+$/
@@ -120,8 +120,8 @@ const none: ReadonlySet<string> = new Set()
 const harmless = /^(?:keep-alive|close|upgrade)$/i
 
 /**
- * The names in a `Connection` field, lower case, added to those of the fields before it: none of
- * them is passed on.
+ * The names that `Connection` lists, in lower case. Fields with these names are not passed on.
+ * `before` has the names of earlier `Connection` fields.
  */
 export function connectionOptions(value: string, before: ReadonlySet<string> = none): ReadonlySet<string> {
   if (harmless.test(value)) return before

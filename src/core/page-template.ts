@@ -1,6 +1,6 @@
 import { elementsOf, type MarkupElement } from './markup.ts'
 
-/** What a page can offer to do next. */
+/** A next step that a page can offer. */
 export type PageAction =
   'home' | 'sign_in' | 'other_account' | 'retry' | 'sign_out' | 'stay_signed_in' | 'right_address'
 
@@ -18,7 +18,7 @@ export const pageActions = {
   'signed-out': ['sign_in'],
 } as const satisfies Readonly<Record<string, readonly PageAction[]>>
 
-/** Actions that a template may leave out: the browser's Back does the same. */
+/** Actions that a template may omit, because the browser's Back does the same. */
 export const optionalActions: ReadonlySet<PageAction> = new Set<PageAction>(['stay_signed_in'])
 
 export type PageName = keyof typeof pageActions
@@ -48,8 +48,8 @@ export function placeholdersOf(page: PageName): readonly Placeholder[] {
 export interface PageTemplate {
   readonly parts: readonly (string | { readonly placeholder: Placeholder })[]
   /**
-   * The contents of its `<style>` elements, as a browser reads them: a Content Security Policy
-   * names their hashes.
+   * The contents of its `<style>` elements, as a browser reads them. The Content Security Policy
+   * contains their hashes.
    */
   readonly styles: readonly string[]
 }
@@ -66,7 +66,7 @@ export interface TemplateFault {
 }
 
 export interface ParsedPageTemplate {
-  /** Not to be used when there are faults. */
+  /** Must not be used when there are faults. */
   readonly template: PageTemplate
   readonly faults: readonly TemplateFault[]
   /** Parts of the template that have no effect in a browser. */
@@ -79,12 +79,12 @@ export interface ParsedPageTemplate {
  */
 export function parsePageTemplate(source: string, known: readonly string[]): ParsedPageTemplate {
   const html = withPlainLineBreaks(source)
-  const { styles, closedTo, warnings } = readMarkup(html)
+  const { styles, faultAt, warnings } = readMarkup(html)
   const parts: (string | { readonly placeholder: Placeholder })[] = []
   const faults: TemplateFault[] = []
   let at = 0
   for (const { index, 0: whole, 1: inBraces } of html.matchAll(/\{\{(?:([^{}\n]*)\}\})?/g)) {
-    const fault = faultOf(inBraces?.trim(), known) ?? closedTo(index)
+    const fault = faultOf(inBraces?.trim(), known) ?? faultAt(index)
     if (fault !== undefined) faults.push({ offset: index, ...fault })
     parts.push(html.slice(at, index), { placeholder: (inBraces?.trim() ?? '') as Placeholder })
     at = index + whole.length
@@ -93,8 +93,7 @@ export function parsePageTemplate(source: string, known: readonly string[]): Par
 }
 
 /**
- * Normalizes line breaks like a browser (HTML §13.2.3.5), because a browser hashes a style after
- * that.
+ * Normalizes line breaks like a browser (HTML §13.2.3.5), which does so before it hashes a style.
  */
 export function withPlainLineBreaks(html: string): string {
   return html.replaceAll(/\r\n?/g, '\n')
@@ -104,7 +103,7 @@ type Fault = Omit<TemplateFault, 'offset'>
 
 function faultOf(name: string | undefined, known: readonly string[]): Fault | undefined {
   if (name === undefined)
-    return { message: '"{{" begins no placeholder', hint: 'a placeholder is {{name}}, on one line' }
+    return { message: '"{{" does not begin a placeholder', hint: 'a placeholder is {{name}}, on one line' }
   if (known.includes(name)) return undefined
   return { message: `{{${name}}} is not known on this page`, unknown: name }
 }
@@ -115,12 +114,12 @@ interface Span {
 }
 
 /**
- * Reads the styles of a template, warnings about parts without effect, and the places where no
- * value is allowed.
+ * Finds the styles of a template, parts that have no effect, and the places where no placeholder is
+ * allowed.
  */
 function readMarkup(html: string): {
   readonly styles: readonly string[]
-  readonly closedTo: (offset: number) => Fault | undefined
+  readonly faultAt: (offset: number) => Fault | undefined
   readonly warnings: readonly TemplateFault[]
 } {
   const elements = [...elementsOf(html)]
@@ -139,7 +138,7 @@ function readMarkup(html: string): {
       name === 'style' && content !== undefined ? [html.slice(content.from, content.to)] : [],
     ),
     warnings: elements.flatMap((element) => warningsOf(element, html)),
-    closedTo: (offset) => (open.some(isIn(offset)) ? undefined : closed.find(isIn(offset))?.fault),
+    faultAt: (offset) => (open.some(isIn(offset)) ? undefined : closed.find(isIn(offset))?.fault),
   }
 }
 
@@ -150,8 +149,8 @@ function warningsOf({ name, from, to, attributes }: MarkupElement, html: string)
     ...attributes.flatMap((attribute) => {
       if (attribute.name === 'style') return [{ offset: attribute.from, ...noStyleAttribute }]
       const isSource = attribute.name === 'src' || attribute.name === 'srcset'
-      const isBrought = /^["']?(?:data:|\{\{ *logo_url *\}\})/.test(html.slice(attribute.value.from, to))
-      return isSource && !isBrought ? [{ offset: attribute.from, ...noSource }] : []
+      const isEmbedded = /^["']?(?:data:|\{\{ *logo_url *\}\})/.test(html.slice(attribute.value.from, to))
+      return isSource && !isEmbedded ? [{ offset: attribute.from, ...noSource }] : []
     }),
   ]
 }
@@ -162,12 +161,12 @@ const neverLoaded: Readonly<Record<string, Fault>> = {
   iframe: { message: '<iframe> is never loaded: a page loads nothing' },
 }
 const noStyleAttribute: Fault = { message: 'a style attribute has no effect', hint: 'put styles into <style>' }
-const noSource: Fault = { message: 'is never loaded: a page loads nothing', hint: 'write src="data:…"' }
+const noSource: Fault = { message: 'the file is never loaded: a page loads nothing', hint: 'write src="data:…"' }
 const inTag: Fault = {
-  message: 'a value cannot stand here',
+  message: 'a placeholder is not allowed here',
   hint: 'put it into text, or into an attribute with quotes',
 }
 
 function inRawText(element: string): Fault {
-  return { message: `a value cannot stand within <${element}>` }
+  return { message: `a placeholder is not allowed within <${element}>` }
 }

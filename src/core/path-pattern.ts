@@ -1,6 +1,6 @@
 /**
- * A pattern of a rule: `*` matches one segment, and everything below at the end (`/public/*`
- * matches `/public` and `/public/a/b`).
+ * A path pattern of a rule. `*` matches one segment. At the end, it matches everything below:
+ * `/public/*` matches `/public` and `/public/a/b`.
  */
 export interface PathPattern {
   readonly text: string
@@ -14,8 +14,8 @@ export function parsePathPattern(text: string): PathPattern {
   if (!text.startsWith('/')) throw new SyntaxError(`a path starts with "/": "${text}"`)
   if (/[?#\\%;\s]|[^\x21-\x7e]/.test(text))
     throw new SyntaxError(`a path has no query, no percent-encoding, no ";" and no space: "${text}"`)
-  // Taken literally, such a pattern would match no path, and would leave unprotected what it should
-  // protect.
+  // Taken literally, such a pattern would match no path, so the paths that it should protect would
+  // be unprotected.
   if (/[|[\]{}<>^"`]|\(\?|\.[*+]|\$$|\/:\w/.test(text))
     throw new SyntaxError(`a path is not a regular expression: its only placeholder is "*": "${text}"`)
   const segments = text.slice(1).split('/')
@@ -50,7 +50,7 @@ export function matchesPath(pattern: PathPattern, segments: readonly string[]): 
  */
 export function foldCase(segment: string): string {
   if (/^[\0-\x7f]*$/.test(segment)) return segment.toLowerCase()
-  // Upper case first: both forms of "s" and of "i" meet there. The lower case of U+0130 is "i" with
-  // a dot above.
+  // Upper case first, because U+017F and U+0131 have the upper case of "s" and of "i". The lower
+  // case of U+0130 is "i" with a combining dot.
   return segment.normalize('NFKC').toUpperCase().toLowerCase().replaceAll('i\u0307', 'i')
 }

@@ -1,6 +1,6 @@
 import { hash, randomFillSync } from 'node:crypto'
 
-/** Random bytes in advance, because many small requests to the generator are much slower. */
+/** Random bytes are generated in advance, because many small calls of the generator are slower. */
 const pool = Buffer.alloc(6 * 1024)
 let poolAt = pool.length
 
@@ -22,8 +22,8 @@ export function sha256(...parts: readonly [string, ...string[]]): string {
 }
 
 /**
- * The left half of a digest, as base64url: `at_hash` of OpenID Connect Core §3.1.3.6. `bits`: of
- * the SHA-2 function.
+ * The left half of a digest, as base64url: `at_hash` of OpenID Connect Core §3.1.3.6. `bits` is the
+ * length of the SHA-2 digest.
  */
 export function leftHalfOfHash(bits: 256 | 384 | 512, text: string): string {
   return hash(`sha${bits}`, text, 'buffer')

@@ -1,4 +1,4 @@
-/** Up to this size nothing is removed. */
+/** Up to this number of entries, nothing is removed. */
 const fewest = 64
 
 /**

@@ -2,11 +2,11 @@ import { connect } from 'node:net'
 import { portOf } from './addresses.ts'
 
 /** How long to wait for the first byte of a server, in ms. */
-const patienceMs = 1_000
+const firstByteMs = 1_000
 
 /**
- * A TLS record (RFC 8446 §5.1) whose content is no ClientHello. A TLS server answers with an alert.
- * To other servers it is a line of text, without NUL because Redis reads no further than that.
+ * A TLS record (RFC 8446 §5.1) whose content is not a ClientHello. A TLS server responds with an
+ * alert. Other servers read a line of text. It contains no NUL, because Redis stops reading there.
  */
 const notAClientHello = Buffer.concat([
   Buffer.from([0x16, 0x03, 0x01, 0x01, 0x01]),
@@ -22,12 +22,12 @@ const notAClientHello = Buffer.concat([
 export function speaksTls(host: string, port: number): Promise<boolean | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ host: host.replace(/^\[(.*)\]$/, '$1'), port })
-    const settle = (answer: boolean | undefined) => {
+    const settle = (result: boolean | undefined) => {
       clearTimeout(timer)
       socket.destroy()
-      resolve(answer)
+      resolve(result)
     }
-    const timer = setTimeout(settle, patienceMs, undefined)
+    const timer = setTimeout(settle, firstByteMs, undefined)
     socket
       .once('connect', () => socket.write(notAClientHello))
       // Alert or handshake: RFC 8446 §5.1.
@@ -37,14 +37,14 @@ export function speaksTls(host: string, port: number): Promise<boolean | undefin
   })
 }
 
-/** Reasons of a failed connection that have another cause. */
+/** Errors of connections that have another cause than the scheme. */
 const otherReasons =
   /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|certificate|CERT|SELF_SIGNED|UNABLE_TO|ALTNAME|NOAUTH|WRONGPASS|NOPERM/
 
 /**
- * Explains that a server does not speak the protocol of its URL, and what to write; `undefined`
- * when the cause is another one. `why` is the reason of the failed connection. It connects to the
- * server and takes at most a second. `plainScheme`: absent where TLS is required.
+ * Explains that a server does not speak the protocol of its URL, and what to write. Returns
+ * `undefined` when the failure has another cause. `why` is the error of the failed connection. This
+ * connects to the server and takes at most a second. `plainScheme`: absent where TLS is required.
  */
 export async function schemeMismatch(
   why: string,
@@ -58,9 +58,9 @@ export async function schemeMismatch(
 ): Promise<string | undefined> {
   if (otherReasons.test(why)) return undefined
   const { host, port, isTls, tlsScheme, plainScheme } = server
-  const answersTls = await speaksTls(host, port)
-  if (answersTls === undefined || answersTls === isTls) return undefined
-  if (answersTls) return `port ${port} speaks TLS: write ${tlsScheme}`
+  const foundTls = await speaksTls(host, port)
+  if (foundTls === undefined || foundTls === isTls) return undefined
+  if (foundTls) return `port ${port} speaks TLS: write ${tlsScheme}`
   const orPlain = plainScheme === undefined ? '' : `, or write ${plainScheme}`
   return `port ${port} does not speak TLS, which ${tlsScheme} needs: name the port that does${orPlain}`
 }

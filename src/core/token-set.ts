@@ -6,11 +6,11 @@ export interface TokenSet {
   /** When the token request was sent, in ms since the epoch. */
   readonly obtained_at: number
   /**
-   * Milliseconds since the epoch; absent when the provider sent no `expires_in`, and no refresh
-   * token.
+   * In ms since the epoch. Without `expires_in`, an hour is assumed if there is a refresh token;
+   * otherwise it is absent.
    */
   readonly access_token_expires_at?: number
   readonly refresh_token?: string
-  /** The latest ID Token, kept as `id_token_hint`. */
+  /** The latest ID Token, for `id_token_hint`. */
   readonly id_token: string
 }

@@ -2,19 +2,18 @@ import { createRequire } from 'node:module'
 import type undici from 'undici'
 
 /**
- * The part of undici that this project uses: its clients, without `fetch`, WebSocket, caches and
- * mocks of its main module. This saves 10 MB of memory and 20 ms of each start
- * (docs/performance.md).
+ * Loads only the clients of undici. Its main module also loads `fetch`, WebSocket, caches and
+ * mocks, which costs 10 MB of memory and 20 ms of each start (docs/performance.md).
  */
-const part = createRequire(import.meta.url)
+const require = createRequire(import.meta.url)
 
-export const Agent = part('undici/lib/dispatcher/agent.js') as typeof undici.Agent
+export const Agent = require('undici/lib/dispatcher/agent.js') as typeof undici.Agent
 export type Agent = undici.Agent
-export const Client = part('undici/lib/dispatcher/client.js') as typeof undici.Client
+export const Client = require('undici/lib/dispatcher/client.js') as typeof undici.Client
 
 // `request` and the like are methods of every dispatcher, as in undici's main module.
-const { prototype } = part('undici/lib/dispatcher/dispatcher.js') as typeof undici.Dispatcher
-Object.assign(prototype, part('undici/lib/api/index.js'))
+const { prototype } = require('undici/lib/dispatcher/dispatcher.js') as typeof undici.Dispatcher
+Object.assign(prototype, require('undici/lib/api/index.js'))
 
 /** The origin and path of a URL, as a dispatcher takes them. */
 export function addressOf(url: string | URL): { readonly origin: string; readonly path: string } {

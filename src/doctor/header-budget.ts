@@ -112,11 +112,11 @@ function measured(headers: readonly HeaderConfig[], claims: Claims): Budget {
     headers.map((header) => ({ ...header, required: false })),
     claims,
   )
-  const lines = 'lines' in written ? written.lines : []
+  const fields = 'fields' in written ? written.fields : []
   const sizes: [string, number][] = []
-  for (let at = 0; at + 1 < lines.length; at += 2)
-    sizes.push([lines[at] as string, lineBytes(lines[at] as string, (lines[at + 1] as string).length)])
-  const absent = headersWithoutValue(headers, { lines, dropped: written.dropped })
+  for (let at = 0; at + 1 < fields.length; at += 2)
+    sizes.push([fields[at] as string, lineBytes(fields[at] as string, (fields[at + 1] as string).length)])
+  const absent = headersWithoutValue(headers, { fields, dropped: written.dropped })
   return budgetOf(sizes, written.dropped, absent)
 }
 

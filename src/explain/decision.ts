@@ -13,9 +13,9 @@ import { TrustedProxies } from '../http/forwarded.ts'
 import { hasBody } from '../http/request-body.ts'
 import { isScript, type RequestFacts } from '../http/request-facts.ts'
 import { wholeServer } from '../http/request-target.ts'
-import { isReserved, soundFacts } from '../http/sound-request.ts'
+import { isReserved, unambiguousFacts } from '../http/unambiguous-request.ts'
 import type { Log } from '../observe/log.ts'
-import { carriedProtocols, isSwitchAsked, listedProtocols } from '../proxy/upgrade.ts'
+import { carriedProtocols, requestsUpgrade, listedProtocols } from '../proxy/upgrade.ts'
 import { unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable, type Route } from '../rules/route-table.ts'
 import { SessionCookie } from '../session/cookie.ts'
@@ -65,7 +65,7 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
   const early = serverRefusal(req, config.limits)
   if (early !== undefined) return { steps, decision: { outcome: 'refused', ...early } }
   try {
-    const facts = soundFacts(req, config, new TrustedProxies(config.trustedProxies))
+    const facts = unambiguousFacts(req, config, new TrustedProxies(config.trustedProxies))
     steps.push(...aboutRequest(facts, request, switches))
     if (isExpectationUnmet(req, switches))
       throw new GatewayError('ERR_EXPECTATION', 'Expect is supported with 100-continue only')
@@ -175,7 +175,7 @@ function droppedHeaders(): { readonly log: Log; readonly dropped: string[] } {
  */
 function isSwitching({ headers }: ArrivedRequest, { upstreams }: Pick<GatewayConfig, 'upstreams'>): boolean {
   const { connection, upgrade } = headers
-  return isSwitchAsked({ connection, upgrade }) && carriedProtocols(upgrade, listedProtocols(upstreams)) !== ''
+  return requestsUpgrade({ connection, upgrade }) && carriedProtocols(upgrade, listedProtocols(upstreams)) !== ''
 }
 
 function aboutRequest(facts: RequestFacts, { target, peer }: SuppliedRequest, switches: boolean): Step[] {

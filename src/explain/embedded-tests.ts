@@ -5,7 +5,7 @@ import type { Admission } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { requestFacts } from '../http/request-facts.ts'
-import { isReserved } from '../http/sound-request.ts'
+import { isReserved } from '../http/unambiguous-request.ts'
 import { createRouteTable } from '../rules/route-table.ts'
 import { headerPairs } from './header-text.ts'
 import { personWith } from './person.ts'
@@ -45,7 +45,7 @@ function failure(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayCo
 function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayConfig): Admission | string {
   const admit = createAdmit(config, {
     identify: () => personWith(test.as, config),
-    cookie: { forget: () => [], isStrict: false },
+    cookie: { expireAll: () => [], isStrict: false },
     log: silent,
   })
   // Each test request is a page load of a browser, because that is what authors of tests expect.

@@ -55,7 +55,7 @@ export function upstreamRequest(
   const reserved = reservedNames(upstream, upstreams)
   const others = upstreamHeaders(request.rawHeaders, {
     fields: new RequestFields(reserved, isTracing),
-    isGatewayCookie: cookie.isOurs,
+    isGatewayCookie: cookie.isGatewayCookie,
     host: upstream.hostHeader === 'client' ? facts.forwarded.host : upstream.url.host,
     forwarded: facts.forwarded,
     requestId,
@@ -100,9 +100,9 @@ function removedHeaders(
     const lower = name.toLowerCase()
     if (lower === 'host') return []
     if (lower === 'cookie')
-      return cookieNames(value, '').some(cookie.isOurs) ? [[name, 'the gateway removes its own cookies']] : []
+      return cookieNames(value, '').some(cookie.isGatewayCookie) ? [[name, 'the gateway removes its own cookies']] : []
     // The gateway writes fields such as X-Forwarded-For itself.
-    const isRewritten = kindOfField(lower) === 'written_anew' || (isTracing && fieldsOf('trace').includes(lower))
+    const isRewritten = kindOfField(lower) === 'rewritten' || (isTracing && fieldsOf('trace').includes(lower))
     if (kept.has(lower) && !isRewritten) return []
     return [[name, removalReason(lower, reserved)]]
   })

@@ -35,9 +35,9 @@ export type Admission =
       readonly expire?: () => readonly string[]
     }
   /**
-   * The person has to sign in first: the browser is redirected to `location`. `leavesPage`: a page
-   * of the ended session is open in the browser, which would show it again on Back. A page of the
-   * gateway in between makes the browser remove it.
+   * The person has to sign in first: the browser is redirected to `location`. `leavesPage`: the
+   * browser shows a page of the ended session, and would show it again on Back. A page of the
+   * gateway, which comes first, makes the browser remove it.
    */
   | {
       readonly kind: 'sign_in'
@@ -53,13 +53,13 @@ export type Admission =
   /** The signed-in person does not satisfy the rule; `why` is for the log. */
   | ({ readonly kind: 'forbidden'; readonly setCookies: readonly string[] } & Unmet & Denial)
   /**
-   * A page of another origin made the request, and it would act in the name of the signed-in
-   * person; `why` is for the log.
+   * A page of another origin made the request, which would act in the name of the signed-in person;
+   * `why` is for the log.
    */
   | ({ readonly kind: 'cross_site'; readonly why: string } & Denial)
   /**
    * A link on another site opened the page, so the browser did not send a `Strict` cookie. A page
-   * of the gateway makes it load the same `location` again, with the cookie if it has one.
+   * of the gateway makes the browser load `location` again, now with its cookie.
    */
   | { readonly kind: 'reload'; readonly location: string }
   /** No upstream serves the request; `why` is for the log. */

@@ -20,13 +20,13 @@ export type Admit = (facts: RequestFacts) => Admission | Promise<Admission>
 export interface AdmitParts {
   /** Identifies the sender of a `Cookie` header. */
   readonly identify: (cookieHeader: string | undefined) => Identity | Promise<Identity>
-  readonly cookie: Pick<SessionCookie, 'forget' | 'isStrict'>
+  readonly cookie: Pick<SessionCookie, 'expireAll' | 'isStrict'>
   readonly log: Log
 }
 
 const nothing: readonly string[] = []
-/** A sign-in that begins after a request takes longer than this, in ms. */
-const soonMs = 1_000
+/** No sign-in that begins after a request is complete within this time, in ms. */
+const fastestSignInMs = 1_000
 
 export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'>, parts: AdmitParts): Admit {
   const routes = createRouteTable(config.upstreams)
@@ -51,8 +51,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
 
   function decide(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, identity: Identity): Admission {
     if (identity.kind === 'signed_in') return admitPerson(facts, upstream, rule, identity.session)
-    // Optional paths stay open when the store is unavailable. The upstream then does not learn who
-    // is signed in.
+    // Optional paths stay open when the store is unavailable. The request then has no identity.
     if (rule.access === 'optional') {
       const pass = { kind: 'pass', upstream, identity: nothing, session: undefined, caching: 'varies' } as const
       const expire = identity.kind === 'anonymous' ? expiry(identity, facts, upstream) : undefined
@@ -60,15 +59,15 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     }
     if (identity.kind === 'unavailable') return identity
     identity.ended?.noteExpired()
-    const setCookies = identity.staleCookie ? parts.cookie.forget(facts.cookie, upstream.logout.cookies) : nothing
+    const setCookies = identity.staleCookie ? parts.cookie.expireAll(facts.cookie, upstream.logout.cookies) : nothing
     const mayRedirect =
       !facts.isFrame && (rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage))
     const signIn = signInUrl(config.reservedPrefix, undefined)
     if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies }
     // After the sign-in, the browser loads the page with GET. The content of a form is lost.
     const return_to = facts.target.path + facts.target.query
-    // The sign-in ignores a longer return_to, and a URL of this length may not fit into the head of
-    // a request.
+    // The sign-in would ignore a longer return_to, and such a long URL may exceed the limit for a
+    // request head.
     if (return_to.length > longestReturnTo) return { kind: 'sign_in', location: signIn, setCookies }
     if (parts.cookie.isStrict && isLinkOnOtherSite(facts)) return { kind: 'reload', location: return_to }
     if (identity.staleCookie && facts.isPage && facts.secFetchSite === 'same-origin') {
@@ -79,8 +78,8 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
   }
 
   /**
-   * Only a response that begins soon expires the cookie, because the browser may sign in again at
-   * another process.
+   * Returns what expires the cookie when the response begins. A late response does not expire it,
+   * because the browser may have signed in again at another process.
    */
   function expiry(
     { ended }: Extract<Identity, { kind: 'anonymous' }>,
@@ -88,11 +87,11 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     { logout }: UpstreamConfig,
   ): (() => readonly string[]) | undefined {
     if (ended === undefined) return undefined
-    const end = performance.now() + soonMs
+    const end = performance.now() + fastestSignInMs
     return () => {
       if (performance.now() > end || ended.isExpired()) return nothing
       ended.noteExpired()
-      return parts.cookie.forget(cookie, logout.cookies)
+      return parts.cookie.expireAll(cookie, logout.cookies)
     }
   }
 
@@ -109,7 +108,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     const headers = headersOf(upstream, session)
     if ('missing' in headers)
       return { kind: 'forbidden', ...withoutHeader(headers), setCookies: nothing, upstream, rule, session }
-    return { kind: 'pass', upstream, identity: headers.lines, session: session.key, caching: upstream.cache }
+    return { kind: 'pass', upstream, identity: headers.fields, session: session.key, caching: upstream.cache }
   }
 
   return admit
@@ -123,7 +122,8 @@ function withoutHeader({ missing, dropped }: Extract<IdentityHeaders, { missing:
 }
 
 /**
- * Whether the browser follows a link on another site. A reload by a page of this site is not one.
+ * Whether the browser follows a link on another site. For the load that a page of the gateway
+ * repeats, the result is `false`, because that page is on this site.
  */
 function isLinkOnOtherSite({ method, isPage, secFetchSite }: RequestFacts): boolean {
   return isPage && method === 'GET' && secFetchSite === 'cross-site'
@@ -136,7 +136,7 @@ function isLinkOnOtherSite({ method, isPage, secFetchSite }: RequestFacts): bool
  */
 function createAbsenceLog(
   log: Log,
-): (upstream: UpstreamConfig, headers: Extract<IdentityHeaders, { lines: unknown }>) => void {
+): (upstream: UpstreamConfig, headers: Extract<IdentityHeaders, { fields: unknown }>) => void {
   const logged = new WeakSet<HeaderConfig>()
   return (upstream, headers) => {
     const absent = headersWithoutValue(upstream.headers, headers)
@@ -163,7 +163,7 @@ function createHeaderCache(log: Log): (upstream: UpstreamConfig, session: Stored
     if (headers === undefined) {
       headers = identityHeaders(upstream.headers, record.claims)
       byUpstream.set(upstream, headers)
-      if ('lines' in headers) logAbsence(upstream, headers)
+      if ('fields' in headers) logAbsence(upstream, headers)
       if ('dropped' in headers && headers.dropped.length > 0)
         log.warn('headers.dropped', { session: key, upstream: upstream.name, headers: headers.dropped })
     }

@@ -1,7 +1,7 @@
 import type { UpstreamConfig } from '../config/model.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 
-type Initiated = Pick<RequestFacts, 'method' | 'isUpgrade' | 'secFetchSite' | 'origin' | 'forwarded'>
+type InitiatorFacts = Pick<RequestFacts, 'method' | 'isUpgrade' | 'secFetchSite' | 'origin' | 'forwarded'>
 
 /**
  * Why a request must not act in the name of the signed-in person, for the log; `undefined` when it
@@ -12,13 +12,16 @@ type Initiated = Pick<RequestFacts, 'method' | 'isUpgrade' | 'secFetchSite' | 'o
  * `Sec-Fetch-Site` and `Origin`, which scripts cannot set. A client that sends neither field is not
  * a browser.
  */
-export function crossSiteReason(facts: Initiated, { trustedOrigins, externalUrl }: UpstreamConfig): string | undefined {
+export function crossSiteReason(
+  facts: InitiatorFacts,
+  { trustedOrigins, externalUrl }: UpstreamConfig,
+): string | undefined {
   const { method, isUpgrade, secFetchSite, origin } = facts
   if (!isUpgrade && (method === 'GET' || method === 'HEAD' || method === 'OPTIONS')) return undefined
   if (secFetchSite === undefined) {
     if (origin === undefined) return undefined
-    // The scheme comes from the configuration, so it is right even if the proxy in front of the
-    // gateway is not trusted.
+    // The scheme comes from the configuration, so it is right even behind a proxy that is not in
+    // `trusted_proxies`.
     if (origin === externalUrl.origin || origin === `${externalUrl.protocol}//${facts.forwarded.host}`) return undefined
   } else if (secFetchSite === 'same-origin' || secFetchSite === 'none') {
     return undefined
@@ -29,7 +32,7 @@ export function crossSiteReason(facts: Initiated, { trustedOrigins, externalUrl 
   return `a page of ${page} made the request${site}`
 }
 
-/** Whether the log may quote a field of the client: it may be an origin or a token. */
+/** Whether the log may quote the value: it has only characters of an origin or a token. */
 function isPrintable(text: string | undefined): text is string {
   return text !== undefined && /^[\w.:/[\]-]{1,200}$/.test(text)
 }

@@ -9,14 +9,15 @@ import type { Upkeep } from '../tokens/upkeep.ts'
 /** The sender of a request, according to its session cookie. */
 export type Identity =
   | { readonly kind: 'signed_in'; readonly session: StoredSession }
-  /** `staleCookie`: the request has a session cookie without a session. The cookie is expired. */
+  /** `staleCookie`: the request has a session cookie, but no session. The response expires it. */
   | { readonly kind: 'anonymous'; readonly staleCookie: boolean; readonly ended?: EndedCookie }
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
 
 /** The cookie of a session that has ended. */
 export interface EndedCookie {
-  /** Whether a response has just expired or replaced it in the browser. */
+  /** Whether a recent response has expired or replaced it in the browser. */
   isExpired(): boolean
+  /** A response expires it. */
   noteExpired(): void
 }
 

@@ -13,8 +13,8 @@ export interface CookieAttributes {
 }
 
 /**
- * The value of a cookie in a `Cookie` header. A name that occurs twice counts as absent, because it
- * is not known which one is valid.
+ * The value of a cookie in a `Cookie` header. A name that occurs twice counts as absent, because
+ * either of its values may be the valid one.
  */
 export function readCookie(header: string | undefined, name: string): string | undefined {
   let value: string | undefined

@@ -14,14 +14,15 @@ export interface EndpointRequest {
   /** The value of `Host` as the client sent it, with or without a port. */
   readonly host: string
   /**
-   * `secFetchSite` to `referer` are header fields; `undefined` when the client did not send them.
+   * `Sec-Fetch-Site`. Like the other header fields below, `undefined` if the client did not send
+   * it.
    */
   readonly secFetchSite: string | undefined
   readonly secFetchMode: string | undefined
   readonly secFetchDest: string | undefined
   /**
-   * `Sec-Purpose`, `Purpose` and `X-Moz`: browsers mark a prefetch with them, which no person has
-   * requested.
+   * The values of `Sec-Purpose`, `Purpose` and `X-Moz`, joined. With these fields, browsers mark a
+   * prefetch, which no person has requested.
    */
   readonly purpose: string
   readonly origin: string | undefined

@@ -52,8 +52,8 @@ interface Hop {
 }
 
 /**
- * The maximum length of a header value, in characters. Longer values are ignored. Of a longer list
- * of addresses, only the end is read: the addresses nearest to the gateway.
+ * The maximum length of a header value, in characters. Longer values are ignored. In a longer list
+ * of addresses, only the end is read, which has the addresses nearest to the gateway.
  */
 const maxValueLength = 4096
 const hostSyntax = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{0,5})?$/i
@@ -98,13 +98,13 @@ function hops(headers: HeaderView): Hop[] {
   const addresses = nearestOf(headers['x-forwarded-for'])
   const proto = valueOf(headers, 'x-forwarded-proto')
   const host = valueOf(headers, 'x-forwarded-host')
-  // `Forwarded` is ignored beside any of these, even beside one that is too long to be read. The
-  // proxy writes these, so the client may have written `Forwarded`.
+  // If one of these fields is present, even if it is too long to be read, `Forwarded` is ignored.
+  // The proxy writes these fields, so `Forwarded` may come from the client.
   if (!['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'].some((name) => headers[name] !== undefined))
     return forwardedElements(valueOf(headers, 'forwarded') ?? '').reverse()
 
-  // Protocol and host are those of the nearest proxy. If they are lists, their members cannot be
-  // assigned to the addresses.
+  // Protocol and host are those of the nearest proxy. If they are lists, it is not known which
+  // member belongs to which address.
   const [nearest, ...others] = (addresses ?? '').split(',').reverse()
   const hop = { from: nearest?.trim(), proto: lastOf(proto), host: lastOf(host) }
   return [hop, ...others.map((address) => ({ from: address.trim(), proto: undefined, host: undefined }))]
@@ -120,8 +120,8 @@ function valueOf(headers: HeaderView, name: string): string | undefined {
 }
 
 /**
- * The end of a list, at most `maxValueLength` characters. A client can make the list long, and must
- * not keep the gateway from reading what the proxy appended.
+ * The end of a list, at most `maxValueLength` characters. A client can make the list long. The
+ * gateway must still read what the proxy appended.
  */
 function nearestOf(list: HeaderView[string]): string | undefined {
   const text = joined(list)
@@ -136,7 +136,7 @@ function joined(value: HeaderView[string]): string | undefined {
 
 const forwardedPair = /[\t ]*(?:([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s",;=]+)))?[\t ]*([,;]|$)/y
 
-/** The elements of `Forwarded` (RFC 7239 §4); none if any of them is malformed. */
+/** The elements of `Forwarded` (RFC 7239 §4); empty if one of them is malformed. */
 function forwardedElements(value: string): Hop[] {
   const elements: Hop[] = []
   let pairs = new Map<string, string>()

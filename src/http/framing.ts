@@ -33,12 +33,12 @@ export function framingFault(req: FramedRequest): string | undefined {
   if (hosts === 0 && req.httpVersion === '1.1') return 'no Host'
   if (hosts === 1 && !/^(?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i.test(req.headers.host ?? ''))
     return 'a malformed Host'
-  // Both must be the same (RFC 9112 §3.2), because a server may route by either of them.
+  // Both must be equal (RFC 9112 §3.2), because a server may route by either of them.
   const authority = absoluteForm.exec(req.url ?? '')?.[1]
   if (hosts === 1 && authority !== undefined && authority.toLowerCase() !== req.headers.host?.toLowerCase())
-    return 'a Host that is not the one of the request target'
+    return 'a Host that differs from the request target'
   if (codings + lengths > 1) return 'more than one of Content-Length and Transfer-Encoding'
-  // A number beyond the precision of a double differs from server to server.
+  // Servers read a number beyond the precision of a double in different ways.
   if (lengths === 1 && !/^\d{1,15}$/.test(req.headers['content-length'] ?? ''))
     return 'a Content-Length that is too long'
   if (codings === 1 && req.httpVersion === '1.0') return 'Transfer-Encoding in HTTP/1.0'

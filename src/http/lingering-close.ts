@@ -5,12 +5,12 @@ import { hasBody } from './request-body.ts'
 export const lingerMs = 2_000
 
 /**
- * Closes the connection after the response although the client is still sending. If it were closed
- * at once, the kernel would reset the connection and the client could lose the response. So data
- * that still arrives is dropped for a while (RFC 9112 §9.6).
+ * Closes the connection after the response, while the client may still be sending. If it were
+ * closed at once, the kernel would reset the connection and the client could lose the response. So
+ * the gateway drops data that still arrives for a while (RFC 9112 §9.6).
  *
  * Node's HTTP server calls `destroySoon` of the socket after the last response (Node.js 20 to 24).
- * A version that calls another method closes the connection at once, as without this function.
+ * With a version that calls another method, the connection closes at once.
  */
 export function lingerOnClose(req: IncomingMessage): void {
   const { socket } = req
@@ -22,8 +22,8 @@ export function lingerOnClose(req: IncomingMessage): void {
 }
 
 /**
- * Closes the connection with the response to a request whose content is not read to its end. To be
- * called before the head of the response is written.
+ * Closes the connection with the response when the content of the request was not read to its end.
+ * Call it before the head of the response is written.
  */
 export function closeWhenUnread(req: IncomingMessage, res: ServerResponse): void {
   if (req.complete || !hasBody(req)) return

@@ -5,7 +5,7 @@ export interface RequestBodyInput {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   readonly idleTimeoutMs: number
-  /** How many bytes must arrive per second, on average over `idleTimeoutMs`. 0: any number. */
+  /** The minimum rate in bytes per second, averaged over `idleTimeoutMs`. 0: none. */
   readonly bytesPerSecond: number
   /** The client has sent nothing, or too little, for `idleTimeoutMs`. */
   readonly onStall: () => void
@@ -21,24 +21,24 @@ export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
 }
 
 /**
- * Sends "100 Continue" if the client waits for it (RFC 9110 §10.1.1). To be called when the content
- * is about to be read. HTTP/1.0 has no interim responses.
+ * Sends "100 Continue" if the client waits for it (RFC 9110 §10.1.1). Call it just before the
+ * content is read. HTTP/1.0 has no interim responses.
  */
 export function continueIfExpected(req: IncomingMessage, res: ServerResponse): void {
   if (req.httpVersionMinor > 0 && /^100-continue$/i.test(req.headers.expect ?? '')) res.writeContinue()
 }
 
 /**
- * The content of a request on its way to the upstream. It is a stream of its own, because the
- * connection to the client must stay usable when the content is not wanted any more.
+ * The content of a request on its way to the upstream. It is a separate stream, because the
+ * connection to the client must stay usable when the upstream needs no more content.
  */
 export class RequestBody extends Readable {
   readonly #input: RequestBodyInput
   #timer: NodeJS.Timeout | undefined
   #hasBegun = false
   /**
-   * How many bytes must arrive before the timer starts again. Otherwise a byte now and then would
-   * keep a connection to the upstream without limit.
+   * How many bytes must arrive before the timer starts again. Otherwise a client could hold a
+   * connection to the upstream without limit by sending a byte now and then.
    */
   readonly #portion: number
   #due: number

@@ -2,7 +2,7 @@ import { GatewayError } from '../core/errors.ts'
 import { type ForwardedFacts, forwardedFacts, type HeaderView, type TrustedProxies } from './forwarded.ts'
 import { canonicalTarget, type CanonicalTarget, wholeServer } from './request-target.ts'
 
-/** Everything of a request that the decision depends on. */
+/** The facts about a request that the decision depends on. */
 export interface RequestFacts {
   readonly method: string
   readonly target: CanonicalTarget
@@ -28,7 +28,7 @@ export interface RequestFacts {
   readonly forwarded: ForwardedFacts
 }
 
-/** The needed part of a request. Node's `IncomingMessage` fits. */
+/** The part of Node's `IncomingMessage` that the facts come from. */
 export interface ReceivedRequest {
   readonly method?: string | undefined
   readonly url?: string | undefined

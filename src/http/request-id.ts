@@ -5,11 +5,11 @@ import type { HeaderView, TrustedProxies } from './forwarded.ts'
 const wellFormed = /^[\w.:@+/=-]{1,128}$/
 
 /**
- * The id of a request: the one that a trusted proxy has sent, so that all logs have the same id, or
- * a new one. Other clients must not choose the id under which their requests are found.
+ * The id of a request. A trusted proxy may send it, so that its log and ours have the same id.
+ * Otherwise the id is new, because other clients must not choose the ids in the log.
  */
 export function requestId(headers: HeaderView, peer: string | undefined, trusted: TrustedProxies): string {
   const given = headers['x-request-id']
-  const isTaken = typeof given === 'string' && peer !== undefined && wellFormed.test(given) && trusted.hasPeer(peer)
-  return isTaken ? given : randomId()
+  const isTrusted = typeof given === 'string' && peer !== undefined && wellFormed.test(given) && trusted.hasPeer(peer)
+  return isTrusted ? given : randomId()
 }

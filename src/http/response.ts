@@ -13,8 +13,8 @@ export interface Response {
 }
 
 /**
- * Header fields of all responses of the gateway itself. No cache may store them, because they are
- * for one person and one moment. Pages of other sites may not read them.
+ * Header fields of all responses of the gateway itself. No cache may store these responses, because
+ * they are for one person and one moment. Pages of other sites may not read them.
  */
 export const ownHeaders = {
   'Cache-Control': 'no-store',
@@ -25,9 +25,9 @@ export const ownHeaders = {
 
 /**
  * Header field of responses at the end of a session. The browser clears the cache of this origin,
- * and the pages that it keeps for Back (W3C Clear Site Data §3.1). It keeps the page that this
- * response replaces only after the response, so a second response has to remove that page. Browsers
- * obey the field over HTTPS and on loopback.
+ * and the pages that it keeps for Back (W3C Clear Site Data §3.1). Only afterwards does it keep the
+ * page that this response replaces, so another response has to clear that page. Browsers obey the
+ * field over HTTPS and on loopback.
  */
 export const clearCache = { 'Clear-Site-Data': '"cache"' } as const
 
@@ -68,7 +68,7 @@ export function cookies(setCookies: readonly string[]): Response['headers'] {
 
 /** The reason phrase of a status (RFC 9110 §15). */
 export function reasonPhrase(status: number): string {
-  // Node.js has the obsolete name of RFC 7231.
+  // Node.js still has the obsolete phrase of RFC 7231.
   return status === 413 ? 'Content Too Large' : (STATUS_CODES[status] ?? 'Error')
 }
 
@@ -106,7 +106,7 @@ export function writeToSocket(socket: Duplex, { status, headers, body }: Respons
   socket.write(`HTTP/1.1 ${status} ${reasonPhrase(status)}\r\n${lines.join('')}\r\n`, 'latin1')
   socket.end(body)
   // Closing at once would reset the connection, and the client would lose the response (RFC 9112
-  // §9.6). Until then, the gateway drops what the client sends.
+  // §9.6). So the gateway drops what the client still sends, and closes the connection later.
   socket.resume()
   setTimeout(() => socket.destroy(), lingerMs).unref()
   return length

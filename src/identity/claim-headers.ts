@@ -4,7 +4,7 @@ import { type ClaimPath, type Claims, type JsonValue, readClaim } from '../core/
 export type IdentityHeaders =
   | {
       /** Names and values, alternating. Each character of a value is one byte on the wire. */
-      readonly lines: readonly string[]
+      readonly fields: readonly string[]
       /**
        * The headers that are left out although the claim is present, for the log: the name and the
        * reason, never the value.
@@ -32,14 +32,14 @@ export type IdentityHeaders =
  * cannot be carried unchanged, or that cannot be separated, is left out.
  */
 export function identityHeaders(headers: readonly HeaderConfig[], claims: Claims): IdentityHeaders {
-  const lines: string[] = []
+  const fields: string[] = []
   const dropped: string[] = []
   for (const header of headers) {
     const value = headerValue(header, claims, (why) => dropped.push(`${header.name}: ${why}`))
-    if (value !== undefined) lines.push(header.name, value)
+    if (value !== undefined) fields.push(header.name, value)
     else if (header.required) return { missing: header.name, dropped }
   }
-  return { lines, dropped }
+  return { fields, dropped }
 }
 
 /**
@@ -47,9 +47,9 @@ export function identityHeaders(headers: readonly HeaderConfig[], claims: Claims
  */
 export function headersWithoutValue(
   headers: readonly HeaderConfig[],
-  { lines, dropped }: { readonly lines: readonly string[]; readonly dropped: readonly string[] },
+  { fields, dropped }: { readonly fields: readonly string[]; readonly dropped: readonly string[] },
 ): readonly HeaderConfig[] {
-  const sent = new Set(lines.filter((_, index) => index % 2 === 0))
+  const sent = new Set(fields.filter((_, index) => index % 2 === 0))
   return headers.filter(({ name }) => !sent.has(name) && !dropped.some((why) => why.startsWith(`${name}: `)))
 }
 
@@ -127,7 +127,7 @@ function printed(value: JsonValue | undefined): string {
   return text.trim() === '' ? '' : text
 }
 
-/** Why another value could have the same text; `undefined` when none could. */
+/** Why a different value could have the same text; `undefined` when none could. */
 function inexactReason(value: JsonValue | undefined): string | undefined {
   if (isRounded(value)) return 'an integer beyond 2^53, which has lost digits'
   // JSON escapes a lone surrogate.

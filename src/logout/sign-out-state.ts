@@ -26,7 +26,7 @@ export function signInAsOther(
 
 /** The cookie that holds the state of a sign-out while the browser is at the provider. */
 export function stateCookie(parts: LogoutParts) {
-  return parts.cookie.beside('signout')
+  return parts.cookie.withSuffix('signout')
 }
 
 /**

@@ -32,7 +32,7 @@ async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts):
   const other = wantsOtherAccount(request)
   // The query shows that the browser comes from a sign-out, as `state` does after the provider.
   const landing = other === undefined ? `${signedOut}?provider=not_asked` : signInAsOther(other, parts)
-  const setCookies = parts.cookie.forget(request.cookie, request.applicationCookies)
+  const setCookies = parts.cookie.expireAll(request.cookie, request.applicationCookies)
   if (record === undefined) return redirect({ location: landing, setCookies }, clearCache)
 
   // The browser does not wait for the revocation.
@@ -63,7 +63,7 @@ async function signOutWithoutBrowser(
   readonly setCookies: readonly string[]
 }> {
   const record = await endLocally(request, parts)
-  const setCookies = parts.cookie.forget(request.cookie, request.applicationCookies)
+  const setCookies = parts.cookie.expireAll(request.cookie, request.applicationCookies)
   if (record === undefined) return { provider: 'no_session', setCookies }
   const [provider] = await Promise.all([
     endAtProvider(record, parts, request.cause),

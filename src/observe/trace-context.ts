@@ -74,7 +74,7 @@ export class RequestTrace {
     this.upstreamUrl = upstreamUrl
   }
 
-  upstreamAnswered(status: number): void {
+  upstreamResponded(status: number): void {
     this.upstreamStatus = status
   }
 

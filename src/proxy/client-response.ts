@@ -10,7 +10,7 @@ export class ClientResponse {
   readonly #res: ServerResponse
   /** The first part, if it is short. It is held until more arrives or the response ends. */
   #first: string | undefined
-  /** The head has gone out, or nothing is held any more. */
+  /** Nothing is held any more: each part is written at once. */
   #isFlowing = false
 
   constructor(req: IncomingMessage, res: ServerResponse) {
@@ -38,7 +38,7 @@ export class ClientResponse {
     else this.#res.writeHead(status, fields)
   }
 
-  /** Keeps the first short part for the write that follows. Returns `false` for any other part. */
+  /** Keeps the first part for the next write. Returns `false` for any other part. */
   hold(text: string): boolean {
     if (this.#isFlowing || this.#first !== undefined) return false
     this.#first = text
@@ -68,7 +68,7 @@ export class ClientResponse {
   }
 
   /** Closes the connection, so that the client sees that the response is incomplete. */
-  breakOff(): void {
+  abort(): void {
     const { socket } = this.#req
     // An HTTP/1.0 client may take the end of the connection for the end of the content. Only a
     // reset shows that the response is incomplete.

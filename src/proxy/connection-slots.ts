@@ -58,8 +58,8 @@ export class ConnectionSlot {
   }
 
   /**
-   * Makes a stream of a request. Returns `false` when the client, or all clients together, have too
-   * many streams.
+   * Counts the exchange as a stream from now on. Returns `false` when the client, or all clients
+   * together, have too many streams.
    */
   keepAsStream(): boolean {
     return this.#slots.keepAsStream(this)
@@ -82,10 +82,10 @@ export class ConnectionSlot {
 }
 
 /**
- * Decides who may use a connection to the upstream. Requests share `maxConnections`. Exchanges that
- * last move to limits of their own, so that event streams, tunnels, long polls and slow transfers
- * do not delay short requests. An exchange that lasts keeps its slot among the requests when its
- * client has too many streams.
+ * Decides which exchanges may use a connection to the upstream. Requests share `maxConnections`.
+ * Exchanges that last count as streams, which have their own limits. So event streams, tunnels,
+ * long polls and slow transfers do not delay short requests. When there are too many streams, an
+ * exchange that lasts still counts as a request.
  */
 export class ConnectionSlots {
   readonly #queue: FairQueue<ConnectionSlot>
@@ -122,7 +122,7 @@ export class ConnectionSlots {
 
   /**
    * Calls `onSlot` of the holder at once, or as soon as the client may use a connection. The holder
-   * releases the slot, also while it waits.
+   * must release the slot, even if it still waits.
    */
   acquire(client: string, holder: SlotHolder): ConnectionSlot {
     const slot = new ConnectionSlot(this, client, holder)

@@ -19,7 +19,7 @@ import { responseHeaders, responseTrailers } from './response-headers.ts'
 import { loopField, upstreamHeaders } from './upstream-headers.ts'
 import type { Upstream } from './upstream.ts'
 
-/** Receives the fields of the 101 and the connection to the upstream. */
+/** Receives the connection to the upstream and the fields of the 101 response. */
 export type OnSwitch = (socket: Duplex, fields: RawFields) => void
 
 export interface ExchangeInput {
@@ -36,8 +36,8 @@ export interface ExchangeInput {
 
 /**
  * One request on its way to the upstream and its response on its way back. Neither side is read
- * faster than the other side takes it. It handles the response itself, because an object less is
- * cheaper for each request.
+ * faster than the other side accepts data. The exchange is also its own response handler, slot
+ * holder and live stream, because fewer objects make each request cheaper.
  *
  *     waiting ──► responding ──► over
  *        └────────────┴───────────► over (failed, cut, or the client is gone)
@@ -53,10 +53,10 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   #reportedAt = -Infinity
   #state: 'waiting' | 'responding' | 'over' = 'waiting'
   #control: ExchangeControl | undefined
-  /** Until the response begins, then for a pause in it. */
+  /** Limits the time until the response begins, and then each pause in it. */
   #timer: NodeJS.Timeout | undefined
   #listensForDrain = false
-  /** Node.js reports a response that is destroyed during its end as sent. */
+  /** The response was destroyed. Node.js may report such a response as sent. */
   #isCut = false
 
   constructor(input: ExchangeInput) {
@@ -87,7 +87,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
 
   start(): void {
     const { req, pass, facts, record } = this.#input
-    // RFC 5842 §7.2. Each round of a loop would open another connection.
+    // Each round of a loop would open another connection (RFC 5842 §7.2).
     if (String(req.headers[loopField] ?? '').includes(this.#upstream.loopMarker)) {
       this.#fail(new GatewayError('ERR_LOOP', 'the upstream sent the request back to this gateway'))
       return
@@ -97,8 +97,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       this.#refuseBusy('queue')
       return
     }
-    // The time that the request waits for a connection counts, so that the response arrives in
-    // time.
+    // The time includes the wait for a connection, because the client waits for that long.
     this.#setTimer(pass.upstream.responseTimeoutMs)
     record.trace?.sent(pass.upstream.url)
     this.#slot = this.#upstream.slots.acquire(client, this)
@@ -168,7 +167,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       this.#refuseBusy('streams')
       return
     }
-    record.trace?.upstreamAnswered(status)
+    record.trace?.upstreamResponded(status)
     // nginx and Go respond with 400 to HTTP on a port with TLS.
     if (status === 400) this.#upstream.target.reportWrongScheme('status 400', parts.log)
     else this.#upstream.target.noteResponse()
@@ -178,13 +177,12 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     this.#response.begin(status, statusMessage, fields)
     this.#state = 'responding'
     if (this.#isEventStream) {
-      // An event stream without a session does not end with a session, but it ends with the
-      // gateway.
+      // An event stream without a session is listed too, because it ends when the gateway stops.
       this.#stopListing ??= parts.live.open(undefined, this)
       record.lastsAs('event_stream')
     }
-    // Most responses have arrived completely by then.
-    process.nextTick(goOn, this)
+    // Most responses are complete by then, and need neither a flush nor a timer.
+    process.nextTick(onIncomplete, this)
   }
 
   onText(text: string): void {
@@ -207,7 +205,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
 
   #write(part: Buffer | string, written?: (error?: Error | null) => void): void {
     this.#timer?.refresh()
-    // Messages to a page that is left open do not mean that somebody uses it.
+    // Messages to a page that is left open do not show that a person uses it.
     if (!this.#isEventStream) this.#reportActivity()
     if (this.#response.write(part, written)) return
     this.#control?.pause()
@@ -250,13 +248,13 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       return
     }
     this.#state = 'over'
-    record.trace?.upstreamAnswered(101)
+    record.trace?.upstreamResponded(101)
     this.#cleanUp()
     upgrade.onSwitch(socket, fields)
   }
 
-  /** The response is not complete yet. */
-  goOn(): void {
+  /** The response has begun and is not complete yet. */
+  onIncomplete(): void {
     if (this.#state !== 'responding') return
     this.#setTimer(this.#isEventStream ? 0 : this.#input.pass.upstream.idleTimeoutMs)
     this.#response.flush()
@@ -289,8 +287,8 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   }
 
   /**
-   * Ends both sides. A client whose response has begun sees that it is incomplete. Any other client
-   * gets an error, because its session has ended.
+   * Ends both sides. If the response has begun, the client sees that it is incomplete. Otherwise
+   * the client gets 401, because its session has ended.
    */
   cut(reason?: CutReason): void {
     if (this.#state === 'waiting') {
@@ -300,7 +298,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     this.#state = 'over'
     this.#isCut = true
     this.#input.record.code ??= reason
-    this.#response.breakOff()
+    this.#response.abort()
     this.#abandon()
   }
 
@@ -381,6 +379,6 @@ function onTimeout(exchange: Exchange): void {
   exchange.onTimeout()
 }
 
-function goOn(exchange: Exchange): void {
-  exchange.goOn()
+function onIncomplete(exchange: Exchange): void {
+  exchange.onIncomplete()
 }

@@ -17,8 +17,8 @@ export function carry(
   parts: ProxyParts,
 ): void {
   const input = { req, res, pass, facts, record, parts }
-  // Node.js parses chunks that arrived together with the head after this call. If they or the
-  // trailers are malformed, the request must not reach the upstream.
+  // Node.js parses the chunks that arrived with the head only after this call. If a chunk or the
+  // trailer section is malformed, the request must not reach the upstream.
   if (req.headers['transfer-encoding'] === undefined) begin(input)
   else setImmediate(begin, input)
 }

@@ -1,7 +1,7 @@
 import type { SessionKey } from '../core/names.ts'
 import { Roster } from '../core/roster.ts'
 
-/** Why a stream is cut. Peers learn the reason where the protocol has a way to say it. */
+/** Why a stream is cut. A WebSocket gets the reason in its Close frame. */
 export type CutReason = 'session_ended' | 'going_away'
 
 /** A response, an upload or a tunnel that is open. */
@@ -28,7 +28,7 @@ export class LiveStreams {
   }
 
   /**
-   * Lists an open stream. A stream of a client without a session has no session.
+   * Lists an open stream. `session` is `undefined` for a stream of a client without a session.
    * @returns removes it from the list; further calls have no effect
    */
   open(session: SessionKey | undefined, stream: LiveStream): () => void {

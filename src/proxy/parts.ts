@@ -13,13 +13,14 @@ export interface ProxyParts {
   readonly log: Log
   readonly pages: Pages
   /**
-   * Whether a cookie is the session cookie or that of a sign-in. Upstreams neither see nor set
-   * them.
+   * Whether a cookie is one of the gateway's own. Upstreams neither receive nor set these cookies.
    */
   readonly isGatewayCookie: (name: string) => boolean
   /** How long a client may pause while it sends content, in ms. */
   readonly bodyIdleTimeoutMs: number
-  /** How many bytes per second must arrive, on average over that time. 0: any number. */
+  /**
+   * The minimum rate of content, in bytes per second, averaged over `bodyIdleTimeoutMs`. 0: none.
+   */
   readonly bodyRateBytesPerSecond: number
   /**
    * The session is in use: bytes of an upload or download have moved, or the client of a tunnel has

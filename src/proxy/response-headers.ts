@@ -8,7 +8,7 @@ export interface ResponseHeadersInput {
   readonly caching: Caching
   /** The URL of the upstream. */
   readonly upstream: URL
-  /** A 204 has no Content-Length (RFC 9110 §8.6). */
+  /** The status of the response. A 204 has no Content-Length (RFC 9110 §8.6). */
   readonly status: number
 }
 
@@ -21,7 +21,7 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
   const listed = namedInConnection(received)
   const withoutLength = input.status === 204
   const { caching } = input
-  const lines: string[] = []
+  const fields: string[] = []
   let cacheControl: string | undefined
   let varies = false
   let hasDate = false
@@ -36,7 +36,8 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
 
     if (lowerCase === 'set-cookie' && input.isGatewayCookie(cookieName(value))) continue
     if (lowerCase === 'content-length' && withoutLength) continue
-    // Date has a single value. Of two, clients and caches may take either (RFC 9110 §5.3, §6.6.1).
+    // Date has a single value. When there are two, recipients may use either (RFC 9110 §5.3,
+    // §6.6.1).
     if (lowerCase === 'date') {
       if (hasDate) continue
       hasDate = true
@@ -51,15 +52,15 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
       if (caching === 'no_store' && (lowerCase === 'expires' || lowerCase === 'pragma')) continue
     }
     if (lowerCase === 'location' || lowerCase === 'content-location')
-      lines.push(name, publicReference(value, input.upstream))
-    else lines.push(name, value)
+      fields.push(name, publicReference(value, input.upstream))
+    else fields.push(name, value)
   }
 
-  if (caching === 'anybody') return lines
-  if (caching !== 'varies') lines.push('Cache-Control', cacheControlFor(caching, cacheControl))
-  // The response depends on the person, who is known by the cookie: RFC 9110 §12.5.5.
-  if (!varies && (caching === 'varies' || caching === 'private')) lines.push('Vary', 'Cookie')
-  return lines
+  if (caching === 'anybody') return fields
+  if (caching !== 'varies') fields.push('Cache-Control', cacheControlFor(caching, cacheControl))
+  // The response depends on the person, whom the cookie identifies (RFC 9110 §12.5.5).
+  if (!varies && (caching === 'varies' || caching === 'private')) fields.push('Vary', 'Cookie')
+  return fields
 }
 
 /**
@@ -75,7 +76,7 @@ function publicReference(reference: string, upstream: URL): string {
   const place = reference.slice(authority.length)
   if (!place.startsWith(base) || !/^(?:[/?#]|$)/.test(place.slice(base.length))) return reference
   const path = place.slice(base.length)
-  // `//host` is a reference to a host, and browsers read `/\\` in the same way.
+  // `//host` would refer to another host, and browsers treat `/\\` like `//`.
   return `/${path.replace(/^[/\\]+/, '')}`
 }
 
@@ -93,7 +94,7 @@ function cacheControlFor(caching: 'private' | 'no_store' | 'upstream', received:
   return caching === 'upstream' ? received : privateCacheControl(received)
 }
 
-/** Results by the value of the upstream. Upstreams use few different values. */
+/** The key is the value of the upstream. Upstreams use few different values. */
 const maxPrivateValues = 256
 const privateValues = new Map<string, string>()
 
@@ -102,7 +103,7 @@ function privateCacheControl(received: string): string {
   if (cached !== undefined) return cached
   const directives = received.match(/[^\s,="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^\s,]*))?/g) ?? []
   const names = directives.map((directive) => directive.toLowerCase())
-  // A response that no shared cache stores needs no further directive.
+  // With one of these directives, no shared cache stores the response.
   const isPrivate = names.includes('no-store') || names.includes('private')
   const kept = directives.filter((_, at) => !/^(?:public$|s-maxage\b|private=)/.test(names[at] ?? ''))
   const value = (isPrivate ? kept : [...kept, 'private']).join(', ')
@@ -156,8 +157,8 @@ function text(value: Buffer | string | undefined): string {
   return typeof value === 'string' ? value : (value?.toString('latin1') ?? '')
 }
 
-// Only the chunked coding is removed. The client could not decode another one, because
-// Transfer-Encoding is not passed on.
+// The transport removes the chunked coding only. The client could not decode another coding,
+// because Transfer-Encoding is not passed on.
 function checkTransferEncoding(value: string): void {
   if (value.trim().toLowerCase() !== 'chunked')
     throw new GatewayError('ERR_UPSTREAM_ANSWER', 'the response has a Transfer-Encoding other than chunked')

@@ -11,12 +11,12 @@ const lifetimeMs = 60_000
 const examineEveryMs = 60_000
 
 /**
- * One address of an upstream: the transport that reaches it, and what is known about its health.
+ * One address of an upstream: its transport, and whether the scheme of its URL is right.
  */
 export class Target {
   readonly transport: Transport
   readonly #upstream: Pick<UpstreamConfig, 'name' | 'url'>
-  /** It has sent a response with another status than 400, so its scheme is right. */
+  /** It has sent a response with a status other than 400, so its scheme is right. */
   #hasResponded = false
   #examinedAt = -Infinity
 
@@ -34,13 +34,14 @@ export class Target {
     })
   }
 
+  /** The target has sent a response with a status other than 400. */
   noteResponse(): void {
     this.#hasResponded = true
   }
 
   /**
    * Logs `upstream.wrong_scheme` when the target speaks TLS and its `url` says http, or the
-   * reverse. To be called after a failure that may be due to that.
+   * reverse. Call it after a failure that this may explain.
    * @param reason the reason of the failure
    */
   reportWrongScheme(reason: string, log: Log): void {

@@ -6,7 +6,7 @@ import type { CutReason, LiveStream } from './live-streams.ts'
 import type { ProxyParts } from './parts.ts'
 import { closeFrameToClient, closeFrameToServer, FrameTracker } from './websocket-frames.ts'
 
-/** How long the rest of one direction may take to be written when the other side is gone, in ms. */
+/** When one side is gone: how long writing the remaining data to the other may take, in ms. */
 const flushMs = 30_000
 const keepAliveMs = 60_000
 /** How long the rest of a frame may take to arrive, so that a Close frame can follow; in ms. */
@@ -33,8 +33,8 @@ export interface TunnelInput {
 }
 
 /**
- * Joins two sockets until one of them or the session ends. The tunnel does not interpret the data,
- * except for the ends of WebSocket frames: only there it can insert a Close frame.
+ * Joins two sockets until one of them or the session ends. The tunnel does not interpret the data.
+ * It only finds the ends of WebSocket frames, because a Close frame can only be inserted there.
  *
  *     joined ──► closing ──► over (both sides got a Close frame, if possible)
  *        └─────────────────► over (one side is gone)
@@ -90,7 +90,7 @@ export class Tunnel implements LiveStream {
     upstream.pipe(client)
   }
 
-  /** Stops the tunnel. Only the rest of a frame that has begun still goes to the client. */
+  /** Ends the tunnel. If a frame to the client has begun, the client still gets the rest of it. */
   cut(why: CutReason): void {
     if (this.#closing) return
     this.#closing = true
@@ -127,7 +127,7 @@ export class Tunnel implements LiveStream {
   #sendCloseFrames(why: CutReason): void {
     const { client, upstream } = this.#input
     endWith(client, this.#toClient, () => closeFrameToClient(...closings[why]))
-    // To the upstream this looks like a client that leaves the page.
+    // 1001 is also the code of a browser that leaves the page.
     endWith(upstream, this.#toUpstream, () => closeFrameToServer(1001))
     upstream.resume()
     const limit = setTimeout(() => this.#destroy(), hangUpMs)

@@ -30,15 +30,15 @@ export function carryUpgrade(
 ): void {
   // Node's server has released the socket, and an error without a listener ends the process.
   socket.on('error', () => {})
-  // Node passes on the content as data of the other protocol. The upstream would read a second
-  // request in it.
+  // Node.js treats the content as data of the other protocol. The upstream would read it as a
+  // second request.
   if (hasBody(req)) {
     refuseUpgrade(socket, record, 'ERR_REQUEST_MALFORMED')
     return
   }
 
   const res = responseOn(socket as Socket, req, record)
-  // HTTP/1.0 cannot switch: RFC 9110 §7.8.
+  // HTTP/1.0 cannot switch protocols (RFC 9110 §7.8).
   const protocols = req.httpVersionMinor === 0 ? '' : carriedProtocols(req.headers.upgrade, pass.upstream.upgrade)
   const onSwitch = (upstream: Duplex, rawHeaders: RawFields): void => {
     const head = switchingResponse(rawHeaders, protocols, { parts, upstream: pass.upstream.url })
@@ -84,9 +84,9 @@ export function refuseUpgrade(
 const carriesRequests = /^(?:h2c?|https?|tls)(?:\/|$)/i
 
 /**
- * The protocols of an `Upgrade` field that are passed on: those that are `listed`, in lower case,
- * with any version unless the list names one. A request that offers no such protocol is an ordinary
- * request (RFC 9110 §7.8).
+ * The protocols of an `Upgrade` field that the upstream receives. `listed` has names in lower case.
+ * A name without a version allows all versions. A request that offers no listed protocol is an
+ * ordinary request (RFC 9110 §7.8).
  */
 export function carriedProtocols(upgrade: string | undefined, listed: readonly string[]): string {
   if (upgrade === undefined) return ''
@@ -101,7 +101,7 @@ export function listedProtocols(upstreams: readonly Pick<UpstreamConfig, 'upgrad
 }
 
 /** Whether a request asks to switch its connection to another protocol (RFC 9110 §7.8). */
-export function isSwitchAsked({
+export function requestsUpgrade({
   connection,
   upgrade,
 }: {
@@ -117,18 +117,18 @@ function switchingResponse(
   { parts, upstream }: { readonly parts: ProxyParts; readonly upstream: URL },
 ): string | GatewayError {
   const chosen = protocolIn(rawHeaders)
-  // A server may only switch to an offered protocol: RFC 9110 §7.8.
+  // A server may only switch to an offered protocol (RFC 9110 §7.8).
   if (!protocols.toLowerCase().split(', ').includes(chosen.toLowerCase()))
     return new GatewayError('ERR_UPSTREAM_ANSWER', 'the upstream switched to a protocol that it was not offered')
   try {
-    const lines = responseHeaders(rawHeaders, {
+    const fields = responseHeaders(rawHeaders, {
       isGatewayCookie: parts.isGatewayCookie,
       caching: 'anybody',
       upstream,
       status: 101,
     })
     let text = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${chosen}\r\n`
-    for (let at = 0; at + 1 < lines.length; at += 2) text += `${lines[at]}: ${lines[at + 1]}\r\n`
+    for (let at = 0; at + 1 < fields.length; at += 2) text += `${fields[at]}: ${fields[at + 1]}\r\n`
     return text + '\r\n'
   } catch (error) {
     if (error instanceof GatewayError) return error
@@ -142,12 +142,12 @@ function protocolIn(rawHeaders: RawFields): string {
   return ''
 }
 
-/** A response on a socket that Node's server has released. The connection closes after it. */
+/** A response on a socket that Node's server has released. Closes the connection afterwards. */
 function responseOn(socket: Socket, req: IncomingMessage, record: RequestRecord): ServerResponse {
   const res = new ServerResponse(req)
   res.shouldKeepAlive = false
   res.assignSocket(socket)
-  // As Node's server does for its own sockets.
+  // Node's server does the same for its own sockets.
   socket.on('drain', () => res.emit('drain'))
   // A client that ends its side before the response has begun is gone.
   socket.once('end', () => {

@@ -10,7 +10,7 @@ export interface UpstreamHeadersInput {
   readonly host: string
   readonly forwarded: ForwardedFacts
   readonly requestId: string
-  /** Tells this gateway, if the request comes back, that it was sent to this upstream before. */
+  /** Marks the request, so that the gateway detects a loop when the request comes back. */
   readonly loopMarker: string
   /** Absent when the gateway takes part in no trace. */
   readonly trace: Pick<RequestTrace, 'traceParent' | 'state'> | undefined
@@ -55,15 +55,15 @@ export class RequestFields {
 }
 
 /**
- * The fields for the upstream, from those of the client: names and values in turn. First all fields
- * are removed that the client may not set: fields that `Connection` lists, hop-by-hop fields,
- * identity and forwarding. Then the gateway adds its own fields. The identity follows after them,
- * so that no field of the client can remove it (RFC 9110 §7.6.1, RFC 9700 §4.13). Fields of the
- * same name are not joined and stay in order.
+ * The fields for the upstream, from those of the client: names and values in turn. First the
+ * gateway removes the fields that a client may not set: hop-by-hop fields, those that `Connection`
+ * lists, identity and forwarding. Then it adds its own fields. The identity is added last, by the
+ * transport, so no field of the client can remove it (RFC 9110 §7.6.1, RFC 9700 §4.13). Fields of
+ * the same name are not joined, and keep their order.
  */
 export function upstreamHeaders(received: readonly string[], input: UpstreamHeadersInput): string[] {
   const listed = namedInConnection(received)
-  const lines = ['Host', input.host]
+  const fields = ['Host', input.host]
   let contentLength: string | undefined
   let loop = input.loopMarker
 
@@ -73,28 +73,28 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
     const treatment = input.fields.treatmentOf(name)
     if (treatment === 'withheld' || (listed.size > 0 && listed.has(name.toLowerCase()))) continue
     if (treatment === 'passed') {
-      lines.push(name, value)
+      fields.push(name, value)
     } else if (treatment === 'cookie') {
       const cookies = withoutGatewayCookies(value, input.isGatewayCookie)
-      if (cookies !== undefined) lines.push(name, cookies)
+      if (cookies !== undefined) fields.push(name, cookies)
     } else if (treatment === 'loop') {
       loop = `${value}, ${loop}`
     } else if (contentLength === undefined) {
       // A server that reads "010" as octal takes it for 8. It would read the last two bytes as
       // another request.
       contentLength = value.replace(/^0+(?=\d)/, '')
-      lines.push(name, contentLength)
+      fields.push(name, contentLength)
     }
   }
 
   const { forwardedFor, proto, host } = input.forwarded
-  lines.push('X-Forwarded-For', forwardedFor, 'X-Forwarded-Proto', proto, 'X-Forwarded-Host', host)
-  lines.push('X-Request-Id', input.requestId, 'Gatehouse-Loop', loop)
-  if (input.trace !== undefined) lines.push(...traceLines(input.trace))
-  return lines
+  fields.push('X-Forwarded-For', forwardedFor, 'X-Forwarded-Proto', proto, 'X-Forwarded-Host', host)
+  fields.push('X-Request-Id', input.requestId, 'Gatehouse-Loop', loop)
+  if (input.trace !== undefined) fields.push(...traceFields(input.trace))
+  return fields
 }
 
-function traceLines({ traceParent, state }: Pick<RequestTrace, 'traceParent' | 'state'>): string[] {
+function traceFields({ traceParent, state }: Pick<RequestTrace, 'traceParent' | 'state'>): string[] {
   return state === undefined ? ['traceparent', traceParent] : ['traceparent', traceParent, 'tracestate', state]
 }
 

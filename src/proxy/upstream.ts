@@ -48,7 +48,7 @@ export class Upstream {
     return { waiting, requests, streams }
   }
 
-  /** Whether a long wait for a connection is to be logged: at most once in ten seconds. */
+  /** Whether a long wait for a connection must be logged now: at most once in ten seconds. */
   reportsWait(): boolean {
     const now = performance.now()
     if (now - this.#waitReportedAt < reportWaitEveryMs) return false

@@ -4,7 +4,7 @@ export type FramePlace = 'between' | 'inside' | 'after_close' | 'unknown'
 const opcodes = { close: 0x8, pong: 0xa } as const
 
 /**
- * Follows one direction of a WebSocket by the headers of its frames (RFC 6455 §5.2), so that the
+ * Reads the headers of the frames in one direction of a WebSocket (RFC 6455 §5.2), so that the
  * gateway can insert a frame between two frames. It skips payloads, so compression makes no
  * difference.
  */
@@ -15,9 +15,7 @@ export class FrameTracker {
   #headerRead = 0
   #headerLength = 2
   #lengthEnd = 2
-  /**
-   * The length that was read so far, and after the header the rest of the payload, in bytes.
-   */
+  /** Within the header: the length as read so far. After it: the rest of the payload. In bytes. */
   #payload = 0
 
   /** @param from the sender: a client masks every frame, a server masks none (§5.1) */
@@ -81,7 +79,7 @@ export class FrameTracker {
       this.#lengthEnd = short === 127 ? 10 : short === 126 ? 4 : 2
       this.#headerLength = this.#lengthEnd + (this.#masked ? 4 : 0)
       this.#payload = this.#lengthEnd === 2 ? short : 0
-      // A control frame is short: §5.5.
+      // The payload of a control frame has at most 125 bytes (§5.5).
       return ((byte & 0x80) !== 0) === this.#masked && (short < 126 || this.#opcode < opcodes.close)
     }
     if (index < this.#lengthEnd) this.#payload = this.#payload * 256 + byte

@@ -116,7 +116,9 @@ function loose(segments: readonly string[]): readonly string[] {
   return mayFold(kept) ? kept.map(foldCase) : kept
 }
 
-/** Runs for each request, so it is a loop and not a regular expression. */
+/**
+ * Whether folding may change a segment. Runs for each request, so it uses no regular expression.
+ */
 function mayFold(segments: readonly string[]): boolean {
   for (const segment of segments)
     for (let at = 0; at < segment.length; at += 1) {
@@ -181,9 +183,9 @@ function isLogoutLink({ logoutLinks }: Mount, method: string, segments: readonly
 }
 
 /**
- * Whether a query has all of these parameters, whatever else it has. Applications disagree about
- * letter case and about which value of a repeated parameter counts, so each value counts, in any
- * case: a sign-out by mistake does less harm than a missed one.
+ * Whether a query has all of these parameters; it may have others. Applications disagree about
+ * letter case, and about which value of a repeated parameter counts. So each value counts, in any
+ * letter case, because a sign-out by mistake does less harm than a missed one.
  */
 function hasParameters(query: string, wanted: LogoutLink['query']): boolean {
   if (wanted.length === 0) return true
@@ -203,6 +205,6 @@ function reject(one: Route | undefined, other: Route | undefined): never {
   const met = [one, other].map((route) => (route ? `${route.upstream.name}: ${route.rule.path.text}` : 'no upstream'))
   throw new GatewayError(
     'ERR_REQUEST_TARGET',
-    `the request target is rejected: it can be read in two ways, ${met.join(' and ')}`,
+    `the request target is rejected: it can be read in two ways, which match ${met.join(' and ')}`,
   )
 }

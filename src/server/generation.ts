@@ -126,7 +126,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     ...{ trusted, log, audit, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },
     proxy: {
       ...{ upstreams, live, log, pages },
-      isGatewayCookie: cookie.isOurs,
+      isGatewayCookie: cookie.isGatewayCookie,
       bodyIdleTimeoutMs: config.limits.bodyIdleTimeoutMs,
       bodyRateBytesPerSecond: config.limits.bodyRateBytesPerSecond,
       onActivity: parts.onActivity,

@@ -15,7 +15,7 @@ import { embeddingPage, isFrame, isPage, isScript, type RequestFacts } from '../
 import { requestId } from '../http/request-id.ts'
 import { wholeServer } from '../http/request-target.ts'
 import { clearCache, cookies, empty, redirect, type Response, withHeaders, writeResponse } from '../http/response.ts'
-import { isReserved, soundFacts } from '../http/sound-request.ts'
+import { isReserved, unambiguousFacts } from '../http/unambiguous-request.ts'
 import { formTimeoutMs } from '../limits/connection-limits.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
 import { withoutParameters } from '../observe/access-log.ts'
@@ -190,7 +190,7 @@ export class RequestHandler implements ListenerHandlers {
     record.host = (req.headers.host ?? '').replace(/:\d*$/, '')
     record.path = pathOf(req.url ?? '')
     try {
-      const facts = soundFacts(req, this.#config, this.#parts.trusted)
+      const facts = unambiguousFacts(req, this.#config, this.#parts.trusted)
       record.client = facts.forwarded.clientAddress
       record.host = facts.host
       record.path = facts.target.path

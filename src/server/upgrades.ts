@@ -1,6 +1,6 @@
 import { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { carriedProtocols, isSwitchAsked } from '../proxy/upgrade.ts'
+import { carriedProtocols, requestsUpgrade } from '../proxy/upgrade.ts'
 
 export interface UpgradeRules {
   /** The protocols that any upstream lists, at the moment. */
@@ -54,5 +54,5 @@ export function isOverrun(req: IncomingMessage): boolean {
  * loses the bytes that arrived together with it, so that where the next request begins is unknown.
  */
 export function isIgnoredUpgrade({ headers }: IncomingMessage): boolean {
-  return isSwitchAsked(headers)
+  return requestsUpgrade(headers)
 }

@@ -32,38 +32,43 @@ export class SessionCookie {
 
   /**
    * `Set-Cookie` values for a browser whose session has ended. They expire the session cookie and
-   * the cookies of the applications. For a browser, a cookie with a `Domain` attribute differs from
-   * one without (RFC 6265 §5.3 step 11). The browser sends a cookie with a path other than `/` to
-   * that path only, so such a cookie is expired whether it was sent or not.
+   * the cookies of the applications. `header` is the `Cookie` header of the request.
    */
-  forget(header: string | undefined, applicationCookies: readonly ApplicationCookie[]): string[] {
-    const expired = applicationCookies.flatMap(({ name, paths, domains }) => [
-      ...(cookieNames(header, name).includes(name)
-        ? [undefined, ...(name.startsWith('__Host-') ? [] : domains)].map((domain) =>
-            this.#expireForeign(name, '/', domain),
-          )
-        : []),
-      // A cookie with this prefix has the path "/" (RFC 6265bis §4.1.3.2).
-      ...(name.startsWith('__Host-') ? [] : paths.map((path) => this.#expireForeign(name, path))),
-    ])
+  expireAll(header: string | undefined, applicationCookies: readonly ApplicationCookie[]): string[] {
+    const expired = applicationCookies.flatMap((cookie) => this.#expireOfApplication(cookie, header))
     return [...(this.isIn(header) ? [this.expire()] : []), ...new Set(expired)]
   }
 
-  #expireForeign(name: string, path: string, domain?: string): string {
+  #expireOfApplication({ name, paths, domains }: ApplicationCookie, header: string | undefined): string[] {
+    const wasSent = cookieNames(header, name).includes(name)
+    const withoutDomain = wasSent ? [this.#expireNamed(name, '/')] : []
+    // A cookie with this prefix has the path "/" and no `Domain` (RFC 6265bis §4.1.3.2).
+    if (name.startsWith('__Host-')) return withoutDomain
+    return [
+      ...withoutDomain,
+      // For a browser, a cookie with a `Domain` differs from one without (RFC 6265 §5.3 step 11).
+      ...(wasSent ? domains.map((domain) => this.#expireNamed(name, '/', domain)) : []),
+      // The browser sends these cookies below their path only, so they are expired even if not
+      // sent.
+      ...paths.map((path) => this.#expireNamed(name, path)),
+    ]
+  }
+
+  #expireNamed(name: string, path: string, domain?: string): string {
     const cookie = { name, secure: this.#attributes.secure, sameSite: 'lax', path } as const
     return expireCookie(domain === undefined ? cookie : { ...cookie, domain })
   }
 
   /**
-   * Another cookie of the gateway. It is always `Lax`, because the browser must send it when the
-   * provider redirects back.
+   * The attributes of another cookie of the gateway: its name is that of the session cookie with a
+   * suffix. It is always `Lax`, because the browser must send it when the provider redirects back.
    */
-  beside(suffix: string): CookieAttributes {
+  withSuffix(suffix: string): CookieAttributes {
     return { name: `${this.#attributes.name}-${suffix}`, secure: this.#attributes.secure, sameSite: 'lax' }
   }
 
   /** Whether a cookie belongs to the gateway, so that no upstream receives it. */
-  readonly isOurs = (name: string): boolean =>
+  readonly isGatewayCookie = (name: string): boolean =>
     name === this.#attributes.name || name.startsWith(`${this.#attributes.name}-`)
 
   get isStrict(): boolean {

@@ -25,7 +25,7 @@ export interface CreateSessionsParts {
   readonly caches?: NearCaches
 }
 
-/** Finding and ending of sessions over one new near-cache. */
+/** Creates the two objects that find and end sessions. They share a new near-cache. */
 export function createSessions(parts: CreateSessionsParts): {
   readonly sessions: Sessions
   readonly endings: SessionEndings

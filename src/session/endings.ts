@@ -44,7 +44,7 @@ export interface Ended {
   readonly record: SessionRecord | undefined
 }
 
-/** What a Logout Token says about itself: `iss`, `jti` and `exp` (seconds since the epoch). */
+/** The claims that identify a Logout Token: `iss`, `jti` and `exp` (seconds since the epoch). */
 export interface EndOrder {
   readonly iss: string
   readonly jti: string
@@ -52,7 +52,7 @@ export interface EndOrder {
 }
 
 interface Order<T> {
-  /** See `PendingEnding`. */
+  /** `name`, `scope` and `isProven`: see `PendingEnding`. */
   readonly name: string
   readonly scope: EndingScope
   readonly isProven: boolean
@@ -65,9 +65,9 @@ interface Order<T> {
 }
 
 /**
- * Ends sessions, and announces every end in this process. When the store fails, the sessions end in
- * this process at once. They end everywhere as soon as the store is available again. The caller
- * must repeat the order nevertheless, because this process may stop before that.
+ * Ends sessions, and announces each ending in this process. When the store fails, the sessions end
+ * in this process at once, and everywhere as soon as the store is available again. The caller must
+ * still repeat the order, because this process may stop before that.
  */
 export class SessionEndings {
   readonly #parts: SessionEndingsParts
@@ -119,7 +119,9 @@ export class SessionEndings {
     const { audience, caches, store } = this.#parts
     const tag = sidTag(audience, sid)
     const ended = await this.#carryOut({
-      ...{ name: jtiOf(order), scope: tag, isProven: true },
+      name: jtiOf(order),
+      scope: tag,
+      isProven: true,
       send: async () => store.endSid(tag, await this.#logoutOrder(order)),
       findInMemory: () => caches.keysOf(hasTag(tag)),
       repeat: () => this.endSid(sid, order, by, cause),
@@ -136,7 +138,9 @@ export class SessionEndings {
     const { audience, caches, store } = this.#parts
     const tag = subTag(audience, sub)
     const ended = await this.#carryOut({
-      ...{ name: jtiOf(order), scope: tag, isProven: true },
+      name: jtiOf(order),
+      scope: tag,
+      isProven: true,
       send: async () => store.endSub(tag, await this.#logoutOrder(order)),
       findInMemory: () => caches.keysOf(({ record }) => record.sub === sub),
       repeat: () => this.endSub(sub, order, by, cause),
@@ -174,8 +178,8 @@ export class SessionEndings {
 
   /**
    * Whether a session belongs to another audience. Gateways that share a store must not end each
-   * other's sessions. A session whose key is no longer configured counts as foreign too. No gateway
-   * serves it.
+   * other's sessions. A session that was sealed with a removed key counts as foreign too, because
+   * no gateway serves it.
    */
   async #isForeign(key: SessionKey): Promise<boolean> {
     const stored = await this.#parts.store.read(key)
@@ -185,7 +189,7 @@ export class SessionEndings {
   async #logoutOrder(order: EndOrder): Promise<LogoutOrder> {
     const remaining = order.exp * 1000 - this.#parts.clock.now()
     const { latest } = await this.#parts.store.time()
-    // The clock tolerance (at most five minutes) lets a token be valid a little longer than `exp`.
+    // The clock tolerance (at most five minutes) makes a token valid a little longer than `exp`.
     return {
       jti: jtiOf(order),
       jti_ttl: Math.max(remaining, 0) + 10 * 60 * 1000,

@@ -9,14 +9,14 @@ export interface MemoryStore extends SessionStore {
 }
 
 /**
- * A session store in the memory of this process, for trials and for a sidecar that may lose its
- * sessions. When it is full, it drops the least recently used session.
+ * A session store in the memory of this process, for trials, and for a sidecar whose sessions may
+ * be lost. When it is full, it drops the least recently used session.
  */
 export function createMemoryStore(options: { readonly maxSessions: number; readonly clock: Clock }): MemoryStore {
   return new InMemoryStore(options.maxSessions, options.clock)
 }
 
-/** How often expired entries are removed from memory, in ms. They are not returned before that. */
+/** How often expired entries are removed from memory, in ms. Until then, reads ignore them. */
 const sweepInterval = 1_000
 
 interface StoredEntry {
@@ -171,7 +171,7 @@ class InMemoryStore implements MemoryStore {
 
   #endTagged(tag: SidTag | SubTag, order: LogoutOrder, members: () => SessionKey[]): EndedSession[] | 'replayed' {
     const now = this.#now()
-    // The `jti` counts per tag, as in Redis, where it lies in the slot of the sessions that end.
+    // The `jti` is stored for each tag, as in Redis, where it lies in the slot of the tag.
     if (!this.#jtis.setNew(`${tag}:${order.jti}`, true, order.jti_ttl, now)) return 'replayed'
     const at = Math.max(order.at, this.#tombstones.use(tag, now) ?? 0)
     this.#tombstones.set(tag, at, Math.max(now + order.tombstone_ttl, this.#tombstones.expiresAt(tag)))

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { SessionKey } from '../core/names.ts'
 import type { StoredSession } from './record.ts'
 
-/** The memory for live sessions in each near-cache. */
+/** The maximum size of the live sessions in a near-cache, in bytes. */
 const maxBytes = 128 * 1024 * 1024
 /** How many ended sessions are remembered. */
 const maxEnded = 100_000
@@ -20,9 +20,10 @@ export interface PendingRead {
 }
 
 /**
- * The sessions that this process has used recently, so that a request needs no query to the store.
- * The size is limited in bytes. Ended sessions are remembered, because the result of a read may
- * arrive after the notice of the end. Session ids are random, so an ended session never returns.
+ * The sessions that this process has used recently. They save a query to the store for each
+ * request. The size is limited in bytes. Ended sessions are remembered, because the result of a
+ * read may arrive after the notice of the end. Session ids are random, so an ended session never
+ * returns.
  */
 export class NearCache {
   readonly #live = new LRUCache<SessionKey, NearSession>({
@@ -37,9 +38,9 @@ export class NearCache {
     return this.#live.get(key)
   }
 
-  /** The live sessions for which `isMeant` returns `true`. */
-  keysOf(isMeant: (session: StoredSession) => boolean): readonly SessionKey[] {
-    return [...this.#live.values()].flatMap(({ stored }) => (isMeant(stored) ? stored.key : []))
+  /** The live sessions for which `matches` returns `true`. */
+  keysOf(matches: (session: StoredSession) => boolean): readonly SessionKey[] {
+    return [...this.#live.values()].flatMap(({ stored }) => (matches(stored) ? stored.key : []))
   }
 
   hasEnded(key: SessionKey): boolean {

@@ -3,8 +3,9 @@ import type { NearCache } from './near-cache.ts'
 import type { StoredSession } from './record.ts'
 
 /**
- * All near-caches of this process. After a reload there are two for a while. What one generation
- * ends or changes must leave all of them, because the store notifies other processes only.
+ * All near-caches of this process. After a reload there are two for a while. A session that one
+ * generation ends or changes must leave all of them, because the store notifies other processes
+ * only.
  */
 export class NearCaches {
   readonly #caches = new Set<NearCache>()
@@ -17,9 +18,9 @@ export class NearCaches {
     this.#caches.delete(cache)
   }
 
-  /** The sessions in any of the caches for which `isMeant` returns `true`. */
-  keysOf(isMeant: (session: StoredSession) => boolean): readonly SessionKey[] {
-    return [...this.#caches].flatMap((cache) => cache.keysOf(isMeant))
+  /** The sessions in any of the caches for which `matches` returns `true`. */
+  keysOf(matches: (session: StoredSession) => boolean): readonly SessionKey[] {
+    return [...this.#caches].flatMap((cache) => cache.keysOf(matches))
   }
 
   /** Sessions have ended: no cache may serve them again. */

@@ -10,8 +10,8 @@ export interface OutageGraceParts {
 
 /**
  * The grace during an outage: sessions in memory are served although the store is unavailable. It
- * is counted from the last time at which notices of other processes were certain to arrive. The log
- * has one line when the first session is served so, and one when the grace is over.
+ * begins when notices of other processes are no longer certain to arrive. It logs one line when it
+ * serves the first session, and one when the grace ends.
  */
 export class OutageGrace {
   readonly #parts: OutageGraceParts
@@ -33,7 +33,7 @@ export class OutageGrace {
     this.#served += 1
     if (this.#timer !== undefined) return
     const { graceMs, staleForMs, log } = this.#parts
-    // A timer may fire a little early.
+    // One more millisecond, because a timer may fire a little early.
     const at_most_ms = Math.ceil(graceMs - staleForMs()) + 1
     this.#timer = setTimeout(() => this.end('time_is_over'), at_most_ms).unref()
     log.warn('session.grace_began', { reason, at_most_ms })

@@ -26,8 +26,8 @@ const options = { dictionary, level: 6, windowBits: 13, memLevel: 6 }
 type Lengths = readonly [number, number, number]
 
 /**
- * Compresses a record. The claims in a JWT are base64url-encoded, which does not compress well, so
- * they are decoded first. Signatures are stored as bytes, without compression.
+ * Compresses a record. The base64url encoding of JWTs does not compress well, so their parts are
+ * decoded first. Signatures are stored as bytes, without compression.
  */
 export function packRecord(record: SessionRecord): { readonly bytes: Buffer; readonly unpackedBytes: number } {
   const tokens: Record<string, unknown> = { ...record.tokens }

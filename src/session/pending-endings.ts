@@ -4,13 +4,13 @@ import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
 import type { Log } from '../observe/log.ts'
 
 const maxProven = 10_000
-/** Anybody can cause unproven endings, so there may be fewer of them. */
+/** Any client can cause unproven endings, so this limit is lower. */
 const maxUnproven = 1_000
 
 /** How long to wait before each attempt, in ms. */
-const pause = 1_000
-/** How many endings are run at the same time. */
-const atOnce = 20
+const pauseMs = 1_000
+/** How many endings run at the same time. */
+const batchSize = 20
 
 /** One session, or all sessions of one sid or sub. */
 export type EndingScope = SessionKey | SidTag | SubTag
@@ -54,8 +54,8 @@ export class PendingEndings {
   }
 
   /**
-   * Whether a session in one of these scopes that was created at this time (ms since the epoch) is
-   * to be ended.
+   * Whether a pending ending applies to a session in one of these scopes. `createdAt` is when the
+   * session was created, in ms since the epoch.
    */
   covers(createdAt: number, ...scopes: readonly EndingScope[]): boolean {
     if (this.#byScope.size === 0) return false
@@ -109,7 +109,7 @@ export class PendingEndings {
   async #try(): Promise<void> {
     this.#isTrying = true
     while (!this.isEmpty) {
-      await new Promise<void>((resolve) => void setTimeout(resolve, pause).unref())
+      await new Promise<void>((resolve) => void setTimeout(resolve, pauseMs).unref())
       await this.#runAll(this.#proven)
       await this.#runAll(this.#unproven)
     }
@@ -118,13 +118,13 @@ export class PendingEndings {
   }
 
   /**
-   * Runs the endings in batches, the one that was tried longest ago first. Stops when a whole batch
-   * fails, because the store is still unavailable then.
+   * Runs the endings in batches, those first whose last attempt was the longest ago. Stops when a
+   * whole batch fails, because then the store is still unavailable.
    */
   async #runAll(endings: LRUCache<string, PendingEnding>): Promise<void> {
     const waiting = [...endings.values()].toReversed()
-    for (let at = 0; at < waiting.length; at += atOnce) {
-      const outcomes = await Promise.allSettled(waiting.slice(at, at + atOnce).map((ending) => this.#run(ending)))
+    for (let at = 0; at < waiting.length; at += batchSize) {
+      const outcomes = await Promise.allSettled(waiting.slice(at, at + batchSize).map((ending) => this.#run(ending)))
       if (!outcomes.some(({ status }) => status === 'fulfilled')) return
     }
   }
@@ -134,8 +134,8 @@ export class PendingEndings {
       await ending.run()
       this.complete(ending.name)
     } catch (error) {
-      // Unless the endings were cleared, because the process stops. The others are tried first the
-      // next time.
+      // It goes to the end, so that the next attempt begins with the others. Endings that were
+      // cleared, because the process stops, are not added again.
       if (this.covers(ending.createdUntil, ending.scope)) this.add(ending)
       this.#log.debug('session.ending_owed', { reason: reason(error) })
       throw error

@@ -16,8 +16,8 @@ export interface SealedRecord {
 }
 
 /**
- * Seals a record for the store. It opens only for its own session and audience, so records cannot
- * be exchanged in the store.
+ * Seals a record for the store. It opens only for its own session and audience. So nobody can put
+ * the record of one session in the place of another.
  */
 export function sealRecord(keyring: Keyring, place: Place, record: SessionRecord): SealedRecord {
   const { bytes, unpackedBytes } = packRecord(record)
@@ -26,8 +26,8 @@ export function sealRecord(keyring: Keyring, place: Place, record: SessionRecord
 
 /**
  * Opens a sealed record.
- * @returns `undefined` when the key is not configured (any more), the bytes were changed, or the
- * format is unknown
+ * @returns `undefined` when the key is not configured, the bytes were changed, or the format is
+ * unknown
  */
 export function openRecord(
   keyring: Keyring,

@@ -14,7 +14,7 @@ import { newSessionId, sessionKey, subTag, tagOf, type SessionRecord, type Store
 import { openRecord, sealRecord } from './sealed-record.ts'
 import type { SessionStore } from './store.ts'
 
-/** How many times per idle timeout activity is written to the store. */
+/** How often activity is written to the store, in times per idle timeout. */
 const touchesPerIdleTimeout = 10
 
 export interface SessionsParts {
@@ -91,8 +91,8 @@ export class Sessions {
     if (near === undefined || !this.#store.receivesNotices() || this.#isEnding(near.stored)) return undefined
     const now = this.#parts.clock.now()
     if (this.#isOver(near, now)) return undefined
-    // After the clock was set back, `touchedAt` lies in the future. The activity must be written
-    // nevertheless, or else the session expires in the store.
+    // After the clock was set back, `touchedAt` may be in the future. The activity is still
+    // written, or else the session would expire in the store.
     if (!isWithin(this.#touchEveryMs, near.touchedAt, now)) this.#touch(near, now)
     return near.stored
   }
@@ -130,10 +130,12 @@ export class Sessions {
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async read(key: SessionKey): Promise<StoredSession | undefined> {
+    // A pending ending of this one session applies whenever the session was created: at 0 too.
     if (this.#near.hasEnded(key) || this.#parts.pending.covers(0, key)) return undefined
     return this.#query(key, async (keep) => {
       const sealed = await this.#store.read(key)
-      // Without this, an outage could begin before the notice of the end arrives.
+      // An outage may begin before the notice of the ending arrives. Its grace must not serve the
+      // copy.
       if (sealed === undefined) this.#near.drop(key)
       if (sealed === undefined || this.#near.hasEnded(key)) return undefined
       const opened = openRecord(this.#parts.keyring, this.#place(key), sealed.sealed)
@@ -158,8 +160,8 @@ export class Sessions {
   }
 
   /**
-   * Creates a session, always with a new id. `begun_at` is the time in the store when the browser
-   * was sent to the provider. `cause` is for the audit event.
+   * Creates a session, always with a new id. `begun_at` is when the browser was sent to the
+   * provider, in the store's time. `cause` is for the audit event.
    * @returns `undefined` when a Logout Token for this session has arrived since `begun_at`
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
@@ -194,7 +196,7 @@ export class Sessions {
   }
 
   /**
-   * Writes a new record over the version that was read.
+   * Replaces the record if the stored version is still that of `previous`.
    * @returns `conflict` when another process wrote first, `gone` when the session has ended
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
@@ -246,7 +248,7 @@ export class Sessions {
     return { key, audience: this.#parts.audience }
   }
 
-  /** Whether a session is to be ended, but the store has not accepted the order yet. */
+  /** Whether an order to end the session exists that the store has not accepted yet. */
   #isEnding({ key, record }: StoredSession): boolean {
     const { pending, audience } = this.#parts
     return !pending.isEmpty && pending.covers(record.created_at, key, tagOf(key), subTag(audience, record.sub))
@@ -267,7 +269,7 @@ export class Sessions {
 
   /**
    * Restarts the idle timeout of a session that was read from the store.
-   * @returns `false` when the session has ended in between
+   * @returns `false` when the session has ended since it was read
    */
   async #touched(stored: StoredSession): Promise<boolean> {
     return this.#query(stored.key, async (keep) => {

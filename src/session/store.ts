@@ -5,8 +5,8 @@ import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
  * implementation passes the contract in test/session/store-contract.ts.
  *
  * All methods reject with a `GatewayError` `ERR_STORE_UNAVAILABLE` when the store cannot be reached
- * or does not reply within its time limit. An ending of hundreds of sessions may take this time for
- * every 200 of them.
+ * or does not reply within its time limit. When an ending covers many sessions, the time limit
+ * applies to each 200 of them.
  */
 export interface SessionStore {
   /**
@@ -38,8 +38,8 @@ export interface SessionStore {
 
   /**
    * Ends all sessions of one (iss, sid) and leaves a tombstone. The `jti` of the Logout Token is
-   * taken last, after all processes were notified. So a token whose order failed half-way may be
-   * sent again.
+   * taken last, after all processes were notified. So the provider can send the token again when a
+   * step before that fails.
    * @returns `replayed`, and nothing changes, when the `jti` was taken before
    */
   endSid(tag: SidTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'>
@@ -88,8 +88,8 @@ export interface SessionStore {
   onNotice(listener: (notice: StoreNotice) => void): () => void
 
   /**
-   * Whether notices of other processes are certain to arrive. While it is `false`, nothing may be
-   * served from memory. Before it becomes `true` again, the listeners get a `resumed` notice,
+   * Whether notices of other processes are certain to arrive. While it is `false`, no session may
+   * be served from memory. Before it becomes `true` again, the listeners get a `resumed` notice,
    * because notices may have been missed.
    */
   receivesNotices(): boolean

@@ -14,7 +14,7 @@ export async function session(request: EndpointRequest, parts: SignInParts): Pro
   const id = cookie.read(request.cookie)
   const found = id === undefined ? undefined : await sessions.peek(sessionKey(id))
   if (found === undefined) {
-    const setCookies = cookie.isIn(request.cookie) ? cookie.forget(request.cookie, request.applicationCookies) : []
+    const setCookies = cookie.isIn(request.cookie) ? cookie.expireAll(request.cookie, request.applicationCookies) : []
     return signInRequired(request, parts, setCookies)
   }
   if (found.isDoubtful === true) return signInRequired(request, parts)

@@ -116,7 +116,7 @@ export function expireTransactions(cookieHeader: string | undefined, cookie: Ses
 
 /** The name has 8 characters of the id, which is enough to distinguish the tabs of a browser. */
 function bindingCookie(id: string, cookie: SessionCookie): CookieAttributes {
-  return cookie.beside(suffix + id.slice(0, 8))
+  return cookie.withSuffix(suffix + id.slice(0, 8))
 }
 
 interface Other {
@@ -127,7 +127,7 @@ interface Other {
 
 /** The browser sends the names, so only those that the gateway may have set are used. */
 function othersIn(cookieHeader: string | undefined, cookie: SessionCookie): Other[] {
-  const prefix = cookie.beside(suffix).name
+  const prefix = cookie.withSuffix(suffix).name
   const ours = [...cookiesNamed(cookieHeader, prefix)].filter(([name]) => /^[\w-]{8}$/.test(name.slice(prefix.length)))
   return ours
     .slice(0, 4 * maxTransactions)
@@ -135,5 +135,5 @@ function othersIn(cookieHeader: string | undefined, cookie: SessionCookie): Othe
 }
 
 function expireNamed(name: string, cookie: SessionCookie): string {
-  return expireCookie({ ...cookie.beside(suffix), name })
+  return expireCookie({ ...cookie.withSuffix(suffix), name })
 }

@@ -10,7 +10,7 @@ export interface Connecting {
   readonly readyEvent: 'connect' | 'secureConnect'
 }
 
-/** @param onread where the socket reads to; absent: it is read as a stream */
+/** @param onread the buffer that the socket reads into; absent: the socket is read as a stream */
 export type Connect = (onread: OnReadOpts | undefined) => Connecting
 
 const keepAliveProbeMs = 60_000

@@ -24,8 +24,8 @@ export interface UpstreamRequest {
   /** Field names and values in turn. */
   readonly headers: readonly string[]
   /**
-   * The identity fields, which follow `headers`. The same list for every request of a session, as
-   * long as they stay the same.
+   * The identity fields, which follow `headers`. While they do not change, all requests of a
+   * session have the same array, so that its text is cached.
    */
   readonly identity: readonly string[]
   readonly body: RequestBody | undefined
@@ -60,11 +60,11 @@ export interface ResponseHandler {
   onSend(control: ExchangeControl): boolean
   /** An interim response (1xx, except 100 and 101), or the head of the final response. */
   onResponse(status: number, statusMessage: string, fields: RawFields): void
-  /** A part of at most {@link shortBytes}, as text in which a character is a byte. */
+  /** A part of at most {@link shortBytes}, as text in which each character is one byte. */
   onText(text: string): void
   /**
-   * A longer part. Its memory is used for other responses as soon as `giveBack` is called. It is
-   * never used again when `giveBack` is not called.
+   * A longer part. After `giveBack` is called, its memory is used for other responses. Without that
+   * call, its memory is never used again.
    */
   onContent(part: Buffer, giveBack: () => void): void
   onEnd(trailers: RawFields): void

@@ -6,7 +6,7 @@ const codes: Readonly<Record<string, ErrorCode>> = {
   UND_ERR_HEADERS_OVERFLOW: 'ERR_UPSTREAM_ANSWER',
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'ERR_UPSTREAM_ANSWER',
   ERR_ASSERTION: 'ERR_UPSTREAM_ANSWER',
-  // Node.js does not pass on such a response.
+  // Node.js rejects such a response when the gateway writes it to the client.
   ERR_INVALID_CHAR: 'ERR_UPSTREAM_ANSWER',
   ERR_HTTP_INVALID_STATUS_CODE: 'ERR_UPSTREAM_ANSWER',
 }
@@ -22,9 +22,10 @@ export function upstreamError(error: unknown): GatewayError {
 
 function codeOf(error: unknown): ErrorCode {
   if (!(error instanceof Error)) return 'ERR_UPSTREAM_UNREACHABLE'
-  // Errors of undici's parser have a code in some versions only.
+  // Only some versions of undici set a code on the errors of its parser.
   if (error.name === 'HTTPParserError') return 'ERR_UPSTREAM_ANSWER'
   if (!('code' in error) || typeof error.code !== 'string') return 'ERR_UPSTREAM_UNREACHABLE'
+  // The messages are "bad response" and "bad upgrade".
   if (error.code === 'UND_ERR_SOCKET' && /^bad /.test(error.message)) return 'ERR_UPSTREAM_ANSWER'
   return codes[error.code] ?? 'ERR_UPSTREAM_UNREACHABLE'
 }

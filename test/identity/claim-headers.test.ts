@@ -27,7 +27,7 @@ function header(value: string, more: Partial<HeaderConfig> = {}): HeaderConfig {
 /** The bytes of the header's value. */
 function valueOf(value: string, more: Partial<HeaderConfig> = {}, claims: Claims = jane): string | undefined {
   const headers = identityHeaders([header(value, more)], claims)
-  return 'lines' in headers ? headers.lines[1] : undefined
+  return 'fields' in headers ? headers.fields[1] : undefined
 }
 
 function decoded(bytes: string | undefined): string | undefined {
@@ -65,7 +65,7 @@ for (const value of [
   'sub.length',
 ])
   test(`There is no header for ${value}; if it is required, the request is rejected`, () => {
-    assert.deepEqual(identityHeaders([header('sub'), header(value)], jane), { lines: ['X-H', 'u1'], dropped: [] })
+    assert.deepEqual(identityHeaders([header('sub'), header(value)], jane), { fields: ['X-H', 'u1'], dropped: [] })
     assert.deepEqual(identityHeaders([header('sub'), header(value, { name: 'X-R', required: true })], jane), {
       missing: 'X-R',
       dropped: [],
@@ -118,13 +118,13 @@ for (const [encode, text, why] of [
 ] as const)
   test(`${JSON.stringify(text)} as ${encode} is left out and logged, never changed`, () => {
     const claims = { name: text, given_name: 'Jane' }
-    assert.deepEqual(identityHeaders([header('name', { encode })], claims), { lines: [], dropped: [why] })
+    assert.deepEqual(identityHeaders([header('name', { encode })], claims), { fields: [], dropped: [why] })
     assert.deepEqual(identityHeaders([header('name', { encode, required: true })], claims), {
       missing: 'X-H',
       dropped: [why],
     })
     const inTemplate = identityHeaders([header('{given_name}-{name}-', { encode })], claims)
-    assert.deepEqual(inTemplate, why === edge ? { ...inTemplate, dropped: [] } : { lines: [], dropped: [why] })
+    assert.deepEqual(inTemplate, why === edge ? { ...inTemplate, dropped: [] } : { fields: [], dropped: [why] })
     assert.equal(
       valueOf('groups', { encode }, { groups: ['staff', text] }),
       encode === 'rfc8187' ? "UTF-8''staff" : valueOf('x', { encode }, { x: ['staff'] }),
@@ -136,10 +136,10 @@ test('A rounded integer is left out, because it may be the number of another per
     '{ "id": 9007199254740993, "ids": [1, 9007199254740993], "deep": { "id": 1e21 } }',
   ) as Claims
   const why = 'an integer beyond 2^53, which has lost digits'
-  assert.deepEqual(identityHeaders([header('id')], rounded), { lines: [], dropped: [`X-H: ${why}`] })
-  assert.deepEqual(identityHeaders([header('deep')], rounded), { lines: [], dropped: [`X-H: ${why}`] })
+  assert.deepEqual(identityHeaders([header('id')], rounded), { fields: [], dropped: [`X-H: ${why}`] })
+  assert.deepEqual(identityHeaders([header('deep')], rounded), { fields: [], dropped: [`X-H: ${why}`] })
   assert.deepEqual(identityHeaders([header('ids')], rounded), {
-    lines: ['X-H', '1'],
+    fields: ['X-H', '1'],
     dropped: ["X-H: 1 of a list's members cannot be carried unchanged"],
   })
 })
@@ -181,13 +181,13 @@ test('A group whose name contains the separator cannot become two groups', () =>
     identityHeaders([header('groups', { encode, join })], claims)
 
   const dropped = ["X-H: 1 of a list's members contain the separator, or begin or end with white space"]
-  assert.deepEqual(byEncoding('utf8'), { lines: ['X-H', 'b'], dropped })
-  assert.deepEqual(byEncoding('latin1'), { lines: ['X-H', 'b'], dropped })
-  assert.deepEqual(byEncoding('utf8', ', '), { lines: ['X-H', 'b'], dropped })
-  assert.deepEqual(byEncoding('rfc8187'), { lines: ['X-H', "UTF-8''b"], dropped })
-  assert.deepEqual(byEncoding('percent'), { lines: ['X-H', 'a%2Cadmins,b'], dropped: [] })
-  assert.deepEqual(byEncoding('base64'), { lines: ['X-H', 'YSxhZG1pbnM=,Yg=='], dropped: [] })
-  assert.deepEqual(byEncoding('utf8', ';'), { lines: ['X-H', 'a,admins;b'], dropped: [] })
+  assert.deepEqual(byEncoding('utf8'), { fields: ['X-H', 'b'], dropped })
+  assert.deepEqual(byEncoding('latin1'), { fields: ['X-H', 'b'], dropped })
+  assert.deepEqual(byEncoding('utf8', ', '), { fields: ['X-H', 'b'], dropped })
+  assert.deepEqual(byEncoding('rfc8187'), { fields: ['X-H', "UTF-8''b"], dropped })
+  assert.deepEqual(byEncoding('percent'), { fields: ['X-H', 'a%2Cadmins,b'], dropped: [] })
+  assert.deepEqual(byEncoding('base64'), { fields: ['X-H', 'YSxhZG1pbnM=,Yg=='], dropped: [] })
+  assert.deepEqual(byEncoding('utf8', ';'), { fields: ['X-H', 'a,admins;b'], dropped: [] })
 })
 
 test('A joined list can be split into the same members, whatever they contain', () => {
@@ -222,7 +222,7 @@ test('A value that is too long is left out, never shortened', () => {
 
   assert.equal(valueOf('groups', { maxBytes: 9 }, long), 'staff,ops')
   assert.deepEqual(identityHeaders([header('groups', { maxBytes: 8 })], long), {
-    lines: [],
+    fields: [],
     dropped: ['X-H: longer than 8 bytes'],
   })
   assert.equal(valueOf('name', { maxBytes: 9 }, long), undefined)

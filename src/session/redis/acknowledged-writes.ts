@@ -9,7 +9,7 @@ import type { ScriptName } from './scripts.ts'
  */
 const longestWait = 100
 
-/** The reply of a script, and when replicas have its writes too. */
+/** The reply of a script, and a promise that replicas have its writes too. */
 export interface AcknowledgedWrite {
   readonly reply: unknown
   /**
@@ -21,7 +21,7 @@ export interface AcknowledgedWrite {
 
 interface Waiting {
   /**
-   * The socket over which the script ran. `WAIT` over another socket says nothing about the write.
+   * The socket that sent the script. `WAIT` over another socket does not cover the write.
    */
   readonly stream: unknown
   /** On the clock of `performance`. */
@@ -31,9 +31,9 @@ interface Waiting {
 }
 
 /**
- * Runs scripts whose writes must be in several replicas before they count. They have a connection
- * of their own, because `WAIT` blocks all commands behind it. One `WAIT` at a time is sent to each
- * server. It covers all earlier writes of the connection.
+ * Runs scripts whose writes must be in several replicas before they count. These scripts have a
+ * separate connection, because `WAIT` blocks all commands behind it. Each server gets one `WAIT` at
+ * a time, which covers all earlier writes of the connection.
  */
 export class AcknowledgedWrites {
   readonly #connection: RedisConnection

@@ -7,15 +7,15 @@ import type { StoreTime } from '../store.ts'
  */
 const sampleLasts = 5_000
 
-/** A sample is kept when the reply took no longer than this, in ms. Others are too imprecise. */
+/** A sample whose reply took longer than this, in ms, is too imprecise and is dropped. */
 const preciseMs = 100
 
 /** The smallest difference between the clocks that is logged, in ms. */
 const noticeableMs = 1_000
 
 /**
- * The time of Redis as this process knows it. It is measured with each beat, so that a sign-in does
- * not have to query it.
+ * The time of Redis as this process knows it. Each beat measures it, so a sign-in need not query
+ * it.
  */
 export class RedisClock {
   readonly #address: string

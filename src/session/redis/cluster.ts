@@ -6,15 +6,15 @@ import { clusterOptions, longestSilence, nodeOptions, retryDelay } from './optio
 import { slotCount, slotOf, tagIn } from './slots.ts'
 
 /**
- * The longest pause before the connection for notices is opened again, in ms. Until then nothing is
- * served from memory.
+ * The longest pause before the connection for notices is opened again, in ms. Until then, no
+ * session is served from memory.
  */
 const longestNoticesDelay = 500
 
 /** The shortest time between two refreshes of the slot table after errors, in ms. */
 const refreshPause = 250
 
-/** Errors that follow from an error of a node, which says more. */
+/** Errors that only follow from the error of a node, whose message is more precise. */
 const consequences = new Set(['Connection is closed.', 'Failed to refresh slots cache.'])
 
 /** The connections to the nodes of a Cluster. */
@@ -105,7 +105,7 @@ export class ClusterConnection extends RedisConnection {
   override renew(): void {}
 
   protected override failed(error: unknown): void {
-    // The node has reported the reason before.
+    // The node has reported the cause before.
     if (error instanceof Error && consequences.has(error.message)) return
     super.failed(error)
   }
@@ -151,8 +151,8 @@ function connectAhead(node: Redis): void {
 }
 
 /**
- * One hash tag for each primary, by the address of the primary. The first one is that of the
- * notices, the others lie in the first slot of their primary.
+ * One hash tag for each primary, by the address of the primary. The first tag is that of the
+ * notices. Each of the others lies in the first slot of its primary.
  */
 function anchorsOf({ slots }: Cluster): ReadonlyMap<string, string> {
   const anchors = new Map([[slots[slotOf(noticesTag)]?.[0] ?? 'unknown', noticesTag]])

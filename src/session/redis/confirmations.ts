@@ -30,7 +30,7 @@ export class Confirmations {
    */
   async collect(announce: (id: string) => Promise<number>): Promise<{ readonly confirmed: Promise<void> }> {
     const id = randomToken(9)
-    // Promise.withResolvers came with Node.js 22.
+    // Node.js 20 has no Promise.withResolvers.
     let resolve = () => {}
     const promise = new Promise<void>((settle) => (resolve = settle))
     const expected: Expected = { confirmed: 0, receivers: Infinity, resolve }
@@ -41,7 +41,7 @@ export class Confirmations {
       this.#expected.delete(id)
       throw error
     }
-    // In an object, because an async function waits for a promise that it returns.
+    // In an object, because an async function would wait for a promise that it returns.
     return { confirmed: this.#wait(id, expected, promise) }
   }
 

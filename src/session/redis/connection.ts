@@ -107,7 +107,7 @@ export class RedisConnection {
     return this.#closed
   }
 
-  /** Why it is down, or why it was down the last time. */
+  /** Why the connection is down, or was down the last time. */
   get problem(): string {
     return this.#problem
   }
@@ -259,7 +259,7 @@ function tolerateFurtherErrors(redis: Redis | Cluster): void {
  */
 const settlingTime = 1_000
 
-/** What the operator can do, when the error of Redis shows it. */
+/** A hint for the operator, when the error of Redis shows what to do. */
 function hintOn(problem: string): string | undefined {
   if (problem.startsWith('NOAUTH')) return 'Redis requires a password. Set session.store.redis.password.'
   if (problem.startsWith('WRONGPASS')) return 'Check password and username in session.store.redis.'

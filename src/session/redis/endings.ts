@@ -14,7 +14,7 @@ import type { RedisServers } from './servers.ts'
 /** How many sessions are ended at a time. */
 const chunkSize = 200
 
-/** How many sessions are remembered that have ended in Redis but are not reported yet. */
+/** The maximum number of sessions that have ended in Redis but are not reported yet. */
 const maxUnreported = 10_000
 
 /** A session that a script ended, with the sub that it was indexed under. */
@@ -44,7 +44,7 @@ export interface RedisEndingsParts extends Pick<RedisServers, 'commands' | 'endi
   readonly log: Log
 }
 
-/** Ends sessions in Redis, and makes sure that every process and enough replicas have it. */
+/** Ends sessions in Redis, and waits until all processes and enough replicas have the ending. */
 export class RedisEndings {
   /** Recent endings of all processes. */
   readonly recent: RecentEndings
@@ -106,8 +106,8 @@ export class RedisEndings {
 
   /**
    * Ends all sessions of an index. They stay in the index until all processes have been notified,
-   * and the `jti` of the token is taken last. If a step fails before, the next attempt of the
-   * provider finds the token unused, and the index complete.
+   * and the `jti` of the token is taken last. So if a step fails, the provider can send the token
+   * again, and the remaining sessions are still in the index.
    */
   async #endIndex(
     order: LogoutOrder,
@@ -135,7 +135,7 @@ export class RedisEndings {
     void notices.announceRaised(tombstone)
 
     const confirmed: Promise<void>[] = []
-    let isTaken = false
+    let hasTakenJti = false
     for (const [count, chunk] of chunksOf(members).entries()) {
       // Each further chunk has the whole time, so that thousands of sessions can be ended.
       if (count > 0) inTime = commands.deadline()
@@ -143,13 +143,13 @@ export class RedisEndings {
       confirmed.push(ended.confirmed)
       await inTime(Promise.all([begun, ended.acknowledged]))
       const args = [chunk.isLast ? atLeast1(order.jti_ttl) : 0, ...chunk.members]
-      isTaken = (await inTime(commands.run('finishEnding', [index, jti], args))) === 1
+      hasTakenJti = (await inTime(commands.run('finishEnding', [index, jti], args))) === 1
     }
     await Promise.all(confirmed)
     const reported = this.#report(members.map(keyOf))
-    // The same token may arrive twice at the same time. Each attempt then reports some of the
+    // When the same token arrives twice at the same time, each attempt reports some of the
     // sessions.
-    return isTaken || reported.length > 0 ? reported : 'replayed'
+    return hasTakenJti || reported.length > 0 ? reported : 'replayed'
   }
 
   /** Ends sessions, slot by slot, and notifies all processes. */
@@ -164,10 +164,11 @@ export class RedisEndings {
         until,
       })
       for (const each of endedFrom(tag, reply as Buffer[])) this.#unreported.set(each.key, each)
-      // In an object, because an async function waits for a promise that it returns.
+      // In an object, because an async function would wait for a promise that it returns.
       return { acknowledged }
     })
-    // All slots are waited for, so that what has ended in one is known when another one fails.
+    // Waits for all slots first. When one fails, the sessions that ended in the others are
+    // remembered.
     await Promise.allSettled(writes)
     const acknowledgements = await Promise.all(writes)
     this.recent.remember(keys)
@@ -177,7 +178,7 @@ export class RedisEndings {
     return { confirmed, acknowledged }
   }
 
-  /** The ended sessions that no other attempt has reported. The audit log has each end once. */
+  /** The ended sessions that no other attempt has reported, so that the audit log has each once. */
   #report(keys: readonly SessionKey[]): readonly Ended[] {
     return keys.flatMap((key) => {
       const ended = this.#unreported.get(key)
@@ -186,7 +187,7 @@ export class RedisEndings {
     })
   }
 
-  /** Runs a script in the slot of a hash tag. Waits for replicas as the configuration says. */
+  /** Runs a script in the slot of a hash tag, with acknowledgement by replicas if configured. */
   async #write(
     tag: SidTag | SubTag,
     script: ScriptName,
@@ -210,7 +211,7 @@ export class RedisEndings {
    */
   async #repeat(keys: readonly SessionKey[], tombstones: readonly Tombstone[]): Promise<void> {
     const { commands, keys: places } = this.#parts
-    // The tombstones first: after that, no sign-in can add a session.
+    // The tombstones come first: after that, no older sign-in can add a session.
     for (const { members } of chunksOf(tombstones))
       await Promise.all(
         members.map(({ tag, at, ttl }) => commands.run('raiseTombstone', [places.tombstone(tag)], [at, atLeast1(ttl)])),

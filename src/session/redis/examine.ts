@@ -81,7 +81,7 @@ export async function examineRedis(config: RedisStoreConfig): Promise<RedisFacts
     const servers = await Promise.all(
       commands.primaries().map(async (server) => {
         const replicasAcknowledging = await countReplicas(server, places.get(server), config)
-        return { ...(await serverFacts(server)), ...present({ replicasAcknowledging }) }
+        return { ...(await serverFacts(server)), ...withoutUndefined({ replicasAcknowledging }) }
       }),
     )
     const needed = [...probes(keys), ...(config.replicasAcknowledge > 0 ? [waitProbe] : [])]
@@ -187,7 +187,7 @@ async function serverFacts(server: Redis): Promise<RedisServerFacts> {
   }
   const version = field('valkey_version') ?? field('redis_version')
   const [pingMs, clockAheadMs] = [await medianPing(server), await clockAhead(server)]
-  return present({
+  return withoutUndefined({
     version: version && `${field('server_name') ?? 'redis'} ${version}`,
     mode: field('redis_mode') ?? field('server_mode'),
     role: field('role'),
@@ -229,8 +229,8 @@ async function countReplicas(
   }
 }
 
-/** Without the members that are `undefined`. */
-function present<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+/** The same object without the members that are `undefined`. */
+function withoutUndefined<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]?: Exclude<T[K], undefined>
   }

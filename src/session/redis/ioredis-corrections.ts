@@ -10,8 +10,8 @@ import { afterSocketsAreRead } from './timeouts.ts'
  * correction has to be made in the class, not in an object.
  *
  * A correction is left out when ioredis does not have the members that it needs. The store works
- * without all of them, with two limits. A process that was busy for longer than a timeout may close
- * a connection or reject a command although the response has arrived. A TLS handshake with a
+ * without the corrections, with two limits. A process that was busy for longer than a timeout may
+ * close a connection or reject a command although the response has arrived. A TLS handshake with a
  * Sentinel or within a Cluster that fails twice may end the process.
  */
 export const testedWith = /^6\.0\./
@@ -80,7 +80,8 @@ const socketTimeout: PropertyDescriptorMap = {
       })
     }, socketTimeout)
     this.socketTimeoutTimer = timer
-    // The listener of ioredis was added first, so it has removed answered commands from the queue.
+    // The listener of ioredis was added first, so it has removed the commands with a reply from the
+    // queue.
     stream.once('data', () => {
       clearTimeout(this.socketTimeoutTimer)
       this.socketTimeoutTimer = undefined

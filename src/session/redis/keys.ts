@@ -68,7 +68,7 @@ export class RedisKeys {
     return `${this.#prefix}o:${sha256(name)}`
   }
 
-  /** The key of a random value. The value changes when keys in the slot were lost. */
+  /** The key of a random value, the epoch. It changes when the keys of the server were lost. */
   epoch(tag: string): string {
     return `${this.#prefix}{${tag}}:epoch`
   }

@@ -8,6 +8,7 @@ export class RedisLosses {
   readonly #log: Log
   readonly #epochs = new Map<string, string>()
   readonly #evicted = new WeakMap<Redis, number>()
+  /** Whether the Redis user may run `INFO stats`. */
   #mayRead = true
 
   constructor(commands: RedisConnection, log: Log) {
@@ -16,10 +17,10 @@ export class RedisLosses {
   }
 
   /**
-   * Compares the epoch of a server with the last known one.
-   * @returns `true` when it is another one, so the server has lost its keys
+   * Whether a server has lost its keys: its epoch differs from the last known one. Remembers the
+   * epoch.
    */
-  isAnother(anchor: string, epoch: string): boolean {
+  hasLostKeys(anchor: string, epoch: string): boolean {
     const known = this.#epochs.get(anchor)
     this.#epochs.set(anchor, epoch)
     if (known === undefined || known === epoch) return false

@@ -34,15 +34,15 @@ interface Subscription {
   /** When the last beat was sent that came back; on the clock of `performance`, in ms. */
   receivedAt: number
   /**
-   * When the last beat was sent for which the server that is written to counted this process as a
+   * When the last beat was sent for which the server of the commands counted this process as a
    * subscriber.
    */
   countedAt: number
 }
 
 /**
- * The notices between processes. They go over one channel of one server (in a Cluster, of the node
- * that owns a certain slot), and over a connection of their own for receiving.
+ * The notices between processes. They go through one channel of one server. In a Cluster, this is
+ * the node that owns the slot of {@link noticesTag}. A separate connection receives them.
  *
  * Every half a second, a beat is published on that server and must come back. Redis delivers to one
  * connection in order, so everything that was published before the beat has been received.
@@ -64,11 +64,11 @@ export class RedisNotices {
   #beating: NodeJS.Timeout | undefined
   #subscription: Subscription | undefined
   #subscriptionRefused = false
-  /** When the last proven beat of the present connection was sent. */
+  /** When the last proven beat of the current connection was sent. */
   #provenAt = -Infinity
-  /** The same, but it is kept when the connection is lost. */
+  /** The same, but not reset when the connection is lost. */
   #receivedUntil = -Infinity
-  /** A notice could not be sent. As soon as it is possible, the others must drop all copies. */
+  /** A notice could not be sent. The others must drop all copies as soon as they can be reached. */
   #hasMissedNotice = false
 
   constructor(commands: RedisConnection, subscriber: RedisConnection, keys: RedisKeys, parts: Parts) {
@@ -220,7 +220,7 @@ export class RedisNotices {
   #beat(): void {
     const subscription = this.#subscription
     if (subscription === undefined) return
-    // An unanswered command makes ioredis close a dead connection.
+    // ioredis closes a dead connection when a command gets no reply in time.
     this.#subscriber.redis.ping().catch(() => {})
     // Errors need no handling here: without a reply there is no proof.
     const [notices, ...others] = this.#commands.anchors as readonly [string, ...string[]]
@@ -235,11 +235,12 @@ export class RedisNotices {
     const reply = await this.#commands.run('beat', [this.#keys.epoch(anchor)], args)
     const [receivers, epoch, time] = reply as [number, Buffer, Buffer]
     if (anchor === noticesTag) this.#clock.take(Number(time), sentAt)
-    if (this.#losses.isAnother(anchor, epoch.toString())) this.#notify({ kind: 'resumed' })
+    if (this.#losses.hasLostKeys(anchor, epoch.toString())) this.#notify({ kind: 'resumed' })
     if (subscription === undefined || subscription !== this.#subscription) return
     if (receivers > 0) this.#prove(subscription, { countedAt: sentAt })
     else {
-      // The subscription is at another server: this one took its place, or its slot.
+      // The subscription is at another server, which this one has replaced, or whose slot it now
+      // owns.
       this.#dropSubscription()
       this.#subscriber.renew()
     }
@@ -278,21 +279,21 @@ export class RedisNotices {
       return
     }
     // An unknown message of a newer version may mean that any session has ended.
-    const isTaken = this.#notify(message?.notice ?? { kind: 'resumed' })
-    if (!isTaken || message?.id === undefined) return
+    const isHandled = this.#notify(message?.notice ?? { kind: 'resumed' })
+    if (!isHandled || message?.id === undefined) return
     this.#publish(this.#confirmationPrefix + message.from, message.id).catch(() => {})
   }
 
-  /** @returns whether no listener has thrown an error */
+  /** @returns `false` when a listener has thrown an error */
   #notify(notice: StoreNotice): boolean {
-    let isTaken = true
+    let isHandled = true
     for (const listener of this.#listeners)
       try {
         listener(notice)
       } catch (error) {
-        isTaken = false
+        isHandled = false
         this.#log.error('store.notice_failed', { kind: notice.kind, reason: reason(error) })
       }
-    return isTaken
+    return isHandled
   }
 }

@@ -16,8 +16,8 @@ const connectTimeout = 2_000
 const longestRetryDelay = 2_000
 /**
  * The longest silence before Redis counts as unavailable, in ms. A server that owes a reply and
- * sends nothing for this time hangs. No operation waits for a connection that has been down for
- * this time. Nothing is served from memory then either.
+ * sends nothing for this time hangs. When a connection has been down for this time, no operation
+ * waits for it, and no session is served from memory.
  */
 export const longestSilence = 1_500
 
@@ -46,8 +46,8 @@ export function serverOptions({ url, ...config }: RedisServerConfig, purpose: st
 }
 
 /**
- * Options of a connection to the primary that the Sentinels name. Each attempt to connect asks
- * them.
+ * Options of a connection to the primary that the Sentinels name. Each attempt to connect queries
+ * the Sentinels.
  */
 export function sentinelOptions(config: RedisSentinelConfig, purpose: string): Options {
   return {
@@ -63,7 +63,7 @@ export function sentinelOptions(config: RedisSentinelConfig, purpose: string): O
       enableTLSForSentinelMode: true,
     }),
     sentinelCommandTimeout: config.timeoutMs,
-    // Only configured Sentinels are trusted, so they are not asked for further ones.
+    // Only configured Sentinels are trusted, so the gateway does not discover further ones.
     updateSentinels: false,
     // When no Sentinel knows the primary, the connection ends. `RedisConnection` starts it again.
     sentinelRetryStrategy: () => null,
@@ -137,8 +137,8 @@ function connectionOptions(
     connectTimeout,
     disconnectTimeout,
     commandTimeout: timeoutMs,
-    // A server that hangs keeps its connections open, and commands would pile up here. A slow
-    // server sends at least something in time.
+    // A server that hangs keeps its connections open, and commands would pile up. A slow server
+    // sends at least some bytes in time.
     socketTimeout: Math.min(timeoutMs, longestSilence),
     maxLoadingRetryTime: 500,
 

@@ -4,7 +4,7 @@ import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Tombstone } from '../store.ts'
 
-/** How long an ending is remembered, in ms. */
+/** How long the ending of a session is remembered, in ms. */
 const rememberedFor = 2 * 60 * 1000
 const maxRemembered = 10_000
 
@@ -46,14 +46,14 @@ export class RecentEndings {
 
   /**
    * Whether a sign-in that began at this time (in the store's time) must not become a session. This
-   * works when Redis has lost the tombstone, too.
+   * also works when Redis has lost the tombstone.
    */
   rejects(tag: SidTag | SubTag, begun_at: number): boolean {
     const tombstone = this.#tombstones.get(tag)
     return tombstone !== undefined && begun_at <= tombstone.at
   }
 
-  /** Repeats the endings in the background until that succeeds. */
+  /** Repeats the endings in the background until Redis has accepted them. */
   repeat(): void {
     this.#isDue = true
     if (!this.#isRepeating) void this.#repeat()

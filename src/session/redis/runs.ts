@@ -10,10 +10,10 @@ const runLength = 12
  * The runs of Redis that this process knows. A run is the life of one server process, and has a
  * random ID. Each session names the run in which it was written last.
  *
- * A server that starts from a file may lack the last endings. So may a replica that takes the place
- * of its primary. Their run is another one. A process that was connected to the earlier run has
- * received its endings and remembers them. For any other process, a session of an earlier run is
- * doubtful. In a Cluster each primary has a run of its own.
+ * A server that starts from a file may lack the last endings, and so may a replica that replaces
+ * its primary. Both have another run than the server before. A process that was connected to the
+ * earlier run has received its endings and remembers them. For any other process, a session of an
+ * earlier run is doubtful. In a Cluster, each primary has its own run.
  */
 export class RedisRuns {
   readonly #commands: RedisConnection
@@ -43,15 +43,15 @@ export class RedisRuns {
   }
 
   /**
-   * Whether a session of this run may have ended without a notice to this process. The run may be
-   * that of any primary, because slots move.
+   * Whether a session of this run may have ended without a notice to this process. The run may
+   * belong to any primary, because slots move.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when no primary replies
    */
   async isUnknown(run: string): Promise<boolean> {
     if (run === '' || this.#known.has(run)) return false
     const queries = await Promise.allSettled(this.#commands.primaries().map((server) => this.#runOf(server)))
     if (queries.every((each) => each.status === 'rejected')) throw queries[0]?.reason
-    // Without any run, nothing can be compared.
+    // When Redis shows no run, there is nothing to compare with.
     if (this.#known.size === 0 || this.#known.has(run)) return false
     this.#warnOnce('store.sessions_of_an_earlier_run', {
       hint: 'Redis was restarted, or a replica took its place. The gateway asks the provider once about each of these sessions.',
@@ -67,7 +67,7 @@ export class RedisRuns {
     const forget = () => {
       if (this.#queries.get(server) === query) this.#queries.delete(server)
     }
-    // Every server process ends with its connections.
+    // When a server process ends, its connections close.
     server.once('close', forget)
     query.catch(forget)
     return query

@@ -2,8 +2,8 @@ import type { RedisStoreConfig } from '../../config/model.ts'
 import { schemeMismatch } from '../../core/scheme-mismatch.ts'
 
 /**
- * Whether the first configured server speaks TLS although its URL says otherwise, or the reverse.
- * See {@link schemeMismatch}.
+ * Explains that the first configured server speaks TLS although its URL does not say so, or the
+ * reverse. See {@link schemeMismatch}.
  */
 export async function redisSchemeMismatch(problem: string, config: RedisStoreConfig): Promise<string | undefined> {
   const [setting, server] = firstServerOf(config)

@@ -12,8 +12,8 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`
 
 /**
- * The score of a member of an index is its absolute expiry, and the index lives as long as the last
- * member. A session that is idle for too long stays in the index, because a process whose clock is
+ * The score of a member of an index is its absolute expiry. The index expires with its last member.
+ * A session that has expired by its idle timeout stays in the index: a process whose clock is
  * behind may still have it in memory, and must be notified of a logout.
  */
 const index = `
@@ -80,7 +80,7 @@ if not expires_at then return 0 end
 redis.call('PEXPIRE', KEYS[1], math.min(idle_timeout, expires_at - now))
 return redis.call('EXISTS', KEYS[1])`
 
-/** The time of a tombstone and its end never move backwards. */
+/** Raises a tombstone: neither its time nor its expiry ever moves backwards. */
 const tombstone = `
 local function raise(tombstone, at, ttl)
   at = math.max(at, tonumber(redis.call('GET', tombstone) or at))
@@ -96,8 +96,8 @@ return 1`
 
 /**
  * Begins to end all sessions of one index, in its slot. Unless the token was used before: raises
- * the tombstone, notifies the other processes, and returns the members. A session that is added
- * later began after the order; any other is rejected.
+ * the tombstone, notifies the other processes, and returns the members. From then on, only a
+ * sign-in that began after the order can add a session.
  */
 const beginEnding = `
 ${now}${index}${tombstone}
@@ -154,8 +154,8 @@ return redis.call('PUBLISH', ARGV[1], ARGV[2])`
 
 /**
  * A beat: publishes the time of sending. Returns the number of receivers, and the epoch and the
- * time of the server that owns the key. PERSIST changes nothing, but it is a write, so a replica
- * rejects it, and so does a primary without the replicas that it needs.
+ * time of the server that owns the key. PERSIST changes nothing, but counts as a write. So a
+ * replica rejects it, and so does a primary that lacks the replicas of `min-replicas-to-write`.
  */
 const beat = `
 ${now}

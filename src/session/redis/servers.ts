@@ -9,7 +9,7 @@ export interface RedisServers {
   readonly commands: RedisConnection
   /** Receives the notices. */
   readonly subscriber: RedisConnection
-  /** For writes that replicas must acknowledge; absent when they need not. */
+  /** For writes that replicas must acknowledge; `undefined` when none has to. */
   readonly endings: RedisConnection | undefined
 }
 

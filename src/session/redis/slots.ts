@@ -17,7 +17,7 @@ export function slotOf(key: string): number {
 
 const tags = new Map<number, string>()
 
-/** A hash tag that lies in a slot: the smallest number that does. */
+/** The hash tag for a slot: the smallest number that lies in the slot. */
 export function tagIn(slot: number): string {
   let tag = tags.get(slot)
   for (let n = 0; tag === undefined; n++) if (slotOf(String(n)) === slot) tag = String(n)

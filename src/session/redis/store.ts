@@ -28,9 +28,9 @@ const scanCount = 1_000
  * A session store in Redis, shared by all processes. Connects in the background. While Redis is
  * unavailable, each method rejects.
  *
- * An ending resolves when every process that receives notices has dropped the sessions, or a
- * quarter of a second after the reply of Redis. A process that hangs for longer may serve its copy
- * for the 1.5 s that its last proof is valid.
+ * An ending resolves when every process that receives notices has dropped the sessions, but at most
+ * 250 ms after the reply of Redis. A process that hangs for longer may still serve its copy, until
+ * its last proof expires (1.5 s).
  */
 export function createRedisStore(
   config: RedisStoreConfig,
@@ -57,7 +57,8 @@ class RedisStore implements SessionStore {
     this.#keys = keys
     this.#clock = clock
     const notices = new RedisNotices(commands, subscriber, keys, {
-      ...{ log, clock },
+      log,
+      clock,
       onTombstone: (tombstone) => this.#endings.recent.rememberTombstone(tombstone),
     })
     this.#notices = notices

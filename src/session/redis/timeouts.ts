@@ -1,7 +1,7 @@
 /**
- * Calls back after everything that has arrived on the sockets is read. Node.js runs the timers that
- * are due before it reads. When the process was busy for longer than a timeout, the response may
- * have arrived in time. The second round is for TLS.
+ * Calls back after the data that has arrived on the sockets was read. Node.js runs due timers
+ * before it reads. So when the process was busy for longer than a timeout, a reply that arrived in
+ * time may still be unread. TLS needs a second round of the event loop.
  */
 export function afterSocketsAreRead(callback: () => void): void {
   setImmediate(() => setImmediate(callback))

@@ -1,25 +1,26 @@
 /**
- * What a reader of chunks has found: more data has to come, the content has ended, the chunks are
- * unusual but not necessarily invalid, or a chunk is longer than its size.
+ * The result of a read. `more`: further data must arrive. `end`: the content has ended. `unusual`:
+ * the next chunk is not plain, but may be valid. `malformed`: a chunk is longer than its size.
  */
 export type ChunkEvent = 'more' | 'end' | 'unusual' | 'malformed'
 
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
-/** The most digits of a plain size: `fffffff` is 256 MiB. */
+/** The maximum number of digits in a plain size: `fffffff` is 256 MiB. */
 const maxSizeDigits = 7
+
+/** Values of `#left` between the data of two chunks. */
+const sizeIsNext = -1
+const lineEndIsNext = -2
 
 /**
  * Removes the chunked transfer coding (RFC 9112 §7.1) if it is plain: hexadecimal sizes without
- * extensions, and no trailer section. It stops before anything else, so that undici can continue
- * there.
+ * extensions, and no trailer section. It stops in front of a chunk that is not plain, so that
+ * undici can continue there.
  */
 export class PlainChunks {
-  /**
-   * How many bytes of the current chunk are still to come. -1: a size comes next. -2: the line end
-   * after the data comes next.
-   */
-  #left = -1
+  /** How many bytes of the current chunk are still to come, or what comes next instead. */
+  #left = sizeIsNext
   /** The beginning of a size line that has not arrived completely. */
   #line: Buffer | undefined
 
@@ -41,15 +42,15 @@ export class PlainChunks {
         this.#left -= end - at
         onData(input.subarray(at, end))
         at = end
-        if (this.#left === 0) this.#left = -2
+        if (this.#left === 0) this.#left = lineEndIsNext
         continue
       }
       const lineAt = at
-      if (this.#left === -2) {
-        if (!isLineEnds(input, at, 2)) return { event: 'malformed', rest: nothing }
+      if (this.#left === lineEndIsNext) {
+        if (!mayBeLineEnds(input, at, 2)) return { event: 'malformed', rest: nothing }
         if (at + 1 === input.length) break
         at += 2
-        this.#left = -1
+        this.#left = sizeIsNext
         continue
       }
       let size = 0
@@ -59,9 +60,9 @@ export class PlainChunks {
         at += 1
         digit = hexadecimal(input[at])
       }
-      // The end of the line. After the last chunk also the empty line that ends the content.
+      // A size ends with CR LF. After the size 0, an empty line ends the content.
       const ending = size === 0 ? 4 : 2
-      if (at === lineAt || !isLineEnds(input, at, ending)) return { event: 'unusual', rest: input.subarray(lineAt) }
+      if (at === lineAt || !mayBeLineEnds(input, at, ending)) return { event: 'unusual', rest: input.subarray(lineAt) }
       if (at + ending > input.length) {
         this.#keep(input, lineAt)
         return { event: 'more', rest: nothing }
@@ -88,8 +89,8 @@ function hexadecimal(byte: number | undefined): number {
   return lowerCase >= 0x61 && lowerCase <= 0x66 ? lowerCase - 0x57 : -1
 }
 
-/** Whether the bytes that have arrived begin CR LF, or CR LF CR LF. */
-function isLineEnds(input: Buffer, from: number, length: number): boolean {
+/** Whether the next `length` bytes are CR LF pairs, as far as they have arrived. */
+function mayBeLineEnds(input: Buffer, from: number, length: number): boolean {
   const end = Math.min(from + length, input.length)
   for (let at = from; at < end; at++)
     if (input[at] !== ((at - from) % 2 === 0 ? carriageReturn : lineFeed)) return false

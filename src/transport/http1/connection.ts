@@ -34,8 +34,8 @@ export interface ConnectionOptions {
 }
 
 /**
- * A part that takes less of the buffer is copied. A larger part is lent with its buffer, and the
- * connection takes another buffer.
+ * A part that takes less than this share of its buffer is copied. A larger part is lent to the
+ * handler, and the connection takes another buffer.
  */
 const copiedShare = 1 / 4
 const headEnd = Buffer.from('\r\n\r\n')
@@ -47,9 +47,9 @@ const connectTimeout = new GatewayError('ERR_UPSTREAM_TIMEOUT', 'no connection w
  * One connection to an upstream, for one request at a time. It writes requests and reads plain
  * responses. It passes all bytes of any other response to undici, and is not used again afterwards.
  *
- * The most important rule is that no response reaches the request of somebody else. So a connection
- * takes the next request only when the previous request was written completely and its response was
- * read to the last byte. Unexpected data closes the connection. An exchange that is over has no
+ * The most important rule: a response never reaches the request of another client. So a connection
+ * takes the next request only after the previous request was written completely and its response
+ * was read to the last byte. Unexpected data closes the connection. An exchange that is over has no
  * access to the connection any more ({@link UpstreamExchange}).
  */
 export class UpstreamConnection implements ExchangeConnection {
@@ -103,6 +103,7 @@ export class UpstreamConnection implements ExchangeConnection {
 
   /** Closes the connection. Its exchange fails. */
   destroy(error: GatewayError): void {
+    // The request is not sent again.
     this.#hasServed = false
     this.#fail(error)
   }
@@ -279,7 +280,7 @@ export class UpstreamConnection implements ExchangeConnection {
       this.#hasServed = true
       this.#exchange = undefined
       exchange.detach()
-      // A slow client may have paused it. A paused connection does not notice that it is closed.
+      // A slow client may have paused the socket. A paused socket does not detect its end.
       if (exchange.isPaused) this.#socket.resume()
       this.#owner.free(this, head.keepAliveMs)
     }
@@ -291,7 +292,9 @@ export class UpstreamConnection implements ExchangeConnection {
   #switch(exchange: UpstreamExchange, { fields }: ResponseHead, rest: Buffer): void {
     const { request, handler } = exchange
     if (!request.isUpgrade) {
-      this.#fail(new GatewayError('ERR_UPSTREAM_ANSWER', 'the upstream switched to another protocol unasked'))
+      this.#fail(
+        new GatewayError('ERR_UPSTREAM_ANSWER', 'the upstream switched to another protocol without a request for it'),
+      )
       return
     }
     const socket = this.#socket
@@ -313,8 +316,8 @@ export class UpstreamConnection implements ExchangeConnection {
 
   #readUnusual(exchange: UpstreamExchange, bytes: Buffer): void {
     const { request, handler } = exchange
-    // A response whose head has been read gets another head, which says how undici has to read the
-    // rest. That head is not passed on.
+    // When the head has been read, undici gets a replacement that announces chunks. The handler
+    // does not get the replacement.
     const hasHead = exchange.head !== undefined
     const begun = hasHead ? Buffer.concat([chunkedHead, bytes]) : Buffer.from(bytes)
     const unusual = new UnusualResponse(
@@ -374,7 +377,8 @@ export class UpstreamConnection implements ExchangeConnection {
     this.#exchange = undefined
     exchange.detach()
     exchange.unusual?.close()
-    // A response may come before the request is complete. The rest of the request is dropped.
+    // The exchange may end before the request is sent completely. The rest of the request is
+    // dropped.
     if (!exchange.isSent) exchange.request.body?.destroy()
     this.#close()
     return true

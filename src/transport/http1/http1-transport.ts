@@ -19,7 +19,10 @@ interface Idle {
 /** How often idle connections are examined, in ms. */
 const sweepMs = 1_000
 
-const closed = new GatewayError('ERR_UPSTREAM_UNREACHABLE', 'the gateway shuts down')
+const closed = new GatewayError(
+  'ERR_UPSTREAM_UNREACHABLE',
+  'the gateway has closed its connections: it stops, or it has loaded another configuration',
+)
 
 /**
  * Our own HTTP/1.1 client: connections to one target over TCP or TLS, and requests that wait for
@@ -29,7 +32,7 @@ export class Http1Transport implements Transport, ConnectionOwner {
   readonly #target: TransportTarget
   readonly #connectSocket: Connect
   readonly #open = new Set<UpstreamConnection>()
-  /** The connection that was used last is used next, so that connections beyond the need expire. */
+  /** The connection that was used last is used next, so that unneeded connections expire. */
   readonly #idle: Idle[] = []
   readonly #queue: Waiting[] = []
   #isFlushDue = false
@@ -43,8 +46,8 @@ export class Http1Transport implements Transport, ConnectionOwner {
   }
 
   /**
-   * The request is sent after all data that has arrived was read. So an idle connection that was
-   * closed, or that received unexpected data, is not used.
+   * Sends the request after the data that has arrived on all sockets was read. So an idle
+   * connection is not used when it was closed or has received unexpected data.
    */
   dispatch(request: UpstreamRequest, handler: ResponseHandler): void {
     if (this.#isClosing) {

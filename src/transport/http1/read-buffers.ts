@@ -1,13 +1,13 @@
-/** The size of a buffer, and its size after a read that filled the previous buffer; in bytes. */
+/** The size of a buffer, in bytes. After a read that filled a buffer, the next one is large. */
 const usualBytes = 64 * 1024
 const largeBytes = 256 * 1024
 /** How many free buffers of each size are kept. */
 const maxFree = 16
 
 /**
- * Memory that responses are read into, and that is used again, because new memory for each part of
- * a large response costs more than to carry the part. A buffer is free when its reader and all
- * borrowers have given it back. Until then a part of it may still have to be written to a client.
+ * Memory that responses are read into. It is used again, because allocating memory for each part of
+ * a large response costs more than forwarding the part. A buffer is free when its reader and all
+ * borrowers have given it back. Until then, a part of it may not be written to a client yet.
  */
 export class ReadBuffer {
   readonly memory: Buffer
@@ -32,7 +32,9 @@ export class ReadBuffer {
     return this.#holders > 1
   }
 
-  /** Lends it to a borrower. @returns gives it back; further calls have no effect */
+  /**
+   * Lends it to a borrower. Returns a function that gives it back; further calls have no effect.
+   */
   lend(): () => void {
     this.#holders += 1
     let isLent = true

@@ -5,7 +5,7 @@ import type { UpstreamRequest } from '../transport.ts'
 /** A request as it is written to a connection. */
 export interface WrittenRequest {
   readonly method: string
-  /** Request line and fields with the empty line; a character is a byte. */
+  /** Request line, fields and the empty line. Each character is one byte. */
   readonly head: string
   readonly body: RequestBody | undefined
   /** The body has no Content-Length and is sent in chunks. */
@@ -27,7 +27,7 @@ export function writtenRequest({ method, path, headers, identity, body, upgrade 
   }
   const isChunked = body !== undefined && !hasLength
   if (isChunked) head += 'Transfer-Encoding: chunked\r\n'
-  // RFC 9110 §8.6: these methods have the field even without content.
+  // A request with such a method has the field even without content (RFC 9110 §8.6).
   else if (!hasLength && expectsContent.has(method)) head += 'Content-Length: 0\r\n'
   head += identityText(identity)
   const isUpgrade = upgrade !== undefined
@@ -39,7 +39,7 @@ export function writtenRequest({ method, path, headers, identity, body, upgrade 
 
 const identityTexts = new WeakMap<readonly string[], string>()
 
-/** Written once for a session, not for each of its requests. */
+/** The text of identity fields, computed once for all requests of a session. */
 function identityText(identity: readonly string[]): string {
   let text = identityTexts.get(identity)
   if (text !== undefined) return text
@@ -52,8 +52,8 @@ function identityText(identity: readonly string[]): string {
 const control = /[^\t\x20-\x7e\x80-\xff]/
 
 /**
- * The parser of requests and the configuration reject control characters. This check makes sure
- * that none ever becomes a line of its own.
+ * The request parser and the configuration already reject control characters. This check is the
+ * last guard against field injection.
  */
 function field(name: string, value: string): string {
   if (control.test(value)) throw new GatewayError('ERR_REQUEST_MALFORMED', `a control character in "${name}"`)

@@ -26,15 +26,15 @@ const contentLength = /^\d{1,15}$/
 const keepAliveTimeout = /(?:^|[,\s])timeout\s*=\s*"?(\d{1,6})/i
 
 /**
- * A connection is closed this much earlier than the upstream closes it, in ms. Otherwise a request
- * could meet a connection that is being closed.
+ * The gateway closes a connection this long before the upstream does, in ms. Otherwise a request
+ * could be sent while the upstream closes the connection.
  */
 const keepAliveMarginMs = 1_000
 
 /**
  * Reads a response head without the empty line at its end. Returns `undefined` for a head that is
- * not plain, which is not necessarily invalid. A plain head is as RFC 9112 §4 to §6 requires it of
- * a sender, and exactly one field says where the content ends.
+ * not plain, which is not necessarily invalid. A plain head follows the rules of RFC 9112 §4 to §6
+ * for senders, and exactly one field says where the content ends.
  */
 export function plainResponseHead(text: string, method: string): ResponseHead | undefined {
   const lines = text.split('\r\n')
@@ -81,8 +81,8 @@ export function plainResponseHead(text: string, method: string): ResponseHead | 
   const hasNoContent = isWithoutLength || method === 'HEAD' || status === 304
   const content = hasNoContent ? 0 : isChunked ? 'chunked' : length === undefined ? undefined : Number(length)
   if (content === undefined) return undefined
-  // Never after HEAD: some upstreams send the content late, when the connection serves another
-  // request already.
+  // A connection is never used again after HEAD. Some upstreams send the content nevertheless, and
+  // the next request would receive it.
   const isReusable = !closes && method !== 'HEAD' && !(hasNoContent && announcesContent(isChunked, length))
   return { status, statusMessage, fields, content, keepAliveMs: isReusable ? keepAliveMs : 0 }
 }
@@ -121,7 +121,7 @@ const framing: ReadonlySet<string> = new Set<Meaning>([
   'content-length',
   'transfer-encoding',
 ])
-/** By the name as it was written. Upstreams use few different names. */
+/** The key is the name as the upstream wrote it. Upstreams use few different names. */
 const meanings = new Map<string, Meaning>()
 const maxMeanings = 1024
 

@@ -11,7 +11,7 @@ export interface Arrived {
   readonly method: string
   /** All bytes of the response that have arrived, from its beginning. */
   readonly bytes: Buffer
-  /** Is paused while undici is behind. */
+  /** The source of further bytes. It is paused while undici is behind. */
   readonly socket: Socket
 }
 
@@ -24,9 +24,8 @@ export interface UnusualResponseHandler {
 }
 
 /**
- * Has undici read a response that our own client does not read itself. The request has been written
- * already. undici never gets the socket: it reads from a stream of our own, and what it writes is
- * dropped.
+ * Lets undici read a response that our own client does not read. The request was written before.
+ * undici never gets the socket: it reads from a stream of our own, which drops what undici writes.
  */
 export class UnusualResponse {
   readonly #bytes: ResponseBytes
@@ -58,8 +57,8 @@ export class UnusualResponse {
 
   /** The connection has failed. */
   fail(error: GatewayError): void {
-    // Not by the stream: undici takes ECONNRESET for the end of a response that ends with its
-    // connection, so that an incomplete response would look complete.
+    // The error does not go through the stream. undici treats ECONNRESET as the end of a response
+    // without a length, so an incomplete response would look complete.
     this.#reader.fail(error)
   }
 
@@ -106,8 +105,8 @@ class ResponseBytes extends Duplex {
   }
 
   /**
-   * undici writes its request: from now on it expects the response. Data before that would be
-   * unexpected.
+   * undici writes its request, and expects the response from now on. It rejects data that arrives
+   * earlier.
    */
   override _write(_: Buffer, __: BufferEncoding, written: () => void): void {
     const first = this.#first
@@ -128,8 +127,8 @@ class ResponseBytes extends Duplex {
   }
 
   /**
-   * The end waits until undici has read everything and is not paused, because undici 7 fails an
-   * assertion that nobody can catch when a connection ends while its parser is paused
+   * Delays the end until undici has read everything and is not paused. If a connection ends while
+   * the parser is paused, an assertion in undici 7 fails, and no code can catch that error
    * (nodejs/undici#5360).
    */
   #endWhenRead(): void {
@@ -139,8 +138,8 @@ class ResponseBytes extends Duplex {
 }
 
 /**
- * Translates between undici's handler and ours. Closes the connection after a 204 or 304 that
- * announces content: the response is complete with its head, but undici would wait for the content.
+ * Translates between undici's handler and ours. A 204 or 304 is complete after its head. If it
+ * announces content, undici would wait for that content, so this handler ends the response.
  */
 class UndiciHandler implements Dispatcher.DispatchHandler {
   readonly #handler: UnusualResponseHandler

@@ -7,11 +7,11 @@ import { requestFacts, type ReceivedRequest, type RequestFacts } from './request
 import type { CanonicalTarget } from './request-target.ts'
 
 /**
- * The facts of a request that can be read in only one way.
+ * The facts of a request that can be interpreted in only one way.
  * @throws {GatewayError} when the request is ambiguous, or has a method that a gateway does not
  * forward
  */
-export function soundFacts(
+export function unambiguousFacts(
   req: ReceivedRequest & FramedRequest,
   { limits, externalUrl }: Pick<GatewayConfig, 'limits' | 'externalUrl'>,
   trusted: TrustedProxies,
