@@ -29,19 +29,19 @@ const fields = {
     isReserved: true,
   },
   /** RFC 9110 §10.1.1. */
-  expectation: { names: ['expect'], withheld: 'is answered by the gateway', isReserved: true },
+  expectation: { names: ['expect'], withheld: 'is handled by the gateway', isReserved: true },
   /** The gateway writes its own, from the addresses that it trusts. */
-  written_anew: {
+  rewritten: {
     names: ['host', 'forwarded', 'x-real-ip', 'x-request-id'],
     prefixes: ['x-forwarded-'],
-    withheld: 'is written by the gateway, from what it believes',
+    withheld: 'is written by the gateway, from sources that it trusts',
     isReserved: true,
   },
   /** Some upstreams route by these fields instead of the URL that the rules were applied to. */
   other_address: {
     names: ['x-rewrite-url'],
     prefixes: ['x-original-'],
-    withheld: 'would tell the application another address than was decided on',
+    withheld: 'would give the application another URL than the rules were applied to',
   },
   /** CGI turns it into HTTP_PROXY, which programs use as their proxy (CVE-2016-5385). */
   proxy_setting: { names: ['proxy'], withheld: 'would tell programs of the application to use a proxy' },

@@ -108,16 +108,16 @@ interface Budget {
 }
 
 function measured(headers: readonly HeaderConfig[], claims: Claims): Budget {
-  const written = identityHeaders(
+  const sent = identityHeaders(
     headers.map((header) => ({ ...header, required: false })),
     claims,
   )
-  const lines = 'lines' in written ? written.lines : []
+  const lines = 'lines' in sent ? sent.lines : []
   const sizes: [string, number][] = []
   for (let at = 0; at + 1 < lines.length; at += 2)
     sizes.push([lines[at] as string, lineBytes(lines[at] as string, (lines[at + 1] as string).length)])
-  const absent = headersWithoutValue(headers, { lines, dropped: written.dropped })
-  return budgetOf(sizes, written.dropped, absent)
+  const absent = headersWithoutValue(headers, { lines, dropped: sent.dropped })
+  return budgetOf(sizes, sent.dropped, absent)
 }
 
 function estimated(headers: readonly HeaderConfig[], listed: readonly string[] | undefined): Budget {

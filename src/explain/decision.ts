@@ -190,13 +190,13 @@ function aboutRequest(facts: RequestFacts, { target, peer }: SuppliedRequest, sw
   const client = peer === undefined ? '' : `; from ${forwarded.clientAddress}, over ${forwarded.proto}`
   const { path, query, otherReadings = [] } = facts.target
   const sent = target.startsWith('/') ? target : target.replace(/^[a-z]+:\/\/[^/?]*/i, '')
-  const written = sent === path + query ? '' : `, sent as ${sent}`
+  const asSent = sent === path + query ? '' : `, sent as ${sent}`
   const others = otherReadings.map((segments) => `/${segments.join('/')}`)
   const readings = others.length === 0 ? '' : `; could also be read as ${others.join(', ')}`
   return [
     { name: 'request', text: `${kind}${client}` },
     { name: 'host', text: host },
-    { name: 'path', text: `${path}${written}${readings}` },
+    { name: 'path', text: `${path}${asSent}${readings}` },
   ]
 }
 

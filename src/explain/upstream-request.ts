@@ -102,7 +102,7 @@ function removedHeaders(
     if (lower === 'cookie')
       return cookieNames(value, '').some(cookie.isOurs) ? [[name, 'the gateway removes its own cookies']] : []
     // The gateway writes fields such as X-Forwarded-For itself.
-    const isRewritten = kindOfField(lower) === 'written_anew' || (isTracing && fieldsOf('trace').includes(lower))
+    const isRewritten = kindOfField(lower) === 'rewritten' || (isTracing && fieldsOf('trace').includes(lower))
     if (kept.has(lower) && !isRewritten) return []
     return [[name, removalReason(lower, reserved)]]
   })

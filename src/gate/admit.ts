@@ -1,5 +1,5 @@
 import type { GatewayConfig, HeaderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
-import { longestReturnTo, signInAgainUrl, signInUrl } from '../core/return-to.ts'
+import { maxReturnToLength, signInAgainUrl, signInUrl } from '../core/return-to.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { headersWithoutValue, identityHeaders, type IdentityHeaders } from '../identity/claim-headers.ts'
 import type { Log } from '../observe/log.ts'
@@ -69,7 +69,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     const return_to = facts.target.path + facts.target.query
     // The sign-in ignores a longer return_to, and a URL of this length may not fit into the head of
     // a request.
-    if (return_to.length > longestReturnTo) return { kind: 'sign_in', location: signIn, setCookies }
+    if (return_to.length > maxReturnToLength) return { kind: 'sign_in', location: signIn, setCookies }
     if (parts.cookie.isStrict && isLinkOnOtherSite(facts)) return { kind: 'reload', location: return_to }
     if (identity.staleCookie && facts.isPage && facts.secFetchSite === 'same-origin') {
       const location = signInAgainUrl(config.reservedPrefix, return_to)
