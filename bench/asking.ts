@@ -2,11 +2,11 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Client } from 'undici'
 
 /**
- * A client with one connection, which asks anew a moment after it was answered, until it is denied.
- * A request that is in progress when the session ends is aborted, and sent once more.
+ * A client with one connection. It sends the next request a moment after each response, until a
+ * request is denied. When the session ends, a pending request is aborted and sent once more.
  */
 export class Asking {
-  /** Resolves to when it was denied. */
+  /** Resolves to the time at which a request was denied. */
   readonly denied: Promise<number>
   lastAdmittedSentAt = -Infinity
   readonly #client: Client
@@ -39,7 +39,7 @@ export class Asking {
       if (status === 401) return performance.now()
       if (status !== 200) throw new Error(`a request was answered with ${status}`)
       this.lastAdmittedSentAt = sentAt
-      // All the time is too often: what is measured would wait for processors.
+      // Requests without a pause would take the processors from the gateway.
       await wait(1)
     }
   }

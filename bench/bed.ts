@@ -1,4 +1,4 @@
-// What every contender finds: the upstream, the provider, Redis, a folder, and clients.
+// The environment of every contender: the upstream, the provider, Redis, a folder, and clients.
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,12 +15,12 @@ export interface Bed {
   readonly redisPort: number
   readonly provider: BenchProvider
   /**
-   * Lets the clients work. `started` is called, and waited for, when all are connected; `ended`
-   * when the last answer has come.
-   * @throws {Error} at the first answer that is not what it should be
+   * Carries out a load. Calls and awaits `started` when all clients are connected, and `ended`
+   * after the last response.
+   * @throws {Error} at the first unexpected response
    */
   load(order: LoadOrder, around?: { started(): unknown; ended(): unknown }): Promise<LoadResult>
-  /** How many requests were served on this port so far. */
+  /** The number of requests that this port has served. */
   served(port: number): number
   close(): Promise<void>
 }
@@ -46,7 +46,7 @@ export async function makeBed(): Promise<Bed> {
       for (;;) {
         const [message] = (await once(clients, 'message')) as [LoadMessage]
         if (message.kind === 'failed') {
-          // Some of them may still be asking.
+          // Some of the clients may still send requests.
           clients.kill()
           clients = start('load/clients.ts')
           throw new Error(message.reason)
@@ -67,14 +67,14 @@ export async function makeBed(): Promise<Bed> {
   }
 }
 
-/** A folder of one's own in the bed. */
+/** A new folder in the folder of the bench. */
 export function folderFor(bed: Bed, name: string): string {
   const folder = join(bed.folder, name)
   mkdirSync(folder, { recursive: true, mode: 0o755 })
   return folder
 }
 
-/** Where a program is: on the PATH, or where Debian has those for administrators. */
+/** Finds a program on the PATH, or in the folders of Debian for administrators. */
 export function find(program: string): string | undefined {
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
   return folders.map((folder) => join(folder, program)).find((file) => existsSync(file))

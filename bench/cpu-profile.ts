@@ -1,10 +1,10 @@
-// What V8's sampling profiler writes, which is what a .cpuprofile file holds.
+// The output of V8's sampling profiler, in the format of a .cpuprofile file.
 import { once } from 'node:events'
 import WebSocket from 'ws'
 
 export interface CpuProfile {
   readonly nodes: readonly ProfileNode[]
-  /** Which node each sample is of, and how long after the one before it was taken, in µs. */
+  /** The node of each sample, and the time since the previous sample, in µs. */
   readonly samples: readonly number[]
   readonly timeDeltas: readonly number[]
 }
@@ -15,8 +15,8 @@ interface ProfileNode {
 }
 
 /**
- * A Node.js process that was started with `--inspect=127.0.0.1:PORT`, asked over the Chrome
- * DevTools Protocol.
+ * Controls a Node.js process over the Chrome DevTools Protocol. The process must run with
+ * `--inspect=127.0.0.1:PORT`.
  */
 export class Profiler {
   readonly #socket: WebSocket
@@ -34,7 +34,7 @@ export class Profiler {
     this.#socket = socket
   }
 
-  /** @param interval between two samples, in µs */
+  /** @param interval the time between two samples, in µs */
   async start(interval: number): Promise<void> {
     await this.#ask('Profiler.enable')
     await this.#ask('Profiler.setSamplingInterval', { interval })
@@ -64,16 +64,15 @@ export class Profiler {
 
 export interface SelfTime {
   readonly functionName: string
-  /** `proxy/http.js:12`, from the last folder on; empty for what is inside of Node.js. */
+  /**
+   * The file from its last folder, with the line: `proxy/http.js:12`. Empty for code of Node.js.
+   */
   readonly place: string
-  /** In µs, without what it called. */
+  /** The time in µs, without the functions that it called. */
   readonly micros: number
 }
 
-/**
- * The functions of a profile, those first that themselves took longest; time in which nothing ran
- * is not in it.
- */
+/** The functions of a profile, by their own time, the longest first. Idle time is not included. */
 export function selfTimes({ nodes, samples, timeDeltas }: CpuProfile): readonly SelfTime[] {
   const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]))
   const byFunction = new Map<string, SelfTime>()

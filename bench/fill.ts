@@ -1,5 +1,5 @@
-// Signs people in without browser and provider: what is stored is stored by the gateway's own code,
-// as a callback does it. Told what to do by the process above.
+// Creates sessions without a browser and a provider. The gateway's code stores them, as after a
+// callback. The parent process sends the orders.
 import { randomInt } from 'node:crypto'
 import { systemClock } from '../src/core/clock.ts'
 import type { SessionKey } from '../src/core/names.ts'
@@ -14,7 +14,7 @@ import { createRedisStore } from '../src/session/redis/store.ts'
 import { claimsOfSession } from '../src/session/session-claims.ts'
 import { claimsOf, subOf } from './people.ts'
 
-/** Where sessions are stored, and for which gateway. */
+/** The store and the gateway of the sessions. */
 export interface FillPlace {
   readonly redis: string
   readonly issuer: string
@@ -22,12 +22,12 @@ export interface FillPlace {
   readonly sessionKey: string
 }
 
-/** Creates sessions, or ends some of those that were created before. */
+/** An order to create sessions, or to end some of the created ones. */
 export type FillOrder =
   | { readonly kind: 'fill'; readonly place: FillPlace; readonly count: number; readonly sample: number }
   | { readonly kind: 'end'; readonly place: FillPlace }
 
-/** A session that was created, as its browser and its provider know it. */
+/** A created session: the ID in its cookie, and its `sub` and `sid` at the provider. */
 export interface Filled {
   readonly id: string
   readonly sub: string
@@ -35,13 +35,13 @@ export interface Filled {
 }
 
 /**
- * How many sessions are created at a time, and ended: an ending is confirmed by every process,
- * which must not lag behind.
+ * How many sessions are created or ended concurrently. Every process confirms an ending, so these
+ * must be few.
  */
 const atOnce = { fill: 256, end: 16 }
 const absoluteTimeoutMs = 12 * 60 * 60_000
 
-/** Of so many sessions one is remembered, to be ended. */
+/** One of this number of sessions is kept for an ending. */
 const endEvery = 10
 
 const log: Log = { debug() {}, info() {}, announce() {}, warn() {}, error: console.error }
@@ -49,7 +49,7 @@ const audit: Audit = { record() {} }
 const chance = randomToken(1_000_000)
 const remembered = new Map<string, SessionKey[]>()
 
-/** The first `sample` of the `count` that are created. */
+/** Returns the first `sample` of the `count` created sessions. */
 async function fill(place: FillPlace, count: number, sample: number): Promise<Filled[]> {
   const filled: Filled[] = []
   const keys: SessionKey[] = []
@@ -66,7 +66,7 @@ async function fill(place: FillPlace, count: number, sample: number): Promise<Fi
   return filled
 }
 
-/** Ends what was remembered; answers how many they were. */
+/** Ends the kept sessions. Resolves to their number. */
 async function end(place: FillPlace): Promise<number> {
   const keys = remembered.get(place.redis) ?? []
   let ended = 0
@@ -129,7 +129,7 @@ function newRecord(iss: string) {
   return { iss, sub, sid, origin: 'https://orders.example.com', tokens, claims, userinfo_read_at: now }
 }
 
-/** So many characters of chance, cheaply. */
+/** A random text of this length, created with little processor time. */
 function token(length: number): string {
   const at = randomInt(chance.length - length)
   return chance.slice(at, at + length)

@@ -1,4 +1,5 @@
-// What the signed-in notice of a flood: `npm run bench:flood`; how to read it: bench/README.md.
+// Measures how a flood of requests affects signed-in people: `npm run bench:flood`. See
+// bench/README.md.
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -22,7 +23,7 @@ const { values } = parseArgs({
 })
 const [seconds, rate] = [Number(values.seconds), Number(values.rate)]
 
-/** What comes in, over how many connections. */
+/** The kind of a flood, and its number of connections. */
 const floods: readonly (readonly [kind: string, connections: number])[] = [
   ['nothing', 0],
   ['pages of the signed-in', 64],
@@ -50,7 +51,7 @@ const scope = { after: (tidy: () => unknown) => void over.push(tidy) }
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'))
 scope.after(() => rmSync(folder, { recursive: true, force: true }))
 
-// The gateway has the first processor for itself; all others are on the second one.
+// The gateway runs alone on the first processor. All other processes run on the second one.
 execFileSync('taskset', ['-a', '-p', '-c', '1', String(process.pid)], { stdio: 'ignore' })
 const { url, port, cookie } = await startEverything()
 await serve(2)
@@ -123,9 +124,7 @@ async function during<T>(
   return [result, answers]
 }
 
-/**
- * Somebody signed in asks at a steady rate, whether or not what was asked before has been answered.
- */
+/** Sends requests of a signed-in person at a steady rate, without waiting for earlier responses. */
 async function serve(forSeconds: number): Promise<Served> {
   const pool = new Pool(url, { connections: 16, pipelining: 1 })
   const taken: number[] = []
@@ -139,7 +138,8 @@ async function serve(forSeconds: number): Promise<Served> {
         .request({ method: 'GET', path: '/bytes/1024', headers: { cookie: `gatehouse=${cookie}` } })
         .then(async ({ statusCode, body }) => {
           await body.dump()
-          // From when it was due: a client that could not even ask in time has waited, too.
+          // Measured from the time at which the request was due, so that a late request counts as
+          // waiting.
           if (statusCode === 200) taken.push(performance.now() - dueAt)
         })
         .catch(() => {}),

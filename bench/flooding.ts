@@ -1,5 +1,5 @@
-// A flood, in a process of its own: `flooding.ts PORT KIND CONNECTIONS [COOKIE]`. Tells on "stop"
-// how often it was answered what.
+// Sends a flood from its own process: `flooding.ts PORT KIND CONNECTIONS [COOKIE]`. On "stop", it
+// reports the number of responses for each status.
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 
@@ -16,7 +16,7 @@ const form = (content: string) => [
 ]
 const token = (header: object) => `${Buffer.from(JSON.stringify(header)).toString('base64url')}.e30.${'A'.repeat(342)}`
 
-/** What is sent again and again, made anew each time. */
+/** Creates a request of each kind. */
 const requests: Readonly<Record<string, () => string>> = {
   'pages of the signed-in': () => head('GET /bytes/1024', `Cookie: gatehouse=${cookie}`),
   'pages of strangers': () => head('GET /bytes/1024', 'Accept: text/html'),
@@ -31,7 +31,10 @@ const requests: Readonly<Record<string, () => string>> = {
   'heads of 64 KiB': () => head('GET /bytes/1024', `X-Much: ${'x'.repeat(64 * 1024)}`),
 }
 
-/** One connection after the other, each of which asks anew as soon as it is answered. */
+/**
+ * Opens a connection, sends a request after each response, and replaces the connection when it
+ * ends.
+ */
 function ask(request: () => string): void {
   const socket = open(() => ask(request))
   socket.on('data', (chunk: Buffer) => {
@@ -44,7 +47,7 @@ function ask(request: () => string): void {
   socket.write(request())
 }
 
-/** Header lines that never end, one in a second. */
+/** Sends one header line a second and never ends the header section. */
 function trickle(): void {
   const socket = open(trickle)
   socket.write(`GET / HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n`)
@@ -52,7 +55,7 @@ function trickle(): void {
   socket.on('data', () => note('refused')).on('close', () => clearInterval(timer))
 }
 
-/** A connection that is closed as soon as it is there. */
+/** Opens a connection and closes it at once. */
 function come(): void {
   const socket = open(come)
   socket.once('connect', () => {

@@ -1,53 +1,52 @@
-// Rounds in turn, so that what becomes of the machine meanwhile meets all alike.
+// Measures the contenders in turn, so that changes of the machine affect all of them.
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Bed } from './bed.ts'
 import type { LoadOrder, RequestsOrder, WebSocketsOrder } from './load/order.ts'
 import type { Stand } from './stand.ts'
 import { busyMicros, cpuMicros, memoryBytes } from './usage.ts'
 
-/** What a round asks of each, beyond whom it asks. */
+/** The load of a round, without the contender. */
 export type Load =
   | Pick<RequestsOrder, 'kind' | 'bodyBytes' | 'uploadBytes' | 'connections' | 'rate'>
   | Pick<WebSocketsOrder, 'kind' | 'areIdle' | 'connections'>
 
-/** The load that all others are variations of: 1 KiB, 32 connections. */
+/** The base of all other loads: 1 KiB, 32 connections. */
 export const usualLoad = { kind: 'requests', bodyBytes: 1024, connections: 32 } as const
 
 export interface Round {
   readonly requestsPerSecond: number
-  /** In ms. */
+  /** The 50th and 99th percentile of the latency, in ms. */
   readonly p50: number
   readonly p99: number
-  /** Processor time of the contender for a request, in µs. */
+  /** The processor time of the contender for a request, in µs. */
   readonly cpu: number
   /**
-   * Processor time of everything else in the bench for a request, in µs: clients and upstream, and
-   * Redis.
+   * The processor time of all other processes of the bench for a request, in µs: clients, upstream
+   * and Redis.
    */
   readonly support: number
-  /** Resident memory at the end, in bytes. */
+  /** The resident memory at the end, in bytes. */
   readonly memory: number
-  /**
-   * How much of a processor others used meanwhile, who have nothing to do with the bench: 0 to 2.
-   */
+  /** How many processors other programs used during the round, from 0 to 2. */
   readonly foreign: number
 }
 
-/** So much of a processor may others use for a round to count as quiet. */
+/** The highest use by other programs in a quiet round, in processors. */
 const quiet = 0.06
 
 export interface Plan {
   readonly rounds: number
   readonly seconds: number
-  /** How long each is asked before the first round, in seconds. */
+  /** How long each contender is under load before the first round, in seconds. */
   readonly warmUp: number
-  /** How long a round waits at most for others on the machine to be quiet, in seconds. */
+  /** How long a round waits at most until other programs are idle, in seconds. */
   readonly patience: number
 }
 
 /**
- * The rounds of each that count. Rounds that others disturbed are measured again, each once; when
- * there are more than wanted, those with the least disturbance count, whatever they gave.
+ * Returns the rounds of each contender that count. A round that other programs disturbed is
+ * measured once more. Of surplus rounds, those with the least disturbance count, whatever their
+ * results.
  */
 export async function measureInTurn(
   bed: Bed,
@@ -68,7 +67,7 @@ export async function measureInTurn(
   return new Map([...measured].map(([stand, results]) => [stand, leastDisturbed(results)]))
 }
 
-/** Resolves when others on the machine are quiet, or after so many seconds all the same. */
+/** Resolves when other programs are idle, at the latest after `seconds`. */
 export async function untilQuiet(seconds: number): Promise<void> {
   const foreign = () => busyMicros(0) + busyMicros(1) - cpuMicros(process.pid)
   const giveUpAt = performance.now() + seconds * 1000
@@ -79,7 +78,7 @@ export async function untilQuiet(seconds: number): Promise<void> {
   }
 }
 
-/** One round at once, whatever others on the machine do meanwhile. */
+/** Measures one round at once, without waiting until other programs are idle. */
 export async function measure(bed: Bed, stand: Stand, load: Load, seconds: number): Promise<Round> {
   const usage = () => ({
     cpu: cpuMicros(stand.pid),

@@ -1,6 +1,6 @@
 /**
- * Who signs in: as many as there are sign-ins, each with ten claims that are different from
- * everybody else's.
+ * The people who sign in: one for each sign-in. Each has ten claims with values that no other
+ * person has.
  */
 export const claimNames = [
   'sub',
@@ -25,7 +25,7 @@ export function personOf(sub: string): number {
   return Number(sub.slice('person-'.length))
 }
 
-/** What userinfo says about a person, who is a number. */
+/** The UserInfo claims of a person, who is identified by a number. */
 export function claimsOf(person: number): Readonly<Record<ClaimName, string | readonly string[]>> {
   return {
     sub: subOf(person),
@@ -43,7 +43,7 @@ export function claimsOf(person: number): Readonly<Record<ClaimName, string | re
 
 const rendered = new Map<number, readonly string[]>()
 
-/** The same as header values, lists joined by commas. */
+/** The same claims as header values. Lists are joined with commas. */
 export function claimValues(person: number): readonly string[] {
   const known = rendered.get(person)
   if (known) return known

@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 const children = new Set<ChildProcess>()
-// Not SIGKILL: httpd's children would outlive it.
+// Not SIGKILL, because the child processes of httpd would keep running.
 process.on('exit', () => children.forEach((child) => child.kill('SIGTERM')))
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 
@@ -17,12 +17,12 @@ function keep<Child extends ChildProcess>(child: Child): Child {
   return child
 }
 
-/** In a child: listens on a free port and says which. */
+/** In a child process: listens on a free port and sends its number to the parent. */
 export function serving(server: Server): void {
   server.listen(0, '127.0.0.1', 4096, () => process.send?.((server.address() as AddressInfo).port))
 }
 
-/** Starts a file of this folder. */
+/** Starts a file of this folder in a new process. */
 export function start(file: string, args: readonly string[] = []): ChildProcess {
   const path = fileURLToPath(new URL(file, import.meta.url))
   return keep(fork(path, args, { execArgv: ['--import', 'tsx'], env: { ...process.env, NODE_ENV: 'production' } }))
@@ -35,10 +35,10 @@ export async function startServer(file: string, args: readonly string[] = []): P
   return { pid: child.pid as number, url: `http://127.0.0.1:${port}` }
 }
 
-/** The gateway that was built. */
+/** The built gateway. */
 export const builtGateway = fileURLToPath(new URL('../dist/main.js', import.meta.url))
 
-/** Starts the gateway that was built; resolves when it says that it is ready. */
+/** Starts the built gateway. Resolves when it reports that it is ready. */
 export async function startGateway(file: string, env: Readonly<Record<string, string>>): Promise<{ pid: number }> {
   const child = keep(
     spawn(process.execPath, [builtGateway, 'run', '--config', file], {
@@ -54,24 +54,24 @@ export async function startGateway(file: string, env: Readonly<Record<string, st
 export interface Program {
   readonly command: string
   readonly args: readonly string[]
-  /** The processors it may use, as taskset(1) has them: `0`, `0,1`. */
+  /** The processors that it may use, in the syntax of taskset(1): `0`, `0,1`. */
   readonly cpus: string
   readonly env?: Readonly<Record<string, string>>
-  /** Where its output goes, and what is shown when it does not start. */
+  /** The file for its output, which is shown when it does not start. */
   readonly logFile: string
-  /** What reads its standard output instead. */
+  /** Reads its standard output instead of the file. */
   readonly stdout?: Writable
 }
 
 export interface RunningProgram {
   readonly pid: number
-  /** SIGTERM, and SIGKILL for what is still there after 5 s. */
+  /** Sends SIGTERM, and SIGKILL after 5 s. */
   stop(): Promise<void>
 }
 
 /**
- * Starts a program on its own processors; its pid is that of the program itself, since taskset
- * replaces itself by it.
+ * Starts a program on its own processors. taskset executes the program in its own process, so the
+ * pid is that of the program.
  */
 export function startProgram({ command, args, cpus, env = {}, logFile, stdout }: Program): RunningProgram {
   const log = openSync(logFile, 'a')
@@ -92,13 +92,13 @@ export function startProgram({ command, args, cpus, env = {}, logFile, stdout }:
   return { pid: child.pid as number, stop }
 }
 
-/** Resolves when somebody accepts connections at this port of loopback. */
+/** Resolves when a server accepts connections on this port of loopback. */
 export function untilListening(port: number): Promise<void> {
   return until(() => accepts(port), `nobody listens on port ${port}`)
 }
 
 /**
- * Resolves when something is the case; looks every 2 ms.
+ * Resolves when the condition is true. Checks it every 2 ms.
  * @throws {Error} with `otherwise`, after 15 s
  */
 export async function until(isTheCase: () => boolean | Promise<boolean>, otherwise: string): Promise<void> {

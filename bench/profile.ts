@@ -1,5 +1,5 @@
-// Where the processor time of a signed-in request goes, or of a sign-in. `npm run profile`; how to
-// read it: docs/performance.md.
+// Profiles the processor time of a signed-in request or of a sign-in. `npm run profile`; see
+// docs/performance.md.
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -44,13 +44,13 @@ const order = {
   ms: Number(values.seconds) * 1000,
 } as const
 const signIns = values['sign-ins']
-/** Resolves to how many there were. */
+/** Resolves to the number of requests. */
 const load = async (): Promise<number> => {
   if (signIns === undefined) return (await bed.load(order)).count
   await signInMany(standing, Number(signIns))
   return Number(signIns)
 }
-// What is compiled while it runs is to be compiled by then.
+// V8 compiles the hot code in this first run, before the profile begins.
 await load()
 const profiler = await Profiler.connect(inspector)
 await profiler.start(200)

@@ -96,7 +96,7 @@ export async function startProvider(): Promise<BenchProvider> {
   }
 }
 
-/** Everything in one Map, for as long as the bench runs: ten thousand people have to fit. */
+/** Keeps all data in one Map while the bench runs. Ten thousand people must fit. */
 function adapterOf(model: string, entries: Map<string, AdapterPayload>, sessionIds: Map<string, string>): Adapter {
   const key = (id: string) => `${model}:${id}`
   return {
@@ -122,7 +122,7 @@ function signingKey() {
   return { ...privateKey.export({ format: 'jwk' }), kty: 'RSA' as const, kid, use: 'sig', alg: 'RS256' }
 }
 
-/** Node.js 20 runs it well; the notice would stand in the report. */
+/** Hides the warning about Node.js 20, on which the package works. It would be in the report. */
 async function quietly<T>(load: () => Promise<T>): Promise<T> {
   const { warn } = console
   console.warn = () => {}

@@ -1,11 +1,8 @@
-// What a Redis says of itself, and a faster clock for what it holds.
+// Reads figures from Redis, and lets its keys expire at once.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 
-/**
- * What it uses for what it holds, in bytes, once it is at rest; what clients have in their buffers
- * does not count.
- */
+/** The memory for its data in bytes, once it is idle. Buffers of clients do not count. */
 export async function memoryOf(redis: Redis): Promise<number> {
   const read = async () => {
     const field = fieldsOf(await redis.info('memory'))
@@ -19,12 +16,12 @@ export async function memoryOf(redis: Redis): Promise<number> {
   }
 }
 
-/** The memory that its process has, in bytes. */
+/** The resident memory of its process, in bytes. */
 export async function residentMemoryOf(redis: Redis): Promise<number> {
   return fieldsOf(await redis.info('memory'))('used_memory_rss')
 }
 
-/** The processor time that it has used, in µs. */
+/** The processor time of its process, in µs. */
 export async function microsOf(redis: Redis): Promise<number> {
   const field = fieldsOf(await redis.info('cpu'))
   return (field('used_cpu_sys') + field('used_cpu_user')) * 1e6
@@ -34,15 +31,13 @@ function fieldsOf(info: string): (name: string) => number {
   return (name) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)?.[1])
 }
 
-/** How many bytes the sealed record of a session has. */
+/** The size of a sealed session record, in bytes. */
 export async function sealedBytesIn(redis: Redis): Promise<number> {
   for await (const [place] of keysIn(redis, '*:s:*')) if (place !== undefined) return redis.hstrlen(place, 'sealed')
   return NaN
 }
 
-/**
- * Brings the expiry of keys forward to now, if they have one; resolves to how many are gone for it.
- */
+/** Lets all keys with an expiry expire now. Resolves to the number of removed keys. */
 export async function letExpire(redis: Redis, pattern: string): Promise<number> {
   const before = await redis.dbsize()
   const hurry = `
@@ -51,8 +46,7 @@ export async function letExpire(redis: Redis, pattern: string): Promise<number> 
     end`
   for await (const keys of keysIn(redis, pattern)) if (keys.length > 0) await redis.eval(hurry, keys.length, ...keys)
   await pause(10)
-  // Redis removes the last tenth of expired keys slowly, but removes an expired key when it is
-  // read.
+  // Redis removes the last tenth of expired keys slowly. Reading an expired key removes it at once.
   for await (const _ of keysIn(redis, pattern));
   return before - (await redis.dbsize())
 }

@@ -14,8 +14,8 @@ export function withSpread(values: readonly number[], digits = 0): string {
 }
 
 /**
- * What rounds gave: requests per second, latency, processor time, memory, and how often the first
- * one's cost each costs.
+ * A table of rounds: requests per second, latency, processor time, memory, and the ratio of the
+ * processor time to that of the first contender.
  */
 export function roundsTable(measured: ReadonlyMap<Stand, readonly Round[]>): string {
   const [first] = measured.values()

@@ -1,5 +1,5 @@
-// How long a logout token takes to end everything, on two gateways that share a Redis. `npm run
-// bench:revocation`; how to read it: bench/README.md.
+// Measures how long a Logout Token takes to end a session on two gateways that share a Redis. `npm
+// run bench:revocation`; see bench/README.md.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,23 +13,23 @@ import { openEventStream, openWebSocket } from '../test/support/streams.ts'
 import { Asking } from './asking.ts'
 import { startGateway, startServer } from './process.ts'
 
-/** Two gateways with one `external_url`; logout tokens go to the first. */
+/** Two gateways with one `external_url`. Logout Tokens go to the first one. */
 interface Pair {
   readonly urls: readonly [string, string]
   readonly signIn: () => Promise<{ readonly cookie: string; readonly logout_token: string }>
   readonly stop: () => Promise<void>
 }
 
-/** In ms since the logout token was posted. */
+/** Times in ms since the Logout Token was sent. */
 interface Round {
-  /** Until the 200. */
+  /** When its 200 arrived. */
   readonly answered: number
-  /** Until the first of the clients at the other gateway was denied, and until each was. */
+  /** When the first client at the other gateway was denied, and when each client was. */
   readonly firstDenied: number
   readonly allDenied: number
-  /** Until the last stream was closed. */
+  /** When the last stream was closed. */
   readonly lastClosed: number
-  /** Requests that were sent after the 200, and admitted. */
+  /** How many requests were sent after the 200 and admitted. */
   readonly admittedAfter: number
 }
 
@@ -112,7 +112,8 @@ upstreams:
       const [session] = provider.sessions()
       if (session === undefined) throw new Error('the provider knows of no session')
       const logout_token = await provider.logoutToken(session)
-      // The provider forgets it, so that the next one is the first again; nobody is told.
+      // The provider drops the session without a Logout Token, so that the next session is the
+      // first one again.
       provider.expireSession(session.sid)
       return { cookie: browser.cookieHeader, logout_token }
     },
@@ -128,7 +129,7 @@ async function measure({ urls, signIn }: Pair): Promise<Round> {
   const tidies: (() => unknown)[] = []
   const streams = await Promise.all(
     Array.from({ length: streamCount }, (_, index) => {
-      // Each process gets of both kinds: connections go to the workers of a gateway in turn.
+      // Each worker gets connections of both kinds, because a gateway distributes them in turn.
       const url = urls[index % 2] as string
       const within = { after: (tidy: () => unknown) => void tidies.push(tidy) }
       return index % 8 < 4

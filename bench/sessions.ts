@@ -1,5 +1,5 @@
-// What sessions cost when there are many: memory in Redis, a sign-in, a request, a logout, and what
-// is left when all are over. `npm run bench:sessions`; how to read it: bench/README.md.
+// Measures the cost of many sessions: memory in Redis, a sign-in, a request, a logout, and what
+// remains when all have ended. `npm run bench:sessions`; see bench/README.md.
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
@@ -19,17 +19,17 @@ import { letExpire, memoryOf, microsOf, residentMemoryOf, sealedBytesIn } from '
 import { table } from './report.ts'
 import { exactMicros } from './usage.ts'
 
-/** A gateway, and a Redis that holds so many sessions. */
+/** A gateway, and a Redis with a given number of sessions. */
 interface Crowd {
   readonly count: number
   readonly url: string
-  /** Of the gateway. */
+  /** The process ID of the gateway. */
   readonly pid: number
   readonly place: FillPlace
   readonly redis: Redis
   readonly provider: DemoProvider
   readonly client: Client
-  /** Some of the sessions, none of which the gateway has seen yet. */
+  /** Some of the sessions. The gateway has received no request of them yet. */
   readonly unseen: Filled[]
   readonly timings: Record<Step, Timing>
   readonly figures: Partial<Record<Figure, number>>
@@ -37,7 +37,10 @@ interface Crowd {
 
 type Step = 'sign_in' | 'callback' | 'cold' | 'warm' | 'logout'
 
-/** What was done again and again: each time in ms, the processor time of all together in µs. */
+/**
+ * The results of a repeated step: the time of each run in ms, and the processor time of all runs in
+ * µs.
+ */
 interface Timing {
   readonly latencies: number[]
   gateway: number
@@ -59,7 +62,7 @@ const { values } = parseArgs({
 const sizes = values.sizes.split(',').map(Number)
 const rounds = Number(values.rounds)
 const each = Number(values.each)
-/** How long to wait for others on the machine to be quiet before each measurement, in seconds. */
+/** How long to wait before each measurement until other programs are idle, in seconds. */
 const patience = Number(values.patience)
 if ((rounds + 1) * each > Math.min(...sizes))
   throw new RangeError('each step takes a session that was not seen yet: take fewer --rounds, or --each')
@@ -79,7 +82,7 @@ for (const count of sizes) crowds.push(await gather(count))
 for (const crowd of crowds) await measure(crowd, noTimings())
 for (let round = 0; round < rounds; round += 1)
   for (const at of crowds.keys()) {
-    // In turn, each as often the first as any other.
+    // The set-ups take turns, and each one is first equally often.
     const crowd = crowds[(at + round) % crowds.length] as Crowd
     await measure(crowd, crowd.timings)
   }
@@ -93,7 +96,7 @@ function noTimings(): Record<Step, Timing> {
   return { sign_in: none(), callback: none(), cold: none(), warm: none(), logout: none() }
 }
 
-/** Starts a gateway with all that it needs, and stores so many sessions. */
+/** Starts a gateway with its servers, and stores the sessions. */
 async function gather(count: number): Promise<Crowd> {
   const server = await startRedis(scope)
   const [port, providerPort] = [await freePort(), await freePort()]
@@ -151,8 +154,8 @@ upstreams:
 }
 
 async function fill({ count, place, redis, figures, unseen, ...crowd }: Crowd): Promise<void> {
-  // At first a few, who leave again: scripts are loaded and buffers are there before memory is
-  // read.
+  // A few sessions first, which end again, so that Redis has loaded scripts and allocated buffers
+  // before its memory is read.
   const first = (await order<Filled[]>({ kind: 'fill', place, count: 20, sample: 20 })).flat()
   for (const session of first) await postLogoutToken(crowd, await crowd.provider.logoutToken(session))
 
@@ -168,7 +171,7 @@ async function fill({ count, place, redis, figures, unseen, ...crowd }: Crowd): 
   figures['record bytes'] = await sealedBytesIn(redis)
 }
 
-/** Gives the same order to all who fill. */
+/** Sends the same order to all filling processes. */
 async function order<T>(order: FillOrder): Promise<T[]> {
   return Promise.all(
     fillers.map(async (filler) => {
@@ -179,7 +182,7 @@ async function order<T>(order: FillOrder): Promise<T[]> {
   )
 }
 
-/** Each step a couple of times, with sessions that the gateway has not seen yet. */
+/** Runs each step several times, with sessions that are not in the memory of the gateway. */
 async function measure(crowd: Crowd, timings: Record<Step, Timing>): Promise<void> {
   const chosen = crowd.unseen.splice(0, each)
   await untilQuiet(patience)
@@ -204,7 +207,7 @@ async function measure(crowd: Crowd, timings: Record<Step, Timing>): Promise<voi
   for (const { id } of chosen) await ask(crowd, id, 401)
 }
 
-/** From the first request of a browser to the page behind the sign-in, in ms. */
+/** The time from the first request of a browser to the page after the sign-in, in ms. */
 async function signIn({ url, provider }: Crowd, person: string, callbacks: number[]): Promise<number> {
   const browser = new Browser(person)
   const startedAt = performance.now()
@@ -220,7 +223,7 @@ async function signIn({ url, provider }: Crowd, person: string, callbacks: numbe
   return ms
 }
 
-/** One request of a session, in ms. */
+/** The time of one request with a session, in ms. */
 async function ask({ client }: Crowd, id: string, expected: number): Promise<number> {
   const startedAt = performance.now()
   const answer = await client.request({ method: 'GET', path: page, headers: { cookie: `gatehouse=${id}` } })
@@ -230,7 +233,7 @@ async function ask({ client }: Crowd, id: string, expected: number): Promise<num
   return ms
 }
 
-/** A back-channel logout until its 200, in ms. */
+/** The time from a Logout Token to its 200, in ms. */
 async function postLogoutToken({ client }: Pick<Crowd, 'client'>, logout_token: string): Promise<number> {
   const startedAt = performance.now()
   const answer = await client.request({
@@ -245,12 +248,12 @@ async function postLogoutToken({ client }: Pick<Crowd, 'client'>, logout_token: 
   return ms
 }
 
-/** Ends a tenth, lets the others expire, and counts what is left. */
+/** Ends a tenth of the sessions, lets the others expire, and counts the remaining keys. */
 async function disperse({ count, place, redis, figures }: Crowd): Promise<void> {
   figures['ended'] = (await order<number>({ kind: 'end', place })).reduce((sum, ended) => sum + ended, 0)
 
   figures['expired'] = await letExpire(redis, '*:s:*')
-  // What sign-ins and logouts leave for some minutes, whatever becomes of the session.
+  // Keys that sign-ins and logouts create for some minutes.
   for (const pattern of ['*:t', '*:j:*', '*:o:*']) await letExpire(redis, pattern)
   const before = await memoryOf(redis)
   await letExpire(redis, '*')
@@ -304,13 +307,13 @@ function latencyRows(what: string, step: Step): string[][] {
   )
 }
 
-/** With digits: beside how many times the first it is. Without: a count. */
+/** Formats a number. With digits, adds its ratio to the first number. */
 function figureRow(what: string, figure: Figure, digits?: number): string[] {
   const of = ({ figures }: Crowd) => figures[figure] ?? NaN
   return digits === undefined ? [what, ...crowds.map((crowd) => thousands(of(crowd)))] : besideFirst(what, digits, of)
 }
 
-/** Numbers, each beside how many times the first it is. */
+/** Formats numbers, each with its ratio to the first one. */
 function besideFirst(what: string, digits: number, of: (crowd: Crowd) => number): string[] {
   const [first, ...others] = crowds.map(of) as [number, ...number[]]
   return [what, first.toFixed(digits), ...others.map((n) => `${n.toFixed(digits)} (× ${(n / first).toFixed(2)})`)]

@@ -1,5 +1,5 @@
-// What a signed-in request costs, beside other gateways and beside proxies without sign-in. `npm
-// run bench`; how to read it: docs/performance.md.
+// Compares the cost of a signed-in request with other gateways and with proxies without sign-in.
+// `npm run bench`; see docs/performance.md.
 import { execFileSync } from 'node:child_process'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
@@ -34,7 +34,7 @@ const everyContender: readonly Contender[] = [
   carrier('@fastify/http-proxy'),
   carrier('http-proxy'),
 ]
-/** What the targets are about: this is measured unless something else is named. */
+/** The scenarios that the targets refer to. They run unless others are named. */
 const forTargets: readonly Scenario[] = [hotPath, sameRate, largeBody, signIns, workers, startUp, sustained]
 const further: readonly Scenario[] = [manyConnections, mediumBody, uploads, manySessions, tls, messages, idleWebSockets]
 
@@ -61,7 +61,7 @@ const scenarios = named.length === 0 ? forTargets : chosen('scenario', [...forTa
 const wanted = chosen('contender', everyContender, values.contenders?.split(',') ?? [])
 
 if (cpus().length < 2) fail('The bench needs two processors: one for the contender, and one for everything else.')
-// Processes that start from here run on the second processor, unless they choose another one.
+// Processes that start from here on run on the second processor by default.
 execFileSync('taskset', ['-acp', '1', String(process.pid)])
 const contenders = new Map(wanted.filter((each) => each.missing() === undefined).map((each) => [each.name, each]))
 const bed = await makeBed()
@@ -93,18 +93,18 @@ async function carryOut(scenario: Scenario): Promise<void> {
     await scenario.run(bench)
     for (const stand of stands) await finish(stand)
   } catch (error) {
-    // What the others give is worth having all the same.
+    // The results of the other scenarios are still useful.
     console.error(`${scenario.name} failed: ${reason(error)}`)
     process.exitCode = 1
     await Promise.all(stands.map((each) => each.stop()))
   }
 }
 
-/** Stops it, and says what its access log lost. */
+/** Stops a contender, and prints how many lines its access log lost. */
 async function finish({ title, stop }: Stand): Promise<void> {
   const lost = await stop()
-  // A line is dropped when the reader of the log has no time; many would make the requests cheaper
-  // than they are.
+  // The gateway drops lines when the reader of the log is slow. Many dropped lines would make
+  // requests look cheaper than they are.
   if (lost > 0) print(`${title}: ${(lost * 100).toFixed(1)} % of the lines of its access log were lost.`)
   if (lost > 0.2) throw new Error(`${title} did not write its access log`)
 }
@@ -122,7 +122,7 @@ function introduce(): void {
   }
 }
 
-/** Those that are named, or all. */
+/** The named ones, or all. */
 function chosen<Named extends { readonly name: string }>(
   what: string,
   all: readonly Named[],

@@ -1,4 +1,4 @@
-// A contender that runs, with somebody signed in.
+// A running contender with signed-in people.
 import { request } from 'undici'
 import { Browser } from '../test/support/browser.ts'
 import { freePort } from '../test/support/free-port.ts'
@@ -15,19 +15,20 @@ export interface Stand {
   readonly tls: boolean
   readonly visitors: readonly Visitor[]
   /**
-   * Stops it; resolves to the share of its access log's lines that were lost, 0 for who keeps none.
+   * Stops the contender. Resolves to the share of access log lines that were lost; 0 without an
+   * access log.
    */
   stop(): Promise<number>
 }
 
 export interface StandOptions extends Partial<Omit<Setting, 'port'>> {
-  /** What it is called in the report, if that is not the contender. */
+  /** Its name in the report. Absent: the name of the contender. */
   readonly title?: string
-  /** How many people sign in, one by default. */
+  /** How many people sign in. Absent: one. */
   readonly people?: number
 }
 
-/** Starts a contender on the first processor and signs people in, through the real sign-in. */
+/** Starts a contender on the first processor and signs people in with the real sign-in. */
 export async function stand(bed: Bed, contender: Contender, options: StandOptions = {}): Promise<Stand> {
   const { title = contender.title, people = 1, ...given } = options
   const setting = settingOf(await freePort(), given)
@@ -58,7 +59,7 @@ export function settingOf(port: number, given: Partial<Setting>): Setting {
   return { cpus: '0', workers: 1, tls: undefined, node: process.execPath, nodeOptions: [], ...given, port }
 }
 
-/** @throws {Error} when somebody does not get in, or the identity headers are not checked */
+/** @throws {Error} when a sign-in fails, or the identity headers are not checked */
 async function signInMany(origin: string, people: number): Promise<readonly Visitor[]> {
   const visitors: Visitor[] = []
   const next = async (): Promise<void> => {
@@ -74,8 +75,8 @@ async function signInMany(origin: string, people: number): Promise<readonly Visi
 }
 
 /**
- * @throws {Error} when a request that is said to be of somebody else is served: nothing that is
- * measured would be checked
+ * @throws {Error} when a request with the identity of another person is served, because the
+ * responses would not be checked then
  */
 async function proveCheck(origin: string, cookie: string, person: number): Promise<void> {
   const answer = await request(`${origin}/bytes/1`, { headers: { cookie, 'x-bench-person': String(person + 1) } })
@@ -84,8 +85,8 @@ async function proveCheck(origin: string, cookie: string, person: number): Promi
 }
 
 /**
- * Signs the next person in, and looks whether the upstream is told who it is.
- * @throws {Error} when it does not end at the upstream, or a claim is missing there
+ * Signs the next person in, and checks that the upstream receives the identity.
+ * @throws {Error} when the sign-in does not end at the upstream, or a claim is missing there
  */
 export async function signIn(origin: string): Promise<Visitor> {
   const browser = new Browser('nobody')
@@ -98,7 +99,7 @@ export async function signIn(origin: string): Promise<Visitor> {
   return { cookie: browser.cookieHeader, person }
 }
 
-/** What a person would read on a page, shortened. */
+/** The visible text of a page, shortened. */
 function textOf(page: string): string {
   const words = page.replaceAll(/<style>.*?<\/style>|<[^>]*>/gs, ' ').replaceAll(/\s+/g, ' ')
   return words.trim().slice(0, 300)

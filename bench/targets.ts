@@ -1,14 +1,14 @@
-// What Gatehouse is to reach, and whether it did.
+// The targets of Gatehouse, and whether they are met.
 import { table } from './report.ts'
 
-/** What was measured, by what it is; the names of contenders stand at the end. */
+/** The results by name. A name ends with the contender. */
 export type Facts = Map<string, number>
 
 interface Target {
   readonly what: string
   readonly target: number
   readonly aim: number
-  /** Whether more is better. */
+  /** Whether a higher value is better. */
   readonly more: boolean
   readonly digits: number
   /** `undefined`: not measured in this run. */
@@ -17,7 +17,7 @@ interface Target {
 
 const ours = 'cpu gatehouse-redis'
 
-/** How many requests of ours cost what one of theirs does. */
+/** How many requests of Gatehouse cost as much as one request of the other contender. */
 const times = (theirs: string) => (facts: Facts) => ratio(facts.get(theirs), facts.get(ours))
 
 /**
@@ -27,8 +27,8 @@ const times = (theirs: string) => (facts: Facts) => ratio(facts.get(theirs), fac
 const oauth2ProxyInCaddys = { request: 238.3 / 69.8, mebibyte: 1250 / 630 }
 
 /**
- * What nginx takes for a request of the hot path on the machine on which the targets were set, in
- * µs: 13 to 14.
+ * The processor time of nginx for a request of the hot path on the machine on which the targets
+ * were set: 13 to 14 µs.
  */
 const nginxRequestMicros = 13.5
 
@@ -117,8 +117,7 @@ const targets: readonly Target[] = [
 ]
 
 /**
- * Where there is no oauth2-proxy, what it would take is reckoned from what Caddy takes here, and
- * the row says so.
+ * Without oauth2-proxy, its processor time is estimated from that of Caddy, and the row says so.
  */
 function oauth2ProxyTargets(): readonly Target[] {
   const large = 'cpu 1 MiB gatehouse-redis'
@@ -158,7 +157,8 @@ function ratio(a: number | undefined, b: number | undefined): number | undefined
 }
 
 /**
- * Measured, target, aim, and whether they are met; a target that this run is not about has no row.
+ * A table of results, targets and aims, and whether they are met. Targets without a result have no
+ * row.
  */
 export function targetsTable(facts: Facts): string | undefined {
   const rows = targets.flatMap(({ what, target, aim, more, digits, measured }) => {

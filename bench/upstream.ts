@@ -1,13 +1,13 @@
-// The application behind every contender, as cheap as it can be, so that it is not what is
-// measured: bytes on plain sockets.
+// The application behind every contender. It writes bytes to plain sockets, so that it affects the
+// results as little as possible.
 //
 //   GET /bytes/N          N bytes
-//   POST /upload          reads the body, of a known length, and answers 1 KiB
-//   GET /whoami           the request's head, as text
-//   GET /ws               a WebSocket, which says everything again
+//   POST /upload          reads a body of a known length, and responds with 1 KiB
+//   GET /whoami           the head of the request, as text
+//   GET /ws               a WebSocket that returns each message
 //
-// A request with X-Bench-Person: N has to carry what that person is known by, or is answered with
-// 417.
+// A request with X-Bench-Person: N must contain the identity headers of that person. Otherwise the
+// response is 417.
 import { createHash } from 'node:crypto'
 import { createServer, type Socket } from 'node:net'
 import { claimValues } from './people.ts'
@@ -33,14 +33,14 @@ const unknown = answer('404 Not Found', Buffer.alloc(0))
 
 const endOfHead = '\r\n\r\n'
 
-/** One client's connection: requests one after the other. */
+/** The connection of a client, with one request after the other. */
 class Connection {
   readonly #socket: Socket
   #text = ''
-  /** What is still to come of a request's body, in bytes, and what is said then. */
+  /** The remaining bytes of a request body, and the response to send after it. */
   #bodyLeft = 0
   #afterBody: Buffer = received
-  /** The head that was looked into last: most requests on a connection are alike. */
+  /** The last parsed head, because most requests on a connection are equal. */
   #lastHead = ''
   #lastAnswer: Buffer = unknown
 
@@ -70,7 +70,7 @@ class Connection {
     }
   }
 
-  /** Answers a request, or says that what comes next on the connection is not a head. */
+  /** Responds to a request. Returns whether the next bytes on the connection are not a head. */
   #onHead(head: string): boolean {
     if (head.startsWith('GET /bytes/')) {
       if (head !== this.#lastHead) {
@@ -114,10 +114,7 @@ class Connection {
   }
 }
 
-/**
- * Whether the head holds each value that the person it is about is known by, as the whole value of
- * a header.
- */
+/** Whether the head contains each claim value of its person as the whole value of a header. */
 function isIdentified(head: string): boolean {
   const person = /^x-bench-person: (\d+)\r$/im.exec(head)?.[1]
   return person === undefined || claimValues(Number(person)).every((value) => head.includes(`: ${value}\r\n`))

@@ -1,16 +1,19 @@
-// What processes use, read from /proc.
+// The processor time and memory of processes, read from /proc.
 import { readFileSync, readdirSync } from 'node:fs'
 
-/** The clock of /proc ticks 100 times a second on every Linux that matters here. */
+/** The clock of /proc has 100 ticks a second on common Linux systems. */
 const microsPerTick = 10_000
 
 interface Stat {
   readonly parent: number
-  /** Of the process itself, and of its children that are gone and were waited for. */
+  /**
+   * The processor time of the process, and of its child processes that have ended and were waited
+   * for.
+   */
   readonly ticks: number
 }
 
-/** A process and all below it. */
+/** A process and all its descendants. */
 function treeOf(root: number): number[] {
   const childrenOf = new Map<number, number[]>()
   for (const name of readdirSync('/proc')) {
@@ -26,7 +29,7 @@ function treeOf(root: number): number[] {
 function statOf(pid: number): Stat | undefined {
   const stat = textOf(`/proc/${pid}/stat`)
   if (stat === undefined) return undefined
-  // After the name, which may hold anything, the fields are plain: proc(5).
+  // The fields follow the name, which may contain any character (proc(5)).
   const fields = stat
     .slice(stat.lastIndexOf(')') + 2)
     .split(' ')
@@ -36,14 +39,14 @@ function statOf(pid: number): Stat | undefined {
   return { parent, ticks: utime + stime + cutime + cstime }
 }
 
-/** The processor time that a process, its threads and all processes below it have used, in µs. */
+/** The processor time of a process, its threads and all its descendants, in µs. */
 export function cpuMicros(root: number): number {
   return treeOf(root).reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0) * microsPerTick
 }
 
 /**
- * That of one process and the threads it has now, for what takes less than a tick:
- * Documentation/scheduler/sched-stats.rst.
+ * The processor time of one process and its current threads, with a finer resolution than a tick
+ * (Documentation/scheduler/sched-stats.rst).
  */
 export function exactMicros(pid: number): number {
   const nanos = readdirSync(`/proc/${pid}/task`).map((thread) =>
@@ -52,14 +55,14 @@ export function exactMicros(pid: number): number {
   return nanos.reduce((sum, n) => sum + n, 0) / 1000
 }
 
-/** The same for each of them alone, by pid. */
+/** The same for each process separately, by pid. */
 export function cpuByProcess(root: number): Map<number, number> {
   return new Map(treeOf(root).map((pid) => [pid, (statOf(pid)?.ticks ?? 0) * microsPerTick]))
 }
 
 /**
- * The resident memory of a process and all below it, in bytes; what several of them share counts
- * for each.
+ * The resident memory of a process and all its descendants, in bytes. Shared memory counts for each
+ * of them.
  */
 export function memoryBytes(root: number): number {
   return treeOf(root).reduce((sum, pid) => {
@@ -68,9 +71,7 @@ export function memoryBytes(root: number): number {
   }, 0)
 }
 
-/**
- * The time that a processor was busy with anything, in µs; what the hypervisor took is busy, too.
- */
+/** The time in which a processor was busy, in µs. Time that the hypervisor took counts as busy. */
 export function busyMicros(cpu: number): number {
   const line = new RegExp(`^cpu${cpu} (.*)$`, 'm').exec(textOf('/proc/stat') ?? '')?.[1] ?? ''
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = line.split(' ').map(Number)
@@ -81,7 +82,7 @@ function textOf(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8')
   } catch {
-    // Gone since it was listed.
+    // The process ended after it was listed.
     return undefined
   }
 }

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 
 /**
- * Says each frame again, unmasked; knows short messages only, which is what the bench sends. RFC
- * 6455 §5.2
+ * Returns each frame without its mask (RFC 6455 §5.2). It supports only short messages, such as
+ * those of the bench.
  */
 export function echoFrames(socket: Socket, first: Buffer): void {
   let rest: Buffer = Buffer.alloc(0)

@@ -1,4 +1,4 @@
-// A proxy without any sign-in, by one of the packages that were not chosen: `carrier.ts PACKAGE
+// A proxy without sign-in that uses a package which Gatehouse does not use: `carrier.ts PACKAGE
 // UPSTREAM PORT`.
 import { Agent, createServer } from 'node:http'
 import fastifyProxy from '@fastify/http-proxy'
@@ -8,7 +8,7 @@ import httpProxy from 'http-proxy'
 const [, , name, target = '', port] = process.argv
 const host = '127.0.0.1'
 if (name === 'http-proxy') {
-  // Left alone it opens a connection for each request.
+  // By default, the package opens a connection for each request.
   const proxy = httpProxy.createProxyServer({ target, agent: new Agent({ keepAlive: true }) })
   createServer({ keepAliveTimeout: 60_000 }, (req, res) => proxy.web(req, res)).listen(Number(port), host)
 } else {

@@ -6,7 +6,7 @@ import type { Contender } from './contender.ts'
 
 const program = fileURLToPath(new URL('carrier.ts', import.meta.url))
 
-/** A package that carries requests and knows nothing of sign-in. */
+/** A proxy package without sign-in. */
 export function carrier(packageName: '@fastify/http-proxy' | 'http-proxy'): Contender {
   const name = packageName.replace('@', '').replace('/', '-')
   return {

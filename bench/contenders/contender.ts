@@ -1,43 +1,45 @@
 import type { Bed } from '../bed.ts'
 import type { RunningProgram } from '../process.ts'
 
-/** Something that stands between clients and the upstream. */
+/** A program between the clients and the upstream. */
 export interface Contender {
-  /** As it is called on the command line. */
+  /** Its name on the command line. */
   readonly name: string
-  /** As it is called in a report. */
+  /** Its name in a report. */
   readonly title: string
-  /** Whether people sign in at it: each request has to carry their identity then. */
+  /**
+   * Whether people sign in at it. If so, each request to the upstream must contain their identity.
+   */
   readonly signsIn: boolean
-  /** What it can do beyond carrying plain requests. */
+  /** The abilities that it has besides proxying plain requests. */
   readonly can: ReadonlySet<Ability>
-  /** Why it cannot take part here; `undefined`: it can. */
+  /** Why it cannot run on this machine. `undefined`: it can. */
   missing(): string | undefined
-  /** Starts it; resolves when it listens. */
+  /** Starts the program. Resolves when it listens. */
   start(bed: Bed, setting: Setting): Promise<Listening>
 }
 
-/** What only some contenders are set up for; workers are processes that share a port. */
+/** Abilities that only some contenders have. Workers are processes that share a port. */
 export type Ability = 'tls' | 'websockets' | 'workers'
 
-/** How a contender is started. */
+/** The settings of a contender. */
 export interface Setting {
-  /** Its port on loopback. */
+  /** The port on loopback. */
   readonly port: number
-  /** The processors it may use, as taskset(1) has them. */
+  /** The processors that it may use, in the syntax of taskset(1). */
   readonly cpus: string
   readonly workers: number
   readonly tls: { readonly cert: string; readonly key: string } | undefined
-  /** The Node.js that runs it, if it is one for Node.js. */
+  /** The Node.js that runs it. Only for contenders that need Node.js. */
   readonly node: string
-  /** Further options of that Node.js. */
+  /** Further options for Node.js. */
   readonly nodeOptions: readonly string[]
 }
 
 export interface Listening extends RunningProgram {
   /**
-   * Once it has stopped: how many lines it wrote since it was ready; absent: it keeps no access
-   * log.
+   * Returns, after it has stopped, how many log lines it wrote since it was ready. Absent: it has
+   * no access log.
    */
   linesWritten?(): number
 }

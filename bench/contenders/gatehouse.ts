@@ -7,7 +7,7 @@ import { claimNames } from '../people.ts'
 import { builtGateway, startProgram, until } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
 
-/** Gatehouse as it was built: ten identity headers out of userinfo, and the access log on. */
+/** The built gateway: ten identity headers from UserInfo, and the access log on. */
 export function gatehouse(store: 'redis' | 'memory'): Contender {
   const name = `gatehouse-${store}`
   return {
@@ -20,7 +20,7 @@ export function gatehouse(store: 'redis' | 'memory'): Contender {
   }
 }
 
-/** How the image starts Node.js. */
+/** The options of Node.js in the image. */
 const asInTheImage = (() => {
   const dockerfile = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8')
   const [, entrypoint = '[]'] = /^ENTRYPOINT (.*)$/m.exec(dockerfile) ?? []
@@ -41,8 +41,8 @@ async function run(bed: Bed, setting: Setting, name: string, store: 'redis' | 'm
   const folder = folderFor(bed, client_id)
   const file = join(folder, 'gateway.yaml')
   writeFileSync(file, configuration(bed, setting, origin, client_id, store))
-  // Somebody reads what it writes, as everywhere: up to when it is ready, and then as fast as it
-  // can be read.
+  // A process reads the log, as in production: the bench until the gateway is ready, then a reader
+  // that reads as fast as it can.
   const firstLines = join(folder, 'first-lines')
   const reading = `sed -u '/gatehouse is ready/q' > ${firstLines}; exec wc -l > ${folder}/further-lines`
   const reader = spawn('sh', ['-c', reading], { stdio: ['pipe', 'ignore', 'inherit'] })
@@ -55,7 +55,7 @@ async function run(bed: Bed, setting: Setting, name: string, store: 'redis' | 'm
     stdout: reader.stdin,
   })
   reader.stdin.destroy()
-  // With several workers the port is open before the last of them serves.
+  // With several workers, the port is open before all of them serve.
   await until(
     () => existsSync(firstLines) && readFileSync(firstLines, 'utf8').includes('gatehouse is ready'),
     'Gatehouse is not ready',

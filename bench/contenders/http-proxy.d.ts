@@ -1,4 +1,4 @@
-// The package brings no types; this is what the bench uses of it.
+// The package has no types. These are the parts that the bench uses.
 declare module 'http-proxy' {
   import type { Agent, IncomingMessage, ServerResponse } from 'node:http'
 

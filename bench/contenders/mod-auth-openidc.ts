@@ -7,8 +7,8 @@ import type { Contender, Listening, Setting } from './contender.ts'
 const modules = '/usr/lib/apache2/modules'
 
 /**
- * Apache httpd with mod_auth_openidc: all claims as headers, the session in Redis or in memory that
- * its processes share.
+ * Apache httpd with mod_auth_openidc: all claims as headers, the session in Redis or in shared
+ * memory.
  */
 export function modAuthOpenidc(cache: 'redis' | 'shm'): Contender {
   const name = `mod-auth-openidc-${cache}`
@@ -31,7 +31,7 @@ async function run(bed: Bed, { port, cpus }: Setting, name: string, cache: 'redi
   bed.provider.register({ client_id: name, client_secret: secret, redirect_uri })
   const file = join(folder, 'httpd.conf')
   writeFileSync(file, configuration(bed, folder, name, port, cache))
-  // Its children are nobody.
+  // Its child processes run as the user nobody.
   chmodSync(bed.folder, 0o755)
   chmodSync(folder, 0o777)
   const program = startProgram({

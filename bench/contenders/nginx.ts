@@ -5,8 +5,8 @@ import { startProgram, untilListening } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
 
 /**
- * nginx as a plain proxy: no sign-in, three fixed headers, connections to the upstream kept, no
- * access log.
+ * nginx as a plain proxy: no sign-in, three fixed headers, persistent connections to the upstream,
+ * no access log.
  */
 export const nginx: Contender = {
   name: 'nginx',

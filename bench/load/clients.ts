@@ -1,4 +1,4 @@
-// The clients, in a process of their own, told what to do by the bench.
+// The clients, in their own process. They receive orders from the bench.
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -18,9 +18,9 @@ process.on('message', (order: LoadOrder | 'go') => {
   )
 })
 
-/** So many connect at the same time. */
+/** How many clients connect at the same time. */
 const connectingAtOnce = 64
-/** How long connecting may take, and how much longer than it should the work may take, in ms. */
+/** How long connecting may take, and by how much the load may exceed its duration, in ms. */
 const patience = 30_000
 
 async function carryOut(order: LoadOrder): Promise<LoadResult> {

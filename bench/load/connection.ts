@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import type { Asker } from './loads.ts'
 import type { RequestsOrder, Visitor } from './order.ts'
 
-/** What a browser on a page sends, or nearly. */
+/** The header fields that a browser usually sends. */
 export function requestOf({ port, bodyBytes, uploadBytes }: RequestsOrder, { cookie, person }: Visitor): Buffer {
   const lines = [
     uploadBytes === undefined ? `GET /bytes/${bodyBytes} HTTP/1.1` : 'POST /upload HTTP/1.1',
@@ -17,20 +17,20 @@ export function requestOf({ port, bodyBytes, uploadBytes }: RequestsOrder, { coo
 }
 
 /**
- * A client's connection that is kept: one request at a time, as bytes, and an answer that has to be
- * a 200 of a known length. It reads no more of HTTP than it needs, so that the clients cost less
- * than what is measured.
+ * A persistent connection of a client. It sends one request at a time, as bytes, and expects a 200
+ * of a known length. It parses as little of HTTP as possible, so that the clients cost less than
+ * the gateway.
  */
 export class Connection implements Asker {
   readonly #socket: Socket
   readonly #bodyBytes: number
   readonly #fail: (reason: string) => void
   #answered: () => void = () => {}
-  /** What has come of an answer's head, while it is not complete. */
+  /** The received part of a response head that is not complete. */
   #head = ''
   #bodyLeft = 0
 
-  /** `fail` is called for an answer that is none of ours, or when the connection ends. */
+  /** Calls `fail` when a response is not the expected one, or when the connection ends. */
   constructor(socket: Socket, bodyBytes: number, fail: (reason: string) => void) {
     this.#socket = socket
     this.#bodyBytes = bodyBytes

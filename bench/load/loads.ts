@@ -1,13 +1,16 @@
-// How requests follow one another.
+// When the clients send their requests.
 import type { LoadResult } from './order.ts'
 
-/** A client that has one request or message under way at most. */
+/** A client with at most one pending request or message. */
 export interface Asker {
-  /** `answered` is called when the answer is complete. */
+  /** Calls `answered` when the response is complete. */
   ask(request: Buffer, answered: () => void): void
 }
 
-/** Each asks anew as soon as it is answered, for `ms` and until the last answer. */
+/**
+ * Each client sends a request as soon as it has the previous response. Ends after `ms`, with the
+ * last response.
+ */
 export async function asFastAsAnswered(
   askers: readonly Asker[],
   requests: readonly Buffer[],
@@ -37,19 +40,19 @@ export async function asFastAsAnswered(
   return resultOf(latencies, startedAt)
 }
 
-/** So long it sleeps before it looks again for requests that are due, in ms. */
+/** The pause between two checks for due requests, in ms. */
 const nap = 0.05
 
 /**
- * So long the code of the clients themselves is being compiled, and what they wait for it is no
- * latency of anybody's; in ms.
+ * How long latencies are ignored at the start, in ms. V8 compiles the code of the clients in this
+ * time, which would count as latency.
  */
 const leadMs = 500
 
 /**
- * `rate` requests per second at even distances, whatever becomes of those before; one that finds
- * nobody free waits, and its wait counts. Timers are too coarse for it, and to look all the time
- * would take the processor from the upstream.
+ * Sends `rate` requests per second at even intervals, without waiting for earlier responses. A due
+ * request without an idle client waits, and its wait counts as latency. Timers are too coarse for
+ * this. A busy loop would take processor time from the upstream.
  */
 export async function atRate(
   askers: readonly Asker[],

@@ -1,16 +1,19 @@
-/** Somebody who is signed in. */
+/** A signed-in person. */
 export interface Visitor {
-  /** The `Cookie` header; empty where nobody signs in. */
+  /** The `Cookie` header. Empty for a contender without sign-in. */
   readonly cookie: string
-  /** Whose identity headers the upstream has to see; absent where nobody signs in. */
+  /**
+   * The person whose identity headers the upstream must receive. Absent for a contender without
+   * sign-in.
+   */
   readonly person?: number
 }
 
 interface Order {
-  /** On loopback. */
+  /** The port on loopback. */
   readonly port: number
   readonly tls: boolean
-  /** Taken in turn. */
+  /** The signed-in people, whose sessions are used in turn. */
   readonly visitors: readonly Visitor[]
   readonly connections: number
   readonly ms: number
@@ -18,43 +21,43 @@ interface Order {
 
 export interface RequestsOrder extends Order {
   readonly kind: 'requests'
-  /** Of an answer, in bytes. */
+  /** The size of a response body, in bytes. */
   readonly bodyBytes: number
-  /** Of what is sent with POST, in bytes; absent: GET. */
+  /** The size of a POST body, in bytes. Absent: GET. */
   readonly uploadBytes?: number
   /**
-   * Requests per second, sent when it is time whether or not earlier ones were answered; absent: as
-   * fast as they are answered.
+   * Requests per second, sent without waiting for earlier responses. Absent: each client sends a
+   * request after each response.
    */
   readonly rate?: number
 }
 
 /**
- * WebSockets, on each of which a message is sent as soon as the last one has come back; or nothing,
- * if they are idle.
+ * WebSockets. Each sends a message when the previous one has returned, or nothing if they are idle.
  */
 export interface WebSocketsOrder extends Order {
   readonly kind: 'websockets'
   readonly areIdle: boolean
 }
 
-/** What the clients are to do. */
+/** An order to the clients. */
 export type LoadOrder = RequestsOrder | WebSocketsOrder
 
 export interface LoadResult {
-  /** Answers, or messages that have come back. */
+  /** The number of responses, or of returned messages. */
   readonly count: number
   readonly seconds: number
   /**
-   * In ms: half of the answers, and 99 of 100, took no longer; with a rate since the request should
-   * have been sent.
+   * The 50th and 99th percentile of the latency, in ms. With a rate, the latency begins when the
+   * request is due.
    */
   readonly p50: number
   readonly p99: number
 }
 
 /**
- * From the clients: connected, and waiting to be told to go; then the result, or what went wrong.
+ * Messages from the clients: all are connected and wait for the start; then the result, or the
+ * error.
  */
 export type LoadMessage =
   | { readonly kind: 'connected' }

@@ -1,7 +1,7 @@
 import { connect as connectPlain, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
-/** Resolves when it is connected, with TLS when the handshake is over. */
+/** Resolves when the socket is connected; with TLS, after the handshake. */
 export function openSocket({ port, tls }: { readonly port: number; readonly tls: boolean }): Promise<Socket> {
   const where = { host: '127.0.0.1', port }
   const socket = tls

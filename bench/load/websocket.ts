@@ -5,23 +5,20 @@ import type { Visitor, WebSocketsOrder } from './order.ts'
 
 const text = 'a message of thirty-two letters.'
 
-/**
- * A text message as clients send it. RFC 6455 §5.2; masked by zeros, which is a mask like any
- * other.
- */
+/** A text message of a client (RFC 6455 §5.2). The mask is zero, which is a valid mask. */
 export const message = Buffer.concat([Buffer.from([0x81, 0x80 | text.length, 0, 0, 0, 0]), Buffer.from(text)])
 
-/** The same as it comes back. */
+/** The same message as the upstream returns it. */
 const echoed = Buffer.concat([Buffer.from([0x81, text.length]), Buffer.from(text)])
 
-/** A WebSocket to an upstream that says everything again. RFC 6455 */
+/** A WebSocket (RFC 6455) to an upstream that returns each message. */
 export class EchoSocket implements Asker {
   readonly #socket: Socket
   #answered: () => void = () => {}
   #received = Buffer.alloc(0)
 
   /**
-   * Resolves when the handshake is over.
+   * Resolves when the handshake has ended.
    * @throws {Error} when it is refused
    */
   static async shake(socket: Socket, order: WebSocketsOrder, visitor: Visitor, fail: (reason: string) => void) {

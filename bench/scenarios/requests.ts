@@ -1,4 +1,4 @@
-// Requests as fast as they are answered: the hot path, and variations of it.
+// Requests that follow each response at once: the hot path and variations of it.
 import { readFileSync } from 'node:fs'
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
 import { issueCertificates } from '../../test/support/certificates.ts'
@@ -81,7 +81,7 @@ export const tls: Scenario = {
     const over: (() => unknown)[] = []
     const { server } = issueCertificates()
     const usual = getGlobalDispatcher()
-    // The browsers that sign in trust the certificate; the clients that are measured take any.
+    // The browsers that sign in trust the certificate. The measured clients accept any certificate.
     setGlobalDispatcher(new Agent({ connect: { ca: readFileSync(server.ca) } }))
     over.push(() => setGlobalDispatcher(usual))
     await measureAll(bench, await standAll(bench, { tls: server }, 'tls'), usualLoad)
@@ -89,7 +89,7 @@ export const tls: Scenario = {
   },
 }
 
-/** Everybody who takes part, or of them who can do what is asked for. */
+/** The selected contenders; only those with the ability, if one is given. */
 export async function standAll(bench: Bench, options?: StandOptions, ability?: 'tls' | 'websockets'): Promise<Stand[]> {
   const stands: Stand[] = []
   for (const contender of bench.contenders.values())
@@ -97,7 +97,7 @@ export async function standAll(bench: Bench, options?: StandOptions, ability?: '
   return stands
 }
 
-/** Rounds in turn, and their table. */
+/** Measures rounds in turn and prints their table. */
 export async function measureAll(
   { bed, plan, print }: Bench,
   stands: readonly Stand[],

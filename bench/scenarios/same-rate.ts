@@ -18,7 +18,7 @@ export const sameRate: Scenario = {
     if (most === undefined)
       throw new Error('half of what Gatehouse carries is asked for: gatehouse-redis has to take part')
     const rate = Math.round(most / 2)
-    // Who cannot carry so much would show a queue that grows.
+    // A contender below this rate would only show a growing queue.
     const able = stands.filter(({ contender }) => (facts.get(`rate ${contender.name}`) ?? Infinity) > rate)
     print(`${rate} requests per second, at even distances; a latency is counted from when the request was due.\n`)
     const measured = await measureInTurn(bed, able, { ...usualLoad, rate }, plan)

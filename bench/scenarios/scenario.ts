@@ -4,27 +4,27 @@ import type { Plan } from '../measure.ts'
 import type { Stand, StandOptions } from '../stand.ts'
 import type { Facts } from '../targets.ts'
 
-/** One question that the bench answers. */
+/** One measurement of the bench. */
 export interface Scenario {
-  /** As it is called on the command line. */
+  /** Its name on the command line. */
   readonly name: string
-  /** What is measured, as the heading of its table. */
+  /** The heading of its table. */
   readonly title: string
-  /** Prints its tables, and notes what the targets are about. */
+  /** Prints its tables, and records the results that the targets refer to. */
   run(bench: Bench): Promise<void>
 }
 
-/** What a scenario works with. */
+/** The input of a scenario. */
 export interface Bench {
   readonly bed: Bed
   readonly plan: Plan
-  /** Those that take part, by name. */
+  /** The selected contenders, by name. */
   readonly contenders: ReadonlyMap<string, Contender>
-  /** Starts one, with the Node.js that was asked for; it is stopped when the scenario is over. */
+  /** Starts a contender with the selected Node.js. It stops when the scenario ends. */
   stand(contender: Contender, options?: StandOptions): Promise<Stand>
-  /** What contenders are started with, when it is not by `stand`. */
+  /** The settings for contenders that a scenario starts without `stand`. */
   readonly options: Pick<Setting, 'node'>
   print(text: string): void
-  /** What was measured so far of what the targets are about. */
+  /** The results so far that the targets refer to. */
   readonly facts: Facts
 }

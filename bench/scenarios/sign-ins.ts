@@ -7,13 +7,13 @@ import type { Bench, Scenario } from './scenario.ts'
 
 const atOnce = 8
 const inARound = 200
-/** After so many hardly anything is compiled any more. */
+/** The number of sign-ins after which V8 has compiled almost all code. */
 const warmUp = 4000
 
 /**
- * Whole sign-ins: the page that needs one, the provider and back, code and userinfo, and the page.
- * What a millisecond does is another matter on each machine and at each moment: nginx carries
- * requests before and after each round, and they are what a sign-in is measured by.
+ * Complete sign-ins: the page that requires one, the provider and back, the code and UserInfo, and
+ * the page. The speed of a machine varies, so nginx proxies requests before and after each round. A
+ * sign-in is compared with them.
  */
 export const signIns: Scenario = {
   name: 'sign-in',
@@ -54,9 +54,7 @@ export const signIns: Scenario = {
   },
 }
 
-/**
- * A round of the hot path; of three at most that one which others on the machine disturbed least.
- */
+/** A round of the hot path: the one of up to three that other programs disturbed least. */
 async function quietRound({ bed, plan }: Bench, stand: Stand): Promise<Round> {
   const rounds: Round[] = []
   do {
@@ -68,9 +66,11 @@ async function quietRound({ bed, plan }: Bench, stand: Stand): Promise<Round> {
 
 interface SignInRound {
   readonly perSecond: number
-  /** In ms. */
+  /** The processor time of the contender for a sign-in, in ms. */
   readonly cpu: number
-  /** How many requests nginx carries in that time, before and after it. `NaN` without nginx. */
+  /**
+   * How many requests nginx proxies in that time, before and after the round. `NaN` without nginx.
+   */
   readonly inRequests: number
 }
 

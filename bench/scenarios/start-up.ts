@@ -6,7 +6,7 @@ import { table, withSpread } from '../report.ts'
 import { settingOf } from '../stand.ts'
 import type { Scenario } from './scenario.ts'
 
-/** From the start of the process to its first answer to a request over HTTP, whichever it is. */
+/** The time from the start of the process to its first HTTP response, whatever its status. */
 export const startUp: Scenario = {
   name: 'start-up',
   title: 'From start to the first answer',
@@ -14,7 +14,7 @@ export const startUp: Scenario = {
     const rows: string[][] = []
     for (const contender of contenders.values()) {
       const times: number[] = []
-      // The first start reads from the disk, and does not count.
+      // The first start does not count, because it reads files from the disk.
       for (let round = -1; round < plan.rounds; round += 1) {
         await untilQuiet(plan.patience)
         const setting = settingOf(await freePort(), options)
@@ -31,7 +31,7 @@ export const startUp: Scenario = {
   },
 }
 
-/** Asks every 2 ms. */
+/** Sends a request every 2 ms. */
 async function untilAnswered(url: string): Promise<void> {
   for (;;) {
     const answer = await request(url, { reset: true }).catch(() => undefined)

@@ -9,8 +9,8 @@ const connections = 64
 const people = 100
 
 /**
- * Whether memory stays where it is. The requests of an hour at a thousand per second are sent as
- * fast as they are answered.
+ * Whether memory grows. Sends as many requests as an hour has at a thousand per second, each one
+ * after the previous response.
  */
 export const sustained: Scenario = {
   name: 'sustained',

@@ -17,7 +17,7 @@ export const messages: Scenario = {
 }
 
 const wanted = 10_000
-/** Files that a process has open beside the two of each WebSocket. */
+/** The number of open files of a process besides the two for each WebSocket. */
 const otherFiles = 300
 
 export const idleWebSockets: Scenario = {
@@ -34,7 +34,7 @@ export const idleWebSockets: Scenario = {
       const before = memoryBytes(pid)
       let open = NaN
       const started = async () => {
-        // What was needed to open them is given back by then.
+        // The process has released the memory that it needed to open them.
         await wait(3_000)
         open = memoryBytes(pid)
       }

@@ -5,10 +5,9 @@ import { cpuByProcess } from '../usage.ts'
 import type { Bench, Scenario } from './scenario.ts'
 
 /**
- * Two workers beside one, both on both processors, which they share with clients and upstream.
- * These take a good part of the second one, so that the requests per second say little; what two
- * processors of their own would give follows from the processor time that a request costs and from
- * how evenly it is spread over the workers.
+ * Compares two workers with one. All processes share both processors. Clients and upstream use much
+ * of the second one, so the requests per second mean little. The processor time of a request, and
+ * how evenly the workers share it, show the result on two dedicated processors.
  */
 export const workers: Scenario = {
   name: 'workers',

@@ -34,7 +34,7 @@ export async function overviewOf(query: SessionQuery, { running, processes, cloc
     version,
     host: externalUrl.host,
     processes: {
-      answered: reports.length,
+      responding: reports.length,
       silent,
       countingSince: Math.min(clock.now(), ...reports.map(({ startedAt }) => startedAt)),
     },

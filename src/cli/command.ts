@@ -25,8 +25,13 @@ export interface CommandInput extends Terminal {
  * The meaning of a command's arguments: run the command, report a fault in the call, or print the
  * help text.
  */
-export type Call =
-  { readonly carryOut: (terminal: Terminal) => Promise<number> } | { readonly fault: string } | { readonly help: true }
+export type Call = { readonly carryOut: (terminal: Terminal) => Promise<number> } | Fault | { readonly help: true }
+
+/** What is wrong with a call. */
+export interface Fault {
+  readonly fault: string
+  readonly isUnknownOption?: boolean
+}
 
 /** Reads the arguments that follow a command's name. */
 export type CommandReader = (argv: readonly string[]) => Call
@@ -60,7 +65,7 @@ export function readOptions<T extends Options>(
     tokens.flatMap((token) => (token.kind === 'option' ? [token] : [])),
     all,
   )
-  if (fault !== undefined) return { ok: false, fault }
+  if (fault !== undefined) return { ok: false, ...fault }
   const read = parseArgs(call)
   if ((read.values as { help?: boolean }).help === true) return { ok: false, help: true }
   return {
@@ -78,18 +83,18 @@ interface GivenOption {
   readonly inlineValue?: boolean | undefined
 }
 
-/** The first fault in the options; the messages of Node.js are not for people. */
-function faultIn(given: readonly GivenOption[], options: Options): string | undefined {
+/** The first fault in the options. The messages of Node.js are not written for people. */
+function faultIn(given: readonly GivenOption[], options: Options): Fault | undefined {
   const seen = new Set<string>()
   for (const { name, rawName, value, inlineValue } of given) {
     const option = Object.hasOwn(options, name) ? options[name] : undefined
-    if (option === undefined) return unknownOption(rawName, options)
-    if (option.type === 'boolean' && value !== undefined) return `${rawName} takes no value`
-    if (option.type === 'string' && value === undefined) return `${rawName} needs a value`
+    if (option === undefined) return { fault: unknownOption(rawName, options), isUnknownOption: true }
+    if (option.type === 'boolean' && value !== undefined) return { fault: `${rawName} takes no value` }
+    if (option.type === 'string' && value === undefined) return { fault: `${rawName} needs a value` }
     if (inlineValue === false && value !== undefined && /^-./.test(value))
-      return `${rawName} needs a value; write a value that begins with "-" as --${name}=${value}`
+      return { fault: `${rawName} needs a value; write a value that begins with "-" as --${name}=${value}` }
     // parseArgs would silently use the last one.
-    if (seen.has(name) && option.multiple !== true) return `--${name} is given twice`
+    if (seen.has(name) && option.multiple !== true) return { fault: `--${name} is given twice` }
     seen.add(name)
   }
   return undefined

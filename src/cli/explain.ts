@@ -15,6 +15,7 @@ import {
   type Call,
   type CommandInput,
   configOption,
+  type Fault,
   formatFault,
   formatOption,
   readOptions,
@@ -52,7 +53,7 @@ const options = {
 /** Reads the arguments of `gatehouse explain`. */
 export function readExplainCall(argv: readonly string[]): Call {
   const read = readOptions(argv, options)
-  if (!read.ok) return 'fault' in read ? { fault: `${read.fault}${dashedId(read.fault, argv)}` } : read
+  if (!read.ok) return 'fault' in read ? { fault: `${read.fault}${dashedId(read, argv)}` } : read
   const { values, positionals } = read
   const fault = formatFault(values.format)
   if (fault !== undefined) return { fault }
@@ -68,9 +69,9 @@ export function readExplainCall(argv: readonly string[]): Call {
  * A hint for request ids that begin with a dash: the gateway keeps the id of a trusted proxy, which
  * may begin with one.
  */
-function dashedId(fault: string, argv: readonly string[]): string {
+function dashedId({ isUnknownOption = false }: Fault, argv: readonly string[]): string {
   const isAboutLog = argv.some((arg) => /^--log(?:=|$)/.test(arg))
-  if (!isAboutLog || !fault.startsWith('unknown option ')) return ''
+  if (!isAboutLog || !isUnknownOption) return ''
   return '; write an id that begins with "-" at the end, after --'
 }
 
@@ -196,7 +197,7 @@ const outcomes: Readonly<Record<Decision['outcome'], string>> = {
   sign_in: 'redirected to the sign-in',
   unauthorized: 'refused: nobody is signed in',
   forbidden: 'refused: forbidden',
-  cross_site: 'refused: made by a page of another site',
+  cross_site: 'refused: sent by a page of another site',
   reload: 'the browser repeats the request with its SameSite=Strict cookie',
   no_route: 'refused: no upstream',
   sign_out: 'signed out by the gateway',
@@ -253,7 +254,7 @@ export async function explainLog(
   if (story === undefined) {
     err(
       `gatehouse: ${log === '-' ? 'standard input' : log} has no line about the request ${request}: check that it is the log of that time, ` +
-        `from every replica, as JSON (log.format). Requests that were not refused are logged with log.access and log.level info only.\n`,
+        `from every replica, as JSON (log.format). Requests that were not refused are logged only with log.access: true and log.level: info.\n`,
     )
     return 1
   }

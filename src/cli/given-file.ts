@@ -1,9 +1,9 @@
 import { readInput } from '../config/document/files.ts'
 import { OperatorError } from '../core/errors.ts'
 
-const mostBytes = 1024 * 1024
+const maxBytes = 1024 * 1024
 /** In characters. The lines of the gateway's log are much shorter. */
-const longestLine = 1024 * 1024
+const maxLineLength = 1024 * 1024
 
 /** The name of a file argument in messages; `-` is standard input. */
 export function displayName(file: string): string {
@@ -15,7 +15,7 @@ export function displayName(file: string): string {
  * @throws {OperatorError} when it cannot be read; the message quotes none of its content
  */
 export function readText(file: string): string {
-  const content = readInput(file === '-' ? 0 : file, mostBytes)
+  const content = readInput(file === '-' ? 0 : file, maxBytes)
   if ('why' in content) throw new OperatorError(`${displayName(file)} ${content.why}`)
   return content.bytes.toString('utf8')
 }
@@ -26,7 +26,7 @@ export function readText(file: string): string {
  */
 export async function* readLines(input: AsyncIterable<unknown>): AsyncGenerator<string> {
   let line = ''
-  const isWithinLimit = () => line.length <= longestLine
+  const isWithinLimit = () => line.length <= maxLineLength
   for await (const chunk of input)
     for (const [index, piece] of String(chunk).split('\n').entries()) {
       if (index > 0) {

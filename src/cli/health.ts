@@ -3,7 +3,8 @@ import { reason } from '../core/errors.ts'
 import type { CommandInput } from './command.ts'
 import { loadOrReport } from './load.ts'
 
-const limitMs = 4000
+/** How long the gateway may take to respond, in ms. */
+const timeoutMs = 4000
 
 /**
  * `gatehouse health`: a container's health check. Requests `/live` at the administration address.
@@ -17,11 +18,11 @@ export async function health(input: CommandInput): Promise<number> {
   }
   const { url, isHealthy } = healthTarget(config)
   try {
-    const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(limitMs) })
+    const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(timeoutMs) })
     if (isHealthy(response.status)) return 0
     input.err(`gatehouse: ${url} responded with status ${response.status}\n`)
   } catch (error) {
-    // The gateway is running: its certificate is for other names than this address.
+    // A certificate error shows that the gateway responds. Its certificate is not for this address.
     if (isAboutCertificate(error)) return 0
     input.err(`gatehouse: ${url} does not respond: ${reason(error)}\n`)
   }

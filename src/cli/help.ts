@@ -76,7 +76,7 @@ Examines the environment of the gateway: the provider (discovery, keys, clocks, 
 headers), the external URL, the cookie and the files with secrets. Prints for each finding why it matters and what to do, and what to
 register at the provider. Run it where the gateway runs.
 
-Sends an authorization request with prompt=none for each redirect URI and a token request with a made-up code, and tries Redis commands
+Sends an authorization request with prompt=none for each redirect URI and a token request with an invalid code, and tries Redis commands
 on keys of its own. Prints no secret.
 
   --as FILE         a JSON file with the claims of a person, to measure the identity headers
@@ -87,7 +87,7 @@ Exit codes: 0 no fault, with or without warnings; 1 at least one fault, or the f
   explain: `gatehouse explain [--config FILE] [--as CLAIMS.json | --anonymous] [-H 'Name: value' ...] [--peer ADDRESS] [METHOD] URL
 gatehouse explain --log FILE|- REQUEST_ID
 
-Decides a request with the code that serves requests, and prints each step: host, path, upstream, rule and its line in the file,
+Decides a request as the gateway does, and prints each step: host, path, upstream, rule and its line in the file,
 session, claims, and the headers that the gateway removes and sets. Does not start the gateway and sends no requests.
 
   --as FILE         a JSON file with the claims of the signed-in person; - is standard input. Default: nobody is signed in
@@ -109,7 +109,7 @@ The result goes to standard output. "end" also writes an audit event for each se
 
   --sub             sessions of the person with this sub
   --sid             sessions with this session ID of the provider
-  --upstream        sessions that began at the external URL of this upstream; several options match the sessions that fit all of them
+  --upstream        sessions that began at the external URL of this upstream; with several options, a session must match all
   --all --yes       all sessions; both options are required
   --format json     print the result for programs; a list is one object on each line
 

@@ -144,7 +144,7 @@ async function serveWithWorkers(
 ): Promise<() => Promise<void>> {
   let running = config
   const processes = new WorkerProcesses(() => metrics.collect())
-  // In the primary, because requests cannot make it hang.
+  // The primary serves it, because requests cannot block the primary.
   const admin =
     config.admin &&
     (await startAdmin(config.admin, config.limits, {
@@ -172,8 +172,8 @@ async function serveWithWorkers(
 }
 
 /**
- * Frees about 12 MB that the start has used, when Node.js runs with `--expose-gc`, as in the image.
- * Otherwise they stay allocated while the process runs.
+ * Frees about 12 MB of memory that only the start needs. Without this, the process keeps it. Works
+ * only with `--expose-gc`, which the image sets.
  */
 function collectStartupGarbage(): void {
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' })
@@ -222,8 +222,8 @@ function stopSignals(): StopSignals {
 }
 
 /**
- * A fault in one request must not take the others along; it is a bug all the same, and has to be
- * seen.
+ * Logs unexpected errors instead of ending the process, because an error in one request must not
+ * end the others.
  */
 function logUnexpectedErrors(log: Log): void {
   process.on('unhandledRejection', (error) =>

@@ -143,7 +143,7 @@ function sessionText(session: SessionSummary): string {
     ['sid', sid === undefined ? '-' : quoted(sid)],
     ['signed in at', `${iso(session.created_at)}${origin === undefined ? '' : `, ${origin}`}`],
     ['expires at', `${iso(session.absolute_expires_at)}, or when it is idle for too long`],
-    ['claims of', iso(session.userinfo_read_at)],
+    ['claims as of', iso(session.userinfo_read_at)],
     ['access token', access_token_expires_at === undefined ? '-' : `until ${iso(access_token_expires_at)}`],
     ['refresh token', session.hasRefreshToken ? 'yes' : 'no'],
     ['claim names', session.claimNames.map(quoted).join(', ')],

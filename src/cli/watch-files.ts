@@ -10,9 +10,9 @@ export interface FileWatch {
 }
 
 /**
- * Calls `onChange` when a file was changed, replaced, removed or created since it was read, and no
- * file changed between two checks: so a program that writes several files has finished. It polls,
- * because `fs.watch` misses how a container's configuration is replaced (behind symbolic links).
+ * Calls `onChange` after a file was changed, replaced, removed or created. It waits until no file
+ * changes between two checks, because a program may write several files. It polls, because
+ * `fs.watch` does not notice when a symbolic link leads elsewhere, as in a container.
  */
 export function watchFiles(onChange: () => void, everyMs = pollEveryMs): FileWatch {
   let files: readonly string[] = []

@@ -5,8 +5,8 @@ import type { Address, Subnet } from './model.ts'
  * `0.0.0.0:8080`, `[::]:8080`, `localhost:8080`, or a port alone.
  * @throws {SyntaxError} names what is wrong
  */
-export function parseAddress(written: string | number, hostOfPortAlone: string): Address {
-  const [, host, port] = /^(?:(.*):)?(\d{1,5})$/s.exec(String(written)) ?? []
+export function parseAddress(text: string | number, hostOfPortAlone: string): Address {
+  const [, host, port] = /^(?:(.*):)?(\d{1,5})$/s.exec(String(text)) ?? []
   if (port === undefined)
     throw new SyntaxError('must be "HOST:PORT" such as 0.0.0.0:8080 or [::]:8080, or a port alone')
   if (Number(port) > 65535) throw new SyntaxError(`${port} is not a port: the highest is 65535`)
@@ -44,7 +44,7 @@ export function parseSubnet(text: string): Subnet {
   return { address: isMapped ? address : plain, prefix, family }
 }
 
-/** Whether a host is this machine. Only there http needs no protection. */
+/** Whether a host is this machine, where http needs no protection. */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase().replace(/^\[(.*)\]$/, '$1')
   return name === 'localhost' || name.endsWith('.localhost') || name === '::1' || (isIPv4(name) && /^127\./.test(name))

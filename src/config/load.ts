@@ -46,8 +46,8 @@ function read(file: string, env: Environment, report: Report): GatewayConfig | u
     report.error('', 'is not a map of settings', 'a configuration begins with "version: 1"')
     return undefined
   }
-  const written = validate(withIncluded(document, file, report), report)
-  const config = buildConfig(file, written, { env, report })
-  checkConfig(config, report, written)
+  const settings = validate(withIncluded(document, file, report), report)
+  const config = buildConfig(file, settings, { env, report })
+  checkConfig(config, report, settings)
   return config
 }

@@ -259,7 +259,7 @@ export type Language = (typeof languages)[number]
 
 /** The pages of the gateway itself. */
 export interface PagesConfig {
-  /** The name of the organisation or application. Absent: pages show no name. */
+  /** The name of the organization or application. Absent: pages show no name. */
   readonly name: string | undefined
   /** A `data:` URI. */
   readonly logo: string | undefined
@@ -274,12 +274,12 @@ export interface PagesConfig {
 /** Each as `#rrggbb`. */
 export interface ColorsConfig {
   readonly background: string
-  /** The colour behind text. */
+  /** The color behind text. */
   readonly surface: string
   readonly text: string
-  /** The colour of links and buttons. */
+  /** The color of links and buttons. */
   readonly accent: string
-  /** The colour of the text on a button. */
+  /** The color of the text on a button. */
   readonly onAccent: string
 }
 

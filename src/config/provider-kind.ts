@@ -20,11 +20,11 @@ export function providerKind(issuer: string): ProviderKind {
   return pathname.includes('/realms/') ? 'keycloak' : 'other'
 }
 
-/** The scope that asks for a refresh token (OpenID Connect Core §11). */
+/** The scope that requests a refresh token (OpenID Connect Core §11). */
 export const offlineAccess = 'offline_access'
 
 /**
- * Why `offline_access` must not be asked for at a provider of this kind; `undefined` when it may
+ * Why `offline_access` must not be requested from a provider of this kind; `undefined` when it may
  * be.
  */
 export function harmOfOfflineAccess(

@@ -56,5 +56,5 @@ export function registrationText(config: GatewayConfig): string {
     ...(frontchannel_logout_uri === undefined ? [] : [`  front-channel logout URI   ${frontchannel_logout_uri}`]),
     `  login initiation URI       ${registration.initiate_login_uri}`,
   ]
-  return `To be registered at ${issuer} for the client ${client_id}:\n${lines.join('\n')}\n`
+  return `Register at ${issuer} for the client ${client_id}:\n${lines.join('\n')}\n`
 }

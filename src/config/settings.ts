@@ -496,7 +496,7 @@ export interface TestSettings {
   readonly delete?: RequestPath
   /** A HEAD request for this path. */
   readonly head?: RequestPath
-  /** A OPTIONS request for this path. */
+  /** An OPTIONS request for this path. */
   readonly options?: RequestPath
   /** The decision that is expected. */
   readonly expect?: 'pass' | 'sign_in' | 'sign_out' | 'unauthorized' | 'forbidden' | 'no_route'
@@ -513,7 +513,7 @@ export type RequestPath = string
 /** The pages of the gateway itself: errors and sign-out. */
 export interface PagesSettings {
   /**
-   * The name of the organisation or the application. Each page shows it at the top and in its
+   * The name of the organization or the application. Each page shows it at the top and in its
    * title.
    */
   readonly name?: string
@@ -543,28 +543,28 @@ export interface PagesColoursSettings {
 /** For people whose system has a light color scheme. */
 export interface PagesColoursLightSettings {
   /** The color around the content. */
-  readonly background: Colour
+  readonly background: Color
   /** The color behind text. */
-  readonly surface: Colour
+  readonly surface: Color
   /** The color of text. */
-  readonly text: Colour
+  readonly text: Color
   /** The color of links and buttons. */
-  readonly accent: Colour
+  readonly accent: Color
 }
 
-/** A colour such as "#1a4fa3", in quotes because # begins a comment. */
-export type Colour = string
+/** A color such as "#1a4fa3", in quotes because # begins a comment. */
+export type Color = string
 
 /** For people whose system has a dark color scheme. */
 export interface PagesColoursDarkSettings {
   /** The color around the content. */
-  readonly background: Colour
+  readonly background: Color
   /** The color behind text. */
-  readonly surface: Colour
+  readonly surface: Color
   /** The color of text. */
-  readonly text: Colour
+  readonly text: Color
   /** The color of links and buttons. */
-  readonly accent: Colour
+  readonly accent: Color
 }
 
 /** Where people get help: a text, and a URL or a mail address as its link. */

@@ -2,7 +2,7 @@
  * The longest `return_to`, in characters. The `state` parameter contains it, and would become too
  * long for some providers.
  */
-export const longestReturnTo = 2000
+export const maxReturnToLength = 2000
 
 /**
  * The URL that starts a sign-in and returns to `returnTo` (a path with its query), which is omitted
@@ -28,7 +28,7 @@ export function otherAccountUrl(reservedPrefix: string, returnTo: string | undef
 
 function withQuery(path: string, parameters: Readonly<Record<string, string | undefined>>): string {
   const query = Object.entries(parameters).flatMap(([name, value]) =>
-    value === undefined || value.length > longestReturnTo ? [] : [`${name}=${encodeURIComponent(value)}`],
+    value === undefined || value.length > maxReturnToLength ? [] : [`${name}=${encodeURIComponent(value)}`],
   )
   return query.length === 0 ? path : `${path}?${query.join('&')}`
 }

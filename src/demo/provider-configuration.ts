@@ -119,7 +119,7 @@ export function configuration(options: DemoProviderOptions, store: ProviderStore
     // oidc-provider passes a dispatcher that blocks loopback addresses; the demo uses only these.
     fetch: (url, { dispatcher: _dispatcher, ...init }: RequestInit & { dispatcher?: unknown } = {}) => fetch(url, init),
     renderError: (ctx, out) =>
-      render(ctx, messagePage('That did not work', `${out.error}: ${out.error_description ?? 'no details'}`)),
+      render(ctx, messagePage('The request failed', `${out.error}: ${out.error_description ?? 'no details'}`)),
   }
 }
 

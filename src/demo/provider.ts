@@ -23,7 +23,7 @@ export interface DemoSession {
 
 /** The result of delivering a Logout Token. */
 export type LogoutDelivery =
-  | { readonly kind: 'answered'; readonly status: number }
+  | { readonly kind: 'delivered'; readonly status: number }
   | { readonly kind: 'unreachable'; readonly why: string }
   | { readonly kind: 'no_session' }
 
@@ -115,8 +115,8 @@ class RunningProvider {
   readonly handle: RequestListener = (request, response) => {
     this.#route(request, response).catch((error: unknown) => {
       if (response.headersSent) return void response.destroy()
-      if (error instanceof Error && error.name === 'SessionNotFound') return sendPage(response, 400, signInOver)
-      sendPage(response, 500, messagePage('That did not work', reason(error)))
+      if (error instanceof Error && error.name === 'SessionNotFound') return sendPage(response, 400, endedSignInPage)
+      sendPage(response, 500, messagePage('The request failed', reason(error)))
     })
   }
 
@@ -198,7 +198,7 @@ class RunningProvider {
         signal: AbortSignal.timeout(5_000),
       })
       await response.body?.cancel()
-      return { kind: 'answered', status: response.status }
+      return { kind: 'delivered', status: response.status }
     } catch (error) {
       return { kind: 'unreachable', why: reason(error) }
     }
@@ -301,8 +301,8 @@ class RunningProvider {
   }
 }
 
-const signInOver = messagePage(
-  'This sign-in is over',
+const endedSignInPage = messagePage(
+  'This sign-in has ended',
   'It was completed, or it took too long. Please go back to the application and start again.',
 )
 
@@ -311,7 +311,7 @@ function sendPage(response: ServerResponse, status: number, markup: Markup): voi
 }
 
 function deliveryText(delivery: LogoutDelivery): string {
-  if (delivery.kind === 'answered') return `the application responded to the Logout Token with ${delivery.status}`
+  if (delivery.kind === 'delivered') return `the application responded to the Logout Token with ${delivery.status}`
   return delivery.kind === 'unreachable'
     ? `the application could not be reached: ${delivery.why}`
     : 'there was no session'

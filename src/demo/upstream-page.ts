@@ -34,7 +34,7 @@ const style = new Markup(`
   }
 `)
 
-/** Two streams and a button. A closed stream stays closed, so that the page shows the end of it. */
+/** Two streams and a button. A stream is not opened again, so that the page shows when it ended. */
 const script = new Markup(`
   const at = () => new Date().toTimeString().slice(0, 8)
   const show = (id, state, text) => {
@@ -64,7 +64,7 @@ const script = new Markup(`
 
   document.getElementById('call').onclick = async () => {
     const response = await fetch('/api/me').catch(() => undefined)
-    const result = document.getElementById('answer')
+    const result = document.getElementById('response')
     result.hidden = false
     result.textContent = response ? response.status + ' ' + response.statusText + '\\n' + (await response.text()) : 'no response'
   }
@@ -98,7 +98,7 @@ export function applicationPage(heading: string, headers: readonly HeaderPair[],
         ${stream('socket', 'WebSocket /ws')} ${stream('events', 'Server-sent events /events')}
         <span>JSON /api/me</span><button id="call">Call</button><span class="soft">from the page, with fetch</span>
       </div>
-      <pre id="answer" hidden></pre>
+      <pre id="response" hidden></pre>
       <h2>Headers of the request</h2>
       <table>
         <tbody class="identity">

@@ -3,6 +3,7 @@ import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { connect, isIP } from 'node:net'
 import { reason } from '../core/errors.ts'
+import type { ConnectionFailure } from './connection-advice.ts'
 
 /** How long each request or lookup may take, in ms. */
 export const checkTimeoutMs = 5_000
@@ -14,7 +15,7 @@ export type HttpOutcome =
       readonly ms: number
       readonly certificateEndsAt?: Date
     }
-  | { readonly why: string }
+  | ConnectionFailure
 
 /** Sends a request on a new connection. Never rejects. */
 export function request(
@@ -30,7 +31,8 @@ export function request(
   return new Promise((resolve) => {
     const signal = AbortSignal.timeout(checkTimeoutMs)
     const common = { method, headers: { ...headers }, agent: false, signal }
-    // Node would check the certificate against the Host field. SNI must not be an IP address.
+    // By default, Node.js checks the certificate against the Host field. SNI must not be an IP
+    // address (RFC 6066 §3).
     const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
     const servername = isIP(host) === 0 ? host : ''
     const sent =
@@ -51,7 +53,11 @@ export function request(
       resolve({ status: response.statusCode ?? 0, headers: response.headers, ms, ...end })
     })
     sent.once('error', (error) =>
-      resolve({ why: signal.aborted ? `no response within ${checkTimeoutMs / 1000} s` : reason(error) }),
+      resolve(
+        signal.aborted
+          ? { why: `no response within ${checkTimeoutMs / 1000} s`, isTimeout: true }
+          : { why: reason(error) },
+      ),
     )
     sent.end()
   })
@@ -84,8 +90,8 @@ export async function addressesOf(host: string): Promise<readonly string[]> {
 }
 
 /**
- * Whether an address is not reachable from the internet: RFC 1918, RFC 4193, RFC 6598, loopback and
- * link-local.
+ * Whether an address cannot be reached from the internet: a private one (RFC 1918, RFC 4193), a
+ * shared one (RFC 6598), loopback or link-local.
  */
 export function isPrivate(address: string): boolean {
   return /^(?:10\.|127\.|169\.254\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|::1$|f[cd]|fe[89ab])/i.test(

@@ -1,11 +1,24 @@
-/** What to do about a failed connection, by the reason of the failure. */
-export function connectionAdvice(why: string, setting: string, caSetting: string): string {
-  const found = advice.find(([pattern]) => pattern.test(why))
-  return (found?.[1] ?? 'check that it runs, and that SETTING is its address as seen from this machine')
+/** Why a connection or a request failed. */
+export interface ConnectionFailure {
+  readonly why: string
+  /** Whether the gateway stopped waiting for a response. */
+  readonly isTimeout?: boolean
+}
+
+/**
+ * What to do about a failed connection. `SETTING` and `CA_FILE` in the advice become the given
+ * settings.
+ */
+export function connectionAdvice({ why, isTimeout }: ConnectionFailure, setting: string, caSetting: string): string {
+  const found = isTimeout === true ? unreachable : advice.find(([pattern]) => pattern.test(why))?.[1]
+  return (found ?? 'check that it runs, and that SETTING is its address as seen from this machine')
     .replaceAll('SETTING', setting)
     .replaceAll('CA_FILE', caSetting)
 }
 
+const unreachable = 'it is unreachable from this machine: look for a firewall, a network policy or a missing route'
+
+/** By the error codes and messages of Node.js, undici and ioredis. */
 const advice: readonly (readonly [RegExp, string])[] = [
   [
     /ENOTFOUND|EAI_AGAIN|getaddrinfo/,
@@ -25,8 +38,5 @@ const advice: readonly (readonly [RegExp, string])[] = [
     /EPROTO|wrong version number|packet length|socket disconnected before secure TLS/,
     'one side speaks TLS and the other does not: compare the scheme in SETTING',
   ],
-  [
-    /no response|no answer|ETIMEDOUT|Timeout|timed out|EHOSTUNREACH|ENETUNREACH/i,
-    'it is unreachable from this machine: look for a firewall, a network policy or a missing route',
-  ],
+  [/ETIMEDOUT|Timeout|timed out|EHOSTUNREACH|ENETUNREACH/i, unreachable],
 ]

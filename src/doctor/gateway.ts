@@ -30,7 +30,7 @@ function externalUrlFinding(origin: string, outcome: HttpOutcome): Finding {
   if ('why' in outcome)
     return warning(id, `${origin} does not respond to this machine: ${outcome.why}`, {
       why: `${why}; this is expected while the gateway does not run, or when this machine has no access to it`,
-      todo: `start the gateway and run doctor again; if it runs: ${connectionAdvice(outcome.why, 'external_url', 'the trust store of this machine')}`,
+      todo: `start the gateway and run doctor again; if it runs: ${connectionAdvice(outcome, 'external_url', 'the trust store of this machine')}`,
     })
   const challenge = [outcome.headers['www-authenticate'] ?? []].flat().join()
   if (challenge.startsWith('Gatehouse ')) return ok(id, `${origin} leads to a Gatehouse`)
@@ -40,7 +40,11 @@ function externalUrlFinding(origin: string, outcome: HttpOutcome): Finding {
   })
 }
 
-function certificateFindings(outcome: Exclude<HttpOutcome, { why: string }>, origin: string, now: number): Finding[] {
+function certificateFindings(
+  outcome: Extract<HttpOutcome, { status: number }>,
+  origin: string,
+  now: number,
+): Finding[] {
   const { certificateEndsAt } = outcome
   if (certificateEndsAt === undefined || certificateEndsAt.getTime() - now > 14 * day) return []
   return [
@@ -61,13 +65,13 @@ function tlsFindings({ externalUrl, listen, trustedProxies }: GatewayConfig): Fi
     return isLoopback(externalUrl.hostname)
       ? [
           warning(id, 'external_url is http, on this machine only', {
-            why: 'this is for trial use: the cookie has neither Secure nor __Host-, so that other programs on this host can read and set it',
+            why: 'this is for trial use: the cookie has neither Secure nor __Host-, so other programs on this host can read and set it',
             todo: 'use https:// before other people use it',
           }),
         ]
       : [
           fault(id, 'external_url is http', {
-            why: 'anyone on the network path can read the session cookie, and another host below the same domain can set one: it has neither Secure nor __Host-',
+            why: 'the session cookie has neither Secure nor __Host-: anyone on the network path can read it, and another host below the same domain can set it',
             todo: 'serve https, with listen.tls or with a proxy in front of the gateway',
           }),
         ]
@@ -75,7 +79,7 @@ function tlsFindings({ externalUrl, listen, trustedProxies }: GatewayConfig): Fi
   if (trustedProxies.length > 0) return [ok(id, 'external_url is https, and TLS ends in a proxy of trusted_proxies')]
   return [
     warning(id, 'external_url is https, but neither listen.tls nor trusted_proxies is set', {
-      why: 'the gateway does not trust the proxy that terminates TLS, so that applications get the scheme http, and the address of the proxy instead of the client’s',
+      why: 'the gateway does not trust the proxy that terminates TLS, so applications get the scheme http, and the address of the proxy instead of the client’s',
       todo: 'add the addresses of that proxy to trusted_proxies',
     }),
   ]
@@ -86,7 +90,7 @@ function cookieFindings(config: GatewayConfig): Finding[] {
   const { name, secure, sameSite } = config.session.cookie
   const hosts = originsOf(config).map((origin) => new URL(origin).hostname)
   if (!secure) return []
-  // Without Domain (RFC 6265bis §5.7), public suffixes do not matter.
+  // A cookie without Domain is for one host, so public suffixes do not matter (RFC 6265bis §5.7).
   const what = `the cookie ${name} has no Domain attribute: it is sent to ${hosts.join(', ')} only, over https only (SameSite=${sameSite}); no other host below the same domain or public suffix can read or set it`
   return [ok('gateway.cookie', what)]
 }

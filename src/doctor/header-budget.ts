@@ -4,12 +4,12 @@ import { headersWithoutValue, identityHeaders } from '../identity/claim-headers.
 import { type Finding, ok, warning } from './finding.ts'
 
 /**
- * The limit of many applications for all header fields of a request, in bytes: Tomcat's
- * maxHttpHeaderSize, and one field of Apache, nginx and gunicorn. Node.js allows 16 KiB.
+ * A common limit for all header fields of a request, in bytes. Tomcat has it (maxHttpHeaderSize),
+ * and Apache httpd, nginx and gunicorn have it for a single field. Node.js allows 16 KiB.
  */
 const commonLimit = 8 * 1024
 
-/** What the fields of the browser and the cookies of the application usually need, in bytes. */
+/** The usual size of the browser's fields and the application's cookies, in bytes. */
 const otherHeadersBytes = 2 * 1024
 
 /** Typical lengths of claim values, in bytes; `sub` by OpenID Connect Core §2. */
@@ -108,16 +108,16 @@ interface Budget {
 }
 
 function measured(headers: readonly HeaderConfig[], claims: Claims): Budget {
-  const written = identityHeaders(
+  const sent = identityHeaders(
     headers.map((header) => ({ ...header, required: false })),
     claims,
   )
-  const fields = 'fields' in written ? written.fields : []
+  const fields = 'fields' in sent ? sent.fields : []
   const sizes: [string, number][] = []
   for (let at = 0; at + 1 < fields.length; at += 2)
     sizes.push([fields[at] as string, lineBytes(fields[at] as string, (fields[at + 1] as string).length)])
-  const absent = headersWithoutValue(headers, { fields, dropped: written.dropped })
-  return budgetOf(sizes, written.dropped, absent)
+  const absent = headersWithoutValue(headers, { fields, dropped: sent.dropped })
+  return budgetOf(sizes, sent.dropped, absent)
 }
 
 function estimated(headers: readonly HeaderConfig[], listed: readonly string[] | undefined): Budget {

@@ -37,12 +37,14 @@ function unreachableFinding(
   env: Environment,
 ): Finding {
   const proxy = env['HTTPS_PROXY'] ?? env['https_proxy'] ?? env['HTTP_PROXY'] ?? env['http_proxy']
-  const isOtherPath = wrongScheme === undefined && problem === 'no_document'
-  const todo = wrongScheme ?? (isOtherPath ? issuerHint : connectionAdvice(why, 'provider.issuer', 'provider.ca_file'))
+  const hasNoDocument = wrongScheme === undefined && problem === 'no_document'
+  const failure = { why, isTimeout: problem === 'timeout' }
+  const todo =
+    wrongScheme ?? (hasNoDocument ? issuerHint : connectionAdvice(failure, 'provider.issuer', 'provider.ca_file'))
   return fault('provider.discovery', `its discovery document cannot be read: ${why}`, {
     why: 'nobody can sign in; signed-in people are served until their tokens need a refresh',
     todo:
-      proxy === undefined || isOtherPath || wrongScheme !== undefined
+      proxy === undefined || hasNoDocument || wrongScheme !== undefined
         ? todo
         : `${todo}; the gateway does not use the HTTP proxy of the environment variables`,
   })
@@ -61,7 +63,7 @@ function unusableFinding({ why, problem }: ProbeFailure): Finding {
 function clockFindings({ clockAheadMs, metadata }: ProviderFacts, { clockToleranceMs }: ProviderConfig): Finding[] {
   if (clockAheadMs !== undefined) return [clockFinding(clockAheadMs, clockToleranceMs)]
   if ('why' in metadata) return []
-  return [ok('provider.clock', 'sends no Date, so that its clock cannot be compared with the local clock')]
+  return [ok('provider.clock', 'sends no Date, so its clock cannot be compared with the local clock')]
 }
 
 function clockFinding(aheadMs: number, toleranceMs: number): Finding {
@@ -149,7 +151,7 @@ function capabilityFindings(metadata: Metadata, config: ProviderConfig): Finding
     if (metadata[name] === true)
       findings.push(
         fault(`provider.${name}`, `requires ${what} (${name})`, {
-          why: 'the gateway does not support this, so that the provider will reject its authorization requests',
+          why: 'the gateway does not support this, so the provider will reject its authorization requests',
           todo: 'disable it for this client',
         }),
       )

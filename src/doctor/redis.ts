@@ -16,23 +16,24 @@ export function redisFindings(facts: RedisFacts | RedisFailure, config: RedisSto
 
 const whileUnavailable = 'until it responds, pages that need a session get 503, and nobody can sign in'
 
-function connectionFinding({ why, wrongScheme }: RedisFailure): Finding {
-  return fault('redis.connection', `cannot be used: ${why}`, {
+function connectionFinding(failure: RedisFailure): Finding {
+  return fault('redis.connection', `cannot be used: ${failure.why}`, {
     why: whileUnavailable,
-    todo: wrongScheme ?? remedyFor(why),
+    todo: failure.wrongScheme ?? remedyFor(failure),
   })
 }
 
-function remedyFor(why: string): string {
+/** Recognizes known problems by their code, and errors of Redis by their text. */
+function remedyFor({ why, problem }: RedisFailure): string {
+  if (problem === 'unknown_primary') return 'compare session.store.redis.name with SENTINEL MASTERS'
   if (/NOAUTH|Authentication required/.test(why))
     return 'it requires a password: set session.store.redis.password, and username if it has ACL users'
   if (/WRONGPASS|invalid (?:username|password)|AUTH/.test(why))
     return 'compare username and password with those of Redis (ACL LIST shows the users)'
-  if (/do not know a primary/.test(why)) return 'compare session.store.redis.name with SENTINEL MASTERS'
   if (/invalid DB index|out of range/.test(why)) return 'use a database that it has: 0 to 15 by default'
   if (/NOPERM/.test(why))
     return 'give the Redis user the named permission: see session.store.redis in docs/configuration.md'
-  return connectionAdvice(why, 'session.store.redis', 'session.store.redis.ca_file')
+  return connectionAdvice({ why }, 'session.store.redis', 'session.store.redis.ca_file')
 }
 
 function serverFindings(server: RedisServerFacts, config: RedisStoreConfig, count: number): Finding[] {
@@ -48,14 +49,14 @@ function serverFindings(server: RedisServerFacts, config: RedisStoreConfig, coun
   ]
 }
 
-const olderCopies =
-  'the gateway cannot detect that Redis was restored from an older copy, and serves sessions that have ended'
+const undetectedRestore =
+  'the gateway cannot detect that Redis was restored from an older copy, and may serve sessions that have ended'
 
 function versionFinding({ version }: RedisServerFacts): Finding {
   const id = 'redis.version'
   if (version === undefined)
     return warning(id, 'its version is unknown', {
-      why: `without INFO, ${olderCopies}; version and eviction policy are unknown`,
+      why: `without INFO, ${undetectedRestore}; version and eviction policy are unknown`,
       todo: 'allow INFO for the Redis user (+info)',
     })
   const major = Number(/(\d+)\./.exec(version)?.[1])
@@ -71,7 +72,7 @@ function runFindings({ version, run_id }: RedisServerFacts): Finding[] {
   if (version === undefined || run_id !== undefined) return []
   return [
     warning('redis.run', 'has no run_id in INFO', {
-      why: olderCopies,
+      why: undetectedRestore,
       todo: 'use a Redis that has a run_id, or never restore it from a file that is older than its last write',
     }),
   ]
@@ -232,7 +233,7 @@ function rightsFindings(
 function effectOfDenied(denied: readonly string[]): string {
   const failures = 'signing in, signing out or receiving logouts fails when the command is needed'
   if (!denied.includes('INFO')) return failures
-  const withoutInfo = `without INFO, ${olderCopies}`
+  const withoutInfo = `without INFO, ${undetectedRestore}`
   return denied.length === 1 ? withoutInfo : `${failures}; ${withoutInfo}`
 }
 

@@ -31,12 +31,12 @@ async function reachableFinding({ url, path, externalUrl, hostHeader, ca }: Upst
       why: 'signed-in people get 502',
       todo:
         mismatch === undefined
-          ? connectionAdvice(outcome.why, 'the url of the upstream', 'its ca_file')
+          ? connectionAdvice(outcome, 'the url of the upstream', 'its ca_file')
           : `${mismatch} in the url of the upstream`,
     })
   }
   const what = `${url.origin} responds to ${method} ${path} with ${outcome.status} in ${Math.ceil(outcome.ms)} ms`
-  // TLS servers that read plain HTTP respond with 400 without TLS.
+  // A TLS server that receives plain HTTP responds with 400 in plain HTTP.
   const mismatch = outcome.status === 400 ? await httpSchemeMismatch('status 400', url) : undefined
   if (mismatch !== undefined)
     return fault(id, what, {

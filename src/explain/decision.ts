@@ -43,7 +43,7 @@ export interface Decision {
   readonly code?: ErrorCode
   readonly location?: string
   readonly why?: string
-  /** A further effect that may surprise. */
+  /** A further effect that people may not expect. */
   readonly note?: string
 }
 
@@ -87,7 +87,7 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
     if (route !== undefined && !route.isLogout) steps.push(...aboutPerson(route, who, facts))
     const decision = {
       ...decided(admission, req, switches),
-      ...lossOf(admission, facts),
+      ...lostContent(admission, facts),
       ...(admission.kind === 'sign_in' && wrongHost(facts, req.headers, config)),
     }
     if (admission.kind !== 'pass') return { steps, decision }
@@ -151,7 +151,7 @@ function wrongHost(
 }
 
 /** A redirect to the sign-in keeps the URL of the request, but not its content. */
-function lossOf({ kind }: Admission, { method, isPage }: RequestFacts): Pick<Decision, 'note'> {
+function lostContent({ kind }: Admission, { method, isPage }: RequestFacts): Pick<Decision, 'note'> {
   const isLost = isPage && !['GET', 'HEAD'].includes(method) && (kind === 'sign_in' || kind === 'reload')
   return isLost ? { note: `the content of the ${method} is lost: the browser returns with GET` } : {}
 }
@@ -190,13 +190,13 @@ function aboutRequest(facts: RequestFacts, { target, peer }: SuppliedRequest, sw
   const client = peer === undefined ? '' : `; from ${forwarded.clientAddress}, over ${forwarded.proto}`
   const { path, query, otherReadings = [] } = facts.target
   const sent = target.startsWith('/') ? target : target.replace(/^[a-z]+:\/\/[^/?]*/i, '')
-  const written = sent === path + query ? '' : `, sent as ${sent}`
+  const asSent = sent === path + query ? '' : `, sent as ${sent}`
   const others = otherReadings.map((segments) => `/${segments.join('/')}`)
   const readings = others.length === 0 ? '' : `; could also be read as ${others.join(', ')}`
   return [
     { name: 'request', text: `${kind}${client}` },
     { name: 'host', text: host },
-    { name: 'path', text: `${path}${written}${readings}` },
+    { name: 'path', text: `${path}${asSent}${readings}` },
   ]
 }
 

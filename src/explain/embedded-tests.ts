@@ -66,8 +66,8 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
 }
 
 /**
- * A host that the upstream serves. An upstream for any host serves those that no other upstream
- * names.
+ * A host that the upstream serves. An upstream without hosts serves the hosts that no other
+ * upstream names.
  */
 function hostOf({ hosts, externalUrl }: UpstreamConfig, { upstreams }: GatewayConfig): string {
   const [first] = hosts

@@ -111,5 +111,5 @@ function removedHeaders(
 function removalReason(name: string, reserved: ReadonlySet<string>): string {
   if (reserved.has(canonicalName(name))) return 'only the gateway sets this field'
   if (kindOfField(name) === 'trace') return 'the gateway writes this field, from trusted sources only'
-  return withheldReason(name) ?? 'Connection names it, so that it applies to one connection only'
+  return withheldReason(name) ?? 'the Connection field names it, so it is about one connection only'
 }

@@ -20,7 +20,7 @@ function accessText({ access, unauthenticated, require }: RuleConfig): string {
     case 'optional':
       return 'is public, and the identity of a signed-in person is forwarded'
     case 'signed_in': {
-      const others = { auto: '', redirect: '; others are always redirected', '401': '; others get 401' }
+      const others = { auto: '', redirect: '; otherwise always redirects', '401': '; otherwise responds with 401' }
       const requirements = require.map((requirement) => `, and ${requirementText(requirement)}`).join('')
       return `requires a sign-in${requirements}${others[unauthenticated]}`
     }

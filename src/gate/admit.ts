@@ -1,5 +1,5 @@
 import type { GatewayConfig, HeaderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
-import { longestReturnTo, signInAgainUrl, signInUrl } from '../core/return-to.ts'
+import { maxReturnToLength, signInAgainUrl, signInUrl } from '../core/return-to.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { headersWithoutValue, identityHeaders, type IdentityHeaders } from '../identity/claim-headers.ts'
 import type { Log } from '../observe/log.ts'
@@ -68,7 +68,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     const return_to = facts.target.path + facts.target.query
     // The sign-in would ignore a longer return_to, and such a long URL may exceed the limit for a
     // request head.
-    if (return_to.length > longestReturnTo) return { kind: 'sign_in', location: signIn, setCookies }
+    if (return_to.length > maxReturnToLength) return { kind: 'sign_in', location: signIn, setCookies }
     if (parts.cookie.isStrict && isLinkOnOtherSite(facts)) return { kind: 'reload', location: return_to }
     if (identity.staleCookie && facts.isPage && facts.secFetchSite === 'same-origin') {
       const location = signInAgainUrl(config.reservedPrefix, return_to)

@@ -14,7 +14,7 @@ export interface Overview {
   readonly host: string
   /** `silent`: the IDs of processes that do not respond. */
   readonly processes: {
-    readonly answered: number
+    readonly responding: number
     readonly silent: readonly number[]
     readonly countingSince: number
   }
@@ -126,7 +126,7 @@ export class AdminPages {
     return this.#response(200, `Gatehouse at ${host}`, [
       about(overview),
       section('sessions', 'Sessions', sessionsHtml(sessions, overview)),
-      section('provider', 'Provider', providerHtml(provider, processes.answered, overview.at)),
+      section('provider', 'Provider', providerHtml(provider, processes.responding, overview.at)),
       section('upstreams', 'Upstreams', upstreamsHtml(upstreams, overview)),
       section('logouts', 'Last logouts from the provider', logoutsHtml(logouts, overview)),
     ])
@@ -177,7 +177,7 @@ td.number, th.number { text-align: end; font-variant-numeric: tabular-nums }
 code { font-size: .875rem; overflow-wrap: anywhere }
 time { white-space: nowrap }
 td code { display: inline-block; min-width: 9rem }
-form.look { display: flex; flex-wrap: wrap; gap: .75rem 1rem; align-items: end; margin: 0 0 1rem }
+form.search { display: flex; flex-wrap: wrap; gap: .75rem 1rem; align-items: end; margin: 0 0 1rem }
 label { font-size: .875rem }
 input { display: block; font: inherit; color: inherit; background: var(--background); border: 1px solid rgb(128 128 128 / .8); border-radius: .375rem; padding: .375rem .5rem; margin: .25rem 0 0; width: 16rem; max-width: 100%; box-sizing: border-box }
 td button { padding: .125rem .75rem }
@@ -189,13 +189,13 @@ strong { font-weight: 600 }
 `
 
 function about({ at, version, processes, isShared }: Overview): string {
-  const { answered, silent } = processes
+  const { responding, silent } = processes
   const lines = [
-    `<p>Version ${escape(version)}, ${count(answered, 'process', 'processes')}, ${time(at)}. Times are UTC. <a href="/">Look again</a></p>`,
+    `<p>Version ${escape(version)}, ${count(responding, 'process', 'processes')}, ${time(at)}. Times are UTC. <a href="/">Refresh</a></p>`,
   ]
   if (silent.length > 0)
     lines.push(
-      `<p role="status"><strong>${silent.length === 1 ? 'A process does' : `${silent.length} processes do`} not answer (pid ${silent.join(', ')}):</strong> their data about the provider, the upstreams and logouts is missing here.</p>`,
+      `<p role="status"><strong>${silent.length === 1 ? 'A process does' : `${silent.length} processes do`} not respond (pid ${silent.join(', ')}):</strong> their data about the provider, the upstreams and logouts is missing here.</p>`,
     )
   if (isShared)
     lines.push(
@@ -207,10 +207,10 @@ function about({ at, version, processes, isShared }: Overview): string {
 function sessionsHtml(sessions: Overview['sessions'], { query, at }: Overview): string {
   const isNarrowed = query.sub !== '' || query.sid !== ''
   const form = [
-    '<form class="look" method="get" action="/">',
+    '<form class="search" method="get" action="/">',
     `<label>Person (<code>sub</code>) <input name="sub" autocomplete="off" value="${escape(query.sub)}"></label>`,
     `<label>Session of the provider (<code>sid</code>) <input name="sid" autocomplete="off" value="${escape(query.sid)}"></label>`,
-    '<button type="submit">Look</button>',
+    '<button type="submit">Search</button>',
     '</form>',
   ].join('\n')
   if ('fault' in sessions) return `${form}\n<p role="status"><strong>${escape(sessions.fault)}</strong></p>`
@@ -219,8 +219,8 @@ function sessionsHtml(sessions: Overview['sessions'], { query, at }: Overview): 
     return `${form}\n<p>${isNarrowed ? 'No session matches.' : 'Nobody is signed in.'}</p>`
   const caption = {
     none: count(found.length, 'session', 'sessions'),
-    too_many: `${areLatest ? `The latest ${found.length}` : `${found.length}, in no order,`} of ${total === undefined ? 'many' : `about ${total}`} sessions: name a person or a session to see others`,
-    too_slow: `${found.length} sessions out of more: it would have taken too long to look at all of them; name a person or a session`,
+    too_many: `${areLatest ? `The latest ${found.length}` : `${found.length}, in no order,`} of ${total === undefined ? 'many' : `about ${total}`} sessions. Search for a person or a session to see others`,
+    too_slow: `${found.length} of more sessions, because reading all of them takes too long. Search for a person or a session to see others`,
   }[cut ?? 'none']
   return `${form}\n${table(
     'sessions',
@@ -254,12 +254,12 @@ function providerHtml(provider: ProviderView, processes: number, at: number): st
     ['Issuer', escape(issuer)],
     ['Discovery', foundBy === 0 ? '<strong>not found yet</strong>' : `found${ofAll(foundBy)}`],
     ...(readAt === undefined ? [] : [['Read', `${time(readAt)}, ${age(readAt, at)}`] as [string, string]]),
-    ...(algorithm === undefined ? [] : [['Signs with', escape(algorithm)] as [string, string]]),
+    ...(algorithm === undefined ? [] : [['Algorithm', escape(algorithm)] as [string, string]]),
     ...faults.map((fault): [string, string] => ['Fault', `<strong>${escape(fault)}</strong>`]),
     [
       'Keys',
       keysReadAt === undefined
-        ? 'not read yet: the first token needs them'
+        ? 'not read yet: the gateway reads them when it verifies the first token'
         : `read ${time(keysReadAt)}, ${age(keysReadAt, at)}`,
     ],
   ]
@@ -294,20 +294,11 @@ function upstreamsHtml(upstreams: readonly UpstreamView[], { at, processes }: Ov
         : `${time(lastFailure.at)}, ${age(lastFailure.at, at)}<br>${escape(lastFailure.code)}<br>request <code>${escape(lastFailure.request)}</code>`,
     ]
   })
-  const heads = [
-    'Upstream',
-    'Address',
-    'Takes connections',
-    '#Requests',
-    '#5xx',
-    '#No response',
-    '#Waiting',
-    'Last failure',
-  ]
+  const heads = ['Upstream', 'Address', 'Reachable', '#Requests', '#5xx', '#No response', '#Waiting', 'Last failure']
   return table('upstreams', `Counted since ${time(processes.countingSince)}`, heads, rows)
 }
 
-const ways = { logout_token: 'logout token', frame: 'front-channel frame' } as const
+const ways = { logout_token: 'Logout Token', frame: 'front-channel frame' } as const
 
 function logoutsHtml(logouts: readonly LogoutView[], { at, processes }: Overview): string {
   if (logouts.length === 0) return `<p>None since ${time(processes.countingSince)}.</p>`
@@ -317,10 +308,10 @@ function logoutsHtml(logouts: readonly LogoutView[], { at, processes }: Overview
     [
       ...(sid === undefined ? [] : [`sid <code>${escape(sid)}</code>`]),
       ...(sub === undefined ? [] : [`sub ${escape(sub)}`]),
-    ].join('<br>') || 'none that is trusted',
+    ].join('<br>') || 'not verified',
     {
       obeyed: ended === 0 ? 'matched no session' : `ended ${count(ended, 'session', 'sessions')}`,
-      replayed: 'repeated: it was obeyed before',
+      replayed: 'repeated: it had an effect before',
       refused: `<strong>refused</strong>: ${escape(reason ?? '')}`,
       not_now: `<strong>not carried out</strong>, the provider must send it again: ${escape(reason ?? '')}`,
     }[outcome],

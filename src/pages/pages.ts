@@ -4,9 +4,9 @@ import type { PageAction } from '../core/page-template.ts'
 import { otherAccountUrl, signInUrl } from '../core/return-to.ts'
 import { type Response, withHeaders } from '../http/response.ts'
 import { chooseLanguage } from './language.ts'
-import { Look, type PageText } from './look.ts'
 import { messagesByLanguage } from './messages.ts'
 import { type Heading, type Messages } from './messages/messages.ts'
+import { PageRenderer, type PageText } from './page-renderer.ts'
 import { problem, refusalHeaders, type ProblemOptions } from './problem.ts'
 
 /** What a page needs to know about the request. */
@@ -43,12 +43,12 @@ export interface RefusalOptions extends ProblemOptions, PageContext {
 export class Pages {
   readonly #language: Language
   readonly #reservedPrefix: string
-  readonly #look: Look
+  readonly #renderer: PageRenderer
 
   constructor(config: PagesConfig, reservedPrefix: string) {
     this.#language = config.language
     this.#reservedPrefix = reservedPrefix
-    this.#look = new Look(config)
+    this.#renderer = new PageRenderer(config)
   }
 
   /** The response to a refused request: a page or a problem document. */
@@ -64,7 +64,7 @@ export class Pages {
    */
   signedOut(context: PageContext): Response {
     const text = this.#textOf(context, ({ signedOut }) => signedOut)
-    return this.#look.page({ ...text, page: 'signed-out', urls: this.#urls({ home: context.home }) })
+    return this.#renderer.page({ ...text, page: 'signed-out', urls: this.#urls({ home: context.home }) })
   }
 
   /**
@@ -76,7 +76,7 @@ export class Pages {
     const text = this.#textOf(context, ({ confirmSignOut, stillSignedIn }) =>
       why === 'asked_elsewhere' ? confirmSignOut : stillSignedIn,
     )
-    return this.#look.page({ ...text, page: 'sign-out', urls: this.#urls({ home: context.home }), formTargets })
+    return this.#renderer.page({ ...text, page: 'sign-out', urls: this.#urls({ home: context.home }), formTargets })
   }
 
   /**
@@ -87,7 +87,7 @@ export class Pages {
     const text = this.#textOf(context, ({ redirecting, signedIn: title }) =>
       signedIn ? { ...redirecting, title } : redirecting,
     )
-    const page = this.#look.builtIn(text, [{ href: location, text: text.messages.redirecting.link }])
+    const page = this.#renderer.builtIn(text, [{ href: location, text: text.messages.redirecting.link }])
     return withHeaders(page, { Refresh: `0; url=${location}` })
   }
 
@@ -95,7 +95,7 @@ export class Pages {
    * The page for a front-channel logout frame after the session has ended. Few people see it.
    */
   sessionEnded(framedBy: readonly string[], context: PageContext): Response {
-    return this.#look.builtIn(
+    return this.#renderer.builtIn(
       this.#textOf(context, ({ sessionEnded }) => sessionEnded),
       [],
       { framedBy },
@@ -115,7 +115,7 @@ export class Pages {
               ? misconfigured
               : advice[page] + addressOf(rightAddress),
       })
-      return this.#look.page({ ...this.#textOf(options, say, status), page, urls: this.#urls(options), inFrame })
+      return this.#renderer.page({ ...this.#textOf(options, say, status), page, urls: this.#urls(options), inFrame })
     }
     const say = ({ signInFailed, errors }: Messages) => ({ title: signInFailed, text: errors[code] })
     const urls = {
@@ -124,7 +124,7 @@ export class Pages {
       // The provider may still have a session, so it must ask for the account (`prompt=login`).
       other_account: signInUrl(this.#reservedPrefix, options.returnTo, 'login'),
     }
-    return this.#look.page({ ...this.#textOf(options, say, status), page, urls, inFrame })
+    return this.#renderer.page({ ...this.#textOf(options, say, status), page, urls, inFrame })
   }
 
   #textOf({ acceptLanguage, requestId }: PageContext, say: (messages: Messages) => Heading, status = 200): PageText {

@@ -11,14 +11,17 @@ import {
   metadataUrl,
   problemOf,
 } from './discovery.ts'
-import { createOutbound, type Outbound } from './outbound.ts'
+import { createOutbound, isResponseTimeout, type Outbound } from './outbound.ts'
 import { gatewayErrorIn } from './provider-errors.ts'
 import type { RequestedAccess } from './requested-access.ts'
 
-/** Why something cannot be used. `problem` is absent when there was no response. */
+/**
+ * Why something cannot be used. `problem` is absent when there was no response for another reason
+ * than a timeout.
+ */
 export interface ProbeFailure {
   readonly why: string
-  readonly problem?: DiscoveryProblem
+  readonly problem?: DiscoveryProblem | 'timeout'
 }
 
 /** The result of a request and how long it took, or why there is no usable response. */
@@ -115,7 +118,7 @@ async function readJson(url: string, outbound: Outbound): Promise<ProbeResult<Re
       return { why: `${url} did not return a JSON object`, problem: 'no_document' }
     return { value: value as Record<string, unknown>, ms }
   } catch (error) {
-    return { why: reason(error) }
+    return { why: reason(error), ...(isResponseTimeout(error) && { problem: 'timeout' }) }
   }
 }
 

@@ -46,6 +46,13 @@ export function createOutbound(settings: { readonly timeoutMs: number; readonly 
   }
 }
 
+class ResponseTimeout extends Error {}
+
+/** Whether `Outbound.fetch` failed because there was no response in time. */
+export function isResponseTimeout(error: unknown): boolean {
+  return error instanceof GatewayError && error.cause instanceof ResponseTimeout
+}
+
 async function fetchBounded(
   url: string,
   options: OutboundRequest,
@@ -80,7 +87,7 @@ function wholeResponse(
     let exchange: Dispatcher.DispatchController | undefined
     let late: Error | undefined
     timer = setTimeout(() => {
-      late = new Error(`no response within ${timeoutMs} ms`)
+      late = new ResponseTimeout(`no response within ${timeoutMs} ms`)
       exchange?.abort(late)
       reject(late)
     }, timeoutMs)

@@ -87,7 +87,7 @@ export function firstFile({ issuer, client_id, url, upstream, store }: Answers):
 # The version of this file's format.
 version: 1
 
-# Where the gateway listens.${behindTls ? ' It listens for plain http, because the proxy in front of it ends TLS.' : ''}
+# Where the gateway listens.${behindTls ? ' It listens for plain http, because the proxy in front of it terminates TLS.' : ''}
 listen: ${isLoopback(hostname) ? '127.0.0.1' : '0.0.0.0'}:${listenPort}
 ${behindTls ? tlsText : ''}
 # Where browsers reach the gateway.
@@ -144,12 +144,12 @@ upstreams:
 `
 }
 
-/** The default scopes, as far as they are known before discovery. */
+/** The default scopes that are known before discovery. */
 function firstScopes(issuer: string): string {
   return ['openid', 'profile', 'email', ...(providerKind(issuer) === 'other' ? [offlineAccess] : [])].join(', ')
 }
 
-const tlsText = `# To end TLS in the gateway, replace the line above with:
+const tlsText = `# To terminate TLS in the gateway, replace the line above with:
 # listen: { address: 0.0.0.0:8443, tls: { cert_file: /run/tls/tls.crt, key_file: /run/tls/tls.key } }
 
 # The proxies in front of the gateway. It uses X-Forwarded-* from these addresses only. Without your proxy here,

@@ -45,13 +45,13 @@ export function translateProvider(from: Translation): object {
   }
 }
 
-const ofManyTenants = ['common', 'organizations', 'consumers']
+const multiTenantNames = ['common', 'organizations', 'consumers']
 
 function issuerOf(provider: string, from: Translation): string {
   const given = from.text('oidc_issuer_url')
   const tenant = from.text('azure_tenant')
   if (given !== undefined) {
-    if (ofManyTenants.some((name) => given.includes(`/${name}/`)))
+    if (multiTenantNames.some((name) => given.includes(`/${name}/`)))
       from.note(
         'oidc_issuer_url',
         'decide',
@@ -59,7 +59,8 @@ function issuerOf(provider: string, from: Translation): string {
       )
     return given
   }
-  if (tenant !== undefined && !ofManyTenants.includes(tenant)) return `https://login.microsoftonline.com/${tenant}/v2.0`
+  if (tenant !== undefined && !multiTenantNames.includes(tenant))
+    return `https://login.microsoftonline.com/${tenant}/v2.0`
   const known = issuers[provider]
   if (known !== undefined) return known
   from.note(
@@ -88,11 +89,11 @@ function clientSecret(from: Translation): object {
 
 /** The list of scopes; `undefined`: the gateway requests the scopes that suit the provider. */
 function scopes(provider: string, issuer: string, from: Translation): readonly string[] | undefined {
-  const written = from.text('scope')?.split(/[\s,]+/)
-  if (written !== undefined) {
-    const harm = written.includes(offlineAccess) ? harmOfOfflineAccess(providerKind(issuer)) : undefined
-    if (harm !== undefined) from.note('scope', 'changed', `offline_access is removed: ${harm}`)
-    const left = harm === undefined ? written : written.filter((scope) => scope !== offlineAccess)
+  const given = from.text('scope')?.split(/[\s,]+/)
+  if (given !== undefined) {
+    const harm = given.includes(offlineAccess) ? harmOfOfflineAccess(providerKind(issuer)) : undefined
+    if (harm !== undefined) from.note('scope', 'changed', `offline_access is removed: ${harm.what}`)
+    const left = harm === undefined ? given : given.filter((scope) => scope !== offlineAccess)
     return ['openid', ...left.filter((scope) => scope !== 'openid')]
   }
   if (provider === 'google' || from.list('allowed_groups').length === 0) return undefined

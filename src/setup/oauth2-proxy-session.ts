@@ -3,7 +3,7 @@ import { placeholder } from '../config/placeholder.ts'
 import { durationText, goDurationMs } from './go-duration.ts'
 import type { Translation } from './translation.ts'
 
-const longestMs = 365 * 86_400_000
+const maxMs = 365 * 86_400_000
 
 /** Translates the settings of sessions, Redis and the cookie to `session:`. */
 export function translateSession(from: Translation): object {
@@ -81,7 +81,7 @@ function secret(option: string, variable: string, from: Translation, isInUrl = f
 
 function times(from: Translation): object {
   const ms = goDurationMs(from.text('cookie_expire') ?? '')
-  const isUsable = ms !== undefined && ms >= 1000 && ms <= longestMs
+  const isUsable = ms !== undefined && ms >= 1000 && ms <= maxMs
   const absolute = isUsable ? durationText(ms) : '12h'
   const idle = isUsable && ms < 30 * 60_000 ? absolute : '30m'
   from.note(

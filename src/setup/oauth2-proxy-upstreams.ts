@@ -43,9 +43,9 @@ function canMatchBelow({ path: rulePath }: Rule, path: string): boolean {
 
 function upstreamsOf(from: Translation): Upstream[] {
   const found: Upstream[] = []
-  for (const written of from.list('upstreams')) {
-    const url = URL.canParse(written) ? new URL(written) : undefined
-    const shown = written.replace(/\/\/.*@/, '//…@')
+  for (const text of from.list('upstreams')) {
+    const url = URL.canParse(text) ? new URL(text) : undefined
+    const shown = text.replace(/\/\/.*@/, '//…@')
     if (url === undefined || !/^https?:$/.test(url.protocol)) {
       const why = 'the gateway supports http and https, not files, sockets or static responses'
       from.note('upstreams', 'lost', `${shown}: ${why}`)

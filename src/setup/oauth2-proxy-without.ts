@@ -74,7 +74,7 @@ export const withoutTranslation: ReadonlyMap<string, { readonly level: Note['lev
         'the gateway does not support auth_request of another proxy; it is the reverse proxy in front of the application',
       signature_key: 'the gateway does not sign requests',
       ssl_upstream_insecure_skip_verify: 'certificates are always verified; name the CA in ca_file of the upstream',
-      force_https: 'let the proxy that ends TLS redirect from http',
+      force_https: 'let the proxy that terminates TLS redirect from http',
       'metrics_secure_address metrics_tls_cert_file metrics_tls_key_file':
         'admin.listen is plain http, for this machine or a separate network',
       exclude_logging_paths: 'log.access turns access lines on or off for all requests',

@@ -67,8 +67,8 @@ function listen(from: Translation): unknown {
 }
 
 /** A host and a port; for other forms, adds a note and returns `undefined`. */
-function address(written: string, option: string, from: Translation): string | undefined {
-  const text = written.replace(/^https?:\/\//i, '').replace(/^:/, '0.0.0.0:')
+function address(given: string, option: string, from: Translation): string | undefined {
+  const text = given.replace(/^https?:\/\//i, '').replace(/^:/, '0.0.0.0:')
   try {
     parseAddress(text, '0.0.0.0')
     return text
@@ -132,7 +132,7 @@ function isSubnet(text: string): boolean {
 }
 
 function admin(from: Translation): object | undefined {
-  const written = from.text('metrics_address')
-  const listenAt = written === undefined ? undefined : address(written, 'metrics_address', from)
+  const given = from.text('metrics_address')
+  const listenAt = given === undefined ? undefined : address(given, 'metrics_address', from)
   return listenAt === undefined ? undefined : { listen: listenAt }
 }

@@ -1,4 +1,4 @@
-import { longestReturnTo } from '../core/return-to.ts'
+import { maxReturnToLength } from '../core/return-to.ts'
 
 /**
  * The path to return to after a sign-in. Anything else than a path on this origin becomes `/`, so
@@ -9,7 +9,7 @@ export function returnToOrHome(value: string | undefined, externalUrl: URL, rese
   if (
     value === undefined ||
     !value.startsWith('/') ||
-    value.length > longestReturnTo ||
+    value.length > maxReturnToLength ||
     !URL.canParse(value, externalUrl.origin)
   )
     return '/'

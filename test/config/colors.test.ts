@@ -19,8 +19,8 @@ for (const [one, other, expected] of [
 test('The text on a button has enough contrast on every color', () => {
   for (let grey = 0; grey < 256; grey += 1) {
     const part = grey.toString(16).padStart(2, '0')
-    for (const colour of [`#${part}${part}${part}`, `#${part}0000`, `#00${part}00`, `#ff${part}ff`])
-      assert.ok(contrast(textColorOn(colour), colour) >= 4.5, colour)
+    for (const color of [`#${part}${part}${part}`, `#${part}0000`, `#00${part}00`, `#ff${part}ff`])
+      assert.ok(contrast(textColorOn(color), color) >= 4.5, color)
   }
 })
 

@@ -456,7 +456,7 @@ test('A missing file is reported', (t) => {
   const file = join(folder(t), 'gateway.yaml')
 
   assert.deepEqual(complaints(file).map(formatDiagnostic), [
-    `${file}  error  does not exist\n    "gatehouse init" writes one, --config names another`,
+    `${file}  error  does not exist\n    create one with "gatehouse init", or name another with --config`,
   ])
 })
 
@@ -464,7 +464,7 @@ test('A missing configuration is reported with its full path and a hint', () => 
   const [told] = complaints('nowhere.yaml')
 
   assert.equal(told?.message, `does not exist: the full path is ${join(process.cwd(), 'nowhere.yaml')}`)
-  assert.match(told.hint ?? '', /"gatehouse init" writes one, --config names another/)
+  assert.match(told.hint ?? '', /create one with "gatehouse init", or name another with --config/)
 })
 
 test('A directory instead of a file is reported', (t) => {

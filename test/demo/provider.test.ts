@@ -112,7 +112,7 @@ test('A completed sign-in shows that it is over', async (t) => {
   const response = await fetch(`${provider.issuer}/sign-in/over`)
 
   assert.equal(response.status, 400)
-  assert.match(await response.text(), /This sign-in is over/)
+  assert.match(await response.text(), /This sign-in has ended/)
 })
 
 test('Each refresh rotates the refresh token', async (t) => {
@@ -183,7 +183,7 @@ test('endSession returns the result of the Logout Token', async (t) => {
 
   const delivery = await application.provider.endSession(String(tokens.claims()?.['sid']))
 
-  assert.deepEqual(delivery, { kind: 'answered', status: 503 })
+  assert.deepEqual(delivery, { kind: 'delivered', status: 503 })
   assert.deepEqual(await application.provider.endSession('nobody'), { kind: 'no_session' })
 })
 

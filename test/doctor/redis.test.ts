@@ -99,6 +99,16 @@ test('A Redis that hangs is a fault within the time limit', async (t) => {
   assert.equal(finding(findings, 'redis.connection').level, 'fault')
 })
 
+test('A name that the Sentinels do not know is a fault about the name', async (t) => {
+  const { sentinel } = await startSentinel(t)
+
+  const findings = await findingsAbout(t, `{ sentinels: ["127.0.0.1:${sentinel.port}"], name: other }`)
+
+  const { level, todo } = finding(findings, 'redis.connection')
+  assert.equal(level, 'fault')
+  assert.match(todo ?? '', /compare session\.store\.redis\.name/)
+})
+
 test('A missing password and a wrong password are told apart', async (t) => {
   const redis = await startRedis(t, { password: 'another password than ours' })
 

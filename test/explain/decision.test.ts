@@ -115,7 +115,7 @@ for (const [what, args, ...patterns] of [
   [
     'a page of another site',
     ['--as', 'CLAIMS', '-H', 'Origin: https://evil.example', 'POST', '/orders'],
-    /\n403 refused: made by a page of another site\n +because +a page of https:\/\/evil\.example made the request/,
+    /\n403 refused: sent by a page of another site\n +because +a page of https:\/\/evil\.example made the request/,
     /add its origin to trusted_origins/,
   ],
   [

@@ -141,7 +141,7 @@ test('The page shows the provider, its keys, the upstreams and the last logouts 
   const { body } = await ask(`${admin}/`)
 
   assert.match(body, new RegExp(`<dt>Issuer</dt><dd>${world.provider.issuer}</dd><dt>Discovery</dt><dd>found</dd>`))
-  assert.match(body, /<dt>Signs with<\/dt><dd>RS256<\/dd>/)
+  assert.match(body, /<dt>Algorithm<\/dt><dd>RS256<\/dd>/)
   assert.deepEqual(
     rowsOf(body, 'provider').map(([, type, , , since]) => [
       type,
@@ -157,7 +157,7 @@ test('The page shows the provider, its keys, the upstreams and the last logouts 
   assert.deepEqual(gone?.slice(3, 7), ['1', '0', '1', '0'])
   assert.match(gone?.[7] ?? '', /(?:just now|s ago) +ERR_UPSTREAM_UNREACHABLE request +[\w-]{16}$/)
   const [refused, obeyed] = rowsOf(body, 'logouts')
-  assert.deepEqual(refused?.slice(1, 3), ['logout token', 'none that is trusted'])
+  assert.deepEqual(refused?.slice(1, 3), ['Logout Token', 'not verified'])
   assert.match(refused?.[3] ?? '', /^refused : /)
   assert.equal(obeyed?.[3], 'ended 1 session')
   assert.match(obeyed?.[2] ?? '', new RegExp(`^sid +${session?.sid}`))
@@ -288,7 +288,7 @@ for (const [store, told] of [
 
     const { body } = await ask(`${admin}/`)
 
-    assert.ok(body.includes(`<caption>${told}: name a person or a session to see others</caption>`))
+    assert.ok(body.includes(`<caption>${told}. Search for a person or a session to see others</caption>`))
     const people = rowsOf(body, 'sessions').map(([person]) => person)
     assert.equal(people.length, 100)
     if (store === 'memory') assert.ok(!people.includes('samir'))
@@ -402,7 +402,7 @@ test('The page shows two workers as one gateway, and names a worker that does no
   process.kill(hanging, 'SIGSTOP')
   for (let times = 0; times < 3; times += 1) {
     const [page, live, ready] = await Promise.all(['/', '/live', '/ready'].map((path) => ask(around.adminUrl + path)))
-    assert.match(page?.body ?? '', new RegExp(`A process does not answer \\(pid ${hanging}\\):.*is missing here`))
+    assert.match(page?.body ?? '', new RegExp(`A process does not respond \\(pid ${hanging}\\):.*is missing here`))
     assert.equal(ordersOn(page?.body ?? '').size, 1)
     assert.deepEqual([live?.status, ready?.status], [200, 200])
   }
@@ -413,7 +413,7 @@ test('The page shows two workers as one gateway, and names a worker that does no
     none.map(({ status }) => status),
     [200, 503, 503],
   )
-  assert.match(none[0]?.body ?? '', /2 processes do not answer.*no worker process responds/s)
+  assert.match(none[0]?.body ?? '', /2 processes do not respond.*no worker process responds/s)
   assert.doesNotMatch(none[0]?.body ?? '', /promise/i)
 
   // A form of one worker is valid at the other.

@@ -13,7 +13,7 @@ for (const store of ['memory', 'redis'] as const) {
 
     const delivery = await world.provider.endSession(session?.sid ?? '')
 
-    assert.deepEqual(delivery, { kind: 'answered', status: 200 })
+    assert.deepEqual(delivery, { kind: 'delivered', status: 200 })
     assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
     assert.ok(!jane.cookies.has('gatehouse'), 'the cookie of an ended session is expired when it is next seen')
   })

@@ -261,7 +261,7 @@ test('A template is filled in the language of the browser, and replaces its own 
 
   assert.equal(
     forbidden.body,
-    '<html lang="de"><h1>Sie sind angemeldet, haben hier aber keinen Zugang.</h1>' +
+    '<html lang="de"><h1>Sie sind angemeldet, haben aber keinen Zugriff auf diese Seite.</h1>' +
       '<a href="/.gatehouse/sign-out?then=sign-in&amp;return_to=%2Forders%3Fmonth%3Dmay">Mit einem anderen Konto anmelden</a> 403 r-1',
   )
   assert.match(notFound.body, /<main>/)

@@ -16,7 +16,7 @@ test('A Redis that is restarted from an older file brings no ended session back,
   await direct.save()
   direct.disconnect()
 
-  assert.deepEqual(await world.provider.endSession(sid), { kind: 'answered', status: 200 })
+  assert.deepEqual(await world.provider.endSession(sid), { kind: 'delivered', status: 200 })
   await redis.restart()
   const fresh: Replica = await world.startReplica()
   const refreshes = world.provider.hits('/oauth/token')
@@ -39,7 +39,7 @@ test('A gateway that kept running asks the provider about no session', async (t)
   const direct = new Redis(redis.port, '127.0.0.1')
   await direct.save()
   direct.disconnect()
-  assert.deepEqual(await world.provider.endSession(sid), { kind: 'answered', status: 200 })
+  assert.deepEqual(await world.provider.endSession(sid), { kind: 'delivered', status: 200 })
   const asked = world.provider.hits('/oauth/token')
 
   await redis.restart()

@@ -91,7 +91,7 @@ for (const [what, toml] of Object.entries({
     'provider = "google"\nemail_domains = ["example.com"]\nauthenticated_emails_file = "emails.txt"',
   'groups that Google is asked for':
     'provider = "google"\nemail_domains = ["*"]\ngoogle_groups = ["staff@example.com"]',
-  'an organisation of GitHub': 'provider = "github"\nemail_domains = ["*"]\ngithub_org = "example"',
+  'an organization of GitHub': 'provider = "github"\nemail_domains = ["*"]\ngithub_org = "example"',
   'projects of GitLab': 'provider = "gitlab"\nemail_domains = ["*"]\ngitlab_projects = ["a/b"]',
   'groups or roles': 'email_domains = ["*"]\nallowed_groups = ["staff"]\nallowed_roles = ["reader"]',
   'roles of several clients': 'email_domains = ["*"]\nallowed_roles = ["one:reader", "two:reader"]',

@@ -14,7 +14,7 @@ import type {
 } from '../model.ts'
 import { parseRate } from '../quantities.ts'
 import type { AdminPageSettings, GatewaySettings } from '../settings.ts'
-import { type Building, present, readDuration, readOrigin, readSize, standInUrl } from './building.ts'
+import { type BuildContext, present, readDuration, readOrigin, readSize, standInUrl } from './build-context.ts'
 import { checkTls } from './certificates.ts'
 import { type ShortNames, withLongName } from './claim-names.ts'
 import { buildPages } from './pages.ts'
@@ -28,64 +28,64 @@ import { buildUpstream } from './upstream.ts'
  * Builds a configuration from the settings. When it reports errors, the result contains stand-ins
  * and must not be used.
  */
-export function buildConfig(file: string, written: GatewaySettings, building: Building): GatewayConfig {
-  const { report } = building
-  const externalUrl = readOrigin(written.external_url, '/external_url', standInUrl, report)
-  const provider = buildProvider(written.provider, '/provider', building)
-  const session = buildSession(written.session, '/session', { ...building, secure: externalUrl.protocol === 'https:' })
-  const inherited = { ...building, externalUrl, claims: provider.claims }
-  const upstreams = Object.entries(written.upstreams ?? {}).map(([name, upstream]) =>
+export function buildConfig(file: string, settings: GatewaySettings, context: BuildContext): GatewayConfig {
+  const { report } = context
+  const externalUrl = readOrigin(settings.external_url, '/external_url', standInUrl, report)
+  const provider = buildProvider(settings.provider, '/provider', context)
+  const session = buildSession(settings.session, '/session', { ...context, secure: externalUrl.protocol === 'https:' })
+  const inherited = { ...context, externalUrl, claims: provider.claims }
+  const upstreams = Object.entries(settings.upstreams ?? {}).map(([name, upstream]) =>
     buildUpstream(name, upstream, below('/upstreams', name), inherited),
   )
   return {
     version: 1,
     file,
-    listen: buildListen(written.listen, report),
-    admin: buildAdmin(written.admin, inherited),
+    listen: buildListen(settings.listen, report),
+    admin: buildAdmin(settings.admin, inherited),
     externalUrl,
-    reservedPrefix: readReservedPrefix(written.reserved_prefix, report),
-    trustedProxies: present(written.trusted_proxies).flatMap(([index, text]) =>
+    reservedPrefix: readReservedPrefix(settings.reserved_prefix, report),
+    trustedProxies: present(settings.trusted_proxies).flatMap(([index, text]) =>
       report.parse(below('/trusted_proxies', index), [], () => [parseSubnet(text)]),
     ),
     workers:
-      session.store.kind === 'memory' ? 1 : written.workers === 'auto' ? availableParallelism() : written.workers,
+      session.store.kind === 'memory' ? 1 : settings.workers === 'auto' ? availableParallelism() : settings.workers,
     provider: { ...provider, userinfoClaims: userinfoClaims(upstreams, provider) },
     session,
     upstreams,
-    pages: buildPages(written.pages, '/pages', report),
-    limits: buildLimits(written.limits, report),
+    pages: buildPages(settings.pages, '/pages', report),
+    limits: buildLimits(settings.limits, report),
     shutdown: {
-      drainTimeoutMs: readDuration(written.shutdown.drain_timeout, '/shutdown/drain_timeout', '0s', '1h', report),
+      drainTimeoutMs: readDuration(settings.shutdown.drain_timeout, '/shutdown/drain_timeout', '0s', '1h', report),
     },
-    log: written.log,
-    tracing: buildTracing(written.tracing, '/tracing', building),
+    log: settings.log,
+    tracing: buildTracing(settings.tracing, '/tracing', context),
   }
 }
 
-function buildListen(written: GatewaySettings['listen'], report: Report): ListenConfig {
+function buildListen(settings: GatewaySettings['listen'], report: Report): ListenConfig {
   const fallback: Address = { host: '0.0.0.0', port: 0 }
-  if (typeof written !== 'object')
-    return { ...report.parse('/listen', fallback, () => parseAddress(written, '0.0.0.0')), tls: undefined }
+  if (typeof settings !== 'object')
+    return { ...report.parse('/listen', fallback, () => parseAddress(settings, '0.0.0.0')), tls: undefined }
   return {
-    ...report.parse('/listen/address', fallback, () => parseAddress(written.address, '0.0.0.0')),
-    tls: checkTls(written.tls, '/listen/tls', report),
+    ...report.parse('/listen/address', fallback, () => parseAddress(settings.address, '0.0.0.0')),
+    tls: checkTls(settings.tls, '/listen/tls', report),
   }
 }
 
-type AdminBuilding = Building & { readonly claims: ShortNames }
+type AdminContext = BuildContext & { readonly claims: ShortNames }
 
-function buildAdmin(written: GatewaySettings['admin'], building: AdminBuilding): AdminConfig | undefined {
-  if (written?.listen === undefined) return undefined
-  const { listen, page } = written
-  const address = building.report.parse('/admin/listen', undefined, () => parseAddress(listen, '127.0.0.1'))
-  const builtPage = page && buildAdminPage(page, '/admin/page', building)
+function buildAdmin(settings: GatewaySettings['admin'], context: AdminContext): AdminConfig | undefined {
+  if (settings?.listen === undefined) return undefined
+  const { listen, page } = settings
+  const address = context.report.parse('/admin/listen', undefined, () => parseAddress(listen, '127.0.0.1'))
+  const builtPage = page && buildAdminPage(page, '/admin/page', context)
   return address && { ...address, page: builtPage }
 }
 
 function buildAdminPage(
   { token, hosts, show_claim }: AdminPageSettings,
   at: string,
-  { env, report, claims }: AdminBuilding,
+  { env, report, claims }: AdminContext,
 ): AdminPageConfig {
   return {
     token: token && readSecret(token, below(at, 'token'), env, report),
@@ -113,26 +113,26 @@ function readReservedPrefix(text: string, report: Report): string {
   return report.parse('/reserved_prefix', '/.gatehouse/', () => parsePathPattern(text).text)
 }
 
-function buildLimits(written: GatewaySettings['limits'], report: Report): LimitsConfig {
+function buildLimits(settings: GatewaySettings['limits'], report: Report): LimitsConfig {
   return {
-    headerSizeBytes: readSize(written.header_size, '/limits/header_size', '4kb', '1mb', report),
-    headerCount: written.header_count,
-    headersTimeoutMs: readDuration(written.headers_timeout, '/limits/headers_timeout', '1s', '10m', report),
-    bodyIdleTimeoutMs: readDuration(written.body_idle_timeout, '/limits/body_idle_timeout', '1s', '1h', report),
-    bodyRateBytesPerSecond: readSize(written.body_rate, '/limits/body_rate', '0b', '1mb', report),
-    connections: written.connections,
-    perClient: buildClientLimits(written.per_client, report),
+    headerSizeBytes: readSize(settings.header_size, '/limits/header_size', '4kb', '1mb', report),
+    headerCount: settings.header_count,
+    headersTimeoutMs: readDuration(settings.headers_timeout, '/limits/headers_timeout', '1s', '10m', report),
+    bodyIdleTimeoutMs: readDuration(settings.body_idle_timeout, '/limits/body_idle_timeout', '1s', '1h', report),
+    bodyRateBytesPerSecond: readSize(settings.body_rate, '/limits/body_rate', '0b', '1mb', report),
+    connections: settings.connections,
+    perClient: buildClientLimits(settings.per_client, report),
   }
 }
 
-function buildClientLimits(written: GatewaySettings['limits']['per_client'], report: Report): ClientLimitsConfig {
+function buildClientLimits(settings: GatewaySettings['limits']['per_client'], report: Report): ClientLimitsConfig {
   const rate = (setting: 'sign_ins' | 'callbacks' | 'refused_logout_tokens') =>
-    report.parse(`/limits/per_client/${setting}`, parseRate('1/s'), () => parseRate(written[setting]))
+    report.parse(`/limits/per_client/${setting}`, parseRate('1/s'), () => parseRate(settings[setting]))
   return {
-    connections: written.connections,
+    connections: settings.connections,
     signIns: rate('sign_ins'),
     callbacks: rate('callbacks'),
-    callbacksAtOnce: written.callbacks_at_once,
+    callbacksAtOnce: settings.callbacks_at_once,
     refusedLogoutTokens: rate('refused_logout_tokens'),
   }
 }

@@ -9,8 +9,8 @@ import { namedFile, readNamedFile } from './secrets.ts'
 const maxPemBytes = 1024 * 1024
 
 /** The text of a PEM file with certificate authorities. */
-export function readAuthorities(written: string | undefined, at: string, report: Report): string | undefined {
-  const content = written === undefined ? undefined : readNamedFile(written, at, report, maxPemBytes)
+export function readAuthorities(path: string | undefined, at: string, report: Report): string | undefined {
+  const content = path === undefined ? undefined : readNamedFile(path, at, report, maxPemBytes)
   if (content === undefined) return undefined
   const text = content.bytes.toString('latin1')
   return readCertificates(text, at, content.file, report) && text
@@ -19,25 +19,25 @@ export function readAuthorities(written: string | undefined, at: string, report:
 /**
  * Checks both files when the configuration is read, so that a mistake is reported before the start.
  */
-export function checkTls(written: ListenTlsSettings | undefined, at: string, report: Report): ListenConfig['tls'] {
-  if (written?.cert_file === undefined || written.key_file === undefined) return undefined
-  readKeyPair(written, at, report)
+export function checkTls(settings: ListenTlsSettings | undefined, at: string, report: Report): ListenConfig['tls'] {
+  if (settings?.cert_file === undefined || settings.key_file === undefined) return undefined
+  readKeyPair(settings, at, report)
   return {
-    certFile: resolve(namedFile(written.cert_file, below(at, 'cert_file'), report)),
-    keyFile: resolve(namedFile(written.key_file, below(at, 'key_file'), report)),
+    certFile: resolve(namedFile(settings.cert_file, below(at, 'cert_file'), report)),
+    keyFile: resolve(namedFile(settings.key_file, below(at, 'key_file'), report)),
   }
 }
 
 /** Reads a certificate and its private key (PEM), and checks that they belong together. */
 export function readKeyPair(
-  written: ListenTlsSettings,
+  settings: ListenTlsSettings,
   at: string,
   report: Report,
 ): { readonly cert: string; readonly key: string } | undefined {
-  if (written.cert_file === undefined || written.key_file === undefined) return undefined
+  if (settings.cert_file === undefined || settings.key_file === undefined) return undefined
   const [certAt, keyAt] = [below(at, 'cert_file'), below(at, 'key_file')]
-  const cert = readNamedFile(written.cert_file, certAt, report, maxPemBytes)
-  const key = readNamedFile(written.key_file, keyAt, report, maxPemBytes)
+  const cert = readNamedFile(settings.cert_file, certAt, report, maxPemBytes)
+  const key = readNamedFile(settings.key_file, keyAt, report, maxPemBytes)
   if (key !== undefined) report.secretFiles.push({ setting: report.pathText(keyAt), file: key.file })
   const certificates = cert && readCertificates(cert.bytes.toString('latin1'), certAt, cert.file, report)
   const privateKey = key && readPrivateKey(key.bytes, keyAt, key.file, report)

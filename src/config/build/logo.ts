@@ -10,11 +10,11 @@ type ImageType = 'image/png' | 'image/webp' | 'image/svg+xml'
  * The logo as a `data:` URI. Pages show it in `<img>` alone, where an SVG runs no script and loads
  * nothing (SVG Integration, "secure static mode").
  */
-export function readLogo(written: string | undefined, at: string, report: Report): string | undefined {
-  if (written === undefined) return undefined
-  if (/^data:/i.test(written))
-    return report.parse(at, undefined, () => checkDataUri(written), 'such as data:image/png;base64,…')
-  const content = readNamedFile(written, at, report, maxLogoBytes)
+export function readLogo(value: string | undefined, at: string, report: Report): string | undefined {
+  if (value === undefined) return undefined
+  if (/^data:/i.test(value))
+    return report.parse(at, undefined, () => checkDataUri(value), 'such as data:image/png;base64,…')
+  const content = readNamedFile(value, at, report, maxLogoBytes)
   return content && report.parse(at, undefined, () => dataUri(content.bytes, content.file))
 }
 

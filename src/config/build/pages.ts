@@ -24,31 +24,34 @@ import { namedFile } from './secrets.ts'
 
 const maxTemplateBytes = 64 * 1024
 
-export function buildPages(written: PagesSettings, at: string, report: Report): PagesConfig {
+export function buildPages(settings: PagesSettings, at: string, report: Report): PagesConfig {
   const pages = {
-    name: written.name,
-    logo: readLogo(written.logo, below(at, 'logo'), report),
-    language: written.language,
-    colours: { light: buildColors(written.colours.light), dark: buildColors(written.colours.dark) },
-    support: buildSupport(written.support, below(at, 'support'), report),
+    name: settings.name,
+    logo: readLogo(settings.logo, below(at, 'logo'), report),
+    language: settings.language,
+    colours: { light: buildColors(settings.colours.light), dark: buildColors(settings.colours.dark) },
+    support: buildSupport(settings.support, below(at, 'support'), report),
   }
-  return { ...pages, templates: readTemplates(written.templates, below(at, 'templates'), unset(written), report) }
+  return { ...pages, templates: readTemplates(settings.templates, below(at, 'templates'), unset(settings), report) }
 }
 
-function buildColors(written: PagesSettings['colours']['light']): ColorsConfig {
-  const [background, surface, text, accent] = [written.background, written.surface, written.text, written.accent].map(
-    expandColor,
-  ) as [string, string, string, string]
+function buildColors(settings: PagesSettings['colours']['light']): ColorsConfig {
+  const [background, surface, text, accent] = [
+    settings.background,
+    settings.surface,
+    settings.text,
+    settings.accent,
+  ].map(expandColor) as [string, string, string, string]
   return { background, surface, text, accent, onAccent: textColorOn(accent) }
 }
 
 function buildSupport(
-  written: PagesSupportSettings | undefined,
+  settings: PagesSupportSettings | undefined,
   at: string,
   report: Report,
 ): SupportConfig | undefined {
-  if (written === undefined) return undefined
-  const { text, url, mail } = written
+  if (settings === undefined) return undefined
+  const { text, url, mail } = settings
   if (mail !== undefined) return { text: text ?? mail, url: `mailto:${mail}` }
   if (url === undefined) return { text: text ?? '', url: undefined }
   const target = report.parse(below(at, 'url'), undefined, () => parseSupportUrl(url))
@@ -65,7 +68,7 @@ function parseSupportUrl(text: string): URL {
 
 /** Placeholders without a value, each with the setting that gives them one. */
 function unset({ name, logo, support }: PagesSettings): ReadonlyMap<string, string> {
-  const settings: Readonly<Record<ConfiguredPlaceholder, readonly [setting: string, value: unknown]>> = {
+  const sources: Readonly<Record<ConfiguredPlaceholder, readonly [setting: string, value: unknown]>> = {
     name: ['pages.name', name],
     logo_url: ['pages.logo', logo],
     support_label: ['pages.support', support],
@@ -73,20 +76,20 @@ function unset({ name, logo, support }: PagesSettings): ReadonlyMap<string, stri
     support_url: ['pages.support.url or mail', support?.url ?? support?.mail],
   }
   return new Map(
-    Object.entries(settings).flatMap(([placeholder, [setting, value]]) =>
+    Object.entries(sources).flatMap(([placeholder, [setting, value]]) =>
       value === undefined ? [[placeholder, setting]] : [],
     ),
   )
 }
 
 function readTemplates(
-  written: string | undefined,
+  path: string | undefined,
   at: string,
   unset: ReadonlyMap<string, string>,
   report: Report,
 ): PagesConfig['templates'] {
-  if (written === undefined) return {}
-  const folder = namedFile(written, at, report)
+  if (path === undefined) return {}
+  const folder = namedFile(path, at, report)
   report.recordFile(folder)
   const files = namesIn(folder, at, report).filter((file) => file.endsWith('.html') && !file.startsWith('.'))
   const templates: Partial<Record<PageName, PageTemplate>> = {}
@@ -152,7 +155,7 @@ function readTemplate(
     if (!used.has(`${action}_url`) && !optionalActions.has(action))
       report.warningAtPlace(whole, at, `has no {{${action}_url}}: people who see this page cannot continue`)
   if (!used.has('request_id') && page !== 'signed-out' && page !== 'sign-out')
-    report.warningAtPlace(whole, at, 'has no {{request_id}}, which finds the request in the log')
+    report.warningAtPlace(whole, at, 'has no {{request_id}}, which is needed to find the request in the log')
   return template
 }
 

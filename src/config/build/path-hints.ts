@@ -3,18 +3,16 @@ import { parsePathPattern } from '../../core/path-pattern.ts'
 /**
  * A hint for an invalid path: it lacks its "/", or it has the syntax of another proxy.
  */
-export function hintForPath(written: string): string | undefined {
-  const [, afterHost] = /^https?:\/\/[^/]+(\/.*)?$/i.exec(written) ?? []
+export function hintForPath(text: string): string | undefined {
+  const [, afterHost] = /^https?:\/\/[^/]+(\/.*)?$/i.exec(text) ?? []
   if (afterHost !== undefined) return `write the host in hosts of the upstream; the path is "${afterHost}"`
-  const [, method, rest = written] = /^([A-Z]+)(?:=| +)(.+)$/.exec(written) ?? []
+  const [, method, rest = text] = /^([A-Z]+)(?:=| +)(.+)$/.exec(text) ?? []
   const meant = intendedPaths(rest)
-  if (meant.every((path) => path !== written && isPathPattern(path))) {
+  if (meant.every((path) => path !== text && isPathPattern(path))) {
     if (method !== undefined) return `did you mean { path: ${meant.join(', ')}, methods: [${method}] }?`
     const paths = meant.map((path) => `"${path}"`).join(' and ')
     const wider =
-      meant.some((path) => path.endsWith('*')) && !written.endsWith('*')
-        ? ' "*" at the end matches everything below.'
-        : ''
+      meant.some((path) => path.endsWith('*')) && !text.endsWith('*') ? ' "*" at the end matches everything below.' : ''
     return `did you mean ${paths}${meant.length > 1 ? ', a rule each' : ''}?${wider}`
   }
   if (/(?:^|[ *+)/])\\?\.(?:[a-z]|\()/.test(rest))
@@ -25,9 +23,9 @@ export function hintForPath(written: string): string | undefined {
 }
 
 /** A hint for an invalid path of an upstream, in which "*" is not allowed. */
-export function hintForFolder(written: string): string | undefined {
-  const [folder = '', ...others] = intendedPaths(written).map((path) => path.replace(/\*$/, ''))
-  const isGood = others.length === 0 && folder !== written && !folder.includes('*') && isPathPattern(folder)
+export function hintForFolder(text: string): string | undefined {
+  const [folder = '', ...others] = intendedPaths(text).map((path) => path.replace(/\*$/, ''))
+  const isGood = others.length === 0 && folder !== text && !folder.includes('*') && isPathPattern(folder)
   return isGood ? `did you mean "${folder}"?` : undefined
 }
 

@@ -2,30 +2,34 @@ import { isLoopback, parseHttpUrl } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import type { ProviderConfig, UpstreamConfig } from '../model.ts'
 import type { ProviderSettings } from '../settings.ts'
-import { type Building, present, readDuration } from './building.ts'
+import { type BuildContext, present, readDuration } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
 import { readSecret } from './secrets.ts'
 
-export function buildProvider(written: ProviderSettings | undefined, at: string, building: Building): ProviderConfig {
-  if (written === undefined) return fallback
-  const { env, report } = building
+export function buildProvider(
+  settings: ProviderSettings | undefined,
+  at: string,
+  context: BuildContext,
+): ProviderConfig {
+  if (settings === undefined) return fallback
+  const { env, report } = context
   return {
-    issuer: readIssuer(written.issuer, below(at, 'issuer'), report),
-    client_id: written.client_id ?? '',
+    issuer: readIssuer(settings.issuer, below(at, 'issuer'), report),
+    client_id: settings.client_id ?? '',
     client_secret:
-      (written.client_secret && readSecret(written.client_secret, below(at, 'client_secret'), env, report)) ?? '',
-    token_endpoint_auth_method: written.token_endpoint_auth_method,
-    response_mode: written.response_mode,
-    frontchannelLogout: written.frontchannel_logout,
-    scopes: written.scopes && present(written.scopes).map(([, scope]) => scope),
-    authorizationParams: readAuthorizationParams(written, below(at, 'authorization_params'), report),
-    claims: written.claims,
-    idTokenClaims: readIdTokenClaims(written, below(at, 'id_token_claims'), report),
+      (settings.client_secret && readSecret(settings.client_secret, below(at, 'client_secret'), env, report)) ?? '',
+    token_endpoint_auth_method: settings.token_endpoint_auth_method,
+    response_mode: settings.response_mode,
+    frontchannelLogout: settings.frontchannel_logout,
+    scopes: settings.scopes && present(settings.scopes).map(([, scope]) => scope),
+    authorizationParams: readAuthorizationParams(settings, below(at, 'authorization_params'), report),
+    claims: settings.claims,
+    idTokenClaims: readIdTokenClaims(settings, below(at, 'id_token_claims'), report),
     userinfoClaims: [],
-    id_token_signed_response_alg: written.id_token_signed_response_alg,
-    clockToleranceMs: readDuration(written.clock_tolerance, below(at, 'clock_tolerance'), '0s', '5m', report),
-    timeoutMs: readDuration(written.timeout, below(at, 'timeout'), '100ms', '60s', report),
-    ca: readAuthorities(written.ca_file, below(at, 'ca_file'), report),
+    id_token_signed_response_alg: settings.id_token_signed_response_alg,
+    clockToleranceMs: readDuration(settings.clock_tolerance, below(at, 'clock_tolerance'), '0s', '5m', report),
+    timeoutMs: readDuration(settings.timeout, below(at, 'timeout'), '100ms', '60s', report),
+    ca: readAuthorities(settings.ca_file, below(at, 'ca_file'), report),
   }
 }
 
@@ -61,7 +65,7 @@ export function userinfoClaims(
 }
 
 /**
- * The issuer stays exactly as it is written, because it is compared character by character (OpenID
+ * The issuer keeps its exact spelling, because it is compared character by character (OpenID
  * Connect Discovery 1.0 §4.3).
  */
 function readIssuer(text: string | undefined, at: string, report: Report): string {
@@ -78,20 +82,20 @@ function readIssuer(text: string | undefined, at: string, report: Report): strin
 }
 
 /**
- * Claims about the ID Token itself. The gateway reads some of them always, and passes none of the
- * others on.
+ * Claims about the ID Token itself. The gateway always reads some of them, and never passes on the
+ * others.
  */
 const protocolClaims: ReadonlySet<string> = new Set(['iss', 'sub', 'sid', 'aud', 'azp', 'exp', 'iat', 'nonce'])
 
 /** The names of claims as the provider spells them. */
-function readIdTokenClaims(written: ProviderSettings, at: string, report: Report): string[] {
-  return present(written.id_token_claims).map(([index, name]) => {
+function readIdTokenClaims(settings: ProviderSettings, at: string, report: Report): string[] {
+  return present(settings.id_token_claims).map(([index, name]) => {
     if (protocolClaims.has(name))
       report.error(
         below(at, index),
         'has no effect: the gateway always takes it from the ID Token, or never passes it on',
       )
-    return Object.hasOwn(written.claims, name) ? (written.claims[name] as string) : name
+    return Object.hasOwn(settings.claims, name) ? (settings.claims[name] as string) : name
   })
 }
 
@@ -113,14 +117,14 @@ const gatewayParams: ReadonlySet<string> = new Set([
   'request_uri',
 ])
 
-function readAuthorizationParams(written: ProviderSettings, at: string, report: Report): Record<string, string> {
-  for (const name of Object.keys(written.authorization_params))
+function readAuthorizationParams(settings: ProviderSettings, at: string, report: Report): Record<string, string> {
+  for (const name of Object.keys(settings.authorization_params))
     if (gatewayParams.has(name))
       report.errorAtKey(below(at, name), 'is a parameter that only the gateway sets', insteadOf[name])
-  const { max_age } = written.authorization_params
+  const { max_age } = settings.authorization_params
   if (typeof max_age === 'string' && !/^\d{1,9}$/.test(max_age))
     report.error(below(at, 'max_age'), 'must be a number of seconds', 'as in max_age: "3600"')
-  return { ...written.authorization_params }
+  return { ...settings.authorization_params }
 }
 
 const insteadOf: Readonly<Record<string, string>> = {

@@ -1,24 +1,24 @@
 import { below, type Report } from '../document/report.ts'
 import type { Address, RedisStoreConfig, RedisTlsConfig } from '../model.ts'
 import type { List, RedisSettings } from '../settings.ts'
-import { type Building, present, readDuration } from './building.ts'
+import { type BuildContext, present, readDuration } from './build-context.ts'
 import { readAuthorities, readKeyPair } from './certificates.ts'
 import { readSecret } from './secrets.ts'
 
 const fallback = new URL('rediss://stand-in.invalid')
 
 /** One server by its URL, the primary that Sentinels name, or a Cluster. */
-export function buildRedis(written: RedisSettings, at: string, building: Building): RedisStoreConfig {
-  const { env, report } = building
-  const { url, sentinels, cluster } = written
+export function buildRedis(settings: RedisSettings, at: string, context: BuildContext): RedisStoreConfig {
+  const { env, report } = context
+  const { url, sentinels, cluster } = settings
   const secret = (name: 'password' | 'sentinel_password') =>
-    written[name] && readSecret(written[name], below(at, name), env, report)
+    settings[name] && readSecret(settings[name], below(at, name), env, report)
   const shared = {
-    username: written.username,
+    username: settings.username,
     password: secret('password'),
-    keyPrefix: written.key_prefix,
-    timeoutMs: readDuration(written.timeout, below(at, 'timeout'), '100ms', '10s', report),
-    replicasAcknowledge: written.replicas_acknowledge,
+    keyPrefix: settings.key_prefix,
+    timeoutMs: readDuration(settings.timeout, below(at, 'timeout'), '100ms', '10s', report),
+    replicasAcknowledge: settings.replicas_acknowledge,
   }
 
   if (sentinels !== undefined) {
@@ -27,32 +27,33 @@ export function buildRedis(written: RedisSettings, at: string, building: Buildin
       kind: 'redis_sentinel',
       ...shared,
       sentinels: servers,
-      name: written.name ?? '',
-      database: written.database ?? 0,
-      sentinelUsername: written.sentinel_username,
+      name: settings.name ?? '',
+      database: settings.database ?? 0,
+      sentinelUsername: settings.sentinel_username,
       sentinelPassword: secret('sentinel_password'),
-      tls: readTls(written, secure, 'sentinels', at, report),
+      tls: readTls(settings, secure, 'sentinels', at, report),
     }
   }
   if (cluster !== undefined || url !== undefined) refuse(sentinelSettings, at, report)
   if (cluster !== undefined) {
     const { servers, secure } = readServers(cluster, 'redis-1:6379', below(at, 'cluster'), report)
-    if ((written.database ?? 0) !== 0) report.error(below(at, 'database'), 'must be 0: a Cluster has no other database')
+    if ((settings.database ?? 0) !== 0)
+      report.error(below(at, 'database'), 'must be 0: a Cluster has no other database')
     return {
       kind: 'redis_cluster',
       ...shared,
       nodes: servers,
-      tls: readTls(written, secure, 'cluster', at, report),
+      tls: readTls(settings, secure, 'cluster', at, report),
     }
   }
   const server = url === undefined ? fallback : report.parse(below(at, 'url'), fallback, () => parseRedisUrl(url))
-  if (written.database !== undefined)
-    report.error(below(at, 'database'), `belongs in the url: ${withDatabase(server, written.database)}`)
+  if (settings.database !== undefined)
+    report.error(below(at, 'database'), `belongs in the url: ${withDatabase(server, settings.database)}`)
   return {
     kind: 'redis',
     ...shared,
     url: server,
-    tls: readTls(written, server.protocol === 'rediss:', 'url', at, report),
+    tls: readTls(settings, server.protocol === 'rediss:', 'url', at, report),
   }
 }
 
@@ -71,7 +72,7 @@ function withDatabase(server: URL, database: number): string {
 }
 
 function readTls(
-  written: RedisSettings,
+  settings: RedisSettings,
   secure: boolean,
   servers: 'url' | 'sentinels' | 'cluster',
   at: string,
@@ -80,22 +81,22 @@ function readTls(
   const files = ['ca_file', 'cert_file', 'key_file'] as const
   if (!secure && report.isValid(below(at, servers)))
     for (const file of files)
-      if (written[file] !== undefined)
+      if (settings[file] !== undefined)
         report.error(below(at, file), `has no effect: ${servers} is without TLS; write rediss:// there`)
-  const ca = readAuthorities(written.ca_file, below(at, 'ca_file'), report)
-  const pair = readKeyPair(written, at, report)
+  const ca = readAuthorities(settings.ca_file, below(at, 'ca_file'), report)
+  const pair = readKeyPair(settings, at, report)
   return secure ? { ca, cert: pair?.cert, key: pair?.key } : undefined
 }
 
 /** A list of `HOST:PORT`; with TLS, all of them are `rediss://HOST:PORT`. */
 function readServers(
-  written: List<string>,
+  list: List<string>,
   example: string,
   at: string,
   report: Report,
 ): { readonly servers: readonly Address[]; readonly secure: boolean } {
   const defaultPort = Number(example.split(':')[1])
-  const urls = present(written).flatMap(([index, text]) =>
+  const urls = present(list).flatMap(([index, text]) =>
     report.parse(below(at, index), [], () => [{ index, url: parseServer(text, example) }]),
   )
   const secure = urls[0]?.url.protocol === 'rediss:'

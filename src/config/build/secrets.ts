@@ -23,8 +23,8 @@ function readVariable(name: string, at: string, env: Environment, report: Report
   return checkSecret(value, at, `the environment variable ${name}`, report)
 }
 
-function readSecretFile(written: string, at: string, report: Report): string | undefined {
-  const content = readNamedFile(written, at, report, maxSecretBytes)
+function readSecretFile(path: string, at: string, report: Report): string | undefined {
+  const content = readNamedFile(path, at, report, maxSecretBytes)
   if (content !== undefined) report.secretFiles.push({ setting: report.pathText(at), file: content.file })
   return content && checkSecret(content.bytes.toString('utf8'), at, content.file, report)
 }
@@ -50,7 +50,7 @@ function warnOfQuotesAndSpaces(secret: string, at: string, source: string, repor
       ? /^(["'`]).*\1$/.test(secret)
         ? 'begins and ends with a quotation mark, which is part of the secret'
         : undefined
-      : 'begins or ends with white space, which is taken as part of it'
+      : 'begins or ends with white space, which is part of the secret'
   if (found !== undefined) report.warning(at, `${source} ${found}`, 'remove it unless it belongs to the secret')
 }
 
@@ -64,12 +64,12 @@ function withoutLastLineBreaks(text: string): string {
  * Reads a file that a setting names. The path is relative to the file that contains the setting.
  */
 export function readNamedFile(
-  written: string,
+  path: string,
   at: string,
   report: Report,
   limit: number,
 ): { readonly file: string; readonly bytes: Buffer } | undefined {
-  const file = namedFile(written, at, report)
+  const file = namedFile(path, at, report)
   report.recordFile(file)
   const content = readBounded(file, limit)
   if ('bytes' in content) return { file, bytes: content.bytes }
@@ -77,6 +77,6 @@ export function readNamedFile(
   return undefined
 }
 
-export function namedFile(written: string, at: string, report: Report): string {
-  return written.startsWith('/') ? written : join(dirname(report.keyPlace(at).file), written)
+export function namedFile(path: string, at: string, report: Report): string {
+  return path.startsWith('/') ? path : join(dirname(report.keyPlace(at).file), path)
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { below } from '../document/report.ts'
 import type { SessionConfig, StoreConfig } from '../model.ts'
 import type { SessionSettings } from '../settings.ts'
-import { type Building, present, readDuration } from './building.ts'
+import { type BuildContext, present, readDuration } from './build-context.ts'
 import { buildRedis } from './redis.ts'
 import { readSecret } from './secrets.ts'
 
@@ -10,58 +10,58 @@ const keyBytes = 32
 
 /** `secure`: browsers reach the gateway over https. */
 export function buildSession(
-  written: SessionSettings,
+  settings: SessionSettings,
   at: string,
-  building: Building & { readonly secure: boolean },
+  context: BuildContext & { readonly secure: boolean },
 ): SessionConfig {
-  const { report, secure } = building
-  const store = buildStore(written.store, below(at, 'store'), building)
+  const { report, secure } = context
+  const store = buildStore(settings.store, below(at, 'store'), context)
   const duration = (
     name: 'idle_timeout' | 'absolute_timeout' | 'refresh_before' | 'store_outage_grace',
     from: string,
     to: string,
-  ) => readDuration(written[name], below(at, name), from, to, report)
+  ) => readDuration(settings[name], below(at, name), from, to, report)
   return {
-    keys: readKeys(written, at, store, building),
-    isKeyGenerated: written.keys === undefined && store.kind === 'memory',
+    keys: readKeys(settings, at, store, context),
+    isKeyGenerated: settings.keys === undefined && store.kind === 'memory',
     store,
     idleTimeoutMs: duration('idle_timeout', '1s', '365d'),
     absoluteTimeoutMs: duration('absolute_timeout', '1s', '365d'),
     refreshBeforeMs: duration('refresh_before', '0s', '1h'),
     pollUserinfoMs:
-      written.poll_userinfo === undefined
+      settings.poll_userinfo === undefined
         ? undefined
-        : readDuration(written.poll_userinfo, below(at, 'poll_userinfo'), '10s', '1d', report),
+        : readDuration(settings.poll_userinfo, below(at, 'poll_userinfo'), '10s', '1d', report),
     storeOutageGraceMs: duration('store_outage_grace', '0s', '5m'),
     cookie: {
       // Browsers accept a cookie with this prefix only with Secure and from this host, so that no
       // sibling site can set one (RFC 6265bis §4.1.3.2).
-      name: secure ? `__Host-${written.cookie.name}` : written.cookie.name,
+      name: secure ? `__Host-${settings.cookie.name}` : settings.cookie.name,
       secure,
-      sameSite: written.cookie.same_site,
+      sameSite: settings.cookie.same_site,
     },
   }
 }
 
-function readKeys(written: SessionSettings, at: string, store: StoreConfig, building: Building): readonly Buffer[] {
-  const { env, report } = building
-  if (written.keys !== undefined)
-    return present(written.keys).flatMap(([index, secret]) => {
+function readKeys(settings: SessionSettings, at: string, store: StoreConfig, context: BuildContext): readonly Buffer[] {
+  const { env, report } = context
+  if (settings.keys !== undefined)
+    return present(settings.keys).flatMap(([index, secret]) => {
       const place = below(below(at, 'keys'), index)
       const text = readSecret(secret, place, env, report)
       return text === undefined ? [] : report.parse(place, [], () => [decodeKey(text)], generateHint)
     })
-  // Sessions in the memory of a process need no key after it ends.
+  // The memory store is lost with the process, so a new key for each start is sufficient.
   if (store.kind === 'memory') return [randomBytes(keyBytes)]
   report.missing(
     below(at, 'keys'),
-    'is missing: what is stored in Redis is sealed with a key that all replicas share',
-    'for example keys: [{ file: /run/secrets/session_key }]; openssl rand -base64 32 makes a key',
+    'is missing: the gateway encrypts sessions in Redis with a key that all replicas share',
+    'for example keys: [{ file: /run/secrets/session_key }]; create a key with openssl rand -base64 32',
   )
   return []
 }
 
-const generateHint = 'openssl rand -base64 32 makes a key'
+const generateHint = 'create a key with openssl rand -base64 32'
 
 function decodeKey(text: string): Buffer {
   const key = /^([\da-f]{2})+$/i.test(text)
@@ -70,15 +70,15 @@ function decodeKey(text: string): Buffer {
       ? Buffer.from(text, 'base64')
       : undefined
   if (key?.length === keyBytes) return key
-  const found = key === undefined ? 'it is neither' : `it has ${key.length}`
+  const found = key === undefined ? 'it has another format' : `it has ${key.length}`
   throw new SyntaxError(`must be ${keyBytes} bytes in base64, base64url or hex; ${found}`)
 }
 
 const memoryDefaults = { max_sessions: 100_000 }
 
-function buildStore(written: SessionSettings['store'], at: string, building: Building): StoreConfig {
-  if (typeof written === 'object' && written.redis !== undefined)
-    return buildRedis(written.redis, below(at, 'redis'), building)
-  const { max_sessions } = (typeof written === 'object' ? written.memory : undefined) ?? memoryDefaults
+function buildStore(settings: SessionSettings['store'], at: string, context: BuildContext): StoreConfig {
+  if (typeof settings === 'object' && settings.redis !== undefined)
+    return buildRedis(settings.redis, below(at, 'redis'), context)
+  const { max_sessions } = (typeof settings === 'object' ? settings.memory : undefined) ?? memoryDefaults
   return { kind: 'memory', maxSessions: max_sessions }
 }

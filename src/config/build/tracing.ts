@@ -2,7 +2,7 @@ import { parseHttpUrl } from '../addresses.ts'
 import { below } from '../document/report.ts'
 import type { TracingConfig } from '../model.ts'
 import type { TracingSettings } from '../settings.ts'
-import { type Building, standInUrl } from './building.ts'
+import { type BuildContext, standInUrl } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
 import { readSecret } from './secrets.ts'
 
@@ -10,15 +10,15 @@ import { readSecret } from './secrets.ts'
 const ours = /^(?:content-.*|transfer-encoding|connection|host|user-agent|expect|te|upgrade|keep-alive)$/i
 
 export function buildTracing(
-  written: TracingSettings | undefined,
+  settings: TracingSettings | undefined,
   at: string,
-  { env, report }: Building,
+  { env, report }: BuildContext,
 ): TracingConfig | undefined {
-  if (written?.otlp === undefined) return undefined
-  const { otlp } = written
-  if ('service.name' in written.resource)
+  if (settings?.otlp === undefined) return undefined
+  const { otlp } = settings
+  if ('service.name' in settings.resource)
     report.errorAtKey(below(below(at, 'resource'), 'service.name'), 'is set by service_name', 'write it there')
-  const headers = Object.entries(written.headers).flatMap(([name, secret]) => {
+  const headers = Object.entries(settings.headers).flatMap(([name, secret]) => {
     const headerAt = below(below(at, 'headers'), name)
     if (ours.test(name)) report.errorAtKey(headerAt, 'is a header that the gateway sets itself')
     const value = readSecret(secret, headerAt, env, report)
@@ -28,11 +28,11 @@ export function buildTracing(
   })
   return {
     otlp: report.parse(below(at, 'otlp'), standInUrl, () => collectorUrl(otlp)),
-    sample: written.sample,
-    serviceName: written.service_name,
-    resource: written.resource,
+    sample: settings.sample,
+    serviceName: settings.service_name,
+    resource: settings.resource,
     headers: Object.fromEntries(headers),
-    ca: readAuthorities(written.ca_file, below(at, 'ca_file'), report),
+    ca: readAuthorities(settings.ca_file, below(at, 'ca_file'), report),
   }
 }
 

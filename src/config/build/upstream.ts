@@ -14,13 +14,13 @@ import type {
   TestSettings,
   UpstreamSettings,
 } from '../settings.ts'
-import { type Building, present, readDuration, readOrigin, readSize, standInUrl } from './building.ts'
+import { type BuildContext, present, readDuration, readOrigin, readSize, standInUrl } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
 import { withLongName, withLongNames } from './claim-names.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
 
 /** What an upstream needs from the rest of the file. */
-export interface UpstreamBuilding extends Building {
+export interface UpstreamContext extends BuildContext {
   readonly externalUrl: URL
   /** Short name → name of the claim. */
   readonly claims: Readonly<Record<string, string>>
@@ -28,62 +28,62 @@ export interface UpstreamBuilding extends Building {
 
 export function buildUpstream(
   name: string,
-  written: UpstreamSettings,
+  settings: UpstreamSettings,
   at: string,
-  building: UpstreamBuilding,
+  context: UpstreamContext,
 ): UpstreamConfig {
-  const { report, claims } = building
+  const { report, claims } = context
   const own = (setting: string) => below(at, setting)
-  const externalUrl = readOrigin(written.external_url, own('external_url'), building.externalUrl, report)
+  const externalUrl = readOrigin(settings.external_url, own('external_url'), context.externalUrl, report)
   const duration = (
     setting: 'connect_timeout' | 'response_timeout' | 'idle_timeout' | 'keep_alive',
     from: string,
     to: string,
-  ) => readDuration(written[setting], own(setting), from, to, report)
-  const path = report.parse(own('path'), '/', () => parseUpstreamPath(written.path), hintForFolder(written.path))
-  const logoutLinks = present(written.logout.paths).flatMap(([index, link]) =>
+  ) => readDuration(settings[setting], own(setting), from, to, report)
+  const path = report.parse(own('path'), '/', () => parseUpstreamPath(settings.path), hintForFolder(settings.path))
+  const logoutLinks = present(settings.logout.paths).flatMap(([index, link]) =>
     readLogoutLink(link, below(below(own('logout'), 'paths'), index), report),
   )
   return {
     name,
     place: report.keyPlace(at),
-    hosts: readHosts(written, externalUrl, own('hosts'), report),
+    hosts: readHosts(settings, externalUrl, own('hosts'), report),
     path,
-    url: readUrl(written.url, own('url'), report),
+    url: readUrl(settings.url, own('url'), report),
     externalUrl,
-    hostHeader: written.host_header,
-    headers: Object.entries(written.headers).flatMap(([header, value]) =>
-      readHeader(header, value, below(own('headers'), header), building),
+    hostHeader: settings.host_header,
+    headers: Object.entries(settings.headers).flatMap(([header, value]) =>
+      readHeader(header, value, below(own('headers'), header), context),
     ),
-    rules: present(written.rules).flatMap(([index, rule]) => readRule(rule, below(own('rules'), index), building)),
-    trustedOrigins: readOrigins(written.trusted_origins, own('trusted_origins'), report),
-    cache: written.cache,
+    rules: present(settings.rules).flatMap(([index, rule]) => readRule(rule, below(own('rules'), index), context)),
+    trustedOrigins: readOrigins(settings.trusted_origins, own('trusted_origins'), report),
+    cache: settings.cache,
     logout: {
       paths: logoutLinks,
-      cookies: present(written.logout.cookies).map(([, cookie]) => ({
+      cookies: present(settings.logout.cookies).map(([, cookie]) => ({
         name: cookie,
         paths: cookiePaths(path, logoutLinks),
         domains: cookieDomains(externalUrl.hostname),
       })),
     },
-    upgrade: present(written.upgrade).map(([, protocol]) => protocol.toLowerCase()),
+    upgrade: present(settings.upgrade).map(([, protocol]) => protocol.toLowerCase()),
     connectTimeoutMs: duration('connect_timeout', '10ms', '5m'),
     responseTimeoutMs: duration('response_timeout', '10ms', '1d'),
     idleTimeoutMs: duration('idle_timeout', '0s', '1d'),
     keepAliveMs: duration('keep_alive', '0s', '1h'),
-    maxConnections: written.max_connections,
-    maxStreams: written.max_streams,
-    maxStreamsPerClient: written.max_streams_per_client,
-    ca: readAuthorities(written.ca_file, own('ca_file'), report),
-    tests: present(written.tests).flatMap(([index, test]) =>
+    maxConnections: settings.max_connections,
+    maxStreams: settings.max_streams,
+    maxStreamsPerClient: settings.max_streams_per_client,
+    ca: readAuthorities(settings.ca_file, own('ca_file'), report),
+    tests: present(settings.tests).flatMap(([index, test]) =>
       readTest(test, below(own('tests'), index), claims, report),
     ),
   }
 }
 
-function readLogoutLink(written: string | LogoutLinkSettings, at: string, report: Report): LogoutLink[] {
-  const isShort = typeof written === 'string'
-  const { path, query = {} }: LogoutLinkSettings = isShort ? { path: written } : written
+function readLogoutLink(link: string | LogoutLinkSettings, at: string, report: Report): LogoutLink[] {
+  const isShort = typeof link === 'string'
+  const { path, query = {} }: LogoutLinkSettings = isShort ? { path: link } : link
   if (path === undefined) return []
   return report.parse(
     isShort ? at : below(at, 'path'),
@@ -93,8 +93,8 @@ function readLogoutLink(written: string | LogoutLinkSettings, at: string, report
   )
 }
 
-function hintForLogoutLink(written: string): string | undefined {
-  const [, path, query = ''] = /^(\/[^?#]*)\?([^#]+)$/.exec(written) ?? []
+function hintForLogoutLink(text: string): string | undefined {
+  const [, path, query = ''] = /^(\/[^?#]*)\?([^#]+)$/.exec(text) ?? []
   if (path === undefined) return undefined
   const parameters = [...new URLSearchParams(query)].map(([name, value]) => `${name}: ${value}`)
   return `did you mean { path: ${path}, query: { ${parameters.join(', ')} } }?`
@@ -135,21 +135,21 @@ function folderOf({ segments, below: isOpen }: PathPattern): readonly string[] {
   return star < 0 ? folders : folders.slice(0, star)
 }
 
-function readHosts(written: UpstreamSettings, externalUrl: URL, at: string, report: Report): readonly string[] {
-  if (written.hosts !== undefined)
-    return present(written.hosts).flatMap(([index, host]) =>
+function readHosts(settings: UpstreamSettings, externalUrl: URL, at: string, report: Report): readonly string[] {
+  if (settings.hosts !== undefined)
+    return present(settings.hosts).flatMap(([index, host]) =>
       report.parse(below(at, index), [], () => [parseHost(host)]),
     )
-  return written.external_url === undefined ? [] : [externalUrl.hostname]
+  return settings.external_url === undefined ? [] : [externalUrl.hostname]
 }
 
 function readOrigins(
-  written: UpstreamSettings['trusted_origins'],
+  origins: UpstreamSettings['trusted_origins'],
   at: string,
   report: Report,
 ): UpstreamConfig['trustedOrigins'] {
-  if (written === 'any') return 'any'
-  return present(written).flatMap(([index, origin]) =>
+  if (origins === 'any') return 'any'
+  return present(origins).flatMap(([index, origin]) =>
     report.parse(below(at, index), [], () => [parseOrigin(origin, 'https://portal.example.com').origin]),
   )
 }
@@ -178,31 +178,31 @@ function readHeader(
   name: string,
   value: string | HeaderSettings,
   at: string,
-  building: UpstreamBuilding,
+  context: UpstreamContext,
 ): HeaderConfig[] {
-  const { report, claims } = building
+  const { report, claims } = context
   const isShort = typeof value === 'string'
-  const written = isShort ? { ...headerDefaults, [value.includes('{') ? 'template' : 'claim']: value } : value
+  const settings = isShort ? { ...headerDefaults, [value.includes('{') ? 'template' : 'claim']: value } : value
   if (isReservedField(name.toLowerCase())) {
     report.errorAtKey(at, 'is a header that only the gateway sets', 'use another name, such as X-Remote-User')
     return []
   }
-  const from = written.claim === undefined ? 'template' : 'claim'
-  const text = written[from]
+  const from = settings.claim === undefined ? 'template' : 'claim'
+  const text = settings[from]
   if (text === undefined) return []
   const textAt = isShort ? at : below(at, from)
   const read = () => (from === 'claim' ? [parseClaimPath(text)] : parseHeaderTemplate(text))
   const template = report.parse(textAt, [], read, hintForClaims(text))
   if (from === 'template' && /\$\{(?!\{)/.test(text))
-    report.warning(textAt, 'sends the "$" before the claim, too', hintForClaims(text))
+    report.warning(textAt, 'also sends the "$" before the claim', hintForClaims(text))
   return [
     {
       name,
       template: template.map((part) => (typeof part === 'string' ? part : withLongName(part, claims))),
-      join: written.join,
-      encode: written.encode,
-      maxBytes: readSize(written.max_bytes, below(at, 'max_bytes'), '1b', '64kb', report),
-      required: written.required,
+      join: settings.join,
+      encode: settings.encode,
+      maxBytes: readSize(settings.max_bytes, below(at, 'max_bytes'), '1b', '64kb', report),
+      required: settings.required,
     },
   ]
 }
@@ -221,25 +221,25 @@ function parseHeaderTemplate(text: string): ClaimTemplate {
   return template
 }
 
-function readRule(written: RuleSettings, at: string, building: UpstreamBuilding): RuleConfig[] {
-  const { report, claims } = building
-  const require = readRequirements(written.require, below(at, 'require'), claims, report)
-  if (require.length > 0 && written.access !== 'signed_in')
+function readRule(settings: RuleSettings, at: string, context: UpstreamContext): RuleConfig[] {
+  const { report, claims } = context
+  const require = readRequirements(settings.require, below(at, 'require'), claims, report)
+  if (require.length > 0 && settings.access !== 'signed_in')
     report.error(
       below(at, 'require'),
-      `has no effect with access: ${written.access}, which lets everybody in`,
+      `has no effect with access: ${settings.access}, which lets everybody in`,
       'remove require or access',
     )
-  const { path } = written
+  const { path } = settings
   if (path === undefined) return []
   const read = (): RuleConfig[] => [
     {
       place: report.keyPlace(at),
       setting: report.pathText(at),
       path: parsePathPattern(path),
-      methods: written.methods && present(written.methods).map(([, method]) => method),
-      access: written.access,
-      unauthenticated: written.unauthenticated === 401 ? '401' : written.unauthenticated,
+      methods: settings.methods && present(settings.methods).map(([, method]) => method),
+      access: settings.access,
+      unauthenticated: settings.unauthenticated === 401 ? '401' : settings.unauthenticated,
       require,
     },
   ]
@@ -247,36 +247,36 @@ function readRule(written: RuleSettings, at: string, building: UpstreamBuilding)
 }
 
 function readRequirements(
-  written: RuleSettings['require'],
+  settings: RuleSettings['require'],
   at: string,
   claims: Readonly<Record<string, string>>,
   report: Report,
 ): RequirementConfig[] {
-  if (written === undefined) return []
-  if (!isList(written)) return readRequirement(written, at, claims, report)
-  return present(written).flatMap(([index, one]) => readRequirement(one, below(at, index), claims, report))
+  if (settings === undefined) return []
+  if (!isList(settings)) return readRequirement(settings, at, claims, report)
+  return present(settings).flatMap(([index, one]) => readRequirement(one, below(at, index), claims, report))
 }
 
-function isList(written: NonNullable<RuleSettings['require']>): written is List<RequirementSettings> {
-  return Array.isArray(written)
+function isList(settings: NonNullable<RuleSettings['require']>): settings is List<RequirementSettings> {
+  return Array.isArray(settings)
 }
 
 function readRequirement(
-  written: RequirementSettings,
+  settings: RequirementSettings,
   at: string,
   claims: Readonly<Record<string, string>>,
   report: Report,
 ): RequirementConfig[] {
-  const { claim } = written
+  const { claim } = settings
   if (claim === undefined) return []
   const values = (list: List<string> | undefined) => list && present(list).map(([, value]) => value)
   const read = (): RequirementConfig[] => [
     {
       claim: withLongName(parseClaimPath(claim), claims),
       claimText: claim,
-      anyOf: values(written.any_of),
-      allOf: values(written.all_of),
-      noneOf: values(written.none_of),
+      anyOf: values(settings.any_of),
+      allOf: values(settings.all_of),
+      noneOf: values(settings.none_of),
     },
   ]
   return report.parse(below(at, 'claim'), [], read, hintForClaims(claim))
@@ -285,27 +285,27 @@ function readRequirement(
 const testMethods = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const
 
 function readTest(
-  written: TestSettings,
+  settings: TestSettings,
   at: string,
   claims: Readonly<Record<string, string>>,
   report: Report,
 ): EmbeddedTest[] {
-  const method = testMethods.find((name) => written[name] !== undefined)
-  if (method === undefined || written.expect === undefined) return []
-  if (Object.keys(written.headers).length > 0 && written.expect !== 'pass')
+  const method = testMethods.find((name) => settings[name] !== undefined)
+  if (method === undefined || settings.expect === undefined) return []
+  if (Object.keys(settings.headers).length > 0 && settings.expect !== 'pass')
     report.error(
       below(at, 'headers'),
-      `cannot be seen with expect: ${written.expect}, because the upstream gets no request`,
+      `cannot be tested with expect: ${settings.expect}, because the upstream gets no request`,
     )
   return [
     {
       place: report.keyPlace(at),
       setting: report.pathText(at),
-      as: written.as && withLongNames(written.as, claims),
+      as: settings.as && withLongNames(settings.as, claims),
       method: method.toUpperCase(),
-      path: written[method] ?? '/',
-      expect: written.expect,
-      headers: written.headers,
+      path: settings[method] ?? '/',
+      expect: settings.expect,
+      headers: settings.headers,
     },
   ]
 }

@@ -10,8 +10,8 @@ import { type Check, settingOf, upstreamChecks } from './upstreams.ts'
 /**
  * Checks that compare several settings, and warnings about valid but risky settings.
  */
-export function checkConfig(config: GatewayConfig, report: Report, written: GatewaySettings): void {
-  for (const check of checks) check(config, report, written)
+export function checkConfig(config: GatewayConfig, report: Report, settings: GatewaySettings): void {
+  for (const check of checks) check(config, report, settings)
 }
 
 const day = 86_400_000
@@ -38,14 +38,14 @@ const checks: readonly Check[] = [
 ]
 
 function placeholders({ externalUrl, provider, session: { store } }: GatewayConfig, report: Report): void {
-  const written = {
+  const texts = {
     '/external_url': externalUrl.hostname,
     '/provider/issuer': provider.issuer,
     '/provider/client_id': provider.client_id,
     '/session/store/redis/url': store.kind === 'redis' ? store.url.hostname : '',
     '/session/store/redis/name': store.kind === 'redis_sentinel' ? store.name : '',
   }
-  for (const [at, text] of Object.entries(written))
+  for (const [at, text] of Object.entries(texts))
     if (isPlaceholder.test(text) && report.isValid(at))
       report.warning(at, 'is a placeholder', 'replace it with the real value')
 }
@@ -55,11 +55,11 @@ function addresses({ listen, admin }: GatewayConfig, report: Report): void {
   if (!isLoopback(admin.host) && admin.page === undefined)
     report.warning(
       '/admin/listen',
-      'is reachable from other machines, and nobody has to sign in there',
-      'listen on 127.0.0.1, or let nothing but your monitoring through',
+      'is reachable from other machines without a sign-in',
+      'listen on 127.0.0.1, or allow only your monitoring to connect',
     )
   if (report.isValid('/listen') && admin.port === listen.port && admin.port !== 0 && overlap(admin, listen))
-    report.error('/admin/listen', 'is the same address as listen', 'take another port')
+    report.error('/admin/listen', 'is the same address as listen', 'use another port')
 }
 
 /** Shorter tokens can be guessed. In characters. */
@@ -79,13 +79,13 @@ function adminPage({ admin }: GatewayConfig, report: Report): void {
       report.warning(
         '/admin/listen',
         'is reachable from other machines: health and metrics are open to them, and the token of the page is sent without TLS',
-        'listen on 127.0.0.1 and reach it by "ssh -L" or "kubectl port-forward", or let nothing but your monitoring and a proxy with TLS through',
+        'listen on 127.0.0.1 and connect with "ssh -L" or "kubectl port-forward", or allow only your monitoring and a proxy with TLS to connect',
       )
   if (token !== undefined && token.length < minTokenLength)
     report.error(
       '/admin/page/token',
-      `is shorter than ${minTokenLength} characters, which can be guessed`,
-      'openssl rand -base64 24 makes one',
+      `is shorter than ${minTokenLength} characters, so it can be guessed`,
+      'create one with openssl rand -base64 24',
     )
 }
 
@@ -113,7 +113,7 @@ function warnOfHttp(url: URL, at: string, report: Report): void {
     report.warning(
       at,
       'is http: anybody on the network can read the session cookie and act in the name of the person',
-      'serve browsers over https, here (listen.tls) or in a proxy before the gateway, and write https://',
+      'serve browsers over https, here (listen.tls) or in a proxy in front of the gateway, and write https://',
     )
 }
 
@@ -124,7 +124,7 @@ function trustedProxies({ trustedProxies }: GatewayConfig, report: Report): void
       report.warning(
         below('/trusted_proxies', index),
         `${address}/0 matches every client: each one can claim any address, host and scheme with X-Forwarded-*`,
-        'name the addresses of your proxies alone',
+        'name only the addresses of your proxies',
       )
 }
 
@@ -144,28 +144,28 @@ function provider({ provider }: GatewayConfig, report: Report): void {
   if (harm !== undefined && report.isValid('/provider/scopes', '/provider/issuer'))
     report[harm.isFatal ? 'error' : 'warning'](
       below('/provider/scopes', scopes?.indexOf(offlineAccess) ?? 0),
-      `must not be asked for here: ${harm.what}`,
-      'remove offline_access: this provider gives a refresh token without it',
+      `must not be requested from this provider: ${harm.what}`,
+      'remove offline_access: this provider issues refresh tokens without it',
     )
   if (report.isValid('/provider/client_secret') && client_secret.length < 16)
-    report.warning('/provider/client_secret', 'is shorter than 16 characters, which can be guessed')
+    report.warning('/provider/client_secret', 'is shorter than 16 characters, so it can be guessed')
   if (report.isValid('/provider/authorization_params') && authorizationParams['prompt'] === 'none')
     report.warning(
       '/provider/authorization_params/prompt',
-      'is none: only people who are already signed in at the provider get in',
+      'is none: only people who are already signed in at the provider can sign in',
     )
   if (report.isValid('/provider/issuer', '/provider/ca_file') && ca !== undefined && issuer.startsWith('http:'))
     report.error('/provider/ca_file', 'has no effect: the issuer is http')
 }
 
-function sessionTimes({ session }: GatewayConfig, report: Report, written: GatewaySettings): void {
+function sessionTimes({ session }: GatewayConfig, report: Report, settings: GatewaySettings): void {
   const [idle, absolute, poll] = [
     '/session/idle_timeout',
     '/session/absolute_timeout',
     '/session/poll_userinfo',
   ] as const
   if (report.isValid(idle, absolute) && session.idleTimeoutMs > session.absoluteTimeoutMs)
-    reportIdleBeyondAbsolute(report, written)
+    reportIdleBeyondAbsolute(report, settings)
   if (report.isValid(absolute) && session.absoluteTimeoutMs > 30 * day)
     report.warning(absolute, 'is more than 30d: a stolen cookie stays valid that long')
   if (report.isValid(poll) && session.pollUserinfoMs !== undefined && session.pollUserinfoMs < 30_000)
@@ -188,7 +188,7 @@ function reportIdleBeyondAbsolute(report: Report, { session }: GatewaySettings):
   else
     report.error(
       '/session/absolute_timeout',
-      `must not be shorter than session.idle_timeout, which is ${idle_timeout} unless it is set`,
+      `must not be shorter than session.idle_timeout, which is ${idle_timeout} by default`,
       `write idle_timeout: ${absolute_timeout} beside it, or less`,
     )
 }
@@ -207,8 +207,8 @@ const readablePassword = [
   'write rediss://, which is Redis with TLS',
 ] as const
 const noPassword = [
-  'is without TLS, and Redis without a password: anybody who reaches it can end all sessions (it cannot read them: they are encrypted)',
-  'write rediss:// and a password, or let only the gateway into the network of Redis',
+  'is without TLS, and Redis has no password: anybody who reaches it can end all sessions, but not read them, because they are encrypted',
+  'write rediss:// and a password, or use a network that only the gateway can reach',
 ] as const
 
 function redis({ session }: GatewayConfig, report: Report): void {

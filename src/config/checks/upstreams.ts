@@ -5,7 +5,7 @@ import { below, type Report } from '../document/report.ts'
 import type { Address, GatewayConfig, RuleConfig, UpstreamConfig } from '../model.ts'
 import type { GatewaySettings } from '../settings.ts'
 
-export type Check = (config: GatewayConfig, report: Report, written: GatewaySettings) => void
+export type Check = (config: GatewayConfig, report: Report, settings: GatewaySettings) => void
 
 export const upstreamChecks: readonly Check[] = [
   missingUpstreams,
@@ -59,7 +59,7 @@ function gatewayConflicts({ upstreams, listen, reservedPrefix }: GatewayConfig, 
     if (report.isValid(urlAt, caAt) && ca !== undefined && url.protocol === 'http:')
       report.error(caAt, 'has no effect: the url is http')
     if (report.isValid(pathAt, '/reserved_prefix') && path.startsWith(reservedPrefix))
-      report.error(pathAt, `is never reached: what begins with ${reservedPrefix} belongs to the gateway itself`)
+      report.error(pathAt, `is never reached: paths below ${reservedPrefix} belong to the gateway`)
   }
 }
 
@@ -81,7 +81,7 @@ function hosts({ upstreams }: GatewayConfig, report: Report): void {
       if (host !== externalUrl.hostname)
         report.warning(
           below(at, index),
-          `is not the host of external_url: a sign-in that begins here comes back to ${externalUrl.host}`,
+          `is not the host of external_url: a sign-in that begins here returns to ${externalUrl.host}`,
           `make it an upstream of its own with external_url: ${externalUrl.protocol}//${host}`,
         )
   }
@@ -100,7 +100,7 @@ function headers({ upstreams }: GatewayConfig, report: Report): void {
       if (header.encode === 'latin1')
         report.warning(
           below(below(at, header.name), 'encode'),
-          'is latin1: it has only the letters of western Europe, so it cannot encode every name',
+          'is latin1: this encoding has only the letters of western Europe, so it cannot encode every name',
           'use utf8, or percent when the upstream accepts ASCII only',
         )
       const claims = header.template.filter((part) => typeof part !== 'string').map(([claim]) => String(claim))
@@ -125,13 +125,13 @@ function rules({ upstreams }: GatewayConfig, report: Report): void {
       if (earlier >= 0)
         report.warning(
           place,
-          `is never reached: rules[${earlier}] matches all of it`,
+          `is never reached: rules[${earlier}] matches all of its requests`,
           'the first rule that matches decides',
         )
-      if (!mayLieBelow(rule.path, path))
-        report.warning(below(place, 'path'), `is never reached: this upstream serves what lies below ${path}`)
+      if (!canMatchBelow(rule.path, path))
+        report.warning(below(place, 'path'), `is never reached: this upstream serves only paths below ${path}`)
       if (rule.access !== 'signed_in' && report.isSet(below(place, 'unauthenticated')))
-        report.warning(below(place, 'unauthenticated'), `does not apply: access: ${rule.access} asks nobody to sign in`)
+        report.warning(below(place, 'unauthenticated'), `does not apply: access: ${rule.access} requires no sign-in`)
     }
   }
 }
@@ -152,7 +152,7 @@ function hasMethod({ methods }: RuleConfig, method: string): boolean {
 }
 
 /** Whether a pattern can match a path of the upstream. */
-function mayLieBelow(pattern: PathPattern, path: UpstreamConfig['path']): boolean {
+function canMatchBelow(pattern: PathPattern, path: UpstreamConfig['path']): boolean {
   const wanted = path.split('/').slice(1, -1)
   const { segments, below: isOpen } = pattern
   if (!isOpen && segments.length < wanted.length) return false
@@ -168,20 +168,17 @@ function logout({ upstreams, reservedPrefix }: GatewayConfig, report: Report): v
     if (report.isValid(pathsAt, settingOf(name, 'path'), '/reserved_prefix'))
       for (const [index, link] of logout.paths.entries()) {
         const isOwn = `${link.path.text}/`.startsWith(reservedPrefix)
-        if (!mayLieBelow(link.path, path))
-          report.warning(below(pathsAt, index), `is never reached: this upstream serves what lies below ${path}`)
+        if (!canMatchBelow(link.path, path))
+          report.warning(below(pathsAt, index), `is never reached: this upstream serves only paths below ${path}`)
         else if (isOwn)
-          report.warning(
-            below(pathsAt, index),
-            `is never reached: what begins with ${reservedPrefix} belongs to the gateway itself`,
-          )
+          report.warning(below(pathsAt, index), `is never reached: paths below ${reservedPrefix} belong to the gateway`)
       }
     if (!report.isValid(cookiesAt)) continue
     for (const [index, cookie] of logout.cookies.entries())
       if (cookie.name.includes('*'))
         report.warning(
           below(cookiesAt, index),
-          'expires no cookie: "*" does not stand for other characters in the name of a cookie',
+          'expires no cookie: "*" is not a wildcard in the name of a cookie',
           'write the full name of each cookie, as the browser shows it',
         )
   }

@@ -1,7 +1,15 @@
 import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs'
 
 /** The content of a file, or the reason why it cannot be read. */
-export type FileContent = { readonly bytes: Buffer } | { readonly why: string }
+export type FileContent = { readonly bytes: Buffer } | FileFault
+
+/** Why a file or folder cannot be read. */
+export interface FileFault {
+  /** The end of a sentence that begins with the name. */
+  readonly why: string
+  /** Whether there is nothing at this path. */
+  readonly isMissing?: boolean
+}
 
 /** Reads a regular file of at most `limit` bytes. Does not throw. */
 export function readBounded(file: string, limit: number): FileContent {
@@ -13,7 +21,7 @@ export function readBounded(file: string, limit: number): FileContent {
     if (found.size > limit) return tooLarge(limit)
     return { bytes: readFileSync(file) }
   } catch (error) {
-    return { why: explainFileError(error) }
+    return { why: explainFileError(error), isMissing: isMissing(error) }
   }
 }
 
@@ -33,7 +41,7 @@ export function readInput(file: string | 0, limit: number): FileContent {
       if (file !== 0) closeSync(fd)
     }
   } catch (error) {
-    return { why: explainFileError(error) }
+    return { why: explainFileError(error), isMissing: isMissing(error) }
   }
 }
 
@@ -56,7 +64,7 @@ function tooLarge(limit: number): FileContent {
 
 /** Why a file or folder cannot be read, as the end of a sentence that begins with its name. */
 export function explainFileError(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason'
+  const code = codeOf(error)
   if (code === 'ENOENT') return 'does not exist'
   if (code === 'EACCES' || code === 'EPERM') return 'may not be read by this user'
   if (code === 'EISDIR') return 'is a directory, not a file'
@@ -64,4 +72,12 @@ export function explainFileError(error: unknown): string {
   if (code === 'ENAMETOOLONG') return 'does not exist: its name is too long'
   if (code === 'ELOOP') return 'cannot be read: its symbolic links form a loop'
   return `cannot be read (${code})`
+}
+
+function isMissing(error: unknown): boolean {
+  return ['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'].includes(codeOf(error))
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason'
 }

@@ -12,7 +12,7 @@ const hints: readonly (readonly [setting: RegExp, hint: string])[] = [
   ],
   [
     /\/(trust(ed)?_?(proxy|proxies|forward\w*|x_?forwarded\w*)|reverse_?proxy|real_?(client_?)?ip\w*|(x_)?forwarded_\w+)$/,
-    'write trusted_proxies at the top level, with the addresses of the proxies before the gateway: trusted_proxies: [10.0.0.0/8]',
+    'write trusted_proxies at the top level, with the addresses of the proxies in front of the gateway: trusted_proxies: [10.0.0.0/8]',
   ],
   [
     /(\/session(\/cookie)?\/|cookie_?)domains?$/,
@@ -24,16 +24,16 @@ const hints: readonly (readonly [setting: RegExp, hint: string])[] = [
   ],
   [
     /(\/session(\/cookie)?\/|cookie_?)(max_?age|expires?|expiry|expiration|ttl|lifetime|refresh|duration|timeout)$/,
-    'write session.idle_timeout and session.absolute_timeout: they say how long a session lasts',
+    'write session.idle_timeout and session.absolute_timeout, which limit how long a session lasts',
   ],
   [/\/cookie_?(secret|key)s?$/, 'write session.keys: [{ env: NAME }] or [{ file: PATH }]'],
   [
     /^\/upstreams\/[^/]+\/(allow|deny|den(y|ied)_\w+|allow(ed)?_\w+|permit|forbid|restrict|authoriz\w+|polic(y|ies)|roles?|groups?|users?|emails?)$/,
-    'write a rule: rules: [{ path: /*, require: { claim: groups, any_of: [admins] } }]; none_of denies',
+    'write a rule: rules: [{ path: /*, require: { claim: groups, any_of: [admins] } }]; none_of excludes people',
   ],
   [
     /\/rules\/\d+\/(allow|deny|den(y|ied)_\w+|allow(ed)?_\w+|permit|forbid|restrict|authoriz\w+|polic(y|ies)|roles?|groups?|users?|emails?)$/,
-    'write require: { claim: groups, any_of: [admins] }; none_of denies, and access: public lets everybody in',
+    'write require: { claim: groups, any_of: [admins] }; none_of excludes people, and access: public lets everybody in',
   ],
 ]
 

@@ -14,7 +14,7 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from 'yaml'
-import { readBounded } from './files.ts'
+import { type FileFault, readBounded } from './files.ts'
 import { below, type Report } from './report.ts'
 import type { Place } from './sources.ts'
 import { foreignCommentMark, reportSyntax } from './yaml-syntax.ts'
@@ -34,7 +34,7 @@ export function readYaml(file: string, root: string, report: Report): unknown {
   }
   report.recordFile(file)
   const content = readBounded(file, maxFileBytes)
-  if ('why' in content) return root === '' ? refuse(...explainMissingFile(file, content.why)) : refuse(content.why)
+  if ('why' in content) return root === '' ? refuse(...explainUnreadable(file, content)) : refuse(content.why)
   const text = decodeUtf8(content.bytes)
   if (text === undefined) return refuse('is not text in UTF-8', 'save it as UTF-8')
 
@@ -65,13 +65,13 @@ export function readYaml(file: string, root: string, report: Report): unknown {
 }
 
 /**
- * The message for a configuration that cannot be read. It has the full path, because people may be
- * in another folder than they think.
+ * The message for a configuration that cannot be read. If the file is missing, it has the full
+ * path, because people may be in another folder than they think.
  */
-function explainMissingFile(file: string, why: string): [message: string, hint?: string] {
-  if (!why.startsWith('does not exist')) return [why]
+function explainUnreadable(file: string, { why, isMissing }: FileFault): [message: string, hint?: string] {
+  if (isMissing !== true) return [why]
   const message = isAbsolute(file) ? why : `${why}: the full path is ${resolve(file)}`
-  return [message, '"gatehouse init" writes one, --config names another']
+  return [message, 'create one with "gatehouse init", or name another with --config']
 }
 
 function decodeUtf8(bytes: Buffer): string | undefined {
@@ -187,7 +187,7 @@ class YamlReader {
       } else if (this.#report.isSet(below(at, name))) {
         const first = this.#report.keyPlace(below(at, name))
         const where = first.file === place.file ? `line ${first.line}` : `${first.file}:${first.line}`
-        this.#report.errorAtPlace(place, below(at, name), 'is set twice', `the first one is in ${where}`)
+        this.#report.errorAtPlace(place, below(at, name), 'is set twice', `the first one is at ${where}`)
       } else {
         values.set(name, this.#read(pair.value, below(at, name), place))
       }

@@ -84,7 +84,7 @@ function explainYamlError(error: YAMLError): { message: string; hint?: string } 
       return { message: 'a second document begins here', hint: 'a file is one configuration: remove "---"' }
     case 'TAG_RESOLVE_FAILED':
       return {
-        message: `the tag ${error.message.replace('Unresolved tag: ', '').replace('tag:yaml.org,2002:', '!!')} is not known here`,
+        message: `unknown tag ${error.message.replace('Unresolved tag: ', '').replace('tag:yaml.org,2002:', '!!')}`,
         hint: 'remove it: values are text, numbers, true and false, lists and maps',
       }
     case 'BAD_INDENT':
@@ -92,7 +92,7 @@ function explainYamlError(error: YAMLError): { message: string; hint?: string } 
         return { message: 'a "[" or "{" before this line is not closed', hint: 'close it with "]" or "}"' }
       return { message: 'the indentation does not fit', hint: 'settings of one map begin in the same column' }
     case 'MULTILINE_IMPLICIT_KEY':
-      return { message: 'this is not "key: value"', hint: 'a colon and a space stand between a key and its value' }
+      return { message: 'this is not "key: value"', hint: 'write a colon and a space between a key and its value' }
     case 'BLOCK_AS_IMPLICIT_KEY':
       return {
         message: 'a setting cannot begin here, after a value',

@@ -42,7 +42,7 @@ export class ClusterConnection extends RedisConnection {
   }
 
   override primaries(): readonly Redis[] {
-    if (this.redis.status !== 'ready') throw this.unavailable(this.problem)
+    if (this.redis.status !== 'ready') throw this.unavailable(this.why)
     return this.redis.nodes('master')
   }
 

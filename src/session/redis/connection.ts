@@ -20,6 +20,15 @@ export interface Deadline {
 /** The hash tag whose slot decides which server the notices go through. */
 export const noticesTag = 'notices'
 
+/** A problem that an operator solves in the configuration. */
+export type RedisProblem = 'unknown_primary'
+
+/** Why a connection is down. */
+interface Outage {
+  readonly text: string
+  readonly problem?: RedisProblem
+}
+
 /**
  * A connection that reconnects by itself for as long as the process lives. It never queues: while
  * it is down, every command is rejected at once.
@@ -29,9 +38,10 @@ export class RedisConnection {
   /** The address of the server, for the log. */
   readonly address: string
   readonly timeoutMs: number
-  #problem = 'not connected yet'
-  #problemIsOld = true
-  #sentinelProblem = ''
+  #outage: Outage = { text: 'not connected yet' }
+  /** Whether the outage is about an earlier connection, so that the next error replaces it. */
+  #isOutageOld = true
+  #sentinelError = ''
   #attempts = 0
   #closed = false
   /** Since when every attempt to connect has failed, on the clock of `performance`. */
@@ -49,11 +59,11 @@ export class RedisConnection {
       tolerateFurtherErrors(redis)
       this.failed(error)
     })
-    redis.on('sentinelError', (error: unknown) => (this.#sentinelProblem = reason(error)))
-    redis.on('connecting', () => (this.#problemIsOld = true))
+    redis.on('sentinelError', (error: unknown) => (this.#sentinelError = reason(error)))
+    redis.on('connecting', () => (this.#isOutageOld = true))
     redis.on('ready', () => {
-      this.#problem = 'the connection was closed'
-      this.#problemIsOld = true
+      this.#outage = { text: 'the connection was closed' }
+      this.#isOutageOld = true
       this.#attempts = 0
       this.#downSince = undefined
     })
@@ -83,7 +93,7 @@ export class RedisConnection {
    */
   serverOf(_tag: string): Redis {
     if (this.redis instanceof Redis) return this.redis
-    throw this.unavailable(this.#problem)
+    throw this.unavailable(this.why)
   }
 
   /** One hash tag for each primary. The first one is that of the notices. */
@@ -107,9 +117,14 @@ export class RedisConnection {
     return this.#closed
   }
 
-  /** Why the connection is down, or was down the last time. */
-  get problem(): string {
-    return this.#problem
+  /** Why it is down, or why it was down the last time. */
+  get why(): string {
+    return this.#outage.text
+  }
+
+  /** The known problem behind `why`. Absent: all others. */
+  get problem(): RedisProblem | undefined {
+    return this.#outage.problem
   }
 
   /** Runs a script. Strings in the reply are buffers. */
@@ -135,15 +150,12 @@ export class RedisConnection {
       return await command
     } catch (error) {
       // Only the text, because ioredis attaches the command with its arguments to its errors.
-      throw this.unavailable(this.redis.status === 'ready' ? reason(error) : this.#problem)
+      throw this.unavailable(this.redis.status === 'ready' ? reason(error) : this.why)
     }
   }
 
-  unavailable(problem: string): GatewayError {
-    return new GatewayError(
-      'ERR_STORE_UNAVAILABLE',
-      `the session store at ${this.address} is not available: ${problem}`,
-    )
+  unavailable(why: string): GatewayError {
+    return new GatewayError('ERR_STORE_UNAVAILABLE', `the session store at ${this.address} is not available: ${why}`)
   }
 
   /** Starts the time limit of an operation with several steps. */
@@ -180,7 +192,7 @@ export class RedisConnection {
         clearTimeout(timer)
         redis.off('ready', settle).off('close', waitOrSettle).off('end', waitOrSettle)
         if (redis.status === 'ready') resolve()
-        else reject(this.unavailable(this.#problem))
+        else reject(this.unavailable(this.why))
       }
       const waitOrSettle = () => {
         clearTimeout(timer)
@@ -219,21 +231,22 @@ export class RedisConnection {
 
   protected failed(error: unknown): void {
     // The first error of a connection explains the later ones.
-    if (this.#problemIsOld) this.#problem = this.#explained(error)
-    this.#problemIsOld = false
+    if (this.#isOutageOld) this.#outage = this.#outageBy(error)
+    this.#isOutageOld = false
     // After a rejected SELECT, the connection would use database 0, which may belong to others.
     if (error instanceof Error && error.name === 'ReplyError') this.renew()
   }
 
-  #explained(error: unknown): string {
+  /** Explains an error of ioredis, whose messages about Sentinels lack the reason. */
+  #outageBy(error: unknown): Outage {
     const text = reason(error)
-    if (!text.startsWith('All sentinels are unreachable')) return text
-    const problem = this.#sentinelProblem
-    if (problem.endsWith('invalid reply: null')) return 'the Sentinels do not know a primary of this name'
+    if (!text.startsWith('All sentinels are unreachable')) return { text }
+    const why = this.#sentinelError
+    if (why.endsWith('invalid reply: null'))
+      return { text: 'the Sentinels do not know a primary of this name', problem: 'unknown_primary' }
     // ioredis does not pass on the reason.
-    return problem.endsWith('Connection is closed.')
-      ? `${problem} It is unavailable, or the TLS settings do not fit.`
-      : problem
+    const isClosed = why.endsWith('Connection is closed.')
+    return { text: isClosed ? `${why} It is unavailable, or the TLS settings do not fit.` : why }
   }
 
   #startAgain(): void {
@@ -259,11 +272,11 @@ function tolerateFurtherErrors(redis: Redis | Cluster): void {
  */
 const settlingTime = 1_000
 
-/** A hint for the operator, when the error of Redis shows what to do. */
-function hintOn(problem: string): string | undefined {
-  if (problem.startsWith('NOAUTH')) return 'Redis requires a password. Set session.store.redis.password.'
-  if (problem.startsWith('WRONGPASS')) return 'Check password and username in session.store.redis.'
-  if (problem.startsWith('NOPERM')) return 'Give the Redis user the permissions of docs/configuration.md#redis.'
+/** What the operator can do, when the error of Redis shows it. */
+function hintOn(why: string): string | undefined {
+  if (why.startsWith('NOAUTH')) return 'Redis requires a password. Set session.store.redis.password.'
+  if (why.startsWith('WRONGPASS')) return 'Check password and username in session.store.redis.'
+  if (why.startsWith('NOPERM')) return 'Give the Redis user the permissions of docs/configuration.md#redis.'
   return undefined
 }
 
@@ -275,7 +288,7 @@ function hintOn(problem: string): string | undefined {
 export function reportAvailability(
   connection: RedisConnection,
   log: Log,
-  explainScheme: (problem: string) => Promise<string | undefined>,
+  explainScheme: (why: string) => Promise<string | undefined>,
 ): void {
   const { redis, address: store } = connection
   let available: boolean | undefined
@@ -289,12 +302,12 @@ export function reportAvailability(
     clearTimeout(settling)
     if (available === false || connection.closed) return
     if (available === undefined)
-      void explainScheme(connection.problem).then((hint) => {
+      void explainScheme(connection.why).then((hint) => {
         if (hint !== undefined && !connection.closed) log.warn('store.wrong_scheme', { store, hint })
       })
     available = false
-    const hint = hintOn(connection.problem)
-    log.warn('store.unavailable', { store, reason: connection.problem, ...(hint === undefined ? {} : { hint }) })
+    const hint = hintOn(connection.why)
+    log.warn('store.unavailable', { store, reason: connection.why, ...(hint === undefined ? {} : { hint }) })
   }
   redis.on('ready', () => {
     clearTimeout(settling)

@@ -3,7 +3,7 @@ import type { RedisStoreConfig } from '../../config/model.ts'
 import { reason } from '../../core/errors.ts'
 import type { SessionKey, SidTag } from '../../core/names.ts'
 import { randomToken, sha256 } from '../../core/random.ts'
-import type { RedisConnection } from './connection.ts'
+import type { RedisConnection, RedisProblem } from './connection.ts'
 import { RedisKeys } from './keys.ts'
 import { redisSchemeMismatch } from './scheme.ts'
 import { connectToRedis } from './servers.ts'
@@ -63,6 +63,8 @@ export interface RedisFacts {
 export interface RedisFailure {
   readonly address: string
   readonly why: string
+  /** Absent: none of the known problems. */
+  readonly problem?: RedisProblem
   /** Set when the scheme of the URL does not fit the server: what to write instead. */
   readonly wrongScheme?: string
 }
@@ -89,7 +91,7 @@ export async function examineRedis(config: RedisStoreConfig): Promise<RedisFacts
   } catch (error) {
     const why = reason(error)
     const wrongScheme = await redisSchemeMismatch(why, config)
-    return { address, why, ...(wrongScheme && { wrongScheme }) }
+    return { address, why, ...present({ problem: commands.problem, wrongScheme }) }
   } finally {
     await Promise.all([commands.close(), subscriber.close()])
   }

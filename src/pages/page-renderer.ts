@@ -38,7 +38,7 @@ export interface FullPage extends PageText {
  * Renders pages: with the built-in layout and the name, logo and colors of the configuration, or
  * with templates of the operator.
  */
-export class Look {
+export class PageRenderer {
   readonly #config: PagesConfig
   readonly #style: string
   readonly #styleHash: string

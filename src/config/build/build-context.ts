@@ -5,7 +5,7 @@ import type { List } from '../settings.ts'
 import type { Environment } from './secrets.ts'
 
 /** What all parts of a configuration need to be built. */
-export interface Building {
+export interface BuildContext {
   readonly env: Environment
   readonly report: Report
 }
