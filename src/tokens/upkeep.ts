@@ -86,6 +86,9 @@ export class Upkeep {
     return this.#underWay.run(session.key, async () => {
       try {
         const fresh = await upkeepOf(session, due)(session, this.#parts)
+        // The store may have been restored from an older copy in the meantime.
+        if (fresh?.isDoubtful === true)
+          throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', 'the provider has not confirmed this session')
         this.#failures.delete(session.key)
         return fresh
       } catch (error) {
