@@ -17,7 +17,7 @@ const firstPauseMs = 1000
 /** The longest pause for work beside requests, in ms. Each error doubles the pause. */
 const longestPauseMs = 60_000
 
-/** How many calls may run beside requests at a time; less than the connections to the provider. */
+/** How many calls may run beside requests at a time. `createOutbound` has more connections. */
 const maxAtOnce = 12
 
 /**
