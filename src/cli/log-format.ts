@@ -12,5 +12,5 @@ export function logFormat(
   env: Terminal['env'],
 ): NonNullable<LogOptions['format']> {
   if (format === 'json' || (format === 'auto' && !isTTY)) return 'json'
-  return isTTY && !env['NO_COLOR'] ? 'pretty_in_colour' : 'pretty'
+  return isTTY && !env['NO_COLOR'] ? 'pretty_in_color' : 'pretty'
 }

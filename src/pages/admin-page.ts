@@ -14,7 +14,7 @@ export interface Overview {
   readonly host: string
   /** `silent`: the IDs of processes that do not respond. */
   readonly processes: {
-    readonly answered: number
+    readonly responded: number
     readonly silent: readonly number[]
     readonly countingSince: number
   }
@@ -126,7 +126,7 @@ export class AdminPages {
     return this.#response(200, `Gatehouse at ${host}`, [
       about(overview),
       section('sessions', 'Sessions', sessionsHtml(sessions, overview)),
-      section('provider', 'Provider', providerHtml(provider, processes.answered, overview.at)),
+      section('provider', 'Provider', providerHtml(provider, processes.responded, overview.at)),
       section('upstreams', 'Upstreams', upstreamsHtml(upstreams, overview)),
       section('logouts', 'Last logouts from the provider', logoutsHtml(logouts, overview)),
     ])
@@ -189,9 +189,9 @@ strong { font-weight: 600 }
 `
 
 function about({ at, version, processes, isShared }: Overview): string {
-  const { answered, silent } = processes
+  const { responded, silent } = processes
   const lines = [
-    `<p>Version ${escape(version)}, ${count(answered, 'process', 'processes')}, ${time(at)}. Times are UTC. <a href="/">Look again</a></p>`,
+    `<p>Version ${escape(version)}, ${count(responded, 'process', 'processes')}, ${time(at)}. Times are UTC. <a href="/">Look again</a></p>`,
   ]
   if (silent.length > 0)
     lines.push(

@@ -168,7 +168,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       this.#refuseBusy('streams')
       return
     }
-    record.trace?.upstreamAnswered(status)
+    record.trace?.upstreamResponded(status)
     // nginx and Go respond with 400 to HTTP on a port with TLS.
     if (status === 400) this.#upstream.target.reportWrongScheme('status 400', parts.log)
     else this.#upstream.target.noteResponse()
@@ -181,7 +181,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       // An event stream without a session does not end with a session, but it ends with the
       // gateway.
       this.#stopListing ??= parts.live.open(undefined, this)
-      record.lastsAs('event_stream')
+      record.markAsStream('event_stream')
     }
     // Most responses have arrived completely by then.
     process.nextTick(goOn, this)
@@ -250,7 +250,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       return
     }
     this.#state = 'over'
-    record.trace?.upstreamAnswered(101)
+    record.trace?.upstreamResponded(101)
     this.#cleanUp()
     upgrade.onSwitch(socket, fields)
   }
