@@ -53,8 +53,8 @@ export interface SessionSummary {
 }
 
 /**
- * What happened to sessions at the provider. `unknown`: the response does not tell. `not_asked`: no
- * request was sent, because the provider was unreachable for the sessions before.
+ * The outcome at the provider. `unknown`: the response does not show whether the session has ended.
+ * `not_asked`: no request was sent, because the provider was unreachable for the sessions before.
  */
 export type ProviderOutcome = 'ended' | 'unknown' | 'unsupported' | 'unreachable' | 'not_asked'
 
@@ -63,7 +63,7 @@ export interface EndingResult {
   readonly ended: number
   /** How many sessions of the provider they belonged to, by outcome. */
   readonly atProvider: Readonly<Partial<Record<ProviderOutcome, number>>>
-  /** Why the other sessions were not ended: the store became unreachable. */
+  /** Why the other sessions were not ended. Absent: all were ended. */
   readonly failure: string | undefined
 }
 
@@ -192,8 +192,8 @@ async function waitForNotices(store: SessionStore, limitMs: number): Promise<voi
 }
 
 /**
- * Skips records that cannot be opened: they belong to another client, or are sealed with a removed
- * key, so that they admit nobody.
+ * The sessions of a selection. Records that cannot be opened are skipped: they belong to another
+ * client, or are sealed with a removed key, and admit nobody.
  */
 async function* selected(
   selection: Selection,
@@ -268,7 +268,7 @@ async function endHere(
   return { records, failure: undefined }
 }
 
-/** Stops after a batch for which the provider was unreachable each time. */
+/** Ends sessions at the provider. Stops after a batch for which the provider was unreachable. */
 async function endThere(
   records: readonly SessionRecord[],
   parts: { readonly provider: OpenidProvider; readonly audit: Audit; readonly cause: Cause | undefined },
@@ -318,7 +318,7 @@ function summary(key: SessionKey, record: SessionRecord, showClaim: ClaimPath | 
   }
 }
 
-/** In characters. */
+/** The longest value of `admin.page.show_claim` that is shown, in characters. */
 const maxPersonLength = 80
 
 function personText(value: JsonValue | undefined): string | undefined {

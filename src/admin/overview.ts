@@ -11,7 +11,8 @@ import type { Processes, ProcessState } from './processes.ts'
 
 /** How long a connection to an upstream may take, in ms. */
 const connectTimeoutMs = 1_000
-const mostLogouts = 20
+/** How many logouts the page shows at most. */
+const maxLogouts = 20
 
 export interface OverviewParts {
   readonly running: () => GatewayConfig
@@ -54,7 +55,7 @@ export async function overviewOf(query: SessionQuery, { running, processes, cloc
         reports.flatMap((report) => report.upstreams),
       ),
     })),
-    logouts: latestOf(reports.map(({ logouts }) => logouts)).slice(0, mostLogouts),
+    logouts: latestOf(reports.map(({ logouts }) => logouts)).slice(0, maxLogouts),
   }
 }
 
@@ -72,7 +73,7 @@ function providerOfAll(issuer: string, states: readonly ProviderState[]): Provid
     issuer,
     algorithm: found[0]?.algorithm,
     foundBy: found.length,
-    // The oldest time, because the page must not claim more than every process knows.
+    // The oldest time, because it is true of every process.
     readAt: earliest(found.map(({ readAt }) => readAt)),
     faults: [...new Set(faults)],
     keys: [...keys.values()].toSorted((a, b) => a.since - b.since),

@@ -22,9 +22,10 @@ export interface AdminPageParts extends OverviewParts {
 }
 
 /**
- * The administration page. Other sites that an administrator visits cannot use it: it responds only
- * under host names that no other site can have (DNS rebinding), only to navigation and its own
- * forms (Fetch Metadata), and ends a session only for a form that the page itself contained.
+ * The administration page. Other sites that an administrator visits cannot use it:
+ * - It responds only under host names that no other site can have (DNS rebinding).
+ * - It responds only to navigation and to its own forms (Fetch Metadata).
+ * - It ends a session only for a form that the page itself contained.
  * @returns a handler, which returns whether the request was for the page
  */
 export function createAdminPage(parts: AdminPageParts): (req: IncomingMessage, res: ServerResponse) => boolean {
@@ -56,7 +57,7 @@ export function createAdminPage(parts: AdminPageParts): (req: IncomingMessage, r
   }
 }
 
-/** The refusal of a request that nobody may make, or `undefined`. */
+/** The refusal of a request by its host name, method or origin, or `undefined`. */
 function refusalOf(req: IncomingMessage, methods: readonly string[], { hosts }: AdminPageConfig): Response | undefined {
   if (!isAllowedHost(req.headers.host, hosts))
     return plain(421, 'This page is not available under this host name. Add the name to admin.page.hosts.')
@@ -103,8 +104,8 @@ function peerOf({ socket }: IncomingMessage): string {
 }
 
 /**
- * A site that points its own host name to the address of this page (DNS rebinding) is requested
- * under that name, never under an IP address or `localhost`.
+ * Whether the host name is an IP address, `localhost` or configured. A site that points its own
+ * name to the address of this page (DNS rebinding) has another host name.
  */
 function isAllowedHost(host: string | undefined, hosts: readonly string[]): boolean {
   if (host === undefined || !/^[\w.:[\]-]+$/.test(host) || !URL.canParse(`http://${host}`)) return false
@@ -113,8 +114,8 @@ function isAllowedHost(host: string | undefined, hosts: readonly string[]): bool
 }
 
 /**
- * Whether the administrator opens the page or uses its form, rather than another page in the same
- * browser: by Fetch Metadata, or else by `Origin`.
+ * Whether the administrator opens the page or uses its form. Requests of other pages in the same
+ * browser are recognized by Fetch Metadata, or else by `Origin`.
  */
 function isSameSite({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean {
   const site = headers['sec-fetch-site']

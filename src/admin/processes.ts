@@ -19,7 +19,7 @@ export interface Readiness {
 }
 
 /**
- * What the administration listener calls in a process that serves, which may be another process.
+ * The API of a process that serves requests. The administration listener may be another process.
  */
 export interface ProcessApi {
   live(): Promise<void>
@@ -27,7 +27,7 @@ export interface ProcessApi {
   metrics(): Promise<readonly Family[]>
   state(): Promise<ProcessState>
   sessions(query: SessionQuery): Promise<Overview['sessions']>
-  /** @param order what a form of the administration page sent from the address `client` */
+  /** @param order the value of a form of the administration page, sent by the address `client` */
   end(order: string, client: string): Promise<OrderOutcome>
 }
 

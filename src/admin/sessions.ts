@@ -12,7 +12,7 @@ const maxSessions = 100
 const searchTimeoutMs = 2_000
 /** How long the form on the page can be used, in ms. */
 const orderLifetimeMs = 60 * 60 * 1000
-/** Authenticated with each order, so that it cannot be used for anything else. */
+/** Binds the seal of an order to this purpose. */
 const orderContext = 'page for administration: end a session'
 
 export interface AdminSessionsParts {
@@ -58,7 +58,7 @@ export async function endByOrder(order: string, client: string, parts: AdminSess
   if (key === undefined)
     return {
       status: 400,
-      title: 'Nothing was ended',
+      title: 'No session was ended',
       text: 'The form was not from this page, or the page was open for too long, or the session keys have changed. Open the overview again and use its button.',
     }
   try {
@@ -78,8 +78,8 @@ export function notEnded(why: string): OrderOutcome {
 }
 
 /**
- * Sealed with the session keys, which all processes and replicas share: any of them can open it,
- * and nobody else can make one.
+ * Seals the value of a form. All processes and replicas share the session keys, so each can open
+ * the value, and a client cannot create one.
  */
 function sealOrder(key: string, { running, clock }: AdminSessionsParts): string {
   const order = JSON.stringify({ key, until: clock.now() + orderLifetimeMs })
@@ -95,7 +95,7 @@ function openOrder(order: string, { running, clock }: AdminSessionsParts): strin
 
 function outcomeOf({ ended, atProvider, failure }: EndingResult): OrderOutcome {
   if (failure !== undefined) return notEnded(failure)
-  if (ended === 0) return { status: 404, title: 'Nothing was ended', text: 'This session has ended already.' }
+  if (ended === 0) return { status: 404, title: 'No session was ended', text: 'This session has ended already.' }
   const [outcome = 'not_asked'] = Object.keys(atProvider) as (keyof typeof atProvider)[]
   const atTheProvider = {
     ended: 'It has ended at the provider too.',

@@ -13,14 +13,14 @@ export function providerFindings(facts: ProviderFacts, config: ProviderConfig, e
   const clock = clockFindings(facts, config)
   if ('why' in facts.metadata) return [unreachableFinding(facts.metadata, facts.wrongScheme, env), ...clock]
   const { value: metadata, ms } = facts.metadata
-  if ('why' in facts.taken) return [unusableFinding(facts.taken), ...clock]
+  if ('why' in facts.derived) return [unusableFinding(facts.derived), ...clock]
   return [
     ok('provider.discovery', `responds in ${Math.ceil(ms)} ms, with the issuer ${config.issuer}`),
     ...clock,
-    keysFinding(facts.keys, facts.taken.algorithm),
+    keysFinding(facts.keys, facts.derived.algorithm),
     pkceFinding(metadata),
     ...capabilityFindings(metadata, config),
-    ...scopeFindings(metadata, config, facts.taken.access),
+    ...scopeFindings(metadata, config, facts.derived.access),
     ...userinfoFindings(metadata),
     ...logoutFindings(metadata, config),
     ...facts.redirectUris.map(redirectUriFinding),

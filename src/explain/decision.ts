@@ -68,7 +68,7 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
     const facts = unambiguousFacts(req, config, new TrustedProxies(config.trustedProxies))
     steps.push(...aboutRequest(facts, request, switches))
     if (isExpectationUnmet(req, switches))
-      throw new GatewayError('ERR_EXPECTATION', 'Expect is supported with 100-continue only')
+      throw new GatewayError('ERR_EXPECTATION', 'the only supported value of Expect is 100-continue')
     if (facts.target === wholeServer && !switches)
       return {
         steps,

@@ -9,8 +9,8 @@ const maxClients = 20_000
 
 /**
  * How often each client may do something: `count` times at once, and then `count` times in each
- * `perMs`, evenly. It keeps one number for each client (the generic cell rate algorithm): the time
- * when the budget is full again.
+ * `perMs`, evenly (the generic cell rate algorithm). One number is kept for each client: the time
+ * when its budget is full again.
  */
 export class ClientBudget {
   readonly #fullAt = new Map<string, number>()
@@ -66,16 +66,16 @@ export class ClientBudget {
 /** How many things each client may do at the same time. */
 export class ClientCount {
   readonly #running = new Map<string, number>()
-  readonly #most: number
+  readonly #max: number
 
-  constructor(most: number) {
-    this.#most = most
+  constructor(max: number) {
+    this.#max = max
   }
 
   /** Returns whether one more may begin. It counts until `end`. */
   begin(client: string): boolean {
     const count = this.#running.get(client) ?? 0
-    if (count >= this.#most) return false
+    if (count >= this.#max) return false
     this.#running.set(client, count + 1)
     return true
   }

@@ -22,7 +22,7 @@ export class TooManyRequests extends GatewayError {
   readonly retryAfterSeconds: number
 
   constructor(limit: string, waitMs: number) {
-    super('ERR_TOO_MANY_REQUESTS', `more than ${limit} allows`)
+    super('ERR_TOO_MANY_REQUESTS', `more requests than ${limit} allows`)
     this.retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000))
   }
 }
@@ -33,7 +33,7 @@ export interface EndpointLimitsParts {
 }
 
 /**
- * The limits of requests that browsers bring from the provider: how often, and how many at once.
+ * Limits of requests that the provider sends through browsers: how often, and how many at once.
  */
 interface BrowserLimits {
   readonly rate: ClientBudget
@@ -66,7 +66,7 @@ export class EndpointLimits {
   }
 
   /**
-   * Does `work` if the limit allows it. Without a `limit` it always does.
+   * Runs `work` if the limit allows it. Without a `limit`, always runs it.
    * @throws {TooManyRequests} or what `work` throws
    */
   async within<T>(limit: Endpoint['limit'], client: string, work: () => Promise<T>): Promise<T> {
@@ -88,8 +88,9 @@ export class EndpointLimits {
   }
 
   /**
-   * A callback. Clients share the exchanges with the provider. So invented codes of one client,
-   * which a slow provider rejects after seconds, delay neither other sign-ins nor refreshes.
+   * A callback. Clients share the exchanges with the provider fairly. A slow provider may reject
+   * invented codes of one client only after seconds. They delay neither other sign-ins nor
+   * refreshes.
    * @throws {TooManyRequests} or what `work` throws
    */
   #callback<T>(client: string, work: () => Promise<T>): Promise<T> {
@@ -128,10 +129,10 @@ export class EndpointLimits {
   }
 
   /**
-   * Only rejected tokens count. A valid token is always obeyed, because the provider and other
-   * clients share an address behind a proxy that is not trusted. Beyond the limit the response to a
-   * rejected token is 429, and the token is not recorded. The limit does not apply to an address
-   * that has sent a valid token.
+   * A Logout Token. Only rejected tokens count. A valid token is always obeyed, because the
+   * provider may share an address with other clients behind a proxy that is not trusted. Beyond the
+   * limit, the response to a rejected token is 429, and the token is not recorded. The limit does
+   * not apply to an address that has sent a valid token.
    * @throws {TooManyRequests} or what `work` throws
    */
   async #logoutToken<T>(client: string, work: () => Promise<T>): Promise<T> {

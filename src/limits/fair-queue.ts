@@ -1,12 +1,12 @@
 import { Roster } from '../core/roster.ts'
 
 /**
- * A client may hold this many times the amount that is free: a single client three quarters of all,
- * and each of many clients less.
+ * A client may hold this many times the amount that is free. A single client can hold three
+ * quarters of all, and each of many clients less.
  */
 const shareOfFree = 3
 /**
- * The part that is reserved for clients that hold nothing. Below eight in all, none is reserved.
+ * The part that is reserved for clients that hold nothing. Nothing is reserved of less than eight.
  */
 const partForNewcomers = 1 / 8
 
@@ -17,7 +17,7 @@ const partForNewcomers = 1 / 8
 export class Shares {
   readonly #most: number
   readonly #mostPerClient: number
-  readonly #kept: number
+  readonly #reserved: number
   readonly #held = new Roster<string, { count: number }>(
     () => ({ count: 0 }),
     ({ count }) => count > 0,
@@ -27,7 +27,7 @@ export class Shares {
   constructor(most: number, mostPerClient = Infinity) {
     this.#most = most
     this.#mostPerClient = mostPerClient
-    this.#kept = Math.floor(most * partForNewcomers)
+    this.#reserved = Math.floor(most * partForNewcomers)
   }
 
   /** How much all clients hold together. */
@@ -39,7 +39,7 @@ export class Shares {
     const free = this.#most - this.#taken
     const held = this.#held.get(client)?.count ?? 0
     if (held === 0) return free > 0
-    return free > this.#kept && held < shareOfFree * free && held < this.#mostPerClient
+    return free > this.#reserved && held < shareOfFree * free && held < this.#mostPerClient
   }
 
   take(client: string): void {
@@ -130,17 +130,17 @@ export class FairQueue<T> {
   }
 
   #admitWaiting(): readonly T[] {
-    const called: T[] = []
+    const admitted: T[] = []
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
       const [client, queue] = next
-      called.push(queue.shift() as T)
+      admitted.push(queue.shift() as T)
       this.#seats.leave(client)
       this.#places.take(client)
       // The client goes to the end, so that the others come next.
       this.#queues.delete(client)
       if (queue.length > 0) this.#queues.set(client, queue)
     }
-    return called
+    return admitted
   }
 
   #next(): readonly [client: string, queue: T[]] | undefined {

@@ -21,8 +21,9 @@ function fileDescriptorLimit(): number {
 
 /**
  * How many connections clients may have open: `wanted`, or fewer if the file descriptors do not
- * suffice. Each connection may need a second one to an upstream. At the limit of the system nothing
- * can be opened: all requests would get 502, and Logout Tokens would be lost.
+ * suffice. Each connection may need a second one to an upstream. Without a free file descriptor,
+ * the gateway could open no connection: all requests would get 502, and Logout Tokens would be
+ * lost.
  */
 export function connectionsWithin(wanted: number, log: Log, limit: number = fileDescriptorLimit()): number {
   const possible = Math.max(minConnections, Math.floor((limit - reserve) / 2))

@@ -9,15 +9,15 @@ import type { RejectedClients } from './rejected-clients.ts'
 const shareOfMemory = 1 / 4
 /**
  * How often the size of the buffers is added up, in ms. A connection buffers some 200 KB at most,
- * so little is added between two times.
+ * so little is added between two checks.
  */
 const everyMs = 100
 /** Requests are served again when the buffers take less than this part of the budget. */
 const recovered = 0.75
 /**
- * A client that reads less than this, in bytes, in `stalledMs` does not read. The number doubles
- * with each `stalledMs` in which the budget is exceeded, and halves again afterwards, so that
- * clients that read slowly cannot keep it exceeded.
+ * A client counts as stalled when it reads less than this, in bytes, in `stalledMs`. The number
+ * doubles with each `stalledMs` in which the budget is exceeded, and halves again afterwards. So
+ * clients that read slowly cannot keep the budget exceeded.
  */
 const readingBytes = 1024
 const stalledMs = 1000
@@ -26,10 +26,10 @@ const maxDoublings = 20
 
 interface Watched {
   /**
-   * How many bytes the client had read when it was last seen reading, and when that was (ms,
-   * monotonic).
+   * How many bytes the client had read when it was last seen reading.
    */
-  taken: number
+  readBytes: number
+  /** When it was last seen reading, in ms, monotonic. */
   readAt: number
 }
 
@@ -85,7 +85,7 @@ export class MemoryBudget {
 
   /** Counts the buffer of a connection until it is closed. */
   watch(socket: ClientSocket): void {
-    this.#watched.set(socket, { taken: 0, readAt: this.#now() })
+    this.#watched.set(socket, { readBytes: 0, readAt: this.#now() })
     socket.once('close', () => this.#watched.delete(socket))
     this.#timer ??= setInterval(() => this.check(), everyMs).unref()
   }
@@ -97,9 +97,9 @@ export class MemoryBudget {
     let buffered = 0
     for (const [socket, watched] of this.#watched) {
       buffered += socket.writableLength
-      const taken = socket.bytesWritten - socket.writableLength
-      if (socket.writableLength === 0 || taken - watched.taken >= required) {
-        watched.taken = taken
+      const readBytes = socket.bytesWritten - socket.writableLength
+      if (socket.writableLength === 0 || readBytes - watched.readBytes >= required) {
+        watched.readBytes = readBytes
         watched.readAt = now
       }
     }

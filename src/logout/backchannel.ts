@@ -6,8 +6,8 @@ import type { LogoutParts } from './parts.ts'
 
 /**
  * `POST backchannel-logout`: OpenID Connect Back-Channel Logout 1.0 §2.5 to §2.8. Resolves when the
- * sessions have ended on every replica. It is a success too when there were no sessions, or when
- * the same token was used before.
+ * sessions have ended on every replica. The response is also 200 when there were no sessions, or
+ * when the same token was used before.
  * @throws {GatewayError} `ERR_LOGOUT_TOKEN_MISSING` or `ERR_LOGOUT_TOKEN_INVALID` (400), or
  * `ERR_STORE_UNAVAILABLE` or `ERR_PROVIDER_UNAVAILABLE` (503), after which the provider may repeat
  * the request
@@ -20,8 +20,8 @@ export async function backchannelLogout({ form, cause }: EndpointRequest, parts:
   if (more.length > 0) throw new GatewayError('ERR_LOGOUT_TOKEN_INVALID', 'the form has more than one logout_token')
 
   const { iss, jti, exp, sid, sub } = await parts.provider.verifyLogoutToken(logout_token)
-  // With a sid it is about that session alone, even when sub is there too: sub would end all of the
-  // person's devices.
+  // A token with `sid` ends only that session, even if it has `sub` too. By `sub` the sessions on
+  // all devices of the person would end.
   const ended =
     sid !== undefined
       ? await parts.endings.endSid(sid, { iss, jti, exp }, 'provider', cause)

@@ -6,8 +6,8 @@ import type { LogoutParts } from './parts.ts'
 type Parts = Pick<LogoutParts, 'provider' | 'audit'>
 
 /**
- * Ends the session at the provider without a browser, by `POST` with `id_token_hint`. The local
- * session has ended before, so an error is only recorded.
+ * Ends the session at the provider without a browser, by `POST` with `id_token_hint`. An error is
+ * only recorded, because the local session has already ended.
  * @returns `unknown` when the response does not show whether the session at the provider has ended
  */
 export function endAtProvider(

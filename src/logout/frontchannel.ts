@@ -8,8 +8,9 @@ const longestSid = 1_000
 
 /**
  * `GET frontchannel-logout?iss=…&sid=…`: OpenID Connect Front-Channel Logout 1.0 §2. The provider
- * lets the browser load it in a frame, without cookies of the gateway. So the sessions are found by
- * (iss, sid) alone. The request is not signed, so it leaves no tombstone and no other trace.
+ * has the browser load it in a frame, which sends no cookies of the gateway. So the sessions are
+ * found by (iss, sid) alone. The request is not signed, so the store keeps nothing of it, not even
+ * a tombstone.
  * @throws {GatewayError} `ERR_LOGOUT_REQUEST` (400) when `iss` or `sid` is missing or repeated, or
  * `iss` is another issuer; `ERR_STORE_UNAVAILABLE`
  */
@@ -21,7 +22,7 @@ export async function frontchannelLogout(request: EndpointRequest, parts: Logout
     throw new GatewayError('ERR_LOGOUT_REQUEST', `front-channel logout refused: ${why}`)
   }
   if (moreIss.length + moreSid.length > 0) return reject('a parameter is repeated')
-  if (iss !== parts.provider.config.issuer) return reject('"iss" is missing or another issuer')
+  if (iss !== parts.provider.config.issuer) return reject('"iss" is missing or names another issuer')
   if (sid === undefined || sid === '' || sid.length > longestSid) return reject('"sid" is missing or malformed')
   const ended = await parts.endings.endPresentSid(sid, 'provider_frame', cause)
   if (ended.length > 0) parts.audit.record('frontchannel_logout.obeyed', { iss, sid, ended: ended.length }, cause)

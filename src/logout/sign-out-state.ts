@@ -3,13 +3,13 @@ import type { EndpointRequest } from '../http/endpoint-request.ts'
 import type { Response } from '../http/response.ts'
 import type { LogoutParts } from './parts.ts'
 
-/** Another person signs in after the sign-out, and then returns to the page `returnTo`. */
+/** After the sign-out, another person signs in and then goes to the page `returnTo`. */
 export interface OtherAccount {
   readonly returnTo: string | undefined
 }
 
 /** Reads `sign-out?then=sign-in&return_to=…`; `undefined` when it is a plain sign-out. */
-export function wantsOtherAccount({ query }: EndpointRequest): OtherAccount | undefined {
+export function otherAccountOf({ query }: EndpointRequest): OtherAccount | undefined {
   return query.get('then') === 'sign-in' ? { returnTo: query.get('return_to') ?? undefined } : undefined
 }
 

@@ -7,7 +7,7 @@ import { pageContext } from '../pages/pages.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
 import { endAtProvider, revokeTokens } from './end-at-provider.ts'
 import type { LogoutParts } from './parts.ts'
-import { askToSignOut, stateToCookie, signInAsOther, stateCookie, wantsOtherAccount } from './sign-out-state.ts'
+import { askToSignOut, stateToCookie, signInAsOther, stateCookie, otherAccountOf } from './sign-out-state.ts'
 
 /** How long the browser may stay at the end-session endpoint of the provider, in seconds. */
 const returnSeconds = 10 * 60
@@ -29,8 +29,8 @@ async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts):
   if (!isFromThisSite(request) || lacksUserActivation(request)) return askToSignOut('asked_elsewhere', request, parts)
   const record = await endLocally(request, parts)
   const signedOut = new URL(`${parts.reservedPrefix}signed-out`, request.externalUrl).href
-  const other = wantsOtherAccount(request)
-  // The query shows that the browser comes from a sign-out, as `state` does after the provider.
+  const other = otherAccountOf(request)
+  // The query shows that the browser comes from a sign-out. After the provider, `state` shows it.
   const landing = other === undefined ? `${signedOut}?provider=not_asked` : signInAsOther(other, parts)
   const setCookies = parts.cookie.expireAll(request.cookie, request.applicationCookies)
   if (record === undefined) return redirect({ location: landing, setCookies }, clearCache)
@@ -87,9 +87,9 @@ export function isFromThisSite(request: EndpointRequest): boolean {
 }
 
 /**
- * Whether a request of this site was made without a click of the person: by an image in a text that
- * somebody wrote, or by a link that the browser prefetches. An `<img crossorigin>` has the mode
- * "cors", an `<object>` the mode "navigate".
+ * Whether a page of this site made the request without a click of the person. An image in a text
+ * that another person wrote does so, and a link that the browser prefetches. An `<img crossorigin>`
+ * has the mode "cors", an `<object>` the mode "navigate".
  */
 function lacksUserActivation({ secFetchMode, secFetchDest, purpose }: EndpointRequest): boolean {
   if (secFetchMode !== undefined && secFetchMode !== 'navigate') return true

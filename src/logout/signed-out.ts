@@ -21,9 +21,9 @@ export async function signedOut(request: EndpointRequest, parts: LogoutParts): P
 }
 
 /**
- * After a sign-out the URL has a query, and the browser may keep the page before it for its Back
- * button. So the page is loaded a second time, without the query. The response to that request
- * makes the browser drop what it keeps.
+ * After a sign-out, the browser may keep the previous page for its Back button. If the URL has a
+ * query, the header loads the page again without the query. The response to that request makes the
+ * browser drop the pages that it keeps.
  */
 function cleared({ url }: EndpointRequest, { reservedPrefix }: LogoutParts): Response['headers'] {
   return url.includes('?') ? { Refresh: `0; url=${reservedPrefix}signed-out` } : clearCache

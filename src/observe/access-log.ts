@@ -38,7 +38,7 @@ export function accessLine(record: RequestRecord, time: string): string {
 /** Longer texts are cut, in characters, because log collectors limit the length of a line. */
 const longestText = 1024
 /** Characters that need escaping, and ";", which begins the parameters of a path. */
-const needsCare = /[^ !#-:<-[\]-~]/
+const needsEscaping = /[^ !#-:<-[\]-~]/
 
 /**
  * Hides the parameters of a path, because they can contain the session of the application
@@ -49,7 +49,7 @@ export function withoutParameters(path: string): string {
 }
 
 function escaped(text: string): string {
-  if (text.length <= longestText && !needsCare.test(text)) return text
+  if (text.length <= longestText && !needsEscaping.test(text)) return text
   const shown = withoutParameters(text)
   const cut = shown.length > longestText ? `${shown.slice(0, longestText)}…` : shown
   // Everything beyond printable ASCII is escaped, because a terminal would interpret control

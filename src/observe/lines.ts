@@ -27,7 +27,7 @@ export interface LinesOptions {
   /** Other processes write into it too. */
   readonly isShared: boolean
   /** Formats a line before it is written. */
-  readonly shape?: ((line: string) => string) | undefined
+  readonly formatLine?: ((line: string) => string) | undefined
 }
 
 /** The number of lines that were dropped because nothing read them. */
@@ -51,24 +51,25 @@ interface Batch {
  */
 export class Lines {
   readonly #destination: ReturnType<typeof pino.destination>
-  readonly #most: number
-  readonly #shape: ((line: string) => string) | undefined
+  readonly #maxBytes: number
+  readonly #formatLine: ((line: string) => string) | undefined
   readonly #batches: Batch[] = []
   /** The destination has not finished its last write. */
   #isBusy = false
-  #together = ''
-  #bytesTogether = 0
-  #auditBytesTogether = 0
+  /** The batch that collects lines. */
+  #nextText = ''
+  #nextBytes = 0
+  #nextAuditBytes = 0
   readonly #waiting = { ordinary: 0, audit: 0 }
   #timer: NodeJS.Timeout | undefined
   readonly #dropped = { lines: 0, auditEvents: 0 }
   #unreported = { lines: 0, auditEvents: 0 }
   #whenWritten: (() => void)[] = []
 
-  /** `onReadAgain` receives the number of dropped lines when the reader reads again. */
-  constructor({ fd, isShared, shape }: LinesOptions, onReadAgain: (dropped: DroppedLines) => void) {
-    this.#most = isShared ? maxAtomicWrite : maxBatchBytes
-    this.#shape = shape
+  /** @param onReadAgain receives the number of dropped lines when the reader reads again */
+  constructor({ fd, isShared, formatLine }: LinesOptions, onReadAgain: (dropped: DroppedLines) => void) {
+    this.#maxBytes = isShared ? maxAtomicWrite : maxBatchBytes
+    this.#formatLine = formatLine
     // A synchronous write into a full pipe would block the process.
     this.#destination = pino.destination({
       fd,
@@ -99,7 +100,7 @@ export class Lines {
 
   /** Adds a line with its line break. It may wait to be written with others. */
   add(line: string, kind: LineKind = 'log'): void {
-    const text = this.#shape === undefined ? line : this.#shape(line)
+    const text = this.#formatLine === undefined ? line : this.#formatLine(line)
     const bytes = Buffer.byteLength(text)
     if (!this.#hasRoomFor(bytes, kind)) {
       const what = kind === 'audit' ? 'auditEvents' : 'lines'
@@ -107,10 +108,10 @@ export class Lines {
       this.#unreported[what] += 1
       return
     }
-    if (this.#bytesTogether + bytes > this.#most) this.#writeTogether()
-    this.#together += text
-    this.#bytesTogether += bytes
-    if (kind === 'audit') this.#auditBytesTogether += bytes
+    if (this.#nextBytes + bytes > this.#maxBytes) this.#closeBatch()
+    this.#nextText += text
+    this.#nextBytes += bytes
+    if (kind === 'audit') this.#nextAuditBytes += bytes
     this.#waiting[kind === 'audit' ? 'audit' : 'ordinary'] += bytes
     this.#timer ??= setTimeout(writeWaiting, batchDelayMs, this)
   }
@@ -118,12 +119,12 @@ export class Lines {
   /** Writes a line with its line break at once, after the waiting ones. */
   write(line: string, kind: LineKind = 'log'): void {
     this.add(line, kind)
-    this.#writeTogether()
+    this.#closeBatch()
   }
 
   writeWaiting(): void {
     this.#timer = undefined
-    this.#writeTogether()
+    this.#closeBatch()
   }
 
   /**
@@ -131,7 +132,7 @@ export class Lines {
    * nothing reads them.
    */
   flush(limitMs: number): Promise<boolean> {
-    this.#writeTogether()
+    this.#closeBatch()
     return new Promise((resolve) => {
       const limit = setTimeout(() => resolve(false), limitMs)
       this.#whenWritten.push(() =>
@@ -151,12 +152,12 @@ export class Lines {
     return this.#waiting.ordinary + bytes <= (kind === 'access' ? maxWaiting.access : maxWaiting.ordinary)
   }
 
-  #writeTogether(): void {
-    if (this.#together === '') return
-    this.#batches.push({ text: this.#together, bytes: this.#bytesTogether, auditBytes: this.#auditBytesTogether })
-    this.#together = ''
-    this.#bytesTogether = 0
-    this.#auditBytesTogether = 0
+  #closeBatch(): void {
+    if (this.#nextText === '') return
+    this.#batches.push({ text: this.#nextText, bytes: this.#nextBytes, auditBytes: this.#nextAuditBytes })
+    this.#nextText = ''
+    this.#nextBytes = 0
+    this.#nextAuditBytes = 0
     this.#pass()
   }
 

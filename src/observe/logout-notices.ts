@@ -37,8 +37,10 @@ export class LogoutNotices {
     return latestOf([this.#obeyed, this.#others])
   }
 
-  /** Wraps an audit and records its events about logouts.
-   * @param now ms since the epoch */
+  /**
+   * Wraps an audit and keeps its events about logouts.
+   * @param now in ms since the epoch
+   */
   watching(audit: Audit, now: () => number): Audit {
     return {
       record: (event, fields, cause) => {

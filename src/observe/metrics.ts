@@ -95,7 +95,7 @@ class Cells<C extends Cell> {
 }
 
 /**
- * The metrics of this process. To describe a counter or histogram again returns the existing one.
+ * The metrics of this process. Describing a counter or histogram again returns the existing one.
  */
 export class Metrics {
   readonly #families: (() => Family)[] = []
@@ -128,7 +128,7 @@ export class Metrics {
     this.#add(description, 'gauge', merge, [], () => cellsOf(read()))
   }
 
-  /** Adds a counter that other code keeps. */
+  /** Adds a counter whose value other code keeps. */
   counted(description: MetricDescription, read: () => Reading): void {
     this.#add(description, 'counter', 'sum', [], () => cellsOf(read()))
   }

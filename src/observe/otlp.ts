@@ -8,7 +8,7 @@ import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Span } from './tracing.ts'
 
-/** How many spans may wait; further ones are dropped. */
+/** How many spans may wait. Further spans are dropped. */
 const maxWaiting = 4096
 const maxBatch = 512
 /** How long a span waits for others, in ms. */
@@ -221,8 +221,8 @@ function resourceAttributes({ serviceName, resource }: OtlpOptions, version: str
  * How many spans a collector refused (OTLP/HTTP, "Partial Success"). Its message is not logged,
  * because it may contain anything.
  */
-function refusedIn(answer: string, count: number): Outcome {
-  const rejected = Number(/"rejectedSpans"\s*:\s*"?(\d{1,9})/.exec(answer)?.[1] ?? 0)
+function refusedIn(content: string, count: number): Outcome {
+  const rejected = Number(/"rejectedSpans"\s*:\s*"?(\d{1,9})/.exec(content)?.[1] ?? 0)
   const refused = Math.min(count, rejected)
   return refused === 0 ? { refused } : { refused, fault: `refused ${refused} of ${count} spans` }
 }

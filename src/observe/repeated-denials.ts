@@ -3,7 +3,7 @@ import type { Audit, AuditEvents, Cause } from './audit.ts'
 /** How long equal denials are combined, in ms. */
 const windowMs = 10_000
 /** How many different denials are combined at a time. Further ones are recorded individually. */
-const mostWatched = 1000
+const maxWatched = 1000
 
 interface Watched {
   repeated: number
@@ -45,7 +45,7 @@ export class RepeatedDenials implements Audit {
       return
     }
     this.#audit.record('access.denied', fields, cause)
-    if (this.#watched.size >= mostWatched) return
+    if (this.#watched.size >= maxWatched) return
     const timer = setTimeout(() => this.#close(key), windowMs).unref()
     this.#watched.set(key, { repeated: 0, fields, cause, timer })
   }

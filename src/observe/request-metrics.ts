@@ -1,13 +1,13 @@
 import type { Count, Distribution, Metrics } from './metrics.ts'
 import type { RequestRecord, RequestSink } from './request-record.ts'
 
-/** In seconds. */
+/** The bounds of the histograms, in seconds. */
 const durationBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 /** The metrics of one upstream, or of the responses of the gateway itself. */
-interface Place {
+interface UpstreamMetrics {
   /** By method, then by class of status: 2 is 2xx. */
   readonly requests: Map<string, (Count | undefined)[]>
   readonly duration: Distribution
@@ -74,22 +74,22 @@ export function createRequestMetrics(metrics: Metrics): RequestSink {
     () => Object.entries(streams).map(([kind, open]) => [[kind], open] as const),
   )
 
-  const places = new Map<string | undefined, Place>()
-  const placeOf = (upstream: string | undefined): Place => {
-    const known = places.get(upstream)
+  const byUpstream = new Map<string | undefined, UpstreamMetrics>()
+  const metricsOf = (upstream: string | undefined): UpstreamMetrics => {
+    const known = byUpstream.get(upstream)
     if (known !== undefined) return known
     const label = upstream ?? 'none'
-    const made: Place = {
+    const made: UpstreamMetrics = {
       requests: new Map(),
       duration: duration.of(label),
       wait: wait.of(label),
       bytes: bytes.of(label),
       aborted: aborted.of(label),
     }
-    places.set(upstream, made)
+    byUpstream.set(upstream, made)
     return made
   }
-  const requestsOf = (place: Place, { upstream, method, status }: RequestRecord): Count => {
+  const requestsOf = (place: UpstreamMetrics, { upstream, method, status }: RequestRecord): Count => {
     const statusClass = Math.floor(status / 100)
     const byClass = place.requests.get(method) ?? []
     const known = byClass[statusClass]
@@ -102,13 +102,13 @@ export function createRequestMetrics(metrics: Metrics): RequestSink {
 
   return {
     began: () => void (active += 1),
-    lasts: ({ stream }) => {
+    becameStream: ({ stream }) => {
       if (stream === undefined) return
       active -= 1
       streams[stream] += 1
     },
     ended: (record) => {
-      const place = placeOf(record.upstream)
+      const place = metricsOf(record.upstream)
       requestsOf(place, record).add()
       place.bytes.add(record.bytes)
       if (record.waitedMs > 0) place.wait.observe(record.waitedMs / 1000)

@@ -6,7 +6,7 @@ import type { RequestTrace } from './trace-context.ts'
 export interface RequestSink {
   began?(record: RequestRecord): void
   /** The request has become a stream. */
-  lasts?(record: RequestRecord): void
+  becameStream?(record: RequestRecord): void
   ended(record: RequestRecord): void
 }
 
@@ -16,8 +16,8 @@ export function combinedSink(sinks: readonly RequestSink[]): RequestSink {
     began: (record) => {
       for (const sink of sinks) sink.began?.(record)
     },
-    lasts: (record) => {
-      for (const sink of sinks) sink.lasts?.(record)
+    becameStream: (record) => {
+      for (const sink of sinks) sink.becameStream?.(record)
     },
     ended: (record) => {
       for (const sink of sinks) sink.ended(record)
@@ -77,10 +77,10 @@ export class RequestRecord {
   }
 
   /** Marks the request as a stream. */
-  lastsAs(stream: 'event_stream' | 'tunnel'): void {
+  markAsStream(stream: 'event_stream' | 'tunnel'): void {
     if (this.#isOver || this.stream !== undefined) return
     this.stream = stream
-    this.#sink.lasts?.(this)
+    this.#sink.becameStream?.(this)
   }
 
   /**

@@ -9,7 +9,7 @@ export interface TraceParent {
 }
 
 /** The scheme and the `Host` of a request. */
-export interface Asked {
+export interface RequestOrigin {
   readonly proto: 'http' | 'https'
   readonly host: string
 }
@@ -42,8 +42,8 @@ export class RequestTrace {
   readonly isSampled: boolean
   /** The `tracestate` that is passed on. */
   readonly state: string | undefined
-  /** What the client asked for, as far as it is believed; absent: that was malformed. */
-  asked: Asked | undefined
+  /** From trusted sources. Absent: the request was malformed. */
+  requestOrigin: RequestOrigin | undefined
   /** On the monotonic clock, in ms. Absent: nothing was sent. */
   sentAt: number | undefined
   /** The URL of the upstream. */

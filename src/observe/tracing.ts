@@ -26,7 +26,7 @@ export interface Attribute {
 
 type HeaderValue = string | readonly string[] | undefined
 
-/** Gives requests their place in a trace, and creates spans when they end. */
+/** Assigns requests to traces, and creates their spans when they end. */
 export class Tracer implements RequestSink {
   readonly #sample: number
   readonly #add: (span: Span) => void
@@ -69,10 +69,12 @@ function serverSpan(record: RequestRecord, trace: RequestTrace, offset: number):
   const failed = status >= 500 || (aborted && code?.startsWith('ERR_') === true)
   const attributes = [
     ...methodOf(record),
-    ...(trace.asked === undefined ? [] : [text('url.scheme', trace.asked.proto)]),
+    ...(trace.requestOrigin === undefined ? [] : [text('url.scheme', trace.requestOrigin.proto)]),
     text('url.path', withoutParameters(path)),
     text('server.address', host),
-    ...(trace.asked === undefined ? [] : serverPort(`${trace.asked.proto}://${trace.asked.host}`)),
+    ...(trace.requestOrigin === undefined
+      ? []
+      : serverPort(`${trace.requestOrigin.proto}://${trace.requestOrigin.host}`)),
     text('gatehouse.request_id', id),
     ...(status === 499 ? [] : [number('http.response.status_code', status)]),
     ...(upstream === undefined ? [] : [text('gatehouse.upstream', upstream)]),
@@ -128,8 +130,8 @@ function clientSpan(record: RequestRecord, trace: RequestTrace, sentAt: number, 
 }
 
 /**
- * The known methods of the semantic conventions. Others are `_OTHER`, because span names must be
- * few.
+ * The known methods of the semantic conventions. Others are `_OTHER`, because clients must not
+ * create new names of spans.
  */
 const methods: ReadonlySet<string> = new Set('GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH'.split(' '))
 
@@ -168,11 +170,11 @@ function cut(value: string): string {
   return value.length > longestText ? `${value.slice(0, longestText)}…` : value
 }
 
-/** In characters. */
+/** The longest text of an attribute, in characters. */
 const longestText = 1024
 /**
- * In characters. A longer `tracestate` is omitted, because a part of one would be malformed (W3C
- * Trace Context §3.3.1.5).
+ * The longest `tracestate`, in characters. A longer one is omitted, because a part of it would be
+ * malformed (W3C Trace Context §3.3.1.5).
  */
 const longestState = 512
 

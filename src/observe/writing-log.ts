@@ -39,8 +39,8 @@ export interface WritingLog extends Log {
  */
 export function createLog(options: LogOptions): WritingLog {
   const { level, stream = 'stdout', format = 'json', isShared = false } = options
-  const shape = format === 'json' ? undefined : (line: string) => pretty(line, format === 'pretty_in_color')
-  const lines = new Lines({ fd: stream === 'stdout' ? 1 : 2, isShared, shape }, (dropped) => {
+  const formatLine = format === 'json' ? undefined : (line: string) => pretty(line, format === 'pretty_in_color')
+  const lines = new Lines({ fd: stream === 'stdout' ? 1 : 2, isShared, formatLine }, (dropped) => {
     if (dropped.lines > 0) always.warn({ lines: dropped.lines }, 'log.dropped')
     if (dropped.auditEvents > 0) createAudit(audit).record('audit.dropped', { events: dropped.auditEvents })
   })

@@ -17,7 +17,10 @@ const renewAfterMs = 60 * 60 * 1000
 /** The first and the longest pause after an error, in ms. */
 const retryFirstMs = 1000
 const retryMostMs = 30_000
-/** After an error within this time, in ms, requests wait for this time and try again. */
+/**
+ * An error that comes within this time, in ms, may mean that the provider is starting. Requests
+ * then wait for this time and try again.
+ */
 const quickMs = 150
 
 /** A provider as its metadata describes it: OpenID Connect Discovery 1.0 §3. */
@@ -66,6 +69,7 @@ export class Discovery {
     this.#keepTrying(retryFirstMs)
   }
 
+  /** The last metadata; `undefined` until the provider was found. */
   get known(): DiscoveredProvider | undefined {
     return this.#known
   }
@@ -78,8 +82,8 @@ export class Discovery {
   /** @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` while the provider has not been found */
   async provider(): Promise<DiscoveredProvider> {
     if (this.#known !== undefined) return this.#known
-    // Not every request asks a provider that is down. A provider that rejects connections at once
-    // may be starting, so the request waits a moment and tries again.
+    // During the pause after an error, requests do not reach the provider. After a quick error the
+    // request waits and tries again, because the provider may be starting.
     if (this.#failure !== undefined && isWithin(this.#pauseMs, this.#failedAt, this.#parts.clock.now())) {
       if (this.#pauseMs === retryFirstMs) throw this.#failure
       await wait(this.#pauseMs)
@@ -123,10 +127,11 @@ export class Discovery {
         this.#failure = unavailable(this.#config.issuer, cause)
         if (this.#failure.message !== before) {
           const wrongScheme = await issuerSchemeMismatch(this.#config.issuer, this.#failure.message)
+          const advice = wrongScheme ?? (problemOf(cause) === 'no_document' ? issuerHint : 'check provider.issuer')
           this.#parts.log.warn('provider.unavailable', {
             issuer: this.#config.issuer,
             reason: this.#failure.message,
-            hint: `${wrongScheme ?? (problemOf(cause) === 'no_document' ? issuerHint : 'check provider.issuer')}; it is tried again until it answers, and signing in gets 503 meanwhile`,
+            hint: `${advice.charAt(0).toUpperCase()}${advice.slice(1)}. The gateway retries. A sign-in gets 503 until the provider responds.`,
           })
         }
         throw this.#failure
@@ -136,8 +141,9 @@ export class Discovery {
 }
 
 /**
- * Whether the port of the issuer speaks TLS although its scheme says otherwise, or the reverse. See
- * {@link schemeMismatch}.
+ * What to do when the port of the issuer speaks TLS although its scheme is http, or the reverse.
+ * See {@link schemeMismatch}.
+ * @returns `undefined` when the scheme is not the problem
  */
 export async function issuerSchemeMismatch(issuer: string, why: string): Promise<string | undefined> {
   const url = new URL(issuer)
@@ -147,7 +153,7 @@ export async function issuerSchemeMismatch(issuer: string, why: string): Promise
 }
 
 function unavailable(issuer: string, cause: unknown): GatewayError {
-  // openid-client wraps the errors of `Outbound`, which say more.
+  // The errors of `Outbound` say more than those of openid-client, which wrap them.
   const ours = gatewayErrorIn(cause)
   const why = ours === undefined ? reason(cause) : ours.message
   return new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the provider ${issuer} could not be discovered: ${why}`, {
@@ -193,7 +199,7 @@ export async function discover(config: ProviderConfig, outbound: Outbound): Prom
   const userinfo_endpoint = endpoint('userinfo_endpoint')
   if (userinfo_endpoint === undefined && config.userinfoClaims.length > 0)
     reject(
-      `its metadata has no userinfo_endpoint: add to provider.id_token_claims what its ID Tokens have of ${config.userinfoClaims.join(', ')}`,
+      `its metadata has no userinfo_endpoint: set provider.id_token_claims to those of ${config.userinfoClaims.join(', ')} that its ID Tokens contain`,
     )
 
   const algorithm = chooseAlgorithm(config, metadata.id_token_signing_alg_values_supported)
@@ -204,7 +210,7 @@ export async function discover(config: ProviderConfig, outbound: Outbound): Prom
     clientAuth(config),
   )
   configuration[client.customFetch] = withoutNulls(asFetch(outbound), metadata.token_endpoint)
-  // `Outbound` has a time limit. The timers of openid-client would run on after the response.
+  // `Outbound` has a time limit. The timers of openid-client would continue after the response.
   configuration.timeout = 0
   if (onLoopback) client.allowInsecureRequests(configuration)
   return {
@@ -258,27 +264,30 @@ function reject(why: string, problem: DiscoveryProblem = 'metadata'): never {
 }
 
 function rejectIssuer(issuer: string): never {
-  reject(`it calls itself "${issuer}": write that as provider.issuer`, 'issuer')
+  reject(`its issuer is "${issuer}": set provider.issuer to this value`, 'issuer')
 }
 
-/** The issuer in the metadata, when it is another one. The message of openid-client lacks it. */
+/**
+ * The issuer in the metadata, when it is another one than the configured one. The message of
+ * openid-client does not name it.
+ */
 function otherIssuer(error: unknown): string | undefined {
   const { attribute, body } = ((error as Error).cause ?? {}) as { attribute?: unknown; body?: { issuer?: unknown } }
   return attribute === 'issuer' && typeof body?.issuer === 'string' ? body.issuer : undefined
 }
 
-/** What the response was instead of a document. The message of openid-client lacks it. */
+/** What the response was instead of a document. The message of openid-client does not say it. */
 function unusableResponse(error: unknown): { readonly why: string; readonly problem: DiscoveryProblem } | undefined {
   const { code, cause } = error as { code?: unknown; cause?: unknown }
   if (!(cause instanceof Response)) return undefined
   if (code === 'OAUTH_RESPONSE_IS_NOT_CONFORM')
     return {
-      why: `it answered with status ${cause.status}`,
+      why: `it responded with status ${cause.status}`,
       problem: cause.status === 404 ? 'no_document' : 'metadata',
     }
   if (code !== 'OAUTH_RESPONSE_IS_NOT_JSON') return undefined
   const type = printable((cause.headers.get('content-type') ?? 'no content type').slice(0, 100))
-  return { why: `it answered with ${type} in place of JSON`, problem: 'no_document' }
+  return { why: `it responded with ${type}, not JSON`, problem: 'no_document' }
 }
 
 /**
@@ -291,7 +300,7 @@ export function metadataUrl(issuer: string): string {
 
 /** What to do when the URL has no discovery document. */
 export const issuerHint =
-  'check provider.issuer: it is what stands before /.well-known/openid-configuration (Keycloak: https://HOST/realms/REALM; Entra ID: https://login.microsoftonline.com/TENANT/v2.0)'
+  'check provider.issuer: it is the URL up to /.well-known/openid-configuration (Keycloak: https://HOST/realms/REALM; Entra ID: https://login.microsoftonline.com/TENANT/v2.0)'
 
 /**
  * The algorithm of ID Tokens. RS256 is the default of a client registration (OpenID Connect Dynamic
@@ -307,7 +316,7 @@ function chooseAlgorithm(config: ProviderConfig, announced: readonly string[] | 
     'ERR_PROVIDER_UNAVAILABLE',
     usable.length > 0
       ? `it does not sign with RS256: set provider.id_token_signed_response_alg to one of ${usable.join(', ')}`
-      : `it signs with ${announced.join(', ')} only, which proves nothing to us: have it sign this client's tokens with RS256`,
+      : `it signs with ${announced.join(', ')} only, which the gateway cannot verify: configure it to sign the tokens of this client with RS256`,
   )
 }
 

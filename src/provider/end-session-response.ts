@@ -10,7 +10,7 @@ import { GatewayError } from '../core/errors.ts'
 export async function endSessionOutcome(response: Response): Promise<'ended' | 'unknown'> {
   const { status } = response
   if (status >= 500 || status === 429 || status === 408)
-    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `end_session_endpoint answered with status ${status}`)
+    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `end_session_endpoint responded with status ${status}`)
   if (!response.ok) return 'unknown'
   const text = await response.text()
   // A page that asks "Do you want to log out?" has status 200 too. Only markup shows a page,

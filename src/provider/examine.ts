@@ -37,7 +37,7 @@ export interface ProviderFacts {
    */
   readonly wrongScheme?: string
   /** The settings that the gateway derives from the metadata, or why it rejects the metadata. */
-  readonly taken: { readonly algorithm: string; readonly access: RequestedAccess } | ProbeFailure
+  readonly derived: { readonly algorithm: string; readonly access: RequestedAccess } | ProbeFailure
   /**
    * How far the clock of the provider is ahead of the clock of this machine, in ms. `Date` has
    * whole seconds (RFC 9110 §6.6.1). Absent when the provider sends no `Date`.
@@ -69,32 +69,38 @@ export interface ClientFact {
 /**
  * Examines a provider: its discovery document and its keys. For each redirect URI it sends an
  * authorization request with `prompt=none`, as a browser without a session would do. It also sends
- * a token request with an invented code. Never rejects, and takes three times `provider.timeout` at
- * most.
+ * a token request with an invented code. Never rejects, and takes at most three times
+ * `provider.timeout`.
  */
 export async function examineProvider(config: ProviderConfig, redirectUris: readonly string[]): Promise<ProviderFacts> {
   const outbound = createOutbound(config)
   const clock = new ClockComparison()
   const timed: Outbound = { ...outbound, fetch: (url, options) => clock.watch(outbound.fetch(url, options)) }
   try {
-    const [metadata, found] = await Promise.all([readJson(metadataUrl(config.issuer), timed), taken(config, timed)])
+    const [metadata, found] = await Promise.all([
+      readJson(metadataUrl(config.issuer), timed),
+      discoverProvider(config, timed),
+    ])
     const ahead = () => (clock.aheadMs === undefined ? {} : { clockAheadMs: clock.aheadMs })
     if ('why' in found) {
       const wrongScheme = 'why' in metadata ? await issuerSchemeMismatch(config.issuer, metadata.why) : undefined
-      return { metadata, taken: found, redirectUris: [], ...ahead(), ...(wrongScheme && { wrongScheme }) }
+      return { metadata, derived: found, redirectUris: [], ...ahead(), ...(wrongScheme && { wrongScheme }) }
     }
     const [keys, clientFact, ...facts] = await Promise.all([
       readKeys(found.jwks_uri, timed),
       tryClient(found, redirectUris[0] ?? ''),
       ...redirectUris.map((uri) => tryRedirectUri(found, uri, timed)),
     ])
-    return { metadata, taken: found, keys, client: clientFact, redirectUris: facts, ...ahead() }
+    return { metadata, derived: found, keys, client: clientFact, redirectUris: facts, ...ahead() }
   } finally {
     await outbound.close()
   }
 }
 
-async function taken(config: ProviderConfig, outbound: Outbound): Promise<DiscoveredProvider | ProbeFailure> {
+async function discoverProvider(
+  config: ProviderConfig,
+  outbound: Outbound,
+): Promise<DiscoveredProvider | ProbeFailure> {
   try {
     return await discover(config, outbound)
   } catch (error) {

@@ -57,8 +57,7 @@ export async function verifyIdToken(id_token: string, expected: IdTokenExpectati
   // A token for another purpose must not be accepted as an ID Token (RFC 8725 §3.11).
   if (typ !== undefined && typ !== 'jwt' && typ !== 'id_token+jwt') reject(`"typ" is ${typ}`)
   if ('events' in payload) reject('"events" is present')
-  if (expected.nonce !== undefined && payload['nonce'] !== expected.nonce)
-    reject('"nonce" is not the one that was sent')
+  if (expected.nonce !== undefined && payload['nonce'] !== expected.nonce) reject('"nonce" is not that of the request')
   // With several audiences, `azp` must say that the token was issued to this client (§3.1.3.7
   // (3)–(5)).
   const azp = stringClaim(payload, 'azp', code)
@@ -70,19 +69,19 @@ export async function verifyIdToken(id_token: string, expected: IdTokenExpectati
     const { algorithm, access_token } = expected
     // The hash function is that of the signature. Ed25519 uses SHA-512 (RFC 8032 §5.1).
     const bits = algorithm.endsWith('256') ? 256 : algorithm.endsWith('384') ? 384 : 512
-    if (payload['at_hash'] !== leftHalfOfHash(bits, access_token)) reject('"at_hash" is that of another access token')
+    if (payload['at_hash'] !== leftHalfOfHash(bits, access_token)) reject('"at_hash" is not that of the access token')
   }
 
   if (expected.authenticatedSince !== undefined) {
     // The person could have removed "max_age" from the URL.
     const { auth_time } = payload
-    if (typeof auth_time !== 'number') reject('"auth_time" is missing, although "max_age" was asked for')
+    if (typeof auth_time !== 'number') reject('"auth_time" is missing, although the request contained "max_age"')
     else if (auth_time * 1000 < expected.authenticatedSince - expected.clockToleranceMs)
-      reject('"auth_time" lies further back than "max_age" allows')
+      reject('"auth_time" is older than "max_age" allows')
   }
 
   const sub = stringClaim(payload, 'sub', code) ?? reject('"sub" is missing')
-  if (expected.sub !== undefined && sub !== expected.sub) reject('"sub" is not the one that signed in')
+  if (expected.sub !== undefined && sub !== expected.sub) reject('"sub" is not that of the session')
   const sid = stringClaim(payload, 'sid', code)
   return { iss: expected.issuer, sub, ...(sid === undefined ? {} : { sid }) }
 }

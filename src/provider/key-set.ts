@@ -10,10 +10,10 @@ import { verificationKeys, verifyWithAny, type VerificationKeys } from './verifi
 const renewAfterMs = 60 * 60 * 1000
 /** The pause after an error, in ms. */
 const retryAfterMs = 1000
-/** Unknown keys may cause this many fetches at once, and then one in `forcedEveryMs`. */
+/** Tokens may cause this many fetches at once, and then one in each `forcedEveryMs`. */
 const forcedAtOnce = 4
 const forcedEveryMs = 10_000
-/** Keys count as the current ones of the provider for this time after they were read, in ms. */
+/** Keys count as current for this time after they were read, in ms. */
 const recentMs = 60_000
 
 export interface KeySetParts {
@@ -43,9 +43,9 @@ export interface KeySetState {
 
 /**
  * The verification keys of the provider. An unknown key, or a key that does not fit any more, makes
- * the gateway fetch the keys again. The number of these fetches is limited. So a rotation is
- * noticed at the first token, and a flood of forged tokens does not reach the provider. While the
- * provider is unavailable, the last keys stay in use.
+ * the gateway fetch the keys again. So a rotation is noticed at the first token. The
+ * number of these fetches is limited, so that a flood of forged tokens does not reach the provider.
+ * While the provider is unavailable, the last keys stay in use.
  */
 export class KeySet {
   readonly #parts: KeySetParts
@@ -55,7 +55,7 @@ export class KeySet {
   #fetchedAt = 0
   #failure: { readonly error: unknown; readonly at: number } | undefined
   #isFetching = false
-  #tokens = forcedAtOnce
+  #fetchesLeft = forcedAtOnce
   #refilledAt = 0
 
   constructor(parts: KeySetParts) {
@@ -83,7 +83,7 @@ export class KeySet {
     try {
       return await verifyWith(keys)
     } catch (error) {
-      // Without `kid`, an old and a new key cannot be distinguished by name.
+      // A new key without `kid` shows only in signatures that the old key does not fit.
       const mayBeRotated =
         error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWSSignatureVerificationFailed
       // Another caller may have fetched the new key in the meantime.
@@ -145,18 +145,18 @@ export class KeySet {
     if (this.#mayForce()) this.#fetch().catch(() => {})
   }
 
-  /** A token bucket for fetches that tokens cause. */
+  /** Whether a token may cause a fetch now. A token bucket limits these fetches. */
   #mayForce(): boolean {
     const now = this.#parts.clock.now()
     // After the clock was set back, the bucket must not stay empty.
     this.#refilledAt = Math.min(this.#refilledAt, now)
     const refill = Math.floor((now - this.#refilledAt) / forcedEveryMs)
     if (refill > 0) {
-      this.#tokens = Math.min(forcedAtOnce, this.#tokens + refill)
+      this.#fetchesLeft = Math.min(forcedAtOnce, this.#fetchesLeft + refill)
       this.#refilledAt = now
     }
-    if (this.#tokens === 0) return false
-    this.#tokens -= 1
+    if (this.#fetchesLeft === 0) return false
+    this.#fetchesLeft -= 1
     return true
   }
 
@@ -182,7 +182,7 @@ export class KeySet {
         headers: { accept: 'application/jwk-set+json, application/json' },
       })
       if (response.status !== 200)
-        throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} answered with status ${response.status}`)
+        throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} responded with status ${response.status}`)
       const found = await readKeys(response, uri)
       this.#keys = verificationKeys(found)
       this.#known = this.#described(found)
@@ -200,7 +200,7 @@ export class KeySet {
 async function readKeys(response: Response, uri: string): Promise<JSONWebKeySet> {
   const body = (await response.json().catch(() => undefined)) as JSONWebKeySet | undefined
   if (!Array.isArray(body?.keys))
-    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} did not answer with a JSON Web Key Set`)
+    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} did not respond with a JSON Web Key Set`)
   // A set may contain keys for other purposes or of unsupported types, which are ignored (RFC 7517
   // §5).
   return {

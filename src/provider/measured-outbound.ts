@@ -6,7 +6,7 @@ const durationBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /**
  * Wraps the requests to the provider to measure their time and count their outcomes. `endpointOf`
- * returns the name of the endpoint of a URL, which is one of a few.
+ * returns the name of an endpoint by its URL, for a label of the metrics.
  */
 export function measuredOutbound(outbound: Outbound, metrics: Metrics, endpointOf: (url: string) => string): Outbound {
   const requests = metrics.counter({

@@ -55,7 +55,7 @@ export type Userinfo = { readonly kind: 'claims'; readonly claims: Claims } | { 
 
 export interface ProviderState {
   readonly issuer: string
-  /** The algorithm of its tokens; absent until the provider was found. */
+  /** The signature algorithm of its tokens; absent until the provider was found. */
   readonly algorithm: string | undefined
   /** When the metadata was read last, in ms since the epoch. */
   readonly readAt: number | undefined
@@ -248,7 +248,7 @@ export class OpenidProvider {
       return { kind: 'claims', claims: (await client.fetchUserInfo(configuration, access_token, sub)) as Claims }
     } catch (cause) {
       if (isUnauthorized(cause)) return { kind: 'unauthorized' }
-      return throwProviderError('userinfo could not be read', cause)
+      return throwProviderError('UserInfo could not be read', cause)
     }
   }
 

@@ -7,7 +7,7 @@ import { addressOf, Agent } from '../core/undici.ts'
 /** The longest response content, in bytes. A longer response is rejected. */
 const maxResponseBytes = 1024 * 1024
 /**
- * The header fields that are used. Copying all fields would take as long as reading the content.
+ * The header fields that are read. Copying all fields would take as long as reading the content.
  */
 const readFields = ['content-type', 'www-authenticate', 'date', 'age', 'location']
 const utf8 = new TextDecoder()
@@ -34,8 +34,8 @@ export function createOutbound(settings: { readonly timeoutMs: number; readonly 
   const agent = new Agent({
     connections: 32,
     connect: { timeout: timeoutMs, ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }) },
-    // See `wholeResponse`. The limits of undici are up to half a second too early, and start again
-    // with each part.
+    // `wholeResponse` limits the time. The timers of undici fire up to half a second early, and
+    // restart with each part of the content.
     headersTimeout: 0,
     bodyTimeout: 0,
     maxResponseSize: maxResponseBytes,
@@ -111,19 +111,19 @@ function wholeResponse(
 
 function asResponse(url: string, { status, headers, content }: WholeResponse): Response {
   const rejectResponse = (why: string) => {
-    throw new GatewayError('ERR_SIGN_IN_ANSWER', `${withoutQuery(url)} answered with ${why}`)
+    throw new GatewayError('ERR_SIGN_IN_ANSWER', `${withoutQuery(url)} responded with ${why}`)
   }
   if (status < 200) rejectResponse(`status ${status}`)
-  const linesOf = (name: string) => [headers[name] ?? []].flat()
-  if (linesOf('content-encoding').some((coding) => coding !== 'identity'))
-    rejectResponse('compressed content, though "identity" was asked for')
+  const valuesOf = (name: string) => [headers[name] ?? []].flat()
+  if (valuesOf('content-encoding').some((coding) => coding !== 'identity'))
+    rejectResponse('compressed content, although the request allowed only "identity"')
   // Claims in a JWT would have to be verified (OpenID Connect Core §5.3.2). The gateway never
   // requests this form.
-  if (linesOf('content-type').some((type) => /^application\/(?:jwt|token-introspection\+jwt)\b/i.test(type)))
-    rejectResponse('a JWT where JSON was asked for')
-  const lines = readFields.flatMap((name) => linesOf(name).map((line): [string, string] => [name, line]))
+  if (valuesOf('content-type').some((type) => /^application\/(?:jwt|token-introspection\+jwt)\b/i.test(type)))
+    rejectResponse('a JWT instead of JSON')
+  const fields = readFields.flatMap((name) => valuesOf(name).map((value): [string, string] => [name, value]))
   const hasContent = content.length > 0 && status !== 204 && status !== 205 && status !== 304
-  const response = new Response(hasContent ? content : null, { status, headers: lines })
+  const response = new Response(hasContent ? content : null, { status, headers: fields })
   // The content is in memory. Reading JSON from a stream takes five times as long.
   const json = async (): Promise<unknown> => {
     const value: unknown = JSON.parse(utf8.decode(content))

@@ -17,7 +17,7 @@ export class InvalidTokensError extends GatewayError {
   }
 }
 
-/** Whether openid-client rejected the tokens of a successful response. */
+/** Whether openid-client rejected the tokens in a successful response. */
 export function isAboutTokens(error: unknown): boolean {
   if (!(error instanceof client.ClientError)) return false
   return error.code?.startsWith('OAUTH_JWT_') === true || causes(error).some(({ message }) => aboutTokens.test(message))
@@ -52,23 +52,26 @@ export function throwProviderError(what: string, cause: unknown): never {
   if (causes(cause).some((error) => 'code' in error && error.code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED'))
     return fail(
       'ERR_SIGN_IN_ANSWER',
-      "by this machine's clock the ID Token has expired, or is not good yet: compare the clocks of both machines",
+      `by the clock of this machine, the ID Token has expired or is not valid yet: ${clockAdvice}`,
     )
-  if (isInvalidGrant(cause)) return fail('ERR_SIGN_IN_EXPIRED', `the provider answered invalid_grant`)
+  if (isInvalidGrant(cause)) return fail('ERR_SIGN_IN_EXPIRED', 'the provider responded with invalid_grant')
   if (cause instanceof client.ResponseBodyError)
     return fail(
       'ERR_SIGN_IN_ANSWER',
-      `the provider answered ${describeError(cause)}${responseHints.get(cause.error) ?? ''}`,
+      `the provider responded with ${describeError(cause)}${responseHints.get(cause.error) ?? ''}`,
     )
   if (status !== undefined && (status >= 500 || status === 429))
-    return fail('ERR_PROVIDER_UNAVAILABLE', `the provider answered with status ${status}`)
+    return fail('ERR_PROVIDER_UNAVAILABLE', `the provider responded with status ${status}`)
   // A 401 with a challenge means `invalid_client` (RFC 6749 §5.2).
-  if (status === 401) return fail('ERR_SIGN_IN_ANSWER', `the provider answered with status 401${clientHint}`)
-  if (status !== undefined) return fail('ERR_SIGN_IN_ANSWER', `the provider answered with status ${status}`)
+  if (status === 401) return fail('ERR_SIGN_IN_ANSWER', `the provider responded with status 401${clientHint}`)
+  if (status !== undefined) return fail('ERR_SIGN_IN_ANSWER', `the provider responded with status ${status}`)
   if (cause instanceof client.ClientError && cause.code === 'OAUTH_TIMEOUT')
     return fail('ERR_PROVIDER_UNAVAILABLE', 'no response in time')
   return fail('ERR_SIGN_IN_ANSWER', `${reason(cause)}${hintForRejectedAlgorithm(cause)}`)
 }
+
+/** What to do when the clocks differ. */
+export const clockAdvice = 'synchronize the clocks of this machine and of the provider'
 
 const clientHint = '; check provider.client_id, client_secret and token_endpoint_auth_method'
 const scopeHint = '; check provider.scopes: not every provider knows offline_access'
@@ -98,7 +101,7 @@ export function hintForRejectedAlgorithm(error: unknown): string {
 export function hintForAlgorithm(alg: unknown, expected: unknown): string {
   const known = signingAlgorithms.find((name) => name === alg)
   return known === undefined
-    ? `; have the provider sign the tokens of this client with ${String(expected)}`
+    ? `; configure the provider to sign the tokens of this client with ${String(expected)}`
     : `; the token is signed with ${known} and not with ${String(expected)}: set provider.id_token_signed_response_alg to the algorithm that this client is registered with at the provider`
 }
 
@@ -117,9 +120,9 @@ const refusalHints: ReadonlyMap<string, string> = new Map([
  * The error for an authorization error response (RFC 6749 §4.1.2.1, OpenID Connect Core §3.1.2.6).
  */
 function refusal(cause: client.AuthorizationResponseError): GatewayError {
-  const busy = cause.error === 'temporarily_unavailable' || cause.error === 'server_error'
+  const isBusy = cause.error === 'temporarily_unavailable' || cause.error === 'server_error'
   return new GatewayError(
-    busy ? 'ERR_PROVIDER_UNAVAILABLE' : 'ERR_SIGN_IN_REFUSED',
+    isBusy ? 'ERR_PROVIDER_UNAVAILABLE' : 'ERR_SIGN_IN_REFUSED',
     `the provider sent the browser back with ${describeError(cause)}${refusalHints.get(cause.error) ?? ''}`,
     { cause },
   )

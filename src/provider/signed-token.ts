@@ -4,15 +4,13 @@ import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { maxJsonDepth, isDeeperThan } from '../core/json-depth.ts'
 import type { KeySet } from './key-set.ts'
-import { hintForAlgorithm } from './provider-errors.ts'
+import { clockAdvice, hintForAlgorithm } from './provider-errors.ts'
 
 /** The expected values for every token of the provider. */
 export interface TokenExpectations {
   readonly issuer: string
   readonly client_id: string
-  /**
-   * The only accepted algorithm (RFC 8725 §3.1).
-   */
+  /** The only accepted algorithm (RFC 8725 §3.1). */
   readonly algorithm: SigningAlgorithm
   readonly keys: Pick<KeySet, 'verify'>
   /** The accepted difference of the clocks, in ms. */
@@ -21,7 +19,7 @@ export interface TokenExpectations {
   readonly now: number
 }
 
-const clockHint = '; if it has just been issued, compare the clocks of both machines'
+const clockHint = `; if it was issued just now, ${clockAdvice}`
 
 /** The properties of a kind of token. */
 export interface TokenKind {
@@ -70,17 +68,14 @@ export async function verifySignedToken(
   if (isDeeperThan(maxJsonDepth, payload))
     throw new GatewayError(code, `its claims are nested deeper than ${maxJsonDepth} levels`)
   const { iat } = payload
-  if (typeof iat !== 'number') throw new GatewayError(code, '"iat" has to be a number')
+  if (typeof iat !== 'number') throw new GatewayError(code, '"iat" is not a number')
   const exp = payload.exp ?? iat + (lifetimeWithoutExp ?? 0)
   // jose has checked `exp`, if the token has one.
   if (payload.exp === undefined && exp * 1000 <= expected.now - expected.clockToleranceMs)
     throw new GatewayError(code, `it has no "exp", and was issued more than ${exp - iat} s ago${clockHint}`)
   const issuedIn = Math.round(iat - expected.now / 1000)
   if (issuedIn * 1000 > expected.clockToleranceMs)
-    throw new GatewayError(
-      code,
-      `"iat" lies ${issuedIn} s ahead of this machine's clock: compare the clocks of both machines`,
-    )
+    throw new GatewayError(code, `"iat" is ${issuedIn} s ahead of the clock of this machine: ${clockAdvice}`)
   return { typ: protectedHeader.typ?.toLowerCase().replace(/^application\//, ''), payload: { ...payload, iat, exp } }
 }
 

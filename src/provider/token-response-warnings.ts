@@ -16,19 +16,19 @@ export class TokenResponseWarnings {
     this.#log = log
   }
 
-  /** Reviews the response to an authorization code. */
+  /** Reviews the token response of a sign-in. */
   reviewSignIn(response: TokenEndpointResponse, access: RequestedAccess): void {
     if (response.refresh_token === undefined && asksForRefreshToken(access))
       this.#warnOnce('provider.no_refresh_token', {
         reason:
-          'a refresh token was asked for, and none came: a session that has expired at the provider goes on here until session.absolute_timeout',
-        hint: 'Allow the client refresh tokens at the provider. If it gives them only with consent (OpenID Connect Core §11), set provider.authorization_params: { prompt: consent }.',
+          'the gateway requested a refresh token, but received none: a session that has expired at the provider lasts here until session.absolute_timeout',
+        hint: 'Allow the client refresh tokens at the provider. If the provider issues them only with consent (OpenID Connect Core §11), set provider.authorization_params: { prompt: consent }.',
       })
     this.reviewScope(response, access)
     if (isOffline(response))
       this.#warnOnce('provider.offline_session', {
         reason:
-          'the refresh token is an offline token, which Keycloak gives for the scope offline_access: no Logout Token is sent for such a session',
+          'the refresh token is an offline token, which Keycloak issues for the scope offline_access: the provider sends no Logout Token for such a session',
         hint: 'Remove offline_access from provider.scopes, and from the default client scopes of the client at the provider.',
       })
   }
@@ -54,9 +54,9 @@ export class TokenResponseWarnings {
   }
 
   #warnOnce(event: string, fields: { readonly reason: string; readonly hint: string }): void {
-    const what = `${event} ${fields.reason}`
-    if (this.#warned.has(what)) return
-    this.#warned.add(what)
+    const warning = `${event} ${fields.reason}`
+    if (this.#warned.has(warning)) return
+    this.#warned.add(warning)
     this.#log.warn(event, fields)
   }
 }

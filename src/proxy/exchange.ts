@@ -179,7 +179,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     if (this.#isEventStream) {
       // An event stream without a session is listed too, because it ends when the gateway stops.
       this.#stopListing ??= parts.live.open(undefined, this)
-      record.lastsAs('event_stream')
+      record.markAsStream('event_stream')
     }
     // Most responses are complete by then, and need neither a flush nor a timer.
     process.nextTick(onIncomplete, this)

@@ -57,7 +57,7 @@ export class Tunnel implements LiveStream {
   join(): void {
     const { client, upstream, head, session, record, parts } = this.#input
     const release = parts.live.open(session, this)
-    record.lastsAs('tunnel')
+    record.markAsStream('tunnel')
     const writtenBefore = client.bytesWritten
     const over = () => {
       release()

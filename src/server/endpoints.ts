@@ -59,8 +59,8 @@ export interface AppParts extends SignInParts, LogoutParts {
 }
 
 /**
- * The endpoints of the gateway as a Fastify app. It never listens: requests are handed to
- * `app.routing`.
+ * The endpoints of the gateway as a Fastify app. It never listens. The request handler passes
+ * requests to `app.routing`.
  */
 export async function createApp(config: GatewayConfig, parts: AppParts): Promise<FastifyInstance> {
   const app = Fastify({
@@ -68,7 +68,7 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
     bodyLimit: maxFormBytes,
     exposeHeadRoutes: false,
     trustProxy: false,
-    // Unlike Fastify's numbers, it identifies one request of all processes.
+    // This ID is unique across all processes. The numbers of Fastify are not.
     genReqId: (req) => parts.recordOf(req).id,
   })
   readForms(app)
@@ -87,8 +87,8 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   return app
 
   async function serve(handler: Handler, endpoint: Endpoint, request: EndpointRequest): Promise<Response> {
-    // Does not count against the limit, because a page of another site could otherwise use up the
-    // limit of a client address.
+    // These requests do not count against the limit. Otherwise a page of another site could use up
+    // the limit of a client address.
     if (endpoint.isForPageLoads && !isPersonal(request)) return signInRequired(request, parts)
     try {
       return await limits.within(endpoint.limit, clientOf(request.cause.client), () => handler.handle(request, parts))
@@ -99,7 +99,7 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
     }
   }
 
-  /** Sends the response and tells the record of the request about it. */
+  /** Sends the response and writes its facts to the record of the request. */
   function send(reply: FastifyReply, response: Response): FastifyReply {
     const { raw: req } = reply.request
     const record = parts.recordOf(req)

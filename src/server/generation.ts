@@ -33,13 +33,13 @@ import { countedRefreshes } from './gateway-metrics.ts'
 import type { ListenerHandlers } from './listener.ts'
 import { RequestHandler } from './request-handler.ts'
 import { runInOrder } from './shutdown.ts'
-import { type KnownSessions, watchLiveSessions } from './watch-live-sessions.ts'
+import { type StreamSessions, watchLiveSessions } from './watch-live-sessions.ts'
 
 /** What all generations share: it outlives a reload. */
 export interface SharedParts {
   readonly store: SessionStore
   readonly pending: PendingEndings
-  readonly streamSessions: KnownSessions
+  readonly streamSessions: StreamSessions
   readonly caches: NearCaches
   readonly live: LiveStreams
   readonly rejectedClients: RejectedClients
@@ -54,8 +54,8 @@ export interface SharedParts {
 
 export interface GenerationParts extends SharedParts {
   /**
-   * Called when bytes of an upload or a download have moved, or the client has sent data through a
-   * tunnel: the session is in use.
+   * Called when a session is in use: bytes of an upload or a download have moved, or the client has
+   * sent data through a tunnel.
    */
   readonly onActivity: (session: SessionKey) => void
 }
@@ -71,7 +71,7 @@ export interface Generation {
   readonly upstreams: Upstreams
   /** Lets the calls to the provider finish, then closes everything except `upstreams`. */
   retire(): Promise<void>
-  /** Closes everything. The gateway has no requests any more. */
+  /** Closes everything. Called when the gateway has no requests any more. */
   close(): Promise<void>
 }
 

@@ -6,12 +6,12 @@ import { startupGraceMs, waitUntil } from './dependencies.ts'
 import { createGeneration, type Generation, type SharedParts } from './generation.ts'
 import { reloadable } from './reloadable.ts'
 
-/** How many earlier generations may still be closing; a further reload waits for one of them. */
+/** How many earlier generations may be closing. A further reload waits for one of them. */
 const maxRetiring = 4
 
 /**
- * The generation that serves requests, and the earlier ones until the requests that they began have
- * ended. A reload builds the next generation completely before it replaces the current one.
+ * The generation that serves requests, and earlier ones until their last requests have ended. A
+ * reload builds the next generation completely before it replaces the current one.
  */
 export class Generations {
   readonly #parts: SharedParts
@@ -19,7 +19,7 @@ export class Generations {
   #current!: Generation
   readonly #retiring = new Map<Generation, Promise<void>>()
   /**
-   * Upstream connections of earlier generations: an exchange keeps its connection until it ends.
+   * Upstream connections of earlier generations. They stay open until their exchanges have ended.
    */
   readonly #earlierUpstreams = new Set<Upstreams>()
   #lastReload: Promise<unknown> = Promise.resolve()

@@ -5,8 +5,8 @@ import type { Socket } from 'node:net'
 const probeEveryMs = 1000
 
 /**
- * After this many probes without data, the connection of a response that has begun is closed:
- * event streams may be silent for hours.
+ * After this many probes without data, the connection of a response that has begun is closed,
+ * because an event stream may send nothing for hours.
  */
 const maxSilentProbes = 5
 
@@ -14,14 +14,14 @@ const maxSilentProbes = 5
  * Sends the response to a client that half-closes its connection after the request, then closes the
  * connection (RFC 9112 §9.6).
  *
- * A client that has gone sent the same FIN. To tell the two apart, the gateway sends an interim
- * response each second (102, RFC 2518 §10.1): the system of a client that has gone replies with a
- * reset. A response that has begun is a probe by itself while it sends data. HTTP/1.0 has no
- * interim responses, so that the gateway waits for the response.
+ * A client that has closed its connection completely sends the same FIN. To distinguish the two,
+ * the gateway sends an interim response each second (102, RFC 2518 §10.1). The operating system of
+ * a client that has closed replies with a reset. A response that has begun is a probe itself while
+ * it sends data. HTTP/1.0 has no interim responses, so the gateway waits for the response.
  *
  * `httpAllowHalfOpen` is a property of Node's HTTP server that is not documented (tested with
  * Node.js 20 to 24 by test/regressions/a-client-that-half-closes-gets-no-response.test.ts). A
- * version without it ends the connection when the client half-closes it.
+ * version of Node without it ends the connection when the client half-closes it.
  */
 export function serveHalfClosedConnections(
   server: Server,

@@ -14,7 +14,7 @@ import { serveHalfClosedConnections } from './half-closed.ts'
 import { RequestOrder, type WaitingLimits } from './request-order.ts'
 import { isIgnoredUpgrade, isOverrun, upgradeOptions } from './upgrades.ts'
 
-/** Clients that pipeline send about ten requests at once (for example apt). */
+/** Clients that pipeline, for example apt, send about ten requests at once. */
 const waitingLimits: WaitingLimits = { perConnection: 64, bytesAltogether: 16 * 1024 * 1024 }
 const pipeliningHint = 'The client sends requests without reading responses; its connection was closed.'
 
@@ -33,7 +33,7 @@ export interface ListenerHandlers {
 
 /** The sockets that clients connect to. */
 export interface Listener {
-  /** The address that it listens on; the port is the real one when port 0 is configured. */
+  /** The address that it listens on. When port 0 is configured, it has the assigned port. */
   readonly address: Address
   /**
    * Accepts no new connections, and closes tunnels and event streams at once, so that their clients
@@ -73,7 +73,7 @@ export async function listen(
   const refuseAfterIgnoredUpgrade = (req: IncomingMessage, res: ServerResponse, handle: Handler) => {
     if (ending.has(req.socket)) return void res.destroy()
     if (isIgnoredUpgrade(req)) ending.add(req.socket)
-    // A `Connection` field set here would be merged with the fields of the upstream.
+    // Setting a `Connection` field instead would merge it with the fields of the upstream.
     if (isDraining || ending.has(req.socket)) res.shouldKeepAlive = false
     handle(req, res)
   }
@@ -132,12 +132,12 @@ function createHttpServer(
   const options = {
     maxHeaderSize: limits.headerSizeBytes,
     headersTimeout: limits.headersTimeoutMs,
-    // An upload may take any time while it progresses: the proxy enforces that.
+    // An upload may take any time while it progresses. The proxy closes it when it does not.
     requestTimeout: 0,
     connectionsCheckingInterval: Math.min(limits.headersTimeoutMs / 2, 30_000),
     keepAliveTimeout: 75_000,
     insecureHTTPParser: false,
-    // The request handler refuses these requests: Node would read on behind them.
+    // The request handler refuses these requests, because Node would read the next one.
     requireHostHeader: false,
     noDelay: true,
     ...upgrades,
@@ -151,7 +151,7 @@ function createHttpServer(
           minVersion: 'TLSv1.2',
           handshakeTimeout: limits.headersTimeoutMs,
         })
-  // Node would drop the header fields beyond its limit. The request handler refuses the request.
+  // Node would drop header fields beyond its limit. The request handler refuses such a request.
   server.maxHeadersCount = 0
   return server
 }
@@ -167,7 +167,7 @@ async function drain(
 ): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
   closeIdle()
-  // No event tells that a connection has become idle, or that a response is an event stream.
+  // No event shows that a connection has become idle, or that a response is an event stream.
   const closing = setInterval(closeIdle, 50)
   const limit = setTimeout(closeAll, drainTimeoutMs)
   await closed
@@ -195,12 +195,12 @@ const statusOfParserError = new Map<string | undefined, number>([
 ])
 
 /**
- * Responds to what Node's parser rejects (RFC 9112 §2.2, RFC 6585 §5). The parser reports each
- * further chunk too.
+ * Responds to a request that Node's parser rejects (RFC 9112 §2.2, RFC 6585 §5). The parser reports
+ * each further chunk too.
  */
 function rejectUnparsable(error: NodeJS.ErrnoException, socket: Duplex, isResponding: boolean): void {
   if (refused.has(socket)) return
-  // A response inside another one would be read as a part of it.
+  // The client would read an error response inside another response as a part of it.
   if (error.code === 'ECONNRESET' || !socket.writable || isResponding) {
     socket.destroy()
     return

@@ -16,7 +16,7 @@ export interface ProcessApiParts {
   readonly startedAt: number
 }
 
-/** What the administration listener reads from this process, and has it do. */
+/** Creates the API of this process for the administration listener. */
 export function createProcessApi(parts: ProcessApiParts): ProcessApi {
   const { generations, observing, store, clock } = parts
   const sessions: AdminSessionsParts = {
@@ -29,7 +29,7 @@ export function createProcessApi(parts: ProcessApiParts): ProcessApi {
     live: async () => {},
     readiness: () => readiness(store, generations),
     metrics: async () => {
-      // Updates the metrics about the store, which may have come back since its last use.
+      // Updates the metrics of the store, which may be available again since its last use.
       await store.ping().catch(() => {})
       return observing.metrics.collect()
     },
@@ -45,7 +45,7 @@ async function readiness(store: SessionStore, generations: Generations): Promise
     () => 'answers',
     (error: unknown) => reason(error),
   )
-  // A process that is not ready gets no requests, so it could serve nobody during the grace.
+  // The process is ready during the grace, because a process that is not ready gets no requests.
   const grace = storeState !== 'answers' && sessions.mayServeInOutage
   const draining = generations.isClosing
   return {

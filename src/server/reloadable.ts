@@ -38,7 +38,7 @@ export function reloadable(
     .map(({ setting }) => setting)
   const { listen, admin, workers, log, tracing } = running
   const { headerSizeBytes, headerCount, headersTimeoutMs, connections, perClient } = running.limits
-  // A generated key is kept, because sessions that are sealed with it would be lost.
+  // A generated key stays in use. Otherwise the sessions that are sealed with it would be lost.
   const { keys } = running.session.isKeyGenerated && next.session.isKeyGenerated ? running.session : next.session
   const session = { ...next.session, keys, store: running.session.store }
   const limits = {

@@ -48,7 +48,7 @@ export interface RequestHandlerParts {
 }
 
 /**
- * Connections with a request whose framing is invalid: where the next request begins is unknown
+ * Connections with a request whose framing is invalid. It is unknown where the next request begins
  * (RFC 9112 §11.2).
  */
 const invalidlyFramed = new WeakSet<Socket>()
@@ -59,7 +59,7 @@ const invalidlyFramed = new WeakSet<Socket>()
  */
 const keepsReferer = { 'Referrer-Policy': 'same-origin' }
 
-const overloaded = 'clients have not read too many bytes of their responses'
+const overloaded = 'clients have left too many bytes of responses unread'
 
 type HandlerConfig = Pick<GatewayConfig, 'reservedPrefix' | 'limits' | 'externalUrl' | 'upstreams'>
 
@@ -94,7 +94,7 @@ export class RequestHandler implements ListenerHandlers {
         url: facts.target.path + facts.target.query,
       })
     }
-    // Endpoints are served even then, because a rejected Logout Token leaves a session open.
+    // Only requests for upstreams are rejected. A rejected Logout Token would leave a session open.
     if (this.#parts.memory.isExceeded) return this.#refuse(req, res, record, 'ERR_OVERLOADED', overloaded)
     this.#decide(
       facts,
@@ -109,10 +109,10 @@ export class RequestHandler implements ListenerHandlers {
     const facts = this.#factsOf(req, record, (code, why) => this.#refuse(req, res, record, code, why))
     // RFC 9110 §10.1.1.
     if (facts !== undefined)
-      this.#refuse(req, res, record, 'ERR_EXPECTATION', 'Expect is supported with 100-continue only')
+      this.#refuse(req, res, record, 'ERR_EXPECTATION', 'the only supported value of Expect is 100-continue')
   }
 
-  /** Has an endpoint of the gateway serve the request, as one with the given method and URL. */
+  /** Passes the request to an endpoint of the gateway, with another method and URL. */
   #serveEndpoint(
     req: IncomingMessage,
     res: ServerResponse,
@@ -194,7 +194,7 @@ export class RequestHandler implements ListenerHandlers {
       record.client = facts.forwarded.clientAddress
       record.host = facts.host
       record.path = facts.target.path
-      if (record.trace !== undefined) record.trace.asked = facts.forwarded
+      if (record.trace !== undefined) record.trace.requestOrigin = facts.forwarded
       return facts
     } catch (error) {
       return void reject(codeOf(error), reason(error))
@@ -211,7 +211,7 @@ export class RequestHandler implements ListenerHandlers {
     }
   }
 
-  /** Sends what the admission says: the response of the upstream, or one of the gateway. */
+  /** Carries out the admission: sends the response of the upstream, or one of the gateway. */
   #carryOut(
     req: IncomingMessage,
     res: ServerResponse,

@@ -40,7 +40,7 @@ export class RequestOrder {
     this.#limits = limits
   }
 
-  /** Whether one more request on the connection would have to wait, and too many wait already. */
+  /** Whether one more request on the connection would have to wait although too many wait. */
   isFull(socket: Duplex): boolean {
     if (this.currentResponse(socket) === undefined) return false
     const { perConnection, bytesAltogether } = this.#limits
@@ -66,19 +66,19 @@ export class RequestOrder {
     queue.last = res
     const bytes = bytesOf(req)
     queue.waiting += 1
-    this.#take(queue, bytes)
+    this.#addBytes(queue, bytes)
     res.once('socket', () => {
       this.#latest.set(socket, res)
       queue.waiting -= 1
-      this.#take(queue, -bytes)
-      // Node has not finished the previous response yet.
+      this.#addBytes(queue, -bytes)
+      // Node emits `socket` before it has finished the previous response.
       process.nextTick(() => {
         if (!socket.destroyed) start()
       })
     })
   }
 
-  #take(queue: Queue, bytes: number): void {
+  #addBytes(queue: Queue, bytes: number): void {
     queue.bytes += bytes
     this.#bytes += bytes
   }
@@ -89,7 +89,7 @@ export class RequestOrder {
     const queue = { last, waiting: 0, bytes: 0 }
     this.#queues.set(socket, queue)
     socket.once('close', () => {
-      this.#take(queue, -queue.bytes)
+      this.#addBytes(queue, -queue.bytes)
       queue.waiting = 0
       this.#queues.delete(socket)
     })
@@ -97,11 +97,11 @@ export class RequestOrder {
   }
 
   /**
-   * Calls `start` when the responses to all earlier requests of the connection have ended. Node's
-   * HTTP server reads no further request from it.
+   * Calls `start` for an upgrade when the responses to all earlier requests of the connection have
+   * ended. Node's HTTP server reads no further request from the connection.
    */
   awaitUpgrade(socket: Duplex, start: () => void): void {
-    // After a response with `Connection: close` no other follows (RFC 9112 §9.6).
+    // After `Connection: close`, no other response may follow (RFC 9112 §9.6).
     const startUnlessClosed = () => {
       if (socket.destroyed || socket.writableEnded) socket.destroy()
       else start()
@@ -122,8 +122,8 @@ export class RequestOrder {
   }
 
   /**
-   * Whether the response to an earlier request is being sent or waits, or the response to the
-   * request that is being received has begun. Otherwise an error response can be written.
+   * Whether a response is being sent or waits on the connection. An error response can be written
+   * only when this is `false`.
    */
   isResponding(socket: Duplex): boolean {
     if ((this.#queues.get(socket)?.waiting ?? 0) > 0) return true

@@ -7,7 +7,7 @@ export interface UpgradeRules {
   readonly listed: () => readonly string[]
   /**
    * Whether too many requests wait on this socket. One more request is emitted as an upgrade, so
-   * that Node parses nothing behind it; {@link isOverrun} recognizes it.
+   * that Node parses nothing after it. {@link isOverrun} recognizes it.
    */
   readonly isFull: (socket: Socket) => boolean
 }
@@ -18,9 +18,9 @@ export interface UpgradeRules {
  * protocol is an ordinary request with its content (RFC 9110 §7.8). For example, Java's HttpClient
  * offers h2c with each request, also with a form that contains a Logout Token.
  *
- * That Node assigns and reads `upgrade` in this order is not documented (Node.js 20 to 24;
- * test/regressions/an-offer-of-h2c-is-taken-for-an-upgrade.test.ts fails when it changes). A
- * version that does not treats each such offer as an upgrade, which the gateway refuses.
+ * Node does not document that it assigns and reads `upgrade` in this order (tested with Node.js 20
+ * to 24 by test/regressions/an-offer-of-h2c-is-taken-for-an-upgrade.test.ts). In a version with
+ * another order, each such offer is an upgrade, which the gateway refuses.
  */
 export function upgradeOptions({ listed, isFull }: UpgradeRules): { readonly IncomingMessage: typeof IncomingMessage } {
   class ServerRequest extends IncomingMessage {
@@ -51,7 +51,8 @@ export function isOverrun(req: IncomingMessage): boolean {
 
 /**
  * Whether Node's parser treats the request as an upgrade although it is an ordinary one. The parser
- * loses the bytes that arrived together with it, so that where the next request begins is unknown.
+ * loses the bytes that arrived together with the request, so it is unknown where the next request
+ * begins.
  */
 export function isIgnoredUpgrade({ headers }: IncomingMessage): boolean {
   return requestsUpgrade(headers)

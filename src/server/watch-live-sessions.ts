@@ -10,7 +10,7 @@ import type { SessionStore } from '../session/store.ts'
  * session.
  */
 const checkEveryMs = 5000
-/** When they are read again after the store did not respond, in ms. */
+/** How soon they are read again after the store did not respond, in ms. */
 const retryMs = 1000
 const maxConcurrentReads = 50
 /**
@@ -19,18 +19,23 @@ const maxConcurrentReads = 50
  */
 const maxUnconfirmedMs = 5 * 60 * 1000
 
-/**
- * For each session with open streams, in ms since the epoch: when it ends at the latest (the store
- * has said so once), and when the store confirmed it last or its stream was first seen.
- */
-export type KnownSessions = Map<SessionKey, { readonly endsAt: number; readonly confirmedAt: number }>
+/** A session with open streams. Times in ms since the epoch. */
+interface StreamSession {
+  /** When the session ends at the latest. Infinity until the store was read. */
+  readonly endsAt: number
+  /** When the store confirmed the session last, or when its stream was first seen. */
+  readonly confirmedAt: number
+}
+
+/** The sessions with open streams. */
+export type StreamSessions = Map<SessionKey, StreamSession>
 
 export interface WatchParts {
   readonly live: Pick<LiveStreams, 'sessions' | 'closeAll'>
   readonly sessions: Pick<Sessions, 'read'>
   readonly store: Pick<SessionStore, 'onNotice'>
   /** Shared by all generations, so that a reload during an outage does not extend a stream. */
-  readonly known: KnownSessions
+  readonly known: StreamSessions
   readonly clock: Clock
   readonly log: Log
 }
@@ -41,8 +46,8 @@ export interface LiveSessionsWatch {
 
 /**
  * Closes the streams of sessions that have expired. A stream makes no requests, so no request would
- * find its session expired. Each check reads all sessions that have open streams; a check also runs
- * as soon as the store responds again, because notices of endings may have been lost.
+ * find its session expired. Each check reads all sessions that have open streams. A check also runs
+ * when the store responds again, because notices of endings may have been lost.
  */
 export function watchLiveSessions({ live, sessions, store, known, clock, log }: WatchParts): LiveSessionsWatch {
   let isStopped = false
@@ -94,6 +99,7 @@ export function watchLiveSessions({ live, sessions, store, known, clock, log }: 
   }
 
   /**
+   * Closes the streams of sessions that the store has not confirmed for too long.
    * @returns the pause until the next check, in ms: until the next session ends, `pauseMs` at most
    */
   const closeUnconfirmed = (pauseMs: number): number => {

@@ -5,7 +5,7 @@ import { onlyValue, type SignInParts } from './parts.ts'
 
 type Parts = Pick<SignInParts, 'keyring' | 'reservedPrefix' | 'provider'>
 
-/** The longest response, in characters. A sealed longer one would not fit into a URL. */
+/** The longest response, in characters. A longer one, sealed, would not fit into a URL. */
 const longestResponse = 8_000
 const sealContext = 'gatehouse authorization response'
 
@@ -18,7 +18,10 @@ const sealContext = 'gatehouse authorization response'
 export async function callbackPost(request: Pick<EndpointRequest, 'form'>, parts: Parts): Promise<Response> {
   const form = request.form.toString()
   if (form.length > longestResponse)
-    throw new GatewayError('ERR_SIGN_IN_ANSWER', `the authorization response has ${form.length} characters`)
+    throw new GatewayError(
+      'ERR_SIGN_IN_ANSWER',
+      `the authorization response has ${form.length} characters, more than ${longestResponse}`,
+    )
   const response = parts.keyring.seal(form, sealContext).toString('base64url')
   return redirect({ location: `${parts.reservedPrefix}callback?response=${response}`, setCookies: [] })
 }

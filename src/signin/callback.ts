@@ -20,6 +20,8 @@ import {
   transactionFromState,
 } from './transaction.ts'
 
+const unknownState = 'the "state" is missing or not from this gateway'
+
 /** A failed sign-in. `returnTo` is the page for a new one. */
 class SignInError extends GatewayError {
   readonly returnTo: string
@@ -61,11 +63,11 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
   try {
     const rejection = await rejectCallback(transaction, request, parts)
     if (transaction === undefined || rejection !== undefined) {
-      // The tab may be late, or the page may be reloaded. A person who is signed in by now
-      // continues.
+      // The person may have reloaded the page, or signed in with another tab. A person who is
+      // signed in continues.
       if (transaction !== undefined && (await isSignedIn(request, parts)))
         return { location: return_to, setCookies: [] }
-      throw new GatewayError('ERR_SIGN_IN_EXPIRED', rejection ?? 'the "state" is missing or not from this gateway')
+      throw new GatewayError('ERR_SIGN_IN_EXPIRED', rejection ?? unknownState)
     }
     const signedIn = await exchange(transaction, callback, parts)
     const record = await describePerson(signedIn, parts)
@@ -78,8 +80,8 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
 }
 
 /**
- * Checks whether a transaction may continue. The last check takes it, so that no code is sent to
- * the provider twice.
+ * Checks whether a transaction may continue. The last check marks it as used, so that no code is
+ * sent to the provider twice.
  * @returns the reason for the rejection, or `undefined`
  */
 async function rejectCallback(
@@ -87,14 +89,14 @@ async function rejectCallback(
   request: EndpointRequest,
   parts: SignInParts,
 ): Promise<string | undefined> {
-  if (transaction === undefined) return 'the "state" is missing or not from this gateway'
-  if (transaction.origin !== request.externalUrl.origin) return 'the sign-in was begun at another origin of the gateway'
+  if (transaction === undefined) return unknownState
+  if (transaction.origin !== request.externalUrl.origin) return 'the sign-in began at another origin of the gateway'
   // A code must be sent only to the provider that issued it (mix-up attacks, RFC 9700 §4.4).
   if (transaction.audience !== parts.sessions.audience)
-    return 'the sign-in was begun at another provider, or as another client'
+    return 'the sign-in began at another provider, or as another client'
   if (isExpired(transaction, parts.clock.now())) return 'the sign-in took too long'
   if (!isBoundTo(transaction, request.cookie, parts.cookie))
-    return `the sign-in was begun in another browser, or under another address than ${transaction.origin}, which is external_url; or its cookie is gone`
+    return `the cookie of the sign-in is missing: the sign-in began in another browser or at another address than ${transaction.origin} (external_url), or the cookie was deleted`
   const isFirst = await parts.store.takeOnce(`sign-in:${transaction.id}`, signInLifetimeMs)
   return isFirst ? undefined : 'this callback has been used before'
 }
@@ -106,8 +108,8 @@ function exchange(transaction: SignInTransaction, callback: URL, parts: SignInPa
 }
 
 /**
- * The record of the person. The ID Token identifies them. The other claims come from UserInfo,
- * whose `sub` must be the same.
+ * The record of the person. The ID Token identifies the person. The other claims come from
+ * UserInfo, whose `sub` must be the same.
  */
 async function describePerson(
   { tokens, idToken }: SignedIn,
@@ -115,7 +117,7 @@ async function describePerson(
 ): Promise<Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>> {
   const userinfo = await parts.provider.userinfo(tokens.access_token, idToken.sub)
   if (userinfo.kind === 'unauthorized')
-    throw new GatewayError('ERR_SIGN_IN_ANSWER', 'userinfo does not accept the access token that was just issued')
+    throw new GatewayError('ERR_SIGN_IN_ANSWER', 'UserInfo rejects the access token that was just issued')
   const names = parts.provider.config.idTokenClaims
   const fromIdToken = { names, claims: claimsOfIdToken(tokens.id_token, names) }
   const claims = claimsOfSession(userinfo.claims, idToken, fromIdToken)
@@ -132,7 +134,7 @@ async function createSession(
   const begun = transaction.begun_at_store ?? transaction.begun_at
   const id = await parts.sessions.create({ ...record, origin: transaction.origin }, begun, request.cause)
   if (id === undefined)
-    throw new GatewayError('ERR_SIGN_IN_ENDED', 'a logout token for this session came before the callback')
+    throw new GatewayError('ERR_SIGN_IN_ENDED', 'a Logout Token for this session arrived before the callback')
   await endPrevious(request, parts)
   return {
     location: return_to,
@@ -141,8 +143,8 @@ async function createSession(
 }
 
 /**
- * A browser has one session, so the previous one ends. It ends only here, because both may belong
- * to the same session at the provider.
+ * Ends the previous session of the browser, because a browser has one session. The session at the
+ * provider stays, because the new session may belong to it.
  */
 async function endPrevious(request: EndpointRequest, parts: SignInParts): Promise<void> {
   const previous = parts.cookie.read(request.cookie)

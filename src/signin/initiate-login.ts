@@ -25,11 +25,11 @@ async function initiate(request: EndpointRequest, parts: SignInParts): Promise<R
     throw new GatewayError('ERR_SIGN_IN_ISSUER', iss === undefined ? '"iss" is missing' : '"iss" is another issuer')
   const login_hint = onlyValue(query, 'login_hint')
   const isHint = login_hint !== undefined && login_hint !== '' && login_hint.length <= longestLoginHint
-  const wish = {
+  const options = {
     return_to: pathOnOrigin(onlyValue(query, 'target_link_uri'), request.externalUrl),
     login_hint: isHint ? login_hint : undefined,
   }
-  return goToProvider(wish, request, parts)
+  return goToProvider(options, request, parts)
 }
 
 /**

@@ -34,8 +34,8 @@ export function redirectUri(externalUrl: URL, reservedPrefix: string): string {
 }
 
 /**
- * The value of a query parameter; `undefined` when it is absent or repeated, because it is unclear
- * then which value is meant.
+ * The value of a query parameter. `undefined` when the parameter is absent, or is repeated, because
+ * then it is unclear which value is meant.
  */
 export function onlyValue(parameters: URLSearchParams, name: string): string | undefined {
   const [value, ...more] = parameters.getAll(name)

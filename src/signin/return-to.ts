@@ -1,9 +1,9 @@
 import { maxReturnToLength } from '../core/return-to.ts'
 
 /**
- * The path to return to after a sign-in. Anything else than a path on this origin becomes `/`, so
- * that a sign-in cannot lead to another site (RFC 9700 §4.11). So does a path below the reserved
- * prefix.
+ * The path to return to after a sign-in. Everything except a path on this origin becomes `/`, so
+ * that a sign-in cannot lead to another site (RFC 9700 §4.11). A path below the reserved prefix
+ * becomes `/` too.
  */
 export function returnToOrHome(value: string | undefined, externalUrl: URL, reservedPrefix: string): string {
   if (

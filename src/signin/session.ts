@@ -6,8 +6,8 @@ import { sessionKey } from '../session/record.ts'
 import type { SignInParts } from './parts.ts'
 
 /**
- * `GET session`: who is signed in, since when and until when, but no token. The request does not
- * count as activity.
+ * `GET session`: who is signed in, since when and until when. The response contains no token. The
+ * request does not count as activity.
  */
 export async function session(request: EndpointRequest, parts: SignInParts): Promise<Response> {
   const { cookie, sessions } = parts

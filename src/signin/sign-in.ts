@@ -9,7 +9,7 @@ import { onlyValue, redirectUri, type SignInParts } from './parts.ts'
 import { returnToOrHome } from './return-to.ts'
 import { beginTransaction, bindTransaction, transactionToState } from './transaction.ts'
 
-/** A sign-in begins at a host whose cookies the browser does not send to `external_url`. */
+/** The sign-in would begin at a host whose cookies the browser does not send to `external_url`. */
 export class WrongHostError extends GatewayError {
   /** The URL of the requested page at `external_url`. */
   readonly address: string
@@ -23,11 +23,11 @@ export class WrongHostError extends GatewayError {
   }
 }
 
-/** In characters: RFC 1035 §2.3.4. */
+/** The longest host name, in characters (RFC 1035 §2.3.4). */
 const longestHost = 255
 
 const wrongHostHint =
-  'Redirect that host to external_url, or give it an upstream with its own external_url. If a proxy changes Host, let it pass Host on.'
+  'Redirect that host to external_url, or give it an upstream with its own external_url. If a proxy changes Host, configure it to keep Host.'
 
 /**
  * `GET sign-in?return_to=…&prompt=login`: redirects the browser to the provider, or to the page
@@ -35,8 +35,8 @@ const wrongHostHint =
  */
 export function signIn(request: EndpointRequest, parts: SignInParts): Promise<Response> {
   const prompt = onlyValue(request.query, 'prompt') === 'login' ? 'login' : undefined
-  const wish = { return_to: onlyValue(request.query, 'return_to'), prompt } as const
-  return begin(() => goToProvider(wish, request, parts), request, parts)
+  const options = { return_to: onlyValue(request.query, 'return_to'), prompt } as const
+  return begin(() => goToProvider(options, request, parts), request, parts)
 }
 
 /**
@@ -81,12 +81,12 @@ function toRightAddress(
  * `ERR_STORE_UNAVAILABLE`
  */
 export async function goToProvider(
-  wish: { readonly return_to: string | undefined } & Pick<AuthorizationRequest, 'login_hint' | 'prompt'>,
+  options: { readonly return_to: string | undefined } & Pick<AuthorizationRequest, 'login_hint' | 'prompt'>,
   request: EndpointRequest,
   parts: SignInParts,
 ): Promise<Redirect> {
   const { externalUrl, cookie } = request
-  const return_to = returnToOrHome(wish.return_to, externalUrl, parts.reservedPrefix)
+  const return_to = returnToOrHome(options.return_to, externalUrl, parts.reservedPrefix)
   if (await isSignedIn(request, parts)) return { location: return_to, setCookies: [] }
 
   requireExternalUrl(request, return_to)
@@ -103,8 +103,8 @@ export async function goToProvider(
     state: transactionToState(transaction, parts.keyring),
     nonce: transaction.nonce,
     code_verifier: transaction.code_verifier,
-    login_hint: wish.login_hint,
-    prompt: wish.prompt,
+    login_hint: options.login_hint,
+    prompt: options.prompt,
   })
   return { location: location.href, setCookies: bindTransaction(transaction, secret, cookie, parts.cookie) }
 }

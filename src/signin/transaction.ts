@@ -21,8 +21,8 @@ export interface SignInTransaction {
   /** In ms since the epoch. */
   readonly begun_at: number
   /**
-   * The same in the store's time, which is compared with logouts. Absent in transactions of earlier
-   * versions.
+   * The same time by the clock of the store, which is compared with logouts. Absent in transactions
+   * of earlier versions.
    */
   readonly begun_at_store?: number
   /** The hash of the binding cookie's value. */
@@ -95,7 +95,7 @@ export function bindTransaction(
   cookieHeader: string | undefined,
   cookie: SessionCookie,
 ): string[] {
-  const others = othersIn(cookieHeader, cookie).sort((a, b) => b.begunAt - a.begunAt)
+  const others = bindingCookiesIn(cookieHeader, cookie).sort((a, b) => b.begunAt - a.begunAt)
   return [
     setCookie(
       bindingCookie(transaction.id, cookie),
@@ -111,7 +111,7 @@ export function bindTransaction(
  * the session.
  */
 export function expireTransactions(cookieHeader: string | undefined, cookie: SessionCookie): string[] {
-  return othersIn(cookieHeader, cookie).map(({ name }) => expireNamed(name, cookie))
+  return bindingCookiesIn(cookieHeader, cookie).map(({ name }) => expireNamed(name, cookie))
 }
 
 /** The name has 8 characters of the id, which is enough to distinguish the tabs of a browser. */
@@ -119,14 +119,17 @@ function bindingCookie(id: string, cookie: SessionCookie): CookieAttributes {
   return cookie.withSuffix(suffix + id.slice(0, 8))
 }
 
-interface Other {
+interface BindingCookie {
   readonly name: string
   /** In ms since the epoch; 0 when it is unknown. */
   readonly begunAt: number
 }
 
-/** The browser sends the names, so only those that the gateway may have set are used. */
-function othersIn(cookieHeader: string | undefined, cookie: SessionCookie): Other[] {
+/**
+ * The binding cookies of all transactions of this browser. A client may send any name, so only
+ * names that the gateway may have set are used.
+ */
+function bindingCookiesIn(cookieHeader: string | undefined, cookie: SessionCookie): BindingCookie[] {
   const prefix = cookie.withSuffix(suffix).name
   const ours = [...cookiesNamed(cookieHeader, prefix)].filter(([name]) => /^[\w-]{8}$/.test(name.slice(prefix.length)))
   return ours

@@ -16,10 +16,10 @@ export type Due =
 export type FreshnessConfig = Pick<SessionConfig, 'refreshBeforeMs' | 'pollUserinfoMs'>
 
 /**
- * A refresh is not due before this share of the token's lifetime is left, whatever `refresh_before`
- * is.
+ * The largest share of the token's lifetime that is left when a refresh is due. A longer
+ * `refresh_before` is reduced to it.
  */
-const latestShare = 0.25
+const maxShareLeft = 0.25
 
 /** Returns what is due for a session. `now` is in ms since the epoch. */
 export function whatIsDue({ key, record, isDoubtful }: StoredSession, config: FreshnessConfig, now: number): Due {
@@ -28,7 +28,7 @@ export function whatIsDue({ key, record, isDoubtful }: StoredSession, config: Fr
   if (tokens.refresh_token !== undefined && tokens.access_token_expires_at !== undefined) {
     if (now >= tokens.access_token_expires_at) return 'refresh_now'
     const lifetime = tokens.access_token_expires_at - tokens.obtained_at
-    if (now >= tokens.access_token_expires_at - Math.min(config.refreshBeforeMs, lifetime * latestShare))
+    if (now >= tokens.access_token_expires_at - Math.min(config.refreshBeforeMs, lifetime * maxShareLeft))
       return 'refresh_soon'
   }
   // Without a refresh token, an expired access token says nothing about the session at the

@@ -31,7 +31,7 @@ export async function underLease<T>(
 }
 
 /**
- * Repeats `attempt` with growing pauses until it returns a value, or until `limitMs` are over.
+ * Repeats `attempt` with growing pauses until it returns a value, or until `limitMs` have passed.
  */
 export async function retryUntil<T>(attempt: () => Promise<T | undefined>, limitMs: number): Promise<T | undefined> {
   let pauseMs = 20

@@ -1,5 +1,6 @@
+import { GatewayError } from '../core/errors.ts'
 import type { StoredSession } from '../session/record.ts'
-import { underLease } from './lease.ts'
+import { retryUntil, underLease } from './lease.ts'
 import { refresh, storeClaims, type UpkeepParts } from './refresh.ts'
 
 /**
@@ -7,10 +8,11 @@ import { refresh, storeClaims, type UpkeepParts } from './refresh.ts'
  * detects a revocation without a Logout Token. After a 401 the tokens are refreshed once. If
  * UserInfo rejects the new access token too, the session ends.
  * @returns `undefined` when the session has ended
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, `ERR_SIGN_IN_ANSWER` or
+ * `ERR_STORE_UNAVAILABLE`; the session is unchanged
  */
 export async function pollUserinfo(seen: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
-  const first = await underLease(seen.key, parts.store, () => readUnderLease(seen, parts))
-  if (first === undefined) return seen // Another replica reads it, and its result will be announced.
+  const first = await readOnce(seen, parts)
   if (first.result !== 'unauthorized') return first.result
 
   const refreshed = seen.record.tokens.refresh_token === undefined ? seen : await refresh(seen, parts)
@@ -20,6 +22,26 @@ export async function pollUserinfo(seen: StoredSession, parts: UpkeepParts): Pro
   if (second.result !== 'unauthorized') return second.result
   await parts.endings.endOne(seen.key, 'userinfo_401')
   return undefined
+}
+
+/**
+ * Reads UserInfo, unless another replica is reading it. That replica announces its result, but a
+ * doubtful session must wait for the result.
+ */
+async function readOnce(
+  seen: StoredSession,
+  parts: UpkeepParts,
+): Promise<{ readonly result: StoredSession | undefined | 'unauthorized' }> {
+  const outcome = await retryUntil(async () => {
+    const done = await underLease(seen.key, parts.store, () => readUnderLease(seen, parts))
+    return done === undefined && seen.isDoubtful !== true ? { result: seen } : done
+  }, parts.provider.config.timeoutMs * 2)
+  if (outcome === undefined)
+    throw new GatewayError(
+      'ERR_PROVIDER_UNAVAILABLE',
+      'another replica is still waiting for the provider to confirm this session',
+    )
+  return outcome
 }
 
 async function readUnderLease(

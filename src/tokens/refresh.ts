@@ -11,7 +11,10 @@ import { claimsOfSession } from '../session/session-claims.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { type LeaseStore, underLease, retryUntil } from './lease.ts'
 
-/** How long to retry to store a rotated refresh token, in ms. Without it the session is lost. */
+/**
+ * How long storing a rotated refresh token is retried, in ms. Without the token, the session is
+ * lost.
+ */
 const storeRetryMs = 15_000
 
 export interface UpkeepParts {
@@ -78,8 +81,8 @@ async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promi
 }
 
 /**
- * Stores refreshed tokens. Retries while the store is unavailable, because the stored refresh token
- * is used up.
+ * Stores refreshed tokens. Retries while the store is unavailable, because the old refresh token
+ * cannot be used again.
  */
 async function storeTokens(
   current: StoredSession,
@@ -107,8 +110,8 @@ async function storeTokens(
 }
 
 /**
- * Replaces the tokens that were refreshed, but no newer ones. The lease is no proof, because a
- * process that was suspended for longer does not know that it lost the lease. So the write is
+ * Replaces the tokens that were refreshed, but no newer ones. The lease does not guarantee that,
+ * because a process that was suspended may have lost the lease without knowing it. So the write is
  * fenced by the version that was read before the refresh. Tokens that another replica stored in the
  * meantime stay, unless the provider issued them earlier than these.
  */
@@ -183,9 +186,7 @@ function isRefreshable(session: StoredSession): session is Refreshable {
   return session.record.tokens.refresh_token !== undefined
 }
 
-/**
- * Whether the tokens of `current` come from another refresh than those of `seen`.
- */
+/** Whether the tokens of `current` come from another refresh than those of `seen`. */
 function hasOtherTokens(current: StoredSession, seen: StoredSession): boolean {
   return !hasSameTokens(current.record.tokens, seen.record.tokens)
 }

@@ -17,7 +17,7 @@ const firstPauseMs = 1000
 /** The longest pause for work beside requests, in ms. Each error doubles the pause. */
 const longestPauseMs = 60_000
 
-/** How many calls may run beside requests at a time; less than the connections to the provider. */
+/** How many calls may run beside requests at a time. `createOutbound` has more connections. */
 const maxAtOnce = 12
 
 /**
@@ -86,6 +86,9 @@ export class Upkeep {
     return this.#underWay.run(session.key, async () => {
       try {
         const fresh = await upkeepOf(session, due)(session, this.#parts)
+        // The store may have been restored from an older copy in the meantime.
+        if (fresh?.isDoubtful === true)
+          throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', 'the provider has not confirmed this session')
         this.#failures.delete(session.key)
         return fresh
       } catch (error) {

@@ -5,14 +5,14 @@ interface Handle {
 }
 
 /**
- * Closes the connection that was sent to a worker which died before it acknowledged it.
- * `node:cluster` sends a worker one connection at a time and waits for the acknowledgement, for a
- * worker that died without end: the connection would stay open in this process, and its client,
- * which may be the provider with a Logout Token, would wait. When the connection is closed, the
- * client retries at another worker.
+ * Closes a connection that was sent to a worker when the worker dies before it acknowledges the
+ * connection. `node:cluster` would wait for the acknowledgement without end, and keep the
+ * connection open in this process. The client, which may be the provider with a Logout Token, would
+ * wait too. After the close, the client retries, and another worker serves it. `node:cluster` sends
+ * a worker one connection at a time.
  *
- * This reads the internal messages of `node:cluster` (tested with Node.js 20 to 24). When they have
- * another form, this function does nothing.
+ * This function reads the internal messages of `node:cluster` (tested with Node.js 20 to 24). If
+ * they have another form, it does nothing.
  */
 export function closeUnacknowledgedConnection(worker: Worker): void {
   let unacknowledged: Handle | undefined
@@ -23,7 +23,7 @@ export function closeUnacknowledgedConnection(worker: Worker): void {
     if (isNewConnection(message) && isHandle(handle)) unacknowledged = handle
     return send(...args)
   }
-  // An acknowledged connection is closed in this process already; closing it again has no effect.
+  // An acknowledged connection is already closed in this process. Closing it again has no effect.
   worker.once('exit', () => unacknowledged?.close())
 }
 

@@ -17,8 +17,8 @@ import type { Family } from '../observe/metrics.ts'
  */
 const reportTimeoutMs = 1_000
 /**
- * How long a call may take at a worker that responds, in ms: ending a session takes requests to
- * Redis and to the provider.
+ * How long a call may take at a worker that responds, in ms. To end a session, the worker sends
+ * requests to Redis and to the provider.
  */
 const callTimeoutMs = 60_000
 /**
@@ -42,7 +42,9 @@ type Outcome = { readonly result: unknown } | { readonly fault: string }
 export class WorkerProcesses implements Processes {
   /** The last metrics that each worker has reported. */
   readonly #lastMetrics = new Map<Worker, readonly Family[]>()
-  /** The counters of workers that have ended: a sum that decreases would look like a restart. */
+  /**
+   * The counters of workers that have ended. Without them, a sum would decrease, as at a restart.
+   */
   #endedMetrics: readonly Family[] = []
   readonly #pending = new Map<number, { readonly worker: Worker; readonly complete: (outcome: Outcome) => void }>()
   /** How many requests have been sent to each worker since its last response. */

@@ -8,7 +8,7 @@ import { WorkerConfig } from './worker-config.ts'
 /** The first and the longest pause before a worker that died is replaced, in ms. */
 const firstRestartMs = 200
 const longestRestartMs = 10_000
-/** A worker that has run for this long, in ms, has started successfully. */
+/** The pause starts again at its first value after a worker that has run for this long, in ms. */
 const stableMs = 10_000
 /** How long after its drain timeout a worker that has not ended is killed, in ms. */
 const killAfterMs = 5_000
@@ -52,7 +52,7 @@ export async function startWorkers(parts: WorkersParts): Promise<Workers> {
   let stopping: Promise<void> | undefined
   let pauseMs = firstRestartMs
   const config = new WorkerConfig(parts.config)
-  // The default, JSON, cannot carry the bytes of the keys.
+  // JSON, the default, cannot represent the bytes of the keys.
   cluster.setupPrimary({ serialization: 'advanced' })
 
   const start = (isReplacement: boolean): Promise<void> =>
@@ -87,13 +87,13 @@ export async function startWorkers(parts: WorkersParts): Promise<Workers> {
 
   void parts.stopped.then(stop)
   try {
-    // The first worker starts alone, so that an error that all would have is reported once.
+    // The first worker starts alone, so that an error of the configuration is reported once.
     await start(false)
     if (stopping === undefined) await Promise.all(Array.from({ length: count - 1 }, () => start(false)))
   } catch (error) {
-    const wasToStop = stopping !== undefined
+    const wasStopping = stopping !== undefined
     await stop()
-    if (!wasToStop) throw error
+    if (!wasStopping) throw error
   }
   const reload = (next: GatewayConfig) =>
     config.change(next, allWorkers(), (worker, why) => {

@@ -19,9 +19,9 @@ type Outcome =
   | { readonly kind: 'ended' }
 
 /**
- * In the primary: the configuration of the workers. Workers read no file, so that all of them, and
- * the replacement of a worker that died, use the configuration that was checked, even when the file
- * has changed since.
+ * In the primary: the configuration of the workers. Workers do not read the file, which may have
+ * changed since it was checked. So all workers and their replacements use the checked
+ * configuration.
  */
 export class WorkerConfig {
   #config: GatewayConfig

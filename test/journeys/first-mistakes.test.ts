@@ -164,7 +164,7 @@ const mistakes: readonly Mistake[] = [
   },
   {
     title: 'The issuer is not spelt as the provider spells it',
-    says: [/provider\.unavailable/, /it calls itself/, /write that as provider\.issuer/],
+    says: [/provider\.unavailable/, /its issuer is/, /set provider\.issuer to this value/],
     make: async (t) => {
       const gateway = await running(
         t,
@@ -176,7 +176,7 @@ const mistakes: readonly Mistake[] = [
   },
   {
     title: 'There is no provider at the issuer',
-    says: [/provider\.unavailable/, /ECONNREFUSED/, /check provider\.issuer/],
+    says: [/provider\.unavailable/, /ECONNREFUSED/, /Check provider\.issuer/],
     make: async (t) => {
       const nobody = await freePort()
       const gateway = await running(
@@ -190,7 +190,7 @@ const mistakes: readonly Mistake[] = [
     title: 'The issuer lacks the realm or tenant',
     says: [
       /provider\.unavailable/,
-      /\/\.well-known\/openid-configuration: it answered with status 404/,
+      /\/\.well-known\/openid-configuration: it responded with status 404/,
       /realms\/REALM/,
     ],
     make: async (t) => {
@@ -222,7 +222,10 @@ const mistakes: readonly Mistake[] = [
   },
   {
     title: 'The clock is off',
-    says: [/lies 600 s ahead of this machine's clock: compare the clocks/, /has expired.*: compare the clocks/],
+    says: [
+      /is 600 s ahead of the clock of this machine: synchronize the clocks/,
+      /has expired.*: synchronize the clocks/,
+    ],
     make: async (t) => {
       const fast = await startWithClock(t, 7_200_000)
       await new Browser('jane').get(`${at.url}/orders`)
@@ -231,7 +234,7 @@ const mistakes: readonly Mistake[] = [
       const slow = await startWithClock(t, -600_000)
       const visit = await new Browser('jane').get(`${at.url}/orders`)
       const logged = await slow.logged('sign_in.failed')
-      return `${logged.replace(/lies \d+ s/, 'lies 600 s')}${told}\n${readPage(visit)}`
+      return `${logged.replace(/is \d+ s ahead/, 'is 600 s ahead')}${told}\n${readPage(visit)}`
     },
   },
   {

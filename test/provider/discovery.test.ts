@@ -83,7 +83,7 @@ for (const path of ['/application/o/orders/', '/realms/main'])
   })
 
 for (const [announced, message] of [
-  [['none', 'HS256'], /signs with none, HS256 only, .*: have it sign this client's tokens with RS256$/],
+  [['none', 'HS256'], /signs with none, HS256 only, .*: configure it to sign the tokens of this client with RS256$/],
   [['ES256', 'PS256'], /set provider.id_token_signed_response_alg to one of PS256, ES256$/],
 ] as const)
   test(`what to do is said when a provider signs with ${announced.join(' and ')}`, async (t) => {
@@ -122,7 +122,7 @@ for (const [what, answer, message] of [
   [
     'a page',
     (_req, res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<html></html>'),
-    /text\/html in place of JSON$/,
+    /text\/html, not JSON$/,
   ],
 ] satisfies readonly (readonly [string, Handler, RegExp])[])
   test(`the log names the response instead of a discovery document, and its URL: ${what}`, async (t) => {
@@ -134,7 +134,7 @@ for (const [what, answer, message] of [
       .catch((error: unknown) => error)
 
     const { message: said } = rejection as Error
-    assert.ok(said.includes(`GET ${provider.issuer}/.well-known/openid-configuration: it answered with`), said)
+    assert.ok(said.includes(`GET ${provider.issuer}/.well-known/openid-configuration: it responded with`), said)
     assert.match(said, message)
   })
 

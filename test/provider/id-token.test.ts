@@ -105,7 +105,7 @@ test('a refreshed ID Token must have the "sub" of the session', async (t) => {
 
   await assert.rejects(verifyIdToken(token, { ...expectationsOf(t, provider), sub: 'jane' }), {
     code: 'ERR_SIGN_IN_ANSWER',
-    message: 'ID Token refused: "sub" is not the one that signed in',
+    message: 'ID Token refused: "sub" is not that of the session',
   })
 })
 
@@ -114,7 +114,8 @@ test('a clock that differs by minutes is named in the error', async (t) => {
   const token = provider.idToken({ iat: at + 300, exp: at + 600 })
 
   await assert.rejects(verifyIdToken(token, expectationsOf(t, provider)), {
-    message: '"iat" lies 300 s ahead of this machine\'s clock: compare the clocks of both machines',
+    message:
+      '"iat" is 300 s ahead of the clock of this machine: synchronize the clocks of this machine and of the provider',
   })
 })
 

@@ -250,7 +250,7 @@ test('an ID Token of another algorithm is logged with both algorithms and the se
 
   answerWith({ alg: 'HS256' })
   await assert.rejects(client.exchangeCode(callback(), authorizationRequest), {
-    message: /have the provider sign the tokens of this client with RS256/,
+    message: /configure the provider to sign the tokens of this client with RS256/,
   })
 })
 

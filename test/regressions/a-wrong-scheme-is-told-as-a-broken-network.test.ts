@@ -20,8 +20,8 @@ import { until } from '../support/until.ts'
 // https to a port without TLS, http to a port with TLS, and the same with Redis. The log and doctor
 // name the scheme instead of "socket hang up", "wrong version number" or ETIMEDOUT.
 
-const writeHttps = (port: number) => new RegExp(`^port ${port} speaks TLS: write https://`)
-const noTls = (port: number) => new RegExp(`^port ${port} does not speak TLS, which https:// needs`)
+const writeHttps = (port: number) => new RegExp(`^[Pp]ort ${port} speaks TLS: write https://`)
+const noTls = (port: number) => new RegExp(`^[Pp]ort ${port} does not speak TLS, which https:// needs`)
 
 function recordingLog(): { log: Log; hints: (message: string) => string[] } {
   const lines: { message: string; fields: LogFields }[] = []

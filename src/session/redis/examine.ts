@@ -91,7 +91,7 @@ export async function examineRedis(config: RedisStoreConfig): Promise<RedisFacts
   } catch (error) {
     const why = reason(error)
     const wrongScheme = await redisSchemeMismatch(why, config)
-    return { address, why, ...present({ problem: commands.problem, wrongScheme }) }
+    return { address, why, ...withoutUndefined({ problem: commands.problem, wrongScheme }) }
   } finally {
     await Promise.all([commands.close(), subscriber.close()])
   }
