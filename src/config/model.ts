@@ -1,4 +1,5 @@
 import type { ClaimPath, Claims, ClaimTemplate } from '../core/claims.ts'
+import type { NamePattern } from '../core/name-pattern.ts'
 import type { PageName, PageTemplate } from '../core/page-template.ts'
 import type { PathPattern } from '../core/path-pattern.ts'
 import type { Place } from './document/sources.ts'
@@ -315,6 +316,8 @@ export interface UpstreamConfig {
    * shared caches. `no_store`: no cache. `upstream`: unchanged.
    */
   readonly cache: 'private' | 'no_store' | 'upstream'
+  /** The cookies of the application that the gateway keeps in the session. */
+  readonly sessionCookies: readonly NamePattern[]
   readonly logout: { readonly paths: readonly LogoutLink[]; readonly cookies: readonly ApplicationCookie[] }
   /**
    * The protocols of `Upgrade` that are passed on, in lower case. Without a version: any version.

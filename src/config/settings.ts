@@ -353,6 +353,12 @@ export interface UpstreamSettings {
    * caches; no_store: no cache; upstream: as the upstream says.
    */
   readonly cache: 'private' | 'no_store' | 'upstream'
+  /**
+   * The session cookies of the application, by name; * stands for any characters. The gateway keeps
+   * them in the session of the person, sends them to the upstream, and never to the browser. { all:
+   * true }: every cookie that the application sets.
+   */
+  readonly session_cookies?: List<string> | UpstreamSessionCookiesSettings
   /** Makes the logout of the application a sign-out from the gateway and the provider. */
   readonly logout: UpstreamLogoutSettings
   /**
@@ -451,6 +457,16 @@ export interface RequirementSettings {
   readonly all_of?: List<string>
   /** None of these is among the claim's values. */
   readonly none_of?: List<string>
+}
+
+/**
+ * The session cookies of the application, by name; * stands for any characters. The gateway keeps
+ * them in the session of the person, sends them to the upstream, and never to the browser. { all:
+ * true }: every cookie that the application sets.
+ */
+export interface UpstreamSessionCookiesSettings {
+  /** true: every cookie that the application sets. */
+  readonly all?: true
 }
 
 /** Makes the logout of the application a sign-out from the gateway and the provider. */

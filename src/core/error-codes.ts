@@ -178,6 +178,13 @@ const table = {
     means: 'Redis could not be reached, so the gateway could not tell whether the session still exists',
     todo: 'run gatehouse doctor on the machine of the gateway, and check Redis',
   },
+  ERR_COOKIES_FULL: {
+    status: 502,
+    text: 'The application has set more cookies than can be kept.',
+    page: 'unavailable',
+    means: 'an application set more session cookies than a session keeps, so its response was dropped',
+    todo: 'find out why the application sets so many cookies, or take those that need not be kept out of session_cookies',
+  },
   ERR_LOGOUT_REQUEST: {
     status: 400,
     text: 'The request does not name the session that has ended.',

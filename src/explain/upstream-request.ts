@@ -1,5 +1,6 @@
 import type { HeaderConfig, UpstreamConfig } from '../config/model.ts'
 import { fieldsOf, kindOfField, withheldReason } from '../core/header-fields.ts'
+import { matchesAny } from '../core/name-pattern.ts'
 import type { Admission } from '../gate/admission.ts'
 import { cookieNames } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
@@ -55,7 +56,8 @@ export function upstreamRequest(
   const reserved = reservedNames(upstream, upstreams)
   const others = upstreamHeaders(request.rawHeaders, {
     fields: new RequestFields(reserved, isTracing),
-    isGatewayCookie: cookie.isGatewayCookie,
+    isWithheldCookie: (name) => cookie.isGatewayCookie(name) || matchesAny(upstream.sessionCookies, name),
+    keptCookies: undefined,
     host: upstream.hostHeader === 'client' ? facts.forwarded.host : upstream.url.host,
     forwarded: facts.forwarded,
     requestId,
@@ -69,7 +71,7 @@ export function upstreamRequest(
     // Each field adds a colon, a space, CR and LF.
     identityBytes: identity.reduce((sum, text) => sum + text.length + 2, 0),
     absent: absentHeaders(upstream.headers, identity, dropped, pass.session !== undefined),
-    removed: removedHeaders(request.rawHeaders, others, reserved, parts),
+    removed: removedHeaders(request.rawHeaders, others, reserved, upstream, parts),
     others: headerPairs(others),
   }
 }
@@ -93,19 +95,32 @@ function removedHeaders(
   received: readonly string[],
   others: readonly string[],
   reserved: ReadonlySet<string>,
+  upstream: UpstreamConfig,
   { cookie, isTracing }: HeaderParts,
 ): Header[] {
   const kept = new Set(others.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase()))
   return headerPairs(received).flatMap(([name, value]): Header[] => {
     const lower = name.toLowerCase()
     if (lower === 'host') return []
-    if (lower === 'cookie')
-      return cookieNames(value, '').some(cookie.isGatewayCookie) ? [[name, 'the gateway removes its own cookies']] : []
+    if (lower === 'cookie') return removedCookies(name, cookieNames(value, ''), upstream, cookie)
     // The gateway writes fields such as X-Forwarded-For itself.
     const isRewritten = kindOfField(lower) === 'rewritten' || (isTracing && fieldsOf('trace').includes(lower))
     if (kept.has(lower) && !isRewritten) return []
     return [[name, removalReason(lower, reserved)]]
   })
+}
+
+function removedCookies(
+  field: string,
+  names: readonly string[],
+  upstream: UpstreamConfig,
+  cookie: SessionCookie,
+): Header[] {
+  const kept = names.filter((name) => matchesAny(upstream.sessionCookies, name))
+  return [
+    ...(names.some(cookie.isGatewayCookie) ? [[field, 'the gateway removes its own cookies'] as const] : []),
+    ...(kept.length > 0 ? [[field, `the session keeps ${kept.join(', ')}, not the browser`] as const] : []),
+  ]
 }
 
 function removalReason(name: string, reserved: ReadonlySet<string>): string {

@@ -1,6 +1,7 @@
 import type { RuleConfig, UpstreamConfig } from '../config/model.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import type { SessionKey } from '../core/names.ts'
+import type { KeptCookie } from '../http/cookie-jar.ts'
 import type { Unmet } from '../rules/requirement.ts'
 import type { StoredSession } from '../session/record.ts'
 
@@ -27,6 +28,8 @@ export type Admission =
       readonly identity: readonly string[]
       /** `undefined` on public paths and without a session. */
       readonly session: SessionKey | undefined
+      /** The cookies of the upstream that the session keeps. */
+      readonly cookies?: readonly KeptCookie[]
       readonly caching: Caching
       /**
        * Returns `Set-Cookie` values for a session that has ended; none when the browser may have a

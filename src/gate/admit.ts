@@ -7,6 +7,7 @@ import { type Unmet, unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable } from '../rules/route-table.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { StoredSession } from '../session/record.ts'
+import { cookiesOf } from '../session/session-cookies.ts'
 import type { Admission } from './admission.ts'
 import { crossSiteReason } from './cross-site.ts'
 import type { Identity } from './identify.ts'
@@ -108,7 +109,14 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     const headers = headersOf(upstream, session)
     if ('missing' in headers)
       return { kind: 'forbidden', ...withoutHeader(headers), setCookies: nothing, upstream, rule, session }
-    return { kind: 'pass', upstream, identity: headers.fields, session: session.key, caching: upstream.cache }
+    const pass = {
+      kind: 'pass',
+      upstream,
+      identity: headers.fields,
+      session: session.key,
+      caching: upstream.cache,
+    } as const
+    return upstream.sessionCookies.length === 0 ? pass : { ...pass, cookies: cookiesOf(session.record, upstream.name) }
   }
 
   return admit

@@ -36,6 +36,22 @@ export function logFailed({ pass, facts, record, parts }: LoggedExchange, error:
   })
 }
 
+export function logLostCookies(
+  { pass, record, parts }: LoggedExchange,
+  names: readonly string[],
+  upstream: Upstream,
+): void {
+  if (!upstream.reportsLostCookies()) return
+  const { name } = pass.upstream
+  parts.log.warn('cookies.not_kept', {
+    request: record.id,
+    upstream: name,
+    cookies: names,
+    reason: 'the application set session cookies in a response to a request without a session',
+    hint: `Require a sign-in for this path in upstreams.${name}.rules (access: signed_in), or take the cookies out of session_cookies.`,
+  })
+}
+
 export function logBusy(
   { pass, record, parts }: LoggedExchange,
   busy: BusyReason,

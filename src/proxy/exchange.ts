@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
+import { cookieField, type CookieScope } from '../http/cookie-jar.ts'
 import { lingerOnClose } from '../http/lingering-close.ts'
 import { hasBody, RequestBody } from '../http/request-body.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
@@ -12,7 +13,8 @@ import type { ExchangeControl, RawFields, ResponseHandler, UpstreamRequest } fro
 import { reportActivity } from './activity.ts'
 import { ClientResponse, isEventStream, isSentCompletely } from './client-response.ts'
 import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
-import { type BusyReason, logBusy, logFailed } from './exchange-log.ts'
+import { CookieKeeper } from './cookie-keeper.ts'
+import { type BusyReason, logBusy, logFailed, logLostCookies } from './exchange-log.ts'
 import type { CutReason, LiveStream } from './live-streams.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { responseHeaders, responseTrailers } from './response-headers.ts'
@@ -105,7 +107,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
 
   onSlot(slot: ConnectionSlot): void {
     this.#slot = slot
-    this.#upstream.target.transport.dispatch(this.#upstreamRequest(), this)
+    this.#upstream.target.transport.dispatch(this.#upstreamRequest(), this.#responseHandler())
   }
 
   /**
@@ -116,6 +118,25 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     this.#slot?.release()
   }
 
+  /** Cookies that the gateway keeps are taken out of the response before it gets here. */
+  #responseHandler(): ResponseHandler {
+    const { pass, parts } = this.#input
+    const { upstream, session } = pass
+    if (!this.#upstream.keepsCookies) return this
+    return new CookieKeeper(this, {
+      isKept: (name) => this.#upstream.isKeptCookie(name),
+      keep: session === undefined ? undefined : (cookies) => parts.keepCookies(session, upstream.name, cookies),
+      onLost: (names) => logLostCookies(this.#input, names, this.#upstream),
+      scope: this.#cookieScope(),
+      now: () => parts.clock.now(),
+    })
+  }
+
+  #cookieScope(): CookieScope {
+    const { host, target } = this.#input.facts
+    return { host, path: target.path }
+  }
+
   #upstreamRequest(): UpstreamRequest {
     const { req, pass, facts, record, parts, upgrade } = this.#input
     const upstream = this.#upstream
@@ -124,7 +145,10 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       path: upstream.path(facts.target.path, facts.target.query),
       headers: upstreamHeaders(req.rawHeaders, {
         fields: upstream.fields,
-        isGatewayCookie: parts.isGatewayCookie,
+        isWithheldCookie: upstream.keepsCookies
+          ? (name) => parts.isGatewayCookie(name) || upstream.isKeptCookie(name)
+          : parts.isGatewayCookie,
+        keptCookies: pass.cookies && cookieField(pass.cookies, this.#cookieScope(), parts.clock.now()),
         host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
         forwarded: facts.forwarded,
         requestId: record.id,

@@ -1,5 +1,7 @@
+import type { Clock } from '../core/clock.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Admission } from '../gate/admission.ts'
+import type { KeptCookie } from '../http/cookie-jar.ts'
 import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
 import type { LiveStreams } from './live-streams.ts'
@@ -16,6 +18,9 @@ export interface ProxyParts {
    * Whether a cookie is one of the gateway's own. Upstreams neither receive nor set these cookies.
    */
   readonly isGatewayCookie: (name: string) => boolean
+  /** Stores the cookies that an upstream sets in a session, and are kept there. */
+  readonly keepCookies: (session: SessionKey, upstream: string, cookies: readonly KeptCookie[]) => Promise<void>
+  readonly clock: Clock
   /** How long a client may pause while it sends content, in ms. */
   readonly bodyIdleTimeoutMs: number
   /**

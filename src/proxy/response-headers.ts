@@ -1,6 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
 import { connectionOptions, isHopByHop, noConnectionOptions } from '../core/header-fields.ts'
 import type { Caching } from '../gate/admission.ts'
+import { nameInSetCookie } from '../http/cookie-jar.ts'
 import type { RawFields } from '../transport/transport.ts'
 
 export interface ResponseHeadersInput {
@@ -34,7 +35,7 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
     if (isHopByHop(lowerCase) || listed.has(lowerCase)) continue
     checkValue(name, value)
 
-    if (lowerCase === 'set-cookie' && input.isGatewayCookie(cookieName(value))) continue
+    if (lowerCase === 'set-cookie' && input.isGatewayCookie(nameInSetCookie(value))) continue
     if (lowerCase === 'content-length' && withoutLength) continue
     // Date has a single value. When there are two, recipients may use either (RFC 9110 §5.3,
     // §6.6.1).
@@ -169,12 +170,4 @@ const controlCharacter = /[^\t\x20-\x7e\x80-\xff]/
 function checkValue(name: string, value: string): void {
   if (controlCharacter.test(value))
     throw new GatewayError('ERR_UPSTREAM_ANSWER', `the response has a control character in "${name}"`)
-}
-
-/**
- * A browser may take `=name=value` and ` name` for `name` (RFC 6265bis §5.6), so the name is read
- * in this way.
- */
-function cookieName(setCookie: string): string {
-  return /^[=\s]*([^=;]*)/.exec(setCookie)?.[1]?.trim() ?? ''
 }

@@ -6,7 +6,10 @@ import type { RequestTrace } from '../observe/trace-context.ts'
 
 export interface UpstreamHeadersInput {
   readonly fields: RequestFields
-  readonly isGatewayCookie: (name: string) => boolean
+  /** Whether the upstream does not receive a cookie of the client. */
+  readonly isWithheldCookie: (name: string) => boolean
+  /** The cookies that the gateway keeps for the upstream, as in a `Cookie` field. */
+  readonly keptCookies: string | undefined
   readonly host: string
   readonly forwarded: ForwardedFacts
   readonly requestId: string
@@ -65,6 +68,7 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
   const listed = namedInConnection(received)
   const fields = ['Host', input.host]
   let contentLength: string | undefined
+  let keptCookies = input.keptCookies
   let loop = input.loopMarker
 
   for (let at = 0; at + 1 < received.length; at += 2) {
@@ -75,8 +79,9 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
     if (treatment === 'passed') {
       fields.push(name, value)
     } else if (treatment === 'cookie') {
-      const cookies = withoutGatewayCookies(value, input.isGatewayCookie)
-      if (cookies !== undefined) fields.push(name, cookies)
+      const cookies = [withoutWithheld(value, input.isWithheldCookie), keptCookies].filter((part) => part !== undefined)
+      keptCookies = undefined
+      if (cookies.length > 0) fields.push(name, cookies.join('; '))
     } else if (treatment === 'loop') {
       loop = `${value}, ${loop}`
     } else if (contentLength === undefined) {
@@ -87,6 +92,7 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
     }
   }
 
+  if (keptCookies !== undefined) fields.push('Cookie', keptCookies)
   const { forwardedFor, proto, host } = input.forwarded
   fields.push('X-Forwarded-For', forwardedFor, 'X-Forwarded-Proto', proto, 'X-Forwarded-Host', host)
   fields.push('X-Request-Id', input.requestId, 'Gatehouse-Loop', loop)
@@ -108,13 +114,13 @@ function namedInConnection(received: readonly string[]): ReadonlySet<string> {
   return listed
 }
 
-/** Returns the value unchanged when it contains no cookie of the gateway. */
-function withoutGatewayCookies(header: string, isGatewayCookie: (name: string) => boolean): string | undefined {
+/** Returns the value unchanged when all cookies in it are passed on. */
+function withoutWithheld(header: string, isWithheld: (name: string) => boolean): string | undefined {
   let found = false
   const kept = withoutCookies(header, (name) => {
-    const ours = isGatewayCookie(name)
-    found ||= ours
-    return ours
+    const drop = isWithheld(name)
+    found ||= drop
+    return drop
   })
   return found ? kept : header
 }

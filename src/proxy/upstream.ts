@@ -1,4 +1,5 @@
 import type { UpstreamConfig } from '../config/model.ts'
+import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
 import { randomToken } from '../core/random.ts'
 import { reservedNames } from '../identity/reserved-names.ts'
 import { ConnectionSlots } from './connection-slots.ts'
@@ -33,13 +34,16 @@ export class Upstream {
   /** Marks requests that this process has sent to this upstream. */
   readonly loopMarker = randomToken(9)
   readonly #basePath: string
+  readonly #keptCookies: readonly NamePattern[]
   #waitReportedAt = -Infinity
+  #hasReportedLostCookies = false
 
   constructor(config: UpstreamConfig, all: readonly UpstreamConfig[], { isTracing }: UpstreamsOptions) {
     this.target = new Target(config)
     this.slots = new ConnectionSlots(config, maxWaiting)
     this.reserved = reservedNames(config, all)
     this.fields = new RequestFields(this.reserved, isTracing)
+    this.#keptCookies = config.sessionCookies
     this.#basePath = config.url.pathname.replace(/\/$/, '')
   }
 
@@ -48,12 +52,28 @@ export class Upstream {
     return { waiting, requests, streams }
   }
 
-  /** Whether a long wait for a connection must be logged now: at most once in ten seconds. */
+  /** Whether the gateway keeps cookies of this upstream. */
+  get keepsCookies(): boolean {
+    return this.#keptCookies.length > 0
+  }
+
+  isKeptCookie(name: string): boolean {
+    return matchesAny(this.#keptCookies, name)
+  }
+
+  /** Whether a long wait for a connection is to be logged: at most once in ten seconds. */
   reportsWait(): boolean {
     const now = performance.now()
     if (now - this.#waitReportedAt < reportWaitEveryMs) return false
     this.#waitReportedAt = now
     return true
+  }
+
+  /** Whether cookies that could not be kept are to be logged: only once. */
+  reportsLostCookies(): boolean {
+    const isFirst = !this.#hasReportedLostCookies
+    this.#hasReportedLostCookies = true
+    return isFirst
   }
 
   /**

@@ -25,6 +25,7 @@ import { ExpiredCookies } from '../session/expired-cookies.ts'
 import type { NearCaches } from '../session/near-caches.ts'
 import type { PendingEndings } from '../session/pending-endings.ts'
 import { audienceOf } from '../session/record.ts'
+import { SessionCookies } from '../session/session-cookies.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
 import { Upkeep } from '../tokens/upkeep.ts'
@@ -86,6 +87,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     audience: audienceOf(config.provider),
     config: config.session,
   })
+  const sessionCookies = new SessionCookies({ sessions, clock })
   const expiredCookies = new ExpiredCookies()
   endings.onEnded((keys) => live.closeAll(keys))
   const provider = new OpenidProvider(config.provider, { clock, log, metrics })
@@ -125,8 +127,9 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     }),
     ...{ trusted, log, audit, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },
     proxy: {
-      ...{ upstreams, live, log, pages },
+      ...{ upstreams, live, log, pages, clock },
       isGatewayCookie: cookie.isGatewayCookie,
+      keepCookies: (session, upstream, cookies) => sessionCookies.keep(session, upstream, cookies),
       bodyIdleTimeoutMs: config.limits.bodyIdleTimeoutMs,
       bodyRateBytesPerSecond: config.limits.bodyRateBytesPerSecond,
       onActivity: parts.onActivity,

@@ -2,6 +2,7 @@ import type { Claims } from '../core/claims.ts'
 import type { SessionId, SessionKey, SidTag, SubTag } from '../core/names.ts'
 import { randomToken, sha256 } from '../core/random.ts'
 import type { TokenSet } from '../core/token-set.ts'
+import type { KeptCookie } from '../http/cookie-jar.ts'
 
 /**
  * Who is signed in, with tokens and claims. It is sealed before it leaves the process. Times are in
@@ -22,6 +23,8 @@ export interface SessionRecord {
   /** The UserInfo claims, and `sub`, `iss` and `sid` of the ID Token. */
   readonly claims: Claims
   readonly userinfo_read_at: number
+  /** The cookies that are kept for upstreams, by the name of the upstream. */
+  readonly cookies?: Readonly<Record<string, readonly KeptCookie[]>>
 }
 
 /** A record with its key and version. A write that names an older version is rejected (fencing). */

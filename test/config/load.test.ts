@@ -88,6 +88,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         rules: [],
         trustedOrigins: [],
         cache: 'private',
+        sessionCookies: [],
         logout: { paths: [], cookies: [] },
         upgrade: ['websocket'],
         connectTimeoutMs: 5_000,

@@ -49,6 +49,7 @@ function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig
     rules: [],
     trustedOrigins: [],
     cache: 'private',
+    sessionCookies: [],
     logout: { paths: [], cookies: [] },
     upgrade: ['websocket'],
     connectTimeoutMs: 2_000,
@@ -70,6 +71,7 @@ export interface GatewayOptions {
   readonly isPage?: boolean
   readonly bodyIdleTimeoutMs?: number
   readonly bodyRateBytesPerSecond?: number
+  readonly keepCookies?: ProxyParts['keepCookies']
   readonly tls?: { readonly cert: string; readonly key: string }
 }
 
@@ -105,6 +107,8 @@ export async function startGateway(
     log,
     pages: pagesWith(),
     isGatewayCookie,
+    keepCookies: options.keepCookies ?? (() => Promise.resolve()),
+    clock: { now: () => Date.now() },
     onActivity: () => {},
     bodyIdleTimeoutMs: options.bodyIdleTimeoutMs ?? 10_000,
     bodyRateBytesPerSecond: options.bodyRateBytesPerSecond ?? 0,

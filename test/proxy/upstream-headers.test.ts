@@ -5,7 +5,8 @@ import { isGatewayCookie, linesNamed } from './support.ts'
 
 const input = {
   fields: new RequestFields(new Set(['x-remote-user', 'x-email']), false),
-  isGatewayCookie,
+  isWithheldCookie: isGatewayCookie,
+  keptCookies: undefined,
   host: 'orders.example.com',
   forwarded: {
     clientAddress: '192.0.2.7',

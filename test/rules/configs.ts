@@ -18,6 +18,7 @@ export function upstream({
     rules: [],
     trustedOrigins: [],
     cache: 'private',
+    sessionCookies: [],
     logout: { paths: logout.map((path) => ({ path, query: [] })), cookies: [] },
     upgrade: ['websocket'],
     connectTimeoutMs: 1000,

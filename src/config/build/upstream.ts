@@ -1,6 +1,7 @@
 import { ipAddress } from '../../core/addresses.ts'
 import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../../core/claims.ts'
 import { isReservedField } from '../../core/header-fields.ts'
+import { type NamePattern, parseNamePattern } from '../../core/name-pattern.ts'
 import { parsePathPattern, type PathPattern } from '../../core/path-pattern.ts'
 import { parseHost, parseHttpUrl, parseOrigin } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
@@ -58,6 +59,7 @@ export function buildUpstream(
     rules: present(settings.rules).flatMap(([index, rule]) => readRule(rule, below(own('rules'), index), context)),
     trustedOrigins: readOrigins(settings.trusted_origins, own('trusted_origins'), report),
     cache: settings.cache,
+    sessionCookies: readSessionCookies(settings.session_cookies),
     logout: {
       paths: logoutLinks,
       cookies: present(settings.logout.cookies).map(([, cookie]) => ({
@@ -79,6 +81,12 @@ export function buildUpstream(
       readTest(test, below(own('tests'), index), claims, report),
     ),
   }
+}
+
+function readSessionCookies(cookies: UpstreamSettings['session_cookies']): readonly NamePattern[] {
+  if (cookies === undefined) return []
+  const names = Array.isArray(cookies) ? present(cookies as List<string>).map(([, name]) => name) : ['*']
+  return names.map(parseNamePattern)
 }
 
 function readLogoutLink(link: string | LogoutLinkSettings, at: string, report: Report): LogoutLink[] {

@@ -26,6 +26,7 @@ export const de: Messages = {
     ERR_SIGN_IN_ANSWER: 'Die Antwort des Anmeldedienstes war ungültig.',
     ERR_PROVIDER_UNAVAILABLE: 'Der Anmeldedienst ist nicht erreichbar.',
     ERR_STORE_UNAVAILABLE: 'Anmeldung und Sitzungen sind derzeit nicht verfügbar.',
+    ERR_COOKIES_FULL: 'Die Anwendung hat mehr Cookies gesetzt, als aufbewahrt werden können.',
     ERR_LOGOUT_REQUEST: 'Die Anfrage gibt nicht an, welche Sitzung beendet wurde.',
     ERR_LOGOUT_TOKEN_MISSING: 'Die Anfrage konnte nicht verarbeitet werden.',
     ERR_LOGOUT_TOKEN_INVALID: 'Die Anfrage konnte nicht verarbeitet werden.',

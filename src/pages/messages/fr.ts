@@ -26,6 +26,7 @@ export const fr: Messages = {
     ERR_SIGN_IN_ANSWER: 'La réponse du service de connexion n’est pas valide.',
     ERR_PROVIDER_UNAVAILABLE: 'Le service de connexion est injoignable.',
     ERR_STORE_UNAVAILABLE: 'La connexion et les sessions ne sont pas disponibles pour le moment.',
+    ERR_COOKIES_FULL: 'L’application a défini plus de cookies qu’il n’est possible d’en conserver.',
     ERR_LOGOUT_REQUEST: 'La demande n’indique pas quelle session est terminée.',
     ERR_LOGOUT_TOKEN_MISSING: 'La demande n’a pas pu être traitée.',
     ERR_LOGOUT_TOKEN_INVALID: 'La demande n’a pas pu être traitée.',

@@ -26,6 +26,7 @@ export const ja: Messages = {
     ERR_SIGN_IN_ANSWER: 'サインインサービスから正しい応答がありませんでした。',
     ERR_PROVIDER_UNAVAILABLE: 'サインインサービスに接続できません。',
     ERR_STORE_UNAVAILABLE: '現在、サインインとセッションはご利用いただけません。',
+    ERR_COOKIES_FULL: 'アプリケーションが設定した Cookie が保存できる数を超えました。',
     ERR_LOGOUT_REQUEST: '終了したセッションがリクエストに指定されていません。',
     ERR_LOGOUT_TOKEN_MISSING: 'リクエストを処理できませんでした。',
     ERR_LOGOUT_TOKEN_INVALID: 'リクエストを処理できませんでした。',
