@@ -41,7 +41,7 @@ test('external_url with http is a fault; on loopback it is a warning', async (t)
   const trial = await findingsAbout(t, { externalUrl: `http://127.0.0.1:${await freePort()}` })
 
   assert.equal(others.level, 'fault')
-  assert.match(others.why ?? '', /another host below the same domain can set one/)
+  assert.match(others.why ?? '', /another host below the same domain can set it/)
   assert.equal(finding(trial, 'gateway.https').level, 'warning')
   assert.ok(trial.every(({ what }) => !what.includes('no other host below the same domain')))
 })
