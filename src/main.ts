@@ -2,6 +2,5 @@
 import { main } from './cli/main.ts'
 
 process.exitCode = await main(process.argv.slice(2))
-// What still is open then (a Redis that does not answer, a provider that does not close) must not
-// keep the process.
+// Connections that are still open, to a Redis that hangs for example, must not keep the process.
 process.exit()

@@ -15,7 +15,7 @@ export interface SlotLimits {
   readonly maxStreamsPerClient: number
 }
 
-/** Is told when its slot may use a connection. */
+/** Gets a slot as soon as it may use a connection. */
 export interface SlotHolder {
   onSlot(slot: ConnectionSlot): void
 }

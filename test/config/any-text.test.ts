@@ -14,7 +14,7 @@ after(() => rmSync(folder, { recursive: true }))
 
 const full = readFileSync(new URL('cases/full.yaml', import.meta.url), 'utf8')
 
-/** Loads a text as a file; answers what is told, or nothing when the file is good. */
+/** Loads a text as a file. Returns the diagnostics; none when the file is valid. */
 function told(text: string): string {
   const file = join(folder, 'gateway.yaml')
   writeFileSync(file, text)

@@ -9,7 +9,7 @@ export interface Module {
   readonly bends?: Bends
   readonly signsIn: boolean
   /**
-   * The provider's answer is wrong at userinfo; otherwise a sign-in that fails never gets that far.
+   * The response of UserInfo is wrong. Any other sign-in that fails never requests UserInfo.
    */
   readonly asksUserinfo?: true
   readonly also?: (world: HostileWorld) => void

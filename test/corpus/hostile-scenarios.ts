@@ -32,7 +32,7 @@ export interface Behaviour {
 }
 
 export interface Expectation {
-  /** Whether somebody is signed in. Absent: both are permitted. */
+  /** Whether there is a session afterwards. Absent: both are permitted. */
   readonly session?: boolean
   readonly callback?: 'refused' | 'done' | 'any' | readonly string[]
   /** The statuses of the back-channel logout endpoint. */

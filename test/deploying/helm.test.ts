@@ -16,7 +16,8 @@ import { read, rendered } from './examples.ts'
  * can change a chart and forget to have it rendered. Where there is a Helm (in PATH, or at HELM),
  * it lints and renders once more.
  *
- * `HELM=PATH UPDATE=1 npm test -- test/deploying/helm.test.ts` renders anew; read the difference.
+ * `HELM=PATH UPDATE=1 npm test -- test/deploying/helm.test.ts` renders the chart again: read the
+ * difference.
  */
 const helm = process.env['HELM'] ?? 'helm'
 const hasHelm = spawnSync(helm, ['version']).error === undefined

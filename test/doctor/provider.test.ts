@@ -22,8 +22,8 @@ function provider(t: TestContext, options: Partial<TestProviderOptions> = {}): P
   })
 }
 
-/** Whatever the provider answers comes with these header fields. */
-function answerWith(fault: TestProvider['fault'], fields: () => Readonly<Record<string, string>>): void {
+/** Adds these header fields to each response of the provider. */
+function respondWith(fault: TestProvider['fault'], fields: () => Readonly<Record<string, string>>): void {
   for (const path of [metadataPath, '/oauth/jwks', '/oauth/token', '/oauth/authorize'])
     fault(path, (_req, res, pass) => {
       const write = res.writeHead.bind(res) as (...args: unknown[]) => typeof res
@@ -121,7 +121,7 @@ for (const [seconds, level] of [
 ] as const)
   test(`A clock that differs by ${seconds} s is a ${level}`, async (t) => {
     const { issuer, fault } = await provider(t)
-    answerWith(fault, () => ({ date: new Date(Date.now() + seconds * 1000).toUTCString() }))
+    respondWith(fault, () => ({ date: new Date(Date.now() + seconds * 1000).toUTCString() }))
 
     const { what, level: found } = finding(await findingsAbout(t, issuer), 'provider.clock')
 
@@ -145,7 +145,7 @@ test('The clock of a provider that sends no Date cannot be compared', async (t) 
 
 test('Responses from a cache do not distort the clock comparison', async (t) => {
   const { issuer, fault } = await provider(t)
-  answerWith(fault, () => ({ date: new Date(Date.now() - 600_000).toUTCString(), age: '600' }))
+  respondWith(fault, () => ({ date: new Date(Date.now() - 600_000).toUTCString(), age: '600' }))
 
   const { what, level } = finding(await findingsAbout(t, issuer), 'provider.clock')
 

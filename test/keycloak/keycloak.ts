@@ -20,8 +20,8 @@ export interface Keycloak {
 export interface Realm {
   readonly issuer: string
   /**
-   * A request to the admin REST API, below `/admin/realms/REALM`. @throws when the answer is no
-   * success
+   * Sends a request to the admin REST API, below `/admin/realms/REALM`.
+   * @throws {Error} when the status is not 2xx
    */
   admin(method: string, path: string, body?: Json): Promise<unknown>
   /** The `id` of the person. */

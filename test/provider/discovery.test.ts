@@ -269,8 +269,8 @@ test('the registered algorithm is the one that is configured, else RS256, else t
 })
 
 /**
- * Lets the mocked time pass until something is so, but while an answer is waited for: the sockets
- * are real.
+ * Moves the mocked time until a condition is true. The time stands still while a response is under
+ * way, because the sockets are real.
  */
 async function until(t: TestContext, isSo: () => boolean): Promise<void> {
   for (let minutes = 0; minutes < 5000 && !isSo();) {

@@ -192,7 +192,7 @@ test('a redirect of the token endpoint is not followed with credentials', async 
   assert.equal(elsewhere.hits(paths.token), 0)
 })
 
-// Keycloak answers unauthorized_client to a wrong secret.
+// Keycloak responds with unauthorized_client to a wrong secret.
 for (const error of ['invalid_client', 'unauthorized_client'])
   for (const status of [400, 401])
     test(`a wrong client secret is named to the operator: ${error} with ${status}`, async (t) => {

@@ -292,7 +292,7 @@ class Run {
 
   async #logOut(event: 'logout_sid' | 'logout_sub', { endings }: Replica): Promise<void> {
     await this.#endGrant()
-    // Whoever has begun to sign in by the time the order arrives is meant.
+    // The order means each person whose sign-in has begun when it arrives.
     const meant = await step({ what: 'a Logout Token arrives', reads: [], writes: ['time'] }, () => {
       this.#mayBeGone = true
       return [...this.#signIns]
@@ -305,7 +305,7 @@ class Run {
   }
 
   async finish(): Promise<void> {
-    // Somebody who took no part in it, and remembers nothing.
+    // A replica that took no part and has nothing in memory.
     const [, { sessions }] = this.#replicas.restarted
     for (const { key, mustBeGone } of this.#signIns)
       if (mustBeGone && key !== undefined)

@@ -81,9 +81,9 @@ export async function step<T>(access: Access, work: (stop: Stop) => T | Promise<
 
 const original = Redis.prototype.sendCommand
 /**
- * Commands of an actor wait for their turn; all others go through. Nobody subscribes: notices would
- * come at a time of their own, and without them nothing is served from memory, so that each answer
- * is that of the scripts.
+ * Commands of an actor wait for their turn; all others are sent at once. No replica subscribes,
+ * because notices would arrive at any time. Without notices, no session is served from memory, so
+ * that each result comes from the scripts.
  */
 Redis.prototype.sendCommand = function sendInTurn(this: Redis, command, stream) {
   if ((command as { readonly name?: unknown }).name === 'subscribe') return command.promise as never
@@ -112,7 +112,7 @@ function depend(one: Choice, other: Choice): boolean {
   return touches(a, b) || touches(b, a)
 }
 
-/** Whoever stops an actor writes this. */
+/** The name of the steps of an actor, for the step that stops it. */
 export function stepsOf(actor: string): string {
   return `steps of ${actor}`
 }

@@ -321,7 +321,7 @@ class Run {
     return (await store.time()).earliest
   }
 
-  /** Answers whether it became a session; `undefined` when the replica has died. */
+  /** Returns whether a session was created; `undefined` when the replica has died. */
   async #signIn({ sessions }: Replica, sid: number, begun_at: number): Promise<boolean | undefined> {
     const sub = subName(personOf(sid))
     const tokens = this.#provider.issue(sub)
