@@ -316,7 +316,7 @@ export interface UpstreamConfig {
    * shared caches. `no_store`: no cache. `upstream`: unchanged.
    */
   readonly cache: 'private' | 'no_store' | 'upstream'
-  /** The cookies of the application that the gateway keeps in the session. */
+  /** The cookies of the application that the gateway keeps in the session. `all` is `*`. */
   readonly sessionCookies: readonly NamePattern[]
   readonly logout: { readonly paths: readonly LogoutLink[]; readonly cookies: readonly ApplicationCookie[] }
   /**
