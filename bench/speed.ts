@@ -26,6 +26,7 @@ import { targetsTable } from './targets.ts'
 const everyContender: readonly Contender[] = [
   gatehouse('redis'),
   gatehouse('memory'),
+  gatehouse('redis', true),
   nginx,
   caddy,
   modAuthOpenidc('redis'),

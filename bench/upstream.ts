@@ -6,6 +6,8 @@
 //   GET /whoami           the head of the request, as text
 //   GET /ws               a WebSocket that returns each message
 //
+// A request with X-Session-Cookie and without the cookie SID gets one.
+//
 // A request with X-Bench-Person: N must contain the identity headers of that person. Otherwise the
 // response is 417.
 import { createHash } from 'node:crypto'
@@ -28,6 +30,9 @@ function bytes(size: string): Buffer {
   return made
 }
 const received = answer('200 OK', Buffer.alloc(1024, 'x'))
+const withCookie = Buffer.from(
+  `HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 1024\r\nset-cookie: SID=${'s'.repeat(32)}; Path=/\r\n\r\n${'x'.repeat(1024)}`,
+)
 const noIdentity = answer('417 Expectation Failed', Buffer.from('The identity headers are not those of the person.\n'))
 const unknown = answer('404 Not Found', Buffer.alloc(0))
 
@@ -76,6 +81,8 @@ class Connection {
       if (head !== this.#lastHead) {
         this.#lastHead = head
         this.#lastAnswer = isIdentified(head) ? bytes(/^GET \/bytes\/(\d+)/.exec(head)?.[1] ?? '0') : noIdentity
+        if (isIdentified(head) && head.includes('\r\nX-Session-Cookie: ') && !head.includes('SID='))
+          this.#lastAnswer = withCookie
       }
       this.#socket.write(this.#lastAnswer)
       return false

@@ -7,16 +7,19 @@ import { claimNames } from '../people.ts'
 import { builtGateway, startProgram, until } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
 
-/** The built gateway: ten identity headers from UserInfo, and the access log on. */
-export function gatehouse(store: 'redis' | 'memory'): Contender {
-  const name = `gatehouse-${store}`
+/**
+ * The built gateway: ten identity headers from UserInfo, and the access log on. With `keepsCookies`
+ * the session also keeps a cookie of the application.
+ */
+export function gatehouse(store: 'redis' | 'memory', keepsCookies = false): Contender {
+  const name = `gatehouse-${store}${keepsCookies ? '-cookies' : ''}`
   return {
     name,
-    title: `Gatehouse, sessions in ${store === 'redis' ? 'Redis' : 'memory'}`,
+    title: `Gatehouse, sessions in ${store === 'redis' ? 'Redis' : 'memory'}${keepsCookies ? ', with session_cookies' : ''}`,
     signsIn: true,
     can: new Set(['tls', 'websockets', ...(store === 'redis' ? (['workers'] as const) : [])]),
     missing: () => undefined,
-    start: (bed, setting) => run(bed, setting, name, store),
+    start: (bed, setting) => run(bed, setting, { name, store, keepsCookies }),
   }
 }
 
@@ -28,10 +31,16 @@ const asInTheImage = (() => {
   return { args: (JSON.parse(entrypoint) as string[]).filter((arg) => arg.startsWith('--')), env: { MALLOC_ARENA_MAX } }
 })()
 
-async function run(bed: Bed, setting: Setting, name: string, store: 'redis' | 'memory'): Promise<Listening> {
+interface Variant {
+  readonly name: string
+  readonly store: 'redis' | 'memory'
+  readonly keepsCookies: boolean
+}
+
+async function run(bed: Bed, setting: Setting, variant: Variant): Promise<Listening> {
   const { port, cpus, node, nodeOptions } = setting
   const origin = `${setting.tls ? 'https' : 'http'}://127.0.0.1:${port}`
-  const client_id = `${name}-${port}`
+  const client_id = `${variant.name}-${port}`
   const env = { CLIENT_SECRET: 'correct horse battery staple', SESSION_KEY: Buffer.alloc(32, 1).toString('base64') }
   bed.provider.register({
     client_id,
@@ -40,7 +49,7 @@ async function run(bed: Bed, setting: Setting, name: string, store: 'redis' | 'm
   })
   const folder = folderFor(bed, client_id)
   const file = join(folder, 'gateway.yaml')
-  writeFileSync(file, configuration(bed, setting, origin, client_id, store))
+  writeFileSync(file, configuration(bed, setting, origin, client_id, variant))
   // A process reads the log, as in production: the bench until the gateway is ready, then a reader
   // that reads as fast as it can.
   const firstLines = join(folder, 'first-lines')
@@ -71,8 +80,9 @@ async function run(bed: Bed, setting: Setting, name: string, store: 'redis' | 'm
   }
 }
 
-function configuration(bed: Bed, setting: Setting, origin: string, client_id: string, store: string): string {
+function configuration(bed: Bed, setting: Setting, origin: string, client_id: string, variant: Variant): string {
   const { port, tls, workers } = setting
+  const { store, keepsCookies } = variant
   const listen = tls
     ? `{ address: "127.0.0.1:${port}", tls: { cert_file: ${tls.cert}, key_file: ${tls.key} } }`
     : `127.0.0.1:${port}`
@@ -95,7 +105,7 @@ upstreams:
   application:
     url: http://${bed.upstream}
     headers:
-${headers.join('\n')}
+${[...headers, ...(keepsCookies ? ['      X-Session-Cookie: sub', '    session_cookies: [SID]'] : [])].join('\n')}
 `
 }
 
