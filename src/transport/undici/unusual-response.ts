@@ -211,8 +211,12 @@ class UndiciHandler implements Dispatcher.DispatchHandler {
     if (announces) this.#end([])
   }
 
+  /**
+   * When undici resumes without data, it reports an empty part. The handler must not get that part:
+   * it could pause, and undici would fail at the end of the connection ({@link ResponseBytes}).
+   */
   onResponseData(_: Dispatcher.DispatchController, part: Buffer): void {
-    if (!this.#isOver) this.#handler.onPart(part)
+    if (!this.#isOver && part.length > 0) this.#handler.onPart(part)
   }
 
   onResponseEnd(controller: Dispatcher.DispatchController): void {
