@@ -18,8 +18,12 @@ export class ClientResponse {
     this.#res = res
   }
 
-  /** Sends the `Link` fields of an interim response 103 (RFC 8297). */
+  /**
+   * Sends the `Link` fields of an interim response 103 (RFC 8297). A client that is behind gets
+   * none, because an upstream may send any number of them and hints are optional.
+   */
   sendEarlyHints(fields: RawFields): void {
+    if (this.#res.socket?.writableNeedDrain === true) return
     // HTTP/1.0 has no interim responses: RFC 9110 §15.2.
     if (this.#req.httpVersionMinor === 0) return
     const link: string[] = []

@@ -46,9 +46,9 @@ export class UpstreamExchange implements ExchangeControl {
 
   resume(): void {
     this.isPaused = false
-    this.unusual?.resume()
-    // The connection may have been paused before undici began to read.
-    this.#connection?.resume()
+    // The stream that undici reads resumes the connection when it has room for more data.
+    if (this.unusual !== undefined) this.unusual.resume()
+    else this.#connection?.resume()
   }
 
   abort(reason: Error): void {

@@ -79,6 +79,9 @@ export class UnusualResponse {
   }
 }
 
+/** How much undici reads at once, and how much may wait for it, in bytes. */
+const readAheadBytes = 64 * 1024
+
 /** The bytes of a response as a stream, no faster than undici reads them. */
 class ResponseBytes extends Duplex {
   readonly #socket: Socket
@@ -88,7 +91,7 @@ class ResponseBytes extends Duplex {
   isHeld = false
 
   constructor(socket: Socket, first: Buffer) {
-    super({ allowHalfOpen: true })
+    super({ allowHalfOpen: true, readableHighWaterMark: readAheadBytes })
     this.#socket = socket
     this.#first = first
     // undici does not always listen, and an error without a listener ends the process.
@@ -120,7 +123,12 @@ class ResponseBytes extends Duplex {
     this.#endWhenRead()
   }
 
-  override read(size?: number): Buffer | null {
+  /**
+   * undici reads all that has arrived, and puts back the rest when its parser is paused. A stream
+   * that was read to its end asks for more data, so each pause would add data. The limit for one
+   * read leaves the data that undici cannot take yet in the stream.
+   */
+  override read(size = this.readableLength > readAheadBytes ? readAheadBytes : undefined): Buffer | null {
     const bytes = super.read(size) as Buffer | null
     if (bytes === null && this.#hasEnded) this.#endWhenRead()
     return bytes
@@ -203,8 +211,12 @@ class UndiciHandler implements Dispatcher.DispatchHandler {
     if (announces) this.#end([])
   }
 
+  /**
+   * When undici resumes without data, it reports an empty part. The handler must not get that part:
+   * it could pause, and undici would fail at the end of the connection ({@link ResponseBytes}).
+   */
   onResponseData(_: Dispatcher.DispatchController, part: Buffer): void {
-    if (!this.#isOver) this.#handler.onPart(part)
+    if (!this.#isOver && part.length > 0) this.#handler.onPart(part)
   }
 
   onResponseEnd(controller: Dispatcher.DispatchController): void {
