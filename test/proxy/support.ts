@@ -49,7 +49,7 @@ function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig
     rules: [],
     trustedOrigins: [],
     cache: 'private',
-    logout: { paths: [], cookies: [] },
+    logout: { paths: [], passFirst: false, cookies: [] },
     upgrade: ['websocket'],
     connectTimeoutMs: 2_000,
     responseTimeoutMs: 10_000,

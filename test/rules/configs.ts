@@ -18,7 +18,7 @@ export function upstream({
     rules: [],
     trustedOrigins: [],
     cache: 'private',
-    logout: { paths: logout.map((path) => ({ path, query: [] })), cookies: [] },
+    logout: { paths: logout.map((path) => ({ path, query: [], methods: undefined })), passFirst: false, cookies: [] },
     upgrade: ['websocket'],
     connectTimeoutMs: 1000,
     responseTimeoutMs: 1000,
