@@ -318,7 +318,12 @@ export interface UpstreamConfig {
   readonly cache: 'private' | 'no_store' | 'upstream'
   /** The cookies of the application that the gateway keeps in the session. `all` is `*`. */
   readonly sessionCookies: readonly NamePattern[]
-  readonly logout: { readonly paths: readonly LogoutLink[]; readonly cookies: readonly ApplicationCookie[] }
+  readonly logout: {
+    readonly paths: readonly LogoutLink[]
+    /** Whether the application receives a request for a logout link before the sign-out. */
+    readonly passFirst: boolean
+    readonly cookies: readonly ApplicationCookie[]
+  }
   /**
    * The protocols of `Upgrade` that are passed on, in lower case. Without a version: any version.
    */
@@ -347,11 +352,13 @@ export interface UpstreamConfig {
   readonly tests: readonly EmbeddedTest[]
 }
 
-/** A logout link of an application: a path with query parameters. */
+/** A logout link of an application: a path with query parameters and methods. */
 export interface LogoutLink {
   readonly path: PathPattern
   /** Decoded names and values. Empty: any query matches. */
   readonly query: readonly (readonly [name: string, value: string])[]
+  /** Absent: any method except OPTIONS. */
+  readonly methods: readonly string[] | undefined
 }
 
 /** A cookie of an application, which the gateway expires when the session ends. */

@@ -430,7 +430,7 @@ export interface RuleSettings {
    */
   readonly path?: string
   /** The methods of the rule. Absent: all. */
-  readonly methods?: List<string>
+  readonly methods?: List<Method>
   /**
    * public: anybody, without identity headers. optional: anybody, with identity headers for
    * signed-in people. signed_in: signed-in people only.
@@ -446,6 +446,9 @@ export interface RuleSettings {
    */
   readonly require?: RequirementSettings | List<RequirementSettings>
 }
+
+/** A method in capital letters, such as GET. */
+export type Method = string
 
 /** What the values of one claim have to be. */
 export interface RequirementSettings {
@@ -473,10 +476,15 @@ export interface UpstreamSessionCookiesSettings {
 export interface UpstreamLogoutSettings {
   /**
    * The logout links of the application. A request for one signs out of the gateway and the
-   * provider. A link is a path, or a path with query parameters, such as { path: /wp-login.php,
-   * query: { action: logout } }.
+   * provider. A link is a path, or a path with query parameters or methods, such as { path:
+   * /wp-login.php, query: { action: logout } }.
    */
   readonly paths: List<string | LogoutLinkSettings>
+  /**
+   * The application receives a request for its logout link first, so that it can end its own
+   * session. Then the gateway signs the person out, whatever the application responds.
+   */
+  readonly pass_first: boolean
   /**
    * The cookies of the application, by their full names. The gateway expires them in the browser
    * when the session ends: for the path /, for the path of the upstream, and for the folders of
@@ -485,7 +493,7 @@ export interface UpstreamLogoutSettings {
   readonly cookies: List<string>
 }
 
-/** A logout link of the application: a path, or a path with query parameters. */
+/** A logout link of the application: a path, or a path with query parameters or methods. */
 export interface LogoutLinkSettings {
   /** The path of the link. * matches one segment, and at the end everything below. */
   readonly path?: string
@@ -494,6 +502,8 @@ export interface LogoutLinkSettings {
    * others.
    */
   readonly query?: Readonly<Record<string, string>>
+  /** The methods of the link. Absent: all except OPTIONS. */
+  readonly methods?: List<Method>
 }
 
 /** A request, and the decision that the gateway must take about it. */

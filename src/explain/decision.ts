@@ -245,13 +245,17 @@ function decided(admission: Admission, req: ArrivedRequest, switches: boolean): 
   switch (outcome) {
     case 'sign_in':
       return { outcome, status: 303, location: admission.location }
-    case 'sign_out':
-      return isScript(req.method ?? '', req.headers)
-        ? {
-            outcome,
-            note: `the gateway handles it as POST ${admission.location}, because a script of this site sent it`,
-          }
-        : { outcome, status: 303, location: admission.location }
+    case 'sign_out': {
+      const passed = 'the upstream receives the request first (pass_first), if it comes from this site'
+      const first = admission.first === undefined ? [] : [passed]
+      if (!isScript(req.method ?? '', req.headers))
+        return {
+          ...{ outcome, status: 303, location: admission.location },
+          ...(first.length > 0 && { note: passed }),
+        }
+      const handled = `the gateway handles it as POST ${admission.location}, because a script of this site sent it`
+      return { outcome, note: [...first, handled].join('; ') }
+    }
     case 'reload':
       return { outcome, status: 200, location: admission.location }
     case 'unauthorized':

@@ -21,22 +21,7 @@ export type Caching = 'anybody' | 'varies' | UpstreamConfig['cache']
  * response begins.
  */
 export type Admission =
-  | {
-      readonly kind: 'pass'
-      readonly upstream: UpstreamConfig
-      /** Header fields for the upstream: names and values, alternating. */
-      readonly identity: readonly string[]
-      /** `undefined` on public paths and without a session. */
-      readonly session: SessionKey | undefined
-      /** The cookies of the upstream that the session keeps. */
-      readonly cookies?: readonly KeptCookie[]
-      readonly caching: Caching
-      /**
-       * Returns `Set-Cookie` values for a session that has ended; none when the browser may have a
-       * new session by then.
-       */
-      readonly expire?: () => readonly string[]
-    }
+  | Pass
   /**
    * The person has to sign in first: the browser is redirected to `location`. `leavesPage`: the
    * browser shows a page of the ended session, and would show it again on Back. A page of the
@@ -69,11 +54,30 @@ export type Admission =
   | { readonly kind: 'no_route'; readonly why: string }
   /**
    * A logout link of the application. `location` is the sign-out of the gateway. A browser is
-   * redirected to it; a request of a script is handled like a `POST` to it.
+   * redirected to it; a request of a script is handled like a `POST` to it. With `first`, the
+   * application receives the request before the sign-out.
    */
-  | { readonly kind: 'sign_out'; readonly location: string }
+  | { readonly kind: 'sign_out'; readonly location: string; readonly first?: Pass }
   /** The store or the provider is unavailable, so the request is rejected (fail closed). */
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
+
+/** The upstream receives the request. */
+export interface Pass {
+  readonly kind: 'pass'
+  readonly upstream: UpstreamConfig
+  /** Header fields for the upstream: names and values, alternating. */
+  readonly identity: readonly string[]
+  /** `undefined` on public paths and without a session. */
+  readonly session: SessionKey | undefined
+  /** The cookies of the upstream that the session keeps. */
+  readonly cookies?: readonly KeptCookie[]
+  readonly caching: Caching
+  /**
+   * Returns `Set-Cookie` values for a session that has ended; none when the browser may have a new
+   * session by then.
+   */
+  readonly expire?: () => readonly string[]
+}
 
 /** Whose request was rejected, and by which rule. */
 export interface Denial {

@@ -4,7 +4,7 @@ import type { RequestFacts } from '../http/request-facts.ts'
 import { headersWithoutValue, identityHeaders, type IdentityHeaders } from '../identity/claim-headers.ts'
 import type { Log } from '../observe/log.ts'
 import { type Unmet, unmetRequirement } from '../rules/requirement.ts'
-import { createRouteTable } from '../rules/route-table.ts'
+import { createRouteTable, type Route } from '../rules/route-table.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { StoredSession } from '../session/record.ts'
 import { cookiesOf } from '../session/session-cookies.ts'
@@ -32,6 +32,7 @@ const fastestSignInMs = 1_000
 export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'>, parts: AdmitParts): Admit {
   const routes = createRouteTable(config.upstreams)
   const headersOf = createHeaderCache(parts.log)
+  const signOut = { kind: 'sign_out', location: `${config.reservedPrefix}sign-out` } as const
 
   function admit(facts: RequestFacts): Admission | Promise<Admission> {
     const route = routes.route(facts.host, facts.method, facts.target)
@@ -40,8 +41,18 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
         kind: 'no_route',
         why: `no upstream serves ${facts.host} at this path: compare hosts and path of the upstreams`,
       }
-    const { upstream, rule, isLogout } = route
-    if (isLogout) return { kind: 'sign_out', location: `${config.reservedPrefix}sign-out` }
+    if (!route.isLogout) return access(facts, route)
+    if (!route.upstream.logout.passFirst) return signOut
+    const admission = access(facts, route)
+    return admission instanceof Promise ? admission.then(signOutAfter) : signOutAfter(admission)
+  }
+
+  function signOutAfter(first: Admission): Admission {
+    // Without access, the application does not receive the request, and the person is signed out.
+    return first.kind === 'pass' ? { ...signOut, first } : signOut
+  }
+
+  function access(facts: RequestFacts, { upstream, rule }: Route): Admission | Promise<Admission> {
     if (rule.access === 'public')
       return { kind: 'pass', upstream, identity: nothing, session: undefined, caching: 'anybody' }
     const identity = parts.identify(facts.cookie)

@@ -1,18 +1,9 @@
 import type { ApplicationCookie } from '../config/model.ts'
 import type { Cause } from '../observe/audit.ts'
+import type { HeaderView } from './forwarded.ts'
 
-/** A request to an endpoint of the gateway. */
-export interface EndpointRequest {
-  readonly method: string
-  /** The path and query, as the client sent them. */
-  readonly url: string
-  /** The parameters of the query. */
-  readonly query: URLSearchParams
-  /** The fields of the form in the content; empty without one. */
-  readonly form: URLSearchParams
-  readonly cookie: string | undefined
-  /** The value of `Host` as the client sent it, with or without a port. */
-  readonly host: string
+/** Header fields that describe the page that makes a request. */
+export interface Initiator {
   /**
    * `Sec-Fetch-Site`. Like the other header fields below, `undefined` if the client did not send
    * it.
@@ -27,6 +18,35 @@ export interface EndpointRequest {
   readonly purpose: string
   readonly origin: string | undefined
   readonly referer: string | undefined
+}
+
+export function initiatorOf(headers: HeaderView): Initiator {
+  const textOf = (name: string) => {
+    const value = headers[name]
+    return typeof value === 'object' ? value.join(', ') : value
+  }
+  return {
+    secFetchSite: textOf('sec-fetch-site'),
+    secFetchMode: textOf('sec-fetch-mode'),
+    secFetchDest: textOf('sec-fetch-dest'),
+    purpose: [headers['sec-purpose'], headers['purpose'], headers['x-moz']].flat().join(', '),
+    origin: textOf('origin'),
+    referer: textOf('referer'),
+  }
+}
+
+/** A request to an endpoint of the gateway. */
+export interface EndpointRequest extends Initiator {
+  readonly method: string
+  /** The path and query, as the client sent them. */
+  readonly url: string
+  /** The parameters of the query. */
+  readonly query: URLSearchParams
+  /** The fields of the form in the content; empty without one. */
+  readonly form: URLSearchParams
+  readonly cookie: string | undefined
+  /** The value of `Host` as the client sent it, with or without a port. */
+  readonly host: string
   /** Whether it has a field that scripts send: `X-Requested-With`, or `Accept` with JSON. */
   readonly mayBeScript: boolean
   /** Whether a browser loads a page. */

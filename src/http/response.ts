@@ -85,7 +85,11 @@ export function writeResponse(req: IncomingMessage, res: ServerResponse, respons
     lingerOnClose(req)
   }
   const length = Buffer.byteLength(body)
-  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
+  for (const [name, value] of Object.entries(headers)) {
+    // The response may have cookies of the application already.
+    if (name === 'Set-Cookie') res.appendHeader(name, value)
+    else res.setHeader(name, value)
+  }
   // RFC 9110 §8.6: a response with 204 has no Content-Length.
   if (status !== 204) res.setHeader('Content-Length', length)
   res.writeHead(status)

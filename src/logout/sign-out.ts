@@ -1,7 +1,7 @@
 import { reason } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
 import { setCookie } from '../http/cookies.ts'
-import type { EndpointRequest } from '../http/endpoint-request.ts'
+import type { EndpointRequest, Initiator } from '../http/endpoint-request.ts'
 import { clearCache, cookies, json, redirect, type Response } from '../http/response.ts'
 import { pageContext } from '../pages/pages.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
@@ -76,7 +76,7 @@ async function signOutWithoutBrowser(
  * Whether a request comes from a page of this site. A page of another site must not sign people
  * out. The browser sends the origin of a request (Fetch Metadata, RFC 6454).
  */
-export function isFromThisSite(request: EndpointRequest): boolean {
+export function isFromThisSite(request: SignOutRequest): boolean {
   const { secFetchSite, origin, referer, externalUrl } = request
   // `none`: the address was typed, or is a bookmark.
   if (secFetchSite !== undefined)
@@ -91,9 +91,20 @@ export function isFromThisSite(request: EndpointRequest): boolean {
  * that another person wrote does so, and a link that the browser prefetches. An `<img crossorigin>`
  * has the mode "cors", an `<object>` the mode "navigate".
  */
-function lacksUserActivation({ secFetchMode, secFetchDest, purpose }: EndpointRequest): boolean {
+function lacksUserActivation({ secFetchMode, secFetchDest, purpose }: Initiator): boolean {
   if (secFetchMode !== undefined && secFetchMode !== 'navigate') return true
   return secFetchDest === 'object' || secFetchDest === 'embed' || /\bprefetch\b/i.test(purpose ?? '')
+}
+
+type SignOutRequest = Initiator & Pick<EndpointRequest, 'method' | 'externalUrl'>
+
+/**
+ * Whether the gateway signs out at a request for a logout link of an application without a
+ * question. Takes the method with which the sign-out receives the request: `POST` for a script,
+ * otherwise `GET`.
+ */
+export function signsOutAtOnce(request: SignOutRequest): boolean {
+  return isFromThisSite(request) && (request.method === 'POST' || !lacksUserActivation(request))
 }
 
 async function endLocally(request: EndpointRequest, parts: LogoutParts): Promise<SessionRecord | undefined> {

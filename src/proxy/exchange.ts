@@ -34,6 +34,12 @@ export interface ExchangeInput {
   readonly parts: ProxyParts
   /** The protocols that the client offers, and what happens when the upstream switches to one. */
   readonly upgrade?: { readonly protocols: string; readonly onSwitch: OnSwitch } | undefined
+  /**
+   * Replaces the response of the upstream: the client receives no field and no content of it.
+   * Called once when the response begins or the exchange fails, unless the client is gone by then.
+   * @param setCookies the `Set-Cookie` values of the response; none after a failure
+   */
+  readonly replace?: ((setCookies: readonly string[]) => void) | undefined
 }
 
 /**
@@ -177,7 +183,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     const { req, pass, record, parts } = this.#input
     if (this.#state === 'over') return
     if (status < 200) {
-      if (status === 103) this.#response.sendEarlyHints(rawFields)
+      if (status === 103 && this.#input.replace === undefined) this.#response.sendEarlyHints(rawFields)
       return
     }
     const fields = responseHeaders(rawFields, {
@@ -186,6 +192,11 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       upstream: pass.upstream.url,
       status,
     })
+    if (this.#input.replace !== undefined) {
+      record.trace?.upstreamResponded(status)
+      this.#replace(this.#input.replace, fields)
+      return
+    }
     this.#isEventStream = isEventStream(fields)
     if (this.#isEventStream && this.#slot?.keepAsStream() === false) {
       this.#refuseBusy('streams')
@@ -207,6 +218,14 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     }
     // Most responses are complete by then, and need neither a flush nor a timer.
     process.nextTick(onIncomplete, this)
+  }
+
+  /** The upstream may still send content. It is dropped, until the client has its response. */
+  #replace(replace: (setCookies: readonly string[]) => void, fields: readonly string[] = []): void {
+    this.#state = 'over'
+    this.#cleanUp()
+    this.#body?.destroy()
+    replace(fields.filter((_, at) => at % 2 === 1 && fields[at - 1]?.toLowerCase() === 'set-cookie'))
   }
 
   onText(text: string): void {
@@ -242,11 +261,11 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   }
 
   onEnd(rawTrailers: RawFields): void {
+    this.#control = undefined
     if (this.#state !== 'responding') return
     const { req, res, record } = this.#input
     record.trace?.upstreamEnded()
     this.#state = 'over'
-    this.#control = undefined
     if (res.chunkedEncoding) {
       const trailers = responseTrailers(rawTrailers, this.#upstream.reserved)
       if (trailers.length > 0) res.addTrailers(trailers)
@@ -348,9 +367,14 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   }
 
   #refuse(code: ErrorCode): void {
-    const { req, res, facts, record, parts } = this.#input
+    const { req, res, facts, record, parts, replace } = this.#input
     if (this.#state !== 'waiting') {
       this.cut()
+      return
+    }
+    if (replace !== undefined) {
+      this.#replace(replace)
+      this.#abandon()
       return
     }
     this.#state = 'over'

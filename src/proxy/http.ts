@@ -7,6 +7,7 @@ import type { Pass, ProxyParts } from './parts.ts'
 /**
  * Sends an admitted request to its upstream and the response back. No header may be set on `res`
  * before, because Node.js would then merge fields of the same name.
+ * @param replace see {@link ExchangeInput.replace}
  */
 export function carry(
   req: IncomingMessage,
@@ -15,8 +16,9 @@ export function carry(
   facts: RequestFacts,
   record: RequestRecord,
   parts: ProxyParts,
+  replace?: ExchangeInput['replace'],
 ): void {
-  const input = { req, res, pass, facts, record, parts }
+  const input = { req, res, pass, facts, record, parts, replace }
   // Node.js parses the chunks that arrived with the head only after this call. If a chunk or the
   // trailer section is malformed, the request must not reach the upstream.
   if (req.headers['transfer-encoding'] === undefined) begin(input)

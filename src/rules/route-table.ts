@@ -97,8 +97,8 @@ function mountOf(upstream: UpstreamConfig): Mount {
   }
 }
 
-function looseLink({ path, query }: LogoutLink): LogoutLink {
-  return { path: loosePattern(path), query: query.map(([name, value]) => [foldCase(name), foldCase(value)]) }
+function looseLink({ path, query, methods }: LogoutLink): LogoutLink {
+  return { methods, path: loosePattern(path), query: query.map(([name, value]) => [foldCase(name), foldCase(value)]) }
 }
 
 function loosePattern(pattern: PathPattern): PathPattern {
@@ -169,7 +169,7 @@ function startsWith(segments: readonly string[], prefix: readonly string[]): boo
   return true
 }
 
-function matchesMethod({ methods }: RuleConfig, method: string): boolean {
+function matchesMethod({ methods }: Pick<RuleConfig, 'methods'>, method: string): boolean {
   // The response to HEAD reveals the header fields of the response to GET (RFC 9110 §9.3.2), so a
   // rule for GET also applies to HEAD.
   return methods === undefined || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
@@ -179,7 +179,9 @@ function isLogoutLink({ logoutLinks }: Mount, method: string, segments: readonly
   // A preflight request is not the logout link itself, and has no cookie (Fetch, "CORS-preflight
   // fetch").
   if (logoutLinks.length === 0 || method === 'OPTIONS') return false
-  return logoutLinks.some((link) => matchesPath(link.path, segments) && hasParameters(query, link.query))
+  return logoutLinks.some(
+    (link) => matchesMethod(link, method) && matchesPath(link.path, segments) && hasParameters(query, link.query),
+  )
 }
 
 /**

@@ -6,7 +6,7 @@ import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { startPageOf, upstreamsOfHost } from '../gate/upstreams-of-host.ts'
-import type { EndpointRequest } from '../http/endpoint-request.ts'
+import { type EndpointRequest, initiatorOf } from '../http/endpoint-request.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
 import { embeddingPage, requestFacts } from '../http/request-facts.ts'
 import { type Response, writeResponse } from '../http/response.ts'
@@ -142,12 +142,7 @@ function toEndpointRequest(request: FastifyRequest, config: GatewayConfig, parts
     query: new URL(url, externalUrl).searchParams,
     form: new URLSearchParams(typeof request.body === 'string' ? request.body : ''),
     host: forwarded.host,
-    secFetchSite: textOf(headers['sec-fetch-site']),
-    secFetchMode: textOf(headers['sec-fetch-mode']),
-    secFetchDest: textOf(headers['sec-fetch-dest']),
-    purpose: [headers['sec-purpose'], headers['purpose'], headers['x-moz']].flat().join(', '),
-    origin: headers.origin,
-    referer: headers.referer,
+    ...initiatorOf(headers),
     mayBeScript: headers['x-requested-with'] !== undefined || headers.accept?.includes('json') === true,
     embeddingPage: embeddingPage(headers, forwarded.host),
     applicationCookies: upstreams.flatMap(({ logout }) => logout.cookies),
@@ -185,8 +180,4 @@ function codeOf(error: unknown): ErrorCode {
 
 function pathOf(url: string): string {
   return url.replace(/\?.*$/s, '')
-}
-
-function textOf(value: string | string[] | undefined): string | undefined {
-  return typeof value === 'object' ? value.join(', ') : value
 }

@@ -9,7 +9,9 @@ import type { Admission, Denial } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import { refusalOf } from '../gate/refusal.ts'
 import { startPageOf } from '../gate/upstreams-of-host.ts'
+import { initiatorOf } from '../http/endpoint-request.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
+import { closeWhenUnread } from '../http/lingering-close.ts'
 import { continueIfExpected, hasBody } from '../http/request-body.ts'
 import { embeddingPage, isFrame, isPage, isScript, type RequestFacts } from '../http/request-facts.ts'
 import { requestId } from '../http/request-id.ts'
@@ -18,6 +20,7 @@ import { clearCache, cookies, empty, redirect, type Response, withHeaders, write
 import { isReserved, unambiguousFacts } from '../http/unambiguous-request.ts'
 import { formTimeoutMs } from '../limits/connection-limits.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
+import { signsOutAtOnce } from '../logout/sign-out.ts'
 import { withoutParameters } from '../observe/access-log.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
@@ -233,11 +236,24 @@ export class RequestHandler implements ListenerHandlers {
           : redirect({ location, setCookies }, keepsReferer)
         return respond(req, res, record, setCookies.length > 0 ? withHeaders(response, clearCache) : response)
       }
-      case 'sign_out':
-        if (!isScript(facts.method, req.headers)) {
-          return respond(req, res, record, redirect({ location: admission.location, setCookies: [] }))
-        }
-        return this.#serveEndpoint(req, res, record, { method: 'POST', url: admission.location })
+      case 'sign_out': {
+        const { location, first } = admission
+        const method = isScript(facts.method, req.headers) ? 'POST' : 'GET'
+        const signOut = () =>
+          method === 'GET'
+            ? respond(req, res, record, redirect({ location, setCookies: [] }))
+            : this.#serveEndpoint(req, res, record, { method, url: location })
+        // Another site must not be able to sign people out of the application alone.
+        if (first === undefined || !signsOutAtOnce({ ...initiatorOf(req.headers), method, ...first.upstream }))
+          return signOut()
+        record.upstream = first.upstream.name
+        record.session = first.session
+        return carry(req, res, first, facts, record, this.#parts.proxy, (setCookies) => {
+          removeContent(req, res)
+          if (setCookies.length > 0) res.setHeader('Set-Cookie', setCookies)
+          signOut()
+        })
+      }
       case 'reload':
         return respond(req, res, record, this.#parts.pages.redirectPage(admission.location, pageRequest(req, record)))
       case 'unauthorized':
@@ -312,6 +328,12 @@ function respond(
   endRecordWith(res, record)
   record.code = response.code
   record.bytes = writeResponse(req, res, response, close)
+}
+
+/** Makes a request one without content, because its content has gone to an upstream. */
+function removeContent(req: IncomingMessage, res: ServerResponse): void {
+  closeWhenUnread(req, res)
+  for (const name of ['content-type', 'content-length', 'transfer-encoding']) delete req.headers[name]
 }
 
 function pageRequest(req: IncomingMessage, { id: requestId }: RequestRecord): PageContext {

@@ -89,7 +89,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         trustedOrigins: [],
         cache: 'private',
         sessionCookies: [],
-        logout: { paths: [], cookies: [] },
+        logout: { paths: [], passFirst: false, cookies: [] },
         upgrade: ['websocket'],
         connectTimeoutMs: 5_000,
         responseTimeoutMs: 60_000,
@@ -314,9 +314,10 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
   assert.deepEqual(orders.trustedOrigins, ['https://portal.example.com', 'https://wiki.example.com'])
   assert.deepEqual(orders.logout, {
     paths: [
-      { path: parsePathPattern('/auth/logout'), query: [] },
-      { path: parsePathPattern('/index'), query: [['do', 'logout']] },
+      { path: parsePathPattern('/auth/logout'), query: [], methods: undefined },
+      { path: parsePathPattern('/index'), query: [['do', 'logout']], methods: undefined },
     ],
+    passFirst: false,
     cookies: [{ name: 'JSESSIONID', paths: ['/auth', '/auth/'], domains: ['orders.example.com', 'example.com'] }],
   })
   assert.deepEqual(orders.tests, [

@@ -32,6 +32,11 @@ upstreams:
           - { claim: fields.groups, none_of: [suspended] }
       - { path: /api/*, unauthenticated: 401 }
     logout: { paths: [/logout] }
+  first:
+    hosts: [orders.example.com]
+    path: /orders/logout
+    url: http://127.0.0.1:3001
+    logout: { paths: [/orders/logout], pass_first: true }
 `
 
 const jane = { sub: 'jane', badge: 'b1', note: 'far too long', fields: { groups: ['admins'] } }
@@ -105,6 +110,11 @@ for (const [what, args, ...patterns] of [
     ['-H', 'Upgrade: h2c', '/logout'],
     /not a page load/,
     /\n303 signed out by the gateway/,
+  ],
+  [
+    'a logout link that the application sees first',
+    ['--as', 'CLAIMS', '/orders/logout'],
+    /\n303 signed out by the gateway: \/\.gatehouse\/sign-out\n +note +the upstream receives the request first \(pass_first\)/,
   ],
   [
     'a method that Node.js does not support',

@@ -50,7 +50,7 @@ function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig
     trustedOrigins: [],
     cache: 'private',
     sessionCookies: [],
-    logout: { paths: [], cookies: [] },
+    logout: { paths: [], passFirst: false, cookies: [] },
     upgrade: ['websocket'],
     connectTimeoutMs: 2_000,
     responseTimeoutMs: 10_000,

@@ -19,7 +19,7 @@ export function upstream({
     trustedOrigins: [],
     cache: 'private',
     sessionCookies: [],
-    logout: { paths: logout.map((path) => ({ path, query: [] })), cookies: [] },
+    logout: { paths: logout.map((path) => ({ path, query: [], methods: undefined })), passFirst: false, cookies: [] },
     upgrade: ['websocket'],
     connectTimeoutMs: 1000,
     responseTimeoutMs: 1000,

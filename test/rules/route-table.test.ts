@@ -107,16 +107,17 @@ test('A logout link of the application is recognized with every method but OPTIO
 
 test('A logout link with a query is recognized in any order, letter case and encoding of its parameters', () => {
   const logout = [
-    { path: parsePathPattern('/wp-login.php'), query: [['action', 'logout']] },
+    { path: parsePathPattern('/wp-login.php'), query: [['action', 'logout']], methods: undefined },
     {
       path: parsePathPattern('/*'),
       query: [
         ['option', 'com_users'],
         ['task', 'user.logout'],
       ],
+      methods: undefined,
     },
   ] as const
-  const table = createRouteTable([{ ...upstream(), logout: { paths: logout, cookies: [] } }])
+  const table = createRouteTable([{ ...upstream(), logout: { paths: logout, passFirst: false, cookies: [] } }])
   const isLogout = (target: string) => table.route('x', 'GET', canonicalTarget(target))?.isLogout
 
   for (const target of [
@@ -140,6 +141,22 @@ test('A logout link with a query is recognized in any order, letter case and enc
     '/index.php?task=user.logout',
   ])
     assert.equal(isLogout(target), false, target)
+})
+
+test('A logout link with methods is one for these methods only', () => {
+  const path = parsePathPattern('/session')
+  const of = (methods: readonly string[]) =>
+    createRouteTable([
+      { ...upstream(), logout: { paths: [{ path, query: [], methods }], passFirst: false, cookies: [] } },
+    ])
+  const isLogout = (methods: readonly string[], method: string) =>
+    of(methods).route('x', method, canonicalTarget('/session'))?.isLogout
+
+  assert.equal(isLogout(['DELETE', 'POST'], 'DELETE'), true)
+  assert.equal(isLogout(['DELETE', 'POST'], 'POST'), true)
+  assert.equal(isLogout(['DELETE', 'POST'], 'GET'), false)
+  assert.equal(isLogout(['DELETE', 'POST'], 'OPTIONS'), false)
+  assert.equal(isLogout(['GET'], 'HEAD'), true)
 })
 
 test('Path parameters are accepted when all readings match the same or an equivalent rule', () => {

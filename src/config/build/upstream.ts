@@ -62,6 +62,7 @@ export function buildUpstream(
     sessionCookies: readSessionCookies(settings.session_cookies),
     logout: {
       paths: logoutLinks,
+      passFirst: settings.logout.pass_first,
       cookies: present(settings.logout.cookies).map(([, cookie]) => ({
         name: cookie,
         paths: cookiePaths(path, logoutLinks),
@@ -91,12 +92,12 @@ function readSessionCookies(cookies: UpstreamSettings['session_cookies']): reado
 
 function readLogoutLink(link: string | LogoutLinkSettings, at: string, report: Report): LogoutLink[] {
   const isShort = typeof link === 'string'
-  const { path, query = {} }: LogoutLinkSettings = isShort ? { path: link } : link
+  const { path, query = {}, methods }: LogoutLinkSettings = isShort ? { path: link } : link
   if (path === undefined) return []
   return report.parse(
     isShort ? at : below(at, 'path'),
     [],
-    () => [{ path: parsePathPattern(path), query: Object.entries(query) }],
+    () => [{ path: parsePathPattern(path), query: Object.entries(query), methods: readMethods(methods) }],
     hintForLogoutLink(path) ?? hintForPath(path),
   )
 }
@@ -245,13 +246,17 @@ function readRule(settings: RuleSettings, at: string, context: UpstreamContext):
       place: report.keyPlace(at),
       setting: report.pathText(at),
       path: parsePathPattern(path),
-      methods: settings.methods && present(settings.methods).map(([, method]) => method),
+      methods: readMethods(settings.methods),
       access: settings.access,
       unauthenticated: settings.unauthenticated === 401 ? '401' : settings.unauthenticated,
       require,
     },
   ]
   return report.parse(below(at, 'path'), [], read, hintForPath(path))
+}
+
+function readMethods(methods: List<string> | undefined): readonly string[] | undefined {
+  return methods && present(methods).map(([, method]) => method)
 }
 
 function readRequirements(

@@ -173,6 +173,9 @@ function logout({ upstreams, reservedPrefix }: GatewayConfig, report: Report): v
         else if (isOwn)
           report.warning(below(pathsAt, index), `is never reached: paths below ${reservedPrefix} belong to the gateway`)
       }
+    const firstAt = below(at, 'pass_first')
+    if (logout.passFirst && logout.paths.length === 0 && report.isValid(pathsAt, firstAt))
+      report.warning(firstAt, 'has no effect: there is no logout link', 'name the logout link in logout.paths')
     if (!report.isValid(cookiesAt)) continue
     for (const [index, cookie] of logout.cookies.entries())
       if (cookie.name.includes('*'))
