@@ -199,7 +199,7 @@ export async function discover(config: ProviderConfig, outbound: Outbound): Prom
   const userinfo_endpoint = endpoint('userinfo_endpoint')
   if (userinfo_endpoint === undefined && config.userinfoClaims.length > 0)
     reject(
-      `its metadata has no userinfo_endpoint: set provider.id_token_claims to those of ${config.userinfoClaims.join(', ')} that its ID Tokens contain`,
+      `its metadata has no userinfo_endpoint: add to provider.id_token_claims the claims that its ID Tokens contain: ${config.userinfoClaims.join(', ')}`,
     )
 
   const algorithm = chooseAlgorithm(config, metadata.id_token_signing_alg_values_supported)

@@ -53,5 +53,8 @@ for (const [what, options] of [
 
     assert.equal(page.status, 503)
     const warning = world.replicas[0]?.log.findLast(({ message }) => message === 'provider.unavailable')
-    assert.match(String(warning?.fields['reason']), /no userinfo_endpoint: add to provider\.id_token_claims .* email$/)
+    assert.match(
+      String(warning?.fields['reason']),
+      /no userinfo_endpoint: add to provider\.id_token_claims the claims that its ID Tokens contain: email$/,
+    )
   })
