@@ -272,8 +272,9 @@ export class UpstreamConnection implements ExchangeConnection {
 
   #complete(exchange: UpstreamExchange, head: ResponseHead, hasSurplus: boolean): void {
     const { request, handler } = exchange
-    const isReusable =
-      exchange.isSent && !hasSurplus && head.keepAliveMs > 0 && !request.isUpgrade && this.#socket.writable
+    // An upstream that responds early may not read the rest of the request, which still waits here.
+    const isWritten = exchange.isSent && this.#socket.writable && this.#socket.writableLength === 0
+    const isReusable = isWritten && !hasSurplus && head.keepAliveMs > 0 && !request.isUpgrade
     if (!isReusable) {
       this.#end(exchange)
     } else {
