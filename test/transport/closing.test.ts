@@ -71,3 +71,21 @@ test('A connection on which a part of the request still waits is not used again'
   assert.equal(await sent, 'end')
   assert.equal(upstreamSocket?.destroyed, true)
 })
+
+test('A connection that becomes idle while the transport closes is closed', async (t) => {
+  const waiting: Socket[] = []
+  const port = await rawUpstream(t, (socket) => void waiting.push(socket))
+  const transport = startTransport(t, port, 2)
+  const responses = [send(transport), send(transport), send(transport)]
+  await until('two requests have arrived', () => waiting.length === 2)
+  let isClosed = false
+  void transport.close().then(() => (isClosed = true))
+
+  // Both connections become idle, and only one is needed for the third request.
+  for (const socket of waiting.splice(0)) socket.write(ok)
+  await until('the third request has arrived', () => waiting.length === 1)
+  waiting[0]?.write(ok)
+
+  assert.deepEqual(await Promise.all(responses), ['end', 'end', 'end'])
+  await until('the transport is closed', () => isClosed)
+})
