@@ -89,3 +89,25 @@ test('A connection that becomes idle while the transport closes is closed', asyn
   assert.deepEqual(await Promise.all(responses), ['end', 'end', 'end'])
   await until('the transport is closed', () => isClosed)
 })
+
+test('A transport is not closed before a request that is sent again has ended', async (t) => {
+  const arrived: Socket[] = []
+  const port = await rawUpstream(t, (socket) => void arrived.push(socket))
+  const transport = startTransport(t, port, 1)
+  const first = send(transport)
+  await until('the first request has arrived', () => arrived.length === 1)
+  arrived[0]?.write(ok)
+  assert.equal(await first, 'end')
+
+  const second = send(transport)
+  await until('the second request has arrived', () => arrived.length === 2)
+  let isClosed = false
+  const closed = transport.close().then(() => (isClosed = true))
+  arrived[1]?.destroy()
+  await until('the second request has arrived again', () => arrived.length === 3)
+  assert.equal(isClosed, false)
+  arrived[2]?.write(ok)
+
+  assert.equal(await second, 'end')
+  await closed
+})

@@ -347,8 +347,9 @@ export class UpstreamConnection implements ExchangeConnection {
   #fail(error: GatewayError): void {
     const exchange = this.#exchange
     if (exchange !== undefined && this.#mayResend(exchange)) {
-      this.#end(exchange)
+      // In this order, because the owner counts as closed when its last connection is gone.
       this.#owner.resend(exchange.request, exchange.handler)
+      this.#end(exchange)
       return
     }
     // undici knows what the failure means for the response that it reads, and reports it.
