@@ -272,8 +272,9 @@ export class UpstreamConnection implements ExchangeConnection {
 
   #complete(exchange: UpstreamExchange, head: ResponseHead, hasSurplus: boolean): void {
     const { request, handler } = exchange
-    const isReusable =
-      exchange.isSent && !hasSurplus && head.keepAliveMs > 0 && !request.isUpgrade && this.#socket.writable
+    // An upstream that responds early may not read the rest of the request, which still waits here.
+    const isWritten = exchange.isSent && this.#socket.writable && this.#socket.writableLength === 0
+    const isReusable = isWritten && !hasSurplus && head.keepAliveMs > 0 && !request.isUpgrade
     if (!isReusable) {
       this.#end(exchange)
     } else {
@@ -346,8 +347,9 @@ export class UpstreamConnection implements ExchangeConnection {
   #fail(error: GatewayError): void {
     const exchange = this.#exchange
     if (exchange !== undefined && this.#mayResend(exchange)) {
-      this.#end(exchange)
+      // In this order, because the owner counts as closed when its last connection is gone.
       this.#owner.resend(exchange.request, exchange.handler)
+      this.#end(exchange)
       return
     }
     // undici knows what the failure means for the response that it reads, and reports it.

@@ -64,7 +64,7 @@ export class Http1Transport implements Transport, ConnectionOwner {
 
   close(): Promise<void> {
     this.#isClosing = true
-    for (const { connection } of this.#idle.splice(0)) connection.destroy(closed)
+    this.#closeIdle()
     return new Promise((resolve) => {
       this.#whenClosed.push(resolve)
       this.#resolveWhenClosed()
@@ -122,6 +122,8 @@ export class Http1Transport implements Transport, ConnectionOwner {
       this.#queue.shift()
       connection.send(next.request, next.handler)
     }
+    // Connections became idle while requests waited.
+    if (this.#isClosing) this.#closeIdle()
     this.#resolveWhenClosed()
   }
 
@@ -151,6 +153,10 @@ export class Http1Transport implements Transport, ConnectionOwner {
     const now = performance.now()
     for (const { connection, until } of [...this.#idle]) if (until <= now) connection.destroy(closed)
     this.#sweeper = this.#idle.length > 0 ? setTimeout(this.#sweep, sweepMs).unref() : undefined
+  }
+
+  #closeIdle(): void {
+    for (const { connection } of this.#idle.splice(0)) connection.destroy(closed)
   }
 
   #resolveWhenClosed(): void {
