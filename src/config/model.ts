@@ -368,10 +368,30 @@ export interface ApplicationCookie {
 
 export type HeaderEncoding = 'utf8' | 'latin1' | 'percent' | 'base64' | 'rfc8187'
 
+/** Where the value of an upstream header comes from. */
+export type HeaderSource =
+  /** The value of a claim. */
+  | { readonly kind: 'claim'; readonly path: ClaimPath }
+  /** Text with claims in it. */
+  | { readonly kind: 'template'; readonly template: ClaimTemplate }
+  /** A text that is the same for everybody. A secret one is never shown. */
+  | { readonly kind: 'constant'; readonly value: string; readonly isSecret: boolean }
+  /** A fact about the request, as the gateway and its trusted proxies see it. */
+  | { readonly kind: 'request'; readonly request: RequestFact }
+
+/**
+ * - `client_address`: the IP address of the client.
+ * - `scheme`: `http` or `https`, as the client used it.
+ * - `host`: the `Host` that the client sent, with its port.
+ * - `port`: the port of that host, or the default port of the scheme.
+ * - `prefix`: the `path` of the upstream without the slash at its end; none for `/`.
+ */
+export type RequestFact = 'client_address' | 'scheme' | 'host' | 'port' | 'prefix'
+
 export interface HeaderConfig {
   /** As in the configuration; `[A-Za-z0-9-]` only. */
   readonly name: string
-  readonly template: ClaimTemplate
+  readonly source: HeaderSource
   /** The separator between the members of a list. */
   readonly join: string
   readonly encode: HeaderEncoding

@@ -333,9 +333,9 @@ export interface UpstreamSettings {
    */
   readonly host_header: 'client' | 'upstream'
   /**
-   * Headers that tell the upstream who is signed in: each has a claim path, a template with claim
-   * paths in braces, or the long form. The gateway removes headers with these names from the
-   * requests of clients.
+   * Headers that tell the upstream who is signed in, constants, and facts about the request. Each
+   * has a claim path, a template with claim paths in braces, or the long form. The gateway removes
+   * headers with these names from the requests of clients.
    */
   readonly headers: Readonly<Record<string, string | HeaderSettings>>
   /**
@@ -403,6 +403,24 @@ export interface HeaderSettings {
   readonly claim?: string
   /** Text with claim paths in braces. {{ and }} are literal braces. */
   readonly template?: string
+  /** A constant text, the same for everybody. */
+  readonly value?: string
+  /**
+   * The environment variable with a constant text. The text is a secret: no log and no command
+   * shows it.
+   */
+  readonly env?: string
+  /**
+   * The file with a constant text, relative to this file. The text is a secret: no log and no
+   * command shows it.
+   */
+  readonly file?: Path
+  /**
+   * A fact about the request. client_address: the IP address of the client. scheme: http or https.
+   * host: the host that the client requested, with its port. port: the port of that host. prefix:
+   * the path of the upstream without the slash at its end.
+   */
+  readonly request?: 'client_address' | 'scheme' | 'host' | 'port' | 'prefix'
   /** The separator between the members of a list. */
   readonly join: string
   /** The encoding of the value: utf8, latin1, percent, base64 or rfc8187. */
@@ -426,7 +444,7 @@ export interface RuleSettings {
   /** The methods of the rule. Absent: all. */
   readonly methods?: List<string>
   /**
-   * public: anybody, without identity headers. optional: anybody, with identity headers for
+   * public: anybody, without headers about a person. optional: anybody, with identity headers for
    * signed-in people. signed_in: signed-in people only.
    */
   readonly access: 'public' | 'optional' | 'signed_in'

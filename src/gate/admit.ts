@@ -1,7 +1,7 @@
-import type { GatewayConfig, HeaderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import { longestReturnTo, signInAgainUrl, signInUrl } from '../core/return-to.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
-import { headersWithoutValue, identityHeaders, type IdentityHeaders } from '../identity/claim-headers.ts'
+import type { IdentityHeaders } from '../identity/claim-headers.ts'
 import type { Log } from '../observe/log.ts'
 import { type Unmet, unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable } from '../rules/route-table.ts'
@@ -9,6 +9,7 @@ import type { SessionCookie } from '../session/cookie.ts'
 import type { StoredSession } from '../session/record.ts'
 import type { Admission } from './admission.ts'
 import { crossSiteReason } from './cross-site.ts'
+import { HeadersForUpstream } from './headers-for-upstream.ts'
 import type { Identity } from './identify.ts'
 
 /**
@@ -30,7 +31,7 @@ const fastestSignInMs = 1_000
 
 export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'>, parts: AdmitParts): Admit {
   const routes = createRouteTable(config.upstreams)
-  const headersOf = createHeaderCache(parts.log)
+  const headers = new HeadersForUpstream(parts.log)
 
   function admit(facts: RequestFacts): Admission | Promise<Admission> {
     const route = routes.route(facts.host, facts.method, facts.target)
@@ -42,7 +43,13 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     const { upstream, rule, isLogout } = route
     if (isLogout) return { kind: 'sign_out', location: `${config.reservedPrefix}sign-out` }
     if (rule.access === 'public')
-      return { kind: 'pass', upstream, identity: nothing, session: undefined, caching: 'anybody' }
+      return {
+        kind: 'pass',
+        upstream,
+        identity: headers.forAnybody(facts, upstream),
+        session: undefined,
+        caching: 'anybody',
+      }
     const identity = parts.identify(facts.cookie)
     return identity instanceof Promise
       ? identity.then((found) => decide(facts, upstream, rule, found))
@@ -53,7 +60,8 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     if (identity.kind === 'signed_in') return admitPerson(facts, upstream, rule, identity.session)
     // Optional paths stay open when the store is unavailable. The request then has no identity.
     if (rule.access === 'optional') {
-      const pass = { kind: 'pass', upstream, identity: nothing, session: undefined, caching: 'varies' } as const
+      const anybody = headers.forAnybody(facts, upstream)
+      const pass = { kind: 'pass', upstream, identity: anybody, session: undefined, caching: 'varies' } as const
       const expire = identity.kind === 'anonymous' ? expiry(identity, facts, upstream) : undefined
       return expire === undefined ? pass : { ...pass, expire }
     }
@@ -105,10 +113,10 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, upstream, rule, session }
     const unmet = unmetRequirement(rule, session.record.claims)
     if (unmet !== undefined) return { kind: 'forbidden', ...unmet, setCookies: nothing, upstream, rule, session }
-    const headers = headersOf(upstream, session)
-    if ('missing' in headers)
-      return { kind: 'forbidden', ...withoutHeader(headers), setCookies: nothing, upstream, rule, session }
-    return { kind: 'pass', upstream, identity: headers.fields, session: session.key, caching: upstream.cache }
+    const sent = headers.forPerson(facts, upstream, session)
+    if ('missing' in sent)
+      return { kind: 'forbidden', ...withoutHeader(sent), setCookies: nothing, upstream, rule, session }
+    return { kind: 'pass', upstream, identity: sent.fields, session: session.key, caching: upstream.cache }
   }
 
   return admit
@@ -127,46 +135,4 @@ function withoutHeader({ missing, dropped }: Extract<IdentityHeaders, { missing:
  */
 function isLinkOnOtherSite({ method, isPage, secFetchSite }: RequestFacts): boolean {
   return isPage && method === 'GET' && secFetchSite === 'cross-site'
-}
-
-/**
- * Logs a header without a value once, unless an earlier session had a value for it. A claim that
- * nobody has indicates a mistake in the configuration or at the provider. A claim that some people
- * lack does not.
- */
-function createAbsenceLog(
-  log: Log,
-): (upstream: UpstreamConfig, headers: Extract<IdentityHeaders, { fields: unknown }>) => void {
-  const logged = new WeakSet<HeaderConfig>()
-  return (upstream, headers) => {
-    const absent = headersWithoutValue(upstream.headers, headers)
-    for (const header of upstream.headers) {
-      if (absent.includes(header) && !logged.has(header))
-        log.info('headers.claim_absent', {
-          upstream: upstream.name,
-          header: header.name,
-          hint: 'If nobody has a value, compare the claim with what the provider sends (provider.scopes, provider.id_token_claims).',
-        })
-      logged.add(header)
-    }
-  }
-}
-
-/** Computes the headers of a session once for each version of its record. */
-function createHeaderCache(log: Log): (upstream: UpstreamConfig, session: StoredSession) => IdentityHeaders {
-  const cache = new WeakMap<StoredSession['record'], Map<UpstreamConfig, IdentityHeaders>>()
-  const logAbsence = createAbsenceLog(log)
-  return (upstream, { key, record }) => {
-    const byUpstream = cache.get(record) ?? new Map<UpstreamConfig, IdentityHeaders>()
-    cache.set(record, byUpstream)
-    let headers = byUpstream.get(upstream)
-    if (headers === undefined) {
-      headers = identityHeaders(upstream.headers, record.claims)
-      byUpstream.set(upstream, headers)
-      if ('fields' in headers) logAbsence(upstream, headers)
-      if ('dropped' in headers && headers.dropped.length > 0)
-        log.warn('headers.dropped', { session: key, upstream: upstream.name, headers: headers.dropped })
-    }
-    return headers
-  }
 }

@@ -1,5 +1,7 @@
-import type { HeaderConfig, HeaderEncoding } from '../config/model.ts'
-import { type ClaimPath, type Claims, type JsonValue, readClaim } from '../core/claims.ts'
+import type { HeaderConfig } from '../config/model.ts'
+import { type ClaimPath, type Claims, type ClaimTemplate, type JsonValue, readClaim } from '../core/claims.ts'
+import { unreachable } from '../core/errors.ts'
+import { type Encoding, encodings, malformedReason } from './encodings.ts'
 
 export type IdentityHeaders =
   | {
@@ -15,7 +17,8 @@ export type IdentityHeaders =
   | { readonly missing: string; readonly dropped: readonly string[] }
 
 /**
- * The header fields that describe the signed-in person to an upstream.
+ * The header fields for an upstream that depend on the signed-in person, or on nothing. Those that
+ * depend on the request are not among them: see {@link requestFields}.
  *
  * Text, numbers and booleans are printed. The members of a list are joined. An object, or a list in
  * a list, becomes compact JSON. An absent claim, `null`, blank text and an empty list have no
@@ -35,6 +38,7 @@ export function identityHeaders(headers: readonly HeaderConfig[], claims: Claims
   const fields: string[] = []
   const dropped: string[] = []
   for (const header of headers) {
+    if (header.source.kind === 'request') continue
     const value = headerValue(header, claims, (why) => dropped.push(`${header.name}: ${why}`))
     if (value !== undefined) fields.push(header.name, value)
     else if (header.required) return { missing: header.name, dropped }
@@ -50,15 +54,38 @@ export function headersWithoutValue(
   { fields, dropped }: { readonly fields: readonly string[]; readonly dropped: readonly string[] },
 ): readonly HeaderConfig[] {
   const sent = new Set(fields.filter((_, index) => index % 2 === 0))
-  return headers.filter(({ name }) => !sent.has(name) && !dropped.some((why) => why.startsWith(`${name}: `)))
+  return headers.filter(
+    ({ name, source }) =>
+      source.kind !== 'request' && !sent.has(name) && !dropped.some((why) => why.startsWith(`${name}: `)),
+  )
 }
 
 type Drop = (why: string) => void
 
 function headerValue(header: HeaderConfig, claims: Claims, drop: Drop): string | undefined {
+  const { source } = header
+  switch (source.kind) {
+    case 'claim':
+      return claimsValue(header, [source.path], claims, drop)
+    case 'template':
+      return claimsValue(header, source.template, claims, drop)
+    case 'constant':
+      return constantValue(source.value)
+    case 'request':
+      return undefined
+    default:
+      return unreachable(source)
+  }
+}
+
+function constantValue(text: string): string {
+  return encodings.utf8.whole(text)
+}
+
+function claimsValue(header: HeaderConfig, template: ClaimTemplate, claims: Claims, drop: Drop): string | undefined {
   const encoding = encodingOf(header)
   let isExact = true
-  const text = templateText(header.template, encoding.piece, (path) => {
+  const text = templateText(template, encoding.piece, (path) => {
     const claim = readClaim(claims, path)
     if (isList(claim)) return joinedMembers(claim, header.join, encoding, drop)
     const why = inexactReason(claim)
@@ -78,7 +105,7 @@ function headerValue(header: HeaderConfig, claims: Claims, drop: Drop): string |
 
 /** The text of a template; `undefined` when none of its claims has a value. */
 function templateText(
-  template: HeaderConfig['template'],
+  template: ClaimTemplate,
   piece: (text: string) => string,
   textOf: (path: ClaimPath) => string,
 ): string | undefined {
@@ -150,72 +177,11 @@ function isSeparable(member: string, separator: string): boolean {
   return (member + core).indexOf(core) === member.length
 }
 
-interface Encoding {
-  /**
-   * Why a header cannot carry the text unchanged; `undefined` when it can. Never quotes the text.
-   */
-  readonly unfitReason: (text: string) => string | undefined
-  /** Applied to each literal and each claim, before a list is joined. */
-  readonly piece: (text: string) => string
-  /** Applied to the header's whole text. */
-  readonly whole: (text: string) => string
-}
-
-const encodings: Readonly<Record<HeaderEncoding | 'base64Members', Encoding>> = {
-  utf8: { unfitReason: notPlainReason, piece: unchanged, whole: utf8Bytes },
-  latin1: { unfitReason: notLatin1Reason, piece: unchanged, whole: unchanged },
-  percent: { unfitReason: malformedReason, piece: percentEncoded, whole: utf8Bytes },
-  base64: { unfitReason: malformedReason, piece: unchanged, whole: base64 },
-  base64Members: { unfitReason: malformedReason, piece: base64, whole: utf8Bytes },
-  rfc8187: { unfitReason: malformedReason, piece: unchanged, whole: (text) => `UTF-8''${percentEncoded(text)}` },
-}
-
-function encodingOf({ encode, template }: HeaderConfig): Encoding {
-  const standsAlone = template.length === 1 && typeof template[0] !== 'string'
-  return encodings[encode === 'base64' && standsAlone ? 'base64Members' : encode]
-}
-
-/** Encoders replace every lone surrogate by U+FFFD, so two different texts would become equal. */
-function malformedReason(text: string): string | undefined {
-  return /\p{Surrogate}/u.test(text) ? 'text that is not well-formed Unicode' : undefined
-}
-
-/**
- * A field value has no control characters, and recipients remove white space around it (RFC 9110
- * §5.5).
- */
-function notPlainReason(text: string): string | undefined {
-  // Some recipients treat U+2028 and U+2029 as the end of a line.
-  if (/[\p{Cc}\u2028\u2029]/u.test(text)) return 'a control character, which a header cannot contain'
-  return text === text.trim() ? malformedReason(text) : 'white space at its beginning or end, which recipients remove'
-}
-
-function notLatin1Reason(text: string): string | undefined {
-  return /[^\0-\xff]/u.test(text) ? 'a character that latin1 does not have' : notPlainReason(text)
-}
-
-function unchanged(text: string): string {
-  return text
+function encodingOf({ encode, source }: HeaderConfig): Encoding {
+  return encodings[encode === 'base64' && source.kind === 'claim' ? 'base64Members' : encode]
 }
 
 /** A configured separator must not end the header field (RFC 9110 §5.5). */
 function withoutControls(text: string): string {
   return text.replaceAll(/[\p{Cc}\u2028\u2029 ]+/gu, ' ')
-}
-
-/** Header values are written as latin1, so each byte of UTF-8 becomes one character. */
-function utf8Bytes(text: string): string {
-  return /^[\0-\x7f]*$/.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1')
-}
-
-function base64(text: string): string {
-  return Buffer.from(text, 'utf8').toString('base64')
-}
-
-/** Percent-encodes all but the unreserved characters (RFC 3986 §2.1). */
-function percentEncoded(text: string): string {
-  return encodeURIComponent(text).replaceAll(
-    /[!'()*]/g,
-    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
-  )
 }

@@ -1,12 +1,10 @@
 import { ipAddress } from '../../core/addresses.ts'
-import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../../core/claims.ts'
-import { isReservedField } from '../../core/header-fields.ts'
+import { parseClaimPath } from '../../core/claims.ts'
 import { parsePathPattern, type PathPattern } from '../../core/path-pattern.ts'
 import { parseHost, parseHttpUrl, parseOrigin } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
-import type { EmbeddedTest, HeaderConfig, LogoutLink, RequirementConfig, RuleConfig, UpstreamConfig } from '../model.ts'
+import type { EmbeddedTest, LogoutLink, RequirementConfig, RuleConfig, UpstreamConfig } from '../model.ts'
 import type {
-  HeaderSettings,
   List,
   LogoutLinkSettings,
   RequirementSettings,
@@ -14,16 +12,15 @@ import type {
   TestSettings,
   UpstreamSettings,
 } from '../settings.ts'
-import { type Building, present, readDuration, readOrigin, readSize, standInUrl } from './building.ts'
+import { present, readDuration, readOrigin, standInUrl } from './building.ts'
 import { readAuthorities } from './certificates.ts'
-import { withLongName, withLongNames } from './claim-names.ts'
+import { hintForClaims, withLongName, withLongNames } from './claim-names.ts'
+import { type HeaderBuilding, readHeaders } from './headers.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
 
 /** What an upstream needs from the rest of the file. */
-export interface UpstreamBuilding extends Building {
+export interface UpstreamBuilding extends HeaderBuilding {
   readonly externalUrl: URL
-  /** Short name → name of the claim. */
-  readonly claims: Readonly<Record<string, string>>
 }
 
 export function buildUpstream(
@@ -52,9 +49,7 @@ export function buildUpstream(
     url: readUrl(written.url, own('url'), report),
     externalUrl,
     hostHeader: written.host_header,
-    headers: Object.entries(written.headers).flatMap(([header, value]) =>
-      readHeader(header, value, below(own('headers'), header), building),
-    ),
+    headers: readHeaders(written.headers, own('headers'), building),
     rules: present(written.rules).flatMap(([index, rule]) => readRule(rule, below(own('rules'), index), building)),
     trustedOrigins: readOrigins(written.trusted_origins, own('trusted_origins'), report),
     cache: written.cache,
@@ -170,55 +165,6 @@ function readUrl(text: string | undefined, at: string, report: Report): URL {
     'the gateway forwards the path of a request unchanged',
   )
   return standInUrl
-}
-
-const headerDefaults: HeaderSettings = { join: ',', encode: 'utf8', max_bytes: '4kb', required: false }
-
-function readHeader(
-  name: string,
-  value: string | HeaderSettings,
-  at: string,
-  building: UpstreamBuilding,
-): HeaderConfig[] {
-  const { report, claims } = building
-  const isShort = typeof value === 'string'
-  const written = isShort ? { ...headerDefaults, [value.includes('{') ? 'template' : 'claim']: value } : value
-  if (isReservedField(name.toLowerCase())) {
-    report.errorAtKey(at, 'is a header that only the gateway sets', 'use another name, such as X-Remote-User')
-    return []
-  }
-  const from = written.claim === undefined ? 'template' : 'claim'
-  const text = written[from]
-  if (text === undefined) return []
-  const textAt = isShort ? at : below(at, from)
-  const read = () => (from === 'claim' ? [parseClaimPath(text)] : parseHeaderTemplate(text))
-  const template = report.parse(textAt, [], read, hintForClaims(text))
-  if (from === 'template' && /\$\{(?!\{)/.test(text))
-    report.warning(textAt, 'sends the "$" before the claim, too', hintForClaims(text))
-  return [
-    {
-      name,
-      template: template.map((part) => (typeof part === 'string' ? part : withLongName(part, claims))),
-      join: written.join,
-      encode: written.encode,
-      maxBytes: readSize(written.max_bytes, below(at, 'max_bytes'), '1b', '64kb', report),
-      required: written.required,
-    },
-  ]
-}
-
-/** A hint for the syntax of other tools: `$sub`, `$.sub`, `${sub}`, `{{ sub }}`. */
-function hintForClaims(text: string): string | undefined {
-  const meant = text.replaceAll(/\$(?=\{)|(?<=^|\{)\$\.?/g, '').replaceAll(/\{\{\s*\.?([^{}\s]+)\s*\}\}/g, '{$1}')
-  return meant === text || meant === '' ? undefined : `did you mean "${meant}"?`
-}
-
-function parseHeaderTemplate(text: string): ClaimTemplate {
-  if (/[\0-\x1f\x7f]/.test(text)) throw new SyntaxError('must not contain line breaks or control characters')
-  const template = parseClaimTemplate(text)
-  if (template.every((part) => typeof part === 'string'))
-    throw new SyntaxError('has no claim in braces, such as {email}; a header without a claim is never sent')
-  return template
 }
 
 function readRule(written: RuleSettings, at: string, building: UpstreamBuilding): RuleConfig[] {

@@ -2,6 +2,7 @@ import { portOf } from '../../core/addresses.ts'
 import { matchesPath, type PathPattern } from '../../core/path-pattern.ts'
 import { isEveryAddress, isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
+import { claimsIn } from '../header-claims.ts'
 import type { Address, GatewayConfig, RuleConfig, UpstreamConfig } from '../model.ts'
 import type { GatewaySettings } from '../settings.ts'
 
@@ -97,14 +98,21 @@ function headers({ upstreams }: GatewayConfig, report: Report): void {
       const twin = headers.slice(0, index).find((earlier) => earlier.name.toLowerCase() === header.name.toLowerCase())
       if (twin)
         report.errorAtKey(below(at, header.name), `is the same header as ${twin.name}`, 'case makes no difference')
+      if (header.name.toLowerCase() === 'authorization' && header.source.kind === 'constant' && !header.source.isSecret)
+        report.warning(
+          below(below(at, header.name), 'value'),
+          'is a credential, which everybody can read who reads this file',
+          'write { env: NAME } or { file: PATH }',
+        )
       if (header.encode === 'latin1')
         report.warning(
           below(below(at, header.name), 'encode'),
           'is latin1: it has only the letters of western Europe, so it cannot encode every name',
           'use utf8, or percent when the upstream accepts ASCII only',
         )
-      const claims = header.template.filter((part) => typeof part !== 'string').map(([claim]) => String(claim))
-      const token = claims.find((claim) => tokens.includes(claim))
+      const token = claimsIn(header)
+        .map(([claim]) => String(claim))
+        .find((claim) => tokens.includes(claim))
       if (token !== undefined)
         report.warning(
           below(at, header.name),

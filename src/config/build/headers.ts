@@ -1,0 +1,149 @@
+import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../../core/claims.ts'
+import { isForwardedFact, isReservedField } from '../../core/header-fields.ts'
+import { below, type Report } from '../document/report.ts'
+import type { HeaderConfig, HeaderSource } from '../model.ts'
+import type { HeaderSettings, UpstreamSettings } from '../settings.ts'
+import { type Building, readSize } from './building.ts'
+import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
+import { readSecret } from './secrets.ts'
+
+/** What headers need from the rest of the file. */
+export interface HeaderBuilding extends Building {
+  /** Short name → name of the claim. */
+  readonly claims: ShortNames
+}
+
+export function readHeaders(
+  written: UpstreamSettings['headers'],
+  at: string,
+  building: HeaderBuilding,
+): readonly HeaderConfig[] {
+  return Object.entries(written).flatMap(([name, value]) => readHeader(name, value, below(at, name), building))
+}
+
+const defaults: HeaderSettings = { join: ',', encode: 'utf8', max_bytes: '4kb', required: false }
+
+/** The settings that say where a value comes from. A header has one of them. */
+type SourceSetting = 'claim' | 'template' | 'value' | 'env' | 'file' | 'request'
+
+/** The settings that may stand beside each source. */
+const besides: Readonly<Record<SourceSetting, readonly string[]>> = {
+  claim: ['join', 'encode', 'max_bytes', 'required'],
+  template: ['join', 'encode', 'max_bytes', 'required'],
+  value: [],
+  env: [],
+  file: [],
+  request: [],
+}
+const sourceSettings = Object.keys(besides) as readonly SourceSetting[]
+
+function readHeader(
+  name: string,
+  value: string | HeaderSettings,
+  at: string,
+  building: HeaderBuilding,
+): HeaderConfig[] {
+  const { report } = building
+  const written = typeof value === 'string' ? { ...defaults, [shortSource(value)]: value } : value
+  const setting = sourceSettings.find((source) => written[source] !== undefined)
+  if (setting !== undefined && !maySet(name.toLowerCase(), setting)) {
+    report.errorAtKey(at, 'is a header that only the gateway sets', hintForReserved(name.toLowerCase()))
+    return []
+  }
+  if (setting === undefined) return []
+  reportWithoutEffect(setting, at, report)
+  // In the short form, the header itself has the text.
+  const textAt = typeof value === 'string' ? at : below(at, setting)
+  const source = readSource(setting, written, { at, textAt }, building)
+  if (source === undefined) return []
+  return [
+    {
+      name,
+      source,
+      join: written.join,
+      encode: written.encode,
+      maxBytes: readSize(written.max_bytes, below(at, 'max_bytes'), '1b', '64kb', report),
+      required: written.required,
+    },
+  ]
+}
+
+function shortSource(text: string): SourceSetting {
+  return text.includes('{') ? 'template' : 'claim'
+}
+
+function maySet(name: string, setting: SourceSetting): boolean {
+  const isAboutRequest = setting !== 'claim' && setting !== 'template'
+  return !isReservedField(name) || (isAboutRequest && isForwardedFact(name))
+}
+
+function hintForReserved(name: string): string {
+  return isForwardedFact(name)
+    ? 'write a fact about the request, such as { request: client_address }, or use another name, such as X-Remote-User'
+    : 'use another name, such as X-Remote-User'
+}
+
+function reportWithoutEffect(source: SourceSetting, at: string, report: Report): void {
+  for (const setting of Object.keys(defaults))
+    if (report.isSet(below(at, setting)) && !besides[source].includes(setting))
+      report.errorAtKey(below(at, setting), `has no effect beside ${source}`, 'remove it')
+}
+
+function readSource(
+  setting: SourceSetting,
+  written: HeaderSettings,
+  { at, textAt }: { readonly at: string; readonly textAt: string },
+  { report, env, claims }: HeaderBuilding,
+): HeaderSource | undefined {
+  switch (setting) {
+    case 'claim':
+    case 'template': {
+      const text = written[setting] ?? ''
+      const parse = () => (setting === 'claim' ? [parseClaimPath(text)] : parseHeaderTemplate(text))
+      const parsed = report.parse(textAt, [], parse, hintForClaims(text))
+      const template = parsed.map((part) => (typeof part === 'string' ? part : withLongName(part, claims)))
+      if (setting === 'template' && /\$\{(?!\{)/.test(text))
+        report.warning(textAt, 'sends the "$" before the claim, too', hintForClaims(text))
+      return template.length === 0 ? undefined : claimSource(template)
+    }
+    case 'value':
+      return { kind: 'constant', value: readConstant(written.value ?? '', textAt, report), isSecret: false }
+    case 'env':
+    case 'file': {
+      const value = readSecret(written, at, env, report)
+      return value === undefined ? undefined : { kind: 'constant', value, isSecret: true }
+    }
+    case 'request':
+      return written.request === undefined ? undefined : { kind: 'request', request: written.request }
+  }
+}
+
+/** A template that consists of one claim is that claim. */
+function claimSource(template: ClaimTemplate): HeaderSource {
+  const [only] = template
+  return template.length === 1 && only !== undefined && typeof only !== 'string'
+    ? { kind: 'claim', path: only }
+    : { kind: 'template', template }
+}
+
+function parseHeaderTemplate(text: string): ClaimTemplate {
+  requireOneLine(text)
+  const template = parseClaimTemplate(text)
+  if (template.every((part) => typeof part === 'string'))
+    throw new SyntaxError('has no claim in braces, such as {email}; write a constant as { value: … }')
+  return template
+}
+
+function readConstant(text: string, at: string, report: Report): string {
+  return report.parse(at, '', () => {
+    requireOneLine(text)
+    // Recipients remove white space around a value (RFC 9110 §5.5).
+    if (text !== text.trim()) throw new SyntaxError('must not begin or end with white space')
+    if (/^\{[\w.]+\}$/.test(text)) report.warning(at, 'is sent as it is', 'write template to send the claim')
+    return text
+  })
+}
+
+function requireOneLine(text: string): void {
+  if (/[\p{Cc}\u2028\u2029]/u.test(text)) throw new SyntaxError('must not contain line breaks or control characters')
+}

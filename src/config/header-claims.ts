@@ -1,0 +1,15 @@
+import type { ClaimPath } from '../core/claims.ts'
+import type { HeaderConfig } from './model.ts'
+
+/** The claims that the value of a header is made of. */
+export function claimsIn({ source }: HeaderConfig): readonly ClaimPath[] {
+  switch (source.kind) {
+    case 'claim':
+      return [source.path]
+    case 'template':
+      return source.template.filter((part) => typeof part !== 'string')
+    case 'constant':
+    case 'request':
+      return []
+  }
+}

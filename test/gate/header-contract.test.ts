@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import type { JsonValue } from '../../src/core/claims.ts'
+import { headerPairs } from '../../src/explain/header-text.ts'
+import { personWith } from '../../src/explain/person.ts'
+import type { Admission } from '../../src/gate/admission.ts'
+import { createAdmit } from '../../src/gate/admit.ts'
+import { TrustedProxies } from '../../src/http/forwarded.ts'
+import { requestFacts } from '../../src/http/request-facts.ts'
+import { folderWith } from '../support/command-line.ts'
+
+// What an upstream receives for the headers of its configuration, from YAML to header fields.
+
+const environment = { CLIENT_SECRET: 'correct horse battery staple', WIKI_TOKEN: 'wiki-token-4711' }
+
+type Person = Readonly<Record<string, JsonValue>> | undefined
+
+interface Situation {
+  /** YAML of the upstream below `headers:`, indented by four. */
+  readonly upstream?: string
+  readonly path?: string
+  readonly host?: string
+  readonly peer?: string
+}
+
+/** The headers as YAML in flow style, or as lines that are indented by six. */
+function admission(t: TestContext, headers: string, person: Person, situation: Situation = {}): Admission {
+  const { upstream = '', path = '/', host = 'orders.example.com', peer = '192.0.2.7' } = situation
+  const yaml = `version: 1
+external_url: https://orders.example.com
+trusted_proxies: [10.0.0.0/8]
+provider:
+  issuer: https://id.example.com
+  client_id: orders
+  client_secret: { env: CLIENT_SECRET }
+upstreams:
+  orders:
+    url: http://127.0.0.1:3000
+    headers: ${headers}
+${upstream}
+`
+  const folder = folderWith(t, { 'gateway.yaml': yaml, 'token.txt': 'token-in-a-file\n' })
+  const loaded = loadConfig(join(folder, 'gateway.yaml'), environment)
+  assert.ok(loaded.ok, loaded.ok ? '' : `${formatDiagnostics(loaded.diagnostics)}\n${yaml}`)
+  const { config } = loaded
+  const silent = () => {}
+  const admit = createAdmit(config, {
+    identify: () => personWith(person, config),
+    cookie: { expireAll: () => [], isStrict: false },
+    log: { debug: silent, info: silent, warn: silent, error: silent, announce: silent },
+  })
+  const forwarded = { 'x-forwarded-for': '203.0.113.9', 'x-forwarded-proto': 'https', 'x-forwarded-host': host }
+  const request = { method: 'GET', url: path, headers: { host, ...forwarded }, socket: { remoteAddress: peer } }
+  const admitted = admit(requestFacts(request, new TrustedProxies(config.trustedProxies), ''))
+  assert.ok(!(admitted instanceof Promise))
+  return admitted
+}
+
+/** The header fields that the upstream receives from the gateway, by name. */
+function sent(t: TestContext, headers: string, person: Person, situation?: Situation): Record<string, string> {
+  const admitted = admission(t, headers, person, situation)
+  assert.equal(admitted.kind, 'pass')
+  return Object.fromEntries(headerPairs(admitted.kind === 'pass' ? admitted.identity : []))
+}
+
+const jane = { sub: 'jane' }
+const openPaths = 'rules: [{ path: /open/*, access: public }, { path: /free/*, access: optional }]'
+
+test('A constant reaches the upstream from the file, the environment and a secret file', (t) => {
+  const headers =
+    '{ X-Forwarded-Ssl: { value: "on" }, X-Site: { value: Zürich }, X-Token: { env: WIKI_TOKEN }, X-Other: { file: token.txt } }'
+
+  assert.deepEqual(sent(t, headers, jane), {
+    'X-Forwarded-Ssl': 'on',
+    'X-Site': 'Zürich',
+    'X-Token': 'wiki-token-4711',
+    'X-Other': 'token-in-a-file',
+  })
+})
+
+const facts = `
+      X-Real-IP: { request: client_address }
+      X-Forwarded-Scheme: { request: scheme }
+      X-Forwarded-Server: { request: host }
+      X-Forwarded-Port: { request: port }
+      X-Forwarded-Prefix: { request: prefix }`
+
+test('A fact about the request is that of the client before the trusted proxies', (t) => {
+  const received = sent(t, facts, jane, { peer: '10.0.0.1', upstream: '    path: /wiki', path: '/wiki/a' })
+
+  assert.deepEqual(received, {
+    'X-Real-IP': '203.0.113.9',
+    'X-Forwarded-Scheme': 'https',
+    'X-Forwarded-Server': 'orders.example.com',
+    'X-Forwarded-Port': '443',
+    'X-Forwarded-Prefix': '/wiki',
+  })
+})
+
+test('A client cannot forge a fact about the request', (t) => {
+  const received = sent(t, facts, jane, { peer: '192.0.2.7', host: 'orders.example.com:8080' })
+
+  assert.deepEqual(received, {
+    'X-Real-IP': '192.0.2.7',
+    'X-Forwarded-Scheme': 'http',
+    'X-Forwarded-Server': 'orders.example.com:8080',
+    'X-Forwarded-Port': '8080',
+  })
+})
+
+test('Facts of two requests of one session do not mix', (t) => {
+  for (const peer of ['192.0.2.1', '192.0.2.2'])
+    assert.deepEqual(sent(t, '{ X-User: sub, X-Real-IP: { request: client_address } }', jane, { peer }), {
+      'X-User': 'jane',
+      'X-Real-IP': peer,
+    })
+})
+
+for (const [what, person, path] of [
+  ['a public path', jane, '/open/a'],
+  ['an optional path without a session', undefined, '/free/a'],
+] as const)
+  test(`On ${what}, an upstream gets constants and facts, but nothing that says who sends the request`, (t) => {
+    const headers =
+      '{ X-User: sub, X-Site: { value: a }, X-Forwarded-Port: { request: port }, Authorization: { env: WIKI_TOKEN } }'
+
+    const received = sent(t, headers, person, { upstream: `    ${openPaths}`, path })
+
+    assert.deepEqual(received, { 'X-Site': 'a', 'X-Forwarded-Port': '80' })
+  })
