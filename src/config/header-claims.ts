@@ -6,6 +6,8 @@ export function claimsIn({ source }: HeaderConfig): readonly ClaimPath[] {
   switch (source.kind) {
     case 'claim':
       return [source.path]
+    case 'first_of':
+      return source.firstOf
     case 'template':
       return source.template.filter((part) => typeof part !== 'string')
     case 'constant':

@@ -366,12 +366,14 @@ export interface ApplicationCookie {
   readonly domains: readonly string[]
 }
 
-export type HeaderEncoding = 'utf8' | 'latin1' | 'percent' | 'base64' | 'rfc8187'
+export type HeaderEncoding = 'utf8' | 'latin1' | 'percent' | 'base64' | 'base64url' | 'rfc2047' | 'rfc8187'
 
 /** Where the value of an upstream header comes from. */
 export type HeaderSource =
   /** The value of a claim. */
   | { readonly kind: 'claim'; readonly path: ClaimPath }
+  /** The first of several claims that has a value. */
+  | { readonly kind: 'first_of'; readonly firstOf: readonly ClaimPath[] }
   /** Text with claims in it. */
   | { readonly kind: 'template'; readonly template: ClaimTemplate }
   /** A text that is the same for everybody. A secret one is never shown. */
@@ -388,14 +390,34 @@ export type HeaderSource =
  */
 export type RequestFact = 'client_address' | 'scheme' | 'host' | 'port' | 'prefix'
 
+/** How the text of a claim is changed, in this order: `after`, `before`, `case`, `map`. */
+export interface ClaimChanges {
+  /** Keeps what follows the last occurrence of this text. */
+  readonly after?: string
+  /** Keeps what precedes the last occurrence of this text. */
+  readonly before?: string
+  readonly case?: 'lower' | 'upper'
+  /** Value → replacement; `*`: any other value. Values without a replacement are left out. */
+  readonly map?: ReadonlyMap<string, string>
+}
+
 export interface HeaderConfig {
   /** As in the configuration; `[A-Za-z0-9-]` only. */
   readonly name: string
   readonly source: HeaderSource
+  /** Absent: the claims are sent as they are. */
+  readonly changes?: ClaimChanges
+  /** Whether the claim is sent as JSON. */
+  readonly json?: boolean
   /** The separator between the members of a list. */
   readonly join: string
   readonly encode: HeaderEncoding
   readonly maxBytes: number
+  /**
+   * What happens to a longer value. `omit`: no header. `refuse`: the gateway refuses the request.
+   * `trim`: a list loses members at its end; any other value is omitted.
+   */
+  readonly tooLong: 'omit' | 'refuse' | 'trim'
   /**
    * Whether the gateway refuses the request when the header has no value. Otherwise it omits the
    * header.

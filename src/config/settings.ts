@@ -403,6 +403,8 @@ export interface HeaderSettings {
   readonly claim?: string
   /** Text with claim paths in braces. {{ and }} are literal braces. */
   readonly template?: string
+  /** Several claim paths. The header has the first claim that has a value. */
+  readonly first_of?: List<string>
   /** A constant text, the same for everybody. */
   readonly value?: string
   /**
@@ -421,12 +423,37 @@ export interface HeaderSettings {
    * the path of the upstream without the slash at its end.
    */
   readonly request?: 'client_address' | 'scheme' | 'host' | 'port' | 'prefix'
+  /**
+   * Keeps what follows the last occurrence of this text in the claim. A value without the text is
+   * left out.
+   */
+  readonly after?: string
+  /**
+   * Keeps what precedes the last occurrence of this text in the claim. A value without the text is
+   * left out.
+   */
+  readonly before?: string
+  /** Changes the letters of the claim to lower or upper case. */
+  readonly case?: 'lower' | 'upper'
+  /**
+   * Replaces values of the claim, and members of a list: value: replacement. * is any other value.
+   * A value that no entry names is left out.
+   */
+  readonly map?: Readonly<Record<string, string>>
+  /** true: the claim is sent as JSON. */
+  readonly json?: boolean
   /** The separator between the members of a list. */
   readonly join: string
-  /** The encoding of the value: utf8, latin1, percent, base64 or rfc8187. */
-  readonly encode: 'utf8' | 'latin1' | 'percent' | 'base64' | 'rfc8187'
+  /** The encoding of the value: utf8, latin1, percent, base64, base64url, rfc2047 or rfc8187. */
+  readonly encode: 'utf8' | 'latin1' | 'percent' | 'base64' | 'base64url' | 'rfc2047' | 'rfc8187'
   /** The largest size of the encoded value, from 1b to 64kb. */
   readonly max_bytes: Size
+  /**
+   * What happens to a value that is longer than max_bytes. omit: the header is left out. refuse:
+   * the gateway refuses the request. trim: a list loses members at its end until it fits; any other
+   * value is left out.
+   */
+  readonly too_long: 'omit' | 'refuse' | 'trim'
   /** true: the gateway refuses a request when there is no value. false: it omits the header. */
   readonly required: boolean
 }

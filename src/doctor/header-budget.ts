@@ -149,6 +149,8 @@ function maxValueBytes(header: HeaderConfig): number {
   switch (source.kind) {
     case 'claim':
       return maxClaimsBytes([source.path], header)
+    case 'first_of':
+      return Math.max(...source.firstOf.map((path) => maxClaimsBytes([path], header)))
     case 'template':
       return maxClaimsBytes(source.template, header)
     case 'constant':

@@ -10,8 +10,8 @@ import type { Log } from '../observe/log.ts'
 import type { StoredSession } from '../session/record.ts'
 
 /**
- * The header fields that the gateway adds to requests for an upstream. What depends on the person is
- * computed once for each version of the session record, what depends on the request for each
+ * The header fields that the gateway adds to requests for an upstream. What depends on the person
+ * is computed once for each version of the session record, what depends on the request for each
  * request.
  */
 export class HeadersForUpstream {

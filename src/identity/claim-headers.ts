@@ -1,6 +1,7 @@
 import type { HeaderConfig } from '../config/model.ts'
 import { type ClaimPath, type Claims, type ClaimTemplate, type JsonValue, readClaim } from '../core/claims.ts'
 import { unreachable } from '../core/errors.ts'
+import { type ChangedText, changedText } from './claim-changes.ts'
 import { type Encoding, encodings, malformedReason } from './encodings.ts'
 
 export type IdentityHeaders =
@@ -40,8 +41,8 @@ export function identityHeaders(headers: readonly HeaderConfig[], claims: Claims
   for (const header of headers) {
     if (header.source.kind === 'request') continue
     const value = headerValue(header, claims, (why) => dropped.push(`${header.name}: ${why}`))
-    if (value !== undefined) fields.push(header.name, value)
-    else if (header.required) return { missing: header.name, dropped }
+    if (typeof value === 'string') fields.push(header.name, value)
+    else if (header.required || value === refused) return { missing: header.name, dropped }
   }
   return { fields, dropped }
 }
@@ -62,15 +63,21 @@ export function headersWithoutValue(
 
 type Drop = (why: string) => void
 
-function headerValue(header: HeaderConfig, claims: Claims, drop: Drop): string | undefined {
+/** The value of a header is too long, and the request must be refused. */
+const refused = Symbol('refused')
+type HeaderValue = string | typeof refused | undefined
+
+function headerValue(header: HeaderConfig, claims: Claims, drop: Drop): HeaderValue {
   const { source } = header
   switch (source.kind) {
     case 'claim':
-      return claimsValue(header, [source.path], claims, drop)
+      return claimValue(header, readClaim(claims, source.path), drop)
+    case 'first_of':
+      return claimValue(header, source.firstOf.map((path) => readClaim(claims, path)).find(hasValue), drop)
     case 'template':
-      return claimsValue(header, source.template, claims, drop)
+      return templateValue(header, source.template, claims, drop)
     case 'constant':
-      return constantValue(source.value)
+      return encodings.utf8.whole(source.value)
     case 'request':
       return undefined
     default:
@@ -78,29 +85,112 @@ function headerValue(header: HeaderConfig, claims: Claims, drop: Drop): string |
   }
 }
 
-function constantValue(text: string): string {
-  return encodings.utf8.whole(text)
+function hasValue(claim: JsonValue | undefined): boolean {
+  return isList(claim) ? claim.some((member) => printed(member) !== '') : printed(claim) !== ''
 }
 
-function claimsValue(header: HeaderConfig, template: ClaimTemplate, claims: Claims, drop: Drop): string | undefined {
+/** The value of a header that consists of one claim. */
+function claimValue(header: HeaderConfig, claim: JsonValue | undefined, drop: Drop): HeaderValue {
+  const encoding = encodingOf(header)
+  if (!isList(claim)) {
+    const text = header.json === true ? jsonText(claim, header, drop) : exactText(claim, header, drop)
+    return text === undefined
+      ? undefined
+      : fitted(header, [encoding.piece(text)], ([only = '']) => only, encoding, drop)
+  }
+  if (header.json === true) {
+    const members = claim.flatMap((member) => jsonText(member, header, drop) ?? [])
+    return fitted(header, unique(members, header), (some) => encoding.piece(`[${some.join(',')}]`), encoding, drop)
+  }
+  return fitted(
+    header,
+    separateMembers(claim, header, encoding, drop),
+    (some) => some.join(withoutControls(header.join)),
+    encoding,
+    drop,
+  )
+}
+
+/** The value of a header that consists of text with claims. */
+function templateValue(header: HeaderConfig, template: ClaimTemplate, claims: Claims, drop: Drop): HeaderValue {
   const encoding = encodingOf(header)
   let isExact = true
   const text = templateText(template, encoding.piece, (path) => {
     const claim = readClaim(claims, path)
-    if (isList(claim)) return joinedMembers(claim, header.join, encoding, drop)
-    const why = inexactReason(claim)
-    if (why === undefined) return encoding.piece(printed(claim))
-    drop(why)
-    isExact = false
-    return ''
+    if (isList(claim)) return separateMembers(claim, header, encoding, drop).join(withoutControls(header.join))
+    const exact = exactText(claim, header, drop)
+    isExact &&= exact !== undefined
+    return encoding.piece(exact ?? '')
   })
-  if (text === undefined || !isExact) return undefined
-  const why = encoding.unfitReason(text)
-  const value = why === undefined ? encoding.whole(text) : ''
-  if (why !== undefined) drop(why)
-  else if (value.length > header.maxBytes) drop(`longer than ${header.maxBytes} bytes`)
-  else if (value !== '') return value
+  return text === undefined || !isExact ? undefined : fitted(header, [text], ([only = '']) => only, encoding, drop)
+}
+
+/**
+ * The encoded value, if it is not longer than `max_bytes`.
+ * @param members the members of a list, or the one text; they are in the form of `encoding.piece`
+ */
+function fitted(
+  header: HeaderConfig,
+  members: readonly string[],
+  joined: (members: readonly string[]) => string,
+  encoding: Encoding,
+  drop: Drop,
+): HeaderValue {
+  if (members.every((member) => member === '')) return undefined
+  const why = encoding.unfitReason(joined(members))
+  if (why !== undefined) {
+    drop(why)
+    return undefined
+  }
+  const valueOf = (count: number) => encoding.whole(joined(members.slice(0, count)))
+  const fits = (count: number) => valueOf(count).length <= header.maxBytes
+  if (fits(members.length)) return valueOf(members.length)
+  const kept = header.tooLong === 'trim' ? largest(members.length - 1, fits) : 0
+  drop(
+    kept === 0
+      ? `longer than ${header.maxBytes} bytes`
+      : `longer than ${header.maxBytes} bytes, so ${members.length - kept} of ${members.length} members are left out`,
+  )
+  if (kept > 0) return valueOf(kept)
+  return header.tooLong === 'refuse' ? refused : undefined
+}
+
+/** The largest number up to `limit` for which `holds`, or 0. It holds for all smaller numbers. */
+function largest(limit: number, holds: (count: number) => boolean): number {
+  let [low, high] = [0, limit]
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    if (holds(middle)) low = middle
+    else high = middle - 1
+  }
+  return low
+}
+
+/** The changed text of a single value; empty without a value, `undefined` when it was dropped. */
+function exactText(claim: JsonValue | undefined, { changes }: HeaderConfig, drop: Drop): string | undefined {
+  const inexact = inexactReason(claim)
+  const changed: ChangedText =
+    inexact !== undefined
+      ? { why: inexact }
+      : changes === undefined || printed(claim) === ''
+        ? { text: printed(claim) }
+        : changedText(printed(claim), changes)
+  if ('text' in changed) return changed.text
+  drop(changed.why)
   return undefined
+}
+
+/** A value as JSON; `undefined` without a value. JSON escapes whatever text contains. */
+function jsonText(claim: JsonValue | undefined, header: HeaderConfig, drop: Drop): string | undefined {
+  if (claim === undefined || printed(claim) === '') return undefined
+  if (header.changes === undefined && !isRounded(claim)) return JSON.stringify(claim)
+  const text = exactText(claim, header, drop)
+  return text === undefined || text === '' ? undefined : JSON.stringify(text)
+}
+
+/** Several values may have the same replacement. */
+function unique(members: readonly string[], { changes }: HeaderConfig): readonly string[] {
+  return changes?.map === undefined ? members : [...new Set(members)]
 }
 
 /** The text of a template; `undefined` when none of its claims has a value. */
@@ -134,17 +224,23 @@ function isList(claim: JsonValue | undefined): claim is readonly JsonValue[] {
   return Array.isArray(claim)
 }
 
-function joinedMembers(claim: readonly JsonValue[], join: string, encoding: Encoding, drop: Drop): string {
-  const separator = withoutControls(join)
+function separateMembers(
+  claim: readonly JsonValue[],
+  header: HeaderConfig,
+  encoding: Encoding,
+  drop: Drop,
+): readonly string[] {
+  const separator = withoutControls(header.join)
   const members = claim.filter((member) => printed(member) !== '')
-  const exact = members.filter((member) => inexactReason(member) === undefined).map(printed)
-  const carried = exact.filter((text) => encoding.unfitReason(text) === undefined).map(encoding.piece)
-  if (carried.length < members.length)
-    drop(`${members.length - carried.length} of a list's members cannot be carried unchanged`)
+  const exact = members.map((member) => exactText(member, header, () => {})).filter((text) => text !== undefined)
+  const texts = unique(exact, header).filter((text) => text !== '')
+  const carried = texts.filter((text) => encoding.unfitReason(text) === undefined).map(encoding.piece)
+  const lost = members.length - exact.length + texts.length - carried.length
+  if (lost > 0) drop(`${lost} of a list's members cannot be carried unchanged`)
   const apart = carried.filter((piece) => isSeparable(piece, separator))
   if (apart.length < carried.length)
     drop(`${carried.length - apart.length} of a list's members contain the separator, or begin or end with white space`)
-  return apart.join(separator)
+  return apart
 }
 
 /** The text of a value. Blank text counts as no value. */
@@ -177,8 +273,9 @@ function isSeparable(member: string, separator: string): boolean {
   return (member + core).indexOf(core) === member.length
 }
 
-function encodingOf({ encode, source }: HeaderConfig): Encoding {
-  return encodings[encode === 'base64' && source.kind === 'claim' ? 'base64Members' : encode]
+function encodingOf({ encode, source, json }: HeaderConfig): Encoding {
+  if (source.kind === 'template' || json === true) return encodings[encode]
+  return encodings[encode === 'base64' ? 'base64Members' : encode === 'base64url' ? 'base64urlMembers' : encode]
 }
 
 /** A configured separator must not end the header field (RFC 9110 §5.5). */

@@ -11,12 +11,15 @@ export interface Encoding {
   readonly whole: (text: string) => string
 }
 
-export const encodings: Readonly<Record<HeaderEncoding | 'base64Members', Encoding>> = {
+export const encodings: Readonly<Record<HeaderEncoding | 'base64Members' | 'base64urlMembers', Encoding>> = {
   utf8: { unfitReason: notPlainReason, piece: unchanged, whole: utf8Bytes },
   latin1: { unfitReason: notLatin1Reason, piece: unchanged, whole: unchanged },
   percent: { unfitReason: malformedReason, piece: percentEncoded, whole: utf8Bytes },
   base64: { unfitReason: malformedReason, piece: unchanged, whole: base64 },
   base64Members: { unfitReason: malformedReason, piece: base64, whole: utf8Bytes },
+  base64url: { unfitReason: malformedReason, piece: unchanged, whole: base64url },
+  base64urlMembers: { unfitReason: malformedReason, piece: base64url, whole: utf8Bytes },
+  rfc2047: { unfitReason: malformedReason, piece: unchanged, whole: encodedWords },
   rfc8187: { unfitReason: malformedReason, piece: unchanged, whole: (text) => `UTF-8''${percentEncoded(text)}` },
 }
 
@@ -58,4 +61,29 @@ function percentEncoded(text: string): string {
     /[!'()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
   )
+}
+
+function base64url(text: string): string {
+  return Buffer.from(text, 'utf8').toString('base64url')
+}
+
+/** An encoded-word has at most 75 characters (RFC 2047 §2): 45 bytes of text in base64. */
+const wordBytes = 45
+
+/**
+ * Plain text stays as it is; any other text becomes encoded-words. A character is never divided
+ * between two of them (RFC 2047 §5).
+ */
+function encodedWords(text: string): string {
+  if (/^[\x21-\x7e]+(?: +[\x21-\x7e]+)*$/.test(text) && !text.includes('=?')) return text
+  const words: string[] = []
+  let word = ''
+  for (const character of text) {
+    if (Buffer.byteLength(word + character) > wordBytes) {
+      words.push(word)
+      word = ''
+    }
+    word += character
+  }
+  return [...words, word].map((part) => `=?UTF-8?B?${base64(part)}?=`).join(' ')
 }

@@ -45,7 +45,7 @@ test('The smallest configuration has defaults for all other settings', () => {
   const { session, ...others } = config('smallest.yaml')
 
   const externalUrl = new URL('https://orders.example.com')
-  const header = { join: ',', encode: 'utf8', maxBytes: 4096, required: false }
+  const header = { join: ',', encode: 'utf8', maxBytes: 4096, tooLong: 'omit' as const, required: false }
   assert.deepEqual(others, {
     version: 1,
     file: 'smallest.yaml',
@@ -255,7 +255,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
   const [orders] = config('full.yaml').upstreams
 
   const fields = 'https://id.example.com/claims/fields'
-  const plain = { join: ',', encode: 'utf8', maxBytes: 4096, required: false }
+  const plain = { join: ',', encode: 'utf8', maxBytes: 4096, tooLong: 'omit' as const, required: false }
   assert.deepEqual(orders?.hosts, ['orders.example.com'])
   assert.deepEqual(orders.headers, [
     { name: 'X-Remote-User', source: { kind: 'claim', path: ['sub'] }, ...plain },
@@ -268,6 +268,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       join: ';',
       encode: 'percent',
       maxBytes: 2048,
+      tooLong: 'omit' as const,
       required: true,
     },
     {

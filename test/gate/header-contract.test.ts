@@ -131,3 +131,85 @@ for (const [what, person, path] of [
 
     assert.deepEqual(received, { 'X-Site': 'a', 'X-Forwarded-Port': '80' })
   })
+
+const person = {
+  sub: 'jane',
+  email: 'Jane.Doe@Corp.example',
+  name: 'Zoë 李',
+  groups: ['ops', 'staff', 'guests'],
+  fields: { site: 'north', ids: [1, 2] },
+}
+
+for (const [what, header, expected] of [
+  ['lower case', '{ claim: email, case: lower }', 'jane.doe@corp.example'],
+  ['upper case', '{ claim: email, case: upper }', 'JANE.DOE@CORP.EXAMPLE'],
+  ['the part before @', "{ claim: email, before: '@', case: lower }", 'jane.doe'],
+  ['the part after @', "{ claim: email, after: '@' }", 'Corp.example'],
+  ['the part between', "{ claim: email, after: '.', case: upper }", 'EXAMPLE'],
+  ['a mapped list', "{ claim: groups, map: { ops: admin, '*': user } }", 'admin,user'],
+  ['a mapped list without *', '{ claim: groups, map: { ops: admin } }', 'admin'],
+  ['a mapped value', "{ claim: sub, map: { jane: Administrator, '*': user } }", 'Administrator'],
+  ['a mapped value by *', "{ claim: sub, map: { joe: Administrator, '*': user } }", 'user'],
+  ['a value that no entry of the map names', '{ claim: sub, map: { joe: Administrator } }', undefined],
+  ['an absent claim with a map', "{ claim: roles, map: { '*': user } }", undefined],
+  ['a name of Object.prototype in a map', '{ claim: sub, map: { constructor: x } }', undefined],
+  ['the first claim with a value', '{ first_of: [nickname, preferred_username, email, sub] }', 'Jane.Doe@Corp.example'],
+  ['none of several claims', '{ first_of: [nickname, preferred_username] }', undefined],
+  ['a list as JSON', '{ claim: groups, json: true }', '["ops","staff","guests"]'],
+  ['an object as JSON', '{ claim: fields, json: true }', '{"site":"north","ids":[1,2]}'],
+  ['a text as JSON', '{ claim: sub, json: true }', '"jane"'],
+  ['a mapped list as JSON', "{ claim: groups, json: true, map: { ops: admin, '*': user } }", '["admin","user"]'],
+  ['JSON in percent encoding', '{ claim: sub, json: true, encode: percent }', '%22jane%22'],
+  ['a template with changes', "{ template: 'u-{email}', before: '@', case: lower }", 'u-jane.doe'],
+  ['base64url', '{ claim: name, encode: base64url }', Buffer.from('Zoë 李').toString('base64url')],
+  [
+    'base64url of a list',
+    '{ claim: groups, encode: base64url }',
+    ['ops', 'staff', 'guests'].map((group) => Buffer.from(group).toString('base64url')).join(),
+  ],
+  ['rfc2047', '{ claim: name, encode: rfc2047 }', `=?UTF-8?B?${Buffer.from('Zoë 李').toString('base64')}?=`],
+  ['rfc2047 of plain text', '{ claim: sub, encode: rfc2047 }', 'jane'],
+  ['a list that is trimmed', '{ claim: groups, max_bytes: 10b, too_long: trim }', 'ops,staff'],
+  ['a JSON list that is trimmed', '{ claim: groups, json: true, max_bytes: 15b, too_long: trim }', '["ops","staff"]'],
+  ['a list of which nothing fits', '{ claim: groups, max_bytes: 2b, too_long: trim }', undefined],
+  ['a text that cannot be trimmed', '{ claim: email, max_bytes: 4b, too_long: trim }', undefined],
+  ['a value that is too long', '{ claim: groups, max_bytes: 10b }', undefined],
+] as const)
+  test(`The upstream receives ${what}: ${header}`, (t) => {
+    assert.equal(sent(t, `\n      X-H: ${header}`, person)['X-H'], expected)
+  })
+
+for (const [what, header, claims] of [
+  ['A value without the text of before', "{ claim: name, before: '@' }", { name: 'admin' }],
+  ['A value without the text of after', "{ claim: name, after: '@' }", { name: 'corp.example' }],
+  ['The Kelvin sign', '{ claim: name, case: lower }', { name: 'Mi\u212ae' }],
+  ['A dotless i', '{ claim: name, case: upper }', { name: 'adm\u0131n' }],
+  ['White space before the separator', "{ claim: name, before: '@' }", { name: 'admin @x' }],
+] as const)
+  test(`${what} never makes two people look equal to the application`, (t) => {
+    assert.deepEqual(sent(t, `\n      X-H: ${header}`, { sub: 'jane', ...claims }), {})
+  })
+
+test('The domain of an address is what follows its last @', (t) => {
+  const email = '"jane@corp.example"@evil.example'
+
+  assert.deepEqual(sent(t, "{ X-H: { claim: email, after: '@' } }", { sub: 'jane', email }), { 'X-H': 'evil.example' })
+})
+
+test('An encoded-word is at most 75 characters long, and no character is divided', (t) => {
+  const name = '李'.repeat(40)
+
+  const words = (sent(t, '{ X-H: { claim: name, encode: rfc2047 } }', { sub: 'jane', name })['X-H'] ?? '').split(' ')
+
+  assert.ok(words.length > 1 && words.every((word) => word.length <= 75), words.join(' '))
+  const decoded = words.map((word) => Buffer.from(word.slice(10, -2), 'base64').toString())
+  assert.equal(decoded.join(''), name)
+})
+
+test('A request is refused when a value is too long and too_long is refuse', (t) => {
+  const refused = admission(t, '{ X-H: { claim: groups, max_bytes: 4b, too_long: refuse } }', person)
+
+  assert.equal(refused.kind, 'forbidden')
+  assert.match(refused.kind === 'forbidden' ? refused.why : '', /X-H: longer than 4 bytes/)
+  assert.deepEqual(sent(t, '{ X-H: { claim: absent, max_bytes: 4b, too_long: refuse } }', person), {})
+})

@@ -10,6 +10,7 @@ const headers = ['X-User-Sub', 'Remote-User'].map((name) => ({
   join: ',',
   encode: 'utf8' as const,
   maxBytes: 100,
+  tooLong: 'omit' as const,
   required: false,
 }))
 

@@ -39,7 +39,8 @@ function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig
     join: ',',
     encode: 'utf8',
     maxBytes: 1024,
-    required: false,
+    tooLong: 'omit' as const,
+  required: false,
   } as const
   return {
     name: 'orders',

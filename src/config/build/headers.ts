@@ -3,7 +3,7 @@ import { isForwardedFact, isReservedField } from '../../core/header-fields.ts'
 import { below, type Report } from '../document/report.ts'
 import type { HeaderConfig, HeaderSource } from '../model.ts'
 import type { HeaderSettings, UpstreamSettings } from '../settings.ts'
-import { type Building, readSize } from './building.ts'
+import { type Building, present, readSize } from './building.ts'
 import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
 import { readSecret } from './secrets.ts'
 
@@ -21,15 +21,19 @@ export function readHeaders(
   return Object.entries(written).flatMap(([name, value]) => readHeader(name, value, below(at, name), building))
 }
 
-const defaults: HeaderSettings = { join: ',', encode: 'utf8', max_bytes: '4kb', required: false }
+const defaults: HeaderSettings = { join: ',', encode: 'utf8', max_bytes: '4kb', too_long: 'omit', required: false }
 
 /** The settings that say where a value comes from. A header has one of them. */
-type SourceSetting = 'claim' | 'template' | 'value' | 'env' | 'file' | 'request'
+type SourceSetting = 'claim' | 'template' | 'first_of' | 'value' | 'env' | 'file' | 'request'
+
+const changeSettings = ['after', 'before', 'case', 'map'] as const
+const ofClaims = [...changeSettings, 'join', 'encode', 'max_bytes', 'too_long', 'required']
 
 /** The settings that may stand beside each source. */
 const besides: Readonly<Record<SourceSetting, readonly string[]>> = {
-  claim: ['join', 'encode', 'max_bytes', 'required'],
-  template: ['join', 'encode', 'max_bytes', 'required'],
+  claim: [...ofClaims, 'json'],
+  template: ofClaims,
+  first_of: [...ofClaims, 'json'],
   value: [],
   env: [],
   file: [],
@@ -60,9 +64,12 @@ function readHeader(
     {
       name,
       source,
+      ...readChanges(written, at, report),
+      ...(written.json === true && { json: true }),
       join: written.join,
       encode: written.encode,
       maxBytes: readSize(written.max_bytes, below(at, 'max_bytes'), '1b', '64kb', report),
+      tooLong: written.too_long,
       required: written.required,
     },
   ]
@@ -73,8 +80,7 @@ function shortSource(text: string): SourceSetting {
 }
 
 function maySet(name: string, setting: SourceSetting): boolean {
-  const isAboutRequest = setting !== 'claim' && setting !== 'template'
-  return !isReservedField(name) || (isAboutRequest && isForwardedFact(name))
+  return !isReservedField(name) || (!besides[setting].includes('join') && isForwardedFact(name))
 }
 
 function hintForReserved(name: string): string {
@@ -84,7 +90,7 @@ function hintForReserved(name: string): string {
 }
 
 function reportWithoutEffect(source: SourceSetting, at: string, report: Report): void {
-  for (const setting of Object.keys(defaults))
+  for (const setting of [...ofClaims, 'json'])
     if (report.isSet(below(at, setting)) && !besides[source].includes(setting))
       report.errorAtKey(below(at, setting), `has no effect beside ${source}`, 'remove it')
 }
@@ -106,6 +112,12 @@ function readSource(
         report.warning(textAt, 'sends the "$" before the claim, too', hintForClaims(text))
       return template.length === 0 ? undefined : claimSource(template)
     }
+    case 'first_of': {
+      const firstOf = present(written.first_of ?? []).flatMap(([index, text]) =>
+        report.parse(below(textAt, index), [], () => [withLongName(parseClaimPath(text), claims)], hintForClaims(text)),
+      )
+      return firstOf.length === 0 ? undefined : { kind: 'first_of', firstOf }
+    }
     case 'value':
       return { kind: 'constant', value: readConstant(written.value ?? '', textAt, report), isSecret: false }
     case 'env':
@@ -115,6 +127,20 @@ function readSource(
     }
     case 'request':
       return written.request === undefined ? undefined : { kind: 'request', request: written.request }
+  }
+}
+
+function readChanges(written: HeaderSettings, at: string, report: Report): Pick<HeaderConfig, 'changes'> {
+  if (changeSettings.every((setting) => written[setting] === undefined)) return {}
+  const { after, before, case: letters, map } = written
+  for (const [value, text] of Object.entries(map ?? {})) readConstant(text, below(below(at, 'map'), value), report)
+  return {
+    changes: {
+      ...(after !== undefined && { after }),
+      ...(before !== undefined && { before }),
+      ...(letters !== undefined && { case: letters }),
+      ...(map !== undefined && { map: new Map(Object.entries(map)) }),
+    },
   }
 }
 
