@@ -10,6 +10,9 @@ export function claimsIn({ source }: HeaderConfig): readonly ClaimPath[] {
       return source.firstOf
     case 'template':
       return source.template.filter((part) => typeof part !== 'string')
+    case 'basic':
+      return source.user.filter((part) => typeof part !== 'string')
+    case 'bearer':
     case 'constant':
     case 'request':
       return []

@@ -380,6 +380,10 @@ export type HeaderSource =
   | { readonly kind: 'constant'; readonly value: string; readonly isSecret: boolean }
   /** A fact about the request, as the gateway and its trusted proxies see it. */
   | { readonly kind: 'request'; readonly request: RequestFact }
+  /** Basic credentials (RFC 7617): a user name made of claims, and one password for everybody. */
+  | { readonly kind: 'basic'; readonly user: ClaimTemplate; readonly password: string }
+  /** A token of the session (RFC 6750 §2.1). */
+  | { readonly kind: 'bearer'; readonly bearer: 'access_token' | 'id_token' }
 
 /**
  * - `client_address`: the IP address of the client.

@@ -424,6 +424,16 @@ export interface HeaderSettings {
    */
   readonly request?: 'client_address' | 'scheme' | 'host' | 'port' | 'prefix'
   /**
+   * Basic credentials (RFC 7617) for an application that has a password for the gateway, usually in
+   * Authorization. No log and no command shows them.
+   */
+  readonly basic?: HeaderBasicSettings
+  /**
+   * A token of the session as a bearer token (RFC 6750), usually in Authorization. The gateway
+   * refreshes it ahead of use. No log and no command shows it.
+   */
+  readonly bearer?: 'access_token' | 'id_token'
+  /**
    * Keeps what follows the last occurrence of this text in the claim. A value without the text is
    * left out.
    */
@@ -456,6 +466,20 @@ export interface HeaderSettings {
   readonly too_long: 'omit' | 'refuse' | 'trim'
   /** true: the gateway refuses a request when there is no value. false: it omits the header. */
   readonly required: boolean
+}
+
+/**
+ * Basic credentials (RFC 7617) for an application that has a password for the gateway, usually in
+ * Authorization. No log and no command shows them.
+ */
+export interface HeaderBasicSettings {
+  /**
+   * The user name: a claim path, or a template with claim paths in braces. A name with a colon is
+   * left out.
+   */
+  readonly user?: string
+  /** The password, the same for everybody. */
+  readonly password?: SecretSettings
 }
 
 /** A size such as 16kb: a whole number and b, kb or mb. */

@@ -112,6 +112,7 @@ function measured(headers: readonly HeaderConfig[], claims: Claims): Budget {
   const written = identityHeaders(
     headers.map((header) => ({ ...header, required: false })),
     claims,
+    { access_token: 'x'.repeat(tokenBytes), id_token: 'x'.repeat(tokenBytes) },
   )
   const fields = 'fields' in written ? written.fields : []
   const sizes: [string, number][] = []
@@ -144,6 +145,9 @@ function lineBytes(name: string, valueBytes: number): number {
 /** An IPv6 address, or a host name with its port, is hardly ever longer. */
 const factBytes = 64
 
+/** A JSON Web Token with a few roles usually has this size. */
+const tokenBytes = 2 * 1024
+
 function maxValueBytes(header: HeaderConfig): number {
   const { source } = header
   switch (source.kind) {
@@ -157,6 +161,10 @@ function maxValueBytes(header: HeaderConfig): number {
       return Buffer.byteLength(source.value)
     case 'request':
       return factBytes
+    case 'basic':
+      return Math.ceil((maxClaimsBytes(source.user, header) + source.password.length) * 1.4)
+    case 'bearer':
+      return tokenBytes
   }
 }
 

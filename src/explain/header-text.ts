@@ -31,5 +31,5 @@ export function shownHeaders(
 }
 
 function isSecret(source: HeaderSource): boolean {
-  return source.kind === 'constant' && source.isSecret
+  return source.kind === 'basic' || source.kind === 'bearer' || (source.kind === 'constant' && source.isSecret)
 }

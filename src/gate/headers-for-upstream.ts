@@ -50,7 +50,7 @@ export class HeadersForUpstream {
     this.#ofRecord.set(record, byUpstream)
     let headers = byUpstream.get(upstream)
     if (headers === undefined) {
-      headers = identityHeaders(upstream.headers, record.claims)
+      headers = identityHeaders(upstream.headers, record.claims, record.tokens)
       byUpstream.set(upstream, headers)
       if ('fields' in headers) this.#logAbsence(upstream, headers)
       if (headers.dropped.length > 0)

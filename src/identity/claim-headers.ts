@@ -1,6 +1,7 @@
 import type { HeaderConfig } from '../config/model.ts'
 import { type ClaimPath, type Claims, type ClaimTemplate, type JsonValue, readClaim } from '../core/claims.ts'
 import { unreachable } from '../core/errors.ts'
+import type { TokenSet } from '../core/token-set.ts'
 import { type ChangedText, changedText } from './claim-changes.ts'
 import { type Encoding, encodings, malformedReason } from './encodings.ts'
 
@@ -35,12 +36,16 @@ export type IdentityHeaders =
  * claim, each member is encoded separately: upstreams split first and decode then. A member that
  * cannot be carried unchanged, or that cannot be separated, is left out.
  */
-export function identityHeaders(headers: readonly HeaderConfig[], claims: Claims): IdentityHeaders {
+export function identityHeaders(
+  headers: readonly HeaderConfig[],
+  claims: Claims,
+  tokens: BearerTokens = {},
+): IdentityHeaders {
   const fields: string[] = []
   const dropped: string[] = []
   for (const header of headers) {
     if (header.source.kind === 'request') continue
-    const value = headerValue(header, claims, (why) => dropped.push(`${header.name}: ${why}`))
+    const value = headerValue(header, claims, tokens, (why) => dropped.push(`${header.name}: ${why}`))
     if (typeof value === 'string') fields.push(header.name, value)
     else if (header.required || value === refused) return { missing: header.name, dropped }
   }
@@ -61,13 +66,16 @@ export function headersWithoutValue(
   )
 }
 
+/** The tokens of a session that a header may contain. */
+export type BearerTokens = Partial<Pick<TokenSet, 'access_token' | 'id_token'>>
+
 type Drop = (why: string) => void
 
 /** The value of a header is too long, and the request must be refused. */
 const refused = Symbol('refused')
 type HeaderValue = string | typeof refused | undefined
 
-function headerValue(header: HeaderConfig, claims: Claims, drop: Drop): HeaderValue {
+function headerValue(header: HeaderConfig, claims: Claims, tokens: BearerTokens, drop: Drop): HeaderValue {
   const { source } = header
   switch (source.kind) {
     case 'claim':
@@ -80,9 +88,43 @@ function headerValue(header: HeaderConfig, claims: Claims, drop: Drop): HeaderVa
       return encodings.utf8.whole(source.value)
     case 'request':
       return undefined
+    case 'basic':
+      return basicValue(header, source.user, source.password, claims, drop)
+    case 'bearer':
+      return bearerValue(tokens[source.bearer], drop)
     default:
       return unreachable(source)
   }
+}
+
+/** Basic credentials in UTF-8 (RFC 7617 §2, §2.1). */
+function basicValue(
+  header: HeaderConfig,
+  template: ClaimTemplate,
+  password: string,
+  claims: Claims,
+  drop: Drop,
+): HeaderValue {
+  let why: string | undefined
+  const user = templateText(template, encodings.utf8.piece, (path) => {
+    const claim = readClaim(claims, path)
+    if (isList(claim)) why = 'a list, which is no user name'
+    return exactText(claim, header, (reason) => (why = reason)) ?? ''
+  })
+  if (user === undefined && why === undefined) return undefined
+  // The recipient takes what follows the first colon for the password.
+  if (user?.includes(':')) why ??= 'a user name with ":", which Basic credentials cannot carry'
+  why ??= encodings.utf8.unfitReason(user ?? '')
+  if (why === undefined) return `Basic ${encodings.base64.whole(`${user}:${password}`)}`
+  drop(why)
+  return undefined
+}
+
+function bearerValue(token: string | undefined, drop: Drop): HeaderValue {
+  if (token === undefined || token === '') return undefined
+  if (/^[\w.~+/-]+=*$/.test(token)) return `Bearer ${token}`
+  drop('a token with characters that a bearer token cannot have (RFC 6750 §2.1)')
+  return undefined
 }
 
 function hasValue(claim: JsonValue | undefined): boolean {

@@ -213,3 +213,24 @@ test('A request is refused when a value is too long and too_long is refuse', (t)
   assert.match(refused.kind === 'forbidden' ? refused.why : '', /X-H: longer than 4 bytes/)
   assert.deepEqual(sent(t, '{ X-H: { claim: absent, max_bytes: 4b, too_long: refuse } }', person), {})
 })
+
+const basic = '{ Authorization: { basic: { user: preferred_username, password: { env: WIKI_TOKEN } } } }'
+
+test('An application with Basic authentication gets the name of the person and its own password', (t) => {
+  const { Authorization = '' } = sent(t, basic, { sub: 'jane', preferred_username: 'zoë' })
+
+  assert.equal(Authorization, `Basic ${Buffer.from('zoë:wiki-token-4711').toString('base64')}`)
+})
+
+for (const name of ['admin:x', 'admin\n', ' admin', ['admin'], 'ad\ud800min', '', null])
+  test(`A user name that Basic credentials cannot carry is left out: ${JSON.stringify(name)}`, (t) => {
+    assert.deepEqual(sent(t, basic, { sub: 'jane', preferred_username: name }), {})
+  })
+
+for (const bearer of ['access_token', 'id_token'])
+  test(`The ${bearer} is a bearer token only for requests of a signed-in person`, (t) => {
+    const headers = `{ Authorization: { bearer: ${bearer} } }`
+
+    assert.deepEqual(sent(t, headers, jane), { Authorization: 'Bearer token' })
+    assert.deepEqual(sent(t, headers, jane, { upstream: `    ${openPaths}`, path: '/open/a' }), {})
+  })

@@ -24,7 +24,7 @@ export function readHeaders(
 const defaults: HeaderSettings = { join: ',', encode: 'utf8', max_bytes: '4kb', too_long: 'omit', required: false }
 
 /** The settings that say where a value comes from. A header has one of them. */
-type SourceSetting = 'claim' | 'template' | 'first_of' | 'value' | 'env' | 'file' | 'request'
+type SourceSetting = 'claim' | 'template' | 'first_of' | 'value' | 'env' | 'file' | 'request' | 'basic' | 'bearer'
 
 const changeSettings = ['after', 'before', 'case', 'map'] as const
 const ofClaims = [...changeSettings, 'join', 'encode', 'max_bytes', 'too_long', 'required']
@@ -38,6 +38,8 @@ const besides: Readonly<Record<SourceSetting, readonly string[]>> = {
   env: [],
   file: [],
   request: [],
+  basic: ['required'],
+  bearer: ['required'],
 }
 const sourceSettings = Object.keys(besides) as readonly SourceSetting[]
 
@@ -75,12 +77,13 @@ function readHeader(
   ]
 }
 
-function shortSource(text: string): SourceSetting {
+function shortSource(text: string): 'claim' | 'template' {
   return text.includes('{') ? 'template' : 'claim'
 }
 
 function maySet(name: string, setting: SourceSetting): boolean {
-  return !isReservedField(name) || (!besides[setting].includes('join') && isForwardedFact(name))
+  const isAboutPerson = besides[setting].includes('required')
+  return !isReservedField(name) || (!isAboutPerson && isForwardedFact(name))
 }
 
 function hintForReserved(name: string): string {
@@ -99,17 +102,13 @@ function readSource(
   setting: SourceSetting,
   written: HeaderSettings,
   { at, textAt }: { readonly at: string; readonly textAt: string },
-  { report, env, claims }: HeaderBuilding,
+  building: HeaderBuilding,
 ): HeaderSource | undefined {
+  const { report, env, claims } = building
   switch (setting) {
     case 'claim':
     case 'template': {
-      const text = written[setting] ?? ''
-      const parse = () => (setting === 'claim' ? [parseClaimPath(text)] : parseHeaderTemplate(text))
-      const parsed = report.parse(textAt, [], parse, hintForClaims(text))
-      const template = parsed.map((part) => (typeof part === 'string' ? part : withLongName(part, claims)))
-      if (setting === 'template' && /\$\{(?!\{)/.test(text))
-        report.warning(textAt, 'sends the "$" before the claim, too', hintForClaims(text))
+      const template = readTemplate(written[setting] ?? '', setting, textAt, building)
       return template.length === 0 ? undefined : claimSource(template)
     }
     case 'first_of': {
@@ -127,6 +126,16 @@ function readSource(
     }
     case 'request':
       return written.request === undefined ? undefined : { kind: 'request', request: written.request }
+    case 'basic': {
+      const { user = '', password = {} } = written.basic ?? {}
+      const template = readTemplate(user, shortSource(user), below(textAt, 'user'), building)
+      const secret = readSecret(password, below(textAt, 'password'), env, report)
+      return template.length === 0 || secret === undefined
+        ? undefined
+        : { kind: 'basic', user: template, password: secret }
+    }
+    case 'bearer':
+      return written.bearer === undefined ? undefined : { kind: 'bearer', bearer: written.bearer }
   }
 }
 
@@ -142,6 +151,20 @@ function readChanges(written: HeaderSettings, at: string, report: Report): Pick<
       ...(map !== undefined && { map: new Map(Object.entries(map)) }),
     },
   }
+}
+
+/** The template of a text that is a claim path or a template; empty when it is invalid. */
+function readTemplate(
+  text: string,
+  setting: 'claim' | 'template',
+  at: string,
+  { report, claims }: HeaderBuilding,
+): ClaimTemplate {
+  const parse = () => (setting === 'claim' ? [parseClaimPath(text)] : parseHeaderTemplate(text))
+  const template = report.parse(at, [], parse, hintForClaims(text))
+  if (setting === 'template' && /\$\{(?!\{)/.test(text))
+    report.warning(at, 'sends the "$" before the claim, too', hintForClaims(text))
+  return template.map((part) => (typeof part === 'string' ? part : withLongName(part, claims)))
 }
 
 /** A template that consists of one claim is that claim. */

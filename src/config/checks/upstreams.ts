@@ -117,7 +117,9 @@ function headers({ upstreams }: GatewayConfig, report: Report): void {
         report.warning(
           below(at, header.name),
           `names ${token}, which is a token and not a claim: the header will be absent`,
-          'the gateway does not pass tokens on; name a claim such as sub or email',
+          token === 'refresh_token'
+            ? 'the gateway does not pass this token on; name a claim such as sub or email'
+            : `name a claim such as sub or email, or write Authorization: { bearer: ${token} } to pass the token on`,
         )
     }
   }
