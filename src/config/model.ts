@@ -443,6 +443,8 @@ export interface RuleConfig {
   readonly unauthenticated: 'auto' | 'redirect' | '401'
   /** The claims must satisfy all of them. */
   readonly require: readonly RequirementConfig[]
+  /** All headers for requests of this rule. Absent: those of the upstream. */
+  readonly headers?: readonly HeaderConfig[]
 }
 
 export interface RequirementConfig {

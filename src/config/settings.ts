@@ -508,6 +508,11 @@ export interface RuleSettings {
    * The requirements that the claims of the person must satisfy: one, or a list of which all apply.
    */
   readonly require?: RequirementSettings | List<RequirementSettings>
+  /**
+   * Headers for the requests of this rule, in addition to those of the upstream. A header with the
+   * same name replaces that of the upstream.
+   */
+  readonly headers?: Readonly<Record<string, string | HeaderSettings>>
 }
 
 /** What the values of one claim have to be. */

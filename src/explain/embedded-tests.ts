@@ -35,7 +35,7 @@ function failure(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayCo
   }
   if (admission.kind !== 'pass') return undefined
   const headers = byLowerCaseName(headerPairs(admission.identity))
-  const shown = byLowerCaseName(shownHeaders(admission.identity, upstream.headers))
+  const shown = byLowerCaseName(shownHeaders(admission.identity, upstream))
   for (const [name, expected] of Object.entries(test.headers)) {
     const lower = name.toLowerCase()
     if ((headers.get(lower) ?? null) !== expected)

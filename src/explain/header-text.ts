@@ -1,4 +1,4 @@
-import type { HeaderConfig, HeaderSource } from '../config/model.ts'
+import type { HeaderSource, UpstreamConfig } from '../config/model.ts'
 
 /**
  * Decodes a field value, in which each character is one byte on the wire: as UTF-8 when it is
@@ -24,9 +24,10 @@ export function headerPairs(lines: readonly string[]): [name: string, text: stri
 /** Like {@link headerPairs}, for headers that the gateway sets. Secrets are hidden. */
 export function shownHeaders(
   lines: readonly string[],
-  configured: readonly HeaderConfig[],
+  { headers, rules }: Pick<UpstreamConfig, 'headers' | 'rules'>,
 ): [name: string, text: string][] {
-  const hidden = new Map(configured.flatMap(({ name, source }) => (isSecret(source) ? [[name, '(secret)']] : [])))
+  const all = [...headers, ...rules.flatMap((rule) => rule.headers ?? [])]
+  const hidden = new Map(all.flatMap(({ name, source }) => (isSecret(source) ? [[name, '(secret)']] : [])))
   return headerPairs(lines).map(([name, text]) => [name, hidden.get(name) ?? text])
 }
 

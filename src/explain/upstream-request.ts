@@ -29,6 +29,8 @@ export interface UpstreamRequest {
 
 /** The parts of the gateway that decide about header fields. */
 export interface HeaderParts {
+  /** The headers of the rule, or of the upstream. */
+  readonly configured: readonly HeaderConfig[]
   readonly upstreams: readonly UpstreamConfig[]
   readonly cookie: SessionCookie
   /** Whether the gateway writes trace headers. */
@@ -65,10 +67,10 @@ export function upstreamRequest(
   return {
     name: upstream.name,
     url: `${upstream.url.origin}${facts.target.path}${facts.target.query}`,
-    identity: shownHeaders(identity, upstream.headers),
+    identity: shownHeaders(identity, upstream),
     // Each field adds a colon, a space, CR and LF.
     identityBytes: identity.reduce((sum, text) => sum + text.length + 2, 0),
-    absent: absentHeaders(upstream.headers, identity, dropped, pass.session !== undefined),
+    absent: absentHeaders(parts.configured, identity, dropped, pass.session !== undefined),
     removed: removedHeaders(request.rawHeaders, others, reserved, parts),
     others: headerPairs(others),
   }

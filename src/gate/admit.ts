@@ -46,7 +46,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
       return {
         kind: 'pass',
         upstream,
-        identity: headers.forAnybody(facts, upstream),
+        identity: headers.forAnybody(facts, upstream, rule),
         session: undefined,
         caching: 'anybody',
       }
@@ -60,7 +60,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     if (identity.kind === 'signed_in') return admitPerson(facts, upstream, rule, identity.session)
     // Optional paths stay open when the store is unavailable. The request then has no identity.
     if (rule.access === 'optional') {
-      const anybody = headers.forAnybody(facts, upstream)
+      const anybody = headers.forAnybody(facts, upstream, rule)
       const pass = { kind: 'pass', upstream, identity: anybody, session: undefined, caching: 'varies' } as const
       const expire = identity.kind === 'anonymous' ? expiry(identity, facts, upstream) : undefined
       return expire === undefined ? pass : { ...pass, expire }
@@ -113,7 +113,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, upstream, rule, session }
     const unmet = unmetRequirement(rule, session.record.claims)
     if (unmet !== undefined) return { kind: 'forbidden', ...unmet, setCookies: nothing, upstream, rule, session }
-    const sent = headers.forPerson(facts, upstream, session)
+    const sent = headers.forPerson(facts, upstream, rule, session)
     if ('missing' in sent)
       return { kind: 'forbidden', ...withoutHeader(sent), setCookies: nothing, upstream, rule, session }
     return { kind: 'pass', upstream, identity: sent.fields, session: session.key, caching: upstream.cache }

@@ -1,4 +1,4 @@
-import type { HeaderConfig, UpstreamConfig } from '../config/model.ts'
+import type { HeaderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import { headersWithoutValue, identityHeaders, type IdentityHeaders } from '../identity/claim-headers.ts'
 import {
   type AnonymousHeaders,
@@ -9,14 +9,17 @@ import {
 import type { Log } from '../observe/log.ts'
 import type { StoredSession } from '../session/record.ts'
 
+/** The headers of an upstream, or of one of its rules. */
+type HeaderList = readonly HeaderConfig[]
+
 /**
  * The header fields that the gateway adds to requests for an upstream. What depends on the person
  * is computed once for each version of the session record, what depends on the request for each
  * request.
  */
 export class HeadersForUpstream {
-  readonly #ofRecord = new WeakMap<StoredSession['record'], Map<UpstreamConfig, IdentityHeaders>>()
-  readonly #ofAnybody = new WeakMap<UpstreamConfig, AnonymousHeaders>()
+  readonly #ofRecord = new WeakMap<StoredSession['record'], Map<HeaderList, IdentityHeaders>>()
+  readonly #ofAnybody = new WeakMap<HeaderList, AnonymousHeaders>()
   readonly #log: Log
   readonly #logAbsence: ReturnType<typeof createAbsenceLog>
 
@@ -26,33 +29,38 @@ export class HeadersForUpstream {
   }
 
   /** Names and values, alternating, for a request without a session. */
-  forAnybody(facts: ForwardableFacts, upstream: UpstreamConfig): readonly string[] {
-    const anonymous = this.#anonymous(upstream)
+  forAnybody(facts: ForwardableFacts, upstream: UpstreamConfig, rule: RuleConfig): readonly string[] {
+    const anonymous = this.#anonymous(rule.headers ?? upstream.headers)
     return withFacts(anonymous.constants, anonymous, facts, upstream)
   }
 
   /** For a request of a signed-in person. */
-  forPerson(facts: ForwardableFacts, upstream: UpstreamConfig, session: StoredSession): IdentityHeaders {
-    const headers = this.#identity(upstream, session)
-    const anonymous = this.#anonymous(upstream)
+  forPerson(
+    facts: ForwardableFacts,
+    upstream: UpstreamConfig,
+    rule: RuleConfig,
+    session: StoredSession,
+  ): IdentityHeaders {
+    const headers = this.#identity(upstream, rule.headers ?? upstream.headers, session)
+    const anonymous = this.#anonymous(rule.headers ?? upstream.headers)
     if ('missing' in headers || anonymous.facts.length === 0) return headers
     return { ...headers, fields: withFacts(headers.fields, anonymous, facts, upstream) }
   }
 
-  #anonymous(upstream: UpstreamConfig): AnonymousHeaders {
-    let found = this.#ofAnybody.get(upstream)
-    if (found === undefined) this.#ofAnybody.set(upstream, (found = anonymousHeaders(upstream.headers)))
+  #anonymous(configured: HeaderList): AnonymousHeaders {
+    let found = this.#ofAnybody.get(configured)
+    if (found === undefined) this.#ofAnybody.set(configured, (found = anonymousHeaders(configured)))
     return found
   }
 
-  #identity(upstream: UpstreamConfig, { key, record }: StoredSession): IdentityHeaders {
-    const byUpstream = this.#ofRecord.get(record) ?? new Map<UpstreamConfig, IdentityHeaders>()
-    this.#ofRecord.set(record, byUpstream)
-    let headers = byUpstream.get(upstream)
+  #identity(upstream: UpstreamConfig, configured: HeaderList, { key, record }: StoredSession): IdentityHeaders {
+    const byList = this.#ofRecord.get(record) ?? new Map<HeaderList, IdentityHeaders>()
+    this.#ofRecord.set(record, byList)
+    let headers = byList.get(configured)
     if (headers === undefined) {
-      headers = identityHeaders(upstream.headers, record.claims, record.tokens)
-      byUpstream.set(upstream, headers)
-      if ('fields' in headers) this.#logAbsence(upstream, headers)
+      headers = identityHeaders(configured, record.claims, record.tokens)
+      byList.set(configured, headers)
+      if ('fields' in headers) this.#logAbsence(upstream, configured, headers)
       if (headers.dropped.length > 0)
         this.#log.warn('headers.dropped', { session: key, upstream: upstream.name, headers: headers.dropped })
     }
@@ -76,11 +84,11 @@ function withFacts(
  */
 function createAbsenceLog(
   log: Log,
-): (upstream: UpstreamConfig, headers: Extract<IdentityHeaders, { fields: unknown }>) => void {
+): (upstream: UpstreamConfig, configured: HeaderList, headers: Extract<IdentityHeaders, { fields: unknown }>) => void {
   const logged = new WeakSet<HeaderConfig>()
-  return (upstream, headers) => {
-    const absent = headersWithoutValue(upstream.headers, headers)
-    for (const header of upstream.headers) {
+  return (upstream, configured, headers) => {
+    const absent = headersWithoutValue(configured, headers)
+    for (const header of configured) {
       if (absent.includes(header) && !logged.has(header))
         log.info('headers.claim_absent', {
           upstream: upstream.name,

@@ -10,6 +10,7 @@ import type { Admission } from '../../src/gate/admission.ts'
 import { createAdmit } from '../../src/gate/admit.ts'
 import { TrustedProxies } from '../../src/http/forwarded.ts'
 import { requestFacts } from '../../src/http/request-facts.ts'
+import { reservedNames } from '../../src/identity/reserved-names.ts'
 import { folderWith } from '../support/command-line.ts'
 
 // What an upstream receives for the headers of its configuration, from YAML to header fields.
@@ -234,3 +235,22 @@ for (const bearer of ['access_token', 'id_token'])
     assert.deepEqual(sent(t, headers, jane), { Authorization: 'Bearer token' })
     assert.deepEqual(sent(t, headers, jane, { upstream: `    ${openPaths}`, path: '/open/a' }), {})
   })
+
+test('A rule adds headers to those of the upstream, and replaces those with the same name', (t) => {
+  const upstream = '    rules: [{ path: /admin/*, headers: { x-role: { value: admin }, X-Mail: email } }]'
+  const headers = '{ X-User: sub, X-Role: { value: user } }'
+
+  assert.deepEqual(sent(t, headers, person, { upstream, path: '/admin/a' }), {
+    'X-User': 'jane',
+    'x-role': 'admin',
+    'X-Mail': person.email,
+  })
+  assert.deepEqual(sent(t, headers, person, { upstream, path: '/' }), { 'X-User': 'jane', 'X-Role': 'user' })
+})
+
+test('A client cannot send a header that only a rule sets, on any path', (t) => {
+  const upstream = '    rules: [{ path: /admin/*, headers: { X-Role: { value: admin } } }]'
+  const admitted = admission(t, '{}', person, { upstream, path: '/' })
+
+  assert.ok(admitted.kind === 'pass' && reservedNames(admitted.upstream, []).has('x-role'))
+})

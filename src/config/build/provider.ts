@@ -55,6 +55,7 @@ export function userinfoClaims(
 ): string[] {
   const paths = upstreams.flatMap(({ headers, rules }) => [
     ...headers.flatMap(claimsIn),
+    ...rules.flatMap(({ headers: own = [] }) => own.flatMap(claimsIn)),
     ...rules.flatMap(({ require }) => require.map(({ claim }) => claim)),
   ])
   const names = new Set(paths.map(([name]) => String(name)))

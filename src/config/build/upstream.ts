@@ -3,7 +3,7 @@ import { parseClaimPath } from '../../core/claims.ts'
 import { parsePathPattern, type PathPattern } from '../../core/path-pattern.ts'
 import { parseHost, parseHttpUrl, parseOrigin } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
-import type { EmbeddedTest, LogoutLink, RequirementConfig, RuleConfig, UpstreamConfig } from '../model.ts'
+import type { EmbeddedTest, HeaderConfig, LogoutLink, RequirementConfig, RuleConfig, UpstreamConfig } from '../model.ts'
 import type {
   List,
   LogoutLinkSettings,
@@ -38,6 +38,7 @@ export function buildUpstream(
     to: string,
   ) => readDuration(written[setting], own(setting), from, to, report)
   const path = report.parse(own('path'), '/', () => parseUpstreamPath(written.path), hintForFolder(written.path))
+  const headers = readHeaders(written.headers, own('headers'), building)
   const logoutLinks = present(written.logout.paths).flatMap(([index, link]) =>
     readLogoutLink(link, below(below(own('logout'), 'paths'), index), report),
   )
@@ -49,8 +50,10 @@ export function buildUpstream(
     url: readUrl(written.url, own('url'), report),
     externalUrl,
     hostHeader: written.host_header,
-    headers: readHeaders(written.headers, own('headers'), building),
-    rules: present(written.rules).flatMap(([index, rule]) => readRule(rule, below(own('rules'), index), building)),
+    headers,
+    rules: present(written.rules).flatMap(([index, rule]) =>
+      readRule(rule, below(own('rules'), index), headers, building),
+    ),
     trustedOrigins: readOrigins(written.trusted_origins, own('trusted_origins'), report),
     cache: written.cache,
     logout: {
@@ -167,7 +170,12 @@ function readUrl(text: string | undefined, at: string, report: Report): URL {
   return standInUrl
 }
 
-function readRule(written: RuleSettings, at: string, building: UpstreamBuilding): RuleConfig[] {
+function readRule(
+  written: RuleSettings,
+  at: string,
+  inherited: readonly HeaderConfig[],
+  building: UpstreamBuilding,
+): RuleConfig[] {
   const { report, claims } = building
   const require = readRequirements(written.require, below(at, 'require'), claims, report)
   if (require.length > 0 && written.access !== 'signed_in')
@@ -176,6 +184,7 @@ function readRule(written: RuleSettings, at: string, building: UpstreamBuilding)
       `has no effect with access: ${written.access}, which lets everybody in`,
       'remove require or access',
     )
+  const own = readHeaders(written.headers ?? {}, below(at, 'headers'), building)
   const { path } = written
   if (path === undefined) return []
   const read = (): RuleConfig[] => [
@@ -187,9 +196,16 @@ function readRule(written: RuleSettings, at: string, building: UpstreamBuilding)
       access: written.access,
       unauthenticated: written.unauthenticated === 401 ? '401' : written.unauthenticated,
       require,
+      ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
     },
   ]
   return report.parse(below(at, 'path'), [], read, hintForPath(path))
+}
+
+/** Letter case makes no difference in names of headers (RFC 9110 §5.1). */
+function withReplaced(headers: readonly HeaderConfig[], by: readonly HeaderConfig[]): readonly HeaderConfig[] {
+  const names = new Set(by.map(({ name }) => name.toLowerCase()))
+  return [...headers.filter(({ name }) => !names.has(name.toLowerCase())), ...by]
 }
 
 function readRequirements(

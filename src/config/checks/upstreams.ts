@@ -91,9 +91,17 @@ function hosts({ upstreams }: GatewayConfig, report: Report): void {
 /** Tokens, which other proxies offer like claims. */
 const tokens = ['access_token', 'id_token', 'refresh_token']
 
+/** The maps of headers of an upstream and of its rules, each with its place. */
+function headerMaps({ name, headers, rules }: UpstreamConfig) {
+  const ofRules = rules.map(({ headers: all = [] }, index) => ({
+    at: below(below(settingOf(name, 'rules'), index), 'headers'),
+    headers: all.filter((header) => !headers.includes(header)),
+  }))
+  return [{ at: settingOf(name, 'headers'), headers }, ...ofRules]
+}
+
 function headers({ upstreams }: GatewayConfig, report: Report): void {
-  for (const { name, headers } of upstreams) {
-    const at = settingOf(name, 'headers')
+  for (const { at, headers } of upstreams.flatMap(headerMaps)) {
     for (const [index, header] of headers.entries()) {
       const twin = headers.slice(0, index).find((earlier) => earlier.name.toLowerCase() === header.name.toLowerCase())
       if (twin)
