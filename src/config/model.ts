@@ -13,6 +13,7 @@ import type { Rate } from './quantities.ts'
  * - `ca`, `cert` and `key` hold the content of `ca_file`, `cert_file` and `key_file`.
  * - `store.kind` says which of `memory` and `redis` (`url`, `sentinels`, `cluster`) is configured;
  *   `nodes` are the addresses in `cluster`.
+ * - `basic` of a header is a source with `user` and `password`.
  * - `method` and `path` of a test replace `get`, `post` and so on; `support.url` replaces `mail`.
  */
 export interface GatewayConfig {
