@@ -40,7 +40,7 @@ function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig
     encode: 'utf8',
     maxBytes: 1024,
     tooLong: 'omit' as const,
-  required: false,
+    required: false,
   } as const
   return {
     name: 'orders',
