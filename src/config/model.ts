@@ -14,6 +14,7 @@ import type { Rate } from './quantities.ts'
  * - `ca`, `cert` and `key` hold the content of `ca_file`, `cert_file` and `key_file`.
  * - `store.kind` says which of `memory` and `redis` (`url`, `sentinels`, `cluster`) is configured;
  *   `nodes` are the addresses in `cluster`.
+ * - `basic` of a header is a source with `user` and `password`.
  * - `method` and `path` of a test replace `get`, `post` and so on; `support.url` replaces `mail`.
  */
 export interface GatewayConfig {
@@ -376,16 +377,62 @@ export interface ApplicationCookie {
   readonly domains: readonly string[]
 }
 
-export type HeaderEncoding = 'utf8' | 'latin1' | 'percent' | 'base64' | 'rfc8187'
+export type HeaderEncoding = 'utf8' | 'latin1' | 'percent' | 'base64' | 'base64url' | 'rfc2047' | 'rfc8187'
+
+/** Where the value of an upstream header comes from. */
+export type HeaderSource =
+  /** The value of a claim. */
+  | { readonly kind: 'claim'; readonly path: ClaimPath }
+  /** The first of several claims that has a value. */
+  | { readonly kind: 'first_of'; readonly firstOf: readonly ClaimPath[] }
+  /** Text with claims in it. */
+  | { readonly kind: 'template'; readonly template: ClaimTemplate }
+  /** A text that is the same for everybody. A secret one is never shown. */
+  | { readonly kind: 'constant'; readonly value: string; readonly isSecret: boolean }
+  /** A fact about the request, as the gateway and its trusted proxies see it. */
+  | { readonly kind: 'request'; readonly request: RequestFact }
+  /** Basic credentials (RFC 7617): a user name made of claims, and one password for everybody. */
+  | { readonly kind: 'basic'; readonly user: ClaimTemplate; readonly password: string }
+  /** A token of the session (RFC 6750 §2.1). */
+  | { readonly kind: 'bearer'; readonly bearer: 'access_token' | 'id_token' }
+
+/**
+ * - `client_address`: the IP address of the client.
+ * - `scheme`: `http` or `https`, as the client used it.
+ * - `host`: the `Host` that the client sent, with its port.
+ * - `port`: the port of that host, or the default port of the scheme.
+ * - `prefix`: the `path` of the upstream without the slash at its end; none for `/`.
+ */
+export type RequestFact = 'client_address' | 'scheme' | 'host' | 'port' | 'prefix'
+
+/** How the text of a claim is changed, in this order: `after`, `before`, `case`, `map`. */
+export interface ClaimChanges {
+  /** Keeps what follows the last occurrence of this text. */
+  readonly after?: string
+  /** Keeps what precedes the last occurrence of this text. */
+  readonly before?: string
+  readonly case?: 'lower' | 'upper'
+  /** Value → replacement; `*`: any other value. Values without a replacement are left out. */
+  readonly map?: ReadonlyMap<string, string>
+}
 
 export interface HeaderConfig {
   /** As in the configuration; `[A-Za-z0-9-]` only. */
   readonly name: string
-  readonly template: ClaimTemplate
+  readonly source: HeaderSource
+  /** Absent: the claims are sent as they are. */
+  readonly changes?: ClaimChanges
+  /** Whether the claim is sent as JSON. */
+  readonly json?: boolean
   /** The separator between the members of a list. */
   readonly join: string
   readonly encode: HeaderEncoding
   readonly maxBytes: number
+  /**
+   * What happens to a longer value. `omit`: no header. `refuse`: the gateway refuses the request.
+   * `trim`: a list loses members at its end; any other value is omitted.
+   */
+  readonly tooLong: 'omit' | 'refuse' | 'trim'
   /**
    * Whether the gateway refuses the request when the header has no value. Otherwise it omits the
    * header.
@@ -407,6 +454,8 @@ export interface RuleConfig {
   readonly unauthenticated: 'auto' | 'redirect' | '401'
   /** The claims must satisfy all of them. */
   readonly require: readonly RequirementConfig[]
+  /** All headers for requests of this rule. Absent: those of the upstream. */
+  readonly headers?: readonly HeaderConfig[]
 }
 
 export interface RequirementConfig {

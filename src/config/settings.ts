@@ -333,9 +333,9 @@ export interface UpstreamSettings {
    */
   readonly host_header: 'client' | 'upstream'
   /**
-   * Headers that tell the upstream who is signed in: each has a claim path, a template with claim
-   * paths in braces, or the long form. The gateway removes headers with these names from the
-   * requests of clients.
+   * Headers that tell the upstream who is signed in, constants, and facts about the request. Each
+   * has a claim path, a template with claim paths in braces, or the long form. The gateway removes
+   * headers with these names from the requests of clients.
    */
   readonly headers: Readonly<Record<string, string | HeaderSettings>>
   /**
@@ -409,14 +409,83 @@ export interface HeaderSettings {
   readonly claim?: string
   /** Text with claim paths in braces. {{ and }} are literal braces. */
   readonly template?: string
+  /** Several claim paths. The header has the first claim that has a value. */
+  readonly first_of?: List<string>
+  /** A constant text, the same for everybody. */
+  readonly value?: string
+  /**
+   * The environment variable with a constant text. The text is a secret: no log and no command
+   * shows it.
+   */
+  readonly env?: string
+  /**
+   * The file with a constant text, relative to this file. The text is a secret: no log and no
+   * command shows it.
+   */
+  readonly file?: Path
+  /**
+   * A fact about the request. client_address: the IP address of the client. scheme: http or https.
+   * host: the host that the client requested, with its port. port: the port of that host. prefix:
+   * the path of the upstream without the slash at its end.
+   */
+  readonly request?: 'client_address' | 'scheme' | 'host' | 'port' | 'prefix'
+  /**
+   * Basic credentials (RFC 7617) for an application that has a password for the gateway, usually in
+   * Authorization. No log and no command shows them.
+   */
+  readonly basic?: HeaderBasicSettings
+  /**
+   * A token of the session as a bearer token (RFC 6750), usually in Authorization. The gateway
+   * refreshes it ahead of use. No log and no command shows it.
+   */
+  readonly bearer?: 'access_token' | 'id_token'
+  /**
+   * Keeps what follows the last occurrence of this text in the claim. A value without the text is
+   * left out.
+   */
+  readonly after?: string
+  /**
+   * Keeps what precedes the last occurrence of this text in the claim. A value without the text is
+   * left out.
+   */
+  readonly before?: string
+  /** Changes the letters of the claim to lower or upper case. */
+  readonly case?: 'lower' | 'upper'
+  /**
+   * Replaces values of the claim, and members of a list: value: replacement. * is any other value.
+   * A value that no entry names is left out.
+   */
+  readonly map?: Readonly<Record<string, string>>
+  /** true: the claim is sent as JSON. */
+  readonly json?: boolean
   /** The separator between the members of a list. */
   readonly join: string
-  /** The encoding of the value: utf8, latin1, percent, base64 or rfc8187. */
-  readonly encode: 'utf8' | 'latin1' | 'percent' | 'base64' | 'rfc8187'
+  /** The encoding of the value: utf8, latin1, percent, base64, base64url, rfc2047 or rfc8187. */
+  readonly encode: 'utf8' | 'latin1' | 'percent' | 'base64' | 'base64url' | 'rfc2047' | 'rfc8187'
   /** The largest size of the encoded value, from 1b to 64kb. */
   readonly max_bytes: Size
+  /**
+   * What happens to a value that is longer than max_bytes. omit: the header is left out. refuse:
+   * the gateway refuses the request. trim: a list loses members at its end until it fits; any other
+   * value is left out.
+   */
+  readonly too_long: 'omit' | 'refuse' | 'trim'
   /** true: the gateway refuses a request when there is no value. false: it omits the header. */
   readonly required: boolean
+}
+
+/**
+ * Basic credentials (RFC 7617) for an application that has a password for the gateway, usually in
+ * Authorization. No log and no command shows them.
+ */
+export interface HeaderBasicSettings {
+  /**
+   * The user name: a claim path, or a template with claim paths in braces. A name with a colon is
+   * left out.
+   */
+  readonly user?: string
+  /** The password, the same for everybody. */
+  readonly password?: SecretSettings
 }
 
 /** A size such as 16kb: a whole number and b, kb or mb. */
@@ -432,7 +501,7 @@ export interface RuleSettings {
   /** The methods of the rule. Absent: all. */
   readonly methods?: List<Method>
   /**
-   * public: anybody, without identity headers. optional: anybody, with identity headers for
+   * public: anybody, without headers about a person. optional: anybody, with identity headers for
    * signed-in people. signed_in: signed-in people only.
    */
   readonly access: 'public' | 'optional' | 'signed_in'
@@ -445,6 +514,11 @@ export interface RuleSettings {
    * The requirements that the claims of the person must satisfy: one, or a list of which all apply.
    */
   readonly require?: RequirementSettings | List<RequirementSettings>
+  /**
+   * Headers for the requests of this rule, in addition to those of the upstream. A header with the
+   * same name replaces that of the upstream.
+   */
+  readonly headers?: Readonly<Record<string, string | HeaderSettings>>
 }
 
 /** A method in capital letters, such as GET. */

@@ -111,6 +111,19 @@ const forwardedIdentity: ReadonlySet<string> = new Set([
   'x-forwarded-preferred-username',
 ])
 
+/**
+ * Whether the configuration may set this reserved field to a constant or to a fact about the
+ * request. Such a field says how a proxy received the request, and the gateway does not write it by
+ * itself. A client can never set it. `name` is in lower case.
+ */
+export function isForwardedFact(name: string): boolean {
+  if (name === 'x-real-ip') return true
+  return name.startsWith('x-forwarded-') && !alwaysForwarded.has(name) && !forwardedIdentity.has(name)
+}
+
+/** The gateway writes these into each request. */
+const alwaysForwarded: ReadonlySet<string> = new Set(['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'])
+
 /** Whether a field ends with the connection. `name` is in lower case. */
 export function isHopByHop(name: string): boolean {
   return hopByHop.has(name)

@@ -1,5 +1,6 @@
+import { claimsIn } from '../config/header-claims.ts'
 import type { HeaderConfig, UpstreamConfig } from '../config/model.ts'
-import type { Claims } from '../core/claims.ts'
+import type { ClaimPath, Claims, ClaimTemplate } from '../core/claims.ts'
 import { headersWithoutValue, identityHeaders } from '../identity/claim-headers.ts'
 import { type Finding, ok, warning } from './finding.ts'
 
@@ -111,6 +112,7 @@ function measured(headers: readonly HeaderConfig[], claims: Claims): Budget {
   const sent = identityHeaders(
     headers.map((header) => ({ ...header, required: false })),
     claims,
+    { access_token: 'x'.repeat(tokenBytes), id_token: 'x'.repeat(tokenBytes) },
   )
   const fields = 'fields' in sent ? sent.fields : []
   const sizes: [string, number][] = []
@@ -121,10 +123,12 @@ function measured(headers: readonly HeaderConfig[], claims: Claims): Budget {
 }
 
 function estimated(headers: readonly HeaderConfig[], listed: readonly string[] | undefined): Budget {
-  const mayBePresent = (part: HeaderConfig['template'][number]) =>
-    typeof part !== 'string' &&
-    (listed === undefined || [...listed, ...unlistedLists, ...Object.keys(usualBytes)].includes(String(part[0])))
-  const absent = headers.filter(({ template }) => !template.some(mayBePresent))
+  const mayBePresent = ([claim]: ClaimPath) =>
+    listed === undefined || [...listed, ...unlistedLists, ...Object.keys(usualBytes)].includes(String(claim))
+  const absent = headers.filter((header) => {
+    const claims = claimsIn(header)
+    return claims.length > 0 && !claims.some(mayBePresent)
+  })
   const sent = headers.filter((header) => !absent.includes(header))
   return budgetOf(
     sent.map((header) => [header.name, lineBytes(header.name, maxValueBytes(header))]),
@@ -138,8 +142,34 @@ function lineBytes(name: string, valueBytes: number): number {
   return name.length + valueBytes + 4
 }
 
+/** An IPv6 address, or a host name with its port, is hardly ever longer. */
+const factBytes = 64
+
+/** A JSON Web Token with a few roles usually has this size. */
+const tokenBytes = 2 * 1024
+
+function maxValueBytes(header: HeaderConfig): number {
+  const { source } = header
+  switch (source.kind) {
+    case 'claim':
+      return maxClaimsBytes([source.path], header)
+    case 'first_of':
+      return Math.max(...source.firstOf.map((path) => maxClaimsBytes([path], header)))
+    case 'template':
+      return maxClaimsBytes(source.template, header)
+    case 'constant':
+      return Buffer.byteLength(source.value)
+    case 'request':
+      return factBytes
+    case 'basic':
+      return Math.ceil((maxClaimsBytes(source.user, header) + source.password.length) * 1.4)
+    case 'bearer':
+      return tokenBytes
+  }
+}
+
 /** Encodings other than UTF-8 and Latin-1 write up to three characters for a byte. */
-function maxValueBytes({ template, encode, maxBytes }: HeaderConfig): number {
+function maxClaimsBytes(template: ClaimTemplate, { encode, maxBytes }: HeaderConfig): number {
   const factor = encode === 'utf8' || encode === 'latin1' ? 1 : 3
   let bytes = 0
   for (const part of template) {

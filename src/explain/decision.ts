@@ -97,6 +97,7 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
       steps,
       decision,
       upstream: upstreamRequest(request, facts, admission, dropped, {
+        configured: route?.rule.headers ?? admission.upstream.headers,
         upstreams: config.upstreams,
         cookie,
         isTracing: config.tracing !== undefined,

@@ -7,7 +7,7 @@ import { TrustedProxies } from '../http/forwarded.ts'
 import { requestFacts } from '../http/request-facts.ts'
 import { isReserved } from '../http/unambiguous-request.ts'
 import { createRouteTable } from '../rules/route-table.ts'
-import { headerPairs } from './header-text.ts'
+import { headerPairs, shownHeaders } from './header-text.ts'
 import { personWith } from './person.ts'
 
 /**
@@ -34,12 +34,18 @@ function failure(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayCo
     return `expected ${test.expect}, but the outcome is ${outcome}${why}`
   }
   if (admission.kind !== 'pass') return undefined
-  const headers = new Map(headerPairs(admission.identity).map(([name, text]) => [name.toLowerCase(), text]))
+  const headers = byLowerCaseName(headerPairs(admission.identity))
+  const shown = byLowerCaseName(shownHeaders(admission.identity, upstream))
   for (const [name, expected] of Object.entries(test.headers)) {
-    const value = headers.get(name.toLowerCase()) ?? null
-    if (value !== expected) return `expected the header ${name} to be ${quoted(expected)}, but it is ${quoted(value)}`
+    const lower = name.toLowerCase()
+    if ((headers.get(lower) ?? null) !== expected)
+      return `expected the header ${name} to be ${quoted(expected)}, but it is ${quoted(shown.get(lower) ?? null)}`
   }
   return undefined
+}
+
+function byLowerCaseName(headers: readonly (readonly [name: string, text: string])[]): ReadonlyMap<string, string> {
+  return new Map(headers.map(([name, text]) => [name.toLowerCase(), text]))
 }
 
 function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayConfig): Admission | string {

@@ -1,3 +1,5 @@
+import type { HeaderSource, UpstreamConfig } from '../config/model.ts'
+
 /**
  * Decodes a field value, in which each character is one byte on the wire: as UTF-8 when it is
  * valid, otherwise as Latin-1.
@@ -17,4 +19,18 @@ export function headerPairs(lines: readonly string[]): [name: string, text: stri
   for (let at = 0; at + 1 < lines.length; at += 2)
     pairs.push([lines[at] as string, headerText(lines[at + 1] as string)])
   return pairs
+}
+
+/** Like {@link headerPairs}, for headers that the gateway sets. Secrets are hidden. */
+export function shownHeaders(
+  lines: readonly string[],
+  { headers, rules }: Pick<UpstreamConfig, 'headers' | 'rules'>,
+): [name: string, text: string][] {
+  const all = [...headers, ...rules.flatMap((rule) => rule.headers ?? [])]
+  const hidden = new Map(all.flatMap(({ name, source }) => (isSecret(source) ? [[name, '(secret)']] : [])))
+  return headerPairs(lines).map(([name, text]) => [name, hidden.get(name) ?? text])
+}
+
+function isSecret(source: HeaderSource): boolean {
+  return source.kind === 'basic' || source.kind === 'bearer' || (source.kind === 'constant' && source.isSecret)
 }

@@ -16,7 +16,8 @@ export function personWith(claims: Claims | undefined, { provider }: Pick<Gatewa
     sub,
     created_at: 0,
     absolute_expires_at: Infinity,
-    tokens: { access_token: '', obtained_at: 0, id_token: '' },
+    // Stand-ins: `explain` never shows a token.
+    tokens: { access_token: 'token', obtained_at: 0, id_token: 'token' },
     claims: { iss: provider.issuer, ...withLongNames(claims, provider.claims), sub },
     userinfo_read_at: 0,
   }

@@ -7,7 +7,7 @@ import type { RequestFacts } from '../http/request-facts.ts'
 import { canonicalName, reservedNames } from '../identity/reserved-names.ts'
 import { RequestFields, upstreamHeaders } from '../proxy/upstream-headers.ts'
 import type { SessionCookie } from '../session/cookie.ts'
-import { headerPairs } from './header-text.ts'
+import { headerPairs, shownHeaders } from './header-text.ts'
 import type { SuppliedRequest } from './request.ts'
 
 type Header = readonly [name: string, value: string]
@@ -30,6 +30,8 @@ export interface UpstreamRequest {
 
 /** The parts of the gateway that decide about header fields. */
 export interface HeaderParts {
+  /** The headers of the rule, or of the upstream. */
+  readonly configured: readonly HeaderConfig[]
   readonly upstreams: readonly UpstreamConfig[]
   readonly cookie: SessionCookie
   /** Whether the gateway writes trace headers. */
@@ -67,10 +69,10 @@ export function upstreamRequest(
   return {
     name: upstream.name,
     url: `${upstream.url.origin}${facts.target.path}${facts.target.query}`,
-    identity: headerPairs(identity),
+    identity: shownHeaders(identity, upstream),
     // Each field adds a colon, a space, CR and LF.
     identityBytes: identity.reduce((sum, text) => sum + text.length + 2, 0),
-    absent: absentHeaders(upstream.headers, identity, dropped, pass.session !== undefined),
+    absent: absentHeaders(parts.configured, identity, dropped, pass.session !== undefined),
     removed: removedHeaders(request.rawHeaders, others, reserved, upstream, parts),
     others: headerPairs(others),
   }
@@ -85,8 +87,9 @@ function absentHeaders(
   const sent = new Set(identity.filter((_, index) => index % 2 === 0))
   return configured
     .filter(({ name }) => !sent.has(name))
-    .map(({ name }) => {
+    .map(({ name, source }) => {
       const why = dropped.find((text) => text.startsWith(`${name}: `))?.slice(name.length + 2)
+      if (source.kind === 'request') return [name, 'the path of the upstream is /']
       return [name, why ?? (isSignedIn ? 'the claim has no value' : 'this rule forwards no identity')]
     })
 }

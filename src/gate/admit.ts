@@ -1,7 +1,7 @@
-import type { GatewayConfig, HeaderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import { maxReturnToLength, signInAgainUrl, signInUrl } from '../core/return-to.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
-import { headersWithoutValue, identityHeaders, type IdentityHeaders } from '../identity/claim-headers.ts'
+import type { IdentityHeaders } from '../identity/claim-headers.ts'
 import type { Log } from '../observe/log.ts'
 import { type Unmet, unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable, type Route } from '../rules/route-table.ts'
@@ -10,6 +10,7 @@ import type { StoredSession } from '../session/record.ts'
 import { cookiesOf } from '../session/session-cookies.ts'
 import type { Admission } from './admission.ts'
 import { crossSiteReason } from './cross-site.ts'
+import { HeadersForUpstream } from './headers-for-upstream.ts'
 import type { Identity } from './identify.ts'
 
 /**
@@ -31,7 +32,7 @@ const fastestSignInMs = 1_000
 
 export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'>, parts: AdmitParts): Admit {
   const routes = createRouteTable(config.upstreams)
-  const headersOf = createHeaderCache(parts.log)
+  const headers = new HeadersForUpstream(parts.log)
   const signOut = { kind: 'sign_out', location: `${config.reservedPrefix}sign-out` } as const
 
   function admit(facts: RequestFacts): Admission | Promise<Admission> {
@@ -54,7 +55,13 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
 
   function access(facts: RequestFacts, { upstream, rule }: Route): Admission | Promise<Admission> {
     if (rule.access === 'public')
-      return { kind: 'pass', upstream, identity: nothing, session: undefined, caching: 'anybody' }
+      return {
+        kind: 'pass',
+        upstream,
+        identity: headers.forAnybody(facts, upstream, rule),
+        session: undefined,
+        caching: 'anybody',
+      }
     const identity = parts.identify(facts.cookie)
     return identity instanceof Promise
       ? identity.then((found) => decide(facts, upstream, rule, found))
@@ -65,7 +72,8 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     if (identity.kind === 'signed_in') return admitPerson(facts, upstream, rule, identity.session)
     // Optional paths stay open when the store is unavailable. The request then has no identity.
     if (rule.access === 'optional') {
-      const pass = { kind: 'pass', upstream, identity: nothing, session: undefined, caching: 'varies' } as const
+      const anybody = headers.forAnybody(facts, upstream, rule)
+      const pass = { kind: 'pass', upstream, identity: anybody, session: undefined, caching: 'varies' } as const
       const expire = identity.kind === 'anonymous' ? expiry(identity, facts, upstream) : undefined
       return expire === undefined ? pass : { ...pass, expire }
     }
@@ -117,13 +125,13 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, upstream, rule, session }
     const unmet = unmetRequirement(rule, session.record.claims)
     if (unmet !== undefined) return { kind: 'forbidden', ...unmet, setCookies: nothing, upstream, rule, session }
-    const headers = headersOf(upstream, session)
-    if ('missing' in headers)
-      return { kind: 'forbidden', ...withoutHeader(headers), setCookies: nothing, upstream, rule, session }
+    const sent = headers.forPerson(facts, upstream, rule, session)
+    if ('missing' in sent)
+      return { kind: 'forbidden', ...withoutHeader(sent), setCookies: nothing, upstream, rule, session }
     const pass = {
       kind: 'pass',
       upstream,
-      identity: headers.fields,
+      identity: sent.fields,
       session: session.key,
       caching: upstream.cache,
     } as const
@@ -146,46 +154,4 @@ function withoutHeader({ missing, dropped }: Extract<IdentityHeaders, { missing:
  */
 function isLinkOnOtherSite({ method, isPage, secFetchSite }: RequestFacts): boolean {
   return isPage && method === 'GET' && secFetchSite === 'cross-site'
-}
-
-/**
- * Logs a header without a value once, unless an earlier session had a value for it. A claim that
- * nobody has indicates a mistake in the configuration or at the provider. A claim that some people
- * lack does not.
- */
-function createAbsenceLog(
-  log: Log,
-): (upstream: UpstreamConfig, headers: Extract<IdentityHeaders, { fields: unknown }>) => void {
-  const logged = new WeakSet<HeaderConfig>()
-  return (upstream, headers) => {
-    const absent = headersWithoutValue(upstream.headers, headers)
-    for (const header of upstream.headers) {
-      if (absent.includes(header) && !logged.has(header))
-        log.info('headers.claim_absent', {
-          upstream: upstream.name,
-          header: header.name,
-          hint: 'If nobody has a value, compare the claim with what the provider sends (provider.scopes, provider.id_token_claims).',
-        })
-      logged.add(header)
-    }
-  }
-}
-
-/** Computes the headers of a session once for each version of its record. */
-function createHeaderCache(log: Log): (upstream: UpstreamConfig, session: StoredSession) => IdentityHeaders {
-  const cache = new WeakMap<StoredSession['record'], Map<UpstreamConfig, IdentityHeaders>>()
-  const logAbsence = createAbsenceLog(log)
-  return (upstream, { key, record }) => {
-    const byUpstream = cache.get(record) ?? new Map<UpstreamConfig, IdentityHeaders>()
-    cache.set(record, byUpstream)
-    let headers = byUpstream.get(upstream)
-    if (headers === undefined) {
-      headers = identityHeaders(upstream.headers, record.claims)
-      byUpstream.set(upstream, headers)
-      if ('fields' in headers) logAbsence(upstream, headers)
-      if ('dropped' in headers && headers.dropped.length > 0)
-        log.warn('headers.dropped', { session: key, upstream: upstream.name, headers: headers.dropped })
-    }
-    return headers
-  }
 }

@@ -1,5 +1,9 @@
-import type { HeaderConfig, HeaderEncoding } from '../config/model.ts'
-import { type ClaimPath, type Claims, type JsonValue, readClaim } from '../core/claims.ts'
+import type { HeaderConfig } from '../config/model.ts'
+import { type ClaimPath, type Claims, type ClaimTemplate, type JsonValue, readClaim } from '../core/claims.ts'
+import { unreachable } from '../core/errors.ts'
+import type { TokenSet } from '../core/token-set.ts'
+import { type ChangedText, changedText } from './claim-changes.ts'
+import { type Encoding, encodings, malformedReason } from './encodings.ts'
 
 export type IdentityHeaders =
   | {
@@ -15,7 +19,8 @@ export type IdentityHeaders =
   | { readonly missing: string; readonly dropped: readonly string[] }
 
 /**
- * The header fields that describe the signed-in person to an upstream.
+ * The header fields for an upstream that depend on the signed-in person, or on nothing. Those that
+ * depend on the request are not among them: see {@link requestFields}.
  *
  * Text, numbers and booleans are printed. The members of a list are joined. An object, or a list in
  * a list, becomes compact JSON. An absent claim, `null`, blank text and an empty list have no
@@ -31,13 +36,18 @@ export type IdentityHeaders =
  * claim, each member is encoded separately: upstreams split first and decode then. A member that
  * cannot be carried unchanged, or that cannot be separated, is left out.
  */
-export function identityHeaders(headers: readonly HeaderConfig[], claims: Claims): IdentityHeaders {
+export function identityHeaders(
+  headers: readonly HeaderConfig[],
+  claims: Claims,
+  tokens: BearerTokens = {},
+): IdentityHeaders {
   const fields: string[] = []
   const dropped: string[] = []
   for (const header of headers) {
-    const value = headerValue(header, claims, (why) => dropped.push(`${header.name}: ${why}`))
-    if (value !== undefined) fields.push(header.name, value)
-    else if (header.required) return { missing: header.name, dropped }
+    if (header.source.kind === 'request') continue
+    const value = headerValue(header, claims, tokens, (why) => dropped.push(`${header.name}: ${why}`))
+    if (typeof value === 'string') fields.push(header.name, value)
+    else if (header.required || value === refused) return { missing: header.name, dropped }
   }
   return { fields, dropped }
 }
@@ -50,35 +60,184 @@ export function headersWithoutValue(
   { fields, dropped }: { readonly fields: readonly string[]; readonly dropped: readonly string[] },
 ): readonly HeaderConfig[] {
   const sent = new Set(fields.filter((_, index) => index % 2 === 0))
-  return headers.filter(({ name }) => !sent.has(name) && !dropped.some((why) => why.startsWith(`${name}: `)))
+  return headers.filter(
+    ({ name, source }) =>
+      source.kind !== 'request' && !sent.has(name) && !dropped.some((why) => why.startsWith(`${name}: `)),
+  )
 }
+
+/** The tokens of a session that a header may contain. */
+export type BearerTokens = Partial<Pick<TokenSet, 'access_token' | 'id_token'>>
 
 type Drop = (why: string) => void
 
-function headerValue(header: HeaderConfig, claims: Claims, drop: Drop): string | undefined {
+/** The value of a header is too long, and the request must be refused. */
+const refused = Symbol('refused')
+type HeaderValue = string | typeof refused | undefined
+
+function headerValue(header: HeaderConfig, claims: Claims, tokens: BearerTokens, drop: Drop): HeaderValue {
+  const { source } = header
+  switch (source.kind) {
+    case 'claim':
+      return claimValue(header, readClaim(claims, source.path), drop)
+    case 'first_of':
+      return claimValue(header, source.firstOf.map((path) => readClaim(claims, path)).find(hasValue), drop)
+    case 'template':
+      return templateValue(header, source.template, claims, drop)
+    case 'constant':
+      return encodings.utf8.whole(source.value)
+    case 'request':
+      return undefined
+    case 'basic':
+      return basicValue(header, source.user, source.password, claims, drop)
+    case 'bearer':
+      return bearerValue(tokens[source.bearer], drop)
+    default:
+      return unreachable(source)
+  }
+}
+
+/** Basic credentials in UTF-8 (RFC 7617 §2, §2.1). */
+function basicValue(
+  header: HeaderConfig,
+  template: ClaimTemplate,
+  password: string,
+  claims: Claims,
+  drop: Drop,
+): HeaderValue {
+  let why: string | undefined
+  const user = templateText(template, encodings.utf8.piece, (path) => {
+    const claim = readClaim(claims, path)
+    if (isList(claim)) why = 'a list, which is no user name'
+    return exactText(claim, header, (reason) => (why = reason)) ?? ''
+  })
+  if (user === undefined && why === undefined) return undefined
+  // The recipient takes what follows the first colon for the password.
+  if (user?.includes(':')) why ??= 'a user name with ":", which Basic credentials cannot carry'
+  why ??= encodings.utf8.unfitReason(user ?? '')
+  if (why === undefined) return `Basic ${encodings.base64.whole(`${user}:${password}`)}`
+  drop(why)
+  return undefined
+}
+
+function bearerValue(token: string | undefined, drop: Drop): HeaderValue {
+  if (token === undefined || token === '') return undefined
+  if (/^[\w.~+/-]+=*$/.test(token)) return `Bearer ${token}`
+  drop('a token with characters that a bearer token cannot have (RFC 6750 §2.1)')
+  return undefined
+}
+
+function hasValue(claim: JsonValue | undefined): boolean {
+  return isList(claim) ? claim.some((member) => printed(member) !== '') : printed(claim) !== ''
+}
+
+/** The value of a header that consists of one claim. */
+function claimValue(header: HeaderConfig, claim: JsonValue | undefined, drop: Drop): HeaderValue {
+  const encoding = encodingOf(header)
+  if (!isList(claim)) {
+    const text = header.json === true ? jsonText(claim, header, drop) : exactText(claim, header, drop)
+    return text === undefined
+      ? undefined
+      : fitted(header, [encoding.piece(text)], ([only = '']) => only, encoding, drop)
+  }
+  if (header.json === true) {
+    const members = claim.flatMap((member) => jsonText(member, header, drop) ?? [])
+    return fitted(header, unique(members, header), (some) => encoding.piece(`[${some.join(',')}]`), encoding, drop)
+  }
+  return fitted(
+    header,
+    separateMembers(claim, header, encoding, drop),
+    (some) => some.join(withoutControls(header.join)),
+    encoding,
+    drop,
+  )
+}
+
+/** The value of a header that consists of text with claims. */
+function templateValue(header: HeaderConfig, template: ClaimTemplate, claims: Claims, drop: Drop): HeaderValue {
   const encoding = encodingOf(header)
   let isExact = true
-  const text = templateText(header.template, encoding.piece, (path) => {
+  const text = templateText(template, encoding.piece, (path) => {
     const claim = readClaim(claims, path)
-    if (isList(claim)) return joinedMembers(claim, header.join, encoding, drop)
-    const why = inexactReason(claim)
-    if (why === undefined) return encoding.piece(printed(claim))
-    drop(why)
-    isExact = false
-    return ''
+    if (isList(claim)) return separateMembers(claim, header, encoding, drop).join(withoutControls(header.join))
+    const exact = exactText(claim, header, drop)
+    isExact &&= exact !== undefined
+    return encoding.piece(exact ?? '')
   })
-  if (text === undefined || !isExact) return undefined
-  const why = encoding.unfitReason(text)
-  const value = why === undefined ? encoding.whole(text) : ''
-  if (why !== undefined) drop(why)
-  else if (value.length > header.maxBytes) drop(`longer than ${header.maxBytes} bytes`)
-  else if (value !== '') return value
+  return text === undefined || !isExact ? undefined : fitted(header, [text], ([only = '']) => only, encoding, drop)
+}
+
+/**
+ * The encoded value, if it is not longer than `max_bytes`.
+ * @param members the members of a list, or the one text; they are in the form of `encoding.piece`
+ */
+function fitted(
+  header: HeaderConfig,
+  members: readonly string[],
+  joined: (members: readonly string[]) => string,
+  encoding: Encoding,
+  drop: Drop,
+): HeaderValue {
+  if (members.every((member) => member === '')) return undefined
+  const why = encoding.unfitReason(joined(members))
+  if (why !== undefined) {
+    drop(why)
+    return undefined
+  }
+  const valueOf = (count: number) => encoding.whole(joined(members.slice(0, count)))
+  const fits = (count: number) => valueOf(count).length <= header.maxBytes
+  if (fits(members.length)) return valueOf(members.length)
+  const kept = header.tooLong === 'trim' ? largest(members.length - 1, fits) : 0
+  drop(
+    kept === 0
+      ? `longer than ${header.maxBytes} bytes`
+      : `longer than ${header.maxBytes} bytes, so ${members.length - kept} of ${members.length} members are left out`,
+  )
+  if (kept > 0) return valueOf(kept)
+  return header.tooLong === 'refuse' ? refused : undefined
+}
+
+/** The largest number up to `limit` for which `holds`, or 0. It holds for all smaller numbers. */
+function largest(limit: number, holds: (count: number) => boolean): number {
+  let [low, high] = [0, limit]
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    if (holds(middle)) low = middle
+    else high = middle - 1
+  }
+  return low
+}
+
+/** The changed text of a single value; empty without a value, `undefined` when it was dropped. */
+function exactText(claim: JsonValue | undefined, { changes }: HeaderConfig, drop: Drop): string | undefined {
+  const inexact = inexactReason(claim)
+  const changed: ChangedText =
+    inexact !== undefined
+      ? { why: inexact }
+      : changes === undefined || printed(claim) === ''
+        ? { text: printed(claim) }
+        : changedText(printed(claim), changes)
+  if ('text' in changed) return changed.text
+  drop(changed.why)
   return undefined
+}
+
+/** A value as JSON; `undefined` without a value. JSON escapes whatever text contains. */
+function jsonText(claim: JsonValue | undefined, header: HeaderConfig, drop: Drop): string | undefined {
+  if (claim === undefined || printed(claim) === '') return undefined
+  if (header.changes === undefined && !isRounded(claim)) return JSON.stringify(claim)
+  const text = exactText(claim, header, drop)
+  return text === undefined || text === '' ? undefined : JSON.stringify(text)
+}
+
+/** Several values may have the same replacement. */
+function unique(members: readonly string[], { changes }: HeaderConfig): readonly string[] {
+  return changes?.map === undefined ? members : [...new Set(members)]
 }
 
 /** The text of a template; `undefined` when none of its claims has a value. */
 function templateText(
-  template: HeaderConfig['template'],
+  template: ClaimTemplate,
   piece: (text: string) => string,
   textOf: (path: ClaimPath) => string,
 ): string | undefined {
@@ -107,17 +266,23 @@ function isList(claim: JsonValue | undefined): claim is readonly JsonValue[] {
   return Array.isArray(claim)
 }
 
-function joinedMembers(claim: readonly JsonValue[], join: string, encoding: Encoding, drop: Drop): string {
-  const separator = withoutControls(join)
+function separateMembers(
+  claim: readonly JsonValue[],
+  header: HeaderConfig,
+  encoding: Encoding,
+  drop: Drop,
+): readonly string[] {
+  const separator = withoutControls(header.join)
   const members = claim.filter((member) => printed(member) !== '')
-  const exact = members.filter((member) => inexactReason(member) === undefined).map(printed)
-  const carried = exact.filter((text) => encoding.unfitReason(text) === undefined).map(encoding.piece)
-  if (carried.length < members.length)
-    drop(`${members.length - carried.length} of a list's members cannot be carried unchanged`)
+  const exact = members.map((member) => exactText(member, header, () => {})).filter((text) => text !== undefined)
+  const texts = unique(exact, header).filter((text) => text !== '')
+  const carried = texts.filter((text) => encoding.unfitReason(text) === undefined).map(encoding.piece)
+  const lost = members.length - exact.length + texts.length - carried.length
+  if (lost > 0) drop(`${lost} of a list's members cannot be carried unchanged`)
   const apart = carried.filter((piece) => isSeparable(piece, separator))
   if (apart.length < carried.length)
     drop(`${carried.length - apart.length} of a list's members contain the separator, or begin or end with white space`)
-  return apart.join(separator)
+  return apart
 }
 
 /** The text of a value. Blank text counts as no value. */
@@ -150,72 +315,12 @@ function isSeparable(member: string, separator: string): boolean {
   return (member + core).indexOf(core) === member.length
 }
 
-interface Encoding {
-  /**
-   * Why a header cannot carry the text unchanged; `undefined` when it can. Never quotes the text.
-   */
-  readonly unfitReason: (text: string) => string | undefined
-  /** Applied to each literal and each claim, before a list is joined. */
-  readonly piece: (text: string) => string
-  /** Applied to the header's whole text. */
-  readonly whole: (text: string) => string
-}
-
-const encodings: Readonly<Record<HeaderEncoding | 'base64Members', Encoding>> = {
-  utf8: { unfitReason: notPlainReason, piece: unchanged, whole: utf8Bytes },
-  latin1: { unfitReason: notLatin1Reason, piece: unchanged, whole: unchanged },
-  percent: { unfitReason: malformedReason, piece: percentEncoded, whole: utf8Bytes },
-  base64: { unfitReason: malformedReason, piece: unchanged, whole: base64 },
-  base64Members: { unfitReason: malformedReason, piece: base64, whole: utf8Bytes },
-  rfc8187: { unfitReason: malformedReason, piece: unchanged, whole: (text) => `UTF-8''${percentEncoded(text)}` },
-}
-
-function encodingOf({ encode, template }: HeaderConfig): Encoding {
-  const standsAlone = template.length === 1 && typeof template[0] !== 'string'
-  return encodings[encode === 'base64' && standsAlone ? 'base64Members' : encode]
-}
-
-/** Encoders replace every lone surrogate by U+FFFD, so two different texts would become equal. */
-function malformedReason(text: string): string | undefined {
-  return /\p{Surrogate}/u.test(text) ? 'text that is not well-formed Unicode' : undefined
-}
-
-/**
- * A field value has no control characters, and recipients remove white space around it (RFC 9110
- * §5.5).
- */
-function notPlainReason(text: string): string | undefined {
-  // Some recipients treat U+2028 and U+2029 as the end of a line.
-  if (/[\p{Cc}\u2028\u2029]/u.test(text)) return 'a control character, which a header cannot contain'
-  return text === text.trim() ? malformedReason(text) : 'white space at its beginning or end, which recipients remove'
-}
-
-function notLatin1Reason(text: string): string | undefined {
-  return /[^\0-\xff]/u.test(text) ? 'a character that latin1 does not have' : notPlainReason(text)
-}
-
-function unchanged(text: string): string {
-  return text
+function encodingOf({ encode, source, json }: HeaderConfig): Encoding {
+  if (source.kind === 'template' || json === true) return encodings[encode]
+  return encodings[encode === 'base64' ? 'base64Members' : encode === 'base64url' ? 'base64urlMembers' : encode]
 }
 
 /** A configured separator must not end the header field (RFC 9110 §5.5). */
 function withoutControls(text: string): string {
   return text.replaceAll(/[\p{Cc}\u2028\u2029 ]+/gu, ' ')
-}
-
-/** Header values are written as latin1, so each byte of UTF-8 becomes one character. */
-function utf8Bytes(text: string): string {
-  return /^[\0-\x7f]*$/.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1')
-}
-
-function base64(text: string): string {
-  return Buffer.from(text, 'utf8').toString('base64')
-}
-
-/** Percent-encodes all but the unreserved characters (RFC 3986 §2.1). */
-function percentEncoded(text: string): string {
-  return encodeURIComponent(text).replaceAll(
-    /[!'()*]/g,
-    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
-  )
 }

@@ -28,6 +28,7 @@ export function reservedNames(upstream: Setting, upstreams: readonly Setting[]):
 }
 
 function namesOf({ headers, rules }: Setting): readonly string[] {
-  const names = headers.map(({ name }) => canonicalName(name))
+  const all = [...headers, ...rules.flatMap((rule) => rule.headers ?? [])]
+  const names = all.map(({ name }) => canonicalName(name))
   return rules.some(({ methods }) => methods !== undefined) ? [...names, ...fieldsOf('method_override')] : names
 }

@@ -45,7 +45,7 @@ test('The smallest configuration has defaults for all other settings', () => {
   const { session, ...others } = config('smallest.yaml')
 
   const externalUrl = new URL('https://orders.example.com')
-  const header = { join: ',', encode: 'utf8', maxBytes: 4096, required: false }
+  const header = { join: ',', encode: 'utf8', maxBytes: 4096, tooLong: 'omit' as const, required: false }
   assert.deepEqual(others, {
     version: 1,
     file: 'smallest.yaml',
@@ -82,8 +82,8 @@ test('The smallest configuration has defaults for all other settings', () => {
         externalUrl,
         hostHeader: 'client',
         headers: [
-          { name: 'X-Remote-User', template: [['sub']], ...header },
-          { name: 'X-Email', template: [['email']], ...header },
+          { name: 'X-Remote-User', source: { kind: 'claim', path: ['sub'] }, ...header },
+          { name: 'X-Email', source: { kind: 'claim', path: ['email'] }, ...header },
         ],
         rules: [],
         trustedOrigins: [],
@@ -256,22 +256,28 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
   const [orders] = config('full.yaml').upstreams
 
   const fields = 'https://id.example.com/claims/fields'
-  const plain = { join: ',', encode: 'utf8', maxBytes: 4096, required: false }
+  const plain = { join: ',', encode: 'utf8', maxBytes: 4096, tooLong: 'omit' as const, required: false }
   assert.deepEqual(orders?.hosts, ['orders.example.com'])
   assert.deepEqual(orders.headers, [
-    { name: 'X-Remote-User', template: [['sub']], ...plain },
-    { name: 'X-Name', template: [['given_name'], ' ', ['family_name']], ...plain },
-    { name: 'X-Cost-Centre', template: [[fields, 'costCentre']], ...plain },
-    { name: 'X-First-Group', template: [[fields, 'groups', 0]], ...plain },
+    { name: 'X-Remote-User', source: { kind: 'claim', path: ['sub'] }, ...plain },
+    { name: 'X-Name', source: { kind: 'template', template: [['given_name'], ' ', ['family_name']] }, ...plain },
+    { name: 'X-Cost-Centre', source: { kind: 'claim', path: [fields, 'costCentre'] }, ...plain },
+    { name: 'X-First-Group', source: { kind: 'claim', path: [fields, 'groups', 0] }, ...plain },
     {
       name: 'X-Groups',
-      template: [[fields, 'groups']],
+      source: { kind: 'claim', path: [fields, 'groups'] },
       join: ';',
       encode: 'percent',
       maxBytes: 2048,
+      tooLong: 'omit' as const,
       required: true,
     },
-    { name: 'X-Place', template: [[fields, 'site'], ', {', [fields, 'country'], '}'], ...plain, encode: 'rfc8187' },
+    {
+      name: 'X-Place',
+      source: { kind: 'template', template: [[fields, 'site'], ', {', [fields, 'country'], '}'] },
+      ...plain,
+      encode: 'rfc8187',
+    },
   ])
   const signedIn = { methods: undefined, access: 'signed_in', unauthenticated: 'auto', require: [] }
   const groups = {
@@ -423,7 +429,10 @@ test('The upstreams of included files follow those of the file', () => {
 test('A claim named like a property of Object.prototype is an ordinary name', (t) => {
   const file = written(t, smallest.replace('X-Email: email', 'X-Email: constructor.name'))
 
-  assert.deepEqual(config(file).upstreams[0]?.headers[1]?.template, [parseClaimPath('constructor.name')])
+  assert.deepEqual(config(file).upstreams[0]?.headers[1]?.source, {
+    kind: 'claim',
+    path: parseClaimPath('constructor.name'),
+  })
 })
 
 test('A byte order mark is ignored', (t) => {

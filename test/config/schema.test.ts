@@ -109,11 +109,12 @@ test('The defaults in the code are those of the schema', () => {
     )
   const session = schema.definitions['session']?.['properties'] as Record<string, { properties: Record<string, Part> }>
 
-  const { join, encode, maxBytes, required } = loaded.config.upstreams[0]?.headers[0] ?? assert.fail()
+  const { join, encode, maxBytes, tooLong, required } = loaded.config.upstreams[0]?.headers[0] ?? assert.fail()
   assert.deepEqual(defaultsOf(schema.definitions['header']), {
     join,
     encode,
     max_bytes: `${maxBytes / 1024}kb`,
+    too_long: tooLong,
     required,
   })
   assert.deepEqual(loaded.config.session.store, {

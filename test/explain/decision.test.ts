@@ -358,3 +358,21 @@ for (const [text, fault] of [
 
     await assert.rejects(async () => 'carryOut' in call && call.carryOut(terminal), { message: fault })
   })
+
+test('Constants and facts about the request are shown, secrets are not', async (t) => {
+  const headers =
+    'X-Site: { value: north }\n      X-Secret: { env: CLIENT_SECRET }\n      X-Real-IP: { request: client_address }\n'
+  const config = yaml.replace('X-Remote-User: sub\n', `X-Remote-User: sub\n      ${headers}`)
+
+  const { out, exitCode } = await explained(
+    t,
+    ['--as', 'CLAIMS', '--peer', '192.0.2.7', 'https://orders.example.com/'],
+    jane,
+    config,
+  )
+
+  assert.equal(exitCode, 0)
+  assert.match(out, /X-Site: north\n +X-Secret: \(secret\)\n/)
+  assert.match(out, /X-Real-IP: 192\.0\.2\.7\n/)
+  assert.doesNotMatch(out, /correct horse/)
+})

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { HeaderConfig, HeaderEncoding } from '../../src/config/model.ts'
+import type { HeaderConfig, HeaderEncoding, HeaderSource } from '../../src/config/model.ts'
 import { type Claims, parseClaimPath, parseClaimTemplate } from '../../src/core/claims.ts'
 import { identityHeaders } from '../../src/identity/claim-headers.ts'
 import { searchFor } from '../support/searches.ts'
@@ -20,8 +20,19 @@ const jane: Claims = {
 
 /** `{…}` is a template, anything else a claim path. */
 function header(value: string, more: Partial<HeaderConfig> = {}): HeaderConfig {
-  const template = value.includes('{') ? parseClaimTemplate(value) : [parseClaimPath(value)]
-  return { name: 'X-H', template, join: ',', encode: 'utf8', maxBytes: 4096, required: false, ...more }
+  const source: HeaderSource = value.includes('{')
+    ? { kind: 'template', template: parseClaimTemplate(value) }
+    : { kind: 'claim', path: parseClaimPath(value) }
+  return {
+    name: 'X-H',
+    source,
+    join: ',',
+    encode: 'utf8',
+    maxBytes: 4096,
+    tooLong: 'omit' as const,
+    required: false,
+    ...more,
+  }
 }
 
 /** The bytes of the header's value. */
@@ -227,7 +238,7 @@ test('A value that is too long is left out, never shortened', () => {
   })
   assert.equal(valueOf('name', { maxBytes: 9 }, long), undefined)
   assert.equal(decoded(valueOf('name', { maxBytes: 10 }, long)), 'ü'.repeat(5))
-  assert.deepEqual(identityHeaders([header('name', { maxBytes: 9, required: true })], long), {
+  assert.deepEqual(identityHeaders([header('name', { maxBytes: 9, tooLong: 'omit' as const, required: true })], long), {
     missing: 'X-H',
     dropped: ['X-H: longer than 9 bytes'],
   })

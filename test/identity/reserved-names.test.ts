@@ -6,10 +6,11 @@ import { canonicalName, reservedNames } from '../../src/identity/reserved-names.
 const url = new URL('http://127.0.0.1:3000')
 const headers = ['X-User-Sub', 'Remote-User'].map((name) => ({
   name,
-  template: [['sub']],
+  source: { kind: 'claim' as const, path: ['sub'] },
   join: ',',
   encode: 'utf8' as const,
   maxBytes: 100,
+  tooLong: 'omit' as const,
   required: false,
 }))
 

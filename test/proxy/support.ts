@@ -34,7 +34,14 @@ const cookieName = '__Host-gatehouse'
 export const isGatewayCookie = (name: string): boolean => name === cookieName || name.startsWith(`${cookieName}-`)
 
 function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig {
-  const header = { template: [['sub']], join: ',', encode: 'utf8', maxBytes: 1024, required: false } as const
+  const header = {
+    source: { kind: 'claim', path: ['sub'] },
+    join: ',',
+    encode: 'utf8',
+    maxBytes: 1024,
+    tooLong: 'omit' as const,
+    required: false,
+  } as const
   return {
     name: 'orders',
     hosts: [],

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { parse, stringify } from 'yaml'
 import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
+import { claimsIn } from '../../src/config/header-claims.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { GatewayConfig } from '../../src/config/model.ts'
 import { failingTests } from '../../src/explain/embedded-tests.ts'
@@ -200,7 +201,7 @@ skip_auth_routes = ["^/files/public/"]`
   for (const { hostHeader, responseTimeoutMs, headers } of upstreams) {
     assert.deepEqual([hostHeader, responseTimeoutMs], ['upstream', 90_000])
     assert.deepEqual(
-      headers.map(({ name, template }) => `${name}: ${template.flat().join('')}`),
+      headers.map((header) => `${header.name}: ${claimsIn(header).join()}`),
       ['X-Forwarded-User: email', 'X-Forwarded-Preferred-Username: preferred_username', 'X-Forwarded-Groups: groups'],
     )
   }

@@ -3,6 +3,12 @@ import type { ClaimPath, Claims } from '../../core/claims.ts'
 /** Short name → name of the claim: `provider.claims`. */
 export type ShortNames = Readonly<Record<string, string>>
 
+/** A hint for the syntax of other tools: `$sub`, `$.sub`, `${sub}`, `{{ sub }}`. */
+export function hintForClaims(text: string): string | undefined {
+  const meant = text.replaceAll(/\$(?=\{)|(?<=^|\{)\$\.?/g, '').replaceAll(/\{\{\s*\.?([^{}\s]+)\s*\}\}/g, '{$1}')
+  return meant === text || meant === '' ? undefined : `did you mean "${meant}"?`
+}
+
 /** Replaces a short name at the beginning of a path by the name of the claim. */
 export function withLongName(path: ClaimPath, names: ShortNames): ClaimPath {
   const [first, ...others] = path

@@ -1,5 +1,6 @@
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
+import { claimsIn } from '../header-claims.ts'
 import type { ProviderConfig, UpstreamConfig } from '../model.ts'
 import type { ProviderSettings } from '../settings.ts'
 import { type BuildContext, present, readDuration } from './build-context.ts'
@@ -57,7 +58,8 @@ export function userinfoClaims(
   { idTokenClaims }: Pick<ProviderConfig, 'idTokenClaims'>,
 ): string[] {
   const paths = upstreams.flatMap(({ headers, rules }) => [
-    ...headers.flatMap(({ template }) => template.flatMap((part) => (typeof part === 'string' ? [] : [part]))),
+    ...headers.flatMap(claimsIn),
+    ...rules.flatMap(({ headers: own = [] }) => own.flatMap(claimsIn)),
     ...rules.flatMap(({ require }) => require.map(({ claim }) => claim)),
   ])
   const names = new Set(paths.map(([name]) => String(name)))

@@ -1,13 +1,11 @@
 import { ipAddress } from '../../core/addresses.ts'
-import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../../core/claims.ts'
-import { isReservedField } from '../../core/header-fields.ts'
+import { parseClaimPath } from '../../core/claims.ts'
 import { type NamePattern, parseNamePattern } from '../../core/name-pattern.ts'
 import { parsePathPattern, type PathPattern } from '../../core/path-pattern.ts'
 import { parseHost, parseHttpUrl, parseOrigin } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import type { EmbeddedTest, HeaderConfig, LogoutLink, RequirementConfig, RuleConfig, UpstreamConfig } from '../model.ts'
 import type {
-  HeaderSettings,
   List,
   LogoutLinkSettings,
   RequirementSettings,
@@ -15,16 +13,15 @@ import type {
   TestSettings,
   UpstreamSettings,
 } from '../settings.ts'
-import { type BuildContext, present, readDuration, readOrigin, readSize, standInUrl } from './build-context.ts'
+import { present, readDuration, readOrigin, standInUrl } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
-import { withLongName, withLongNames } from './claim-names.ts'
+import { hintForClaims, withLongName, withLongNames } from './claim-names.ts'
+import { type HeaderContext, readHeaders } from './headers.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
 
 /** What an upstream needs from the rest of the file. */
-export interface UpstreamContext extends BuildContext {
+export interface UpstreamContext extends HeaderContext {
   readonly externalUrl: URL
-  /** Short name → name of the claim. */
-  readonly claims: Readonly<Record<string, string>>
 }
 
 export function buildUpstream(
@@ -42,6 +39,7 @@ export function buildUpstream(
     to: string,
   ) => readDuration(settings[setting], own(setting), from, to, report)
   const path = report.parse(own('path'), '/', () => parseUpstreamPath(settings.path), hintForFolder(settings.path))
+  const headers = readHeaders(settings.headers, own('headers'), context)
   const logoutLinks = present(settings.logout.paths).flatMap(([index, link]) =>
     readLogoutLink(link, below(below(own('logout'), 'paths'), index), report),
   )
@@ -53,10 +51,10 @@ export function buildUpstream(
     url: readUrl(settings.url, own('url'), report),
     externalUrl,
     hostHeader: settings.host_header,
-    headers: Object.entries(settings.headers).flatMap(([header, value]) =>
-      readHeader(header, value, below(own('headers'), header), context),
+    headers,
+    rules: present(settings.rules).flatMap(([index, rule]) =>
+      readRule(rule, below(own('rules'), index), headers, context),
     ),
-    rules: present(settings.rules).flatMap(([index, rule]) => readRule(rule, below(own('rules'), index), context)),
     trustedOrigins: readOrigins(settings.trusted_origins, own('trusted_origins'), report),
     cache: settings.cache,
     sessionCookies: readSessionCookies(settings.session_cookies),
@@ -181,56 +179,12 @@ function readUrl(text: string | undefined, at: string, report: Report): URL {
   return standInUrl
 }
 
-const headerDefaults: HeaderSettings = { join: ',', encode: 'utf8', max_bytes: '4kb', required: false }
-
-function readHeader(
-  name: string,
-  value: string | HeaderSettings,
+function readRule(
+  settings: RuleSettings,
   at: string,
+  inherited: readonly HeaderConfig[],
   context: UpstreamContext,
-): HeaderConfig[] {
-  const { report, claims } = context
-  const isShort = typeof value === 'string'
-  const settings = isShort ? { ...headerDefaults, [value.includes('{') ? 'template' : 'claim']: value } : value
-  if (isReservedField(name.toLowerCase())) {
-    report.errorAtKey(at, 'is a header that only the gateway sets', 'use another name, such as X-Remote-User')
-    return []
-  }
-  const from = settings.claim === undefined ? 'template' : 'claim'
-  const text = settings[from]
-  if (text === undefined) return []
-  const textAt = isShort ? at : below(at, from)
-  const read = () => (from === 'claim' ? [parseClaimPath(text)] : parseHeaderTemplate(text))
-  const template = report.parse(textAt, [], read, hintForClaims(text))
-  if (from === 'template' && /\$\{(?!\{)/.test(text))
-    report.warning(textAt, 'also sends the "$" before the claim', hintForClaims(text))
-  return [
-    {
-      name,
-      template: template.map((part) => (typeof part === 'string' ? part : withLongName(part, claims))),
-      join: settings.join,
-      encode: settings.encode,
-      maxBytes: readSize(settings.max_bytes, below(at, 'max_bytes'), '1b', '64kb', report),
-      required: settings.required,
-    },
-  ]
-}
-
-/** A hint for the syntax of other tools: `$sub`, `$.sub`, `${sub}`, `{{ sub }}`. */
-function hintForClaims(text: string): string | undefined {
-  const meant = text.replaceAll(/\$(?=\{)|(?<=^|\{)\$\.?/g, '').replaceAll(/\{\{\s*\.?([^{}\s]+)\s*\}\}/g, '{$1}')
-  return meant === text || meant === '' ? undefined : `did you mean "${meant}"?`
-}
-
-function parseHeaderTemplate(text: string): ClaimTemplate {
-  if (/[\0-\x1f\x7f]/.test(text)) throw new SyntaxError('must not contain line breaks or control characters')
-  const template = parseClaimTemplate(text)
-  if (template.every((part) => typeof part === 'string'))
-    throw new SyntaxError('has no claim in braces, such as {email}; a header without a claim is never sent')
-  return template
-}
-
-function readRule(settings: RuleSettings, at: string, context: UpstreamContext): RuleConfig[] {
+): RuleConfig[] {
   const { report, claims } = context
   const require = readRequirements(settings.require, below(at, 'require'), claims, report)
   if (require.length > 0 && settings.access !== 'signed_in')
@@ -239,6 +193,7 @@ function readRule(settings: RuleSettings, at: string, context: UpstreamContext):
       `has no effect with access: ${settings.access}, which lets everybody in`,
       'remove require or access',
     )
+  const own = readHeaders(settings.headers ?? {}, below(at, 'headers'), context)
   const { path } = settings
   if (path === undefined) return []
   const read = (): RuleConfig[] => [
@@ -250,6 +205,7 @@ function readRule(settings: RuleSettings, at: string, context: UpstreamContext):
       access: settings.access,
       unauthenticated: settings.unauthenticated === 401 ? '401' : settings.unauthenticated,
       require,
+      ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
     },
   ]
   return report.parse(below(at, 'path'), [], read, hintForPath(path))
@@ -257,6 +213,12 @@ function readRule(settings: RuleSettings, at: string, context: UpstreamContext):
 
 function readMethods(methods: List<string> | undefined): readonly string[] | undefined {
   return methods && present(methods).map(([, method]) => method)
+}
+
+/** Letter case makes no difference in names of headers (RFC 9110 §5.1). */
+function withReplaced(headers: readonly HeaderConfig[], by: readonly HeaderConfig[]): readonly HeaderConfig[] {
+  const names = new Set(by.map(({ name }) => name.toLowerCase()))
+  return [...headers.filter(({ name }) => !names.has(name.toLowerCase())), ...by]
 }
 
 function readRequirements(

@@ -2,6 +2,7 @@ import { portOf } from '../../core/addresses.ts'
 import { matchesPath, type PathPattern } from '../../core/path-pattern.ts'
 import { isEveryAddress, isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
+import { claimsIn } from '../header-claims.ts'
 import type { Address, GatewayConfig, RuleConfig, UpstreamConfig } from '../model.ts'
 import type { GatewaySettings } from '../settings.ts'
 
@@ -90,26 +91,43 @@ function hosts({ upstreams }: GatewayConfig, report: Report): void {
 /** Tokens, which other proxies offer like claims. */
 const tokens = ['access_token', 'id_token', 'refresh_token']
 
+/** The maps of headers of an upstream and of its rules, each with its place. */
+function headerMaps({ name, headers, rules }: UpstreamConfig) {
+  const ofRules = rules.map(({ headers: all = [] }, index) => ({
+    at: below(below(settingOf(name, 'rules'), index), 'headers'),
+    headers: all.filter((header) => !headers.includes(header)),
+  }))
+  return [{ at: settingOf(name, 'headers'), headers }, ...ofRules]
+}
+
 function headers({ upstreams }: GatewayConfig, report: Report): void {
-  for (const { name, headers } of upstreams) {
-    const at = settingOf(name, 'headers')
+  for (const { at, headers } of upstreams.flatMap(headerMaps)) {
     for (const [index, header] of headers.entries()) {
       const twin = headers.slice(0, index).find((earlier) => earlier.name.toLowerCase() === header.name.toLowerCase())
       if (twin)
         report.errorAtKey(below(at, header.name), `is the same header as ${twin.name}`, 'case makes no difference')
+      if (header.name.toLowerCase() === 'authorization' && header.source.kind === 'constant' && !header.source.isSecret)
+        report.warning(
+          below(below(at, header.name), 'value'),
+          'is a credential, which everybody can read who reads this file',
+          'write { env: NAME } or { file: PATH }',
+        )
       if (header.encode === 'latin1')
         report.warning(
           below(below(at, header.name), 'encode'),
           'is latin1: this encoding has only the letters of western Europe, so it cannot encode every name',
           'use utf8, or percent when the upstream accepts ASCII only',
         )
-      const claims = header.template.filter((part) => typeof part !== 'string').map(([claim]) => String(claim))
-      const token = claims.find((claim) => tokens.includes(claim))
+      const token = claimsIn(header)
+        .map(([claim]) => String(claim))
+        .find((claim) => tokens.includes(claim))
       if (token !== undefined)
         report.warning(
           below(at, header.name),
           `names ${token}, which is a token and not a claim: the header will be absent`,
-          'the gateway does not pass tokens on; name a claim such as sub or email',
+          token === 'refresh_token'
+            ? 'the gateway does not pass this token on; name a claim such as sub or email'
+            : `name a claim such as sub or email, or write Authorization: { bearer: ${token} } to pass the token on`,
         )
     }
   }

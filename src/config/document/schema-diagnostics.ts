@@ -47,7 +47,8 @@ function hintForUnknown(name: string, meant: string | undefined, known: readonly
   if (foreign !== undefined) return foreign
   if (/^(skip|insecure|disable)_/.test(name) || /_(skip|insecure)_/.test(name))
     return 'checks cannot be switched off; to trust your own certificate authority, use ca_file'
-  const elsewhere = mapsWith(name)
+  // The value of a secret is never written in the file, whatever the name of the setting.
+  const elsewhere = known.join() === 'env,file' ? [] : mapsWith(name)
   if (elsewhere.length > 0 && elsewhere.length < 4) return `it belongs below ${elsewhere.join(' or ')}`
   return `settings here: ${known.join(', ')}`
 }

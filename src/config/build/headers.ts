@@ -1,0 +1,193 @@
+import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../../core/claims.ts'
+import { isForwardedFact, isReservedField } from '../../core/header-fields.ts'
+import { below, type Report } from '../document/report.ts'
+import type { HeaderConfig, HeaderSource } from '../model.ts'
+import type { HeaderSettings, UpstreamSettings } from '../settings.ts'
+import { type BuildContext, present, readSize } from './build-context.ts'
+import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
+import { readSecret } from './secrets.ts'
+
+/** What headers need from the rest of the file. */
+export interface HeaderContext extends BuildContext {
+  /** Short name → name of the claim. */
+  readonly claims: ShortNames
+}
+
+export function readHeaders(
+  written: UpstreamSettings['headers'],
+  at: string,
+  context: HeaderContext,
+): readonly HeaderConfig[] {
+  return Object.entries(written).flatMap(([name, value]) => readHeader(name, value, below(at, name), context))
+}
+
+const defaults: HeaderSettings = { join: ',', encode: 'utf8', max_bytes: '4kb', too_long: 'omit', required: false }
+
+/** The settings that say where a value comes from. A header has one of them. */
+type SourceSetting = 'claim' | 'template' | 'first_of' | 'value' | 'env' | 'file' | 'request' | 'basic' | 'bearer'
+
+const changeSettings = ['after', 'before', 'case', 'map'] as const
+const ofClaims = [...changeSettings, 'join', 'encode', 'max_bytes', 'too_long', 'required']
+
+/** The settings that may stand beside each source. */
+const besides: Readonly<Record<SourceSetting, readonly string[]>> = {
+  claim: [...ofClaims, 'json'],
+  template: ofClaims,
+  first_of: [...ofClaims, 'json'],
+  value: [],
+  env: [],
+  file: [],
+  request: [],
+  basic: ['required'],
+  bearer: ['required'],
+}
+const sourceSettings = Object.keys(besides) as readonly SourceSetting[]
+
+function readHeader(name: string, value: string | HeaderSettings, at: string, context: HeaderContext): HeaderConfig[] {
+  const { report } = context
+  const written = typeof value === 'string' ? { ...defaults, [shortSource(value)]: value } : value
+  const setting = sourceSettings.find((source) => written[source] !== undefined)
+  if (setting !== undefined && !maySet(name.toLowerCase(), setting)) {
+    report.errorAtKey(at, 'is a header that only the gateway sets', hintForReserved(name.toLowerCase()))
+    return []
+  }
+  if (setting === undefined) return []
+  reportWithoutEffect(setting, at, report)
+  // In the short form, the header itself has the text.
+  const textAt = typeof value === 'string' ? at : below(at, setting)
+  const source = readSource(setting, written, { at, textAt }, context)
+  if (source === undefined) return []
+  return [
+    {
+      name,
+      source,
+      ...readChanges(written, at, report),
+      ...(written.json === true && { json: true }),
+      join: written.join,
+      encode: written.encode,
+      maxBytes: readSize(written.max_bytes, below(at, 'max_bytes'), '1b', '64kb', report),
+      tooLong: written.too_long,
+      required: written.required,
+    },
+  ]
+}
+
+function shortSource(text: string): 'claim' | 'template' {
+  return text.includes('{') ? 'template' : 'claim'
+}
+
+function maySet(name: string, setting: SourceSetting): boolean {
+  const isAboutPerson = besides[setting].includes('required')
+  return !isReservedField(name) || (!isAboutPerson && isForwardedFact(name))
+}
+
+function hintForReserved(name: string): string {
+  return isForwardedFact(name)
+    ? 'write a fact about the request, such as { request: client_address }, or use another name, such as X-Remote-User'
+    : 'use another name, such as X-Remote-User'
+}
+
+function reportWithoutEffect(source: SourceSetting, at: string, report: Report): void {
+  for (const setting of [...ofClaims, 'json'])
+    if (report.isSet(below(at, setting)) && !besides[source].includes(setting))
+      report.errorAtKey(below(at, setting), `has no effect beside ${source}`, 'remove it')
+}
+
+function readSource(
+  setting: SourceSetting,
+  written: HeaderSettings,
+  { at, textAt }: { readonly at: string; readonly textAt: string },
+  context: HeaderContext,
+): HeaderSource | undefined {
+  const { report, env, claims } = context
+  switch (setting) {
+    case 'claim':
+    case 'template': {
+      const template = readTemplate(written[setting] ?? '', setting, textAt, context)
+      return template.length === 0 ? undefined : claimSource(template)
+    }
+    case 'first_of': {
+      const firstOf = present(written.first_of ?? []).flatMap(([index, text]) =>
+        report.parse(below(textAt, index), [], () => [withLongName(parseClaimPath(text), claims)], hintForClaims(text)),
+      )
+      return firstOf.length === 0 ? undefined : { kind: 'first_of', firstOf }
+    }
+    case 'value':
+      return { kind: 'constant', value: readConstant(written.value ?? '', textAt, report), isSecret: false }
+    case 'env':
+    case 'file': {
+      const value = readSecret(written, at, env, report)
+      return value === undefined ? undefined : { kind: 'constant', value, isSecret: true }
+    }
+    case 'request':
+      return written.request === undefined ? undefined : { kind: 'request', request: written.request }
+    case 'basic': {
+      const { user = '', password = {} } = written.basic ?? {}
+      const template = readTemplate(user, shortSource(user), below(textAt, 'user'), context)
+      const secret = readSecret(password, below(textAt, 'password'), env, report)
+      return template.length === 0 || secret === undefined
+        ? undefined
+        : { kind: 'basic', user: template, password: secret }
+    }
+    case 'bearer':
+      return written.bearer === undefined ? undefined : { kind: 'bearer', bearer: written.bearer }
+  }
+}
+
+function readChanges(written: HeaderSettings, at: string, report: Report): Pick<HeaderConfig, 'changes'> {
+  if (changeSettings.every((setting) => written[setting] === undefined)) return {}
+  const { after, before, case: letters, map } = written
+  for (const [value, text] of Object.entries(map ?? {})) readConstant(text, below(below(at, 'map'), value), report)
+  return {
+    changes: {
+      ...(after !== undefined && { after }),
+      ...(before !== undefined && { before }),
+      ...(letters !== undefined && { case: letters }),
+      ...(map !== undefined && { map: new Map(Object.entries(map)) }),
+    },
+  }
+}
+
+/** The template of a text that is a claim path or a template; empty when it is invalid. */
+function readTemplate(
+  text: string,
+  setting: 'claim' | 'template',
+  at: string,
+  { report, claims }: HeaderContext,
+): ClaimTemplate {
+  const parse = () => (setting === 'claim' ? [parseClaimPath(text)] : parseHeaderTemplate(text))
+  const template = report.parse(at, [], parse, hintForClaims(text))
+  if (setting === 'template' && /\$\{(?!\{)/.test(text))
+    report.warning(at, 'sends the "$" before the claim, too', hintForClaims(text))
+  return template.map((part) => (typeof part === 'string' ? part : withLongName(part, claims)))
+}
+
+/** A template that consists of one claim is that claim. */
+function claimSource(template: ClaimTemplate): HeaderSource {
+  const [only] = template
+  return template.length === 1 && only !== undefined && typeof only !== 'string'
+    ? { kind: 'claim', path: only }
+    : { kind: 'template', template }
+}
+
+function parseHeaderTemplate(text: string): ClaimTemplate {
+  requireOneLine(text)
+  const template = parseClaimTemplate(text)
+  if (template.every((part) => typeof part === 'string'))
+    throw new SyntaxError('has no claim in braces, such as {email}; write a constant as { value: … }')
+  return template
+}
+
+function readConstant(text: string, at: string, report: Report): string {
+  return report.parse(at, '', () => {
+    requireOneLine(text)
+    // Recipients remove white space around a value (RFC 9110 §5.5).
+    if (text !== text.trim()) throw new SyntaxError('must not begin or end with white space')
+    if (/^\{[\w.]+\}$/.test(text)) report.warning(at, 'is sent as it is', 'write template to send the claim')
+    return text
+  })
+}
+
+function requireOneLine(text: string): void {
+  if (/[\p{Cc}\u2028\u2029]/u.test(text)) throw new SyntaxError('must not contain line breaks or control characters')
+}

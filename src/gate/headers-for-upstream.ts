@@ -1,0 +1,101 @@
+import type { HeaderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import { headersWithoutValue, identityHeaders, type IdentityHeaders } from '../identity/claim-headers.ts'
+import {
+  type AnonymousHeaders,
+  anonymousHeaders,
+  type ForwardableFacts,
+  requestFields,
+} from '../identity/request-headers.ts'
+import type { Log } from '../observe/log.ts'
+import type { StoredSession } from '../session/record.ts'
+
+/** The headers of an upstream, or of one of its rules. */
+type HeaderList = readonly HeaderConfig[]
+
+/**
+ * The header fields that the gateway adds to requests for an upstream. What depends on the person
+ * is computed once for each version of the session record, what depends on the request for each
+ * request.
+ */
+export class HeadersForUpstream {
+  readonly #ofRecord = new WeakMap<StoredSession['record'], Map<HeaderList, IdentityHeaders>>()
+  readonly #ofAnybody = new WeakMap<HeaderList, AnonymousHeaders>()
+  readonly #log: Log
+  readonly #logAbsence: ReturnType<typeof createAbsenceLog>
+
+  constructor(log: Log) {
+    this.#log = log
+    this.#logAbsence = createAbsenceLog(log)
+  }
+
+  /** Names and values, alternating, for a request without a session. */
+  forAnybody(facts: ForwardableFacts, upstream: UpstreamConfig, rule: RuleConfig): readonly string[] {
+    const anonymous = this.#anonymous(rule.headers ?? upstream.headers)
+    return withFacts(anonymous.constants, anonymous, facts, upstream)
+  }
+
+  /** For a request of a signed-in person. */
+  forPerson(
+    facts: ForwardableFacts,
+    upstream: UpstreamConfig,
+    rule: RuleConfig,
+    session: StoredSession,
+  ): IdentityHeaders {
+    const headers = this.#identity(upstream, rule.headers ?? upstream.headers, session)
+    const anonymous = this.#anonymous(rule.headers ?? upstream.headers)
+    if ('missing' in headers || anonymous.facts.length === 0) return headers
+    return { ...headers, fields: withFacts(headers.fields, anonymous, facts, upstream) }
+  }
+
+  #anonymous(configured: HeaderList): AnonymousHeaders {
+    let found = this.#ofAnybody.get(configured)
+    if (found === undefined) this.#ofAnybody.set(configured, (found = anonymousHeaders(configured)))
+    return found
+  }
+
+  #identity(upstream: UpstreamConfig, configured: HeaderList, { key, record }: StoredSession): IdentityHeaders {
+    const byList = this.#ofRecord.get(record) ?? new Map<HeaderList, IdentityHeaders>()
+    this.#ofRecord.set(record, byList)
+    let headers = byList.get(configured)
+    if (headers === undefined) {
+      headers = identityHeaders(configured, record.claims, record.tokens)
+      byList.set(configured, headers)
+      if ('fields' in headers) this.#logAbsence(upstream, configured, headers)
+      if (headers.dropped.length > 0)
+        this.#log.warn('headers.dropped', { session: key, upstream: upstream.name, headers: headers.dropped })
+    }
+    return headers
+  }
+}
+
+function withFacts(
+  fields: readonly string[],
+  anonymous: AnonymousHeaders,
+  facts: ForwardableFacts,
+  { path }: UpstreamConfig,
+): readonly string[] {
+  return anonymous.facts.length === 0 ? fields : [...fields, ...requestFields(anonymous, facts, path)]
+}
+
+/**
+ * Logs a header without a value once, unless an earlier session had a value for it. A claim that
+ * nobody has indicates a mistake in the configuration or at the provider. A claim that some people
+ * lack does not.
+ */
+function createAbsenceLog(
+  log: Log,
+): (upstream: UpstreamConfig, configured: HeaderList, headers: Extract<IdentityHeaders, { fields: unknown }>) => void {
+  const logged = new WeakSet<HeaderConfig>()
+  return (upstream, configured, headers) => {
+    const absent = headersWithoutValue(configured, headers)
+    for (const header of configured) {
+      if (absent.includes(header) && !logged.has(header))
+        log.info('headers.claim_absent', {
+          upstream: upstream.name,
+          header: header.name,
+          hint: 'If nobody has a value, compare the claim with what the provider sends (provider.scopes, provider.id_token_claims).',
+        })
+      logged.add(header)
+    }
+  }
+}
