@@ -301,7 +301,12 @@ export interface UpstreamConfig {
    * match wins.
    */
   readonly path: string
+  /** Its path, if any, precedes the paths of requests. */
   readonly url: URL
+  /** Whether `path` is removed from the paths of requests. */
+  readonly stripPath: boolean
+  /** Further origins that the upstream takes for its own. */
+  readonly alsoKnownAs: readonly string[]
   /** Its own `external_url`, or that of the gateway. */
   readonly externalUrl: URL
   /** Which `Host` the upstream receives: that of the client, or its own. */

@@ -314,14 +314,24 @@ export interface SessionCookieSettings {
 /** An application behind the gateway. */
 export interface UpstreamSettings {
   /**
-   * Where the application listens: scheme, host and port. The path of a request is forwarded
-   * unchanged.
+   * Where the application listens: scheme, host and port. It may have a path, which precedes the
+   * path of each request.
    */
   readonly url?: string
   /** The host names of the upstream. Absent: any host, or that of its own external_url. */
   readonly hosts?: List<string>
   /** The upstream serves this path and everything below it. The longest match wins. */
   readonly path: string
+  /**
+   * Removes path from the path of a request before it is forwarded. Rules and logout links see the
+   * whole path.
+   */
+  readonly strip_path: boolean
+  /**
+   * Further addresses that the application takes for its own. In redirects and similar header
+   * fields, the gateway replaces them by the public address.
+   */
+  readonly also_known_as: List<Origin>
   /**
    * Where browsers reach this upstream, if not at the external_url of the gateway. Its sign-ins end
    * here.

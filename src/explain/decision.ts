@@ -98,6 +98,7 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
       decision,
       upstream: upstreamRequest(request, facts, admission, dropped, {
         upstreams: config.upstreams,
+        reservedPrefix: config.reservedPrefix,
         cookie,
         isTracing: config.tracing !== undefined,
       }),

@@ -4,6 +4,7 @@ import type { Admission } from '../gate/admission.ts'
 import { cookieNames } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { canonicalName, reservedNames } from '../identity/reserved-names.ts'
+import { Addresses } from '../proxy/addresses.ts'
 import { RequestFields, upstreamHeaders } from '../proxy/upstream-headers.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import { headerPairs } from './header-text.ts'
@@ -30,6 +31,7 @@ export interface UpstreamRequest {
 /** The parts of the gateway that decide about header fields. */
 export interface HeaderParts {
   readonly upstreams: readonly UpstreamConfig[]
+  readonly reservedPrefix: string
   readonly cookie: SessionCookie
   /** Whether the gateway writes trace headers. */
   readonly isTracing: boolean
@@ -50,7 +52,7 @@ export function upstreamRequest(
   dropped: readonly string[],
   parts: HeaderParts,
 ): UpstreamRequest {
-  const { upstreams, cookie, isTracing } = parts
+  const { upstreams, reservedPrefix, cookie, isTracing } = parts
   const { upstream, identity } = pass
   const reserved = reservedNames(upstream, upstreams)
   const others = upstreamHeaders(request.rawHeaders, {
@@ -64,7 +66,7 @@ export function upstreamRequest(
   })
   return {
     name: upstream.name,
-    url: `${upstream.url.origin}${facts.target.path}${facts.target.query}`,
+    url: upstream.url.origin + new Addresses(upstream, reservedPrefix).path(facts.target.path, facts.target.query),
     identity: headerPairs(identity),
     // Each field adds a colon, a space, CR and LF.
     identityBytes: identity.reduce((sum, text) => sum + text.length + 2, 0),

@@ -127,7 +127,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     const upstream = this.#upstream
     return {
       method: facts.method,
-      path: upstream.path(facts.target.path, facts.target.query),
+      path: upstream.addresses.path(facts.target.path, facts.target.query),
       headers: upstreamHeaders(req.rawHeaders, {
         fields: upstream.fields,
         isGatewayCookie: parts.isGatewayCookie,
@@ -159,13 +159,14 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     const { req, pass, record, parts } = this.#input
     if (this.#state === 'over') return
     if (status < 200) {
-      if (status === 103 && this.#input.replace === undefined) this.#response.sendEarlyHints(rawFields)
+      if (status === 103 && this.#input.replace === undefined)
+        this.#response.sendEarlyHints(rawFields, this.#upstream.addresses)
       return
     }
     const fields = responseHeaders(rawFields, {
       isGatewayCookie: parts.isGatewayCookie,
       caching: pass.caching,
-      upstream: pass.upstream.url,
+      addresses: this.#upstream.addresses,
       status,
     })
     if (this.#input.replace !== undefined) {

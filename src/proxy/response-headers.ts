@@ -2,12 +2,13 @@ import { GatewayError } from '../core/errors.ts'
 import { connectionOptions, isHopByHop, noConnectionOptions } from '../core/header-fields.ts'
 import type { Caching } from '../gate/admission.ts'
 import type { RawFields } from '../transport/transport.ts'
+import type { Addresses } from './addresses.ts'
 
 export interface ResponseHeadersInput {
   readonly isGatewayCookie: (name: string) => boolean
   readonly caching: Caching
-  /** The URL of the upstream. */
-  readonly upstream: URL
+  /** The addresses of the upstream. */
+  readonly addresses: Addresses
   /** The status of the response. A 204 has no Content-Length (RFC 9110 §8.6). */
   readonly status: number
 }
@@ -51,9 +52,7 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
       if (caching !== 'upstream' && isForSharedCaches(lowerCase)) continue
       if (caching === 'no_store' && (lowerCase === 'expires' || lowerCase === 'pragma')) continue
     }
-    if (lowerCase === 'location' || lowerCase === 'content-location')
-      fields.push(name, publicReference(value, input.upstream))
-    else fields.push(name, value)
+    fields.push(name, input.addresses.response(lowerCase, value))
   }
 
   if (caching === 'anybody') return fields
@@ -61,23 +60,6 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
   // The response depends on the person, whom the cookie identifies (RFC 9110 §12.5.5).
   if (!varies && (caching === 'varies' || caching === 'private')) fields.push('Vary', 'Cookie')
   return fields
-}
-
-/**
- * A reference to the upstream as clients can use it: without the address of the upstream, which
- * clients cannot reach (RFC 9110 §10.2.2 allows a path alone). Other references stay unchanged.
- */
-function publicReference(reference: string, upstream: URL): string {
-  const authority = /^https?:\/\/[^/?#\\]*/i.exec(reference)?.[0]
-  if (authority === undefined || !URL.canParse(authority)) return reference
-  const { origin, username, password } = new URL(authority)
-  if (origin !== upstream.origin || username !== '' || password !== '') return reference
-  const base = upstream.pathname.replace(/\/$/, '')
-  const place = reference.slice(authority.length)
-  if (!place.startsWith(base) || !/^(?:[/?#]|$)/.test(place.slice(base.length))) return reference
-  const path = place.slice(base.length)
-  // `//host` would refer to another host, and browsers treat `/\\` like `//`.
-  return `/${path.replace(/^[/\\]+/, '')}`
 }
 
 /**

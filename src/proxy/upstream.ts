@@ -1,6 +1,7 @@
 import type { UpstreamConfig } from '../config/model.ts'
 import { randomToken } from '../core/random.ts'
 import { reservedNames } from '../identity/reserved-names.ts'
+import { Addresses } from './addresses.ts'
 import { ConnectionSlots } from './connection-slots.ts'
 import { Target } from './target.ts'
 import { RequestFields } from './upstream-headers.ts'
@@ -22,6 +23,7 @@ export interface UpstreamLoad {
 export interface UpstreamsOptions {
   /** The gateway takes part in traces. */
   readonly isTracing: boolean
+  readonly reservedPrefix: string
 }
 
 /** An upstream at run time: its target, its connection slots, and what all its requests share. */
@@ -32,15 +34,15 @@ export class Upstream {
   readonly fields: RequestFields
   /** Marks requests that this process has sent to this upstream. */
   readonly loopMarker = randomToken(9)
-  readonly #basePath: string
+  readonly addresses: Addresses
   #waitReportedAt = -Infinity
 
-  constructor(config: UpstreamConfig, all: readonly UpstreamConfig[], { isTracing }: UpstreamsOptions) {
+  constructor(config: UpstreamConfig, all: readonly UpstreamConfig[], { isTracing, reservedPrefix }: UpstreamsOptions) {
     this.target = new Target(config)
     this.slots = new ConnectionSlots(config, maxWaiting)
     this.reserved = reservedNames(config, all)
     this.fields = new RequestFields(this.reserved, isTracing)
-    this.#basePath = config.url.pathname.replace(/\/$/, '')
+    this.addresses = new Addresses(config, reservedPrefix)
   }
 
   get load(): UpstreamLoad {
@@ -54,14 +56,6 @@ export class Upstream {
     if (now - this.#waitReportedAt < reportWaitEveryMs) return false
     this.#waitReportedAt = now
     return true
-  }
-
-  /**
-   * The path at the upstream for a canonical path of the gateway. A canonical path has no dot
-   * segment, so it cannot leave the base path.
-   */
-  path(path: string, query: string): string {
-    return this.#basePath + path + query
   }
 
   /** Sends the requests that wait, and resolves when all exchanges have ended. */
@@ -81,7 +75,7 @@ export class Upstream {
 export class Upstreams {
   readonly #upstreams: ReadonlyMap<UpstreamConfig, Upstream>
 
-  constructor(configs: readonly UpstreamConfig[], options: UpstreamsOptions = { isTracing: false }) {
+  constructor(configs: readonly UpstreamConfig[], options: UpstreamsOptions) {
     this.#upstreams = new Map(configs.map((config) => [config, new Upstream(config, configs, options)]))
   }
 

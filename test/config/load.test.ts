@@ -88,6 +88,8 @@ test('The smallest configuration has defaults for all other settings', () => {
         rules: [],
         trustedOrigins: [],
         cache: 'private',
+        stripPath: false,
+        alsoKnownAs: [],
         logout: { paths: [], passFirst: false, cookies: [] },
         upgrade: ['websocket'],
         connectTimeoutMs: 5_000,

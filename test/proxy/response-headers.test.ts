@@ -1,13 +1,24 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Caching } from '../../src/gate/admission.ts'
+import { Addresses } from '../../src/proxy/addresses.ts'
 import { responseHeaders, responseTrailers } from '../../src/proxy/response-headers.ts'
 import { isGatewayCookie, linesNamed } from './support.ts'
 
 const input = {
   isGatewayCookie,
   caching: 'anybody',
-  upstream: new URL('http://app.internal:3000/base/'),
+  addresses: new Addresses(
+    {
+      url: new URL('http://app.internal:3000/base/'),
+      path: '/',
+      stripPath: false,
+      alsoKnownAs: [],
+      externalUrl: new URL('https://orders.example.com'),
+      hosts: [],
+    },
+    '/.gatehouse/',
+  ),
   status: 200,
 } as const
 const bytes = (...texts: string[]): Buffer[] => texts.map((text) => Buffer.from(text, 'latin1'))
@@ -48,8 +59,8 @@ for (const [received, expected] of [
   ['https://app.internal:3000/base/', 'https://app.internal:3000/base/'],
   ['http://app.internal:3000@evil.example.com/base/', 'http://app.internal:3000@evil.example.com/base/'],
   ['http://app.internal:3000.evil.example.com/base/', 'http://app.internal:3000.evil.example.com/base/'],
-  ['https://orders.example.com/base/', 'https://orders.example.com/base/'],
-  ['/base/orders', '/base/orders'],
+  ['https://orders.example.com/base/', 'https://orders.example.com/'],
+  ['/base/orders', '/orders'],
   ['orders', 'orders'],
   ['http://', 'http://'],
 ] as const)

@@ -12,6 +12,8 @@ export function upstream({
     hosts: [],
     path: '/',
     url: new URL('http://127.0.0.1:3000'),
+    stripPath: false,
+    alsoKnownAs: [],
     externalUrl: new URL('https://orders.example.com'),
     hostHeader: 'client',
     headers: [],

@@ -11,6 +11,7 @@ export const upstreamChecks: readonly Check[] = [
   missingUpstreams,
   overlaps,
   gatewayConflicts,
+  paths,
   hosts,
   headers,
   rules,
@@ -60,6 +61,22 @@ function gatewayConflicts({ upstreams, listen, reservedPrefix }: GatewayConfig, 
       report.error(caAt, 'has no effect: the url is http')
     if (report.isValid(pathAt, '/reserved_prefix') && path.startsWith(reservedPrefix))
       report.error(pathAt, `is never reached: paths below ${reservedPrefix} belong to the gateway`)
+  }
+}
+
+function paths({ upstreams }: GatewayConfig, report: Report): void {
+  for (const { name, path, url, stripPath } of upstreams) {
+    const [urlAt, pathAt, stripAt] = [settingOf(name, 'url'), settingOf(name, 'path'), settingOf(name, 'strip_path')]
+    if (!report.isValid(urlAt, pathAt, stripAt) || !report.isSet(urlAt)) continue
+    if (stripPath && path === '/')
+      report.warning(stripAt, 'has no effect: the path of this upstream is /', 'name the path to remove in path')
+    const base = url.pathname.replace(/\/$/, '')
+    if (!stripPath && path !== '/' && `${base}/`.endsWith(path))
+      report.warning(
+        urlAt,
+        `ends in ${path}, which the path of a request has too: the upstream gets ${base}${path}`,
+        'remove the path from url, or set strip_path: true',
+      )
   }
 }
 
