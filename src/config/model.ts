@@ -307,6 +307,8 @@ export interface UpstreamConfig {
   readonly stripPath: boolean
   /** Further origins that the upstream takes for its own. */
   readonly alsoKnownAs: readonly string[]
+  readonly setCookie: SetCookieConfig
+  readonly responseHeaders: ResponseHeadersConfig
   /** Its own `external_url`, or that of the gateway. */
   readonly externalUrl: URL
   /** Which `Host` the upstream receives: that of the client, or its own. */
@@ -352,6 +354,20 @@ export interface UpstreamConfig {
   /** Certificate authorities (PEM) for an `https:` upstream. */
   readonly ca: string | undefined
   readonly tests: readonly EmbeddedTest[]
+}
+
+/** How the attributes of cookies of an application are changed. Absent: not at all. */
+export interface SetCookieConfig {
+  readonly domain: 'remove' | undefined
+  readonly path: string | undefined
+  readonly secure: boolean
+  readonly sameSite: 'strict' | 'lax' | 'none' | undefined
+}
+
+/** How the header fields of responses of an application are changed. */
+export interface ResponseHeadersConfig {
+  readonly set: Readonly<Record<string, string>>
+  readonly remove: readonly string[]
 }
 
 /** A logout link of an application: a path with query parameters and methods. */

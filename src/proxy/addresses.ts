@@ -1,7 +1,10 @@
 // Translates between the addresses that clients use and those that an upstream uses.
-import type { UpstreamConfig } from '../config/model.ts'
+import type { SetCookieConfig, UpstreamConfig } from '../config/model.ts'
 
-type AddressConfig = Pick<UpstreamConfig, 'url' | 'path' | 'stripPath' | 'alsoKnownAs' | 'externalUrl' | 'hosts'>
+type AddressConfig = Pick<
+  UpstreamConfig,
+  'url' | 'path' | 'stripPath' | 'alsoKnownAs' | 'setCookie' | 'externalUrl' | 'hosts'
+>
 
 /** Translates the addresses of one upstream, in requests and in responses. */
 export class Addresses {
@@ -19,9 +22,13 @@ export class Addresses {
   readonly #own: ReadonlySet<string>
   /** The origins of the gateway for this upstream, and the ones that clients should use. */
   readonly #public: ReadonlyMap<string, string>
+  readonly #setCookie: SetCookieConfig
+  readonly #changesCookies: boolean
+  readonly #ownHosts: readonly string[]
+  readonly #publicHosts: readonly string[]
 
   constructor(config: AddressConfig, reservedPrefix: string) {
-    const { url, path, stripPath, alsoKnownAs } = config
+    const { url, path, stripPath, alsoKnownAs, setCookie } = config
     this.#base = url.pathname.replace(/\/$/, '')
     this.#stripped = stripPath ? path.replace(/\/$/, '') : ''
     this.#depth = this.#stripped.split('/').length - 1
@@ -30,6 +37,12 @@ export class Addresses {
     this.#scheme = url.protocol
     this.#own = new Set([url.origin, ...alsoKnownAs])
     this.#public = publicOrigins(config)
+    const { domain, path: cookiePath, secure, sameSite } = setCookie
+    this.#setCookie = setCookie
+    this.#changesCookies =
+      this.#mapsPaths || secure || [domain, cookiePath, sameSite, alsoKnownAs[0]].some((each) => each !== undefined)
+    this.#ownHosts = [...this.#own].map((origin) => new URL(origin).hostname)
+    this.#publicHosts = [...this.#public.keys()].map((origin) => new URL(origin).hostname)
   }
 
   /**
@@ -58,9 +71,61 @@ export class Addresses {
         )
       case 'link':
         return value.replaceAll(linkTarget, (_, reference: string) => `<${this.#publicReference(reference)}>`)
+      case 'set-cookie':
+        return this.#changesCookies ? this.#publicCookie(value) : value
       default:
         return value
     }
+  }
+
+  /**
+   * A `Set-Cookie` value with other attributes. Name and value stay unchanged, so the caller can
+   * check the name before or after.
+   */
+  #publicCookie(value: string): string {
+    const [pair = '', ...attributes] = value.split(';')
+    const { domain, path, secure, sameSite } = this.#setCookie
+    // Browsers accept this prefix only with Path=/ and without Domain (RFC 6265bis §4.1.3.2).
+    const isOfHost = /^[=\s]*__Host-/i.test(pair)
+    const kept = attributes.flatMap((attribute) => {
+      const [, name = '', text = ''] = /^\s*([^=]*?)\s*(?:=\s*(.*?)\s*)?$/s.exec(attribute) ?? []
+      switch (name.toLowerCase()) {
+        case 'domain':
+          return domain === 'remove' || this.#isOwnDomain(text) ? [] : [attribute]
+        case 'path':
+          if (isOfHost) return [attribute]
+          return path === undefined && this.#mapsPaths
+            ? [` Path=${this.#publicCookiePath(text)}`]
+            : path === undefined
+              ? [attribute]
+              : []
+        case 'secure':
+          return secure || sameSite === 'none' ? [] : [attribute]
+        case 'samesite':
+          return sameSite === undefined ? [attribute] : []
+        default:
+          return [attribute]
+      }
+    })
+    if (path !== undefined && !isOfHost) kept.push(` Path=${path}`)
+    if (secure || sameSite === 'none') kept.push(' Secure')
+    if (sameSite !== undefined) kept.push(` SameSite=${sameSiteText[sameSite]}`)
+    return [pair, ...kept].join(';')
+  }
+
+  /** Whether browsers would reject a `Domain` because it is one of the upstream's own addresses. */
+  #isOwnDomain(text: string): boolean {
+    const domain = text.replace(/^\./, '').toLowerCase()
+    const isWithin = (host: string) => host === domain || host.endsWith(`.${domain}`)
+    return this.#ownHosts.some(isWithin) && !this.#publicHosts.some(isWithin)
+  }
+
+  #publicCookiePath(path: string): string {
+    if (!path.startsWith('/') || (this.#stripped !== '' && isAtOrBelow(path, this.#stripped))) return path
+    // The cookie is for the whole application, and perhaps for others at its host.
+    if (`${this.#base}/`.startsWith(path.endsWith('/') ? path : `${path}/`))
+      return this.#stripped === '' ? '/' : this.#stripped
+    return isAtOrBelow(path, this.#base) ? this.#stripped + path.slice(this.#base.length) : path
   }
 
   #publicReference(reference: string): string {
@@ -95,6 +160,8 @@ export class Addresses {
     return `${this.#stripped}/${place.slice(this.#base.length).replace(/^[/\\\t]+/, '')}`
   }
 }
+
+const sameSiteText = { strict: 'Strict', lax: 'Lax', none: 'None' } as const
 
 /** The URL of a `Refresh` field: `5; url=/next`. The URL may be quoted. */
 const refreshUrl = /^(\s*[\d.]+[\s;,]+(?:url[\s=]+)?["']?)([^"']+)/i

@@ -167,6 +167,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       isGatewayCookie: parts.isGatewayCookie,
       caching: pass.caching,
       addresses: this.#upstream.addresses,
+      changes: this.#upstream.responseChanges,
       status,
     })
     if (this.#input.replace !== undefined) {

@@ -3,6 +3,7 @@ import { randomToken } from '../core/random.ts'
 import { reservedNames } from '../identity/reserved-names.ts'
 import { Addresses } from './addresses.ts'
 import { ConnectionSlots } from './connection-slots.ts'
+import { responseChanges, type ResponseChanges } from './response-headers.ts'
 import { Target } from './target.ts'
 import { RequestFields } from './upstream-headers.ts'
 
@@ -35,6 +36,7 @@ export class Upstream {
   /** Marks requests that this process has sent to this upstream. */
   readonly loopMarker = randomToken(9)
   readonly addresses: Addresses
+  readonly responseChanges: ResponseChanges | undefined
   #waitReportedAt = -Infinity
 
   constructor(config: UpstreamConfig, all: readonly UpstreamConfig[], { isTracing, reservedPrefix }: UpstreamsOptions) {
@@ -43,6 +45,7 @@ export class Upstream {
     this.reserved = reservedNames(config, all)
     this.fields = new RequestFields(this.reserved, isTracing)
     this.addresses = new Addresses(config, reservedPrefix)
+    this.responseChanges = responseChanges(config.responseHeaders)
   }
 
   get load(): UpstreamLoad {

@@ -90,6 +90,8 @@ test('The smallest configuration has defaults for all other settings', () => {
         cache: 'private',
         stripPath: false,
         alsoKnownAs: [],
+        setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
+        responseHeaders: { set: {}, remove: [] },
         logout: { paths: [], passFirst: false, cookies: [] },
         upgrade: ['websocket'],
         connectTimeoutMs: 5_000,

@@ -8,13 +8,14 @@ const plain = {
   path: '/',
   stripPath: false,
   alsoKnownAs: ['http://intranet.corp:8080'],
+  setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
   externalUrl: new URL('https://orders.example.com'),
   hosts: ['orders.example.com', 'old.example.com'],
 }
 const wiki = { ...plain, path: '/wiki/', url: new URL('http://127.0.0.1:3000/app'), stripPath: true }
 const based = { ...plain, url: new URL('http://127.0.0.1:3000/app/') }
 const stripped = { ...plain, path: '/a/wiki/', stripPath: true }
-const addressesOf = (config: typeof plain) => new Addresses(config, '/.gatehouse/')
+const addressesOf = (config: ConstructorParameters<typeof Addresses>[0]) => new Addresses(config, '/.gatehouse/')
 
 for (const [config, target, expected] of [
   [plain, '/wiki/start?a=b', '/wiki/start?a=b'],
@@ -129,4 +130,31 @@ for (const [name, received, expected] of [
 ] as const)
   test(`${name}: ${received} becomes ${expected}`, () => {
     assert.equal(addressesOf(wiki).response(name, received), expected)
+  })
+
+const gentle = { ...plain, setCookie: { domain: 'remove', path: '/x/', secure: true, sameSite: 'lax' } } as const
+const everywhere = { ...plain, setCookie: { ...plain.setCookie, sameSite: 'none' } } as const
+
+for (const [config, received, expected] of [
+  [{ ...plain, alsoKnownAs: [] }, 'a=1;path=/; DOMAIN=intranet.corp', 'a=1;path=/; DOMAIN=intranet.corp'],
+  [plain, 'a=1; Path=/x; Domain=intranet.corp; HttpOnly', 'a=1; Path=/x; HttpOnly'],
+  [plain, 'a=1; domain=.corp', 'a=1'],
+  [plain, 'a=1; Domain=example.com', 'a=1; Domain=example.com'],
+  [wiki, 'a=1; Path=/app', 'a=1; Path=/wiki'],
+  [wiki, 'a=1; Path=/app/x; Secure', 'a=1; Path=/wiki/x; Secure'],
+  [wiki, 'a=1; Path=/', 'a=1; Path=/wiki'],
+  [wiki, 'a=1; Path=/wiki/x', 'a=1; Path=/wiki/x'],
+  [wiki, 'a=1; Path=/application', 'a=1; Path=/application'],
+  [wiki, 'a=1', 'a=1'],
+  [wiki, '__Host-a=1; Path=/; Secure', '__Host-a=1; Path=/; Secure'],
+  [stripped, 'a=1; path=/', 'a=1; Path=/a/wiki'],
+  [stripped, 'a=1; path = /x/', 'a=1; Path=/a/wiki/x/'],
+  [based, 'a=1; path=/app', 'a=1; Path=/'],
+  [based, 'a=1; path=/app/x', 'a=1; Path=/x'],
+  [gentle, 'a=b=c; Path=/; Domain=example.com; SameSite=None', 'a=b=c; Path=/x/; Secure; SameSite=Lax'],
+  [gentle, '__Host-a=1; Path=/; Secure', '__Host-a=1; Path=/; Secure; SameSite=Lax'],
+  [everywhere, 'a=1; Max-Age=5', 'a=1; Max-Age=5; Secure; SameSite=None'],
+] as const)
+  test(`Behind ${config.url.href} with ${config.path}, the cookie "${received}" becomes "${expected}"`, () => {
+    assert.equal(addressesOf(config).response('set-cookie', received), expected)
   })

@@ -42,6 +42,8 @@ function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig
     url: new URL('http://127.0.0.1:1'),
     stripPath: false,
     alsoKnownAs: [],
+    setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
+    responseHeaders: { set: {}, remove: [] },
     externalUrl: new URL('https://orders.example.com'),
     hostHeader: 'client',
     headers: [

@@ -14,6 +14,8 @@ export function upstream({
     url: new URL('http://127.0.0.1:3000'),
     stripPath: false,
     alsoKnownAs: [],
+    setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
+    responseHeaders: { set: {}, remove: [] },
     externalUrl: new URL('https://orders.example.com'),
     hostHeader: 'client',
     headers: [],

@@ -56,6 +56,16 @@ export function buildUpstream(
         parseOrigin(origin, 'http://intranet.corp:8080').origin,
       ]),
     ),
+    setCookie: {
+      domain: settings.set_cookie.domain,
+      path: settings.set_cookie.path,
+      secure: settings.set_cookie.secure,
+      sameSite: settings.set_cookie.same_site,
+    },
+    responseHeaders: {
+      set: settings.response_headers.set,
+      remove: present(settings.response_headers.remove).map(([, field]) => field),
+    },
     externalUrl,
     hostHeader: settings.host_header,
     headers: Object.entries(settings.headers).flatMap(([header, value]) =>

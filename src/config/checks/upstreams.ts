@@ -1,4 +1,5 @@
 import { portOf } from '../../core/addresses.ts'
+import { isHopByHop } from '../../core/header-fields.ts'
 import { matchesPath, type PathPattern } from '../../core/path-pattern.ts'
 import { isEveryAddress, isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
@@ -12,6 +13,7 @@ export const upstreamChecks: readonly Check[] = [
   overlaps,
   gatewayConflicts,
   paths,
+  responseFields,
   hosts,
   headers,
   rules,
@@ -77,6 +79,32 @@ function paths({ upstreams }: GatewayConfig, report: Report): void {
         `ends in ${path}, which the path of a request has too: the upstream gets ${base}${path}`,
         'remove the path from url, or set strip_path: true',
       )
+  }
+}
+
+/** Fields of a response that the gateway writes itself or that frame the response. */
+const gatewayFields: ReadonlyMap<string, string | undefined> = new Map([
+  ['cache-control', 'use the setting cache'],
+  ['vary', 'use the setting cache'],
+  ['set-cookie', 'use the setting set_cookie'],
+  ['content-length', undefined],
+  ['content-encoding', undefined],
+  ['date', undefined],
+])
+
+function responseFields({ upstreams }: GatewayConfig, report: Report): void {
+  for (const { name, responseHeaders } of upstreams) {
+    const at = settingOf(name, 'response_headers')
+    const [setAt, removeAt] = [below(at, 'set'), below(at, 'remove')]
+    const isForbidden = (field: string) => gatewayFields.has(field.toLowerCase()) || isHopByHop(field.toLowerCase())
+    const advice = (field: string) => gatewayFields.get(field.toLowerCase())
+    const text = 'is a header that only the gateway sets'
+    if (report.isValid(setAt))
+      for (const field of Object.keys(responseHeaders.set).filter(isForbidden))
+        report.errorAtKey(below(setAt, field), text, advice(field))
+    if (report.isValid(removeAt))
+      for (const [index, field] of responseHeaders.remove.entries())
+        if (isForbidden(field)) report.error(below(removeAt, index), text, advice(field))
   }
 }
 
