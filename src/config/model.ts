@@ -303,7 +303,14 @@ export interface UpstreamConfig {
    * match wins.
    */
   readonly path: string
+  /** Its path, if any, precedes the paths of requests. */
   readonly url: URL
+  /** Whether `path` is removed from the paths of requests. */
+  readonly stripPath: boolean
+  /** Further origins that the upstream takes for its own. */
+  readonly alsoKnownAs: readonly string[]
+  readonly setCookie: SetCookieConfig
+  readonly responseHeaders: ResponseHeadersConfig
   /** Its own `external_url`, or that of the gateway. */
   readonly externalUrl: URL
   /** Which `Host` the upstream receives: that of the client, or its own. */
@@ -351,6 +358,20 @@ export interface UpstreamConfig {
   /** Certificate authorities (PEM) for an `https:` upstream. */
   readonly ca: string | undefined
   readonly tests: readonly EmbeddedTest[]
+}
+
+/** How the attributes of cookies of an application are changed. Absent: not at all. */
+export interface SetCookieConfig {
+  readonly domain: 'remove' | undefined
+  readonly path: string | undefined
+  readonly secure: boolean
+  readonly sameSite: 'strict' | 'lax' | 'none' | undefined
+}
+
+/** How the header fields of responses of an application are changed. */
+export interface ResponseHeadersConfig {
+  readonly set: Readonly<Record<string, string>>
+  readonly remove: readonly string[]
 }
 
 /** A logout link of an application: a path with query parameters and methods. */

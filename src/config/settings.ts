@@ -314,14 +314,28 @@ export interface SessionCookieSettings {
 /** An application behind the gateway. */
 export interface UpstreamSettings {
   /**
-   * Where the application listens: scheme, host and port. The path of a request is forwarded
-   * unchanged.
+   * Where the application listens: scheme, host and port. It may have a path, which precedes the
+   * path of each request.
    */
   readonly url?: string
   /** The host names of the upstream. Absent: any host, or that of its own external_url. */
   readonly hosts?: List<string>
   /** The upstream serves this path and everything below it. The longest match wins. */
   readonly path: string
+  /**
+   * Removes path from the path of a request before it is forwarded. Rules and logout links see the
+   * whole path.
+   */
+  readonly strip_path: boolean
+  /**
+   * Further addresses that the application takes for its own. In redirects and similar header
+   * fields, the gateway replaces them by the public address.
+   */
+  readonly also_known_as: List<Origin>
+  /** Changes the attributes of the cookies that the application sets. */
+  readonly set_cookie: UpstreamSetCookieSettings
+  /** Changes the header fields of the responses of the application. */
+  readonly response_headers: UpstreamResponseHeadersSettings
   /**
    * Where browsers reach this upstream, if not at the external_url of the gateway. Its sign-ins end
    * here.
@@ -401,6 +415,29 @@ export interface UpstreamSettings {
   readonly ca_file?: Path
   /** Requests and the decisions that are expected. `gatehouse check` runs them. */
   readonly tests: List<TestSettings>
+}
+
+/** Changes the attributes of the cookies that the application sets. */
+export interface UpstreamSetCookieSettings {
+  /**
+   * remove: without Domain, so that only the host that sets a cookie receives it. Absent: as the
+   * application sets it; a Domain of one of its own addresses is removed.
+   */
+  readonly domain?: 'remove'
+  /** The Path of all cookies. Absent: as the application sets it, translated like a redirect. */
+  readonly path?: string
+  /** Adds Secure, so that browsers send a cookie over https only. */
+  readonly secure: boolean
+  /** The SameSite of all cookies. none also adds Secure, which browsers require. */
+  readonly same_site?: 'strict' | 'lax' | 'none'
+}
+
+/** Changes the header fields of the responses of the application. */
+export interface UpstreamResponseHeadersSettings {
+  /** Fields with their values. They replace the fields of these names. */
+  readonly set: Readonly<Record<string, string>>
+  /** The names of fields that are removed. */
+  readonly remove: List<string>
 }
 
 /** A header that the upstream gets: a claim path, a template, or the long form. */

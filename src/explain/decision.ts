@@ -99,6 +99,7 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
       upstream: upstreamRequest(request, facts, admission, dropped, {
         configured: route?.rule.headers ?? admission.upstream.headers,
         upstreams: config.upstreams,
+        reservedPrefix: config.reservedPrefix,
         cookie,
         isTracing: config.tracing !== undefined,
       }),

@@ -5,6 +5,7 @@ import type { Admission } from '../gate/admission.ts'
 import { cookieNames } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { canonicalName, reservedNames } from '../identity/reserved-names.ts'
+import { Addresses } from '../proxy/addresses.ts'
 import { RequestFields, upstreamHeaders } from '../proxy/upstream-headers.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import { headerPairs, shownHeaders } from './header-text.ts'
@@ -33,6 +34,7 @@ export interface HeaderParts {
   /** The headers of the rule, or of the upstream. */
   readonly configured: readonly HeaderConfig[]
   readonly upstreams: readonly UpstreamConfig[]
+  readonly reservedPrefix: string
   readonly cookie: SessionCookie
   /** Whether the gateway writes trace headers. */
   readonly isTracing: boolean
@@ -53,7 +55,7 @@ export function upstreamRequest(
   dropped: readonly string[],
   parts: HeaderParts,
 ): UpstreamRequest {
-  const { upstreams, cookie, isTracing } = parts
+  const { upstreams, reservedPrefix, cookie, isTracing } = parts
   const { upstream, identity } = pass
   const reserved = reservedNames(upstream, upstreams)
   const others = upstreamHeaders(request.rawHeaders, {
@@ -68,7 +70,7 @@ export function upstreamRequest(
   })
   return {
     name: upstream.name,
-    url: `${upstream.url.origin}${facts.target.path}${facts.target.query}`,
+    url: upstream.url.origin + new Addresses(upstream, reservedPrefix).path(facts.target.path, facts.target.query),
     identity: shownHeaders(identity, upstream),
     // Each field adds a colon, a space, CR and LF.
     identityBytes: identity.reduce((sum, text) => sum + text.length + 2, 0),

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { RawFields } from '../transport/transport.ts'
+import type { Addresses } from './addresses.ts'
 
 /**
  * Writes the response of an upstream to the client, with few writes: the head goes out together
@@ -22,13 +23,13 @@ export class ClientResponse {
    * Sends the `Link` fields of an interim response 103 (RFC 8297). A client that is behind gets
    * none, because an upstream may send any number of them and hints are optional.
    */
-  sendEarlyHints(fields: RawFields): void {
+  sendEarlyHints(fields: RawFields, addresses: Addresses): void {
     if (this.#res.socket?.writableNeedDrain === true) return
     // HTTP/1.0 has no interim responses: RFC 9110 §15.2.
     if (this.#req.httpVersionMinor === 0) return
     const link: string[] = []
     for (let at = 0; at + 1 < fields.length; at += 2)
-      if (String(fields[at]).toLowerCase() === 'link') link.push(String(fields[at + 1]))
+      if (String(fields[at]).toLowerCase() === 'link') link.push(addresses.response('link', String(fields[at + 1])))
     try {
       if (link.length > 0) this.#res.writeEarlyHints({ link })
     } catch {

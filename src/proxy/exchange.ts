@@ -138,9 +138,10 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     })
   }
 
+  /** Cookies have paths of the upstream, which may differ from those that clients use. */
   #cookieScope(): CookieScope {
     const { host, target } = this.#input.facts
-    return { host, path: target.path }
+    return { host, path: this.#upstream.addresses.path(target.path, '') }
   }
 
   #upstreamRequest(): UpstreamRequest {
@@ -148,7 +149,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     const upstream = this.#upstream
     return {
       method: facts.method,
-      path: upstream.path(facts.target.path, facts.target.query),
+      path: upstream.addresses.path(facts.target.path, facts.target.query),
       headers: upstreamHeaders(req.rawHeaders, {
         fields: upstream.fields,
         isWithheldCookie: upstream.keepsCookies
@@ -183,13 +184,15 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     const { req, pass, record, parts } = this.#input
     if (this.#state === 'over') return
     if (status < 200) {
-      if (status === 103 && this.#input.replace === undefined) this.#response.sendEarlyHints(rawFields)
+      if (status === 103 && this.#input.replace === undefined)
+        this.#response.sendEarlyHints(rawFields, this.#upstream.addresses)
       return
     }
     const fields = responseHeaders(rawFields, {
       isGatewayCookie: parts.isGatewayCookie,
       caching: pass.caching,
-      upstream: pass.upstream.url,
+      addresses: this.#upstream.addresses,
+      changes: this.#upstream.responseChanges,
       status,
     })
     if (this.#input.replace !== undefined) {

@@ -1,16 +1,35 @@
+import type { ResponseHeadersConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
 import { connectionOptions, isHopByHop, noConnectionOptions } from '../core/header-fields.ts'
 import type { Caching } from '../gate/admission.ts'
 import { nameInSetCookie } from '../http/cookie-jar.ts'
 import type { RawFields } from '../transport/transport.ts'
+import type { Addresses } from './addresses.ts'
 
 export interface ResponseHeadersInput {
   readonly isGatewayCookie: (name: string) => boolean
   readonly caching: Caching
-  /** The URL of the upstream. */
-  readonly upstream: URL
+  /** The changes of the configuration. */
+  readonly changes?: ResponseChanges | undefined
+  /** The addresses of the upstream. */
+  readonly addresses: Addresses
   /** The status of the response. A 204 has no Content-Length (RFC 9110 §8.6). */
   readonly status: number
+}
+
+/** Changes of the header fields of all responses of an upstream. */
+export interface ResponseChanges {
+  /** The names of fields that are removed, in lower case. */
+  readonly removed: ReadonlySet<string>
+  /** Fields that are added: names and values in turn. */
+  readonly added: readonly string[]
+}
+
+/** Returns `undefined` without changes. */
+export function responseChanges({ set, remove }: ResponseHeadersConfig): ResponseChanges | undefined {
+  const added = Object.entries(set).flat()
+  const removed = new Set([...Object.keys(set), ...remove].map((name) => name.toLowerCase()))
+  return removed.size === 0 ? undefined : { removed, added }
 }
 
 /**
@@ -21,7 +40,7 @@ export interface ResponseHeadersInput {
 export function responseHeaders(received: RawFields, input: ResponseHeadersInput): string[] {
   const listed = namedInConnection(received)
   const withoutLength = input.status === 204
-  const { caching } = input
+  const { caching, changes } = input
   const fields: string[] = []
   let cacheControl: string | undefined
   let varies = false
@@ -34,6 +53,7 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
     if (lowerCase === 'transfer-encoding') checkTransferEncoding(value)
     if (isHopByHop(lowerCase) || listed.has(lowerCase)) continue
     checkValue(name, value)
+    if (changes?.removed.has(lowerCase)) continue
 
     if (lowerCase === 'set-cookie' && input.isGatewayCookie(nameInSetCookie(value))) continue
     if (lowerCase === 'content-length' && withoutLength) continue
@@ -52,33 +72,15 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
       if (caching !== 'upstream' && isForSharedCaches(lowerCase)) continue
       if (caching === 'no_store' && (lowerCase === 'expires' || lowerCase === 'pragma')) continue
     }
-    if (lowerCase === 'location' || lowerCase === 'content-location')
-      fields.push(name, publicReference(value, input.upstream))
-    else fields.push(name, value)
+    fields.push(name, input.addresses.response(lowerCase, value))
   }
 
+  if (changes !== undefined) fields.push(...changes.added)
   if (caching === 'anybody') return fields
   if (caching !== 'varies') fields.push('Cache-Control', cacheControlFor(caching, cacheControl))
   // The response depends on the person, whom the cookie identifies (RFC 9110 §12.5.5).
   if (!varies && (caching === 'varies' || caching === 'private')) fields.push('Vary', 'Cookie')
   return fields
-}
-
-/**
- * A reference to the upstream as clients can use it: without the address of the upstream, which
- * clients cannot reach (RFC 9110 §10.2.2 allows a path alone). Other references stay unchanged.
- */
-function publicReference(reference: string, upstream: URL): string {
-  const authority = /^https?:\/\/[^/?#\\]*/i.exec(reference)?.[0]
-  if (authority === undefined || !URL.canParse(authority)) return reference
-  const { origin, username, password } = new URL(authority)
-  if (origin !== upstream.origin || username !== '' || password !== '') return reference
-  const base = upstream.pathname.replace(/\/$/, '')
-  const place = reference.slice(authority.length)
-  if (!place.startsWith(base) || !/^(?:[/?#]|$)/.test(place.slice(base.length))) return reference
-  const path = place.slice(base.length)
-  // `//host` would refer to another host, and browsers treat `/\\` like `//`.
-  return `/${path.replace(/^[/\\]+/, '')}`
 }
 
 /**

@@ -10,6 +10,7 @@ import { writeToSocket } from '../http/response.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import { problem, type ProblemOptions } from '../pages/problem.ts'
 import type { RawFields } from '../transport/transport.ts'
+import type { Addresses } from './addresses.ts'
 import { Exchange } from './exchange.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { responseHeaders } from './response-headers.ts'
@@ -41,7 +42,10 @@ export function carryUpgrade(
   // HTTP/1.0 cannot switch protocols (RFC 9110 §7.8).
   const protocols = req.httpVersionMinor === 0 ? '' : carriedProtocols(req.headers.upgrade, pass.upstream.upgrade)
   const onSwitch = (upstream: Duplex, rawHeaders: RawFields): void => {
-    const head = switchingResponse(rawHeaders, protocols, { parts, upstream: pass.upstream.url })
+    const head = switchingResponse(rawHeaders, protocols, {
+      parts,
+      addresses: parts.upstreams.of(pass.upstream).addresses,
+    })
     if (head instanceof GatewayError) {
       record.trace?.upstreamEnded(head.code)
       parts.log.warn('upstream.failed', {
@@ -114,7 +118,7 @@ export function requestsUpgrade({
 function switchingResponse(
   rawHeaders: RawFields,
   protocols: string,
-  { parts, upstream }: { readonly parts: ProxyParts; readonly upstream: URL },
+  { parts, addresses }: { readonly parts: ProxyParts; readonly addresses: Addresses },
 ): string | GatewayError {
   const chosen = protocolIn(rawHeaders)
   // A server may only switch to an offered protocol (RFC 9110 §7.8).
@@ -124,7 +128,7 @@ function switchingResponse(
     const fields = responseHeaders(rawHeaders, {
       isGatewayCookie: parts.isGatewayCookie,
       caching: 'anybody',
-      upstream,
+      addresses,
       status: 101,
     })
     let text = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${chosen}\r\n`

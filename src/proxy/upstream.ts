@@ -2,7 +2,9 @@ import type { UpstreamConfig } from '../config/model.ts'
 import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
 import { randomToken } from '../core/random.ts'
 import { reservedNames } from '../identity/reserved-names.ts'
+import { Addresses } from './addresses.ts'
 import { ConnectionSlots } from './connection-slots.ts'
+import { responseChanges, type ResponseChanges } from './response-headers.ts'
 import { Target } from './target.ts'
 import { RequestFields } from './upstream-headers.ts'
 
@@ -23,6 +25,7 @@ export interface UpstreamLoad {
 export interface UpstreamsOptions {
   /** The gateway takes part in traces. */
   readonly isTracing: boolean
+  readonly reservedPrefix: string
 }
 
 /** An upstream at run time: its target, its connection slots, and what all its requests share. */
@@ -33,18 +36,20 @@ export class Upstream {
   readonly fields: RequestFields
   /** Marks requests that this process has sent to this upstream. */
   readonly loopMarker = randomToken(9)
-  readonly #basePath: string
+  readonly addresses: Addresses
+  readonly responseChanges: ResponseChanges | undefined
   readonly #keptCookies: readonly NamePattern[]
   #waitReportedAt = -Infinity
   #hasReportedLostCookies = false
 
-  constructor(config: UpstreamConfig, all: readonly UpstreamConfig[], { isTracing }: UpstreamsOptions) {
+  constructor(config: UpstreamConfig, all: readonly UpstreamConfig[], { isTracing, reservedPrefix }: UpstreamsOptions) {
     this.target = new Target(config)
     this.slots = new ConnectionSlots(config, maxWaiting)
     this.reserved = reservedNames(config, all)
     this.fields = new RequestFields(this.reserved, isTracing)
     this.#keptCookies = config.sessionCookies
-    this.#basePath = config.url.pathname.replace(/\/$/, '')
+    this.addresses = new Addresses(config, reservedPrefix)
+    this.responseChanges = responseChanges(config.responseHeaders)
   }
 
   get load(): UpstreamLoad {
@@ -76,14 +81,6 @@ export class Upstream {
     return isFirst
   }
 
-  /**
-   * The path at the upstream for a canonical path of the gateway. A canonical path has no dot
-   * segment, so it cannot leave the base path.
-   */
-  path(path: string, query: string): string {
-    return this.#basePath + path + query
-  }
-
   /** Sends the requests that wait, and resolves when all exchanges have ended. */
   async close(): Promise<void> {
     this.slots.startAll()
@@ -101,7 +98,7 @@ export class Upstream {
 export class Upstreams {
   readonly #upstreams: ReadonlyMap<UpstreamConfig, Upstream>
 
-  constructor(configs: readonly UpstreamConfig[], options: UpstreamsOptions = { isTracing: false }) {
+  constructor(configs: readonly UpstreamConfig[], options: UpstreamsOptions) {
     this.#upstreams = new Map(configs.map((config) => [config, new Upstream(config, configs, options)]))
   }
 

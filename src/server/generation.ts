@@ -96,7 +96,10 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     provider: countedRefreshes(provider, metrics),
   })
   const pages = new Pages(config.pages, config.reservedPrefix)
-  const upstreams = new Upstreams(config.upstreams, { isTracing: parts.tracer !== undefined })
+  const upstreams = new Upstreams(config.upstreams, {
+    isTracing: parts.tracer !== undefined,
+    reservedPrefix: config.reservedPrefix,
+  })
   const watch = watchLiveSessions({ live, sessions, known: parts.streamSessions, store, clock, log })
 
   const records = new WeakMap<IncomingMessage, RequestRecord>()

@@ -37,6 +37,11 @@ upstreams:
     path: /orders/logout
     url: http://127.0.0.1:3001
     logout: { paths: [/orders/logout], pass_first: true }
+  wiki:
+    hosts: [orders.example.com]
+    path: /wiki
+    url: http://127.0.0.1:3002/app
+    strip_path: true
 `
 
 const jane = { sub: 'jane', badge: 'b1', note: 'far too long', fields: { groups: ['admins'] } }
@@ -115,6 +120,12 @@ for (const [what, args, ...patterns] of [
     'a logout link that the application sees first',
     ['--as', 'CLAIMS', '/orders/logout'],
     /\n303 signed out by the gateway: \/\.gatehouse\/sign-out\n +note +the upstream receives the request first \(pass_first\)/,
+  ],
+  [
+    'the path at an upstream with a path of its own',
+    ['--as', 'CLAIMS', '/wiki/start?a=b'],
+    /\n +path +\/wiki\/start\n/,
+    /\n +to wiki: http:\/\/127\.0\.0\.1:3002\/app\/start\?a=b/,
   ],
   [
     'a method that Node.js does not support',

@@ -1,13 +1,25 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Caching } from '../../src/gate/admission.ts'
-import { responseHeaders, responseTrailers } from '../../src/proxy/response-headers.ts'
+import { Addresses } from '../../src/proxy/addresses.ts'
+import { responseChanges, responseHeaders, responseTrailers } from '../../src/proxy/response-headers.ts'
 import { isGatewayCookie, linesNamed } from './support.ts'
 
 const input = {
   isGatewayCookie,
   caching: 'anybody',
-  upstream: new URL('http://app.internal:3000/base/'),
+  addresses: new Addresses(
+    {
+      url: new URL('http://app.internal:3000/base/'),
+      path: '/',
+      stripPath: false,
+      alsoKnownAs: [],
+      setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
+      externalUrl: new URL('https://orders.example.com'),
+      hosts: [],
+    },
+    '/.gatehouse/',
+  ),
   status: 200,
 } as const
 const bytes = (...texts: string[]): Buffer[] => texts.map((text) => Buffer.from(text, 'latin1'))
@@ -48,8 +60,8 @@ for (const [received, expected] of [
   ['https://app.internal:3000/base/', 'https://app.internal:3000/base/'],
   ['http://app.internal:3000@evil.example.com/base/', 'http://app.internal:3000@evil.example.com/base/'],
   ['http://app.internal:3000.evil.example.com/base/', 'http://app.internal:3000.evil.example.com/base/'],
-  ['https://orders.example.com/base/', 'https://orders.example.com/base/'],
-  ['/base/orders', '/base/orders'],
+  ['https://orders.example.com/base/', 'https://orders.example.com/'],
+  ['/base/orders', '/orders'],
   ['orders', 'orders'],
   ['http://', 'http://'],
 ] as const)
@@ -157,4 +169,24 @@ test('Trailers contain no field for framing, routing or identity', () => {
     ['X-Checksum', '1'],
     ['X-Checksum', '2'],
   ])
+})
+
+test('Header fields are set and removed as configured', () => {
+  const changes = responseChanges({ set: { 'X-Frame-Options': 'DENY' }, remove: ['server', 'X-Gone'] })
+
+  const lines = responseHeaders(bytes('Server', 's', 'X-A', '1', 'x-frame-options', 'ALLOWALL', 'X-Gone', '2'), {
+    ...input,
+    changes,
+  })
+
+  assert.deepEqual(lines, ['X-A', '1', 'X-Frame-Options', 'DENY'])
+})
+
+test('A cookie of the gateway cannot be set when the attributes of cookies are changed', () => {
+  const lines = responseHeaders(
+    bytes('Set-Cookie', '__Host-gatehouse=evil; Domain=x', 'Set-Cookie', 'b=2; Path=/base'),
+    input,
+  )
+
+  assert.deepEqual(lines, ['Set-Cookie', 'b=2; Path=/'])
 })

@@ -47,6 +47,10 @@ function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig
     hosts: [],
     path: '/',
     url: new URL('http://127.0.0.1:1'),
+    stripPath: false,
+    alsoKnownAs: [],
+    setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
+    responseHeaders: { set: {}, remove: [] },
     externalUrl: new URL('https://orders.example.com'),
     hostHeader: 'client',
     headers: [
@@ -107,7 +111,7 @@ export async function startGateway(
   const sink = { ended: (record: RequestRecord) => void records.push(record) }
   const recordOf = (req: IncomingMessage) => new RequestRecord(req.method ?? '', `id-${records.length}`, sink)
   const live = new LiveStreams()
-  const upstreams = new Upstreams([upstream])
+  const upstreams = new Upstreams([upstream], { isTracing: false, reservedPrefix: '/.gatehouse/' })
   const parts: ProxyParts = {
     upstreams,
     live,

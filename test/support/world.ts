@@ -74,6 +74,8 @@ export interface WorldOptions {
   readonly providerSettings?: string
   /** Replaces the identity headers: YAML below `headers:`, indented by six. */
   readonly headers?: string
+  /** The path in the `url` of the upstream. */
+  readonly upstreamPath?: string
   /** YAML of the one upstream, indented by four. */
   readonly upstreamSettings?: string
   /** `shutdown.drain_timeout`. Default: half a second. */
@@ -203,7 +205,7 @@ session:
   ${options.session ?? ''}
 upstreams:
   orders:
-    url: ${upstream.origin}
+    url: ${upstream.origin}${options.upstreamPath ?? ''}
     headers:
       ${
         options.headers ??

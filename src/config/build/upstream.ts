@@ -49,6 +49,22 @@ export function buildUpstream(
     hosts: readHosts(settings, externalUrl, own('hosts'), report),
     path,
     url: readUrl(settings.url, own('url'), report),
+    stripPath: settings.strip_path,
+    alsoKnownAs: present(settings.also_known_as).flatMap(([index, origin]) =>
+      report.parse(below(own('also_known_as'), index), [], () => [
+        parseOrigin(origin, 'http://intranet.corp:8080').origin,
+      ]),
+    ),
+    setCookie: {
+      domain: settings.set_cookie.domain,
+      path: settings.set_cookie.path,
+      secure: settings.set_cookie.secure,
+      sameSite: settings.set_cookie.same_site,
+    },
+    responseHeaders: {
+      set: settings.response_headers.set,
+      remove: present(settings.response_headers.remove).map(([, field]) => field),
+    },
     externalUrl,
     hostHeader: settings.host_header,
     headers,
@@ -169,14 +185,12 @@ function parseUpstreamPath(text: string): string {
 
 function readUrl(text: string | undefined, at: string, report: Report): URL {
   if (text === undefined) return standInUrl
-  const url = report.parse(at, standInUrl, () => parseHttpUrl(text, 'http://127.0.0.1:3000'))
-  if (url.pathname === '/') return url
-  report.error(
-    at,
-    `must end after the host and port, without the path "${url.pathname}"`,
-    'the gateway forwards the path of a request unchanged',
-  )
-  return standInUrl
+  return report.parse(at, standInUrl, () => {
+    const url = parseHttpUrl(text, 'http://127.0.0.1:3000')
+    // Checks the path as it is written, because the URL parser removes dot segments.
+    parseUpstreamPath(/^[^:]+:\/\/[^/]*(\/.*)?$/.exec(text)?.[1] ?? '/')
+    return url
+  })
 }
 
 function readRule(

@@ -1,4 +1,5 @@
 import { portOf } from '../../core/addresses.ts'
+import { isHopByHop } from '../../core/header-fields.ts'
 import { matchesPath, type PathPattern } from '../../core/path-pattern.ts'
 import { isEveryAddress, isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
@@ -12,6 +13,8 @@ export const upstreamChecks: readonly Check[] = [
   missingUpstreams,
   overlaps,
   gatewayConflicts,
+  paths,
+  responseFields,
   hosts,
   headers,
   rules,
@@ -61,6 +64,48 @@ function gatewayConflicts({ upstreams, listen, reservedPrefix }: GatewayConfig, 
       report.error(caAt, 'has no effect: the url is http')
     if (report.isValid(pathAt, '/reserved_prefix') && path.startsWith(reservedPrefix))
       report.error(pathAt, `is never reached: paths below ${reservedPrefix} belong to the gateway`)
+  }
+}
+
+function paths({ upstreams }: GatewayConfig, report: Report): void {
+  for (const { name, path, url, stripPath } of upstreams) {
+    const [urlAt, pathAt, stripAt] = [settingOf(name, 'url'), settingOf(name, 'path'), settingOf(name, 'strip_path')]
+    if (!report.isValid(urlAt, pathAt, stripAt) || !report.isSet(urlAt)) continue
+    if (stripPath && path === '/')
+      report.warning(stripAt, 'has no effect: the path of this upstream is /', 'name the path to remove in path')
+    const base = url.pathname.replace(/\/$/, '')
+    if (!stripPath && path !== '/' && `${base}/`.endsWith(path))
+      report.warning(
+        urlAt,
+        `ends in ${path}, which the path of a request has too: the upstream gets ${base}${path}`,
+        'remove the path from url, or set strip_path: true',
+      )
+  }
+}
+
+/** Fields of a response that the gateway writes itself or that frame the response. */
+const gatewayFields: ReadonlyMap<string, string | undefined> = new Map([
+  ['cache-control', 'use the setting cache'],
+  ['vary', 'use the setting cache'],
+  ['set-cookie', 'use the setting set_cookie'],
+  ['content-length', undefined],
+  ['content-encoding', undefined],
+  ['date', undefined],
+])
+
+function responseFields({ upstreams }: GatewayConfig, report: Report): void {
+  for (const { name, responseHeaders } of upstreams) {
+    const at = settingOf(name, 'response_headers')
+    const [setAt, removeAt] = [below(at, 'set'), below(at, 'remove')]
+    const isForbidden = (field: string) => gatewayFields.has(field.toLowerCase()) || isHopByHop(field.toLowerCase())
+    const advice = (field: string) => gatewayFields.get(field.toLowerCase())
+    const text = 'is a header that only the gateway sets'
+    if (report.isValid(setAt))
+      for (const field of Object.keys(responseHeaders.set).filter(isForbidden))
+        report.errorAtKey(below(setAt, field), text, advice(field))
+    if (report.isValid(removeAt))
+      for (const [index, field] of responseHeaders.remove.entries())
+        if (isForbidden(field)) report.error(below(removeAt, index), text, advice(field))
   }
 }
 
