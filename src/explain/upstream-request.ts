@@ -55,7 +55,8 @@ export function upstreamRequest(
   const { upstreams, reservedPrefix, cookie, isTracing } = parts
   const { upstream, identity } = pass
   const reserved = reservedNames(upstream, upstreams)
-  const others = upstreamHeaders(request.rawHeaders, {
+  const addresses = new Addresses(upstream, reservedPrefix)
+  const sent = upstreamHeaders(request.rawHeaders, {
     fields: new RequestFields(reserved, isTracing),
     isGatewayCookie: cookie.isGatewayCookie,
     host: upstream.hostHeader === 'client' ? facts.forwarded.host : upstream.url.host,
@@ -64,9 +65,10 @@ export function upstreamRequest(
     loopMarker: '(marks the upstream)',
     trace: isTracing ? trace : undefined,
   })
+  const others = addresses.request(sent, facts.forwarded.host)
   return {
     name: upstream.name,
-    url: upstream.url.origin + new Addresses(upstream, reservedPrefix).path(facts.target.path, facts.target.query),
+    url: upstream.url.origin + addresses.path(facts.target.path, facts.target.query),
     identity: headerPairs(identity),
     // Each field adds a colon, a space, CR and LF.
     identityBytes: identity.reduce((sum, text) => sum + text.length + 2, 0),

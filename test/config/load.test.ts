@@ -81,6 +81,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         url: new URL('http://127.0.0.1:3000'),
         externalUrl,
         hostHeader: 'client',
+        originHeader: 'client',
         headers: [
           { name: 'X-Remote-User', template: [['sub']], ...header },
           { name: 'X-Email', template: [['email']], ...header },

@@ -68,6 +68,7 @@ export function buildUpstream(
     },
     externalUrl,
     hostHeader: settings.host_header,
+    originHeader: settings.origin_header,
     headers: Object.entries(settings.headers).flatMap(([header, value]) =>
       readHeader(header, value, below(own('headers'), header), context),
     ),
