@@ -315,6 +315,8 @@ export interface UpstreamConfig {
   readonly externalUrl: URL
   /** Which `Host` the upstream receives: that of the client, or its own. */
   readonly hostHeader: 'client' | 'upstream'
+  /** Which address `Origin` and `Referer` name: the public one, or that of `url`. */
+  readonly originHeader: 'client' | 'upstream'
   readonly headers: readonly HeaderConfig[]
   readonly rules: readonly RuleConfig[]
   /** The origins, besides its own, whose pages may send requests with the session cookie. */

@@ -347,6 +347,11 @@ export interface UpstreamSettings {
    */
   readonly host_header: 'client' | 'upstream'
   /**
+   * Which address Origin and Referer name when a page of this upstream makes a request: client is
+   * the public address, upstream is that of url. Other origins stay unchanged.
+   */
+  readonly origin_header: 'client' | 'upstream'
+  /**
    * Headers that tell the upstream who is signed in, constants, and facts about the request. Each
    * has a claim path, a template with claim paths in braces, or the long form. The gateway removes
    * headers with these names from the requests of clients.

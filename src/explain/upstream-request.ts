@@ -58,7 +58,8 @@ export function upstreamRequest(
   const { upstreams, reservedPrefix, cookie, isTracing } = parts
   const { upstream, identity } = pass
   const reserved = reservedNames(upstream, upstreams)
-  const others = upstreamHeaders(request.rawHeaders, {
+  const addresses = new Addresses(upstream, reservedPrefix)
+  const sent = upstreamHeaders(request.rawHeaders, {
     fields: new RequestFields(reserved, isTracing),
     isWithheldCookie: (name) => cookie.isGatewayCookie(name) || matchesAny(upstream.sessionCookies, name),
     keptCookies: undefined,
@@ -68,9 +69,10 @@ export function upstreamRequest(
     loopMarker: '(marks the upstream)',
     trace: isTracing ? trace : undefined,
   })
+  const others = addresses.request(sent, facts.forwarded.host)
   return {
     name: upstream.name,
-    url: upstream.url.origin + new Addresses(upstream, reservedPrefix).path(facts.target.path, facts.target.query),
+    url: upstream.url.origin + addresses.path(facts.target.path, facts.target.query),
     identity: shownHeaders(identity, upstream),
     // Each field adds a colon, a space, CR and LF.
     identityBytes: identity.reduce((sum, text) => sum + text.length + 2, 0),

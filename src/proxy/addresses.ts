@@ -1,9 +1,10 @@
 // Translates between the addresses that clients use and those that an upstream uses.
 import type { SetCookieConfig, UpstreamConfig } from '../config/model.ts'
+import { canonicalTarget } from '../http/request-target.ts'
 
 type AddressConfig = Pick<
   UpstreamConfig,
-  'url' | 'path' | 'stripPath' | 'alsoKnownAs' | 'setCookie' | 'externalUrl' | 'hosts'
+  'hostHeader' | 'originHeader' | 'url' | 'path' | 'stripPath' | 'alsoKnownAs' | 'setCookie' | 'externalUrl' | 'hosts'
 >
 
 /** Translates the addresses of one upstream, in requests and in responses. */
@@ -24,6 +25,8 @@ export class Addresses {
   readonly #public: ReadonlyMap<string, string>
   readonly #setCookie: SetCookieConfig
   readonly #changesCookies: boolean
+  readonly #config: AddressConfig
+  readonly #changesRequests: boolean
   readonly #ownHosts: readonly string[]
   readonly #publicHosts: readonly string[]
 
@@ -39,6 +42,8 @@ export class Addresses {
     this.#public = publicOrigins(config)
     const { domain, path: cookiePath, secure, sameSite } = setCookie
     this.#setCookie = setCookie
+    this.#config = config
+    this.#changesRequests = this.#mapsPaths || config.hostHeader === 'upstream' || config.originHeader === 'upstream'
     this.#changesCookies =
       this.#mapsPaths || secure || [domain, cookiePath, sameSite, alsoKnownAs[0]].some((each) => each !== undefined)
     this.#ownHosts = [...this.#own].map((origin) => new URL(origin).hostname)
@@ -53,6 +58,51 @@ export class Addresses {
   path(path: string, query: string): string {
     if (!this.#mapsPaths) return path + query
     return this.#base + withoutSegments(path, this.#depth) + query
+  }
+
+  /**
+   * The fields of a request, as the upstream understands them: names and values in turn.
+   * @param host the host that the client requested
+   */
+  request(fields: string[], host: string): string[] {
+    if (!this.#changesRequests) return fields
+    const translated: string[] = []
+    for (let at = 0; at + 1 < fields.length; at += 2) {
+      const [name = '', value = ''] = [fields[at], fields[at + 1]]
+      const kept = this.#requestField(name.toLowerCase(), value, host)
+      if (kept !== undefined) translated.push(name, kept)
+    }
+    return translated
+  }
+
+  #requestField(name: string, value: string, host: string): string | undefined {
+    const isInitiator = name === 'origin' || name === 'referer'
+    if (name !== 'destination' && !(isInitiator && this.#config.originHeader === 'upstream')) return value
+    const { externalUrl, url: own, hostHeader } = this.#config
+    // Only Destination may be a path. "Origin: null" is another origin.
+    const base = isInitiator ? undefined : externalUrl.href
+    if (!URL.canParse(value, base)) return value
+    const url = new URL(value, base)
+    const isRequested = url.origin === `${externalUrl.protocol}//${host.toLowerCase()}`
+    // The http twin of a public origin is another origin: anybody on the network can write its pages.
+    const published = this.#public.get(url.origin)
+    if (!isRequested && (isInitiator ? published !== url.origin : published === undefined)) return value
+    if (name === 'origin') return own.origin
+    const path = this.#upstreamPath(url.pathname + url.search)
+    if (name === 'referer') return own.origin + (path ?? '/')
+    // A path outside of the upstream must not become one inside. Without the field, the application
+    // rejects the request (RFC 4918 §9.8, §9.9).
+    return path && (hostHeader === 'upstream' ? own.origin : url.origin) + path
+  }
+
+  /** `undefined` for a path that this upstream does not serve. */
+  #upstreamPath(target: string): string | undefined {
+    try {
+      const { path, query } = canonicalTarget(target)
+      return isAtOrBelow(path, this.#config.path.replace(/\/$/, '')) ? this.path(path, query) : undefined
+    } catch {
+      return undefined
+    }
   }
 
   /**

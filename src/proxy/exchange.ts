@@ -150,18 +150,21 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     return {
       method: facts.method,
       path: upstream.addresses.path(facts.target.path, facts.target.query),
-      headers: upstreamHeaders(req.rawHeaders, {
-        fields: upstream.fields,
-        isWithheldCookie: upstream.keepsCookies
-          ? (name) => parts.isGatewayCookie(name) || upstream.isKeptCookie(name)
-          : parts.isGatewayCookie,
-        keptCookies: pass.cookies && cookieField(pass.cookies, this.#cookieScope(), parts.clock.now()),
-        host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
-        forwarded: facts.forwarded,
-        requestId: record.id,
-        loopMarker: upstream.loopMarker,
-        trace: record.trace,
-      }),
+      headers: upstream.addresses.request(
+        upstreamHeaders(req.rawHeaders, {
+          fields: upstream.fields,
+          isWithheldCookie: upstream.keepsCookies
+            ? (name) => parts.isGatewayCookie(name) || upstream.isKeptCookie(name)
+            : parts.isGatewayCookie,
+          keptCookies: pass.cookies && cookieField(pass.cookies, this.#cookieScope(), parts.clock.now()),
+          host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
+          forwarded: facts.forwarded,
+          requestId: record.id,
+          loopMarker: upstream.loopMarker,
+          trace: record.trace,
+        }),
+        facts.forwarded.host,
+      ),
       identity: pass.identity,
       body: this.#body,
       upgrade: upgrade?.protocols,

@@ -81,6 +81,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         url: new URL('http://127.0.0.1:3000'),
         externalUrl,
         hostHeader: 'client',
+        originHeader: 'client',
         headers: [
           { name: 'X-Remote-User', source: { kind: 'claim', path: ['sub'] }, ...header },
           { name: 'X-Email', source: { kind: 'claim', path: ['email'] }, ...header },

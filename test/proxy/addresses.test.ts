@@ -3,11 +3,13 @@ import { test } from 'node:test'
 import { canonicalTarget } from '../../src/http/request-target.ts'
 import { Addresses } from '../../src/proxy/addresses.ts'
 
-const plain = {
+const plain: ConstructorParameters<typeof Addresses>[0] = {
   url: new URL('http://127.0.0.1:3000'),
   path: '/',
   stripPath: false,
   alsoKnownAs: ['http://intranet.corp:8080'],
+  hostHeader: 'client',
+  originHeader: 'client',
   setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
   externalUrl: new URL('https://orders.example.com'),
   hosts: ['orders.example.com', 'old.example.com'],
@@ -157,4 +159,34 @@ for (const [config, received, expected] of [
 ] as const)
   test(`Behind ${config.url.href} with ${config.path}, the cookie "${received}" becomes "${expected}"`, () => {
     assert.equal(addressesOf(config).response('set-cookie', received), expected)
+  })
+
+const ownOrigin = { ...wiki, originHeader: 'upstream' } as const
+const ownHost = { ...wiki, hostHeader: 'upstream' } as const
+
+for (const [config, name, received, expected] of [
+  [plain, 'Destination', 'https://orders.example.com/a', 'https://orders.example.com/a'],
+  [wiki, 'Origin', 'https://orders.example.com', 'https://orders.example.com'],
+  [wiki, 'Destination', 'https://orders.example.com/wiki/a%20b', 'https://orders.example.com/app/a%20b'],
+  [wiki, 'destination', '/wiki/a/../b', 'https://orders.example.com/app/b'],
+  [wiki, 'Destination', 'https://orders.example.com/wiki/../admin', undefined],
+  [wiki, 'Destination', 'https://orders.example.com/wiki/..%2fadmin', undefined],
+  [wiki, 'Destination', 'https://orders.example.com/other/a', undefined],
+  [wiki, 'Destination', 'https://other.example/wiki/a', 'https://other.example/wiki/a'],
+  [ownHost, 'Destination', 'https://orders.example.com/wiki/a', 'http://127.0.0.1:3000/app/a'],
+  [ownOrigin, 'Origin', 'https://orders.example.com', 'http://127.0.0.1:3000'],
+  [ownOrigin, 'Origin', 'https://evil.example', 'https://evil.example'],
+  [ownOrigin, 'Origin', 'null', 'null'],
+  [ownOrigin, 'Origin', 'http://orders.example.com', 'http://orders.example.com'],
+  [ownOrigin, 'Origin', '/', '/'],
+  [ownOrigin, 'Referer', 'http://orders.example.com/wiki/a', 'http://orders.example.com/wiki/a'],
+  [wiki, 'Destination', '//evil.example/wiki/a', '//evil.example/wiki/a'],
+  [ownOrigin, 'Referer', 'https://orders.example.com/wiki/a?b', 'http://127.0.0.1:3000/app/a?b'],
+  [ownOrigin, 'Referer', 'https://orders.example.com/other', 'http://127.0.0.1:3000/'],
+  [ownOrigin, 'Referer', 'https://evil.example/wiki', 'https://evil.example/wiki'],
+] as const)
+  test(`With ${config.path}, ${config.originHeader} and ${config.hostHeader}, ${name}: ${received} becomes ${expected}`, () => {
+    const fields = addressesOf(config).request(['Accept', '*/*', name, received], 'orders.example.com')
+
+    assert.deepEqual(fields, ['Accept', '*/*', ...(expected === undefined ? [] : [name, expected])])
   })

@@ -14,6 +14,8 @@ const input = {
       path: '/',
       stripPath: false,
       alsoKnownAs: [],
+      hostHeader: 'client',
+      originHeader: 'client',
       setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
       externalUrl: new URL('https://orders.example.com'),
       hosts: [],

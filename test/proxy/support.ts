@@ -53,6 +53,7 @@ function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig
     responseHeaders: { set: {}, remove: [] },
     externalUrl: new URL('https://orders.example.com'),
     hostHeader: 'client',
+    originHeader: 'client',
     headers: [
       { ...header, name: 'X-Remote-User' },
       { ...header, name: 'X-Email' },

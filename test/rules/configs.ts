@@ -18,6 +18,7 @@ export function upstream({
     responseHeaders: { set: {}, remove: [] },
     externalUrl: new URL('https://orders.example.com'),
     hostHeader: 'client',
+    originHeader: 'client',
     headers: [],
     rules: [],
     trustedOrigins: [],

@@ -67,6 +67,7 @@ export function buildUpstream(
     },
     externalUrl,
     hostHeader: settings.host_header,
+    originHeader: settings.origin_header,
     headers,
     rules: present(settings.rules).flatMap(([index, rule]) =>
       readRule(rule, below(own('rules'), index), headers, context),
