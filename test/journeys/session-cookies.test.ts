@@ -233,6 +233,20 @@ test('With all: true, every cookie of the application stays in the session', asy
   )
 })
 
+test('A session cookie has the path that the application sees', async (t) => {
+  const application = await startSessionApplication(t)
+  const world = await startWorld(t, {
+    upstream: application.url,
+    upstreamSettings: 'path: /wiki\n    strip_path: true\n    session_cookies: [JSESSIONID, kept_*]',
+  })
+  const jane = world.browser()
+  await jane.get(`${world.url}/wiki/${set('kept_a=1; Path=/admin')}`)
+
+  assert.equal(shown(await jane.fetch(`${world.url}/wiki/page`)).visits, 2)
+  assert.doesNotMatch(shown(await jane.fetch(`${world.url}/wiki/page`)).cookie, /kept_a/)
+  assert.match(shown(await jane.fetch(`${world.url}/wiki/admin/`)).cookie, /kept_a=1/)
+})
+
 test('A session cookie in the response to an upgrade is kept', async (t) => {
   const { world } = await worldWith(t)
   const jane = world.browser()

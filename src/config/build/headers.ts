@@ -158,7 +158,7 @@ function readTemplate(
   const parse = () => (setting === 'claim' ? [parseClaimPath(text)] : parseHeaderTemplate(text))
   const template = report.parse(at, [], parse, hintForClaims(text))
   if (setting === 'template' && /\$\{(?!\{)/.test(text))
-    report.warning(at, 'sends the "$" before the claim, too', hintForClaims(text))
+    report.warning(at, 'also sends the "$" before the claim', hintForClaims(text))
   return template.map((part) => (typeof part === 'string' ? part : withLongName(part, claims)))
 }
 
