@@ -84,7 +84,8 @@ export class Addresses {
     if (!URL.canParse(value, base)) return value
     const url = new URL(value, base)
     const isRequested = url.origin === `${externalUrl.protocol}//${host.toLowerCase()}`
-    // The http twin of a public origin is another origin: anybody on the network can write its pages.
+    // The http twin of a public origin is another origin: anybody on the network can write its
+    // pages.
     const published = this.#public.get(url.origin)
     if (!isRequested && (isInitiator ? published !== url.origin : published === undefined)) return value
     if (name === 'origin') return own.origin
