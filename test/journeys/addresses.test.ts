@@ -29,3 +29,28 @@ test('An application with another path gets its own paths, and the browser gets 
   assert.equal(page.url, `${world.url}/wiki/new?a=b`)
   assert.equal(page.body, '/app/new?a=b')
 })
+
+test('Cookies, header fields and the origin of a request are translated on the way', async (t) => {
+  const { port } = await httpUpstream(t, ({ headers }, res) => {
+    res.writeHead(200, { 'set-cookie': 'sid=1; Path=/', 'x-powered-by': 'PHP/5', 'x-frame-options': 'ALLOWALL' })
+    return res.end(JSON.stringify([headers.origin, headers['destination']]))
+  })
+  const own = `http://127.0.0.1:${port}`
+  const world = await startWorld(t, {
+    upstream: new URL(own),
+    upstreamSettings: `path: /wiki
+    strip_path: true
+    origin_header: upstream
+    set_cookie: { same_site: strict }
+    response_headers: { set: { X-Frame-Options: DENY }, remove: [x-powered-by] }
+    rules: [{ path: /wiki/*, access: public }]`,
+  })
+
+  const headers = { origin: world.url, destination: `${world.url}/wiki/b` }
+  const answer = await world.browser().fetch(`${world.url}/wiki/a`, { method: 'POST', headers })
+
+  assert.deepEqual(JSON.parse(answer.body), [own, `${world.url}/b`])
+  assert.deepEqual([answer.headers['set-cookie']].flat(), ['sid=1; Path=/wiki; SameSite=Strict'])
+  assert.equal(answer.headers['x-frame-options'], 'DENY')
+  assert.equal(answer.headers['x-powered-by'], undefined)
+})
