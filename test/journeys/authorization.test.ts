@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { page, startBed } from '../advisories/support.ts'
+import { startWorld } from '../support/world.ts'
 
 const forged = ['Authorization: Basic YWRtaW46YWRtaW4=', 'authorization: Bearer forged', 'X-Role: admin']
 
@@ -22,4 +23,18 @@ test('The application gets the access token of the session, and never the Author
   assert.equal(anonymous?.headers['authorization'], undefined)
   assert.equal(anonymous?.headers['x-role'], undefined)
   assert.ok(!JSON.stringify(bed.log).includes(String(signedIn?.['authorization']).slice(7)), 'the log shows the token')
+})
+
+test('After a refresh the application gets the new access token', async (t) => {
+  const world = await startWorld(t, { headers: 'Authorization: { bearer: access_token }' })
+  world.provider.bend('/oauth/token', (body) => void (body['expires_in'] = 10))
+  const jane = world.browser()
+  const tokenIn = ({ body }: { readonly body: string }) => /Bearer ([\w.~+/-]+=*)/.exec(body)?.[1]
+  const first = tokenIn(await jane.get(`${world.url}/echo`))
+  world.moveClock(11_000)
+
+  const second = tokenIn(await jane.fetch(`${world.url}/echo`))
+
+  assert.ok(first !== undefined && second !== undefined)
+  assert.notEqual(second, first)
 })
