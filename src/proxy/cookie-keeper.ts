@@ -10,7 +10,8 @@ export interface CookieKeeperParts {
   readonly keep: ((cookies: readonly KeptCookie[]) => Promise<void>) | undefined
   /** An upstream has set cookies without a session, where they cannot be kept. */
   readonly onLost: (names: readonly string[]) => void
-  readonly scope: CookieScope
+  /** The request that the response belongs to. */
+  readonly scopeOf: () => CookieScope
   readonly now: () => number
 }
 
@@ -133,7 +134,9 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
   }
 
   #split(fields: RawFields): { readonly rest: RawFields; readonly cookies: readonly KeptCookie[] } {
-    const { isKept, scope, now } = this.#parts
+    // Most responses set no cookie.
+    if (!fields.some((name, at) => at % 2 === 0 && isSetCookie(name))) return { rest: fields, cookies: [] }
+    const { isKept, scopeOf, now } = this.#parts
     const rest: (Buffer | string)[] = []
     const cookies: KeptCookie[] = []
     for (let at = 0; at + 1 < fields.length; at += 2) {
@@ -141,7 +144,7 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
       const setCookie = isSetCookie(name) ? latin1(value) : undefined
       if (setCookie === undefined || !isKept(nameInSetCookie(setCookie))) rest.push(name, value)
       else {
-        const cookie = readSetCookie(setCookie, scope, now())
+        const cookie = readSetCookie(setCookie, scopeOf(), now())
         if (cookie !== undefined) cookies.push(cookie)
       }
     }

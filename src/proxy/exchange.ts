@@ -133,7 +133,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       isKept: (name) => this.#upstream.isKeptCookie(name),
       keep: session === undefined ? undefined : (cookies) => parts.keepCookies(session, upstream.name, cookies),
       onLost: (names) => logLostCookies(this.#input, names, this.#upstream),
-      scope: this.#cookieScope(),
+      scopeOf: () => this.#cookieScope(),
       now: () => parts.clock.now(),
     })
   }
