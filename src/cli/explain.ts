@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs'
 import { explainFileError } from '../config/document/files.ts'
 import { placeText, type Place, type Sources } from '../config/document/sources.ts'
 import type { GatewayConfig } from '../config/model.ts'
+import { presetAsYaml, presets } from '../config/presets.ts'
 import { OperatorError } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
 import { adviceOn } from '../explain/advice.ts'
@@ -48,6 +49,7 @@ const options = {
   header: { type: 'string', short: 'H', multiple: true },
   peer: { type: 'string' },
   log: { type: 'string' },
+  preset: { type: 'boolean' },
 } as const
 
 /** Reads the arguments of `gatehouse explain`. */
@@ -58,11 +60,29 @@ export function readExplainCall(argv: readonly string[]): Call {
   const fault = formatFault(values.format)
   if (fault !== undefined) return { fault }
   const asJson = values.format === 'json'
+  if (values.preset === true) return presetCall(positionals, asJson)
   const task =
     values.log === undefined ? requestTask(positionals, values) : logTask(positionals, { ...values, log: values.log })
   if (typeof task === 'string') return { fault: task }
   if (task.kind === 'log') return { carryOut: (terminal) => explainLog(task, asJson, terminal) }
   return { carryOut: (terminal) => explainRequest(task, asJson, { ...terminal, file: values.config }) }
+}
+
+/** `gatehouse explain --preset [NAME]`: the settings of one preset, or of all. */
+function presetCall([name, ...more]: readonly string[], asJson: boolean): Call {
+  const tooMuch = unexpected(more)
+  if (tooMuch !== undefined) return { fault: tooMuch }
+  const shown = Object.entries(presets).filter(([each]) => name === undefined || each === name)
+  if (shown.length === 0) return { fault: `there is no preset "${name}"; known: ${Object.keys(presets).join(', ')}` }
+  const text = asJson
+    ? `${JSON.stringify({ version: 1, presets: Object.fromEntries(shown) }, null, 2)}\n`
+    : shown.map(([each, preset]) => presetAsYaml(each, preset)).join('\n')
+  return {
+    carryOut: ({ out }) => {
+      out(text)
+      return Promise.resolve(0)
+    },
+  }
 }
 
 /**

@@ -86,6 +86,7 @@ Exit codes: 0 no fault, with or without warnings; 1 at least one fault, or the f
 `,
   explain: `gatehouse explain [--config FILE] [--as CLAIMS.json | --anonymous] [-H 'Name: value' ...] [--peer ADDRESS] [METHOD] URL
 gatehouse explain --log FILE|- REQUEST_ID
+gatehouse explain --preset [NAME]
 
 Decides a request as the gateway does, and prints each step: host, path, upstream, rule and its line in the file,
 session, claims, and the headers that the gateway removes and sets. Does not start the gateway and sends no requests.
@@ -96,6 +97,7 @@ session, claims, and the headers that the gateway removes and sets. Does not sta
   --format json     print the result for programs
 
 With --log, finds what the log says about a request by its request ID, which error pages show, and prints what to do.
+With --preset, prints the settings that a preset stands for, or those of all presets.
 
 Exit codes: 0 the request is explained, whatever the decision; 1 the file is invalid, or the log does not contain the request;
 2 the call is invalid.

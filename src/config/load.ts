@@ -8,6 +8,7 @@ import { Report, type SecretFile } from './document/report.ts'
 import { validate } from './document/schema.ts'
 import type { Sources } from './document/sources.ts'
 import type { GatewayConfig } from './model.ts'
+import { withPresets } from './presets.ts'
 
 /**
  * A valid configuration, or all diagnostics. Both with the sources that were read.
@@ -46,7 +47,7 @@ function read(file: string, env: Environment, report: Report): GatewayConfig | u
     report.error('', 'is not a map of settings', 'a configuration begins with "version: 1"')
     return undefined
   }
-  const settings = validate(withIncluded(document, file, report), report)
+  const settings = validate(withPresets(withIncluded(document, file, report)), report)
   const config = buildConfig(file, settings, { env, report })
   checkConfig(config, report, settings)
   return config

@@ -318,6 +318,26 @@ export interface UpstreamSettings {
    * path of each request.
    */
   readonly url?: string
+  /**
+   * Settings for a known application, as gatehouse explain --preset NAME prints them. Settings of
+   * the upstream itself win; of headers and logout, each key by itself.
+   */
+  readonly preset?:
+    | 'airflow'
+    | 'cockpit'
+    | 'django'
+    | 'dokuwiki'
+    | 'grafana'
+    | 'jenkins'
+    | 'jupyterhub'
+    | 'jupyterlab'
+    | 'mediawiki'
+    | 'nexus'
+    | 'node-red'
+    | 'phpmyadmin'
+    | 'superset'
+    | 'tomcat'
+    | 'wordpress'
   /** The host names of the upstream. Absent: any host, or that of its own external_url. */
   readonly hosts?: List<string>
   /** The upstream serves this path and everything below it. The longest match wins. */

@@ -85,7 +85,11 @@ export function configuration(options: DemoProviderOptions, store: ProviderStore
     responseTypes: ['code'],
     scopes: ['openid', 'profile', 'email', 'offline_access'],
     // UserInfo contains all these claims; findAccount() adds only `sub` to the ID Token.
-    claims: { openid: ['sub', fieldsClaim], profile: ['given_name', 'family_name'], email: ['email'] },
+    claims: {
+      openid: ['sub', fieldsClaim],
+      profile: ['given_name', 'family_name', 'preferred_username'],
+      email: ['email'],
+    },
     findAccount: (_ctx, sub) => {
       const person = personIn(options, sub)
       return person && { accountId: sub, claims: (use) => (use === 'userinfo' ? userinfoOf(person) : { sub }) }
@@ -130,7 +134,7 @@ function render(ctx: KoaContextWithOIDC, markup: Markup): void {
 }
 
 function userinfoOf({ sub, email, given_name, family_name, fields }: DemoPerson) {
-  return { sub, email, given_name, family_name, [fieldsClaim]: fields }
+  return { sub, email, given_name, family_name, preferred_username: sub, [fieldsClaim]: fields }
 }
 
 /** Grants all requested scopes, with one grant for each session. */

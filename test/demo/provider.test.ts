@@ -64,6 +64,7 @@ test('UserInfo returns the name, the e-mail address and the custom fields', asyn
     email: 'zoe.mueller@example.com',
     given_name: 'Zoë',
     family_name: 'Müller',
+    preferred_username: 'zoe',
     [fields]: { costCentre: 'CC-1200', employeeNumber: '100871', groups: ['sales', 'Vertrieb Süd'] },
   })
 })

@@ -100,6 +100,9 @@ test('Every code block has a known language, or none', () => {
     'apache',
     'nginx',
     'promql',
+    'php',
+    'python',
+    'xml',
     'dockerfile',
     '',
   ]

@@ -1,0 +1,168 @@
+import { stringify } from 'yaml'
+
+/** What one application needs. */
+export interface Preset {
+  /** The version that the settings were tried with. Absent: they come from its documentation. */
+  readonly triedWith?: string
+  /** What is to be set up at the application, in one sentence. */
+  readonly needs: string
+  /** Settings of an upstream, as in YAML. */
+  readonly settings: Readonly<Record<string, unknown>>
+}
+
+const user = { 'X-Remote-User': 'preferred_username' }
+const person = { ...user, 'X-Name': '{given_name} {family_name}', 'X-Email': 'email', 'X-Groups': 'groups' }
+const servlet = { session_cookies: ['JSESSIONID*'] }
+
+/**
+ * `preset` of an upstream stands for these settings, and nothing else. docs/applications says what
+ * each application needs besides.
+ */
+export const presets: Readonly<Record<string, Preset>> = {
+  airflow: {
+    needs: 'an authentication that takes the user from X-Remote-User (AUTH_REMOTE_USER)',
+    settings: { headers: user, session_cookies: ['session'], logout: { paths: ['/logout', '/logout/'] } },
+  },
+  cockpit: {
+    needs: 'its own sign-in: Cockpit has no sign-in by a header',
+    settings: { session_cookies: ['cockpit', 'machine-cockpit*'] },
+  },
+  django: {
+    triedWith: 'Django 5.2',
+    needs: 'RemoteUserMiddleware with the header HTTP_X_REMOTE_USER',
+    settings: {
+      headers: { ...user, 'X-Groups': 'groups' },
+      session_cookies: ['sessionid'],
+      logout: { paths: [{ path: '/admin/logout/', methods: ['POST'] }] },
+    },
+  },
+  dokuwiki: {
+    triedWith: 'release 2022-07-31 of Debian 12',
+    needs: 'an authentication plugin that reads X-Remote-User',
+    settings: {
+      headers: person,
+      session_cookies: ['DokuWiki', 'DW*'],
+      logout: { paths: [{ path: '/*', query: { do: 'logout' } }] },
+    },
+  },
+  grafana: {
+    needs:
+      '[auth.proxy] with enabled = true, header_name = X-WEBAUTH-USER and headers = Name:X-WEBAUTH-NAME Email:X-WEBAUTH-EMAIL',
+    settings: {
+      headers: {
+        'X-WEBAUTH-USER': 'preferred_username',
+        'X-WEBAUTH-NAME': '{given_name} {family_name}',
+        'X-WEBAUTH-EMAIL': 'email',
+      },
+      session_cookies: ['grafana_session'],
+      logout: { paths: ['/logout'] },
+    },
+  },
+  jenkins: {
+    needs: 'the plugin Reverse Proxy Auth with its default headers X-Forwarded-User and X-Forwarded-Groups',
+    settings: {
+      headers: {
+        'X-Forwarded-User': 'preferred_username',
+        'X-Forwarded-Groups': { claim: 'groups', join: '|' },
+      },
+      session_cookies: ['JSESSIONID*', 'remember-me'],
+      logout: { paths: ['/logout'] },
+    },
+  },
+  jupyterhub: {
+    needs: 'an authenticator that reads X-Remote-User',
+    settings: { headers: user, session_cookies: ['jupyterhub-*'], logout: { paths: ['/hub/logout'] } },
+  },
+  jupyterlab: {
+    triedWith: 'JupyterLab 4',
+    needs: 'an IdentityProvider that reads X-Remote-User',
+    settings: {
+      headers: { ...user, 'X-Name': '{given_name} {family_name}' },
+      logout: { paths: ['/logout'] },
+    },
+  },
+  mediawiki: {
+    needs: 'the extension Auth_remoteuser, which reads X-Remote-User',
+    settings: {
+      headers: person,
+      session_cookies: ['*_session', '*UserID', '*UserName', '*Token'],
+      logout: { paths: [{ path: '/*', query: { title: 'Special:UserLogout' } }] },
+    },
+  },
+  nexus: {
+    needs: 'the capability Rut Auth with the header X-Remote-User',
+    settings: {
+      headers: user,
+      session_cookies: ['NXSESSIONID'],
+      logout: { paths: [{ path: '/service/rapture/session', methods: ['DELETE'] }] },
+    },
+  },
+  'node-red': {
+    triedWith: 'Node-RED 4',
+    needs: 'a rule that admits only people who may edit flows, because Node-RED knows no people',
+    settings: { headers: user },
+  },
+  phpmyadmin: {
+    needs: 'an auth_type that reads X-Remote-User, or its own sign-in',
+    settings: {
+      headers: user,
+      session_cookies: ['phpMyAdmin*', 'pmaUser*', 'pmaAuth*'],
+      logout: { paths: [{ path: '/*', query: { route: '/logout' } }] },
+    },
+  },
+  superset: {
+    needs: 'AUTH_TYPE = AUTH_REMOTE_USER, and a middleware that takes the user from X-Remote-User',
+    settings: { headers: user, session_cookies: ['session'], logout: { paths: ['/logout', '/logout/'] } },
+  },
+  tomcat: {
+    triedWith: 'Tomcat 10.1 and its examples',
+    needs: 'a servlet that reads X-Remote-User',
+    settings: { headers: user, ...servlet },
+  },
+  wordpress: {
+    triedWith: 'WordPress 6.1 of Debian 12',
+    needs: 'a must-use plugin that signs in the user of X-Remote-User',
+    settings: {
+      headers: person,
+      session_cookies: ['wordpress_*', 'wp-*', 'comment_author_*'],
+      logout: { paths: [{ path: '/wp-login.php', query: { action: 'logout' } }] },
+    },
+  },
+}
+
+/**
+ * A document in which each upstream has the settings of its `preset`. Settings that the document
+ * has itself win; of `headers` and `logout`, each key by itself.
+ */
+export function withPresets(document: object): object {
+  const { upstreams } = document as { readonly upstreams?: unknown }
+  if (!isMap(upstreams)) return document
+  return {
+    ...document,
+    upstreams: Object.fromEntries(Object.entries(upstreams).map(([name, upstream]) => [name, withPreset(upstream)])),
+  }
+}
+
+function withPreset(upstream: unknown): unknown {
+  if (!isMap(upstream)) return upstream
+  const { preset } = upstream
+  // The schema reports an unknown name.
+  if (typeof preset !== 'string' || !Object.hasOwn(presets, preset)) return upstream
+  // A copy, because the validation adds defaults.
+  const settings = structuredClone(presets[preset]?.settings ?? {})
+  const merged = ['headers', 'logout'].flatMap((key) => {
+    const [ours, own] = [settings[key], upstream[key]]
+    return isMap(ours) && isMap(own) ? [[key, { ...ours, ...own }]] : []
+  })
+  return { ...settings, ...upstream, ...Object.fromEntries(merged) }
+}
+
+function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The settings that a preset stands for, as YAML of an upstream, below a comment about it. */
+export function presetAsYaml(name: string, { triedWith, needs, settings }: Preset): string {
+  const tried = triedWith === undefined ? 'not tried: from its documentation' : `tried with ${triedWith}`
+  return `# preset: ${name} (${tried})\n# It needs ${needs}.\n${stringify(settings, { lineWidth: 100 })}`
+}

@@ -1,0 +1,66 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import process from 'node:process'
+
+/** Where downloaded applications stay for the next run. */
+const cache = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'gatehouse', 'applications')
+
+/** What an application needs is not there, and this says what to do. The application is skipped. */
+export class Missing extends Error {}
+
+/**
+ * Installs packages of Debian that are missing.
+ * @param proof a file of each package
+ * @throws {Missing}
+ */
+export function installDebian(packages: Readonly<Record<string, string>>): void {
+  const missing = Object.keys(packages).filter((name) => !existsSync(packages[name] ?? ''))
+  if (missing.length === 0) return
+  const byHand = `apt-get update && apt-get install -y --no-install-recommends ${missing.join(' ')}`
+  if (process.getuid?.() !== 0 || spawnSync('sh', ['-c', 'command -v apt-get']).status !== 0)
+    throw new Missing(`needs the packages ${missing.join(', ')}. As root on Debian, run: ${byHand}`)
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  if (spawnSync('sh', ['-c', byHand], { env, stdio: ['ignore', 2, 2] }).status !== 0)
+    throw new Missing(`the packages could not be installed. As root, run: ${byHand}`)
+}
+
+/**
+ * Installs packages of PyPI into a virtual environment.
+ * @returns the folder of its programs
+ * @throws {Missing}
+ */
+export function installPython(name: string, ...packages: readonly string[]): string {
+  return once(name, (folder) => [
+    ['python3', ['-m', 'venv', folder]],
+    [join(folder, 'bin', 'pip'), ['install', '--quiet', '--disable-pip-version-check', ...packages]],
+  ])('bin')
+}
+
+/**
+ * Installs packages of npm.
+ * @returns the folder of their programs
+ * @throws {Missing}
+ */
+export function installNode(name: string, ...packages: readonly string[]): string {
+  return once(name, (folder) => [
+    ['npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', '--loglevel=error', ...packages]],
+  ])('node_modules', '.bin')
+}
+
+type Command = readonly [program: string, args: readonly string[]]
+
+/** Runs commands that fill a folder, unless an earlier run has done so. */
+function once(name: string, commandsFor: (folder: string) => readonly Command[]) {
+  const folder = join(cache, name)
+  const done = join(folder, '.complete')
+  if (!existsSync(done)) {
+    rmSync(folder, { recursive: true, force: true })
+    mkdirSync(folder, { recursive: true })
+    for (const [program, args] of [...commandsFor(folder), ['touch', [done]] as const])
+      if (spawnSync(program, args, { stdio: ['ignore', 2, 2] }).status !== 0)
+        throw new Missing(`"${program} ${args.join(' ')}" failed`)
+  }
+  return (...path: readonly string[]) => join(folder, ...path)
+}

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { parse } from 'yaml'
+import schema from '../../schemas/gateway.schema.json' with { type: 'json' }
+import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { presetAsYaml, presets } from '../../src/config/presets.ts'
+import { blocksOf, pages } from '../docs/markdown.ts'
+import { kindOf, wholeFile } from '../docs/snippets.ts'
+import { environment } from './environment.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-presets-'))
+after(() => rmSync(folder, { recursive: true }))
+
+/** The upstream of a file whose one upstream has these settings. */
+function upstreamWith(settings: string) {
+  const file = join(folder, 'gateway.yaml')
+  writeFileSync(file, wholeFile('upstream', settings))
+  const loaded = loadConfig(file, environment)
+  if (!loaded.ok) assert.fail(formatDiagnostics(loaded.diagnostics))
+  return loaded.config.upstreams[0] ?? assert.fail()
+}
+
+test('The schema knows the same presets as the gateway', () => {
+  assert.deepEqual(schema.definitions.upstream.properties.preset.enum, Object.keys(presets))
+})
+
+for (const [name, preset] of Object.entries(presets))
+  test(`The preset ${name} is the settings that explain prints for it`, () => {
+    const long = upstreamWith(presetAsYaml(name, preset))
+
+    assert.deepEqual(upstreamWith(`preset: ${name}`), long)
+  })
+
+for (const { path, text } of pages.filter(({ path }) => /^docs\/applications\/(?!README)/.test(path)))
+  test(`${path} has the settings of its preset, and the version that they were tried with`, () => {
+    const name = path.replace(/^.*\/(.*)\.md$/, '$1')
+    const [block] = blocksOf({ path, text }).filter((each) => each.language === 'yaml' && kindOf(each) === 'upstream')
+    const { rules: _, ...settings } = parse(block?.text ?? '') as Readonly<Record<string, unknown>>
+
+    assert.deepEqual(settings, presets[name]?.settings)
+    assert.ok(text.includes(`Tried with ${presets[name]?.triedWith}`))
+  })
+
+test('A setting of the upstream wins over its preset; of headers and logout, each key by itself', () => {
+  const { headers, logout, sessionCookies } = upstreamWith(`preset: django
+headers: { X-Groups: roles, X-Email: email }
+logout: { cookies: [theme] }
+session_cookies: [other]`)
+  const { headers: preset, logout: presetLogout } = upstreamWith('preset: django')
+
+  assert.deepEqual(headers.map(({ name }) => name).toSorted(), ['X-Email', 'X-Groups', 'X-Remote-User'])
+  assert.notDeepEqual(
+    headers.find(({ name }) => name === 'X-Groups'),
+    preset.find(({ name }) => name === 'X-Groups'),
+  )
+  assert.deepEqual(logout.paths, presetLogout.paths)
+  assert.equal(logout.cookies[0]?.name, 'theme')
+  assert.deepEqual(JSON.stringify(sessionCookies).includes('sessionid'), false)
+})
+
+test('An unknown preset is an error that says where the known ones are', () => {
+  const file = join(folder, 'gateway.yaml')
+  writeFileSync(file, wholeFile('upstream', 'preset: wordpres'))
+  const loaded = loadConfig(file, environment)
+
+  assert.equal(loaded.ok, false)
+  assert.match(formatDiagnostics(loaded.diagnostics), /preset[^]*gatehouse explain --preset/)
+})
