@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { atMost } from '../core/at-most.ts'
 import type { Clock } from '../core/clock.ts'
 import type { SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
@@ -73,7 +74,7 @@ export class SessionEndings {
   readonly #parts: SessionEndingsParts
   readonly #listeners: ((keys: readonly SessionKey[]) => void)[] = []
   /** The results of pending endings, for a caller that repeats its order. */
-  readonly #completedLate = new LRUCache<SessionKey, Ended>({ max: 1_000 })
+  readonly #completedLate = new LRUCache<SessionKey, Ended>(atMost(1_000))
 
   constructor(parts: SessionEndingsParts) {
     this.#parts = parts

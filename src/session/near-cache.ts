@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { atMost } from '../core/at-most.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { StoredSession } from './record.ts'
 
@@ -31,7 +32,7 @@ export class NearCache {
     sizeCalculation: ({ stored }) => stored.bytes + 512,
   })
   // `max` would allocate the memory for all entries at the start, which takes 40 ms.
-  readonly #ended = new LRUCache<SessionKey, true>({ maxSize: maxEnded, sizeCalculation: () => 1 })
+  readonly #ended = new LRUCache<SessionKey, true>(atMost(maxEnded))
   readonly #pending = new Map<SessionKey, Set<PendingRead>>()
 
   get(key: SessionKey): NearSession | undefined {

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { atMost } from '../core/at-most.ts'
 import { reason } from '../core/errors.ts'
 import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
 import type { Log } from '../observe/log.ts'
@@ -49,8 +50,8 @@ export class PendingEndings {
       this.#removeFromScope(ending)
       if (why === 'evict') this.#warnOnce()
     }
-    this.#proven = new LRUCache({ max: maxProven, dispose })
-    this.#unproven = new LRUCache({ max: maxUnproven, dispose })
+    this.#proven = new LRUCache({ ...atMost(maxProven), dispose })
+    this.#unproven = new LRUCache({ ...atMost(maxUnproven), dispose })
   }
 
   /**

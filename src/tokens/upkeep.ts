@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { atMost } from '../core/at-most.ts'
 import { isWithin } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
@@ -42,7 +43,7 @@ export class Upkeep {
   readonly #config: FreshnessConfig
   readonly #parts: UpkeepParts
   readonly #underWay = new SingleFlight<SessionKey, StoredSession | undefined>()
-  readonly #failures = new LRUCache<SessionKey, Failure>({ max: 10_000 })
+  readonly #failures = new LRUCache<SessionKey, Failure>(atMost(10_000))
 
   constructor(config: FreshnessConfig, parts: UpkeepParts) {
     this.#config = config

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { languages } from '../../src/config/model.ts'
 import { messagesByLanguage } from '../../src/pages/messages.ts'
-import { accessibilityFaults } from '../support/axe.ts'
+import { accessibilityFaults, colorRules } from '../support/axe.ts'
 import { startChromium } from '../support/chromium.ts'
 import { branded, pages, startPages } from './support.ts'
 
@@ -27,10 +27,10 @@ for (const [look, settings, language] of [
       assert.equal(answer?.status(), status, name)
       assert.equal(await page.locator('html').getAttribute('lang'), language)
       assert.equal(await page.evaluate('getComputedStyle(document.body).direction'), messagesByLanguage[language].dir)
-      for (const colorScheme of ['light', 'dark'] as const) {
-        await page.emulateMedia({ colorScheme })
-        assert.deepEqual(await accessibilityFaults(page), [], `${name}, ${colorScheme}`)
-      }
+      await page.emulateMedia({ colorScheme: 'light' })
+      assert.deepEqual(await accessibilityFaults(page), [], name)
+      await page.emulateMedia({ colorScheme: 'dark' })
+      assert.deepEqual(await accessibilityFaults(page, colorRules), [], `${name}, dark`)
       // A status is one.
       assert.deepEqual(
         complaints.filter((complaint) => !complaint.includes('status of')),
@@ -67,19 +67,19 @@ test('Each page is readable with a width of 320 px and with text of twice the si
   }
 
   for (const language of languages)
-    for (const [name, path, who] of pages)
+    for (const [name, path, who] of pages) {
+      const { page } = who === 'samir' ? samir : nobody
+      await page.setExtraHTTPHeaders({ 'accept-language': language })
+      await page.goto(path)
       for (const width of [320, 640]) {
-        const { page } = who === 'samir' ? samir : nobody
         await page.setViewportSize({ width, height: 480 })
-        await page.setExtraHTTPHeaders({ 'accept-language': language })
-        await page.goto(path)
-
         const [scrollWidth, clientWidth] = (await page.evaluate(
           '[document.documentElement.scrollWidth, document.documentElement.clientWidth]',
         )) as [number, number]
         assert.ok(scrollWidth <= clientWidth, `${name} in ${language}: ${scrollWidth} of ${clientWidth} px`)
         assert.equal(await page.evaluate('getComputedStyle(document.body).fontSize'), '34px')
       }
+    }
 })
 
 test('Each link and button is reachable by keyboard with a visible focus, and nothing moves', async (t) => {

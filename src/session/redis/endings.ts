@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { atMost } from '../../core/at-most.ts'
 import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import type { Log } from '../../observe/log.ts'
 import type { EndedSession, LogoutOrder, Tombstone } from '../store.ts'
@@ -51,7 +52,7 @@ export class RedisEndings {
   readonly #parts: RedisEndingsParts
   readonly #acknowledged: AcknowledgedWrites | undefined
   /** Ended by an attempt that may still fail. The attempt that succeeds reports them. */
-  readonly #unreported = new LRUCache<SessionKey, Ended>({ max: maxUnreported })
+  readonly #unreported = new LRUCache<SessionKey, Ended>(atMost(maxUnreported))
 
   constructor(parts: RedisEndingsParts) {
     this.#parts = parts

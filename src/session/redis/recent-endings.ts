@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { atMost } from '../../core/at-most.ts'
 import { reason } from '../../core/errors.ts'
 import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import type { Log } from '../../observe/log.ts'
@@ -17,10 +18,10 @@ const pause = 1_000
  * process repeats the endings that it remembers.
  */
 export class RecentEndings {
-  readonly #keys = new LRUCache<SessionKey, true>({ max: maxRemembered, ttl: rememberedFor })
+  readonly #keys = new LRUCache<SessionKey, true>({ ...atMost(maxRemembered), ttl: rememberedFor })
   /** `until` is when Redis would delete the tombstone, on the clock of `performance`. */
   readonly #tombstones = new LRUCache<SidTag | SubTag, { readonly at: number; readonly until: number }>({
-    max: maxRemembered,
+    ...atMost(maxRemembered),
     ttl: rememberedFor,
   })
   readonly #end: (keys: readonly SessionKey[], tombstones: readonly Tombstone[]) => Promise<unknown>
