@@ -1,7 +1,7 @@
 import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import { maxReturnToLength, signInAgainUrl, signInUrl } from '../core/return-to.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
-import type { IdentityHeaders } from '../identity/claim-headers.ts'
+import { droppedTexts, type MissingHeader } from '../identity/claim-headers.ts'
 import type { Log } from '../observe/log.ts'
 import { type Unmet, unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable, type Route } from '../rules/route-table.ts'
@@ -132,6 +132,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
       kind: 'pass',
       upstream,
       identity: sent.fields,
+      dropped: sent.dropped,
       session: session.key,
       caching: upstream.cache,
     } as const
@@ -141,10 +142,10 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
   return admit
 }
 
-function withoutHeader({ missing, dropped }: Extract<IdentityHeaders, { missing: string }>): Unmet {
-  const reasons = dropped.filter((why) => why.startsWith(`${missing}: `))
+function withoutHeader({ missing, dropped }: MissingHeader): Unmet {
+  const reasons = dropped.filter(({ name }) => name === missing)
   return reasons.length > 0
-    ? { code: 'ERR_FORBIDDEN', why: `a required header cannot be sent: ${reasons.join('; ')}` }
+    ? { code: 'ERR_FORBIDDEN', why: `a required header cannot be sent: ${droppedTexts(reasons).join('; ')}` }
     : { code: 'ERR_CLAIM_ABSENT', why: `the claim for the required header ${missing} is missing` }
 }
 

@@ -1,5 +1,11 @@
 import type { HeaderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
-import { headersWithoutValue, identityHeaders, type IdentityHeaders } from '../identity/claim-headers.ts'
+import {
+  droppedTexts,
+  headersWithoutValue,
+  identityHeaders,
+  type IdentityHeaders,
+  type SentHeaders,
+} from '../identity/claim-headers.ts'
 import {
   type AnonymousHeaders,
   anonymousHeaders,
@@ -62,7 +68,11 @@ export class HeadersForUpstream {
       byList.set(configured, headers)
       if ('fields' in headers) this.#logAbsence(upstream, configured, headers)
       if (headers.dropped.length > 0)
-        this.#log.warn('headers.dropped', { session: key, upstream: upstream.name, headers: headers.dropped })
+        this.#log.warn('headers.dropped', {
+          session: key,
+          upstream: upstream.name,
+          headers: droppedTexts(headers.dropped),
+        })
     }
     return headers
   }
@@ -82,9 +92,7 @@ function withFacts(
  * nobody has indicates a mistake in the configuration or at the provider. A claim that some people
  * lack does not.
  */
-function createAbsenceLog(
-  log: Log,
-): (upstream: UpstreamConfig, configured: HeaderList, headers: Extract<IdentityHeaders, { fields: unknown }>) => void {
+function createAbsenceLog(log: Log): (upstream: UpstreamConfig, configured: HeaderList, headers: SentHeaders) => void {
   const logged = new WeakSet<HeaderConfig>()
   return (upstream, configured, headers) => {
     const absent = headersWithoutValue(configured, headers)
