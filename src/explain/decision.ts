@@ -22,6 +22,7 @@ import { SessionCookie } from '../session/cookie.ts'
 import { requireExternalUrl, WrongHostError } from '../signin/sign-in.ts'
 import { type ArrivedRequest, arrived, type SuppliedRequest } from './request.ts'
 import { isExpectationUnmet, serverRefusal } from './server-refusal.ts'
+import { trialIdentities } from './trial-identities.ts'
 import { upstreamRequest, type UpstreamRequest } from './upstream-request.ts'
 import { hostsText, requirementText, ruleText } from './words.ts'
 
@@ -81,7 +82,12 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
     const route = createRouteTable(config.upstreams).route(facts.host, facts.method, facts.target)
     steps.push(...aboutRoute(route))
     const cookie = new SessionCookie(config.session.cookie)
-    const admission = createAdmit(config, { identify: () => who, cookie, log: silent })(facts)
+    const admission = createAdmit(config, {
+      identify: () => who,
+      identities: trialIdentities(config),
+      cookie,
+      log: silent,
+    })(facts)
     if (admission instanceof Promise) throw new TypeError('a decision about a known identity is synchronous')
     if (route !== undefined && !route.isLogout) steps.push(...aboutPerson(route, who, facts))
     const decision = {

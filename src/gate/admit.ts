@@ -8,6 +8,7 @@ import { createRouteTable, type Route } from '../rules/route-table.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { StoredSession } from '../session/record.ts'
 import { cookiesOf } from '../session/session-cookies.ts'
+import type { SignedIdentities } from '../signing/signed-identity.ts'
 import type { Admission } from './admission.ts'
 import { crossSiteReason } from './cross-site.ts'
 import { HeadersForUpstream } from './headers-for-upstream.ts'
@@ -23,6 +24,7 @@ export interface AdmitParts {
   /** Identifies the sender of a `Cookie` header. */
   readonly identify: (cookieHeader: string | undefined) => Identity | Promise<Identity>
   readonly cookie: Pick<SessionCookie, 'expireAll' | 'isStrict'>
+  readonly identities: Pick<SignedIdentities, 'isReady' | 'of'>
   readonly log: Log
 }
 
@@ -32,7 +34,7 @@ const fastestSignInMs = 1_000
 
 export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'>, parts: AdmitParts): Admit {
   const routes = createRouteTable(config.upstreams)
-  const headers = new HeadersForUpstream(parts.log)
+  const headers = new HeadersForUpstream(parts)
   const signOut = { kind: 'sign_out', location: `${config.reservedPrefix}sign-out` } as const
 
   function admit(facts: RequestFacts): Admission | Promise<Admission> {
@@ -64,8 +66,15 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
       }
     const identity = parts.identify(facts.cookie)
     return identity instanceof Promise
-      ? identity.then((found) => decide(facts, upstream, rule, found))
-      : decide(facts, upstream, rule, identity)
+      ? identity.then((found) => decide(facts, upstream, rule, withKey(found, upstream)))
+      : decide(facts, upstream, rule, withKey(identity, upstream))
+  }
+
+  /** Without a key, nobody can be named to an upstream that gets a signed identity. */
+  function withKey(identity: Identity, { signedIdentity }: UpstreamConfig): Identity {
+    if (signedIdentity === undefined || identity.kind !== 'signed_in' || parts.identities.isReady(signedIdentity))
+      return identity
+    return { kind: 'unavailable', code: 'ERR_STORE_UNAVAILABLE', why: 'no signing key was read from the store yet' }
   }
 
   function decide(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, identity: Identity): Admission {

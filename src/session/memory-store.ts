@@ -181,7 +181,16 @@ class InMemoryStore implements MemoryStore {
   }
 
   size(): number {
-    const maps = [this.#sessions, this.#tombstones, this.#jtis, this.#once, this.#leases, this.#documents, this.#bySid, this.#bySub]
+    const maps = [
+      this.#sessions,
+      this.#tombstones,
+      this.#jtis,
+      this.#once,
+      this.#leases,
+      this.#documents,
+      this.#bySid,
+      this.#bySub,
+    ]
     return maps.reduce((sum, map) => sum + map.size, 0)
   }
 
