@@ -21,7 +21,9 @@ export function headerPairs(lines: readonly string[]): [name: string, text: stri
   return pairs
 }
 
-/** Like {@link headerPairs}, for headers that the gateway sets. Secrets and signatures are hidden. */
+/**
+ * Like {@link headerPairs}, for headers that the gateway sets. Secrets and signatures are hidden.
+ */
 export function shownHeaders(
   lines: readonly string[],
   { headers, rules, signedIdentity }: Pick<UpstreamConfig, 'headers' | 'rules' | 'signedIdentity'>,

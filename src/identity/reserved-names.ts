@@ -15,10 +15,11 @@ type Setting = Pick<UpstreamConfig, 'url' | 'headers' | 'rules' | 'signedIdentit
 
 /**
  * The names of the headers that an upstream never receives from a client. These are the headers
- * that the configuration sets, and the one with a signed identity. If rules depend on the method, they are also the headers that
- * override it. The headers of other `upstreams` with the same application are included, because the
- * application trusts them on every path. Their `Authorization` is not: one path may accept a token
- * of the client while another gets the token of the gateway.
+ * that the configuration sets, and the one with a signed identity. If rules depend on the method,
+ * they are also the headers that override it. The headers of other `upstreams` with the same
+ * application are included, because the application trusts them on every path. Their
+ * `Authorization` is not: one path may accept a token of the client while another gets the token of
+ * the gateway.
  */
 export function reservedNames(upstream: Setting, upstreams: readonly Setting[]): ReadonlySet<string> {
   const application = applicationAt(upstream.url)

@@ -3,8 +3,8 @@ import { type Claims, type JsonValue, readClaim } from '../core/claims.ts'
 import { type Clock, isWithin } from '../core/clock.ts'
 import { type DroppedHeader, inexactReason } from '../identity/claim-headers.ts'
 import type { SessionRecord } from '../session/record.ts'
-import type { SigningKeys } from './signing-keys.ts'
 import { type SigningKey, signJwt } from './signing-key.ts'
+import type { SigningKeys } from './signing-keys.ts'
 
 /** The longest JWT that is sent, in bytes. */
 const maxBytes = 16 * 1024

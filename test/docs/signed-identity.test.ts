@@ -15,8 +15,8 @@ import { fromStored, signJwt, type StoredKey } from '../../src/signing/signing-k
 import { secrets, startWorld } from '../support/world.ts'
 import { blocksOf, pages } from './markdown.ts'
 
-// The programs of docs/signed-identity.md against a running gateway. Node.js runs always. The others
-// run in `npm run test:all`, because they need a compiler and packages from registries.
+// The programs of docs/signed-identity.md against a running gateway. Node.js runs always. The
+// others run in `npm run test:all`, because they need a compiler and packages from registries.
 
 const run = promisify(execFile)
 const isLong = process.env['ALL'] !== undefined

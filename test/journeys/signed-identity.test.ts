@@ -34,7 +34,9 @@ async function startRecorder(t: TestContext) {
   return { url: new URL(`http://127.0.0.1:${port}`), seen }
 }
 
-/** The values of all fields of the last request that somebody could take for the signed identity. */
+/**
+ * The values of all fields of the last request that somebody could take for the signed identity.
+ */
 function identitiesIn(seen: readonly (readonly string[])[]): readonly string[] {
   const fields = seen.at(-1) ?? []
   return fields.filter((_, at) => at % 2 === 1 && /gatehouse[^a-z]*identity/i.test(fields[at - 1] ?? ''))
