@@ -2,7 +2,7 @@ import type { Diagnostic } from '../config/document/diagnostics.ts'
 import { loadConfig, type LoadResult } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import { offlineAccess, providerKind, type ProviderKind } from '../config/provider-kind.ts'
-import { registrationOf, registrationText } from '../config/registration.ts'
+import { registrationOf, registrationText, signedIdentityFacts, signedIdentityText } from '../config/registration.ts'
 import { failingTests } from '../explain/embedded-tests.ts'
 import {
   type Call,
@@ -90,10 +90,16 @@ const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandI
     if (config === undefined) return err(`\n${file} is invalid: ${countOf(diagnostics)}\n`)
     const passed = tests === 0 ? '' : `; its ${tests === 1 ? 'test passes' : `${tests} tests pass`}`
     const message = `${file} is valid${passed}.`
-    out(`${paintOut?.('green', message) ?? message}\n\n${registrationText(config)}${scopesNote(config)}`)
+    out(
+      `${paintOut?.('green', message) ?? message}\n\n${registrationText(config)}${signedIdentityText(config)}${scopesNote(config)}`,
+    )
   },
   json({ file, diagnostics, tests, config }, { out }) {
-    const register = config === undefined ? {} : { register: registrationOf(config) }
+    const signed = config && signedIdentityFacts(config)
+    const register =
+      config === undefined
+        ? {}
+        : { register: registrationOf(config), ...(signed !== undefined && { signed_identity: signed }) }
     out(
       `${JSON.stringify({ version: 1, file, good: config !== undefined, tests, diagnostics, ...register }, null, 2)}\n`,
     )

@@ -1,5 +1,8 @@
 import type { GatewayConfig } from './model.ts'
 
+/** The part of the configuration that endpoints depend on. */
+export type EndpointConfig = Pick<GatewayConfig, 'provider' | 'upstreams'>
+
 /** One of the gateway's own URLs below `reserved_prefix`, with the methods that share a handler. */
 export interface Endpoint {
   /** The last segment of its path. */
@@ -13,7 +16,7 @@ export interface Endpoint {
    */
   readonly isForPageLoads?: true
   /** The endpoint exists only when this returns true. Absent: it always exists. */
-  readonly exists?: (provider: GatewayConfig['provider']) => boolean
+  readonly exists?: (config: EndpointConfig) => boolean
 }
 
 /**
@@ -29,7 +32,7 @@ export const endpoints = {
   callbackPost: {
     name: 'callback',
     methods: ['POST'],
-    exists: (provider: GatewayConfig['provider']) => provider.response_mode === 'form_post',
+    exists: ({ provider }: EndpointConfig) => provider.response_mode === 'form_post',
   },
   signOut: { name: 'sign-out', methods: ['GET', 'POST'] },
   signedOut: { name: 'signed-out', methods: ['GET', 'HEAD'] },
@@ -38,9 +41,14 @@ export const endpoints = {
     name: 'frontchannel-logout',
     methods: ['GET'],
     limit: 'frames',
-    exists: (provider: GatewayConfig['provider']) => provider.frontchannelLogout,
+    exists: ({ provider }: EndpointConfig) => provider.frontchannelLogout,
   },
   session: { name: 'session', methods: ['GET', 'HEAD'] },
+  jwks: {
+    name: 'jwks.json',
+    methods: ['GET', 'HEAD'],
+    exists: ({ upstreams }: EndpointConfig) => upstreams.some(({ signedIdentity }) => signedIdentity !== undefined),
+  },
 } as const satisfies Readonly<Record<string, Endpoint>>
 
 export type EndpointKey = keyof typeof endpoints
@@ -48,14 +56,10 @@ export type EndpointKey = keyof typeof endpoints
 /** The largest form that an endpoint reads, in bytes. */
 export const maxFormBytes = 16 * 1024
 
-type EndpointConfig = Pick<GatewayConfig, 'provider' | 'reservedPrefix'>
-
 /** The endpoints that exist with this configuration. */
-export function endpointsOf({
-  provider,
-}: Pick<GatewayConfig, 'provider'>): readonly (readonly [EndpointKey, Endpoint])[] {
+export function endpointsOf(config: EndpointConfig): readonly (readonly [EndpointKey, Endpoint])[] {
   const all = Object.entries(endpoints) as [EndpointKey, Endpoint][]
-  return all.filter(([, { exists }]) => exists?.(provider) ?? true)
+  return all.filter(([, { exists }]) => exists?.(config) ?? true)
 }
 
 /**
@@ -69,7 +73,11 @@ export type EndpointRefusal =
  * Why no endpoint serves a request, or `undefined` when one does. `path` is canonical and has no
  * query.
  */
-export function endpointRefusal(method: string, path: string, config: EndpointConfig): EndpointRefusal | undefined {
+export function endpointRefusal(
+  method: string,
+  path: string,
+  config: EndpointConfig & Pick<GatewayConfig, 'reservedPrefix'>,
+): EndpointRefusal | undefined {
   const { reservedPrefix } = config
   const name = path.startsWith(reservedPrefix) ? path.slice(reservedPrefix.length) : ''
   const allowed = endpointsOf(config).flatMap(([, endpoint]): readonly string[] =>

@@ -35,6 +35,7 @@ export interface GatewayConfig {
   readonly provider: ProviderConfig
   readonly session: SessionConfig
   readonly upstreams: readonly UpstreamConfig[]
+  readonly signingKeys: SigningKeysConfig
   readonly pages: PagesConfig
   readonly limits: LimitsConfig
   readonly shutdown: { readonly drainTimeoutMs: number }
@@ -255,6 +256,12 @@ export interface RedisClusterConfig extends RedisSettings {
   readonly nodes: readonly Address[]
 }
 
+/** The keys that sign identities. */
+export interface SigningKeysConfig {
+  /** How long a key signs until the next one takes its place. */
+  readonly rotateEveryMs: number
+}
+
 /** The languages of the built-in pages (BCP 47). */
 export const languages = ['en', 'de', 'fr', 'ja'] as const
 export type Language = (typeof languages)[number]
@@ -318,6 +325,8 @@ export interface UpstreamConfig {
   /** Which address `Origin` and `Referer` name: the public one, or that of `url`. */
   readonly originHeader: 'client' | 'upstream'
   readonly headers: readonly HeaderConfig[]
+  /** Absent: the upstream gets no signed identity. */
+  readonly signedIdentity: SignedIdentityConfig | undefined
   readonly rules: readonly RuleConfig[]
   /** The origins, besides its own, whose pages may send requests with the session cookie. */
   readonly trustedOrigins: readonly string[] | 'any'
@@ -399,6 +408,28 @@ export interface ApplicationCookie {
    */
   readonly domains: readonly string[]
 }
+
+/** The JWT about a signed-in person that an upstream gets. */
+export interface SignedIdentityConfig {
+  /** The name of the header; `[A-Za-z0-9-]` only. */
+  readonly header: string
+  /** The `aud` of the JWT. */
+  readonly audience: string
+  /** How long the JWT is valid. */
+  readonly lifetimeMs: number
+  /** The claims besides those that the gateway writes itself. */
+  readonly claims: readonly SignedClaim[]
+  readonly algorithm: IdentityAlgorithm
+}
+
+export interface SignedClaim {
+  /** The name in the JWT: that of the claim, or a longer path as in the configuration. */
+  readonly name: string
+  readonly path: ClaimPath
+}
+
+/** The JWS algorithms of signed identities. */
+export type IdentityAlgorithm = 'ES256' | 'EdDSA'
 
 export type HeaderEncoding = 'utf8' | 'latin1' | 'percent' | 'base64' | 'base64url' | 'rfc2047' | 'rfc8187'
 

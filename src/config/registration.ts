@@ -45,6 +45,45 @@ export function registrationOf({ provider, externalUrl, reservedPrefix, upstream
   }
 }
 
+/** What applications need to verify their signed identities. */
+export interface SignedIdentityFacts {
+  readonly issuer: string
+  readonly jwks_uri: string
+  /** The audience of each upstream with a signed identity. */
+  readonly audiences: Readonly<Record<string, string>>
+}
+
+/** `undefined` when no upstream gets a signed identity. */
+export function signedIdentityFacts({
+  externalUrl,
+  reservedPrefix,
+  upstreams,
+}: Pick<GatewayConfig, 'externalUrl' | 'reservedPrefix' | 'upstreams'>): SignedIdentityFacts | undefined {
+  const audiences = upstreams.flatMap(({ name, signedIdentity }) =>
+    signedIdentity === undefined ? [] : [[name, signedIdentity.audience] as const],
+  )
+  if (audiences.length === 0) return undefined
+  return {
+    issuer: externalUrl.origin,
+    jwks_uri: `${externalUrl.origin}${reservedPrefix}${endpoints.jwks.name}`,
+    audiences: Object.fromEntries(audiences),
+  }
+}
+
+/** What applications need, as text to copy; empty when no upstream gets a signed identity. */
+export function signedIdentityText(config: GatewayConfig): string {
+  const facts = signedIdentityFacts(config)
+  if (facts === undefined) return ''
+  const lines = [
+    `  keys (JWKS)                ${facts.jwks_uri}`,
+    `  issuer                     ${facts.issuer}`,
+    ...Object.entries(facts.audiences).map(
+      ([upstream, audience]) => `  audience of ${upstream.padEnd(14)} ${audience}`,
+    ),
+  ]
+  return `\nApplications verify their signed identity with:\n${lines.join('\n')}\n`
+}
+
 /** The registration as text to copy. */
 export function registrationText(config: GatewayConfig): string {
   const registration = registrationOf(config)

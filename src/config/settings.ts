@@ -49,6 +49,8 @@ export interface GatewaySettings {
   readonly include?: List<Path>
   /** The applications behind the gateway, each under a name of your own. */
   readonly upstreams?: Readonly<Record<string, UpstreamSettings>>
+  /** The keys of signed_identity. The gateway creates and replaces them by itself. */
+  readonly signing_keys: SigningKeysSettings
   /** The pages of the gateway itself: errors and sign-out. */
   readonly pages: PagesSettings
   /** Limits for clients. */
@@ -378,6 +380,11 @@ export interface UpstreamSettings {
    */
   readonly headers: Readonly<Record<string, string | HeaderSettings>>
   /**
+   * Sends a JWT that the gateway signs, so that the upstream can verify that a request came through
+   * the gateway, and who is signed in. true: with the defaults.
+   */
+  readonly signed_identity: boolean | UpstreamSignedIdentitySettings
+  /**
    * Who may send which requests. The first rule that matches decides. When none matches, access is
    * signed_in.
    */
@@ -553,6 +560,26 @@ export interface HeaderBasicSettings {
 /** A size such as 16kb: a whole number and b, kb or mb. */
 export type Size = string
 
+/**
+ * Sends a JWT that the gateway signs, so that the upstream can verify that a request came through
+ * the gateway, and who is signed in. true: with the defaults.
+ */
+export interface UpstreamSignedIdentitySettings {
+  /** The header with the JWT. The gateway removes this header from the requests of clients. */
+  readonly header: string
+  /** The aud of the JWT. Absent: the name of the upstream. */
+  readonly audience?: string
+  /**
+   * How long the JWT is valid, from 30s to 1h. At least half of this time remains when the upstream
+   * receives it, unless the session ends earlier.
+   */
+  readonly lifetime: Duration
+  /** The claims that the JWT contains besides sub. Each one has the name that is written here. */
+  readonly claims: List<string>
+  /** The algorithm of the signature: ES256 (ECDSA with P-256), or EdDSA (Ed25519). */
+  readonly algorithm: 'ES256' | 'EdDSA'
+}
+
 /** Who may send which requests to an upstream. */
 export interface RuleSettings {
   /**
@@ -671,6 +698,12 @@ export interface TestSettings {
 
 /** A path such as /admin/. */
 export type RequestPath = string
+
+/** The keys of signed_identity. The gateway creates and replaces them by itself. */
+export interface SigningKeysSettings {
+  /** How long a key signs until the next one takes its place, from 2h to 365d. */
+  readonly rotate_every: Duration
+}
 
 /** The pages of the gateway itself: errors and sign-out. */
 export interface PagesSettings {

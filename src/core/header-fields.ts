@@ -52,6 +52,12 @@ const fields = {
    * because servers change their responses to requests with `Via`: nginx does not compress them.
    */
   loop: { names: ['gatehouse-loop'], isReserved: true },
+  /** The JWT that the gateway signs: see `signed_identity` of an upstream. */
+  signed_identity: {
+    names: ['x-gatehouse-identity'],
+    withheld: 'only the gateway sets this field',
+    isReserved: true,
+  },
   content_length: { names: ['content-length'], isReserved: true },
   cookie: { names: ['cookie'], isReserved: true },
   set_cookie: { names: ['set-cookie'], isReserved: true },

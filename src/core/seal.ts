@@ -40,6 +40,12 @@ export class Keyring {
     return Buffer.concat([key.id, iv, cipher.getAuthTag(), ...ciphertext])
   }
 
+  /** Whether data is sealed with the key that seals now, and not with an earlier one. */
+  isCurrent(sealed: Uint8Array): boolean {
+    const [key] = this.#keys
+    return key.id.equals(sealed.subarray(0, keyIdBytes))
+  }
+
   /**
    * Decrypts sealed data. `undefined` when the key is unknown, the context differs or the data was
    * changed.

@@ -1,7 +1,7 @@
 import { claimsIn } from '../config/header-claims.ts'
 import type { HeaderConfig, UpstreamConfig } from '../config/model.ts'
 import type { ClaimPath, Claims, ClaimTemplate } from '../core/claims.ts'
-import { headersWithoutValue, identityHeaders } from '../identity/claim-headers.ts'
+import { type DroppedHeader, droppedTexts, headersWithoutValue, identityHeaders } from '../identity/claim-headers.ts'
 import { type Finding, ok, warning } from './finding.ts'
 
 /**
@@ -78,8 +78,8 @@ export function headerBudgetFinding(
   ]
 }
 
-function droppedFinding(dropped: readonly string[]): Finding {
-  return warning('upstream.headers_dropped', `omitted for these claims: ${dropped.join('; ')}`, {
+function droppedFinding(dropped: readonly DroppedHeader[]): Finding {
+  return warning('upstream.headers_dropped', `omitted for these claims: ${droppedTexts(dropped).join('; ')}`, {
     why: 'the application does not get them, and may treat the person as one without rights',
     todo: 'raise max_bytes of the header, use another join or encode, or reduce the claim at the provider',
   })
@@ -100,8 +100,7 @@ function absentFinding(names: readonly string[], isMeasured: boolean): Finding {
 
 interface Budget {
   readonly bytes: number
-  /** The omitted headers with the reason, never the value. */
-  readonly dropped: readonly string[]
+  readonly dropped: readonly DroppedHeader[]
   /** The names of the headers without a claim value. */
   readonly absent: readonly string[]
   /** The names of the longest headers. */
@@ -182,7 +181,7 @@ function maxClaimsBytes(template: ClaimTemplate, { encode, maxBytes }: HeaderCon
 
 function budgetOf(
   sizes: readonly (readonly [string, number])[],
-  dropped: readonly string[],
+  dropped: readonly DroppedHeader[],
   absent: readonly HeaderConfig[],
 ): Budget {
   const bytes = sizes.reduce((sum, [, size]) => sum + size, 0)

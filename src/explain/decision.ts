@@ -22,6 +22,7 @@ import { SessionCookie } from '../session/cookie.ts'
 import { requireExternalUrl, WrongHostError } from '../signin/sign-in.ts'
 import { type ArrivedRequest, arrived, type SuppliedRequest } from './request.ts'
 import { isExpectationUnmet, serverRefusal } from './server-refusal.ts'
+import { trialIdentities } from './trial-identities.ts'
 import { upstreamRequest, type UpstreamRequest } from './upstream-request.ts'
 import { hostsText, requirementText, ruleText } from './words.ts'
 
@@ -80,9 +81,13 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
     }
     const route = createRouteTable(config.upstreams).route(facts.host, facts.method, facts.target)
     steps.push(...aboutRoute(route))
-    const { log, dropped } = droppedHeaders()
     const cookie = new SessionCookie(config.session.cookie)
-    const admission = createAdmit(config, { identify: () => who, cookie, log })(facts)
+    const admission = createAdmit(config, {
+      identify: () => who,
+      identities: trialIdentities(config),
+      cookie,
+      log: silent,
+    })(facts)
     if (admission instanceof Promise) throw new TypeError('a decision about a known identity is synchronous')
     if (route !== undefined && !route.isLogout) steps.push(...aboutPerson(route, who, facts))
     const decision = {
@@ -96,7 +101,7 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
     return {
       steps,
       decision,
-      upstream: upstreamRequest(request, facts, admission, dropped, {
+      upstream: upstreamRequest(request, facts, admission, {
         configured: route?.rule.headers ?? admission.upstream.headers,
         upstreams: config.upstreams,
         reservedPrefix: config.reservedPrefix,
@@ -158,19 +163,7 @@ function lostContent({ kind }: Admission, { method, isPage }: RequestFacts): Pic
   return isLost ? { note: `the content of the ${method} is lost: the browser returns with GET` } : {}
 }
 
-/** A log that collects the messages about omitted headers. */
-function droppedHeaders(): { readonly log: Log; readonly dropped: string[] } {
-  const dropped: string[] = []
-  const silent = () => {}
-  const log: Log = {
-    debug: silent,
-    info: silent,
-    error: silent,
-    announce: silent,
-    warn: (_message, fields) => void dropped.push(...((fields?.['headers'] as readonly string[] | undefined) ?? [])),
-  }
-  return { log, dropped }
-}
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
 
 /**
  * Whether the gateway handles the request as an upgrade, rather than ignoring its `Upgrade` field.

@@ -9,6 +9,7 @@ import { isReserved } from '../http/unambiguous-request.ts'
 import { createRouteTable } from '../rules/route-table.ts'
 import { headerPairs, shownHeaders } from './header-text.ts'
 import { personWith } from './person.ts'
+import { trialIdentities } from './trial-identities.ts'
 
 /**
  * Runs the tests of the configuration file with the decision that serves requests.
@@ -51,6 +52,7 @@ function byLowerCaseName(headers: readonly (readonly [name: string, text: string
 function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayConfig): Admission | string {
   const admit = createAdmit(config, {
     identify: () => personWith(test.as, config),
+    identities: trialIdentities(config),
     cookie: { expireAll: () => [], isStrict: false },
     log: silent,
   })

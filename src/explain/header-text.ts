@@ -21,13 +21,16 @@ export function headerPairs(lines: readonly string[]): [name: string, text: stri
   return pairs
 }
 
-/** Like {@link headerPairs}, for headers that the gateway sets. Secrets are hidden. */
+/**
+ * Like {@link headerPairs}, for headers that the gateway sets. Secrets and signatures are hidden.
+ */
 export function shownHeaders(
   lines: readonly string[],
-  { headers, rules }: Pick<UpstreamConfig, 'headers' | 'rules'>,
+  { headers, rules, signedIdentity }: Pick<UpstreamConfig, 'headers' | 'rules' | 'signedIdentity'>,
 ): [name: string, text: string][] {
   const all = [...headers, ...rules.flatMap((rule) => rule.headers ?? [])]
   const hidden = new Map(all.flatMap(({ name, source }) => (isSecret(source) ? [[name, '(secret)']] : [])))
+  if (signedIdentity !== undefined) hidden.set(signedIdentity.header, '(signed)')
   return headerPairs(lines).map(([name, text]) => [name, hidden.get(name) ?? text])
 }
 

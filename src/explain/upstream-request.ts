@@ -1,7 +1,7 @@
 import type { HeaderConfig, UpstreamConfig } from '../config/model.ts'
 import { fieldsOf, kindOfField, withheldReason } from '../core/header-fields.ts'
 import { matchesAny } from '../core/name-pattern.ts'
-import type { Admission } from '../gate/admission.ts'
+import type { Pass } from '../gate/admission.ts'
 import { cookieNames } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { canonicalName, reservedNames } from '../identity/reserved-names.ts'
@@ -51,8 +51,7 @@ const trace = { traceParent: '(generated, or continued from a trusted proxy)', s
 export function upstreamRequest(
   request: SuppliedRequest,
   facts: RequestFacts,
-  pass: Extract<Admission, { kind: 'pass' }>,
-  dropped: readonly string[],
+  pass: Pass,
   parts: HeaderParts,
 ): UpstreamRequest {
   const { upstreams, reservedPrefix, cookie, isTracing } = parts
@@ -76,25 +75,20 @@ export function upstreamRequest(
     identity: shownHeaders(identity, upstream),
     // Each field adds a colon, a space, CR and LF.
     identityBytes: identity.reduce((sum, text) => sum + text.length + 2, 0),
-    absent: absentHeaders(parts.configured, identity, dropped, pass.session !== undefined),
+    absent: absentHeaders(parts.configured, pass),
     removed: removedHeaders(request.rawHeaders, others, reserved, upstream, parts),
     others: headerPairs(others),
   }
 }
 
-function absentHeaders(
-  configured: readonly HeaderConfig[],
-  identity: readonly string[],
-  dropped: readonly string[],
-  isSignedIn: boolean,
-): Header[] {
+function absentHeaders(configured: readonly HeaderConfig[], { identity, dropped = [], session }: Pass): Header[] {
   const sent = new Set(identity.filter((_, index) => index % 2 === 0))
   return configured
     .filter(({ name }) => !sent.has(name))
     .map(({ name, source }) => {
-      const why = dropped.find((text) => text.startsWith(`${name}: `))?.slice(name.length + 2)
+      const why = dropped.find((header) => header.name === name)?.why
       if (source.kind === 'request') return [name, 'the path of the upstream is /']
-      return [name, why ?? (isSignedIn ? 'the claim has no value' : 'this rule forwards no identity')]
+      return [name, why ?? (session !== undefined ? 'the claim has no value' : 'this rule forwards no identity')]
     })
 }
 

@@ -2,6 +2,7 @@ import type { RuleConfig, UpstreamConfig } from '../config/model.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { KeptCookie } from '../http/cookie-jar.ts'
+import type { DroppedHeader } from '../identity/claim-headers.ts'
 import type { Unmet } from '../rules/requirement.ts'
 import type { StoredSession } from '../session/record.ts'
 
@@ -67,6 +68,8 @@ export interface Pass {
   readonly upstream: UpstreamConfig
   /** Header fields for the upstream: names and values, alternating. */
   readonly identity: readonly string[]
+  /** The headers of the person that are left out. Absent without a session. */
+  readonly dropped?: readonly DroppedHeader[]
   /** `undefined` on public paths and without a session. */
   readonly session: SessionKey | undefined
   /** The cookies of the upstream that the session keeps. */

@@ -1,13 +1,14 @@
 import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import { maxReturnToLength, signInAgainUrl, signInUrl } from '../core/return-to.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
-import type { IdentityHeaders } from '../identity/claim-headers.ts'
+import { droppedTexts, type MissingHeader } from '../identity/claim-headers.ts'
 import type { Log } from '../observe/log.ts'
 import { type Unmet, unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable, type Route } from '../rules/route-table.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { StoredSession } from '../session/record.ts'
 import { cookiesOf } from '../session/session-cookies.ts'
+import type { SignedIdentities } from '../signing/signed-identity.ts'
 import type { Admission } from './admission.ts'
 import { crossSiteReason } from './cross-site.ts'
 import { HeadersForUpstream } from './headers-for-upstream.ts'
@@ -23,6 +24,7 @@ export interface AdmitParts {
   /** Identifies the sender of a `Cookie` header. */
   readonly identify: (cookieHeader: string | undefined) => Identity | Promise<Identity>
   readonly cookie: Pick<SessionCookie, 'expireAll' | 'isStrict'>
+  readonly identities: Pick<SignedIdentities, 'isReady' | 'of'>
   readonly log: Log
 }
 
@@ -32,7 +34,7 @@ const fastestSignInMs = 1_000
 
 export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'>, parts: AdmitParts): Admit {
   const routes = createRouteTable(config.upstreams)
-  const headers = new HeadersForUpstream(parts.log)
+  const headers = new HeadersForUpstream(parts)
   const signOut = { kind: 'sign_out', location: `${config.reservedPrefix}sign-out` } as const
 
   function admit(facts: RequestFacts): Admission | Promise<Admission> {
@@ -64,8 +66,15 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
       }
     const identity = parts.identify(facts.cookie)
     return identity instanceof Promise
-      ? identity.then((found) => decide(facts, upstream, rule, found))
-      : decide(facts, upstream, rule, identity)
+      ? identity.then((found) => decide(facts, upstream, rule, withKey(found, upstream)))
+      : decide(facts, upstream, rule, withKey(identity, upstream))
+  }
+
+  /** Without a key, nobody can be named to an upstream that gets a signed identity. */
+  function withKey(identity: Identity, { signedIdentity }: UpstreamConfig): Identity {
+    if (signedIdentity === undefined || identity.kind !== 'signed_in' || parts.identities.isReady(signedIdentity))
+      return identity
+    return { kind: 'unavailable', code: 'ERR_STORE_UNAVAILABLE', why: 'no signing key was read from the store yet' }
   }
 
   function decide(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, identity: Identity): Admission {
@@ -132,6 +141,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
       kind: 'pass',
       upstream,
       identity: sent.fields,
+      dropped: sent.dropped,
       session: session.key,
       caching: upstream.cache,
     } as const
@@ -141,10 +151,10 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
   return admit
 }
 
-function withoutHeader({ missing, dropped }: Extract<IdentityHeaders, { missing: string }>): Unmet {
-  const reasons = dropped.filter((why) => why.startsWith(`${missing}: `))
+function withoutHeader({ missing, dropped }: MissingHeader): Unmet {
+  const reasons = dropped.filter(({ name }) => name === missing)
   return reasons.length > 0
-    ? { code: 'ERR_FORBIDDEN', why: `a required header cannot be sent: ${reasons.join('; ')}` }
+    ? { code: 'ERR_FORBIDDEN', why: `a required header cannot be sent: ${droppedTexts(reasons).join('; ')}` }
     : { code: 'ERR_CLAIM_ABSENT', why: `the claim for the required header ${missing} is missing` }
 }
 

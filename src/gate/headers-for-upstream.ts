@@ -1,5 +1,11 @@
 import type { HeaderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
-import { headersWithoutValue, identityHeaders, type IdentityHeaders } from '../identity/claim-headers.ts'
+import {
+  droppedTexts,
+  headersWithoutValue,
+  identityHeaders,
+  type IdentityHeaders,
+  type SentHeaders,
+} from '../identity/claim-headers.ts'
 import {
   type AnonymousHeaders,
   anonymousHeaders,
@@ -8,6 +14,7 @@ import {
 } from '../identity/request-headers.ts'
 import type { Log } from '../observe/log.ts'
 import type { StoredSession } from '../session/record.ts'
+import type { SignedIdentities, SignedIdentity } from '../signing/signed-identity.ts'
 
 /** The headers of an upstream, or of one of its rules. */
 type HeaderList = readonly HeaderConfig[]
@@ -18,12 +25,14 @@ type HeaderList = readonly HeaderConfig[]
  * request.
  */
 export class HeadersForUpstream {
-  readonly #ofRecord = new WeakMap<StoredSession['record'], Map<HeaderList, IdentityHeaders>>()
+  readonly #ofRecord = new WeakMap<StoredSession['record'], Map<HeaderList, PersonHeaders>>()
   readonly #ofAnybody = new WeakMap<HeaderList, AnonymousHeaders>()
+  readonly #identities: Pick<SignedIdentities, 'of'>
   readonly #log: Log
   readonly #logAbsence: ReturnType<typeof createAbsenceLog>
 
-  constructor(log: Log) {
+  constructor({ identities, log }: { readonly identities: Pick<SignedIdentities, 'of'>; readonly log: Log }) {
+    this.#identities = identities
     this.#log = log
     this.#logAbsence = createAbsenceLog(log)
   }
@@ -54,18 +63,38 @@ export class HeadersForUpstream {
   }
 
   #identity(upstream: UpstreamConfig, configured: HeaderList, { key, record }: StoredSession): IdentityHeaders {
-    const byList = this.#ofRecord.get(record) ?? new Map<HeaderList, IdentityHeaders>()
+    const { signedIdentity } = upstream
+    const signed = signedIdentity && this.#identities.of(record, signedIdentity)
+    const byList = this.#ofRecord.get(record) ?? new Map<HeaderList, PersonHeaders>()
     this.#ofRecord.set(record, byList)
-    let headers = byList.get(configured)
-    if (headers === undefined) {
-      headers = identityHeaders(configured, record.claims, record.tokens)
-      byList.set(configured, headers)
-      if ('fields' in headers) this.#logAbsence(upstream, configured, headers)
-      if (headers.dropped.length > 0)
-        this.#log.warn('headers.dropped', { session: key, upstream: upstream.name, headers: headers.dropped })
+    const known = byList.get(configured)
+    if (known !== undefined && known.signed === signed) return known.all
+    const unsigned = known?.unsigned ?? identityHeaders(configured, record.claims, record.tokens)
+    const all = signedIdentity && signed ? withSigned(unsigned, signedIdentity.header, signed) : unsigned
+    byList.set(configured, { unsigned, signed, all })
+    // A JWT is renewed often, with the same claims.
+    if (known === undefined) {
+      if ('fields' in unsigned) this.#logAbsence(upstream, configured, unsigned)
+      if (all.dropped.length > 0)
+        this.#log.warn('headers.dropped', { session: key, upstream: upstream.name, headers: droppedTexts(all.dropped) })
     }
-    return headers
+    return all
   }
+}
+
+/** The headers of one session record for one list of headers. */
+interface PersonHeaders {
+  readonly unsigned: IdentityHeaders
+  /** Absent when the upstream gets no signed identity. */
+  readonly signed: SignedIdentity | undefined
+  /** The others, and the header with the signed identity. */
+  readonly all: IdentityHeaders
+}
+
+function withSigned(headers: IdentityHeaders, name: string, signed: SignedIdentity): IdentityHeaders {
+  if ('missing' in headers) return headers
+  if ('why' in signed) return { missing: name, dropped: [...headers.dropped, { name, why: signed.why }] }
+  return { fields: [...headers.fields, name, signed.token], dropped: [...headers.dropped, ...signed.dropped] }
 }
 
 function withFacts(
@@ -82,9 +111,7 @@ function withFacts(
  * nobody has indicates a mistake in the configuration or at the provider. A claim that some people
  * lack does not.
  */
-function createAbsenceLog(
-  log: Log,
-): (upstream: UpstreamConfig, configured: HeaderList, headers: Extract<IdentityHeaders, { fields: unknown }>) => void {
+function createAbsenceLog(log: Log): (upstream: UpstreamConfig, configured: HeaderList, headers: SentHeaders) => void {
   const logged = new WeakSet<HeaderConfig>()
   return (upstream, configured, headers) => {
     const absent = headersWithoutValue(configured, headers)

@@ -5,18 +5,31 @@ import type { TokenSet } from '../core/token-set.ts'
 import { type ChangedText, changedText } from './claim-changes.ts'
 import { type Encoding, encodings, malformedReason } from './encodings.ts'
 
-export type IdentityHeaders =
-  | {
-      /** Names and values, alternating. Each character of a value is one byte on the wire. */
-      readonly fields: readonly string[]
-      /**
-       * The headers that are left out although the claim is present, for the log: the name and the
-       * reason, never the value.
-       */
-      readonly dropped: readonly string[]
-    }
-  /** A required header has no value. */
-  | { readonly missing: string; readonly dropped: readonly string[] }
+export type IdentityHeaders = SentHeaders | MissingHeader
+
+export interface SentHeaders {
+  /** Names and values, alternating. Each character of a value is one byte on the wire. */
+  readonly fields: readonly string[]
+  readonly dropped: readonly DroppedHeader[]
+}
+
+/** A required header has no value. */
+export interface MissingHeader {
+  readonly missing: string
+  readonly dropped: readonly DroppedHeader[]
+}
+
+/** A header that is left out, or lacks a part, although the claim is present. */
+export interface DroppedHeader {
+  readonly name: string
+  /** The reason, for people. Never the value. */
+  readonly why: string
+}
+
+/** Dropped headers as texts for people. */
+export function droppedTexts(dropped: readonly DroppedHeader[]): readonly string[] {
+  return dropped.map(({ name, why }) => `${name}: ${why}`)
+}
 
 /**
  * The header fields for an upstream that depend on the signed-in person, or on nothing. Those that
@@ -42,10 +55,10 @@ export function identityHeaders(
   tokens: BearerTokens = {},
 ): IdentityHeaders {
   const fields: string[] = []
-  const dropped: string[] = []
+  const dropped: DroppedHeader[] = []
   for (const header of headers) {
     if (header.source.kind === 'request') continue
-    const value = headerValue(header, claims, tokens, (why) => dropped.push(`${header.name}: ${why}`))
+    const value = headerValue(header, claims, tokens, (why) => dropped.push({ name: header.name, why }))
     if (typeof value === 'string') fields.push(header.name, value)
     else if (header.required || value === refused) return { missing: header.name, dropped }
   }
@@ -57,13 +70,10 @@ export function identityHeaders(
  */
 export function headersWithoutValue(
   headers: readonly HeaderConfig[],
-  { fields, dropped }: { readonly fields: readonly string[]; readonly dropped: readonly string[] },
+  { fields, dropped }: SentHeaders,
 ): readonly HeaderConfig[] {
-  const sent = new Set(fields.filter((_, index) => index % 2 === 0))
-  return headers.filter(
-    ({ name, source }) =>
-      source.kind !== 'request' && !sent.has(name) && !dropped.some((why) => why.startsWith(`${name}: `)),
-  )
+  const present = new Set([...fields.filter((_, index) => index % 2 === 0), ...dropped.map(({ name }) => name)])
+  return headers.filter(({ name, source }) => source.kind !== 'request' && !present.has(name))
 }
 
 /** The tokens of a session that a header may contain. */
@@ -293,7 +303,7 @@ function printed(value: JsonValue | undefined): string {
 }
 
 /** Why a different value could have the same text; `undefined` when none could. */
-function inexactReason(value: JsonValue | undefined): string | undefined {
+export function inexactReason(value: JsonValue | undefined): string | undefined {
   if (isRounded(value)) return 'an integer beyond 2^53, which has lost digits'
   // JSON escapes a lone surrogate.
   return typeof value === 'string' ? malformedReason(value) : undefined

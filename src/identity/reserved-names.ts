@@ -11,14 +11,15 @@ export function canonicalName(name: string): string {
   return /[^a-z\d-]|--|^-|-$/.test(lower) ? lower.replaceAll(/[^a-z\d]+/g, '-').replaceAll(/^-|-$/g, '') : lower
 }
 
-type Setting = Pick<UpstreamConfig, 'url' | 'headers' | 'rules'>
+type Setting = Pick<UpstreamConfig, 'url' | 'headers' | 'rules' | 'signedIdentity'>
 
 /**
  * The names of the headers that an upstream never receives from a client. These are the headers
- * that the configuration sets. If rules depend on the method, they are also the headers that
- * override it. The headers of other `upstreams` with the same application are included, because the
- * application trusts them on every path. Their `Authorization` is not: one path may accept a token
- * of the client while another gets the token of the gateway.
+ * that the configuration sets, and the one with a signed identity. If rules depend on the method,
+ * they are also the headers that override it. The headers of other `upstreams` with the same
+ * application are included, because the application trusts them on every path. Their
+ * `Authorization` is not: one path may accept a token of the client while another gets the token of
+ * the gateway.
  */
 export function reservedNames(upstream: Setting, upstreams: readonly Setting[]): ReadonlySet<string> {
   const application = applicationAt(upstream.url)
@@ -27,8 +28,9 @@ export function reservedNames(upstream: Setting, upstreams: readonly Setting[]):
   return new Set([...namesOf(upstream), ...theirs])
 }
 
-function namesOf({ headers, rules }: Setting): readonly string[] {
-  const all = [...headers, ...rules.flatMap((rule) => rule.headers ?? [])]
-  const names = all.map(({ name }) => canonicalName(name))
+function namesOf({ headers, rules, signedIdentity }: Setting): readonly string[] {
+  const all = [...headers, ...rules.flatMap((rule) => rule.headers ?? [])].map(({ name }) => name)
+  const signed = signedIdentity === undefined ? [] : [signedIdentity.header]
+  const names = [...fieldsOf('signed_identity'), ...signed, ...all].map(canonicalName)
   return rules.some(({ methods }) => methods !== undefined) ? [...names, ...fieldsOf('method_override')] : names
 }

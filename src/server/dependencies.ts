@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Log } from '../observe/log.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { SessionStore } from '../session/store.ts'
+import type { SigningKeys } from '../signing/signing-keys.ts'
 
 /** How long a start or a reload waits for Redis and the provider, in ms. */
 export const startupGraceMs = 2000
@@ -20,7 +21,10 @@ export interface FoundAtStart {
  */
 export async function waitForDependencies(
   store: Pick<SessionStore, 'ping'>,
-  provider: Pick<OpenidProvider, 'isKnown'>,
+  {
+    provider,
+    signingKeys,
+  }: { readonly provider: Pick<OpenidProvider, 'isKnown'>; readonly signingKeys: Pick<SigningKeys, 'isReady'> },
   log: Log,
 ): Promise<FoundAtStart> {
   const isStoreReachable = () =>
@@ -31,6 +35,7 @@ export async function waitForDependencies(
   const [foundStore, foundProvider] = await Promise.all([
     waitUntil(isStoreReachable, startupGraceMs),
     waitUntil(async () => provider.isKnown, startupGraceMs),
+    waitUntil(async () => signingKeys.isReady, startupGraceMs),
   ])
   if (!foundStore)
     log.warn('store.not_there_yet', { hint: 'Pages that need a session get 503 until the store is reachable.' })

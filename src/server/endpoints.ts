@@ -25,9 +25,10 @@ import { initiateLogin, initiateLoginPost } from '../signin/initiate-login.ts'
 import type { SignInParts } from '../signin/parts.ts'
 import { session, signInRequired } from '../signin/session.ts'
 import { signIn } from '../signin/sign-in.ts'
+import { jwks, type JwksParts } from '../signing/jwks.ts'
 
 /** What the handlers of the endpoints need. */
-export type EndpointParts = SignInParts & LogoutParts
+export type EndpointParts = SignInParts & LogoutParts & JwksParts
 
 interface Handler {
   /** @throws {GatewayError} */
@@ -47,9 +48,10 @@ const handlers: Readonly<Record<EndpointKey, Handler>> = {
   backchannelLogout: { handle: backchannelLogout, reject: rejectLogoutToken },
   frontchannelLogout: { handle: frontchannelLogout, reject: rejectFrontchannelLogout },
   session: { handle: session },
+  jwks: { handle: jwks },
 }
 
-export interface AppParts extends SignInParts, LogoutParts {
+export interface AppParts extends SignInParts, LogoutParts, JwksParts {
   readonly provider: SignInParts['provider']
   readonly sessions: SignInParts['sessions']
   readonly endings: LogoutParts['endings']

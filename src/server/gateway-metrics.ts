@@ -1,10 +1,12 @@
 import type { Metrics } from '../observe/metrics.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { Upstreams } from '../proxy/upstream.ts'
+import type { SigningKeys } from '../signing/signing-keys.ts'
 
 /** The parts of the current generation that have metrics. */
 interface MeasuredParts {
   readonly provider: Pick<OpenidProvider, 'isKnown'>
+  readonly signingKeys: Pick<SigningKeys, 'ages'>
   readonly upstreams: Upstreams
 }
 
@@ -17,6 +19,15 @@ export function addGatewayMetrics(metrics: Metrics, current: () => MeasuredParts
     },
     'min',
     () => (current().provider.isKnown ? 1 : 0),
+  )
+  metrics.gauge(
+    {
+      name: 'gatehouse_signing_key_age_seconds',
+      help: 'How long the key of signed identities has been in use.',
+      labels: ['algorithm'],
+    },
+    'max',
+    () => current().signingKeys.ages(),
   )
   metrics.gauge(
     {

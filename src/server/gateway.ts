@@ -95,7 +95,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
           })
     if (admin !== undefined) closeSteps.push(() => admin.close())
     return {
-      foundAtStart: await waitForDependencies(store, generations.current.provider, log),
+      foundAtStart: await waitForDependencies(store, generations.current, log),
       address: listener.address,
       adminAddress: admin?.address,
       reload: (next) => generations.reload(next),

@@ -28,6 +28,8 @@ import { audienceOf } from '../session/record.ts'
 import { SessionCookies } from '../session/session-cookies.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
+import { SignedIdentities } from '../signing/signed-identity.ts'
+import { algorithmsOf, SigningKeys } from '../signing/signing-keys.ts'
 import { Upkeep } from '../tokens/upkeep.ts'
 import { createApp } from './endpoints.ts'
 import { countedRefreshes } from './gateway-metrics.ts'
@@ -67,6 +69,7 @@ export interface Generation {
   readonly sessions: Sessions
   readonly endings: SessionEndings
   readonly provider: OpenidProvider
+  readonly signingKeys: SigningKeys
   readonly trusted: TrustedProxies
   /** Stays open after {@link Generation.retire}, because an exchange has no time limit. */
   readonly upstreams: Upstreams
@@ -80,12 +83,18 @@ export interface Generation {
 export async function createGeneration(config: GatewayConfig, parts: GenerationParts): Promise<Generation> {
   const { store, pending, caches, live, rejectedClients, log, clock, audit, metrics } = parts
   const keyring = new Keyring(config.session.keys)
+  const audience = audienceOf(config.provider)
   const cookie = new SessionCookie(config.session.cookie)
   const trusted = new TrustedProxies(config.trustedProxies)
   const { sessions, endings } = createSessions({
     ...{ store, pending, caches, keyring, clock, log, audit },
-    audience: audienceOf(config.provider),
+    audience,
     config: config.session,
+  })
+  const signingKeys = new SigningKeys({
+    ...{ store, keyring, audience, clock, log },
+    config: config.signingKeys,
+    algorithms: algorithmsOf(config.upstreams),
   })
   const sessionCookies = new SessionCookies({ sessions, clock })
   const expiredCookies = new ExpiredCookies()
@@ -118,6 +127,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       trusted,
       rejectedClients,
       pages,
+      signingKeys,
     },
     reservedPrefix: config.reservedPrefix,
     recordOf: (req) => records.get(req) as RequestRecord,
@@ -125,8 +135,8 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   const handlers = new RequestHandler(config, {
     admit: createAdmit(config, {
       identify: (header) => identify(header, { cookie, sessions, expiredCookies, upkeep }),
-      cookie,
-      log,
+      identities: new SignedIdentities(config, { keys: signingKeys, clock }),
+      ...{ cookie, log },
     }),
     ...{ trusted, log, audit, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },
     proxy: {
@@ -143,16 +153,18 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     },
   })
   provider.start()
+  signingKeys.start()
 
   /** Resolves when each call to the provider, and its one retry, has ended or timed out. */
   const providerCallsEnd = () => wait(config.provider.timeoutMs * 2, undefined, { ref: false })
   let closing: Promise<void> | undefined
   const closeParts = () => {
     sessions.close()
+    signingKeys.stop()
     return (closing ??= runInOrder([() => app.close(), () => provider.close()], log))
   }
   return {
-    ...{ handlers, sessions, endings, provider, trusted, upstreams },
+    ...{ handlers, sessions, endings, provider, signingKeys, trusted, upstreams },
     retire: async () => {
       watch.stop()
       await providerCallsEnd()

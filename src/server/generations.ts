@@ -77,13 +77,16 @@ export class Generations {
     if (this.#retiring.size >= maxRetiring) await Promise.race(this.#retiring.values())
     const { config: next, needRestart } = reloadable(this.#config, config)
     const successor = await this.#create(next)
+    const predecessor = this.#current
+    if (audienceOf(this.#config.provider) === audienceOf(next.provider))
+      successor.signingKeys.takeOver(predecessor.signingKeys)
     // Without this wait, people who sign in now would wait for the discovery of the provider.
-    await waitUntil(async () => this.#isClosing || successor.provider.isKnown, startupGraceMs)
+    const isReady = () => successor.provider.isKnown && successor.signingKeys.isReady
+    await waitUntil(async () => this.#isClosing || isReady(), startupGraceMs)
     if (this.#isClosing) {
       await successor.close()
       return []
     }
-    const predecessor = this.#current
     if (keepsSessionsValid(this.#config, next)) successor.sessions.takeOver(predecessor.sessions)
     this.#config = next
     this.#current = successor

@@ -58,6 +58,8 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
     acquireLease: timed('acquire_lease', store.acquireLease),
     renewLease: timed('renew_lease', store.renewLease),
     releaseLease: timed('release_lease', store.releaseLease),
+    readDocument: timed('read_document', store.readDocument),
+    writeDocument: timed('write_document', store.writeDocument),
     time: timed('time', store.time),
     ping: timed('ping', store.ping),
     list: () => store.list(),

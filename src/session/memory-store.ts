@@ -1,7 +1,15 @@
 import { steadyClock, type Clock } from '../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
 import { tagOf } from './record.ts'
-import type { EndedSession, LogoutOrder, NewSession, SealedSession, SessionStore, StoreTime } from './store.ts'
+import type {
+  EndedSession,
+  LogoutOrder,
+  NewSession,
+  SealedDocument,
+  SealedSession,
+  SessionStore,
+  StoreTime,
+} from './store.ts'
 
 export interface MemoryStore extends SessionStore {
   /** The number of entries of all kinds, for tests of the limit. */
@@ -38,6 +46,7 @@ class InMemoryStore implements MemoryStore {
   readonly #jtis: ExpiringMap<string, true>
   readonly #once: ExpiringMap<string, true>
   readonly #leases: ExpiringMap<SessionKey, string>
+  readonly #documents: ExpiringMap<string, SealedDocument>
   readonly #sweeping: NodeJS.Timeout
   #sweptAt: number
 
@@ -53,6 +62,7 @@ class InMemoryStore implements MemoryStore {
     this.#jtis = new ExpiringMap(max)
     this.#once = new ExpiringMap(max)
     this.#leases = new ExpiringMap(max)
+    this.#documents = new ExpiringMap(max)
     this.#sweptAt = this.#steady.now()
     this.#sweeping = setInterval(() => this.#now(), sweepInterval).unref()
   }
@@ -135,6 +145,17 @@ class InMemoryStore implements MemoryStore {
     if (this.#leases.use(key, this.#now()) === owner) this.#leases.delete(key)
   }
 
+  async readDocument(name: string): Promise<SealedDocument | undefined> {
+    return this.#documents.use(name, this.#now())
+  }
+
+  async writeDocument(name: string, { sealed, version }: SealedDocument, ttl: number): Promise<boolean> {
+    const now = this.#now()
+    if ((this.#documents.use(name, now)?.version ?? 0) !== version) return false
+    this.#documents.set(name, { sealed, version: version + 1 }, now + ttl)
+    return true
+  }
+
   // No other process uses this store.
   onNotice(): () => void {
     return () => {}
@@ -160,7 +181,16 @@ class InMemoryStore implements MemoryStore {
   }
 
   size(): number {
-    const maps = [this.#sessions, this.#tombstones, this.#jtis, this.#once, this.#leases, this.#bySid, this.#bySub]
+    const maps = [
+      this.#sessions,
+      this.#tombstones,
+      this.#jtis,
+      this.#once,
+      this.#leases,
+      this.#documents,
+      this.#bySid,
+      this.#bySub,
+    ]
     return maps.reduce((sum, map) => sum + map.size, 0)
   }
 
@@ -192,7 +222,8 @@ class InMemoryStore implements MemoryStore {
     const now = this.#steady.now()
     if (now - this.#sweptAt < sweepInterval) return now
     this.#sweptAt = now
-    for (const map of [this.#sessions, this.#tombstones, this.#jtis, this.#once, this.#leases]) map.sweep(now)
+    for (const map of [this.#sessions, this.#tombstones, this.#jtis, this.#once, this.#leases, this.#documents])
+      map.sweep(now)
     return now
   }
 }

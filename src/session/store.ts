@@ -80,6 +80,16 @@ export interface SessionStore {
   /** Releases the lease if `owner` still holds it. */
   releaseLease(key: SessionKey, owner: string): Promise<void>
 
+  /** Reads a document that all processes share; `undefined` when there is none. */
+  readDocument(name: string): Promise<SealedDocument | undefined>
+
+  /**
+   * Stores a document if `version` is still the stored version; 0 stands for no document. It
+   * expires `ttl` ms after its last write.
+   * @returns `false` when another process wrote first
+   */
+  writeDocument(name: string, document: SealedDocument, ttl: number): Promise<boolean>
+
   /**
    * Calls `listener` when another process ends or changes sessions. It may also be called when this
    * process does so.
@@ -155,9 +165,13 @@ export interface NewSession {
   readonly begun_at: number
 }
 
-export interface SealedSession {
+/** Sealed bytes with the number of times that they were written. */
+export interface SealedDocument {
   readonly sealed: Uint8Array
   readonly version: number
+}
+
+export interface SealedSession extends SealedDocument {
   /**
    * The store may have been restored from an older copy since the session was written, so the
    * session may have ended.

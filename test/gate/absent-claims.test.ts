@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import type { Claims } from '../../src/core/claims.ts'
 import { personWith } from '../../src/explain/person.ts'
+import { trialIdentities } from '../../src/explain/trial-identities.ts'
 import { createAdmit } from '../../src/gate/admit.ts'
 import { TrustedProxies } from '../../src/http/forwarded.ts'
 import { requestFacts } from '../../src/http/request-facts.ts'
@@ -20,6 +21,7 @@ function visits(t: TestContext, path: string, people: readonly Claims[]) {
   let claims: Claims = {}
   const admit = createAdmit(config, {
     identify: () => personWith(claims, config),
+    identities: trialIdentities(config),
     cookie: { expireAll: () => [], isStrict: false },
     log: { debug: note, info: note, warn: note, error: note, announce: note },
   })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SessionKey } from '../../src/core/names.ts'
 import { parsePathPattern } from '../../src/core/path-pattern.ts'
+import { trialIdentities } from '../../src/explain/trial-identities.ts'
 import type { Admission } from '../../src/gate/admission.ts'
 import { createAdmit } from '../../src/gate/admit.ts'
 import type { Identity } from '../../src/gate/identify.ts'
@@ -94,6 +95,7 @@ for (const [path, who, ...kinds] of table)
       { upstreams: [orders], reservedPrefix: '/.gatehouse/' },
       {
         identify: () => identities[who],
+        identities: trialIdentities({ externalUrl: new URL('https://orders.example.com') }),
         cookie: { expireAll: () => ['__Host-gatehouse=; Max-Age=0'], isStrict: false },
         log: { debug() {}, info() {}, warn() {}, error() {}, announce() {} },
       },
@@ -116,6 +118,7 @@ test('A host without an upstream has no route for anybody', () => {
     { upstreams: [upstream({ hosts: ['orders.example.com'] })], reservedPrefix: '/.gatehouse/' },
     {
       identify: () => assert.fail('the identity is not needed'),
+      identities: trialIdentities({ externalUrl: new URL('https://orders.example.com') }),
       cookie: { expireAll: () => [], isStrict: false },
       log: { debug() {}, info() {}, warn() {}, error() {}, announce() {} },
     },

@@ -6,6 +6,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import type { JsonValue } from '../../src/core/claims.ts'
 import { headerPairs } from '../../src/explain/header-text.ts'
 import { personWith } from '../../src/explain/person.ts'
+import { trialIdentities } from '../../src/explain/trial-identities.ts'
 import type { Admission } from '../../src/gate/admission.ts'
 import { createAdmit } from '../../src/gate/admit.ts'
 import { TrustedProxies } from '../../src/http/forwarded.ts'
@@ -50,6 +51,7 @@ ${upstream}
   const silent = () => {}
   const admit = createAdmit(config, {
     identify: () => personWith(person, config),
+    identities: trialIdentities(config),
     cookie: { expireAll: () => [], isStrict: false },
     log: { debug: silent, info: silent, warn: silent, error: silent, announce: silent },
   })

@@ -14,6 +14,8 @@ const headers = ['X-User-Sub', 'Remote-User'].map((name) => ({
   required: false,
 }))
 
+const upstream = { url, headers, rules: [], signedIdentity: undefined }
+
 for (const spoofed of [
   'x-user-sub',
   'X-USER-SUB',
@@ -27,28 +29,40 @@ for (const spoofed of [
   'REMOTE_USER',
 ]) {
   test(`A client cannot send the reserved header ${spoofed}`, () => {
-    assert.ok(reservedNames({ url, headers, rules: [] }, []).has(canonicalName(spoofed)))
+    assert.ok(reservedNames({ ...upstream, rules: [] }, []).has(canonicalName(spoofed)))
   })
 }
 
+for (const spoofed of ['x-gatehouse-identity', 'X_Gatehouse_Identity', 'X-Gatehouse--Identity', 'x.gatehouse.identity'])
+  test(`A client cannot send ${spoofed}, even to an upstream without a signed identity`, () => {
+    assert.ok(reservedNames(upstream, []).has(canonicalName(spoofed)))
+  })
+
+test('The header with the signed identity is reserved under its configured name, for the whole application', () => {
+  const signed = {
+    ...upstream,
+    signedIdentity: { header: 'X-Wiki-Jwt', audience: 'wiki', lifetimeMs: 1, claims: [], algorithm: 'ES256' as const },
+  }
+  for (const names of [reservedNames(signed, []), reservedNames(upstream, [upstream, signed])])
+    for (const spoofed of ['x-wiki-jwt', 'X_Wiki_JWT']) assert.ok(names.has(canonicalName(spoofed)))
+})
+
 test('Other headers are not reserved', () => {
   for (const name of ['X-User-Subject', 'X-UserSub', 'User-Sub', 'Remote-User-2', '_', ''])
-    assert.equal(reservedNames({ url, headers, rules: [] }, []).has(canonicalName(name)), false, name)
+    assert.equal(reservedNames({ ...upstream, rules: [] }, []).has(canonicalName(name)), false, name)
 })
 
 test('A header that overrides the method is reserved when a rule depends on the method', () => {
   const rule = { path: parsePathPattern('/*'), access: 'signed_in', unauthenticated: 'auto', require: [] } as const
 
-  const names = reservedNames({ url, headers, rules: [{ ...rule, methods: ['GET'] }] }, [])
+  const names = reservedNames({ ...upstream, rules: [{ ...rule, methods: ['GET'] }] }, [])
 
   assert.ok(names.has(canonicalName('X-HTTP-Method-Override')))
-  assert.ok(
-    !reservedNames({ url, headers, rules: [{ ...rule, methods: undefined }] }, []).has('x-http-method-override'),
-  )
+  assert.ok(!reservedNames({ ...upstream, rules: [{ ...rule, methods: undefined }] }, []).has('x-http-method-override'))
 })
 
 test('Upstreams with the same host and port are the same application, in any spelling of the URL', () => {
-  const at = (text: string) => ({ url: new URL(text), headers, rules: [] })
+  const at = (text: string) => ({ ...upstream, url: new URL(text) })
   const isKeptFor = (text: string, other: string) =>
     reservedNames({ ...at(text), headers: [] }, [at(other)]).has('x-user-sub')
 

@@ -58,6 +58,7 @@ function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig
       { ...header, name: 'X-Remote-User' },
       { ...header, name: 'X-Email' },
     ],
+    signedIdentity: undefined,
     rules: [],
     trustedOrigins: [],
     cache: 'private',

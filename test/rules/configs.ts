@@ -20,6 +20,7 @@ export function upstream({
     hostHeader: 'client',
     originHeader: 'client',
     headers: [],
+    signedIdentity: undefined,
     rules: [],
     trustedOrigins: [],
     cache: 'private',

@@ -70,6 +70,34 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     assert.equal(read?.version, 3)
   })
 
+  it('lets one of many concurrent writers store a document', async ({ store }) => {
+    assert.equal(await store.readDocument('keys'), undefined)
+    const write = (text: string, version: number) =>
+      store.writeDocument('keys', { sealed: Buffer.from(text), version }, 60_000)
+
+    const first = await Promise.all(times(20, (n) => write(`writer ${n}`, 0)))
+    const winner = first.indexOf(true)
+    const stored = await store.readDocument('keys')
+    assert.equal(first.filter(Boolean).length, 1)
+    assert.equal(Buffer.from(stored?.sealed ?? []).toString(), `writer ${winner}`)
+
+    assert.deepEqual(await Promise.all(times(3, (n) => write(`second ${n}`, stored?.version ?? 0))), [
+      true,
+      false,
+      false,
+    ])
+    assert.equal(await write('late', 0), false)
+    assert.equal(Buffer.from((await store.readDocument('keys'))?.sealed ?? []).toString(), 'second 0')
+    assert.equal(await store.readDocument('others'), undefined)
+  })
+
+  it('forgets a document after its time', async ({ store, tick }) => {
+    assert.equal(await store.writeDocument('keys', { sealed: Buffer.from('brief'), version: 0 }, 1), true)
+    while ((await store.readDocument('keys')) !== undefined) await tick()
+
+    assert.equal(await store.writeDocument('keys', { sealed: Buffer.from('next'), version: 0 }, 60_000), true)
+  })
+
   it('lets one of many concurrent writers win', async ({ store, now }) => {
     const { key } = await created(store, now())
 

@@ -52,6 +52,15 @@ export function buildConfig(file: string, settings: GatewaySettings, context: Bu
     provider: { ...provider, userinfoClaims: userinfoClaims(upstreams, provider) },
     session,
     upstreams,
+    signingKeys: {
+      rotateEveryMs: readDuration(
+        settings.signing_keys.rotate_every,
+        '/signing_keys/rotate_every',
+        '2h',
+        '365d',
+        report,
+      ),
+    },
     pages: buildPages(settings.pages, '/pages', report),
     limits: buildLimits(settings.limits, report),
     shutdown: {

@@ -54,11 +54,12 @@ const fallback: ProviderConfig = {
 
 /** The claims that these upstreams use and that come from UserInfo, not from the ID Token. */
 export function userinfoClaims(
-  upstreams: readonly Pick<UpstreamConfig, 'headers' | 'rules'>[],
+  upstreams: readonly Pick<UpstreamConfig, 'headers' | 'rules' | 'signedIdentity'>[],
   { idTokenClaims }: Pick<ProviderConfig, 'idTokenClaims'>,
 ): string[] {
-  const paths = upstreams.flatMap(({ headers, rules }) => [
+  const paths = upstreams.flatMap(({ headers, rules, signedIdentity }) => [
     ...headers.flatMap(claimsIn),
+    ...(signedIdentity?.claims ?? []).map(({ path }) => path),
     ...rules.flatMap(({ headers: own = [] }) => own.flatMap(claimsIn)),
     ...rules.flatMap(({ require }) => require.map(({ claim }) => claim)),
   ])

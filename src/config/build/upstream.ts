@@ -18,6 +18,7 @@ import { readAuthorities } from './certificates.ts'
 import { hintForClaims, withLongName, withLongNames } from './claim-names.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
+import { readSignedIdentity } from './signed-identity.ts'
 
 /** What an upstream needs from the rest of the file. */
 export interface UpstreamContext extends HeaderContext {
@@ -69,6 +70,7 @@ export function buildUpstream(
     hostHeader: settings.host_header,
     originHeader: settings.origin_header,
     headers,
+    signedIdentity: readSignedIdentity(settings.signed_identity, own('signed_identity'), name, context),
     rules: present(settings.rules).flatMap(([index, rule]) =>
       readRule(rule, below(own('rules'), index), headers, context),
     ),

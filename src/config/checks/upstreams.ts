@@ -1,5 +1,5 @@
 import { portOf } from '../../core/addresses.ts'
-import { isHopByHop } from '../../core/header-fields.ts'
+import { isHopByHop, isReservedField, kindOfField } from '../../core/header-fields.ts'
 import { matchesPath, type PathPattern } from '../../core/path-pattern.ts'
 import { isEveryAddress, isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
@@ -17,6 +17,7 @@ export const upstreamChecks: readonly Check[] = [
   responseFields,
   hosts,
   headers,
+  signedIdentity,
   rules,
   logout,
   trustedOrigins,
@@ -175,6 +176,23 @@ function headers({ upstreams }: GatewayConfig, report: Report): void {
             : `name a claim such as sub or email, or write Authorization: { bearer: ${token} } to pass the token on`,
         )
     }
+  }
+}
+
+function signedIdentity({ upstreams }: GatewayConfig, report: Report): void {
+  for (const upstream of upstreams) {
+    const { name, signedIdentity } = upstream
+    if (signedIdentity === undefined) continue
+    const header = signedIdentity.header.toLowerCase()
+    const at = below(settingOf(name, 'signed_identity'), 'header')
+    const twin = headerMaps(upstream).find(({ headers }) =>
+      headers.some((other) => other.name.toLowerCase() === header),
+    )
+    if (isReservedField(header) && kindOfField(header) !== 'signed_identity')
+      report.error(at, 'is a header that only the gateway sets', 'use another name, such as X-Gatehouse-Identity')
+    else if (header === 'authorization')
+      report.error(at, 'is for credentials, and this JWT is none', 'use another name, such as X-Gatehouse-Identity')
+    else if (twin !== undefined) report.error(at, `is also a header of ${report.pathText(twin.at)}`, 'use another name')
   }
 }
 

@@ -68,6 +68,10 @@ export class RedisKeys {
     return `${this.#prefix}o:${sha256(name)}`
   }
 
+  document(name: string): string {
+    return `${this.#prefix}d:${sha256(name)}`
+  }
+
   /** The key of a random value, the epoch. It changes when the keys of the server were lost. */
   epoch(tag: string): string {
     return `${this.#prefix}{${tag}}:epoch`

@@ -185,6 +185,14 @@ const releaseLease = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])`
 
+/** Stores a document unless it was written since it was read. Version 0: there was none. */
+const writeDocument = `
+local sealed, version, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3])
+if (redis.call('HGET', KEYS[1], 'version') or '0') ~= version then return 0 end
+redis.call('HSET', KEYS[1], 'sealed', sealed, 'version', version + 1)
+redis.call('PEXPIRE', KEYS[1], ttl)
+return 1`
+
 export const scripts = {
   enterSub,
   create,
@@ -199,6 +207,7 @@ export const scripts = {
   clock,
   renewLease,
   releaseLease,
+  writeDocument,
 } as const
 
 export type ScriptName = keyof typeof scripts

@@ -7,6 +7,7 @@ import type {
   EndedSession,
   LogoutOrder,
   NewSession,
+  SealedDocument,
   SealedSession,
   SessionStore,
   StoreNotice,
@@ -172,6 +173,17 @@ class RedisStore implements SessionStore {
 
   async releaseLease(key: SessionKey, owner: string): Promise<void> {
     await this.#commands.run('releaseLease', [this.#keys.session(key).lease], [owner])
+  }
+
+  async readDocument(name: string): Promise<SealedDocument | undefined> {
+    const reading = this.#commands.redis.hmgetBuffer(this.#keys.document(name), 'sealed', 'version')
+    const [sealed, version] = await this.#commands.reply(reading)
+    return sealed && version ? { sealed, version: Number(version) } : undefined
+  }
+
+  async writeDocument(name: string, { sealed, version }: SealedDocument, ttl: number): Promise<boolean> {
+    const args = [asBuffer(sealed), version, atLeast1(ttl)]
+    return (await this.#commands.run('writeDocument', [this.#keys.document(name)], args)) === 1
   }
 
   onNotice(listener: (notice: StoreNotice) => void): () => void {
