@@ -607,6 +607,12 @@ export interface UpstreamLogoutSettings {
    * logout.paths.
    */
   readonly cookies: List<string>
+  /**
+   * A request that the gateway itself sends to the application when a session ends, whatever ends
+   * it, with the cookies of session_cookies: a path, which is a POST, or { get:
+   * /wp-login.php?action=logout }.
+   */
+  readonly call?: string | LogoutCallSettings
 }
 
 /** A logout link of the application: a path, or a path with query parameters or methods. */
@@ -621,6 +627,19 @@ export interface LogoutLinkSettings {
   /** The methods of the link. Absent: all except OPTIONS. */
   readonly methods?: List<Method>
 }
+
+/** A request that the gateway sends to the application when a session ends. */
+export interface LogoutCallSettings {
+  /** A GET request for this path and query. */
+  readonly get?: RequestPath
+  /** A POST request without content for this path and query. */
+  readonly post?: RequestPath
+  /** How long the application may take until its response begins, from 100ms to 30s. */
+  readonly timeout: Duration
+}
+
+/** A path such as /admin/. */
+export type RequestPath = string
 
 /** A request, and the decision that the gateway must take about it. */
 export interface TestSettings {
@@ -648,9 +667,6 @@ export interface TestSettings {
    */
   readonly headers: Readonly<Record<string, string | null>>
 }
-
-/** A path such as /admin/. */
-export type RequestPath = string
 
 /** The pages of the gateway itself: errors and sign-out. */
 export interface PagesSettings {
