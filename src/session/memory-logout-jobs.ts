@@ -18,6 +18,7 @@ interface Entry {
 
 /** The jobs of sessions in the memory of this process. */
 export class MemoryLogoutJobs implements LogoutJobStore {
+  readonly #max: number
   readonly #clock: Clock
   readonly #aliveForMs: (key: SessionKey) => number
   readonly #jobs = new Map<SessionKey, Job>()
@@ -25,10 +26,12 @@ export class MemoryLogoutJobs implements LogoutJobStore {
   readonly #index = new Map<SessionKey, Entry>()
 
   /**
+   * @param max how many jobs there may be; the oldest one is dropped
    * @param clock decides what has expired
    * @param aliveForMs how long a session stays if it is not used; 0 when it has ended
    */
-  constructor(clock: Clock, aliveForMs: (key: SessionKey) => number) {
+  constructor(max: number, clock: Clock, aliveForMs: (key: SessionKey) => number) {
+    this.#max = max
     this.#clock = clock
     this.#aliveForMs = aliveForMs
   }
@@ -40,8 +43,15 @@ export class MemoryLogoutJobs implements LogoutJobStore {
 
   /** Replaces or removes the job of a session. */
   set(key: SessionKey, job: Uint8Array | 'none', expires_at: number): void {
-    if (job === 'none') this.#jobs.delete(key)
-    else this.#jobs.set(key, { sealed: job, attempts: 0, notBefore: 0, expires_at })
+    this.#jobs.delete(key)
+    if (job === 'none') return
+    this.#jobs.set(key, { sealed: job, attempts: 0, notBefore: 0, expires_at })
+    if (this.#jobs.size <= this.#max) return
+    for (const oldest of this.#jobs.keys()) {
+      this.#jobs.delete(oldest)
+      this.#index.delete(oldest)
+      return
+    }
   }
 
   /** Removes what has expired. */

@@ -63,7 +63,7 @@ class InMemoryStore implements MemoryStore {
     this.#jtis = new ExpiringMap(max)
     this.#once = new ExpiringMap(max)
     this.#leases = new ExpiringMap(max)
-    this.jobs = new MemoryLogoutJobs(this.#steady, (key) => {
+    this.jobs = new MemoryLogoutJobs(max, this.#steady, (key) => {
       const now = this.#now()
       return Math.max(0, this.#sessions.expiresAt(key) - now)
     })

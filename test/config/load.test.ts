@@ -330,6 +330,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
     ],
     passFirst: false,
     cookies: [{ name: 'JSESSIONID', paths: ['/auth', '/auth/'], domains: ['orders.example.com', 'example.com'] }],
+    call: undefined,
   })
   assert.deepEqual(orders.tests, [
     {
