@@ -15,8 +15,8 @@ import type { Rate } from './quantities.ts'
  * - `store.kind` says which of `memory` and `redis` (`url`, `sentinels`, `cluster`) is configured;
  *   `nodes` are the addresses in `cluster`.
  * - `basic` of a header is a source with `user` and `password`.
- * - `method` and `path` of a test replace `get`, `post` and so on, and so do `method` and `target` of
- *   `logout.call`; `support.url` replaces `mail`.
+ * - `method` and `path` of a test replace `get`, `post` and so on. So do `method` and `target` of
+ *   `logout.call`. `support.url` replaces `mail`.
  */
 export interface GatewayConfig {
   readonly version: 1

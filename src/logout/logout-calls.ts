@@ -42,9 +42,9 @@ export interface LogoutCallsParts {
 }
 
 /**
- * Tells applications that sessions have ended, by the jobs in the store. Each process looks for jobs
- * that are due; a job belongs to one process at a time. When this process ends a session, it looks
- * at once. The other processes do so a moment later, in case this one dies.
+ * Tells applications that sessions have ended, by the jobs in the store. Each process looks for
+ * jobs that are due; a job belongs to one process at a time. When this process ends a session, it
+ * looks at once. The other processes do so a moment later, in case this one dies.
  *
  *     session alive ──ended, expired──► due ──► call ──status below 500──► done
  *                                        ▲        │

@@ -68,8 +68,9 @@ export interface AuditEvents {
   'frontchannel_logout.obeyed': Pick<Person, 'iss' | 'sid'> & { readonly ended: number }
   'frontchannel_logout.refused': Fault
   /**
-   * The logout call of an upstream for an ended session. `outcome`: `done`, `rejected` (a status from
-   * 400 to 499), `failed` (no response below 500 in all attempts), or `no_cookie` (no call was sent).
+   * The logout call of an upstream for an ended session. `outcome`: `done`, `rejected` (a status
+   * from 400 to 499), `failed` (no response below 500 in all attempts), or `no_cookie` (no call was
+   * sent).
    */
   'application.logout': AboutSession & Outcome & { readonly upstream: string; readonly status?: number }
   'provider.end_session': Person & Outcome

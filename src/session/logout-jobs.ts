@@ -12,8 +12,8 @@ export interface LogoutJobsParts {
 }
 
 /**
- * The jobs of sessions: what the logout calls of upstreams need when a session has ended. A job is a
- * part of the session record: the person and the cookies of the upstreams with a logout call. It
+ * The jobs of sessions: what the logout calls of upstreams need when a session has ended. A job is
+ * a part of the session record: the person and the cookies of the upstreams with a logout call. It
  * never has the refresh token. It has the other tokens only if such an upstream gets tokens. A job
  * opens only as the job of its own session.
  */

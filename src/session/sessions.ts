@@ -199,8 +199,8 @@ export class Sessions {
   }
 
   /**
-   * Replaces the record if the stored version is still that of `previous`. The job of the session is
-   * replaced in the same step.
+   * Replaces the record if the stored version is still that of `previous`. The job of the session
+   * is replaced in the same step.
    * @returns `conflict` when another process wrote first, `gone` when the session has ended
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
@@ -210,7 +210,8 @@ export class Sessions {
     const job = this.#parts.jobs?.sealedFor(key, record)
     return this.#query(key, async (keep) => {
       const touchedAt = this.#near.get(key)?.touchedAt
-      // First, because a job that is not in the index would not be noticed when the session expires.
+      // First, because a job that is not in the index would not be noticed when the session
+      // expires.
       if (job instanceof Buffer) await this.#watchJob(key)
       const outcome = await this.#store.replace(key, sealed, version, job)
       if (outcome !== 'replaced') {

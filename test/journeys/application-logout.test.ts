@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { test, type TestContext } from 'node:test'
+import { Redis } from 'ioredis'
 import { openAdministration } from '../../src/admin/administration.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { systemClock } from '../../src/core/clock.ts'
@@ -191,11 +193,16 @@ test('An administrator ends the session at the application', async (t) => {
 
 test('A new sign-in in the same browser ends the previous session at the application', async (t) => {
   const { application, world } = await worldWith(t)
-  const jane = await signIn(world)
+  const jane = world.browser()
+  const signInAgain = await jane.until(`${world.url}/`, '/.gatehouse/callback')
+  const ofSignIn = [...jane.cookies].filter(([name]) => name.includes('-signin-'))
+  assert.equal((await jane.get(`${world.url}/`)).status, 200)
 
-  assert.equal((await jane.get(`${world.url}/.gatehouse/sign-in?prompt=login&return_to=/`)).status, 200)
+  for (const [name, cookie] of ofSignIn) jane.cookies.set(name, cookie)
+  assert.equal((await jane.get(signInAgain)).status, 200)
   await called(application)
 
+  assert.equal(application.begun(), 2)
   assert.deepEqual(application.owners(), ['jane'])
 })
 
@@ -294,6 +301,70 @@ test('Gateways of other clients in the same Redis leave the calls alone', async 
 
   assert.deepEqual(application.owners(), [])
   assert.ok(jane.cookies.size > 0)
+})
+
+test('A reload keeps the calls of people who are signed in, with the new address', async (t) => {
+  const { application, world } = await worldWith(t, { store: 'redis' })
+  const jane = await signIn(world)
+  const replica = first(world)
+  const { gateway, file } = replica
+  writeFileSync(file, readFileSync(file, 'utf8').replace('call: /logout', 'call: /v2/logout'))
+  const loaded = loadConfig(file, secrets)
+  assert.ok(loaded.ok)
+  await gateway.reload(loaded.config)
+
+  await signOut(jane, world.url)
+  await called(application)
+
+  assert.deepEqual(
+    application.logouts.map(({ url }) => url),
+    ['/v2/logout'],
+  )
+})
+
+test('A gateway that stops waits for a call that is under way', async (t) => {
+  const { application, world } = await worldWith(t, { store: 'redis', drain: '20s' })
+  const jane = await signIn(world)
+  let respond = () => {}
+  application.nextLogouts.push(new Promise<void>((resolve) => (respond = resolve)))
+  await signOut(jane, world.url)
+  await called(application)
+
+  const stopped = first(world).stop()
+  respond()
+  await stopped
+
+  assert.deepEqual(outcomes(first(world)), ['done'])
+})
+
+test('A call that a stop has cut off is repeated by another process', async (t) => {
+  const { application, world } = await worldWith(t, { store: 'redis', drain: '10ms' })
+  const jane = await signIn(world)
+  application.nextLogouts.push(new Promise<void>(() => {}))
+  await signOut(jane, world.url)
+  await called(application)
+  await first(world).stop()
+
+  await world.startReplica()
+  await called(application, 2)
+
+  assert.deepEqual(application.owners(), [])
+})
+
+test('What is kept for a call is sealed, and every key of it expires', async (t) => {
+  const { world } = await worldWith(t, { store: 'redis' })
+  await signIn(world)
+  const redis = new Redis((world.redis ?? assert.fail()).port, '127.0.0.1')
+  t.after(() => redis.disconnect())
+
+  const keys = (await redis.keys('*')).filter((key) => /\}:c(?::|$)/.test(key))
+
+  assert.equal(keys.length, 2)
+  for (const key of keys)
+    assert.ok((await redis.pttl(key)) > 12 * 3_600_000 && (await redis.pttl(key)) <= 13 * 3_600_000)
+  const [job = ''] = keys.filter((key) => key.includes(':c:'))
+  const sealed = (await redis.hgetBuffer(job, 'sealed')) ?? assert.fail()
+  for (const secret of ['JSESSIONID', 'jane']) assert.ok(!sealed.includes(secret))
 })
 
 async function storeOf(t: TestContext, { file }: Replica) {

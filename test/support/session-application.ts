@@ -29,8 +29,11 @@ export interface SessionApplication {
   /** The people who have a session of the application, one entry for each session. */
   readonly owners: () => readonly string[]
   readonly logouts: ReceivedLogout[]
-  /** The statuses of the next responses to `/logout`, in order. `hang`: no response. */
-  readonly nextLogouts: (number | 'hang')[]
+  /**
+   * The statuses of the next responses to `/logout`, in order, or when to send a response of
+   * success.
+   */
+  readonly nextLogouts: (number | Promise<void>)[]
 }
 
 /**
@@ -50,17 +53,20 @@ export async function startSessionApplication(
   const sessions = new Map<string, { readonly owner: string; visits: number }>()
   let begun = 0
   const logouts: ReceivedLogout[] = []
-  const nextLogouts: (number | 'hang')[] = []
+  const nextLogouts: (number | Promise<void>)[] = []
   const server = createServer((req, res) => {
     const url = new URL(req.url ?? '/', 'http://application')
     if (url.pathname.endsWith('/logout')) {
-      const status = nextLogouts.shift() ?? 302
+      const next = nextLogouts.shift() ?? 302
       const id = idOf(req)
       const { method = '', headers } = req
       logouts.push({ method, url: req.url ?? '', headers, owner: sessions.get(id)?.owner ?? '' })
-      if (status === 'hang') return
-      if (status < 400) sessions.delete(id)
-      res.writeHead(status, { Location: '/after-logout', 'Set-Cookie': 'JSESSIONID=; Max-Age=0' }).end('x'.repeat(100))
+      const respond = (status: number) => {
+        if (status < 400) sessions.delete(id)
+        res.writeHead(status, { Location: '/after-logout', 'Set-Cookie': 'JSESSIONID=; Max-Age=0' }).end('signed out')
+      }
+      if (typeof next === 'number') respond(next)
+      else void next.then(() => respond(302))
       return
     }
     const [session, begins] = sessionOf(req)

@@ -5,8 +5,8 @@ import type { RedisConnection } from './connection.ts'
 import type { RedisKeys } from './keys.ts'
 
 /**
- * The jobs of sessions in Redis. A job lies in the slot of its session. The index of an audience has
- * a slot of its own.
+ * The jobs of sessions in Redis. A job lies in the slot of its session. The index of an audience
+ * has a slot of its own.
  */
 export class RedisLogoutJobs implements LogoutJobStore {
   readonly #commands: RedisConnection

@@ -207,8 +207,8 @@ keep(KEYS[1], ttl)
 return 1`
 
 /**
- * Takes entries of the index of jobs whose time has come. Before that, moves those of ended sessions
- * to now. Returns each with its new time.
+ * Takes entries of the index of jobs whose time has come. Before that, moves those of ended
+ * sessions to now. Returns each with its new time.
  */
 const takeJobs = `
 ${now}
