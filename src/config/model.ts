@@ -15,7 +15,8 @@ import type { Rate } from './quantities.ts'
  * - `store.kind` says which of `memory` and `redis` (`url`, `sentinels`, `cluster`) is configured;
  *   `nodes` are the addresses in `cluster`.
  * - `basic` of a header is a source with `user` and `password`.
- * - `method` and `path` of a test replace `get`, `post` and so on; `support.url` replaces `mail`.
+ * - `method` and `path` of a test replace `get`, `post` and so on. So do `method` and `target` of
+ *   `logout.call`. `support.url` replaces `mail`.
  */
 export interface GatewayConfig {
   readonly version: 1
@@ -342,6 +343,8 @@ export interface UpstreamConfig {
     /** Whether the application receives a request for a logout link before the sign-out. */
     readonly passFirst: boolean
     readonly cookies: readonly ApplicationCookie[]
+    /** The request that the gateway sends when a session ends. Absent: none. */
+    readonly call: LogoutCall | undefined
   }
   /**
    * The protocols of `Upgrade` that are passed on, in lower case. Without a version: any version.
@@ -392,6 +395,15 @@ export interface LogoutLink {
   readonly query: readonly (readonly [name: string, value: string])[]
   /** Absent: any method except OPTIONS. */
   readonly methods: readonly string[] | undefined
+}
+
+/** A request that ends the session of a person at an application. */
+export interface LogoutCall {
+  readonly method: 'GET' | 'POST'
+  /** Path and query, as clients use them. */
+  readonly target: string
+  /** How long the application may take until its response begins. */
+  readonly timeoutMs: number
 }
 
 /** A cookie of an application, which the gateway expires when the session ends. */

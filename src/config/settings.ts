@@ -654,6 +654,12 @@ export interface UpstreamLogoutSettings {
    * logout.paths.
    */
   readonly cookies: List<string>
+  /**
+   * A request that the gateway itself sends to the application when a session ends, whatever ends
+   * it, with the cookies of session_cookies: a path, which is a POST, or { get:
+   * /wp-login.php?action=logout }.
+   */
+  readonly call?: string | LogoutCallSettings
 }
 
 /** A logout link of the application: a path, or a path with query parameters or methods. */
@@ -668,6 +674,19 @@ export interface LogoutLinkSettings {
   /** The methods of the link. Absent: all except OPTIONS. */
   readonly methods?: List<Method>
 }
+
+/** A request that the gateway sends to the application when a session ends. */
+export interface LogoutCallSettings {
+  /** A GET request for this path and query. */
+  readonly get?: RequestPath
+  /** A POST request without content for this path and query. */
+  readonly post?: RequestPath
+  /** How long the application may take until its response begins, from 100ms to 30s. */
+  readonly timeout: Duration
+}
+
+/** A path such as /admin/. */
+export type RequestPath = string
 
 /** A request, and the decision that the gateway must take about it. */
 export interface TestSettings {
@@ -695,9 +714,6 @@ export interface TestSettings {
    */
   readonly headers: Readonly<Record<string, string | null>>
 }
-
-/** A path such as /admin/. */
-export type RequestPath = string
 
 /** The keys of signed_identity. The gateway creates and replaces them by itself. */
 export interface SigningKeysSettings {

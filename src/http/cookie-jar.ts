@@ -125,8 +125,10 @@ function matches({ domain, hostOnly, path }: KeptCookie, scope: CookieScope): bo
   return scope.path.startsWith(path) && (path.endsWith('/') || /^(?:\/|$)/.test(scope.path.slice(path.length)))
 }
 
-/** RFC 6265bis §5.1.3. An IP address has no hosts below it. */
-function isDomainOf(domain: string, host: string): boolean {
+/**
+ * Whether a host is a domain, or below it: RFC 6265bis §5.1.3. An IP address has no hosts below it.
+ */
+export function isDomainOf(domain: string, host: string): boolean {
   return domain === host || (host.endsWith(`.${domain}`) && !/\.\d+$/.test(host))
 }
 

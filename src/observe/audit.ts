@@ -67,6 +67,12 @@ export interface AuditEvents {
   /** `ended`: how many sessions, at least one. */
   'frontchannel_logout.obeyed': Pick<Person, 'iss' | 'sid'> & { readonly ended: number }
   'frontchannel_logout.refused': Fault
+  /**
+   * The logout call of an upstream for an ended session. `outcome`: `done`, `rejected` (a status
+   * from 400 to 499), `failed` (no response below 500 in all attempts), or `no_cookie` (no call was
+   * sent).
+   */
+  'application.logout': AboutSession & Outcome & { readonly upstream: string; readonly status?: number }
   'provider.end_session': Person & Outcome
   'provider.revocation': Person & Outcome
   /** The number of audit events that were lost because nothing read the log. */

@@ -67,6 +67,11 @@ export function countedAudit(audit: Audit, metrics: Metrics): Audit {
     help: 'Sessions ended (end_session) and refresh tokens revoked (revocation) at the provider, by outcome.',
     labels: ['event', 'outcome'],
   })
+  const atApplications = metrics.counter({
+    name: 'gatehouse_application_logouts_total',
+    help: 'Ended sessions for which an application has a logout call, by outcome: done, rejected, failed, or no_cookie.',
+    labels: ['upstream', 'outcome'],
+  })
   const counting: Counting = {
     'session.created': () => created.of().add(),
     'session.ended': ({ by }) => ended.of(by).add(),
@@ -74,6 +79,7 @@ export function countedAudit(audit: Audit, metrics: Metrics): Audit {
     'logout_token.obeyed': (token) => logoutTokens.of(token.ended > 0 ? 'obeyed' : 'obeyed_without_session').add(),
     'logout_token.replayed': () => logoutTokens.of('replayed').add(),
     'logout_token.refused': ({ code }) => logoutTokens.of(/_UNAVAILABLE$/.test(code) ? 'unavailable' : 'refused').add(),
+    'application.logout': ({ upstream, outcome }) => atApplications.of(upstream, outcome).add(),
     'provider.end_session': ({ outcome }) => atProvider.of('end_session', outcome).add(),
     'provider.revocation': ({ outcome }) => atProvider.of('revocation', outcome).add(),
   }

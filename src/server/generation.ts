@@ -9,6 +9,7 @@ import { identify } from '../gate/identify.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
 import type { RejectedClients } from '../limits/rejected-clients.ts'
+import { LogoutCalls } from '../logout/logout-calls.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
@@ -17,15 +18,17 @@ import type { Tracer } from '../observe/tracing.ts'
 import { Pages } from '../pages/pages.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
+import { callLogout } from '../proxy/logout-call.ts'
 import { Upstreams } from '../proxy/upstream.ts'
 import { SessionCookie } from '../session/cookie.ts'
 import { createSessions } from '../session/create-sessions.ts'
 import type { SessionEndings } from '../session/endings.ts'
 import { ExpiredCookies } from '../session/expired-cookies.ts'
+import { LogoutJobs } from '../session/logout-jobs.ts'
 import type { NearCaches } from '../session/near-caches.ts'
 import type { PendingEndings } from '../session/pending-endings.ts'
 import { audienceOf } from '../session/record.ts'
-import { SessionCookies } from '../session/session-cookies.ts'
+import { cookiesOf, SessionCookies } from '../session/session-cookies.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
 import { SignedIdentities } from '../signing/signed-identity.ts'
@@ -86,10 +89,11 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   const audience = audienceOf(config.provider)
   const cookie = new SessionCookie(config.session.cookie)
   const trusted = new TrustedProxies(config.trustedProxies)
+  const jobs = new LogoutJobs({ keyring, audience, upstreams: config.upstreams })
   const { sessions, endings } = createSessions({
-    ...{ store, pending, caches, keyring, clock, log, audit },
-    audience,
+    ...{ store, pending, caches, keyring, clock, log, audit, audience },
     config: config.session,
+    jobs: jobs.isEmpty ? undefined : jobs,
   })
   const signingKeys = new SigningKeys({
     ...{ store, keyring, audience, clock, log },
@@ -109,6 +113,8 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     isTracing: parts.tracer !== undefined,
     reservedPrefix: config.reservedPrefix,
   })
+  const logoutCalls = jobs.isEmpty ? undefined : startLogoutCalls(config, { ...parts, jobs, upstreams })
+  endings.onEnded((keys, where) => logoutCalls?.noteEnded(keys, where))
   const watch = watchLiveSessions({ live, sessions, known: parts.streamSessions, store, clock, log })
 
   const records = new WeakMap<IncomingMessage, RequestRecord>()
@@ -169,13 +175,39 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       watch.stop()
       await providerCallsEnd()
       await upkeep.settled()
+      await logoutCalls?.stop()
       await closeParts()
     },
     close: async () => {
       watch.stop()
       await Promise.race([upkeep.settled(), providerCallsEnd()])
+      await logoutCalls?.stop()
+      await Promise.race([logoutCalls?.settled(), wait(config.shutdown.drainTimeoutMs, undefined, { ref: false })])
       await closeParts()
       await runInOrder([() => upstreams.destroy()], log)
+      // Calls that were cut off are stored, and due again at another process or the next start.
+      await logoutCalls?.settled()
     },
   }
+}
+
+/** Starts the logout calls of the upstreams that have one. */
+function startLogoutCalls(
+  { upstreams: configs }: GatewayConfig,
+  parts: Pick<SharedParts, 'store' | 'clock' | 'log' | 'audit'> & {
+    readonly jobs: LogoutJobs
+    readonly upstreams: Upstreams
+  },
+): LogoutCalls {
+  const { store, jobs, upstreams, clock, log, audit } = parts
+  return new LogoutCalls({
+    ...{ store: store.jobs, jobs, log, audit },
+    longestCallMs: Math.max(...configs.map(({ logout }) => logout.call?.timeoutMs ?? 0)),
+    call: async (name, session, job) => {
+      const config = configs.find((upstream) => upstream.name === name)
+      if (config?.logout.call === undefined) return 'unknown_upstream'
+      const person = { session, cookies: cookiesOf(job, name), claims: job.claims, tokens: job.tokens }
+      return callLogout(config, config.logout.call, person, { upstreams, now: clock.now() })
+    },
+  })
 }

@@ -4,6 +4,7 @@ import type { Keyring } from '../core/seal.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { SessionEndings } from './endings.ts'
+import type { LogoutJobs } from './logout-jobs.ts'
 import { NearCache } from './near-cache.ts'
 import { NearCaches } from './near-caches.ts'
 import type { PendingEndings } from './pending-endings.ts'
@@ -23,6 +24,8 @@ export interface CreateSessionsParts {
   readonly pending: PendingEndings
   /** One for the whole process and this store. Absent: no other generation uses the store. */
   readonly caches?: NearCaches
+  /** See `SessionsParts`. */
+  readonly jobs?: LogoutJobs | undefined
 }
 
 /** Creates the two objects that find and end sessions. They share a new near-cache. */

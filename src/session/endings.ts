@@ -52,6 +52,9 @@ export interface EndOrder {
   readonly exp: number
 }
 
+/** `where`: whether this process or another one has ended the sessions. */
+export type EndingListener = (keys: readonly SessionKey[], where: 'here' | 'elsewhere') => void
+
 interface Order<T> {
   /** `name`, `scope` and `isProven`: see `PendingEnding`. */
   readonly name: string
@@ -72,7 +75,7 @@ interface Order<T> {
  */
 export class SessionEndings {
   readonly #parts: SessionEndingsParts
-  readonly #listeners: ((keys: readonly SessionKey[]) => void)[] = []
+  readonly #listeners: EndingListener[] = []
   /** The results of pending endings, for a caller that repeats its order. */
   readonly #completedLate = new LRUCache<SessionKey, Ended>(atMost(1_000))
 
@@ -81,14 +84,14 @@ export class SessionEndings {
   }
 
   /** Calls `listener` for all sessions that end, in this process or in another one. */
-  onEnded(listener: (keys: readonly SessionKey[]) => void): void {
+  onEnded(listener: EndingListener): void {
     this.#listeners.push(listener)
   }
 
   /** Removes ended sessions from the memory of this process and tells the listeners. */
-  announce(keys: readonly SessionKey[]): void {
+  announce(keys: readonly SessionKey[], where: 'here' | 'elsewhere' = 'here'): void {
     this.#parts.caches.end(keys)
-    for (const listener of this.#listeners) listener(keys)
+    for (const listener of this.#listeners) listener(keys, where)
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { Distribution, Metrics } from '../observe/metrics.ts'
-import type { SessionStore } from './store.ts'
+import type { LogoutJobStore, SessionStore } from './store.ts'
 
 /** The bounds of the histogram, in seconds. */
 const durationBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
@@ -42,11 +42,24 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
       throw error
     }
   }
-  const timed = <A extends unknown[], T>(operation: string, method: (...args: A) => Promise<T>) => {
-    const duration = durations.of(operation)
-    return (...args: A) => run(operation, duration, method.apply(store, args))
+  const timedOf =
+    (owner: object) =>
+    <A extends unknown[], T>(operation: string, method: (...args: A) => Promise<T>) => {
+      const duration = durations.of(operation)
+      return (...args: A) => run(operation, duration, method.apply(owner, args))
+    }
+  const timed = timedOf(store)
+  const timedJob = timedOf(store.jobs)
+  const jobs: LogoutJobStore = {
+    watch: timedJob('watch_job', store.jobs.watch),
+    take: timedJob('take_jobs', store.jobs.take),
+    open: timedJob('open_job', store.jobs.open),
+    lookAgain: timedJob('look_again', store.jobs.lookAgain),
+    postpone: timedJob('postpone_job', store.jobs.postpone),
+    remove: timedJob('remove_job', store.jobs.remove),
   }
   return {
+    jobs,
     create: timed('create', store.create),
     read: timed('read', store.read),
     replace: timed('replace', store.replace),

@@ -1,14 +1,16 @@
 import { steadyClock, type Clock } from '../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
+import { MemoryLogoutJobs } from './memory-logout-jobs.ts'
 import { tagOf } from './record.ts'
-import type {
-  EndedSession,
-  LogoutOrder,
-  NewSession,
-  SealedDocument,
-  SealedSession,
-  SessionStore,
-  StoreTime,
+import {
+  type EndedSession,
+  jobOutlivesSessionMs,
+  type LogoutOrder,
+  type NewSession,
+  type SealedDocument,
+  type SealedSession,
+  type SessionStore,
+  type StoreTime,
 } from './store.ts'
 
 export interface MemoryStore extends SessionStore {
@@ -36,6 +38,7 @@ interface StoredEntry {
 }
 
 class InMemoryStore implements MemoryStore {
+  readonly jobs: MemoryLogoutJobs
   readonly #clock: Clock
   /** Decides what has expired. */
   readonly #steady: Clock
@@ -63,6 +66,10 @@ class InMemoryStore implements MemoryStore {
     this.#once = new ExpiringMap(max)
     this.#leases = new ExpiringMap(max)
     this.#documents = new ExpiringMap(max)
+    this.jobs = new MemoryLogoutJobs(max, this.#steady, (key) => {
+      const now = this.#now()
+      return Math.max(0, this.#sessions.expiresAt(key) - now)
+    })
     this.#sweptAt = this.#steady.now()
     this.#sweeping = setInterval(() => this.#now(), sweepInterval).unref()
   }
@@ -86,11 +93,17 @@ class InMemoryStore implements MemoryStore {
     return session && { sealed: session.sealed, version: session.version }
   }
 
-  async replace(key: SessionKey, sealed: Uint8Array, version: number): Promise<'replaced' | 'conflict' | 'gone'> {
+  async replace(
+    key: SessionKey,
+    sealed: Uint8Array,
+    version: number,
+    job?: Uint8Array | 'none',
+  ): Promise<'replaced' | 'conflict' | 'gone'> {
     const session = this.#sessions.use(key, this.#now())
     if (session === undefined) return 'gone'
     if (session.version !== version) return 'conflict'
     this.#sessions.replace(key, { ...session, sealed, version: version + 1 })
+    if (job !== undefined) this.jobs.set(key, job, session.absolute_expires_at + jobOutlivesSessionMs)
     return 'replaced'
   }
 
@@ -190,6 +203,7 @@ class InMemoryStore implements MemoryStore {
       this.#documents,
       this.#bySid,
       this.#bySub,
+      this.jobs,
     ]
     return maps.reduce((sum, map) => sum + map.size, 0)
   }
@@ -222,7 +236,15 @@ class InMemoryStore implements MemoryStore {
     const now = this.#steady.now()
     if (now - this.#sweptAt < sweepInterval) return now
     this.#sweptAt = now
-    for (const map of [this.#sessions, this.#tombstones, this.#jtis, this.#once, this.#leases, this.#documents])
+    for (const map of [
+      this.#sessions,
+      this.#tombstones,
+      this.#jtis,
+      this.#once,
+      this.#leases,
+      this.#documents,
+      this.jobs,
+    ])
       map.sweep(now)
     return now
   }

@@ -6,13 +6,14 @@ import type { Keyring } from '../core/seal.ts'
 import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { SessionEndings } from './endings.ts'
+import type { LogoutJobs } from './logout-jobs.ts'
 import type { NearCache, NearSession } from './near-cache.ts'
 import type { NearCaches } from './near-caches.ts'
 import { OutageGrace } from './outage-grace.ts'
 import type { PendingEndings } from './pending-endings.ts'
 import { newSessionId, sessionKey, subTag, tagOf, type SessionRecord, type StoredSession } from './record.ts'
 import { openRecord, sealRecord } from './sealed-record.ts'
-import type { SessionStore } from './store.ts'
+import { jobOutlivesSessionMs, type SessionStore } from './store.ts'
 
 /** How often activity is written to the store, in times per idle timeout. */
 const touchesPerIdleTimeout = 10
@@ -31,6 +32,8 @@ export interface SessionsParts {
   /** All near-caches of this process. */
   readonly caches: NearCaches
   readonly endings: Pick<SessionEndings, 'announce'>
+  /** Absent: nothing is left to do when a session has ended. */
+  readonly jobs?: LogoutJobs | undefined
 }
 
 /**
@@ -56,7 +59,7 @@ export class Sessions {
     this.#stopListening = store.onNotice((notice) => {
       if (notice.kind === 'resumed') this.#reset()
       else if (notice.kind === 'changed') near.drop(notice.key)
-      else endings.announce(notice.keys)
+      else endings.announce(notice.keys, 'elsewhere')
     })
   }
 
@@ -196,16 +199,21 @@ export class Sessions {
   }
 
   /**
-   * Replaces the record if the stored version is still that of `previous`.
+   * Replaces the record if the stored version is still that of `previous`. The job of the session
+   * is replaced in the same step.
    * @returns `conflict` when another process wrote first, `gone` when the session has ended
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async replace(previous: StoredSession, record: SessionRecord): Promise<StoredSession | 'conflict' | 'gone'> {
     const { key, version } = previous
     const { sealed, unpackedBytes: bytes } = sealRecord(this.#parts.keyring, this.#place(key), record)
+    const job = this.#parts.jobs?.sealedFor(key, record)
     return this.#query(key, async (keep) => {
       const touchedAt = this.#near.get(key)?.touchedAt
-      const outcome = await this.#store.replace(key, sealed, version)
+      // First, because a job that is not in the index would not be noticed when the session
+      // expires.
+      if (job instanceof Buffer) await this.#watchJob(key)
+      const outcome = await this.#store.replace(key, sealed, version, job)
       if (outcome !== 'replaced') {
         this.#near.drop(key)
         return outcome
@@ -215,6 +223,13 @@ export class Sessions {
       if (touchedAt !== undefined) keep(stored, touchedAt)
       return stored
     })
+  }
+
+  /** Puts the job into the index: the session may expire after the idle timeout. */
+  #watchJob(key: SessionKey): Promise<void> {
+    const { idleTimeoutMs, absoluteTimeoutMs } = this.#parts.config
+    const ttl = absoluteTimeoutMs + jobOutlivesSessionMs
+    return this.#store.jobs.watch(this.audience, key, Math.min(idleTimeoutMs, absoluteTimeoutMs), ttl)
   }
 
   async #orInGrace(

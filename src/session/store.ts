@@ -20,9 +20,18 @@ export interface SessionStore {
 
   /**
    * Replaces the sealed bytes if `version` is still the stored version, and increments the version.
-   * The expiry stays as it is.
+   * The expiry stays as it is. In the same step, replaces or removes the job of the session, if
+   * `job` says so. See {@link LogoutJobStore}.
    */
-  replace(key: SessionKey, sealed: Uint8Array, version: number): Promise<'replaced' | 'conflict' | 'gone'>
+  replace(
+    key: SessionKey,
+    sealed: Uint8Array,
+    version: number,
+    job?: Uint8Array | 'none',
+  ): Promise<'replaced' | 'conflict' | 'gone'>
+
+  /** What is left to do when a session has ended. */
+  readonly jobs: LogoutJobStore
 
   /**
    * Moves the idle expiry to `idle_timeout` ms from now, but not past the absolute expiry.
@@ -122,6 +131,64 @@ export interface SessionStore {
 
   close(): Promise<void>
 }
+
+/** How long a job is kept after the absolute expiry of its session, in ms. */
+export const jobOutlivesSessionMs = 60 * 60 * 1000
+
+/**
+ * The jobs of sessions: what is left to do when a session has ended. A job outlives its session,
+ * whatever ends that: also an expiry, or the death of the process that ended it.
+ *
+ * For each audience, an index says when to look at which job. It only decides when: whether a job
+ * is due, and who may do it, is decided at the job itself, in one step. Like sessions, all jobs
+ * expire by themselves.
+ *
+ * The methods reject like those of {@link SessionStore}.
+ */
+export interface LogoutJobStore {
+  /**
+   * Adds a session to the index, unless it is there already. The first look is after `after` ms.
+   * `ttl` is how long the index is kept at least, in ms.
+   */
+  watch(audience: string, key: SessionKey, after: number, ttl: number): Promise<void>
+
+  /**
+   * Takes up to `limit` entries of the index whose time has come, and moves them by `lease` ms, so
+   * that other processes do not look at them meanwhile. Before that, moves the entries of `ended`
+   * to now.
+   */
+  take(
+    audience: string,
+    options: { readonly ended: readonly SessionKey[]; readonly limit: number; readonly lease: number },
+  ): Promise<readonly TakenJob[]>
+
+  /** Looks at a job. A job that is due belongs to the caller for `lease` ms. */
+  open(key: SessionKey, lease: number): Promise<OpenedJob>
+
+  /** Moves an entry to `after` ms from now, unless another process has moved it since `taken`. */
+  lookAgain(audience: string, taken: TakenJob, after: number): Promise<void>
+
+  /** Makes a job due again after `after` ms. `sealed` is what is left to do. */
+  postpone(audience: string, key: SessionKey, after: number, sealed: Uint8Array): Promise<void>
+
+  /** Removes a job and its entry. */
+  remove(audience: string, key: SessionKey): Promise<void>
+}
+
+/** An entry of the index. */
+export interface TakenJob {
+  readonly key: SessionKey
+  /** When the index says to look again, in ms since the epoch. */
+  readonly until: number
+}
+
+export type OpenedJob =
+  /** The session has ended, and there is nothing to do. */
+  | { readonly kind: 'none' }
+  /** Its session is alive for `forMs`, or another process does the job until then. */
+  | { readonly kind: 'waiting'; readonly forMs: number }
+  /** `attempt`: how often it was due, this time included. */
+  | { readonly kind: 'due'; readonly sealed: Uint8Array; readonly attempt: number }
 
 /**
  * The mark of a logout. Sign-ins of the sid or sub that began at or before `at`, in the store's

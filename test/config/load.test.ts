@@ -94,7 +94,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         alsoKnownAs: [],
         setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
         responseHeaders: { set: {}, remove: [] },
-        logout: { paths: [], passFirst: false, cookies: [] },
+        logout: { paths: [], passFirst: false, cookies: [], call: undefined },
         upgrade: ['websocket'],
         connectTimeoutMs: 5_000,
         responseTimeoutMs: 60_000,
@@ -330,6 +330,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
     ],
     passFirst: false,
     cookies: [{ name: 'JSESSIONID', paths: ['/auth', '/auth/'], domains: ['orders.example.com', 'example.com'] }],
+    call: undefined,
   })
   assert.deepEqual(orders.tests, [
     {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Ajv } from 'ajv'
 import { auditVersion } from '../../src/observe/audit.ts'
+import { startSessionApplication } from '../support/session-application.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
 
@@ -33,7 +34,14 @@ function events(world: World): Event[] {
 const named = (world: World, name: string) => events(world).filter(({ msg }) => msg === name)
 
 test('Every audit event of a whole journey matches the schema, and the schema has no other events', async (t) => {
-  const world = await startWorld(t, { store: 'redis', providerSettings: 'frontchannel_logout: true' })
+  const world = await startWorld(t, {
+    store: 'redis',
+    providerSettings: 'frontchannel_logout: true',
+    upstream: (await startSessionApplication(t)).url,
+    upstreamSettings: `session_cookies: [JSESSIONID]
+    rules: [{ path: /admin/*, require: { claim: fields.groups, any_of: [admins] } }]
+    logout: { call: /logout }`,
+  })
   world.provider.bend('/oauth/token', (body) => void (body['expires_in'] = 10))
   const zoe = world.browser('zoe')
 

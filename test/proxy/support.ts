@@ -63,7 +63,7 @@ function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig
     trustedOrigins: [],
     cache: 'private',
     sessionCookies: [],
-    logout: { paths: [], passFirst: false, cookies: [] },
+    logout: { paths: [], passFirst: false, cookies: [], call: undefined },
     upgrade: ['websocket'],
     connectTimeoutMs: 2_000,
     responseTimeoutMs: 10_000,

@@ -25,7 +25,12 @@ export function upstream({
     trustedOrigins: [],
     cache: 'private',
     sessionCookies: [],
-    logout: { paths: logout.map((path) => ({ path, query: [], methods: undefined })), passFirst: false, cookies: [] },
+    logout: {
+      paths: logout.map((path) => ({ path, query: [], methods: undefined })),
+      passFirst: false,
+      cookies: [],
+      call: undefined,
+    },
     upgrade: ['websocket'],
     connectTimeoutMs: 1000,
     responseTimeoutMs: 1000,

@@ -117,7 +117,9 @@ test('A logout link with a query is recognized in any order, letter case and enc
       methods: undefined,
     },
   ] as const
-  const table = createRouteTable([{ ...upstream(), logout: { paths: logout, passFirst: false, cookies: [] } }])
+  const table = createRouteTable([
+    { ...upstream(), logout: { paths: logout, passFirst: false, cookies: [], call: undefined } },
+  ])
   const isLogout = (target: string) => table.route('x', 'GET', canonicalTarget(target))?.isLogout
 
   for (const target of [
@@ -147,7 +149,10 @@ test('A logout link with methods is one for these methods only', () => {
   const path = parsePathPattern('/session')
   const of = (methods: readonly string[]) =>
     createRouteTable([
-      { ...upstream(), logout: { paths: [{ path, query: [], methods }], passFirst: false, cookies: [] } },
+      {
+        ...upstream(),
+        logout: { paths: [{ path, query: [], methods }], passFirst: false, cookies: [], call: undefined },
+      },
     ])
   const isLogout = (methods: readonly string[], method: string) =>
     of(methods).route('x', method, canonicalTarget('/session'))?.isLogout

@@ -125,6 +125,12 @@ export async function refusedInTime(store: SessionStore, timeoutMs = settings.ti
     () => store.acquireLease(key, 'owner', 1_000),
     () => store.renewLease(key, 'owner', 1_000),
     () => store.releaseLease(key, 'owner'),
+    () => store.jobs.watch('audience', key, 1_000, 1_000),
+    () => store.jobs.take('audience', { ended: [key], limit: 1, lease: 1_000 }),
+    () => store.jobs.open(key, 1_000),
+    () => store.jobs.lookAgain('audience', { key, until: 0 }, 1_000),
+    () => store.jobs.postpone('audience', key, 1_000, Buffer.from('x')),
+    () => store.jobs.remove('audience', key),
     () => store.ping(),
   ]
   await Promise.all(

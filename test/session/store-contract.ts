@@ -505,6 +505,112 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     assert.deepEqual(await store.listSid(sidTag(iss, 'nobody')), [])
   })
 
+  /** A session with a job whose index entry comes up after a minute. */
+  async function withJob(store: SessionStore, at: number, facts: SessionFacts = {}): Promise<NewSession> {
+    const session = await created(store, at, facts)
+    await store.jobs.watch('audience', session.key, 60_000, 600_000)
+    assert.equal(await store.replace(session.key, Buffer.from('second'), 1, Buffer.from('job')), 'replaced')
+    return session
+  }
+  const takeEnded = async (store: SessionStore, ...ended: SessionKey[]) =>
+    (await store.jobs.take('audience', { ended, limit: 100, lease: 60_000 })).map(({ key }) => key)
+
+  it('keeps a job until its session has ended, and gives it to one of several processes', async ({ store, now }) => {
+    const { key } = await withJob(store, now())
+    assert.deepEqual(await takeEnded(store), [])
+    assert.equal((await store.jobs.open(key, 60_000)).kind, 'waiting')
+
+    await store.endOne(key)
+
+    const takers = await Promise.all(times(10, () => takeEnded(store, key)))
+    assert.ok(takers.flat().includes(key))
+    const opened = await Promise.all(times(10, () => store.jobs.open(key, 60_000)))
+    const due = opened.filter((each) => each.kind === 'due')
+    assert.deepEqual(
+      due.map(({ sealed, attempt }) => [Buffer.from(sealed).toString(), attempt]),
+      [['job', 1]],
+    )
+    assert.equal(opened.filter(({ kind }) => kind === 'waiting').length, 9)
+    await store.jobs.remove('audience', key)
+    assert.deepEqual(await store.jobs.open(key, 60_000), { kind: 'none' })
+    assert.deepEqual(await takeEnded(store, key), [])
+  })
+
+  it('makes a job due when its session has expired', async ({ store, now, tick }) => {
+    const { key } = await withJob(store, now(), { idle_timeout: 300 })
+    const opened = await store.jobs.open(key, 60_000)
+    assert.ok(opened.kind === 'waiting' && opened.forMs > 0 && opened.forMs <= 300)
+
+    await until(tick, async () => (await store.jobs.open(key, 60_000)).kind === 'due')
+  })
+
+  it('gives a job to another process when the first one died', async ({ store, now, tick }) => {
+    const { key } = await withJob(store, now())
+    await store.endOne(key)
+    assert.deepEqual(
+      (await store.jobs.take('audience', { ended: [key], limit: 1, lease: 200 })).map((taken) => taken.key),
+      [key],
+    )
+    assert.equal((await store.jobs.open(key, 200)).kind, 'due')
+    assert.equal((await store.jobs.open(key, 200)).kind, 'waiting')
+
+    await until(tick, async () => (await takeEnded(store)).includes(key))
+    await until(tick, async () => (await store.jobs.open(key, 60_000)).kind === 'due')
+
+    await store.jobs.postpone('audience', key, 200, Buffer.from('the rest'))
+    assert.deepEqual(await takeEnded(store), [])
+    await until(tick, async () => (await takeEnded(store)).includes(key))
+    let opened = await store.jobs.open(key, 60_000)
+    await until(tick, async () => {
+      if (opened.kind !== 'due') opened = await store.jobs.open(key, 60_000)
+      return opened.kind === 'due'
+    })
+    assert.ok(opened.kind === 'due' && Buffer.from(opened.sealed).toString() === 'the rest' && opened.attempt === 3)
+  })
+
+  it('does not delay a job whose session ends while a process looks at it', async ({ store, now }) => {
+    const { key } = await withJob(store, now())
+    const [taken = assert.fail()] = await store.jobs.take('audience', { ended: [key], limit: 1, lease: 60_000 })
+    assert.equal((await store.jobs.open(key, 60_000)).kind, 'waiting')
+    await store.jobs.lookAgain('audience', taken, 120_000)
+    assert.deepEqual(await takeEnded(store), [])
+    const [again = assert.fail()] = await store.jobs.take('audience', { ended: [key], limit: 1, lease: 60_000 })
+    await store.endOne(key)
+    assert.deepEqual(await store.jobs.take('audience', { ended: [key], limit: 0, lease: 60_000 }), [])
+
+    await store.jobs.lookAgain('audience', again, 120_000)
+
+    assert.deepEqual(await takeEnded(store), [key])
+  })
+
+  it('replaces and removes a job with its session, and never for an ended one', async ({ store, now }) => {
+    const [kept, removed, late] = [
+      await withJob(store, now()),
+      await withJob(store, now()),
+      await created(store, now()),
+    ]
+    await store.replace(kept.key, Buffer.from('third'), 2)
+    await store.replace(removed.key, Buffer.from('third'), 2, 'none')
+    assert.equal(await store.replace(kept.key, Buffer.from('late'), 2, Buffer.from('conflict')), 'conflict')
+    for (const { key } of [kept, removed, late]) await store.endOne(key)
+    assert.equal(await store.replace(late.key, Buffer.from('late'), 1, Buffer.from('late')), 'gone')
+
+    const opened = await store.jobs.open(kept.key, 60_000)
+    assert.equal(opened.kind === 'due' && Buffer.from(opened.sealed).toString(), 'job')
+    assert.equal((await store.jobs.open(removed.key, 60_000)).kind, 'none')
+    assert.equal((await store.jobs.open(late.key, 60_000)).kind, 'none')
+    await store.jobs.postpone('audience', late.key, 1, Buffer.from('late'))
+    assert.equal((await store.jobs.open(late.key, 60_000)).kind, 'none')
+  })
+
+  it('names no job of another audience', async ({ store, now }) => {
+    const { key } = await withJob(store, now())
+    await store.endOne(key)
+
+    assert.deepEqual(await store.jobs.take('another', { ended: [key], limit: 100, lease: 60_000 }), [])
+    assert.deepEqual(await takeEnded(store, key), [key])
+  })
+
   it('holds nothing any more when everything has expired', async ({ store, now, tick, size }) => {
     const begun = now()
     const short = { idle_timeout: 2_500, absolute_expires_at: begun + 2_500 }

@@ -4,9 +4,18 @@ import { type NamePattern, parseNamePattern } from '../../core/name-pattern.ts'
 import { parsePathPattern, type PathPattern } from '../../core/path-pattern.ts'
 import { parseHost, parseHttpUrl, parseOrigin } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
-import type { EmbeddedTest, HeaderConfig, LogoutLink, RequirementConfig, RuleConfig, UpstreamConfig } from '../model.ts'
+import type {
+  EmbeddedTest,
+  HeaderConfig,
+  LogoutCall,
+  LogoutLink,
+  RequirementConfig,
+  RuleConfig,
+  UpstreamConfig,
+} from '../model.ts'
 import type {
   List,
+  LogoutCallSettings,
   LogoutLinkSettings,
   RequirementSettings,
   RuleSettings,
@@ -85,6 +94,7 @@ export function buildUpstream(
         paths: cookiePaths(path, logoutLinks),
         domains: cookieDomains(externalUrl.hostname),
       })),
+      call: readLogoutCall(settings.logout.call, below(own('logout'), 'call'), report),
     },
     upgrade: present(settings.upgrade).map(([, protocol]) => protocol.toLowerCase()),
     connectTimeoutMs: duration('connect_timeout', '10ms', '5m'),
@@ -117,6 +127,25 @@ function readLogoutLink(link: string | LogoutLinkSettings, at: string, report: R
     () => [{ path: parsePathPattern(path), query: Object.entries(query), methods: readMethods(methods) }],
     hintForLogoutLink(path) ?? hintForPath(path),
   )
+}
+
+function readLogoutCall(
+  call: string | LogoutCallSettings | undefined,
+  at: string,
+  report: Report,
+): LogoutCall | undefined {
+  if (call === undefined) return undefined
+  const isShort = typeof call === 'string'
+  const { get, post, timeout = '5s' }: Partial<LogoutCallSettings> = isShort ? { post: call } : call
+  const target = get ?? post
+  if (target === undefined) return undefined
+  const timeoutMs = readDuration(timeout, below(at, 'timeout'), '100ms', '30s', report)
+  return report.parse(isShort ? at : below(at, get === undefined ? 'post' : 'get'), undefined, () => {
+    const [, path = '', query = ''] = /^([^?]*)(.*)$/s.exec(target) ?? []
+    if (parsePathPattern(path).text.includes('*')) throw new SyntaxError('must not contain "*": it is one address')
+    if (/[^\x21-\x7e]|#/.test(query)) throw new SyntaxError('must have a percent-encoded query, without "#"')
+    return { method: get === undefined ? 'POST' : 'GET', target, timeoutMs }
+  })
 }
 
 function hintForLogoutLink(text: string): string | undefined {

@@ -20,6 +20,7 @@ export const upstreamChecks: readonly Check[] = [
   signedIdentity,
   rules,
   logout,
+  logoutCalls,
   trustedOrigins,
   cache,
 ]
@@ -266,6 +267,31 @@ function logout({ upstreams, reservedPrefix }: GatewayConfig, report: Report): v
           'write the full name of each cookie, as the browser shows it',
         )
   }
+}
+
+function logoutCalls({ upstreams }: GatewayConfig, report: Report): void {
+  for (const { name, path, logout, sessionCookies } of upstreams) {
+    const at = below(settingOf(name, 'logout'), 'call')
+    const { call } = logout
+    if (call === undefined || !report.isValid(at)) continue
+    if (report.isValid(settingOf(name, 'path')) && !isBelow(call.target, path))
+      report.error(
+        at,
+        `is not below ${path}, the path of this upstream`,
+        `write the path that clients use, such as ${path}logout`,
+      )
+    if (report.isValid(settingOf(name, 'session_cookies')) && sessionCookies.length === 0)
+      report.error(
+        at,
+        'needs session_cookies: without a cookie, the application does not know whose session to end',
+        'name the session cookies of the application in session_cookies, such as [JSESSIONID]',
+      )
+  }
+}
+
+/** Whether a path with a query is the path of an upstream, or below it. */
+function isBelow(target: string, path: UpstreamConfig['path']): boolean {
+  return `${target.replace(/\?.*$/s, '').replace(/\/$/, '')}/`.startsWith(path)
 }
 
 function trustedOrigins({ upstreams }: GatewayConfig, report: Report): void {

@@ -5,6 +5,8 @@ import { tagOf } from '../record.ts'
 export interface SessionPlaces {
   readonly session: string
   readonly lease: string
+  /** What is left to do when it has ended. */
+  readonly job: string
   /** The tombstone of this one session. */
   readonly ended: string
   /** The index and the tombstone of its sid. */
@@ -30,6 +32,7 @@ export class RedisKeys {
     return {
       session: `${slot}:s:${hash}`,
       lease: `${slot}:l:${hash}`,
+      job: `${slot}:c:${hash}`,
       ended: `${slot}:t:${hash}`,
       index: this.sidIndex(tag),
       tombstone: this.tombstone(tag),
@@ -61,6 +64,11 @@ export class RedisKeys {
 
   jti(tag: SidTag | SubTag, jti: string): string {
     return `${this.#prefix}{${tag}}:j:${jti}`
+  }
+
+  /** The index of the jobs of an audience. */
+  jobIndex(audience: string): string {
+    return `${this.#prefix}{${audience}}:c`
   }
 
   /** The name is hashed, because it may be long, or confidential. */

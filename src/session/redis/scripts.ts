@@ -60,15 +60,22 @@ return 1`
 
 /**
  * Replaces the sealed bytes unless they were replaced since they were read, and notifies the other
- * processes. The expiry stays as it is.
+ * processes. The expiry stays as it is. The job of the session, if one is given, is replaced too;
+ * an empty job is removed.
  */
 const replace = `
 local sealed, version, channel, notice, run = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local job, job_outlives = ARGV[6], ARGV[7]
 local stored = redis.call('HGET', KEYS[1], 'version')
 if not stored then return 'gone' end
 if stored ~= version then return 'conflict' end
 redis.call('PUBLISH', channel, notice)
 redis.call('HSET', KEYS[1], 'sealed', sealed, 'version', version + 1, 'run', run)
+if job == '' then redis.call('DEL', KEYS[2]) end
+if job and job ~= '' then
+  redis.call('HSET', KEYS[2], 'sealed', job)
+  redis.call('PEXPIREAT', KEYS[2], string.format('%.0f', redis.call('HGET', KEYS[1], 'expires_at') + job_outlives))
+end
 return 'replaced'`
 
 /** Moves the idle expiry, never past the absolute one. */
@@ -193,6 +200,70 @@ redis.call('HSET', KEYS[1], 'sealed', sealed, 'version', version + 1)
 redis.call('PEXPIRE', KEYS[1], ttl)
 return 1`
 
+/** The index of jobs is kept for at least `ttl` ms more. */
+const keepIndex = `
+local function keep(index, ttl)
+  if redis.call('PTTL', index) < ttl then redis.call('PEXPIRE', index, ttl) end
+end`
+
+/** Adds a session to the index of jobs, unless it is there. */
+const watchJob = `
+${now}${keepIndex}
+local session, after, ttl = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+redis.call('ZADD', KEYS[1], 'NX', string.format('%.0f', now + after), session)
+keep(KEYS[1], ttl)
+return 1`
+
+/**
+ * Takes entries of the index of jobs whose time has come. Before that, moves those of ended
+ * sessions to now. Returns each with its new time.
+ */
+const takeJobs = `
+${now}
+local limit, lease = tonumber(ARGV[1]), tonumber(ARGV[2])
+for n = 3, #ARGV do redis.call('ZADD', KEYS[1], 'XX', string.format('%.0f', now), ARGV[n]) end
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now), 'LIMIT', 0, limit)
+local later = string.format('%.0f', now + lease)
+for _, session in ipairs(due) do redis.call('ZADD', KEYS[1], later, session) end
+due[#due + 1] = later
+return due`
+
+/** Moves an entry of the index of jobs, unless it was moved since it was taken. */
+const lookAtJobAgain = `
+${now}
+local session, taken_until, after = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local score = redis.call('ZSCORE', KEYS[1], session)
+if not score or tonumber(score) ~= taken_until then return 0 end
+return redis.call('ZADD', KEYS[1], string.format('%.0f', now + after), session)`
+
+/** Moves an entry of the index of jobs, if it is there. */
+const moveJob = `
+${now}
+return redis.call('ZADD', KEYS[1], 'XX', string.format('%.0f', now + tonumber(ARGV[2])), ARGV[1])`
+
+/**
+ * Looks at a job. Returns how long to wait while its session is alive or another process does the
+ * job; nothing when there is none; and otherwise the job and the number of this attempt. While a
+ * session is alive, it may get a job at any time.
+ */
+const openJob = `
+${now}
+local lease = tonumber(ARGV[1])
+local alive_for = redis.call('PTTL', KEYS[1])
+if alive_for > 0 then return { alive_for } end
+local job = redis.call('HMGET', KEYS[2], 'sealed', 'not_before')
+if not job[1] then return {} end
+local wait = tonumber(job[2] or 0) - now
+if wait > 0 then return { wait } end
+redis.call('HSET', KEYS[2], 'not_before', string.format('%.0f', now + lease))
+return { job[1], redis.call('HINCRBY', KEYS[2], 'attempts', 1) }`
+
+/** Makes a job due again later. */
+const postponeJob = `
+${now}
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+return redis.call('HSET', KEYS[1], 'sealed', ARGV[1], 'not_before', string.format('%.0f', now + tonumber(ARGV[2])))`
+
 export const scripts = {
   enterSub,
   create,
@@ -208,6 +279,12 @@ export const scripts = {
   renewLease,
   releaseLease,
   writeDocument,
+  watchJob,
+  takeJobs,
+  lookAtJobAgain,
+  moveJob,
+  openJob,
+  postponeJob,
 } as const
 
 export type ScriptName = keyof typeof scripts

@@ -3,20 +3,22 @@ import type { Clock } from '../../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import type { Log } from '../../observe/log.ts'
 import { tagOf } from '../record.ts'
-import type {
-  EndedSession,
-  LogoutOrder,
-  NewSession,
-  SealedDocument,
-  SealedSession,
-  SessionStore,
-  StoreNotice,
-  StoreTime,
+import {
+  type EndedSession,
+  jobOutlivesSessionMs,
+  type LogoutOrder,
+  type NewSession,
+  type SealedDocument,
+  type SealedSession,
+  type SessionStore,
+  type StoreNotice,
+  type StoreTime,
 } from '../store.ts'
 import { asBuffer, atLeast1 } from './arguments.ts'
 import { reportAvailability } from './connection.ts'
 import { RedisEndings } from './endings.ts'
 import { hashOf, RedisKeys } from './keys.ts'
+import { RedisLogoutJobs } from './logout-jobs.ts'
 import { RedisNotices } from './notices.ts'
 import { RedisRuns } from './runs.ts'
 import { redisSchemeMismatch } from './scheme.ts'
@@ -41,6 +43,7 @@ export function createRedisStore(
 }
 
 class RedisStore implements SessionStore {
+  readonly jobs: RedisLogoutJobs
   readonly #servers: RedisServers
   readonly #commands: RedisServers['commands']
   readonly #notices: RedisNotices
@@ -56,6 +59,7 @@ class RedisStore implements SessionStore {
     this.#servers = servers
     this.#commands = commands
     this.#keys = keys
+    this.jobs = new RedisLogoutJobs(commands, keys)
     this.#clock = clock
     const notices = new RedisNotices(commands, subscriber, keys, {
       log,
@@ -110,10 +114,17 @@ class RedisStore implements SessionStore {
     return { sealed, version: Number(version), ...(isDoubtful && { isDoubtful }) }
   }
 
-  async replace(key: SessionKey, sealed: Uint8Array, version: number): Promise<'replaced' | 'conflict' | 'gone'> {
+  async replace(
+    key: SessionKey,
+    sealed: Uint8Array,
+    version: number,
+    job?: Uint8Array | 'none',
+  ): Promise<'replaced' | 'conflict' | 'gone'> {
     const run = await this.#runs.current(tagOf(key))
     const args = [asBuffer(sealed), version, this.#notices.channel, this.#notices.changed(key), run]
-    const outcome = await this.#commands.run('replace', [this.#keys.session(key).session], args)
+    const withJob = job === undefined ? [] : [job === 'none' ? '' : asBuffer(job), jobOutlivesSessionMs]
+    const places = this.#keys.session(key)
+    const outcome = await this.#commands.run('replace', [places.session, places.job], [...args, ...withJob])
     if (String(outcome) === 'replaced') await this.#notices.announceChanged(key)
     return String(outcome) as 'replaced' | 'conflict' | 'gone'
   }

@@ -1,0 +1,236 @@
+import { GatewayError, reason } from '../core/errors.ts'
+import type { SessionKey } from '../core/names.ts'
+import type { Audit } from '../observe/audit.ts'
+import type { Log } from '../observe/log.ts'
+import type { LogoutJobs } from '../session/logout-jobs.ts'
+import type { SessionRecord } from '../session/record.ts'
+import type { LogoutJobStore, TakenJob } from '../session/store.ts'
+
+/** How often the index of jobs is read, in ms. The longest pause is twice as long. */
+const pollMs = 1_000
+/** How many jobs this process does at the same time. */
+const maxAtOnce = 16
+/** How many ended sessions are sent to the store at a time. */
+const maxEndedAtOnce = 500
+/** How many ended sessions are remembered while the store is unavailable. */
+const maxEnded = 50_000
+/**
+ * The longest time until an entry of the index is looked at again, in ms. It limits the delay when
+ * the only process dies at the moment in which it ends a session.
+ */
+const longestPauseMs = 10 * 60 * 1_000
+/** The pauses between the attempts, in ms. */
+const pausesMs = [2_000, 10_000, 30_000, 90_000]
+/** How much longer than a call a job belongs to the process that does it, in ms. */
+const leaseMarginMs = 5_000
+
+/** Calls the logout of an upstream for an ended session. See `callLogout`. */
+export type CallUpstream = (
+  upstream: string,
+  session: SessionKey,
+  job: SessionRecord,
+) => Promise<number | 'no_cookie' | 'unknown_upstream'>
+
+export interface LogoutCallsParts {
+  readonly store: LogoutJobStore
+  readonly jobs: LogoutJobs
+  readonly call: CallUpstream
+  /** The longest time that a call takes, in ms. */
+  readonly longestCallMs: number
+  readonly log: Log
+  readonly audit: Audit
+}
+
+/**
+ * Tells applications that sessions have ended, by the jobs in the store. Each process looks for
+ * jobs that are due; a job belongs to one process at a time. When this process ends a session, it
+ * looks at once. The other processes do so a moment later, in case this one dies.
+ *
+ *     session alive ──ended, expired──► due ──► call ──status below 500──► done
+ *                                        ▲        │
+ *                                        └─later──┴─5 times in vain──► given up
+ */
+export class LogoutCalls {
+  readonly #parts: LogoutCallsParts
+  /** Sessions that may have ended and of which the index does not know yet. */
+  readonly #ended = new Set<SessionKey>()
+  readonly #running = new Set<Promise<void>>()
+  #timer: NodeJS.Timeout | undefined
+  #pass: Promise<void> | undefined
+  #isWoken = false
+  #isStopped = false
+
+  constructor(parts: LogoutCallsParts) {
+    this.#parts = parts
+    this.#wait()
+  }
+
+  /** Sessions have ended, in this process or in another one. */
+  noteEnded(keys: readonly SessionKey[], where: 'here' | 'elsewhere'): void {
+    for (const key of keys) if (this.#ended.size < maxEnded) this.#ended.add(key)
+    if (this.#isStopped) void this.#handOver()
+    else if (where === 'here') this.#wake()
+  }
+
+  /**
+   * Takes no further jobs. Jobs that are under way continue. Ended sessions become due for other
+   * processes, and for the next start.
+   */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+    await this.#pass
+    await this.#handOver()
+  }
+
+  /** Resolves when the jobs that are under way have ended. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#running)
+  }
+
+  #wait(): void {
+    this.#timer = setTimeout(() => this.#wake(), pollMs * (1 + Math.random())).unref()
+  }
+
+  #wake(): void {
+    this.#isWoken = true
+    clearTimeout(this.#timer)
+    this.#pass ??= this.#takeAll().finally(() => {
+      this.#pass = undefined
+      if (!this.#isStopped) this.#wait()
+    })
+  }
+
+  /** Takes jobs until no further job is due. */
+  async #takeAll(): Promise<void> {
+    while (this.#isWoken && !this.#isStopped) {
+      this.#isWoken = false
+      while (this.#running.size >= maxAtOnce) await Promise.race(this.#running)
+      const limit = maxAtOnce - this.#running.size
+      const taken = await this.#take(limit)
+      for (const job of taken) this.#start(job)
+      if (taken.length === limit || this.#ended.size > 0) this.#isWoken = true
+      // The store is unavailable: the next attempt is at the next poll.
+      if (taken === nothing) return
+    }
+  }
+
+  async #handOver(): Promise<void> {
+    while (this.#ended.size > 0) if ((await this.#take(0)) === nothing) return
+  }
+
+  /** @returns {@link nothing} when the store is unavailable */
+  async #take(limit: number): Promise<readonly TakenJob[]> {
+    const { store, jobs, log } = this.#parts
+    const ended = [...this.#ended].slice(0, maxEndedAtOnce)
+    for (const key of ended) this.#ended.delete(key)
+    try {
+      return await store.take(jobs.audience, { ended, limit, lease: this.#leaseMs })
+    } catch (error) {
+      for (const key of ended) this.#ended.add(key)
+      log.debug('application_logout.not_looked_up', { reason: reason(error) })
+      return nothing
+    }
+  }
+
+  get #leaseMs(): number {
+    return this.#parts.longestCallMs + leaseMarginMs
+  }
+
+  #start(taken: TakenJob): void {
+    const running = this.#carryOut(taken)
+      // The store is unavailable. The job is due again when the lease is over.
+      .catch((error: unknown) =>
+        this.#parts.log.debug('application_logout.not_stored', { session: taken.key, reason: reason(error) }),
+      )
+      .finally(() => this.#running.delete(running))
+    this.#running.add(running)
+  }
+
+  async #carryOut(taken: TakenJob): Promise<void> {
+    const { store, jobs } = this.#parts
+    const { key } = taken
+    const opened = await store.open(key, this.#leaseMs)
+    if (opened.kind === 'none') return store.remove(jobs.audience, key)
+    if (opened.kind === 'waiting') return store.lookAgain(jobs.audience, taken, Math.min(opened.forMs, longestPauseMs))
+    const { sealed, attempt } = opened
+    const pauseMs = pausesMs[attempt - 1]
+    const rest = await this.#do(key, sealed, { attempt, isLast: pauseMs === undefined })
+    if (rest === undefined || pauseMs === undefined) await store.remove(jobs.audience, key)
+    else await store.postpone(jobs.audience, key, pauseMs, rest)
+  }
+
+  /** @returns what is left to do, sealed */
+  async #do(
+    key: SessionKey,
+    sealed: Uint8Array,
+    about: { readonly attempt: number; readonly isLast: boolean },
+  ): Promise<Uint8Array | undefined> {
+    const { jobs, log } = this.#parts
+    const job = jobs.open(key, sealed)
+    if (job === undefined) {
+      log.warn('application_logout.unreadable', {
+        session: key,
+        hint: 'The job is sealed with a key that is not in session.keys. If the key was removed, the application gets no logout call for this session.',
+      })
+      return sealed
+    }
+    const outcomes = await Promise.all(
+      Object.entries(job.cookies ?? {}).map(async ([upstream, cookies]) => {
+        const isDone = await this.#call(upstream, key, job, about)
+        return isDone ? [] : [[upstream, cookies] as const]
+      }),
+    )
+    const left = outcomes.flat()
+    return left.length === 0 ? undefined : jobs.seal(key, { ...job, cookies: Object.fromEntries(left) })
+  }
+
+  /** @returns whether nothing is left to do at this upstream */
+  async #call(
+    upstream: string,
+    session: SessionKey,
+    job: SessionRecord,
+    { attempt, isLast }: { readonly attempt: number; readonly isLast: boolean },
+  ): Promise<boolean> {
+    const { call, log, audit } = this.#parts
+    const { iss, sub, sid } = job
+    const about = { session, iss, sub, sid, upstream }
+    try {
+      const result = await call(upstream, session, job)
+      if (result === 'unknown_upstream') throw new GatewayError('ERR_NO_ROUTE', unknownUpstream)
+      if (result === 'no_cookie') {
+        log.warn('application_logout.no_cookie', {
+          ...{ session, upstream },
+          hint: `No kept cookie belongs to the path of upstreams.${upstream}.logout.call. Compare the path with the Path of the session cookie.`,
+        })
+        audit.record('application.logout', { ...about, outcome: 'no_cookie' })
+        return true
+      }
+      const isRejected = result >= 400
+      if (isRejected)
+        log.warn('application_logout.rejected', {
+          ...{ session, upstream, status: result },
+          hint: `Check method and path of upstreams.${upstream}.logout.call, and whether the application accepts this request without a page of its own.`,
+        })
+      audit.record('application.logout', { ...about, outcome: isRejected ? 'rejected' : 'done', status: result })
+      return true
+    } catch (error) {
+      const why = reason(error)
+      if (!isLast) {
+        const level = why.includes(unknownUpstream) ? 'warn' : 'debug'
+        log[level]('application_logout.postponed', { session, upstream, attempt, reason: why })
+        return false
+      }
+      log.warn('application_logout.failed', {
+        ...{ session, upstream, attempts: attempt, reason: why },
+        hint: 'The session of this person at the application has not ended.',
+      })
+      audit.record('application.logout', { ...about, outcome: 'failed', reason: why })
+      return false
+    }
+  }
+}
+
+const nothing: readonly TakenJob[] = []
+
+const unknownUpstream = 'the configuration has no such upstream with a logout call'
