@@ -319,6 +319,8 @@ export interface UpstreamConfig {
   readonly alsoKnownAs: readonly string[]
   readonly setCookie: SetCookieConfig
   readonly responseHeaders: ResponseHeadersConfig
+  /** Whether absolute addresses in HTML, CSS and JSON become the public ones. */
+  readonly rewriteContent: boolean
   /** Its own `external_url`, or that of the gateway. */
   readonly externalUrl: URL
   /** Which `Host` the upstream receives: that of the client, or its own. */

@@ -354,6 +354,12 @@ export interface UpstreamSettings {
    * fields, the gateway replaces them by the public address.
    */
   readonly also_known_as: List<Origin>
+  /**
+   * Replaces the addresses of the application in HTML, CSS and JSON by the public address: those in
+   * url and also_known_as, and the public host with http. Prefer the base URL of the application if
+   * it can be set.
+   */
+  readonly rewrite_content: boolean
   /** Changes the attributes of the cookies that the application sets. */
   readonly set_cookie: UpstreamSetCookieSettings
   /** Changes the header fields of the responses of the application. */

@@ -13,6 +13,8 @@ export type HttpOutcome =
       readonly status: number
       readonly headers: NodeJS.Dict<string | string[]>
       readonly ms: number
+      /** The beginning of the content, if it was asked for. A character is a byte. */
+      readonly content?: string
       readonly certificateEndsAt?: Date
     }
   | ConnectionFailure
@@ -24,9 +26,11 @@ export function request(
     readonly method: string
     readonly headers?: Readonly<Record<string, string>>
     readonly ca?: string | undefined
+    /** How much of the content to read, in bytes. Default: none. */
+    readonly contentBytes?: number
   },
 ): Promise<HttpOutcome> {
-  const { method, headers = {}, ca } = options
+  const { method, headers = {}, ca, contentBytes = 0 } = options
   const began = performance.now()
   return new Promise((resolve) => {
     const signal = AbortSignal.timeout(checkTimeoutMs)
@@ -47,10 +51,21 @@ export function request(
       }),
     )
     sent.once('response', (response) => {
-      response.destroy()
       const ms = performance.now() - began
       const end = certificateEndsAt === undefined ? {} : { certificateEndsAt }
-      resolve({ status: response.statusCode ?? 0, headers: response.headers, ms, ...end })
+      const outcome = { status: response.statusCode ?? 0, headers: response.headers, ms, ...end }
+      if (contentBytes === 0) {
+        response.destroy()
+        resolve(outcome)
+        return
+      }
+      let content = ''
+      const finish = () => resolve({ ...outcome, content: content.slice(0, contentBytes) })
+      response.setEncoding('latin1').on('data', (text: string) => {
+        content += text
+        if (content.length >= contentBytes) response.destroy()
+      })
+      response.once('error', finish).once('close', finish)
     })
     sent.once('error', (error) =>
       resolve(

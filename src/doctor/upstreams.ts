@@ -3,6 +3,7 @@ import { isLoopback } from '../config/addresses.ts'
 import type { UpstreamConfig } from '../config/model.ts'
 import { portOf } from '../core/addresses.ts'
 import { httpSchemeMismatch } from '../core/scheme-mismatch.ts'
+import { AddressText } from '../http/address-text.ts'
 import { addressesOf, isPrivate, listens, request } from './connect.ts'
 import { connectionAdvice } from './connection-advice.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
@@ -12,13 +13,55 @@ import { fault, type Finding, ok, warning } from './finding.ts'
  * gateway. `outside`: the addresses at which others reach this machine.
  */
 export async function upstreamFindings(upstream: UpstreamConfig, outside = outsideAddresses()): Promise<Finding[]> {
-  const [reachable, bypass] = await Promise.all([reachableFinding(upstream), bypassFinding(upstream, outside)])
-  return [reachable, bypass]
+  const [reachable, bypass, addresses] = await Promise.all([
+    reachableFinding(upstream),
+    bypassFinding(upstream, outside),
+    addressesFinding(upstream),
+  ])
+  return [reachable, bypass, ...addresses]
 }
 
-async function reachableFinding({ url, path, externalUrl, hostHeader, ca }: UpstreamConfig): Promise<Finding> {
+/** How much of the first page is examined, in bytes. */
+const pageBytes = 256 * 1024
+
+/**
+ * An application that writes its own address into its pages sends browsers around the gateway, or
+ * to an address that they cannot reach. Nothing is found out from an application that responds to
+ * nobody, or with a redirect.
+ */
+async function addressesFinding(upstream: UpstreamConfig): Promise<readonly Finding[]> {
+  const { name, url, path, stripPath, alsoKnownAs, externalUrl, rewriteContent, ca } = upstream
+  if (rewriteContent) return []
+  const first = new URL(url.pathname.replace(/\/$/, '') + (stripPath ? '/' : path), url)
+  const headers = { host: hostFor(upstream), accept: 'text/html', 'accept-encoding': 'identity' }
+  const page = await request(first, { method: 'GET', headers, ca, contentBytes: pageBytes })
+  if (!('status' in page) || page.content === undefined) return []
+  const own = [url.origin, ...alsoKnownAs].filter((origin) => origin !== externalUrl.origin)
+  const twin = externalUrl.protocol === 'https:' ? [`http://${externalUrl.host}`] : []
+  const pairs = [...own, ...twin].map((from) => ({ from, to: externalUrl.origin, base: '', publicBase: '' }))
+  const count = pairs.length === 0 ? 0 : new AddressText(pairs, url.protocol).count(page.content)
+  if (count === 0) return []
+  return [
+    warning(
+      'upstream.addresses',
+      `the application writes its own address ${count === 1 ? 'once' : `${count} times`} into ${first.pathname}, not ${externalUrl.origin}`,
+      {
+        why: 'browsers cannot reach that address, or reach the application without the gateway',
+        todo: `set the base URL of the application to ${externalUrl.origin}, or set upstreams.${name}.rewrite_content`,
+      },
+    ),
+  ]
+}
+
+/** The `Host` that the application gets. */
+function hostFor({ url, externalUrl, hostHeader }: UpstreamConfig): string {
+  return hostHeader === 'client' ? externalUrl.host : url.host
+}
+
+async function reachableFinding(upstream: UpstreamConfig): Promise<Finding> {
   const id = 'upstream.reachable'
-  const host = hostHeader === 'client' ? externalUrl.host : url.host
+  const { url, path, ca } = upstream
+  const host = hostFor(upstream)
   const send = (method: string) => request(new URL(path, url), { method, headers: { host }, ca })
   const head = await send('HEAD')
   // Some applications support GET only.

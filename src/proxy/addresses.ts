@@ -1,5 +1,6 @@
 // Translates between the addresses that clients use and those that an upstream uses.
 import type { SetCookieConfig, UpstreamConfig } from '../config/model.ts'
+import { AddressText } from '../http/address-text.ts'
 import { canonicalTarget } from '../http/request-target.ts'
 
 type AddressConfig = Pick<
@@ -58,6 +59,19 @@ export class Addresses {
   path(path: string, query: string): string {
     if (!this.#mapsPaths) return path + query
     return this.#base + withoutSegments(path, this.#depth) + query
+  }
+
+  /** Finds the addresses that are to be replaced in content. */
+  inContent(): AddressText {
+    const own = [...this.#own].map((from) => ({
+      ...{ from, to: this.#config.externalUrl.origin },
+      ...{ base: this.#base, publicBase: this.#stripped },
+    }))
+    const twins = [...this.#public].filter(([from, to]) => from !== to)
+    return new AddressText(
+      [...own, ...twins.map(([from, to]) => ({ from, to, base: '', publicBase: '' }))],
+      this.#scheme,
+    )
   }
 
   /**

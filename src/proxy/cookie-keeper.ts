@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream'
 import { GatewayError } from '../core/errors.ts'
 import { type CookieScope, type KeptCookie, nameInSetCookie, readSetCookie } from '../http/cookie-jar.ts'
 import type { ExchangeControl, RawFields, ResponseHandler } from '../transport/transport.ts'
+import { fieldText } from './raw-fields.ts'
 
 export interface CookieKeeperParts {
   /** Whether the gateway keeps cookies of this name. */
@@ -141,7 +142,7 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
     const cookies: KeptCookie[] = []
     for (let at = 0; at + 1 < fields.length; at += 2) {
       const [name, value] = [fields[at] as Buffer | string, fields[at + 1] as Buffer | string]
-      const setCookie = isSetCookie(name) ? latin1(value) : undefined
+      const setCookie = isSetCookie(name) ? fieldText(value) : undefined
       if (setCookie === undefined || !isKept(nameInSetCookie(setCookie))) rest.push(name, value)
       else {
         const cookie = readSetCookie(setCookie, scopeOf(), now())
@@ -153,9 +154,5 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
 }
 
 function isSetCookie(name: Buffer | string): boolean {
-  return name.length === 10 && latin1(name).toLowerCase() === 'set-cookie'
-}
-
-function latin1(value: Buffer | string): string {
-  return typeof value === 'string' ? value : value.toString('latin1')
+  return name.length === 10 && fieldText(name).toLowerCase() === 'set-cookie'
 }

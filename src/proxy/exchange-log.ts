@@ -2,6 +2,7 @@ import type { GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import type { ConnectionSlot } from './connection-slots.ts'
+import type { SkipReason } from './content-rewriter.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -49,6 +50,28 @@ export function logLostCookies(
     cookies: names,
     reason: 'the application set session cookies in a response to a request without a session',
     hint: `Require a sign-in for this path in upstreams.${name}.rules (access: signed_in), or take the cookies out of session_cookies.`,
+  })
+}
+
+const skipReasons = {
+  range: 'the response is a part of the content (206)',
+  no_transform: 'the response has Cache-Control: no-transform',
+  charset: 'the charset does not write ASCII characters as single bytes',
+  coding: 'the Content-Encoding is unknown, or is more than one',
+} as const
+
+export function logNotRewritten(
+  { pass, facts, record, parts }: LoggedExchange,
+  reason: SkipReason,
+  upstream: Upstream,
+): void {
+  if (!upstream.reportsSkip(reason)) return
+  parts.log.warn('content.not_rewritten', {
+    request: record.id,
+    upstream: pass.upstream.name,
+    path: facts.target.path,
+    reason: skipReasons[reason],
+    hint: 'This is logged once for each reason. Addresses in such content stay as the application writes them.',
   })
 }
 

@@ -13,8 +13,9 @@ import type { ExchangeControl, RawFields, ResponseHandler, UpstreamRequest } fro
 import { reportActivity } from './activity.ts'
 import { ClientResponse, isEventStream, isSentCompletely } from './client-response.ts'
 import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
+import { ContentRewriter, withKnownCodings } from './content-rewriter.ts'
 import { CookieKeeper } from './cookie-keeper.ts'
-import { type BusyReason, logBusy, logFailed, logLostCookies } from './exchange-log.ts'
+import { type BusyReason, logBusy, logFailed, logLostCookies, logNotRewritten } from './exchange-log.ts'
 import type { CutReason, LiveStream } from './live-streams.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { responseHeaders, responseTrailers } from './response-headers.ts'
@@ -124,12 +125,24 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     this.#slot?.release()
   }
 
-  /** Cookies that the gateway keeps are taken out of the response before it gets here. */
+  /**
+   * Before the response gets here, cookies that the gateway keeps are taken out of it, and
+   * addresses in its content are replaced.
+   */
   #responseHandler(): ResponseHandler {
-    const { pass, parts } = this.#input
+    const { pass, parts, facts } = this.#input
     const { upstream, session } = pass
-    if (!this.#upstream.keepsCookies) return this
-    return new CookieKeeper(this, {
+    const { contentAddresses } = this.#upstream
+    const handler =
+      contentAddresses === undefined
+        ? this
+        : new ContentRewriter(this, {
+            addresses: contentAddresses,
+            isHead: facts.method === 'HEAD',
+            onSkip: (reason) => logNotRewritten(this.#input, reason, this.#upstream),
+          })
+    if (!this.#upstream.keepsCookies) return handler
+    return new CookieKeeper(handler, {
       isKept: (name) => this.#upstream.isKeptCookie(name),
       keep: session === undefined ? undefined : (cookies) => parts.keepCookies(session, upstream.name, cookies),
       onLost: (names) => logLostCookies(this.#input, names, this.#upstream),
@@ -147,24 +160,25 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   #upstreamRequest(): UpstreamRequest {
     const { req, pass, facts, record, parts, upgrade } = this.#input
     const upstream = this.#upstream
+    const fields = upstream.addresses.request(
+      upstreamHeaders(req.rawHeaders, {
+        fields: upstream.fields,
+        isWithheldCookie: upstream.keepsCookies
+          ? (name) => parts.isGatewayCookie(name) || upstream.isKeptCookie(name)
+          : parts.isGatewayCookie,
+        keptCookies: pass.cookies && cookieField(pass.cookies, this.#cookieScope(), parts.clock.now()),
+        host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
+        forwarded: facts.forwarded,
+        requestId: record.id,
+        loopMarker: upstream.loopMarker,
+        trace: record.trace,
+      }),
+      facts.forwarded.host,
+    )
     return {
       method: facts.method,
       path: upstream.addresses.path(facts.target.path, facts.target.query),
-      headers: upstream.addresses.request(
-        upstreamHeaders(req.rawHeaders, {
-          fields: upstream.fields,
-          isWithheldCookie: upstream.keepsCookies
-            ? (name) => parts.isGatewayCookie(name) || upstream.isKeptCookie(name)
-            : parts.isGatewayCookie,
-          keptCookies: pass.cookies && cookieField(pass.cookies, this.#cookieScope(), parts.clock.now()),
-          host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
-          forwarded: facts.forwarded,
-          requestId: record.id,
-          loopMarker: upstream.loopMarker,
-          trace: record.trace,
-        }),
-        facts.forwarded.host,
-      ),
+      headers: upstream.contentAddresses === undefined ? fields : withKnownCodings(fields),
       identity: pass.identity,
       body: this.#body,
       upgrade: upgrade?.protocols,

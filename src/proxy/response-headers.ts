@@ -5,6 +5,7 @@ import type { Caching } from '../gate/admission.ts'
 import { nameInSetCookie } from '../http/cookie-jar.ts'
 import type { RawFields } from '../transport/transport.ts'
 import type { Addresses } from './addresses.ts'
+import { fieldText } from './raw-fields.ts'
 
 export interface ResponseHeadersInput {
   readonly isGatewayCookie: (name: string) => boolean
@@ -47,8 +48,8 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
   let hasDate = false
 
   for (let at = 0; at + 1 < received.length; at += 2) {
-    const name = text(received[at])
-    const value = text(received[at + 1])
+    const name = fieldText(received[at] ?? '')
+    const value = fieldText(received[at + 1] ?? '')
     const lowerCase = name.toLowerCase()
     if (lowerCase === 'transfer-encoding') checkTransferEncoding(value)
     if (isHopByHop(lowerCase) || listed.has(lowerCase)) continue
@@ -138,8 +139,8 @@ const notInTrailers: ReadonlySet<string> = new Set([
 export function responseTrailers(received: RawFields, reserved: ReadonlySet<string>) {
   const trailers: [name: string, value: string][] = []
   for (let at = 0; at + 1 < received.length; at += 2) {
-    const name = text(received[at])
-    const value = text(received[at + 1])
+    const name = fieldText(received[at] ?? '')
+    const value = fieldText(received[at + 1] ?? '')
     const lowerCase = name.toLowerCase()
     const isForbidden = isHopByHop(lowerCase) || notInTrailers.has(lowerCase) || reserved.has(lowerCase)
     if (!isForbidden && !controlCharacter.test(value)) trailers.push([name, value])
@@ -150,14 +151,9 @@ export function responseTrailers(received: RawFields, reserved: ReadonlySet<stri
 function namedInConnection(received: RawFields): ReadonlySet<string> {
   let listed = noConnectionOptions
   for (let at = 0; at + 1 < received.length; at += 2)
-    if (received[at]?.length === 10 && text(received[at]).toLowerCase() === 'connection')
-      listed = connectionOptions(text(received[at + 1]), listed)
+    if (received[at]?.length === 10 && fieldText(received[at] ?? '').toLowerCase() === 'connection')
+      listed = connectionOptions(fieldText(received[at + 1] ?? ''), listed)
   return listed
-}
-
-// Bytes stay unchanged, because Node.js also writes fields as latin1.
-function text(value: Buffer | string | undefined): string {
-  return typeof value === 'string' ? value : (value?.toString('latin1') ?? '')
 }
 
 // The transport removes the chunked coding only. The client could not decode another coding,

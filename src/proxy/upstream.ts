@@ -1,9 +1,11 @@
 import type { UpstreamConfig } from '../config/model.ts'
 import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
 import { randomToken } from '../core/random.ts'
+import type { AddressText } from '../http/address-text.ts'
 import { reservedNames } from '../identity/reserved-names.ts'
 import { Addresses } from './addresses.ts'
 import { ConnectionSlots } from './connection-slots.ts'
+import type { SkipReason } from './content-rewriter.ts'
 import { responseChanges, type ResponseChanges } from './response-headers.ts'
 import { Target } from './target.ts'
 import { RequestFields } from './upstream-headers.ts'
@@ -38,9 +40,12 @@ export class Upstream {
   readonly loopMarker = randomToken(9)
   readonly addresses: Addresses
   readonly responseChanges: ResponseChanges | undefined
+  /** The addresses that are replaced in content. Absent: content stays as it is. */
+  readonly contentAddresses: AddressText | undefined
   readonly #keptCookies: readonly NamePattern[]
   #waitReportedAt = -Infinity
   #hasReportedLostCookies = false
+  readonly #reportedSkips = new Set<SkipReason>()
 
   constructor(config: UpstreamConfig, all: readonly UpstreamConfig[], { isTracing, reservedPrefix }: UpstreamsOptions) {
     this.target = new Target(config)
@@ -50,6 +55,7 @@ export class Upstream {
     this.#keptCookies = config.sessionCookies
     this.addresses = new Addresses(config, reservedPrefix)
     this.responseChanges = responseChanges(config.responseHeaders)
+    this.contentAddresses = config.rewriteContent ? this.addresses.inContent() : undefined
   }
 
   get load(): UpstreamLoad {
@@ -78,6 +84,13 @@ export class Upstream {
   reportsLostCookies(): boolean {
     const isFirst = !this.#hasReportedLostCookies
     this.#hasReportedLostCookies = true
+    return isFirst
+  }
+
+  /** Whether content that was not rewritten is to be logged: once for each reason. */
+  reportsSkip(reason: SkipReason): boolean {
+    const isFirst = !this.#reportedSkips.has(reason)
+    this.#reportedSkips.add(reason)
     return isFirst
   }
 

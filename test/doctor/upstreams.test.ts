@@ -30,7 +30,7 @@ async function findingsAbout(t: TestContext, upstream: string, outside: readonly
 test('An upstream on loopback is fine with any status below 500', async (t) => {
   let asked: string | undefined
   const port = await startApplication(t, '127.0.0.1', (req, res) => {
-    asked = `${req.method} ${req.url} ${req.headers.host}`
+    asked ??= `${req.method} ${req.url} ${req.headers.host}`
     res.writeHead(403).end()
   })
 
@@ -94,7 +94,8 @@ for (const status of [501, 405])
   test(`An upstream that responds to HEAD with ${status} is checked with GET`, async (t) => {
     const asked: unknown[] = []
     const port = await startApplication(t, '127.0.0.1', (req, res) => {
-      asked.push(req.method)
+      // Doctor also reads the first page.
+      if (req.headers.accept === undefined) asked.push(req.method)
       res.writeHead(req.method === 'GET' ? 200 : status).end()
     })
 
@@ -138,4 +139,21 @@ test('An untrusted authority and a server without TLS are told apart', async (t)
   assert.match(unknown.todo ?? '', /set its ca_file to the authority that signed its certificate/)
   assert.equal(wrongName.level, 'fault')
   assert.match(noTls.todo ?? '', /does not speak TLS, which https:\/\/ needs: .*or write http:\/\/ in the url/)
+})
+
+test('An application that writes its own address is told to use the public one', async (t) => {
+  let page = ''
+  const port = await startApplication(t, '127.0.0.1', (_req, res) => res.end(page))
+  const own = `http://127.0.0.1:${port}`
+  const find = async (settings = '') =>
+    (await findingsAbout(t, `url: ${own}${settings}`)).find(({ id }) => id === 'upstream.addresses')
+
+  assert.equal(await find(), undefined)
+  page = `<a href="${own}/a"><img src="//127.0.0.1:${port}/b"><a href="${own}0/other">`.padEnd(600_000)
+  const found = await find()
+
+  assert.equal(found?.level, 'warning')
+  assert.match(found.what, /its own address 2 times/)
+  assert.match(found.todo ?? '', /base URL .* or set upstreams\.\w+\.rewrite_content/)
+  assert.equal(await find('\n    rewrite_content: true'), undefined)
 })

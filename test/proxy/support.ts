@@ -48,6 +48,7 @@ function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig
     path: '/',
     url: new URL('http://127.0.0.1:1'),
     stripPath: false,
+    rewriteContent: false,
     alsoKnownAs: [],
     setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
     responseHeaders: { set: {}, remove: [] },

@@ -13,6 +13,7 @@ export function upstream({
     path: '/',
     url: new URL('http://127.0.0.1:3000'),
     stripPath: false,
+    rewriteContent: false,
     alsoKnownAs: [],
     setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
     responseHeaders: { set: {}, remove: [] },

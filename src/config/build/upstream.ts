@@ -75,6 +75,7 @@ export function buildUpstream(
       set: settings.response_headers.set,
       remove: present(settings.response_headers.remove).map(([, field]) => field),
     },
+    rewriteContent: settings.rewrite_content,
     externalUrl,
     hostHeader: settings.host_header,
     originHeader: settings.origin_header,

@@ -1,0 +1,119 @@
+/** An origin as an application writes it, and the origin that clients use. */
+export interface AddressPair {
+  /** Such as `http://intranet:8080`. */
+  readonly from: string
+  readonly to: string
+  /** Paths below `base` become paths below `publicBase`. Both without the slash at the end. */
+  readonly base: string
+  readonly publicBase: string
+}
+
+/** How an address is written: as it is, in JSON, or in a query. */
+interface Style {
+  readonly colon: string
+  readonly slash: string
+  /** What may stand before an address without a scheme. */
+  readonly before: string
+}
+
+const styles: readonly Style[] = [
+  { colon: ':', slash: '/', before: `["'(=\\s,]` },
+  { colon: ':', slash: '\\/', before: `["'(=\\s,]` },
+  { colon: ':', slash: '\\u002F', before: `["'(=\\s,]` },
+  { colon: '%3A', slash: '%2F', before: `["'=&;]` },
+]
+
+/**
+ * Finds the absolute addresses of an application in text, and replaces them. A character of the
+ * text is a byte, so the text may have any charset in which ASCII characters are single bytes.
+ */
+export class AddressText {
+  /** Text of this length contains a whole address, and what decides where it ends. */
+  readonly maxLength: number
+  readonly #pattern: RegExp
+  readonly #pairs = new Map<string, AddressPair>()
+  readonly #scheme: string
+
+  /** @param scheme the scheme of an address that has none (`//host`), such as `http:` */
+  constructor(pairs: readonly AddressPair[], scheme: string) {
+    const hosts = new Set<string>()
+    for (const pair of pairs)
+      for (const origin of spellings(pair.from)) {
+        this.#pairs.set(origin, pair)
+        hosts.add(origin.replace(/^https?:\/\//, ''))
+      }
+    this.#scheme = scheme
+    const bases = [...new Set(pairs.map(({ base }) => base))]
+    this.#pattern = new RegExp(styles.map((style) => patternOf(style, [...hosts], bases)).join('|'), 'gi')
+    const longest = Math.max(...[...hosts, ...bases].map(({ length }) => length))
+    // `\u002F` is six characters, and "https://" has four that styles write longer.
+    this.maxLength = 6 * 2 * longest + 64
+  }
+
+  /**
+   * Replaces the addresses that begin at or after `from` and before `limit`.
+   * @returns the text from `from` on, and the place after it. That place is `limit`, or the end of
+   * an address that ends after it.
+   */
+  replace(text: string, from: number, limit: number): { readonly replaced: string; readonly end: number } {
+    let replaced = ''
+    let end = from
+    this.#pattern.lastIndex = from
+    for (
+      let match = this.#pattern.exec(text);
+      match !== null && match.index < limit;
+      match = this.#pattern.exec(text)
+    ) {
+      replaced += text.slice(end, match.index) + this.#publicAddress(match)
+      end = match.index + match[0].length
+    }
+    const upTo = Math.max(end, limit)
+    return { replaced: replaced + text.slice(end, upTo), end: upTo }
+  }
+
+  /** How many addresses of the application a text has. */
+  count(text: string): number {
+    return [...text.matchAll(this.#pattern)].filter((match) => this.#publicAddress(match) !== match[0]).length
+  }
+
+  #publicAddress(match: RegExpExecArray): string {
+    const [whole, ...groups] = match
+    // Each style has three groups: scheme, host and base.
+    const at = groups.findIndex((group, index) => index % 3 === 1 && group !== undefined) - 1
+    const [scheme, host = '', base = ''] = groups.slice(at, at + 3)
+    const { colon, slash } = styles[at / 3] as Style
+    const plain = (text: string) =>
+      text
+        .replaceAll(/%3A/gi, ':')
+        .replaceAll(/%2F|\\\/|\\u002F/gi, '/')
+        .toLowerCase()
+    const pair = this.#pairs.get(`${scheme === undefined ? this.#scheme : `${scheme.toLowerCase()}:`}//${plain(host)}`)
+    if (pair === undefined || plain(base) !== pair.base.toLowerCase()) return whole
+    const written = (scheme === undefined ? pair.to.replace(/^https?:/, '') : pair.to) + pair.publicBase
+    return written.replaceAll(':', colon).replaceAll('/', slash)
+  }
+}
+
+/** An origin with the default port is written with and without it. */
+function spellings(origin: string): readonly string[] {
+  const { protocol, port } = new URL(origin)
+  return port === '' ? [origin, `${origin}:${protocol === 'https:' ? 443 : 80}`] : [origin]
+}
+
+function patternOf({ colon, slash, before }: Style, hosts: readonly string[], bases: readonly string[]): string {
+  const write = (text: string) => escaped(text.replaceAll(':', colon).replaceAll('/', slash))
+  const [c, s] = [escaped(colon), escaped(slash)]
+  // A longer text comes first, because the first that matches is taken.
+  const anyOf = (texts: readonly string[]) =>
+    texts
+      .toSorted((a, b) => b.length - a.length)
+      .map(write)
+      .join('|')
+  const written = bases.filter((base) => base !== '')
+  const base = written.length === 0 ? '()' : `((?:${anyOf(written)})(?=${s}|[?#"'<>\\s&)\\\\,;]|%3F|%23|%22|$)|)`
+  return `(?:(?:(?<!\\w)|(?<=%[\\da-f]{2}))(https?)${c}|(?<=${before}))${s}${s}(${anyOf(hosts)})(?![\\w-]|\\.\\w|${c}\\d)${base}`
+}
+
+function escaped(text: string): string {
+  return text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
+}

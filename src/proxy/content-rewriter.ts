@@ -1,0 +1,306 @@
+import { type Duplex, Transform, type TransformCallback } from 'node:stream'
+import zlib from 'node:zlib'
+import { GatewayError } from '../core/errors.ts'
+import type { AddressText } from '../http/address-text.ts'
+import type { ExchangeControl, RawFields, ResponseHandler } from '../transport/transport.ts'
+import { fieldText, fieldValue } from './raw-fields.ts'
+
+/** Why the content of a response is passed on unchanged, although its type is rewritten. */
+export type SkipReason = 'range' | 'no_transform' | 'charset' | 'coding'
+
+export interface ContentRewriterParts {
+  readonly addresses: AddressText
+  /** The response has no content, because the method is HEAD. */
+  readonly isHead: boolean
+  readonly onSkip: (reason: SkipReason) => void
+}
+
+/** A content coding (RFC 9110 §8.4.1). */
+interface Coding {
+  readonly decoder: () => Transform
+  readonly encoder: () => Transform
+}
+
+const gzip: Coding = { decoder: () => zlib.createGunzip(), encoder: () => zlib.createGzip() }
+
+const codings: ReadonlyMap<string, Coding> = new Map([
+  ['gzip', gzip],
+  ['x-gzip', gzip],
+  ['deflate', { decoder: () => zlib.createInflate(), encoder: () => zlib.createDeflate() }],
+  [
+    'br',
+    {
+      decoder: () => zlib.createBrotliDecompress(),
+      // The default, 11, is for files that are compressed once.
+      encoder: () => zlib.createBrotliCompress({ params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 4 } }),
+    },
+  ],
+  // Node.js has Zstandard from version 22.15 on.
+  ...(typeof zlib.createZstdDecompress === 'function'
+    ? ([['zstd', { decoder: () => zlib.createZstdDecompress(), encoder: () => zlib.createZstdCompress() }]] as const)
+    : []),
+])
+
+/**
+ * A request for content that can be rewritten: without codings that cannot be decoded.
+ * @param fields names and values in turn
+ */
+export function withKnownCodings(fields: readonly string[]): string[] {
+  return fields.map((value, at) => {
+    if (at % 2 === 0 || fields[at - 1]?.toLowerCase() !== 'accept-encoding') return value
+    const known = value.split(',').filter((part) => {
+      const coding = part.split(';')[0]?.trim().toLowerCase() ?? ''
+      return coding === 'identity' || codings.has(coding)
+    })
+    return known.length === 0 ? 'identity' : known.map((part) => part.trim()).join(', ')
+  })
+}
+
+/**
+ * Rewrites the addresses in the content of a response: decodes it, replaces, and encodes it again.
+ * Holds a part of the content at a time, and reads no faster than the client. A response with a
+ * content coding begins when the first part is decoded, so that content that cannot be decoded
+ * becomes a 502.
+ */
+export class ContentRewriter implements ResponseHandler, ExchangeControl {
+  readonly #handler: ResponseHandler
+  readonly #parts: ContentRewriterParts
+  #control: ExchangeControl | undefined
+  /** From the content of the upstream to that for the client; empty when nothing is rewritten. */
+  #streams: readonly Transform[] = []
+  /** Passes on the head of the response, which waits for the first part. */
+  #begin: (() => void) | undefined
+  #trailers: RawFields = []
+  #isOver = false
+
+  constructor(handler: ResponseHandler, parts: ContentRewriterParts) {
+    this.#handler = handler
+    this.#parts = parts
+  }
+
+  onSend(control: ExchangeControl): boolean {
+    this.#control = control
+    return this.#handler.onSend(this)
+  }
+
+  pause(): void {
+    if (this.#last === undefined) this.#control?.pause()
+    else this.#last.pause()
+  }
+
+  resume(): void {
+    if (this.#last === undefined) this.#control?.resume()
+    else this.#last.resume()
+  }
+
+  abort(reason: Error): void {
+    this.#destroy()
+    this.#control?.abort(reason)
+  }
+
+  onResponse(status: number, statusMessage: string, fields: RawFields): void {
+    const response = status < 200 ? undefined : this.#read(status, fields)
+    if (response === undefined) {
+      this.#handler.onResponse(status, statusMessage, fields)
+      return
+    }
+    const begin = () => this.#handler.onResponse(status, statusMessage, response.fields)
+    if (this.#parts.isHead || status === 304 || status === 204) {
+      begin()
+      return
+    }
+    if (response.coding === undefined) begin()
+    else this.#begin = begin
+    this.#start(response.coding)
+  }
+
+  onText(text: string): void {
+    if (this.#first === undefined) this.#handler.onText(text)
+    else this.#write(Buffer.from(text, 'latin1'))
+  }
+
+  onContent(part: Buffer, giveBack: () => void): void {
+    if (this.#first === undefined) this.#handler.onContent(part, giveBack)
+    else this.#write(part, giveBack)
+  }
+
+  onEnd(trailers: RawFields): void {
+    this.#trailers = trailers
+    if (this.#first === undefined) this.#handler.onEnd(trailers)
+    else this.#first.end()
+  }
+
+  onSwitch(socket: Duplex, fields: RawFields): void {
+    this.#handler.onSwitch(socket, fields)
+  }
+
+  onError(error: GatewayError): void {
+    if (this.#isOver) return
+    this.#destroy()
+    this.#handler.onError(error)
+  }
+
+  onDone(): void {
+    this.#handler.onDone()
+  }
+
+  get #first(): Transform | undefined {
+    return this.#streams[0]
+  }
+
+  get #last(): Transform | undefined {
+    return this.#streams.at(-1)
+  }
+
+  /** The fields of a response whose content is rewritten; `undefined` for all others. */
+  #read(
+    status: number,
+    fields: RawFields,
+  ): { readonly fields: RawFields; readonly coding: Coding | undefined } | undefined {
+    const type = fieldValue(fields, 'content-type')
+    if (!isRewritten(type)) return undefined
+    const coding = fieldValue(fields, 'content-encoding').trim().toLowerCase()
+    const isPlain = coding === '' || coding === 'identity'
+    const skip = skipReason(status, fields, type) ?? (isPlain || codings.has(coding) ? undefined : 'coding')
+    if (skip !== undefined) {
+      this.#parts.onSkip(skip)
+      return undefined
+    }
+    return { fields: fieldsOfRewritten(fields), coding: codings.get(coding) }
+  }
+
+  #start(coding: Coding | undefined): void {
+    const rewriting = new Rewriting(this.#parts.addresses)
+    const streams = coding === undefined ? [rewriting] : [coding.decoder(), rewriting, coding.encoder()]
+    this.#streams = streams
+    for (const [at, stream] of streams.entries()) {
+      stream.on('error', (error) => this.#fail(error))
+      const next = streams[at + 1]
+      if (next !== undefined) stream.pipe(next)
+    }
+    // The first stream takes no more for now.
+    streams[0]?.on('drain', () => this.#control?.resume())
+    const last = streams.at(-1)
+    last?.on('data', (part: Buffer) => this.#pass(() => this.#handler.onContent(part, ignore)))
+    last?.on('end', () => this.#pass(() => this.#handler.onEnd(this.#trailers)))
+  }
+
+  #write(part: Buffer, giveBack?: () => void): void {
+    const isTaken = this.#first?.write(part, (error) => {
+      // A decoder that has failed may still read the part.
+      if (!error) giveBack?.()
+    })
+    if (isTaken === false) this.#control?.pause()
+  }
+
+  /** Passes on something that streams have made. */
+  #pass(pass: () => void): void {
+    if (this.#isOver) return
+    try {
+      this.#begin?.()
+      this.#begin = undefined
+      pass()
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  #fail(error: unknown): void {
+    if (this.#isOver) return
+    this.#destroy()
+    const failure =
+      error instanceof GatewayError
+        ? error
+        : new GatewayError('ERR_UPSTREAM_ANSWER', `the content of the response cannot be decoded: ${String(error)}`)
+    this.#handler.onError(failure)
+    this.#control?.abort(failure)
+  }
+
+  #destroy(): void {
+    this.#isOver = this.#streams.length > 0
+    for (const stream of this.#streams) stream.destroy()
+  }
+}
+
+/** Replaces addresses in a stream of content without a content coding. */
+class Rewriting extends Transform {
+  readonly #addresses: AddressText
+  /** What was not passed on, behind one character that was. */
+  #text = ''
+  #from = 0
+  #isUnreadable: boolean | undefined
+
+  constructor(addresses: AddressText) {
+    super()
+    this.#addresses = addresses
+  }
+
+  override _transform(part: Buffer, _: BufferEncoding, done: TransformCallback): void {
+    this.#isUnreadable ??= beginsWithUtf16Mark(part)
+    if (this.#isUnreadable) {
+      done(null, part)
+      return
+    }
+    this.#text += part.toString('latin1')
+    done(null, this.#passUpTo(this.#text.length - this.#addresses.maxLength))
+  }
+
+  override _flush(done: TransformCallback): void {
+    done(null, this.#passUpTo(this.#text.length))
+  }
+
+  #passUpTo(limit: number): Buffer | null {
+    if (limit <= this.#from) return null
+    const { replaced, end } = this.#addresses.replace(this.#text, this.#from, limit)
+    this.#text = this.#text.slice(end - 1)
+    this.#from = 1
+    return Buffer.from(replaced, 'latin1')
+  }
+}
+
+/** HTML, CSS and JSON. */
+function isRewritten(contentType: string): boolean {
+  return /^\s*(?:text\/html|application\/xhtml\+xml|text\/css|application\/(?:[\w.+-]+\+)?json)\s*(?:;|$)/i.test(
+    contentType,
+  )
+}
+
+function skipReason(status: number, fields: RawFields, contentType: string): SkipReason | undefined {
+  // The length of the whole content would change, and with it the place of the range.
+  if (status === 206) return 'range'
+  // RFC 9111 §5.2.2.6.
+  if (/(?:^|[\s,])no-transform(?:$|[\s,])/i.test(fieldValue(fields, 'cache-control'))) return 'no_transform'
+  // In these charsets, ASCII characters are no single bytes.
+  return /;\s*charset\s*=\s*"?\s*(?:utf-?16|utf-?32|utf-7|ucs-|iso-2022)/i.test(contentType) ? 'charset' : undefined
+}
+
+/**
+ * Without the fields that are wrong for other content. The entity tag becomes weak, because the
+ * content depends on the configuration too (RFC 9110 §8.8.1).
+ */
+function fieldsOfRewritten(fields: RawFields): RawFields {
+  const kept: (Buffer | string)[] = []
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    const [name, value] = [fields[at] as Buffer | string, fields[at + 1] as Buffer | string]
+    const lowerCase = fieldText(name).toLowerCase()
+    if (wrongForOther.has(lowerCase)) continue
+    const isTag = lowerCase === 'etag' && fieldText(value).startsWith('"')
+    kept.push(name, isTag ? `W/${fieldText(value)}` : value)
+  }
+  return kept
+}
+
+const wrongForOther: ReadonlySet<string> = new Set([
+  'content-length',
+  'accept-ranges',
+  'content-md5',
+  'digest',
+  'content-digest',
+  'repr-digest',
+])
+
+function beginsWithUtf16Mark(part: Buffer): boolean {
+  return (part[0] === 0xfe && part[1] === 0xff) || (part[0] === 0xff && part[1] === 0xfe)
+}
+
+function ignore(): void {}
