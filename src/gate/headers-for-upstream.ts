@@ -1,4 +1,6 @@
+import { commonHeaderLimit } from '../config/header-size.ts'
 import type { HeaderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { SessionKey } from '../core/names.ts'
 import {
   droppedTexts,
   headersWithoutValue,
@@ -30,6 +32,7 @@ export class HeadersForUpstream {
   readonly #identities: Pick<SignedIdentities, 'of'>
   readonly #log: Log
   readonly #logAbsence: ReturnType<typeof createAbsenceLog>
+  readonly #overBudget = new WeakSet<UpstreamConfig>()
 
   constructor({ identities, log }: { readonly identities: Pick<SignedIdentities, 'of'>; readonly log: Log }) {
     this.#identities = identities
@@ -77,9 +80,27 @@ export class HeadersForUpstream {
       if ('fields' in unsigned) this.#logAbsence(upstream, configured, unsigned)
       if (all.dropped.length > 0)
         this.#log.warn('headers.dropped', { session: key, upstream: upstream.name, headers: droppedTexts(all.dropped) })
+      if ('fields' in all) this.#logBudget(upstream, key, all.fields)
     }
     return all
   }
+
+  /** Logs once for each upstream that headers may be too large for it. */
+  #logBudget(upstream: UpstreamConfig, session: SessionKey, fields: readonly string[]): void {
+    const bytes = bytesOf(fields)
+    if (bytes <= commonHeaderLimit || this.#overBudget.has(upstream)) return
+    this.#overBudget.add(upstream)
+    this.#log.warn('headers.over_budget', {
+      ...{ session, upstream: upstream.name, bytes },
+      hint: 'Many applications reject requests with more than 8 KiB of headers (400 or 431). Lower max_bytes, filter groups at the provider, or raise the limit of the application.',
+    })
+  }
+}
+
+/** The length of header fields with their separators. */
+function bytesOf(fields: readonly string[]): number {
+  // A name has a colon and a space behind it, a value CR and LF.
+  return fields.reduce((sum, text) => sum + text.length + 2, 0)
 }
 
 /** The headers of one session record for one list of headers. */

@@ -52,7 +52,11 @@ function upstreamsOf(from: Translation): Upstream[] {
       continue
     }
     if (url.username + url.password !== '')
-      from.note('upstreams', 'lost', `${shown}: the gateway sends no user name and password to an application`)
+      from.note(
+        'upstreams',
+        'lost',
+        `${shown}: the gateway takes no password from a URL; write headers: { Authorization: { env: NAME } }, with the value that the application expects`,
+      )
     const path = url.pathname.endsWith('/') ? url.pathname : `${url.pathname}/`
     const only = path === url.pathname ? undefined : url.pathname
     if (only !== undefined)
@@ -89,11 +93,29 @@ function headersOf(from: Translation): object | undefined {
   const isByEmail = from.isOn('prefer_email_to_user')
   const email = claimPath(from.text('oidc_email_claim') ?? 'email')
   const groups = claimPath(from.text('oidc_groups_claim') ?? 'groups')
-  if (!byBasicAuth && !byHeaders) return undefined
+  const user = isByEmail ? email : 'sub'
+  const authorization = authorizationOf(from, byBasicAuth, user)
+  if (!byBasicAuth && !byHeaders) return authorization && { Authorization: authorization }
   return {
-    'X-Forwarded-User': isByEmail ? email : 'sub',
+    'X-Forwarded-User': user,
     ...(!isByEmail && { 'X-Forwarded-Email': email }),
     'X-Forwarded-Preferred-Username': 'preferred_username',
     'X-Forwarded-Groups': { claim: groups, join: ',' },
+    ...(authorization !== undefined && { Authorization: authorization }),
   }
+}
+
+/**
+ * The `Authorization` that the application gets. `user` is the claim with the name of the person.
+ */
+function authorizationOf(from: Translation, byBasicAuth: boolean, user: string): object | undefined {
+  const password = from.text('basic_auth_password')
+  const isBasic = byBasicAuth && password !== undefined
+  if (from.isOn('pass_authorization_header')) {
+    if (isBasic) from.note('basic_auth_password', 'lost', 'the application receives the ID Token instead')
+    return { bearer: 'id_token' }
+  }
+  if (!isBasic) return undefined
+  from.note('basic_auth_password', 'changed', 'put the password into the environment variable BASIC_AUTH_PASSWORD')
+  return { basic: { user, password: { env: 'BASIC_AUTH_PASSWORD' } } }
 }

@@ -66,13 +66,12 @@ export const withoutTranslation: ReadonlyMap<string, { readonly level: Note['lev
       cookie_domains: 'the cookie is for one host (__Host-); an upstream with its own external_url has its own cookie',
       cookie_path: 'the cookie is for the whole host (__Host-)',
       redis_insecure_skip_tls_verify: 'certificates are always verified; name the CA in ca_file',
-      basic_auth_password: 'the gateway sends no shared password to applications, only identity headers',
-      'pass_access_token pass_authorization_header': 'tokens stay in the gateway; the application receives claims',
-      set_authorization_header: 'tokens stay in the gateway, and it does not support auth_request of another proxy',
-      set_basic_auth: 'the gateway does not support auth_request of another proxy',
+      pass_access_token:
+        'the gateway does not send X-Forwarded-Access-Token; if the application accepts a bearer token, write headers: { Authorization: { bearer: access_token } }',
+      'set_authorization_header set_basic_auth': 'the gateway does not support auth_request of another proxy',
       set_xauthrequest:
         'the gateway does not support auth_request of another proxy; it is the reverse proxy in front of the application',
-      signature_key: 'the gateway does not sign requests',
+      signature_key: 'the gateway does not sign whole requests; signed_identity of an upstream signs who the person is',
       ssl_upstream_insecure_skip_verify: 'certificates are always verified; name the CA in ca_file of the upstream',
       force_https: 'let the proxy that terminates TLS redirect from http',
       'metrics_secure_address metrics_tls_cert_file metrics_tls_key_file':

@@ -1,5 +1,5 @@
 import type { IdentityAlgorithm, SigningKeysConfig, UpstreamConfig } from '../config/model.ts'
-import type { Clock } from '../core/clock.ts'
+import { type Clock, isWithin } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { Keyring } from '../core/seal.ts'
 import { SingleFlight } from '../core/single-flight.ts'
@@ -12,7 +12,7 @@ import { createSigningKey, fromStored, type SigningKey, type StoredKey, toStored
 const synchronizeEveryMs = 30_000
 /** How often this is tried while a key is missing, in ms. */
 const retryMs = 1_000
-/** The keys are read again before they are published when the last read is older, in ms. */
+/** The keys are read again before they are published when the last attempt is older, in ms. */
 const freshMs = 5_000
 /** How often a write is tried when other processes write at the same time. */
 const attempts = 5
@@ -46,7 +46,8 @@ export class SigningKeys {
   readonly #parts: SigningKeysParts
   readonly #running = new SingleFlight<'synchronize', void>()
   #keys: readonly SigningKey[] = []
-  #synchronizedAt = -Infinity
+  /** When the keys were last read, or could not be read. */
+  #triedAt = -Infinity
   #timer: NodeJS.Timeout | undefined
   #isStopped = false
   #isUnreadable = false
@@ -108,8 +109,7 @@ export class SigningKeys {
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async published(): Promise<{ readonly keys: readonly object[] }> {
-    const age = this.#parts.clock.now() - this.#synchronizedAt
-    if (age < 0 || age >= freshMs || !this.isReady)
+    if (!this.isReady || !isWithin(freshMs, this.#triedAt, this.#parts.clock.now()))
       await this.synchronize().catch((error: unknown) => {
         if (!this.isReady) throw error
       })
@@ -122,8 +122,12 @@ export class SigningKeys {
    */
   synchronize(): Promise<void> {
     return this.#running.run('synchronize', async () => {
-      for (let attempt = 0; attempt < attempts; attempt += 1) if (await this.#synchronizeOnce()) return
-      throw new GatewayError('ERR_STORE_UNAVAILABLE', 'the signing keys were written by other processes all the time')
+      try {
+        for (let attempt = 0; attempt < attempts; attempt += 1) if (await this.#synchronizeOnce()) return
+        throw new GatewayError('ERR_STORE_UNAVAILABLE', 'other processes write the signing keys at the same time')
+      } finally {
+        this.#triedAt = this.#parts.clock.now()
+      }
     })
   }
 
@@ -147,7 +151,6 @@ export class SigningKeys {
     }
     // Keys of the previous generation may have arrived in the meantime.
     this.#keys = mergedKeys([next, this.#keys], now)
-    this.#synchronizedAt = now
     for (const { alg, kid, signsFrom } of created)
       log.info(known.some((key) => key.alg === alg) ? 'signing_key.rotated' : 'signing_key.created', {
         ...{ kid, alg },

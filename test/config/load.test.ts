@@ -86,6 +86,7 @@ test('The smallest configuration has defaults for all other settings', () => {
           { name: 'X-Remote-User', source: { kind: 'claim', path: ['sub'] }, ...header },
           { name: 'X-Email', source: { kind: 'claim', path: ['email'] }, ...header },
         ],
+        signedIdentity: undefined,
         rules: [],
         trustedOrigins: [],
         cache: 'private',
@@ -125,6 +126,7 @@ test('The smallest configuration has defaults for all other settings', () => {
     },
     shutdown: { drainTimeoutMs: 15_000 },
     log: { level: 'info', access: true, format: 'auto' },
+    signingKeys: { rotateEveryMs: 7 * 86_400_000 },
     tracing: undefined,
   })
   const { keys, ...times } = session

@@ -91,6 +91,28 @@ test('Headers of lists are a warning by name, and can be measured', (t) => {
   assert.match(finding(tooMany, 'upstream.headers_dropped').what, /X-Roles: longer than 8192 bytes/)
 })
 
+test('Headers of a rule and a signed identity count, and the rule with the longest headers decides', (t) => {
+  const headers = '      X-Remote-User: sub\n'
+  const rules =
+    '    rules:\n      - { path: /a/*, headers: { X-Short: email } }\n      - { path: /b/*, headers: { X-Groups: groups, X-Roles: { claim: roles, max_bytes: 8b, too_long: refuse } } }\n'
+  const claims = { sub: 'u1', email: 'a@b.example', groups: ['g'.repeat(3000)], roles: ['too-long-a-role'] }
+
+  const estimated = finding(budget(t, headers + rules), 'upstream.header_budget')
+  const measured = budget(t, headers + rules, claims)
+  const signed = finding(
+    budget(t, `${headers}${rules}    signed_identity: { claims: [groups] }\n`, claims),
+    'upstream.header_budget',
+  )
+
+  const expected = 13 + 4 + 255 + 8 + 4 + 4096 + 7 + 4 + 8
+  assert.match(estimated.what, new RegExp(`an estimated ${(expected / 1024).toFixed(1)} KiB`))
+  const total = 'X-Remote-User: u1\r\n'.length + 'X-Groups: \r\n'.length + 3000
+  assert.match(finding(measured, 'upstream.header_budget').what, new RegExp(`of ${(total / 1024).toFixed(1)} KiB`))
+  assert.match(finding(measured, 'upstream.headers_dropped').what, /X-Roles: longer than 8 bytes/)
+  assert.equal(signed.level, 'warning')
+  assert.match(signed.what, /the longest are X-Groups, X-Gatehouse-Identity/)
+})
+
 test('A header whose claim the provider does not list is named, and not counted', (t) => {
   const headers =
     '      X-Remote-User: sub\n      X-Groups: { claim: gruops, max_bytes: 8kb }\n      X-Roles: roles.all\n'

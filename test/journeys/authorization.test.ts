@@ -38,3 +38,63 @@ test('After a refresh the application gets the new access token', async (t) => {
   assert.ok(first !== undefined && second !== undefined)
   assert.notEqual(second, first)
 })
+
+/**
+ * Every request that could bring an `Authorization` of the client to an application that gets one.
+ */
+const attempts: readonly (readonly [what: string, fields: readonly string[], body?: string])[] = [
+  ['the field', ['Authorization: Bearer forged']],
+  ['the field twice', ['Authorization: Bearer forged', 'AUTHORIZATION: Basic forged']],
+  [
+    'other spellings',
+    ['Authorization_: forged', '-Authorization: forged', 'Authorization-: forged', '.authorization: forged'],
+  ],
+  ['Connection removes the field', ['Connection: close, authorization', 'Authorization: Bearer forged']],
+  [
+    'a trailer',
+    ['Transfer-Encoding: chunked', 'Trailer: Authorization'],
+    '1\r\nx\r\n0\r\nAuthorization: Bearer forged\r\n\r\n',
+  ],
+  [
+    'an upgrade',
+    [
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Version: 13',
+      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+      'Authorization: Bearer forged',
+    ],
+  ],
+]
+
+for (const [what, fields, body] of attempts)
+  test(`The Authorization of a client does not stand in for that of the gateway: ${what}`, async (t) => {
+    const rules =
+      '[{ path: /open/*, access: public }, { path: /maybe/*, access: optional }, { path: /own/*, headers: { Authorization: { basic: { user: email, password: { env: CLIENT_SECRET } } } } }]'
+    const bed = await startBed(t, { rules })
+    const withEmail = await bed.signIn({ sub: 'jane', email: 'jane@example.com' })
+    const withoutEmail = await bed.signIn({ sub: 'joe' })
+    const own = `Basic ${Buffer.from('jane@example.com:correct horse battery staple').toString('base64')}`
+    const requests = [
+      ['/own/a', withEmail, own],
+      ['/own/a', withoutEmail, undefined],
+      ['/a', withEmail, undefined],
+      ['/maybe/a', '', undefined],
+      ['/open/a', withEmail, undefined],
+    ] as const
+
+    for (const [path, cookie, expected] of requests) {
+      const before = bed.seen.length
+      const close = fields.some((field) => field.startsWith('Connection:')) ? [] : ['Connection: close']
+      const method = body === undefined ? 'GET' : 'POST'
+      const origin = bed.origin.replace('http://', '')
+      const lines = [`${method} ${path} HTTP/1.1`, `Host: ${origin}`, `Cookie: ${cookie}`, ...close, ...fields]
+      await bed.raw(`${lines.join('\r\n')}\r\n\r\n${body ?? ''}`)
+
+      for (const { headers, rawHeaders, rawTrailers } of bed.seen.slice(before)) {
+        assert.equal(headers['authorization'], expected, `${path} ${cookie}`)
+        assert.ok(![...rawHeaders, ...rawTrailers()].some((text) => text.includes('forged')), rawHeaders.join())
+      }
+      if (what !== 'an upgrade') assert.equal(bed.seen.length, before + 1, path)
+    }
+  })

@@ -8,7 +8,11 @@ import { startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 
 test('A configuration of oauth2-proxy becomes a working configuration of the gateway, and the output shows no secret of it', async (t) => {
-  const { url, provider, upstream, env } = await prepareGateway(t, { reservedPrefix: '/oauth2/' })
+  const { url, provider, upstream, ...prepared } = await prepareGateway(t, { reservedPrefix: '/oauth2/' })
+  const env: Readonly<Record<string, string | undefined>> = {
+    ...prepared.env,
+    BASIC_AUTH_PASSWORD: 'a password of the application',
+  }
   const cwd = folderWith(t, {
     'oauth2-proxy.cfg': `## OAuth2 Proxy Config File
 http_address = "${new URL(url).host}"
@@ -31,7 +35,10 @@ email_domains = [ "*" ]
 
   const translation = startCommand(t, ['import', 'oauth2-proxy', 'oauth2-proxy.cfg', '-o', 'gateway.yaml'], { cwd })
   assert.equal(await translation.ended, 0, translation.err())
-  const check = startCommand(t, ['check'], { cwd, env })
+  const check = startCommand(t, ['check'], {
+    cwd,
+    env: { ...env, BASIC_AUTH_PASSWORD: 'a password of the application' },
+  })
   assert.equal(await check.ended, 0, check.err())
 
   const file = join(cwd, 'gateway.yaml')
@@ -41,7 +48,7 @@ email_domains = [ "*" ]
   assert.ok(!said.includes(env['CLIENT_SECRET'] ?? ''))
   assert.match(
     translation.err(),
-    /Not translated\n[^]*basic_auth_password: [^]*unheard_of_secret|unheard_of_secret[^]*Not translated\n/,
+    /Not translated\n[^]*signature_key: [^]*unheard_of_secret|unheard_of_secret[^]*Not translated\n/,
   )
 
   // The operator decides about an option that the import does not know.

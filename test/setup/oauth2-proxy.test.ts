@@ -227,6 +227,31 @@ test('Without pass_basic_auth and pass_user_headers, no identity header is sent'
   assert.deepEqual(upstream?.headers, [])
 })
 
+test('The Authorization that the application gets is translated, without the password', (t) => {
+  const withHeaders = (options: string) =>
+    parse(translated(`${usual}email_domains = ["*"]\n${options}`).yaml) as {
+      readonly upstreams: Record<string, { readonly headers?: Record<string, unknown> }>
+    }
+  const authorization = (options: string) =>
+    Object.values(withHeaders(options).upstreams).map(({ headers }) => headers?.['Authorization'])[0]
+  const basic = (user: string) => ({ basic: { user, password: { env: 'BASIC_AUTH_PASSWORD' } } })
+
+  assert.equal(authorization(''), undefined)
+  assert.deepEqual(authorization('pass_authorization_header = true'), { bearer: 'id_token' })
+  assert.deepEqual(authorization('basic_auth_password = "hidden"'), basic('sub'))
+  assert.deepEqual(authorization('basic_auth_password = "hidden"\nprefer_email_to_user = true'), basic('email'))
+  assert.equal(authorization('basic_auth_password = "hidden"\npass_basic_auth = false'), undefined)
+  const none = 'pass_basic_auth = false\npass_user_headers = false'
+  assert.deepEqual(authorization(`${none}\npass_authorization_header = true`), { bearer: 'id_token' })
+
+  const both = translated(`${usual}basic_auth_password = "hidden"\npass_authorization_header = true`)
+  assert.equal(both.said('basic_auth_password')?.level, 'lost')
+  assert.doesNotMatch(JSON.stringify([both, translated(`${usual}basic_auth_password = "hidden"`)]), /hidden/)
+  assert.match(String(translated('pass_access_token = true').said('pass_access_token')?.text), /bearer: access_token/)
+  const [upstream] = loadedFrom(t, `${usual}email_domains = ["*"]\npass_authorization_header = true`).upstreams
+  assert.ok(upstream?.headers.some(({ source }) => source.kind === 'bearer'))
+})
+
 test('Listen address, TLS, trusted proxies and metrics are translated', (t) => {
   const { listen, trustedProxies, admin } = loadedFrom(
     t,

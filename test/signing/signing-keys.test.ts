@@ -21,9 +21,13 @@ function together(t: TestContext) {
   const note = (message: string) => void logged.push(message)
   const log = { debug() {}, info: note, warn: note, error: note, announce: note }
   let isAway = false
+  let reads = 0
   const process = (more: Partial<SigningKeysParts> = {}) => {
     const far = {
-      readDocument: async (name: string) => (isAway ? unavailable() : store.readDocument(name)),
+      readDocument: async (name: string) => {
+        reads += 1
+        return isAway ? unavailable() : store.readDocument(name)
+      },
       writeDocument: async (name: string, document: SealedDocument, ttl: number) =>
         isAway ? unavailable() : store.writeDocument(name, document, ttl),
     }
@@ -36,6 +40,7 @@ function together(t: TestContext) {
     process,
     store,
     logged,
+    reads: () => reads,
     pass: (ms: number) => void (now += ms),
     away: (value: boolean) => void (isAway = value),
   }
@@ -138,6 +143,21 @@ test('Without the store, a process continues with its keys, and starts with none
   away(false)
   await started.synchronize()
   assert.equal(started.isReady, true)
+})
+
+test('Requests for the key set read the store seldom, also while it is unavailable', async (t) => {
+  const { process, away, pass, reads } = together(t)
+  const keys = process()
+  await keys.published()
+  const before = reads()
+
+  await Promise.all(Array.from({ length: 50 }, () => keys.published()))
+  assert.equal(reads() - before, 0)
+  away(true)
+  pass(5_000)
+  await Promise.all(Array.from({ length: 50 }, () => keys.published()))
+  await keys.published()
+  assert.equal(reads() - before, 1)
 })
 
 test('A store that was emptied gets the keys of the running processes', async (t) => {

@@ -4,6 +4,7 @@ import { matchesPath, type PathPattern } from '../../core/path-pattern.ts'
 import { isEveryAddress, isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import { claimsIn } from '../header-claims.ts'
+import { commonHeaderLimit, expectedSizes, longestOf, sizeText, totalOf } from '../header-size.ts'
 import type { Address, GatewayConfig, RuleConfig, UpstreamConfig } from '../model.ts'
 import type { GatewaySettings } from '../settings.ts'
 
@@ -18,6 +19,7 @@ export const upstreamChecks: readonly Check[] = [
   hosts,
   headers,
   signedIdentity,
+  headerBudget,
   rules,
   logout,
   logoutCalls,
@@ -194,6 +196,27 @@ function signedIdentity({ upstreams }: GatewayConfig, report: Report): void {
     else if (header === 'authorization')
       report.error(at, 'is for credentials, and this JWT is none', 'use another name, such as X-Gatehouse-Identity')
     else if (twin !== undefined) report.error(at, `is also a header of ${report.pathText(twin.at)}`, 'use another name')
+  }
+}
+
+/** The list with the longest headers is reported: that of the upstream, or that of a rule. */
+function headerBudget({ upstreams }: GatewayConfig, report: Report): void {
+  for (const upstream of upstreams) {
+    const { name, headers, rules } = upstream
+    const lists = [
+      { at: settingOf(name, 'headers'), headers },
+      ...rules.flatMap(({ headers: own }, index) =>
+        own === undefined ? [] : [{ at: below(below(settingOf(name, 'rules'), index), 'headers'), headers: own }],
+      ),
+    ].map((list) => ({ ...list, sizes: expectedSizes(list.headers, upstream) }))
+    const longest = lists.reduce((one, other) => (totalOf(other.sizes) > totalOf(one.sizes) ? other : one))
+    const bytes = totalOf(longest.sizes)
+    if (bytes > commonHeaderLimit && report.isValid(longest.at))
+      report.warning(
+        longest.at,
+        `may have ${sizeText(bytes)} together (${longestOf(longest.sizes).join(', ')}): many applications reject more than ${sizeText(commonHeaderLimit)} of headers`,
+        'lower max_bytes, send fewer groups, or raise the limit of the application',
+      )
   }
 }
 
