@@ -51,7 +51,7 @@ function byLowerCaseName(headers: readonly (readonly [name: string, text: string
 function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayConfig): Admission | string {
   const admit = createAdmit(config, {
     identify: () => personWith(test.as, config),
-    cookie: { expireAll: () => [], isStrict: false },
+    cookie: { expireAll: () => [], expireWherever: () => [], isStrict: false },
     log: silent,
   })
   // Each test request is a page load of a browser, because that is what authors of tests expect.

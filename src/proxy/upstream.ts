@@ -41,6 +41,7 @@ export class Upstream {
   readonly #keptCookies: readonly NamePattern[]
   #waitReportedAt = -Infinity
   #hasReportedLostCookies = false
+  #hasReportedRejectedCookies = false
 
   constructor(config: UpstreamConfig, all: readonly UpstreamConfig[], { isTracing, reservedPrefix }: UpstreamsOptions) {
     this.target = new Target(config)
@@ -78,6 +79,13 @@ export class Upstream {
   reportsLostCookies(): boolean {
     const isFirst = !this.#hasReportedLostCookies
     this.#hasReportedLostCookies = true
+    return isFirst
+  }
+
+  /** Whether cookies that browsers would reject are to be logged: only once. */
+  reportsRejectedCookies(): boolean {
+    const isFirst = !this.#hasReportedRejectedCookies
+    this.#hasReportedRejectedCookies = true
     return isFirst
   }
 

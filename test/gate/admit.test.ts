@@ -94,7 +94,7 @@ for (const [path, who, ...kinds] of table)
       { upstreams: [orders], reservedPrefix: '/.gatehouse/' },
       {
         identify: () => identities[who],
-        cookie: { expireAll: () => ['__Host-gatehouse=; Max-Age=0'], isStrict: false },
+        cookie: { expireAll: () => ['__Host-gatehouse=; Max-Age=0'], expireWherever: () => [], isStrict: false },
         log: { debug() {}, info() {}, warn() {}, error() {}, announce() {} },
       },
     )
@@ -116,7 +116,7 @@ test('A host without an upstream has no route for anybody', () => {
     { upstreams: [upstream({ hosts: ['orders.example.com'] })], reservedPrefix: '/.gatehouse/' },
     {
       identify: () => assert.fail('the identity is not needed'),
-      cookie: { expireAll: () => [], isStrict: false },
+      cookie: { expireAll: () => [], expireWherever: () => [], isStrict: false },
       log: { debug() {}, info() {}, warn() {}, error() {}, announce() {} },
     },
   )
