@@ -408,16 +408,16 @@ export interface LogoutCall {
   readonly timeoutMs: number
 }
 
-/** A cookie of an application, which the gateway expires when the session ends. */
+/** Cookies of an application, which the gateway expires when the session ends. */
 export interface ApplicationCookie {
-  readonly name: string
+  readonly names: NamePattern
   /**
-   * The paths, besides `/`, for which the application may have set it. A browser keeps one cookie
-   * for each (RFC 6265 §5.3).
+   * The paths, besides `/`, for which the application may have set them. A browser keeps one cookie
+   * of a name for each (RFC 6265 §5.3).
    */
   readonly paths: readonly string[]
   /**
-   * The `Domain` attributes with which the application may have set it for the path `/`, the
+   * The `Domain` attributes with which the application may have set them for the path `/`, the
    * longest first.
    */
   readonly domains: readonly string[]

@@ -655,9 +655,10 @@ export interface UpstreamLogoutSettings {
    */
   readonly pass_first: boolean
   /**
-   * The cookies of the application, by their full names. The gateway expires them in the browser
-   * when the session ends: for the path /, for the path of the upstream, and for the folders of
-   * logout.paths.
+   * The cookies of the application that belong to one person and stay in the browser, by their
+   * names; * stands for any characters. The gateway expires them when the session ends, with the
+   * path and domain that the application has given them, and passes them on only in the session in
+   * which the application has set them.
    */
   readonly cookies: List<string>
   /**

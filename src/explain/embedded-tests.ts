@@ -53,7 +53,7 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
   const admit = createAdmit(config, {
     identify: () => personWith(test.as, config),
     identities: trialIdentities(config),
-    cookie: { expireAll: () => [], isStrict: false },
+    cookie: { expireAll: () => [], expireWherever: () => [], isStrict: false },
     log: silent,
   })
   // Each test request is a page load of a browser, because that is what authors of tests expect.

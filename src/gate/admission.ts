@@ -74,10 +74,12 @@ export interface Pass {
   readonly session: SessionKey | undefined
   /** The cookies of the upstream that the session keeps. */
   readonly cookies?: readonly KeptCookie[]
+  /** The names of cookies of the client that the upstream does not get. Absent: none. */
+  readonly withheldCookies?: readonly string[]
   readonly caching: Caching
   /**
-   * Returns `Set-Cookie` values for a session that has ended; none when the browser may have a new
-   * session by then.
+   * Returns `Set-Cookie` values that expire cookies of a session that has ended; none when the
+   * browser may have a new session by then. They precede those of the upstream.
    */
   readonly expire?: () => readonly string[]
 }

@@ -1,18 +1,21 @@
 import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import { matchesAny } from '../core/name-pattern.ts'
 import { maxReturnToLength, signInAgainUrl, signInUrl } from '../core/return-to.ts'
+import { cookieNames } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { droppedTexts, type MissingHeader } from '../identity/claim-headers.ts'
 import type { Log } from '../observe/log.ts'
 import { type Unmet, unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable, type Route } from '../rules/route-table.ts'
+import { foreignCookies } from '../session/browser-cookies.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { StoredSession } from '../session/record.ts'
 import { cookiesOf } from '../session/session-cookies.ts'
 import type { SignedIdentities } from '../signing/signed-identity.ts'
-import type { Admission } from './admission.ts'
+import type { Admission, Pass } from './admission.ts'
 import { crossSiteReason } from './cross-site.ts'
 import { HeadersForUpstream } from './headers-for-upstream.ts'
-import type { Identity } from './identify.ts'
+import type { EndedCookie, Identity } from './identify.ts'
 
 /**
  * THE decision. Returns no promise when the session is in memory and needs no refresh, because this
@@ -23,7 +26,7 @@ export type Admit = (facts: RequestFacts) => Admission | Promise<Admission>
 export interface AdmitParts {
   /** Identifies the sender of a `Cookie` header. */
   readonly identify: (cookieHeader: string | undefined) => Identity | Promise<Identity>
-  readonly cookie: Pick<SessionCookie, 'expireAll' | 'isStrict'>
+  readonly cookie: Pick<SessionCookie, 'expireAll' | 'expireWherever' | 'isStrict'>
   readonly identities: Pick<SignedIdentities, 'isReady' | 'of'>
   readonly log: Log
 }
@@ -35,6 +38,7 @@ const fastestSignInMs = 1_000
 export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'>, parts: AdmitParts): Admit {
   const routes = createRouteTable(config.upstreams)
   const headers = new HeadersForUpstream(parts)
+  const personal = config.upstreams.flatMap(({ logout }) => logout.cookies.map(({ names }) => names))
   const signOut = { kind: 'sign_out', location: `${config.reservedPrefix}sign-out` } as const
 
   function admit(facts: RequestFacts): Admission | Promise<Admission> {
@@ -83,12 +87,14 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     if (rule.access === 'optional') {
       const anybody = headers.forAnybody(facts, upstream, rule)
       const pass = { kind: 'pass', upstream, identity: anybody, session: undefined, caching: 'varies' } as const
-      const expire = identity.kind === 'anonymous' ? expiry(identity, facts, upstream) : undefined
-      return expire === undefined ? pass : { ...pass, expire }
+      if (identity.kind !== 'anonymous' || identity.ended === undefined) return pass
+      // The application must not take anybody for the person whose session has ended.
+      const withheldCookies = cookieNames(facts.cookie, '').filter((name) => matchesAny(personal, name))
+      return { ...pass, withheldCookies, expire: expiry(identity.ended, facts, upstream) }
     }
     if (identity.kind === 'unavailable') return identity
     identity.ended?.noteExpired()
-    const setCookies = identity.staleCookie ? parts.cookie.expireAll(facts.cookie, upstream.logout.cookies) : nothing
+    const setCookies = identity.staleCookie ? expireAll(facts, upstream) : nothing
     const mayRedirect =
       !facts.isFrame && (rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage))
     const signIn = signInUrl(config.reservedPrefix, undefined)
@@ -110,18 +116,17 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
    * Returns what expires the cookie when the response begins. A late response does not expire it,
    * because the browser may have signed in again at another process.
    */
-  function expiry(
-    { ended }: Extract<Identity, { kind: 'anonymous' }>,
-    { cookie }: RequestFacts,
-    { logout }: UpstreamConfig,
-  ): (() => readonly string[]) | undefined {
-    if (ended === undefined) return undefined
+  function expiry(ended: EndedCookie, facts: RequestFacts, upstream: UpstreamConfig): () => readonly string[] {
     const end = performance.now() + fastestSignInMs
     return () => {
       if (performance.now() > end || ended.isExpired()) return nothing
       ended.noteExpired()
-      return parts.cookie.expireAll(cookie, logout.cookies)
+      return expireAll(facts, upstream)
     }
+  }
+
+  function expireAll({ cookie, target }: RequestFacts, { logout }: UpstreamConfig): readonly string[] {
+    return parts.cookie.expireAll(cookie, logout.cookies, { path: target.path })
   }
 
   function admitPerson(
@@ -145,7 +150,23 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
       session: session.key,
       caching: upstream.cache,
     } as const
-    return upstream.sessionCookies.length === 0 ? pass : { ...pass, cookies: cookiesOf(session.record, upstream.name) }
+    return {
+      ...pass,
+      ...(upstream.sessionCookies.length > 0 && { cookies: cookiesOf(session.record, upstream.name) }),
+      ...withoutForeign(facts, upstream, session),
+    }
+  }
+
+  /** Withholds the application cookies of other people, and expires them in the browser. */
+  function withoutForeign(
+    { cookie, host, target }: RequestFacts,
+    { logout }: UpstreamConfig,
+    { record }: StoredSession,
+  ): Pick<Pass, 'withheldCookies' | 'expire'> | undefined {
+    const withheldCookies = foreignCookies(cookie, record, personal, { host, path: target.path })
+    if (withheldCookies.length === 0) return undefined
+    const options = { applicationCookies: logout.cookies, kept: record.browser_cookies ?? [] }
+    return { withheldCookies, expire: () => parts.cookie.expireWherever(withheldCookies, target.path, options) }
   }
 
   return admit

@@ -21,6 +21,14 @@ export interface CookieScope {
   readonly path: string
 }
 
+/** The cookies of one response, by where they are kept. */
+export interface ReceivedCookies {
+  /** The session keeps them. */
+  readonly kept: readonly KeptCookie[]
+  /** The browser gets them, and the session remembers where they are. */
+  readonly inBrowser: readonly KeptCookie[]
+}
+
 /** The longest name and value together, and the longest value of an attribute, in bytes. */
 const maxPairLength = 4096
 const maxAttributeLength = 1024
@@ -104,7 +112,7 @@ export function keepCookies(
  * @returns `undefined` when no cookie matches
  */
 export function cookieField(kept: readonly KeptCookie[], scope: CookieScope, now: number): string | undefined {
-  const matching = kept.filter((cookie) => matches(cookie, scope) && !hasExpired(cookie, now))
+  const matching = kept.filter((cookie) => belongsTo(cookie, scope) && !hasExpired(cookie, now))
   if (matching.length === 0) return undefined
   return matching
     .toSorted((a, b) => b.path.length - a.path.length)
@@ -120,7 +128,8 @@ export function sizeOf(kept: readonly KeptCookie[]): number {
   )
 }
 
-function matches({ domain, hostOnly, path }: KeptCookie, scope: CookieScope): boolean {
+/** Whether a request of this scope has the cookie (RFC 6265bis §5.8.3). */
+export function belongsTo({ domain, hostOnly, path }: KeptCookie, scope: CookieScope): boolean {
   if (hostOnly ? domain !== scope.host : !isDomainOf(domain, scope.host)) return false
   return scope.path.startsWith(path) && (path.endsWith('/') || /^(?:\/|$)/.test(scope.path.slice(path.length)))
 }

@@ -2,8 +2,10 @@ import { reason } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
 import { setCookie } from '../http/cookies.ts'
 import type { EndpointRequest, Initiator } from '../http/endpoint-request.ts'
+import { hostName } from '../http/request-facts.ts'
 import { clearCache, cookies, json, redirect, type Response } from '../http/response.ts'
 import { pageContext } from '../pages/pages.ts'
+import { browserCookiesAt } from '../session/browser-cookies.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
 import { endAtProvider, revokeTokens } from './end-at-provider.ts'
 import type { LogoutParts } from './parts.ts'
@@ -32,7 +34,7 @@ async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts):
   const other = otherAccountOf(request)
   // The query shows that the browser comes from a sign-out. After the provider, `state` shows it.
   const landing = other === undefined ? `${signedOut}?provider=not_asked` : signInAsOther(other, parts)
-  const setCookies = parts.cookie.expireAll(request.cookie, request.applicationCookies)
+  const setCookies = expireCookies(record, request, parts)
   if (record === undefined) return redirect({ location: landing, setCookies }, clearCache)
 
   // The browser does not wait for the revocation.
@@ -63,7 +65,7 @@ async function signOutWithoutBrowser(
   readonly setCookies: readonly string[]
 }> {
   const record = await endLocally(request, parts)
-  const setCookies = parts.cookie.expireAll(request.cookie, request.applicationCookies)
+  const setCookies = expireCookies(record, request, parts)
   if (record === undefined) return { provider: 'no_session', setCookies }
   const [provider] = await Promise.all([
     endAtProvider(record, parts, request.cause),
@@ -105,6 +107,16 @@ type SignOutRequest = Initiator & Pick<EndpointRequest, 'method' | 'externalUrl'
  */
 export function signsOutAtOnce(request: SignOutRequest): boolean {
   return isFromThisSite(request) && (request.method === 'POST' || !lacksUserActivation(request))
+}
+
+/** Expires the cookies of the session, and those of the applications at this host. */
+function expireCookies(
+  record: SessionRecord | undefined,
+  request: EndpointRequest,
+  { cookie }: Pick<LogoutParts, 'cookie'>,
+): string[] {
+  const cookies = browserCookiesAt(record, hostName(request.host))
+  return cookie.expireAll(request.cookie, request.applicationCookies, { cookies })
 }
 
 async function endLocally(request: EndpointRequest, parts: LogoutParts): Promise<SessionRecord | undefined> {

@@ -178,6 +178,18 @@ export class Addresses {
     return [pair, ...kept].join(';')
   }
 
+  /**
+   * A `Set-Cookie` value for a cookie that the gateway keeps: without a `Domain` that is an address
+   * of the upstream itself, and without any if the configuration removes it.
+   */
+  ownCookie(value: string): string {
+    if (!/;\s*domain\b/i.test(value)) return value
+    const isRemoved = (text: string) => this.#setCookie.domain === 'remove' || this.#isOwnDomain(text)
+    return value.replaceAll(/;\s*domain\s*(?:=\s*([^;]*?)\s*)?(?=;|$)/gi, (attribute, text: string = '') =>
+      isRemoved(text) ? '' : attribute,
+    )
+  }
+
   /** Whether browsers would reject a `Domain` because it is one of the upstream's own addresses. */
   #isOwnDomain(text: string): boolean {
     const domain = text.replace(/^\./, '').toLowerCase()

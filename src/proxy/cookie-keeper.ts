@@ -1,24 +1,30 @@
 import type { Duplex } from 'node:stream'
 import { GatewayError } from '../core/errors.ts'
-import { type CookieScope, type KeptCookie, nameInSetCookie, readSetCookie } from '../http/cookie-jar.ts'
+import { type KeptCookie, nameInSetCookie, type ReceivedCookies } from '../http/cookie-jar.ts'
 import type { ExchangeControl, RawFields, ResponseHandler } from '../transport/transport.ts'
 import { fieldText } from './raw-fields.ts'
 
 export interface CookieKeeperParts {
   /** Whether the gateway keeps cookies of this name. */
   readonly isKept: (name: string) => boolean
+  /** Whether the session remembers where the browser has cookies of this name. */
+  readonly isNoted: (name: string) => boolean
   /** Stores cookies in the session. Absent when the request has no session. */
-  readonly keep: ((cookies: readonly KeptCookie[]) => Promise<void>) | undefined
+  readonly keep: ((cookies: ReceivedCookies) => Promise<void>) | undefined
   /** An upstream has set cookies without a session, where they cannot be kept. */
   readonly onLost: (names: readonly string[]) => void
-  /** The request that the response belongs to. */
-  readonly scopeOf: () => CookieScope
-  readonly now: () => number
+  /** An upstream has set cookies with attributes for which browsers would reject them. */
+  readonly onRejected: (names: readonly string[]) => void
+  /** Reads a cookie that the gateway keeps; `undefined` when it is invalid. */
+  readonly read: (setCookie: string) => KeptCookie | undefined
+  /** Reads a cookie as the browser will have it; `undefined` when browsers reject it. */
+  readonly readInBrowser: (setCookie: string) => KeptCookie | undefined
 }
 
 /**
- * Takes the cookies that the gateway keeps out of a response. The response waits until they are
- * stored: the next request of the browser may reach another process, and needs them there.
+ * Takes the cookies that the gateway keeps out of a response, and notes those that the browser gets
+ * and that belong to one person. The response waits until the session has them: the next request of
+ * the browser may reach another process, and needs them there.
  */
 export class CookieKeeper implements ResponseHandler, ExchangeControl {
   readonly #handler: ResponseHandler
@@ -54,7 +60,7 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
   }
 
   onResponse(status: number, statusMessage: string, fields: RawFields): void {
-    const { rest, cookies } = this.#split(fields)
+    const { rest, ...cookies } = this.#split(fields)
     if (status < 200) this.#handler.onResponse(status, statusMessage, rest)
     else this.#afterStoring(cookies, () => this.#handler.onResponse(status, statusMessage, rest))
   }
@@ -75,7 +81,7 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
   }
 
   onSwitch(socket: Duplex, fields: RawFields): void {
-    const { rest, cookies } = this.#split(fields)
+    const { rest, ...cookies } = this.#split(fields)
     this.#afterStoring(
       cookies,
       () => this.#handler.onSwitch(socket, rest),
@@ -93,10 +99,11 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
   }
 
   /** @param giveUp releases what the exchange holds when the cookies cannot be stored */
-  #afterStoring(cookies: readonly KeptCookie[], goOn: () => void, giveUp?: () => void): void {
+  #afterStoring(cookies: ReceivedCookies, goOn: () => void, giveUp?: () => void): void {
     const { keep, onLost } = this.#parts
-    if (cookies.length > 0 && keep === undefined) onLost(cookies.map(({ name }) => name))
-    if (cookies.length === 0 || keep === undefined) {
+    const { kept, inBrowser } = cookies
+    if (kept.length > 0 && keep === undefined) onLost(kept.map(({ name }) => name))
+    if (kept.length + inBrowser.length === 0 || keep === undefined) {
       goOn()
       return
     }
@@ -106,6 +113,8 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
     keep(cookies).then(
       () => this.#release(held),
       (error: unknown) => {
+        // The browser has the other cookies. Until the session knows them, no upstream gets them.
+        if (kept.length === 0) return this.#release(held)
         giveUp?.()
         this.#fail(error)
       },
@@ -134,22 +143,28 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
     this.#control?.abort(failure)
   }
 
-  #split(fields: RawFields): { readonly rest: RawFields; readonly cookies: readonly KeptCookie[] } {
+  #split(fields: RawFields): ReceivedCookies & { readonly rest: RawFields } {
     // Most responses set no cookie.
-    if (!fields.some((name, at) => at % 2 === 0 && isSetCookie(name))) return { rest: fields, cookies: [] }
-    const { isKept, scopeOf, now } = this.#parts
+    if (!fields.some((name, at) => at % 2 === 0 && isSetCookie(name))) return { rest: fields, kept: [], inBrowser: [] }
+    const { isKept, isNoted, onRejected, read, readInBrowser } = this.#parts
     const rest: (Buffer | string)[] = []
-    const cookies: KeptCookie[] = []
+    const kept: KeptCookie[] = []
+    const inBrowser: KeptCookie[] = []
+    const rejected: string[] = []
     for (let at = 0; at + 1 < fields.length; at += 2) {
       const [name, value] = [fields[at] as Buffer | string, fields[at + 1] as Buffer | string]
       const setCookie = isSetCookie(name) ? fieldText(value) : undefined
-      if (setCookie === undefined || !isKept(nameInSetCookie(setCookie))) rest.push(name, value)
-      else {
-        const cookie = readSetCookie(setCookie, scopeOf(), now())
-        if (cookie !== undefined) cookies.push(cookie)
-      }
+      const cookieName = setCookie === undefined ? '' : nameInSetCookie(setCookie)
+      if (setCookie === undefined || !isKept(cookieName)) rest.push(name, value)
+      if (setCookie === undefined) continue
+      if (isKept(cookieName)) {
+        const cookie = read(setCookie)
+        if (cookie === undefined) rejected.push(cookieName)
+        else kept.push(cookie)
+      } else if (isNoted(cookieName)) inBrowser.push(...[readInBrowser(setCookie) ?? []].flat())
     }
-    return { rest, cookies }
+    if (rejected.length > 0) onRejected(rejected)
+    return { rest, kept, inBrowser }
   }
 }
 

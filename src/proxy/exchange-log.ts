@@ -75,6 +75,23 @@ export function logNotRewritten(
   })
 }
 
+/** Cookies whose attributes browsers would reject. */
+export function logRejectedCookies(
+  { pass, record, parts }: LoggedExchange,
+  names: readonly string[],
+  upstream: Upstream,
+): void {
+  if (!upstream.reportsRejectedCookies()) return
+  const { name } = pass.upstream
+  parts.log.warn('cookies.not_kept', {
+    request: record.id,
+    upstream: name,
+    cookies: names,
+    reason: 'the attributes of the session cookie are invalid, or its Domain is not the host of the request',
+    hint: `If the Domain is an address of the application, name this address in upstreams.${name}.also_known_as.`,
+  })
+}
+
 export function logBusy(
   { pass, record, parts }: LoggedExchange,
   busy: BusyReason,

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
-import { cookieField, type CookieScope } from '../http/cookie-jar.ts'
+import { cookieField, type CookieScope, readSetCookie } from '../http/cookie-jar.ts'
 import { lingerOnClose } from '../http/lingering-close.ts'
 import { hasBody, RequestBody } from '../http/request-body.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
@@ -15,7 +15,14 @@ import { ClientResponse, isEventStream, isSentCompletely } from './client-respon
 import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
 import { ContentRewriter, withKnownCodings } from './content-rewriter.ts'
 import { CookieKeeper } from './cookie-keeper.ts'
-import { type BusyReason, logBusy, logFailed, logLostCookies, logNotRewritten } from './exchange-log.ts'
+import {
+  type BusyReason,
+  logBusy,
+  logFailed,
+  logLostCookies,
+  logNotRewritten,
+  logRejectedCookies,
+} from './exchange-log.ts'
 import type { CutReason, LiveStream } from './live-streams.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { responseHeaders, responseTrailers } from './response-headers.ts'
@@ -141,13 +148,19 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
             isHead: facts.method === 'HEAD',
             onSkip: (reason) => logNotRewritten(this.#input, reason, this.#upstream),
           })
-    if (!this.#upstream.keepsCookies) return handler
+    const keepsCookies = this.#upstream.keepsCookies || (session !== undefined && parts.notesCookies)
+    if (!keepsCookies) return handler
+    const { host, target } = this.#input.facts
+    const { addresses } = this.#upstream
     return new CookieKeeper(handler, {
       isKept: (name) => this.#upstream.isKeptCookie(name),
+      isNoted: parts.isNotedCookie,
       keep: session === undefined ? undefined : (cookies) => parts.keepCookies(session, upstream.name, cookies),
       onLost: (names) => logLostCookies(this.#input, names, this.#upstream),
-      scopeOf: () => this.#cookieScope(),
-      now: () => parts.clock.now(),
+      onRejected: (names) => logRejectedCookies(this.#input, names, this.#upstream),
+      read: (text) => readSetCookie(addresses.ownCookie(text), this.#cookieScope(), parts.clock.now()),
+      readInBrowser: (text) =>
+        readSetCookie(addresses.response('set-cookie', text), { host, path: target.path }, parts.clock.now()),
     })
   }
 
@@ -163,9 +176,10 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     const fields = upstream.addresses.request(
       upstreamHeaders(req.rawHeaders, {
         fields: upstream.fields,
-        isWithheldCookie: upstream.keepsCookies
-          ? (name) => parts.isGatewayCookie(name) || upstream.isKeptCookie(name)
-          : parts.isGatewayCookie,
+        isWithheldCookie:
+          upstream.keepsCookies || pass.withheldCookies !== undefined
+            ? (name) => this.#isWithheldCookie(name)
+            : parts.isGatewayCookie,
         keptCookies: pass.cookies && cookieField(pass.cookies, this.#cookieScope(), parts.clock.now()),
         host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
         forwarded: facts.forwarded,
@@ -183,6 +197,13 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       body: this.#body,
       upgrade: upgrade?.protocols,
     }
+  }
+
+  #isWithheldCookie(name: string): boolean {
+    const { parts, pass } = this.#input
+    return (
+      parts.isGatewayCookie(name) || this.#upstream.isKeptCookie(name) || pass.withheldCookies?.includes(name) === true
+    )
   }
 
   onSend(control: ExchangeControl): boolean {
@@ -226,10 +247,11 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     // nginx and Go respond with 400 to HTTP on a port with TLS.
     if (status === 400) this.#upstream.target.reportWrongScheme('status 400', parts.log)
     else this.#upstream.target.noteResponse()
-    for (const setCookie of pass.expire?.() ?? []) fields.push('Set-Cookie', setCookie)
+    // First, because the upstream may set the same cookies.
+    const expired = pass.expire?.().flatMap((setCookie) => ['Set-Cookie', setCookie]) ?? []
     // The response came before the request was complete, so the connection cannot be used again.
     if (this.#body && !req.complete) fields.push('Connection', 'close')
-    this.#response.begin(status, statusMessage, fields)
+    this.#response.begin(status, statusMessage, expired.length > 0 ? [...expired, ...fields] : fields)
     this.#state = 'responding'
     if (this.#isEventStream) {
       // An event stream without a session is listed too, because it ends when the gateway stops.

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Admission } from '../gate/admission.ts'
-import type { KeptCookie } from '../http/cookie-jar.ts'
+import type { ReceivedCookies } from '../http/cookie-jar.ts'
 import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
 import type { LiveStreams } from './live-streams.ts'
@@ -19,7 +19,11 @@ export interface ProxyParts {
    */
   readonly isGatewayCookie: (name: string) => boolean
   /** Stores the cookies that an upstream sets in a session, and are kept there. */
-  readonly keepCookies: (session: SessionKey, upstream: string, cookies: readonly KeptCookie[]) => Promise<void>
+  readonly keepCookies: (session: SessionKey, upstream: string, cookies: ReceivedCookies) => Promise<void>
+  /** Whether the session remembers where a cookie of this name is in the browser. */
+  readonly isNotedCookie: (name: string) => boolean
+  /** Whether there are names of such cookies. */
+  readonly notesCookies: boolean
   readonly clock: Clock
   /** How long a client may pause while it sends content, in ms. */
   readonly bodyIdleTimeoutMs: number

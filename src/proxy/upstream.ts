@@ -46,6 +46,7 @@ export class Upstream {
   #waitReportedAt = -Infinity
   #hasReportedLostCookies = false
   readonly #reportedSkips = new Set<SkipReason>()
+  #hasReportedRejectedCookies = false
 
   constructor(config: UpstreamConfig, all: readonly UpstreamConfig[], { isTracing, reservedPrefix }: UpstreamsOptions) {
     this.target = new Target(config)
@@ -84,6 +85,13 @@ export class Upstream {
   reportsLostCookies(): boolean {
     const isFirst = !this.#hasReportedLostCookies
     this.#hasReportedLostCookies = true
+    return isFirst
+  }
+
+  /** Whether cookies that browsers would reject are to be logged: only once. */
+  reportsRejectedCookies(): boolean {
+    const isFirst = !this.#hasReportedRejectedCookies
+    this.#hasReportedRejectedCookies = true
     return isFirst
   }
 

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { GatewayConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
+import { matchesAny } from '../core/name-pattern.ts'
 import type { SessionKey } from '../core/names.ts'
 import { Keyring } from '../core/seal.ts'
 import { createAdmit } from '../gate/admit.ts'
@@ -101,6 +102,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     algorithms: algorithmsOf(config.upstreams),
   })
   const sessionCookies = new SessionCookies({ sessions, clock })
+  const personalCookies = config.upstreams.flatMap(({ logout }) => logout.cookies.map(({ names }) => names))
   const expiredCookies = new ExpiredCookies()
   endings.onEnded((keys) => live.closeAll(keys))
   const provider = new OpenidProvider(config.provider, { clock, log, metrics })
@@ -148,6 +150,8 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     proxy: {
       ...{ upstreams, live, log, pages, clock },
       isGatewayCookie: cookie.isGatewayCookie,
+      isNotedCookie: (name) => matchesAny(personalCookies, name),
+      notesCookies: personalCookies.length > 0,
       keepCookies: (session, upstream, cookies) => sessionCookies.keep(session, upstream, cookies),
       bodyIdleTimeoutMs: config.limits.bodyIdleTimeoutMs,
       bodyRateBytesPerSecond: config.limits.bodyRateBytesPerSecond,

@@ -1,7 +1,35 @@
 import type { ApplicationCookie, SessionCookieConfig } from '../config/model.ts'
+import { matchesName } from '../core/name-pattern.ts'
 import type { SessionId } from '../core/names.ts'
+import type { KeptCookie } from '../http/cookie-jar.ts'
 import { cookieNames, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
 import { sessionIdFromCookie } from './record.ts'
+
+/** For how many cookies of a request a response expires the places that they may have. */
+const maxExpiredNames = 16
+/** How many folders above a path are considered. */
+const maxFolders = 8
+
+/**
+ * The paths of cookies that a browser sends in a request for this path (RFC 6265bis §5.1.4), the
+ * shortest first.
+ */
+function pathsThatMatch(path: string): readonly string[] {
+  const folders = path.split('/').slice(1, -1).slice(0, maxFolders)
+  const above = folders.flatMap((_, last) => {
+    const folder = `/${folders.slice(0, last + 1).join('/')}`
+    return [folder, `${folder}/`]
+  })
+  return [...new Set(['/', ...above, path])]
+}
+
+/** What is known about the cookies of applications in an ended session. */
+export interface EndedCookies {
+  /** Where the applications have set them. */
+  readonly cookies?: readonly KeptCookie[]
+  /** The path of the request that had them. */
+  readonly path?: string
+}
 
 /** The cookie that carries the session id, and the names of the gateway's other cookies. */
 export class SessionCookie {
@@ -34,24 +62,86 @@ export class SessionCookie {
    * `Set-Cookie` values for a browser whose session has ended. They expire the session cookie and
    * the cookies of the applications. `header` is the `Cookie` header of the request.
    */
-  expireAll(header: string | undefined, applicationCookies: readonly ApplicationCookie[]): string[] {
-    const expired = applicationCookies.flatMap((cookie) => this.#expireOfApplication(cookie, header))
-    return [...(this.isIn(header) ? [this.expire()] : []), ...new Set(expired)]
+  expireAll(
+    header: string | undefined,
+    applicationCookies: readonly ApplicationCookie[],
+    ended: EndedCookies = {},
+  ): string[] {
+    const expired = this.expireApplications(header, applicationCookies, ended)
+    return this.isIn(header) ? [this.expire(), ...expired] : expired
   }
 
-  #expireOfApplication({ name, paths, domains }: ApplicationCookie, header: string | undefined): string[] {
-    const wasSent = cookieNames(header, name).includes(name)
-    const withoutDomain = wasSent ? [this.#expireNamed(name, '/')] : []
-    // A cookie with this prefix has the path "/" and no `Domain` (RFC 6265bis §4.1.3.2).
-    if (name.startsWith('__Host-')) return withoutDomain
-    return [
-      ...withoutDomain,
-      // For a browser, a cookie with a `Domain` differs from one without (RFC 6265 §5.3 step 11).
-      ...(wasSent ? domains.map((domain) => this.#expireNamed(name, '/', domain)) : []),
-      // The browser sends these cookies below their path only, so they are expired even if not
-      // sent.
-      ...paths.map((path) => this.#expireNamed(name, path)),
+  /** The same without the session cookie. */
+  expireApplications(
+    header: string | undefined,
+    applicationCookies: readonly ApplicationCookie[],
+    { cookies = [], path }: EndedCookies = {},
+  ): string[] {
+    const expired = [
+      ...cookies.map((cookie) => this.#expireAt(cookie)),
+      ...applicationCookies.flatMap((cookie) => this.#expireOfApplication(cookie, header, path)),
     ]
+    return [...new Set(expired)]
+  }
+
+  /**
+   * `Set-Cookie` values that expire cookies of these names wherever the browser may have them, if
+   * it sent them in a request for `path`: at the path and each folder above it, with and without
+   * `Domain`.
+   * @param kept the cookies that stay
+   */
+  expireWherever(
+    names: readonly string[],
+    path: string,
+    {
+      applicationCookies,
+      kept,
+    }: { readonly applicationCookies: readonly ApplicationCookie[]; readonly kept: readonly KeptCookie[] },
+  ): string[] {
+    const domains = [undefined, ...new Set(applicationCookies.flatMap((cookie) => cookie.domains))]
+    const isKept = (name: string, at: string, domain: string | undefined) =>
+      kept.some(
+        (cookie) =>
+          cookie.name === name && cookie.path === at && (cookie.hostOnly ? undefined : cookie.domain) === domain,
+      )
+    return names
+      .slice(0, maxExpiredNames)
+      .flatMap((name) =>
+        (name.startsWith('__Host-') ? ['/'] : pathsThatMatch(path)).flatMap((at) =>
+          (name.startsWith('__Host-') ? [undefined] : domains)
+            .filter((domain) => !isKept(name, at, domain))
+            .map((domain) => this.#expireNamed(name, at, domain)),
+        ),
+      )
+  }
+
+  #expireAt({ name, path, domain, hostOnly }: KeptCookie): string {
+    return this.#expireNamed(name, path, hostOnly ? undefined : domain)
+  }
+
+  #expireOfApplication(
+    { names, paths, domains }: ApplicationCookie,
+    header: string | undefined,
+    requestPath: string | undefined,
+  ): string[] {
+    const sent = new Set(cookieNames(header, '').filter((name) => matchesName(names, name)))
+    const isPattern = names.parts.length > 1
+    const ofSent = [...sent].slice(0, maxExpiredNames).flatMap((name) => [
+      this.#expireNamed(name, '/'),
+      // A cookie with this prefix has the path "/" and no `Domain` (RFC 6265bis §4.1.3.2).
+      ...(name.startsWith('__Host-')
+        ? []
+        : [
+            // For a browser, a cookie with a `Domain` differs from one without (RFC 6265 §5.3 step
+            // 11).
+            ...domains.map((domain) => this.#expireNamed(name, '/', domain)),
+            ...(requestPath === undefined ? [] : pathsThatMatch(requestPath)).map((at) => this.#expireNamed(name, at)),
+            ...(isPattern ? paths.map((at) => this.#expireNamed(name, at)) : []),
+          ]),
+    ])
+    if (isPattern || names.text.startsWith('__Host-')) return ofSent
+    // The browser sends these cookies below their path only, so they are expired even if not sent.
+    return [...ofSent, ...paths.map((at) => this.#expireNamed(names.text, at))]
   }
 
   #expireNamed(name: string, path: string, domain?: string): string {

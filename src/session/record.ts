@@ -25,6 +25,11 @@ export interface SessionRecord {
   readonly userinfo_read_at: number
   /** The cookies that are kept for upstreams, by the name of the upstream. */
   readonly cookies?: Readonly<Record<string, readonly KeptCookie[]>>
+  /**
+   * The cookies that applications have set in the browser in this session, without their values:
+   * those in `logout.cookies` of any upstream. Absent in records of earlier versions.
+   */
+  readonly browser_cookies?: readonly KeptCookie[]
 }
 
 /** A record with its key and version. A write that names an older version is rejected (fencing). */

@@ -1,7 +1,8 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
-import { keepCookies, type KeptCookie, sizeOf } from '../http/cookie-jar.ts'
+import { keepCookies, type KeptCookie, type ReceivedCookies, sizeOf } from '../http/cookie-jar.ts'
+import { placeOf, withoutOldest } from './browser-cookies.ts'
 import type { SessionRecord } from './record.ts'
 import type { Sessions } from './sessions.ts'
 
@@ -14,7 +15,7 @@ export interface SessionCookiesParts {
   readonly clock: Clock
 }
 
-/** The cookies of applications that are kept in sessions and end with them. */
+/** The cookies of applications that are kept in sessions, or expire with them. */
 export class SessionCookies {
   readonly #parts: SessionCookiesParts
 
@@ -23,19 +24,27 @@ export class SessionCookies {
   }
 
   /**
-   * Stores cookies that an upstream has set. Cookies that other processes store at the same time
-   * stay. Does nothing when the session has ended, or has these cookies already.
+   * Stores cookies that an upstream has set, or where they are. Cookies that other processes store
+   * at the same time stay. Does nothing when the session has ended, or has these cookies already.
    * @throws {GatewayError} `ERR_COOKIES_FULL`, and nothing is stored; `ERR_STORE_UNAVAILABLE`
    */
-  async keep(key: SessionKey, upstream: string, received: readonly KeptCookie[]): Promise<void> {
+  async keep(key: SessionKey, upstream: string, { kept, inBrowser }: ReceivedCookies): Promise<void> {
     const { sessions, clock } = this.#parts
+    const now = clock.now()
+    const places = inBrowser.map((cookie) => placeOf(cookie, now))
     for (let stored = await sessions.find(key); stored !== undefined; stored = await sessions.read(key)) {
       const { record } = stored
+      const { browser_cookies } = record
       const present = cookiesOf(record, upstream)
-      const cookies = keepCookies(present, received, clock.now())
-      if (cookies === present) return
+      const cookies = keepCookies(present, kept, now)
+      const seen = browser_cookies && keepCookies(browser_cookies, places, now)
+      if (cookies === present && seen === browser_cookies) return
       checkSize(upstream, cookies)
-      const outcome = await sessions.replace(stored, { ...record, cookies: { ...record.cookies, [upstream]: cookies } })
+      const outcome = await sessions.replace(stored, {
+        ...record,
+        ...(cookies !== present && { cookies: { ...record.cookies, [upstream]: cookies } }),
+        ...(seen !== undefined && { browser_cookies: withoutOldest(seen) }),
+      })
       if (outcome !== 'conflict') return
     }
   }

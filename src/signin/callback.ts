@@ -1,10 +1,12 @@
 import { GatewayError, reason } from '../core/errors.ts'
 import { signInUrl } from '../core/return-to.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
+import { hostName } from '../http/request-facts.ts'
 import { clearCache, cookies, redirect, type Redirect, type Response, withHeaders } from '../http/response.ts'
 import { pageContext } from '../pages/pages.ts'
 import { claimsOfIdToken } from '../provider/id-token.ts'
 import type { SignedIn } from '../provider/openid-provider.ts'
+import { browserCookiesAt } from '../session/browser-cookies.ts'
 import { signInLifetimeMs } from '../session/endings.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
 import { claimsOfSession } from '../session/session-claims.ts'
@@ -132,26 +134,33 @@ async function createSession(
   parts: SignInParts,
 ): Promise<Redirect> {
   const begun = transaction.begun_at_store ?? transaction.begun_at
-  const id = await parts.sessions.create({ ...record, origin: transaction.origin }, begun, request.cause)
+  const whole = { ...record, origin: transaction.origin, browser_cookies: [] }
+  const id = await parts.sessions.create(whole, begun, request.cause)
   if (id === undefined)
     throw new GatewayError('ERR_SIGN_IN_ENDED', 'a Logout Token for this session arrived before the callback')
-  await endPrevious(request, parts)
+  const previous = await endPrevious(request, parts)
   return {
     location: return_to,
-    setCookies: [parts.cookie.set(id), ...expireTransactions(request.cookie, parts.cookie)],
+    setCookies: [...previous, parts.cookie.set(id), ...expireTransactions(request.cookie, parts.cookie)],
   }
 }
 
 /**
  * Ends the previous session of the browser, because a browser has one session. The session at the
  * provider stays, because the new session may belong to it.
+ * @returns `Set-Cookie` values that expire the cookies of applications: the next request may be
+ * that of another person
  */
-async function endPrevious(request: EndpointRequest, parts: SignInParts): Promise<void> {
-  const previous = parts.cookie.read(request.cookie)
-  if (previous === undefined) return
+async function endPrevious(request: EndpointRequest, parts: SignInParts): Promise<readonly string[]> {
+  const { cookie, expiredCookies, endings, log } = parts
+  const previous = cookie.read(request.cookie)
+  if (previous === undefined) return cookie.expireApplications(request.cookie, request.applicationCookies)
   const key = sessionKey(previous)
-  parts.expiredCookies.add(key)
-  await parts.endings.endOne(key, 'new_sign_in', request.cause).catch((error: unknown) => {
-    parts.log.warn('session.previous_not_ended', { reason: reason(error) })
+  expiredCookies.add(key)
+  const [ended] = await endings.endOne(key, 'new_sign_in', request.cause).catch((error: unknown) => {
+    log.warn('session.previous_not_ended', { reason: reason(error) })
+    return []
   })
+  const cookies = browserCookiesAt(ended?.record, hostName(request.host))
+  return cookie.expireApplications(request.cookie, request.applicationCookies, { cookies })
 }

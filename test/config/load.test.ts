@@ -9,6 +9,7 @@ import { type Diagnostic, formatDiagnostic, formatDiagnostics } from '../../src/
 import { loadConfig } from '../../src/config/load.ts'
 import type { GatewayConfig } from '../../src/config/model.ts'
 import { parseClaimPath } from '../../src/core/claims.ts'
+import { parseNamePattern } from '../../src/core/name-pattern.ts'
 import { parsePathPattern } from '../../src/core/path-pattern.ts'
 import { plainPages } from '../support/pages.ts'
 import { environment } from './environment.ts'
@@ -331,7 +332,13 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       { path: parsePathPattern('/index'), query: [['do', 'logout']], methods: undefined },
     ],
     passFirst: false,
-    cookies: [{ name: 'JSESSIONID', paths: ['/auth', '/auth/'], domains: ['orders.example.com', 'example.com'] }],
+    cookies: [
+      {
+        names: parseNamePattern('JSESSIONID'),
+        paths: ['/auth', '/auth/'],
+        domains: ['orders.example.com', 'example.com'],
+      },
+    ],
     call: undefined,
   })
   assert.deepEqual(orders.tests, [

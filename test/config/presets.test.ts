@@ -58,7 +58,7 @@ session_cookies: [other]`)
     preset.find(({ name }) => name === 'X-Groups'),
   )
   assert.deepEqual(logout.paths, presetLogout.paths)
-  assert.equal(logout.cookies[0]?.name, 'theme')
+  assert.equal(logout.cookies[0]?.names.text, 'theme')
   assert.deepEqual(JSON.stringify(sessionCookies).includes('sessionid'), false)
 })
 

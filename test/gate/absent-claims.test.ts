@@ -22,7 +22,7 @@ function visits(t: TestContext, path: string, people: readonly Claims[]) {
   const admit = createAdmit(config, {
     identify: () => personWith(claims, config),
     identities: trialIdentities(config),
-    cookie: { expireAll: () => [], isStrict: false },
+    cookie: { expireAll: () => [], expireWherever: () => [], isStrict: false },
     log: { debug: note, info: note, warn: note, error: note, announce: note },
   })
   const request = { method: 'GET', url: path, headers: { host: 'orders.example.com' }, socket: {} }

@@ -96,7 +96,7 @@ for (const [path, who, ...kinds] of table)
       {
         identify: () => identities[who],
         identities: trialIdentities({ externalUrl: new URL('https://orders.example.com') }),
-        cookie: { expireAll: () => ['__Host-gatehouse=; Max-Age=0'], isStrict: false },
+        cookie: { expireAll: () => ['__Host-gatehouse=; Max-Age=0'], expireWherever: () => [], isStrict: false },
         log: { debug() {}, info() {}, warn() {}, error() {}, announce() {} },
       },
     )
@@ -119,7 +119,7 @@ test('A host without an upstream has no route for anybody', () => {
     {
       identify: () => assert.fail('the identity is not needed'),
       identities: trialIdentities({ externalUrl: new URL('https://orders.example.com') }),
-      cookie: { expireAll: () => [], isStrict: false },
+      cookie: { expireAll: () => [], expireWherever: () => [], isStrict: false },
       log: { debug() {}, info() {}, warn() {}, error() {}, announce() {} },
     },
   )

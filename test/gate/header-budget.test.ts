@@ -22,7 +22,7 @@ test('Identity headers beyond the common limit are logged once for each upstream
   const admit = createAdmit(config, {
     identify: () => personWith(claims, config),
     identities: trialIdentities(config),
-    cookie: { expireAll: () => [], isStrict: false },
+    cookie: { expireAll: () => [], expireWherever: () => [], isStrict: false },
     log: { debug() {}, info() {}, warn: note, error: note, announce: note },
   })
   const visit = (url: string, person: Claims) => {

@@ -52,7 +52,7 @@ ${upstream}
   const admit = createAdmit(config, {
     identify: () => personWith(person, config),
     identities: trialIdentities(config),
-    cookie: { expireAll: () => [], isStrict: false },
+    cookie: { expireAll: () => [], expireWherever: () => [], isStrict: false },
     log: { debug: silent, info: silent, warn: silent, error: silent, announce: silent },
   })
   const forwarded = { 'x-forwarded-for': '203.0.113.9', 'x-forwarded-proto': 'https', 'x-forwarded-host': host }

@@ -247,6 +247,26 @@ test('A session cookie has the path that the application sees', async (t) => {
   assert.match(shown(await jane.fetch(`${world.url}/wiki/admin/`)).cookie, /kept_a=1/)
 })
 
+test('A session cookie with a Domain of the application itself is kept for the public host', async (t) => {
+  const { world } = await worldWith(t, {
+    upstreamSettings: `session_cookies: [kept_*]
+    also_known_as: ['http://wiki.corp:8080']`,
+  })
+  const jane = world.browser()
+  await jane.get(
+    `${world.url}/quiet/${set('kept_a=1; Domain=.wiki.corp; Path=/', 'kept_b=1;domain=wiki.corp', 'kept_c=1; Domain=elsewhere.example')}`,
+  )
+
+  assert.equal(shown(await jane.fetch(`${world.url}/quiet/`)).cookie, 'kept_b=1; kept_a=1')
+  await jane.fetch(`${world.url}/quiet/${set('kept_d=1; Domain=elsewhere.example')}`)
+
+  const logged = world.replicas[0]?.log.filter(({ message }) => message === 'cookies.not_kept') ?? []
+  assert.deepEqual(
+    logged.map(({ level, fields }) => [level, fields['cookies']]),
+    [['warn', ['kept_c']]],
+  )
+})
+
 test('A session cookie in the response to an upgrade is kept', async (t) => {
   const { world } = await worldWith(t)
   const jane = world.browser()

@@ -14,7 +14,7 @@ function slowStore() {
   let begun = () => {}
   const isAsked = new Promise<void>((resolve) => (begun = resolve))
   const keepCookies: GatewayOptions['keepCookies'] = (_session, _upstream, cookies) => {
-    stored.push(cookies)
+    stored.push(cookies.kept)
     begun()
     return new Promise((resolve, reject) => (end = (error) => (error === undefined ? resolve() : reject(error))))
   }

@@ -121,6 +121,8 @@ export async function startGateway(
     log,
     pages: pagesWith(),
     isGatewayCookie,
+    isNotedCookie: () => false,
+    notesCookies: false,
     keepCookies: options.keepCookies ?? (() => Promise.resolve()),
     clock: { now: () => Date.now() },
     onActivity: () => {},

@@ -91,7 +91,7 @@ export function buildUpstream(
       paths: logoutLinks,
       passFirst: settings.logout.pass_first,
       cookies: present(settings.logout.cookies).map(([, cookie]) => ({
-        name: cookie,
+        names: parseNamePattern(cookie),
         paths: cookiePaths(path, logoutLinks),
         domains: cookieDomains(externalUrl.hostname),
       })),

@@ -269,7 +269,7 @@ function canMatchBelow(pattern: PathPattern, path: UpstreamConfig['path']): bool
 function logout({ upstreams, reservedPrefix }: GatewayConfig, report: Report): void {
   for (const { name, path, logout } of upstreams) {
     const at = settingOf(name, 'logout')
-    const [pathsAt, cookiesAt] = [below(at, 'paths'), below(at, 'cookies')]
+    const pathsAt = below(at, 'paths')
     if (report.isValid(pathsAt, settingOf(name, 'path'), '/reserved_prefix'))
       for (const [index, link] of logout.paths.entries()) {
         const isOwn = `${link.path.text}/`.startsWith(reservedPrefix)
@@ -281,14 +281,6 @@ function logout({ upstreams, reservedPrefix }: GatewayConfig, report: Report): v
     const firstAt = below(at, 'pass_first')
     if (logout.passFirst && logout.paths.length === 0 && report.isValid(pathsAt, firstAt))
       report.warning(firstAt, 'has no effect: there is no logout link', 'name the logout link in logout.paths')
-    if (!report.isValid(cookiesAt)) continue
-    for (const [index, cookie] of logout.cookies.entries())
-      if (cookie.name.includes('*'))
-        report.warning(
-          below(cookiesAt, index),
-          'expires no cookie: "*" is not a wildcard in the name of a cookie',
-          'write the full name of each cookie, as the browser shows it',
-        )
   }
 }
 
