@@ -1,5 +1,6 @@
 import { steadyClock, type Clock } from '../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
+import { MemoryKeptStore } from './memory-kept-store.ts'
 import { tagOf } from './record.ts'
 import type { EndedSession, LogoutOrder, NewSession, SealedSession, SessionStore, StoreTime } from './store.ts'
 
@@ -28,6 +29,7 @@ interface StoredEntry {
 }
 
 class InMemoryStore implements MemoryStore {
+  readonly kept: MemoryKeptStore
   readonly #clock: Clock
   /** Decides what has expired. */
   readonly #steady: Clock
@@ -44,6 +46,7 @@ class InMemoryStore implements MemoryStore {
   constructor(max: number, clock: Clock) {
     this.#clock = clock
     this.#steady = steadyClock(clock)
+    this.kept = new MemoryKeptStore(() => this.#steady.now())
     this.#sessions = new ExpiringMap(max, (key, session) => {
       this.#bySid.remove(tagOf(key), key)
       this.#bySub.remove(session.subTag, key)
@@ -160,7 +163,17 @@ class InMemoryStore implements MemoryStore {
   }
 
   size(): number {
-    const maps = [this.#sessions, this.#tombstones, this.#jtis, this.#once, this.#leases, this.#bySid, this.#bySub]
+    const { kept } = this
+    const maps = [
+      this.#sessions,
+      this.#tombstones,
+      this.#jtis,
+      this.#once,
+      this.#leases,
+      this.#bySid,
+      this.#bySub,
+      kept,
+    ]
     return maps.reduce((sum, map) => sum + map.size, 0)
   }
 
@@ -192,7 +205,8 @@ class InMemoryStore implements MemoryStore {
     const now = this.#steady.now()
     if (now - this.#sweptAt < sweepInterval) return now
     this.#sweptAt = now
-    for (const map of [this.#sessions, this.#tombstones, this.#jtis, this.#once, this.#leases]) map.sweep(now)
+    for (const map of [this.#sessions, this.#tombstones, this.#jtis, this.#once, this.#leases, this.kept])
+      map.sweep(now)
     return now
   }
 }

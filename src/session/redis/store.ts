@@ -15,6 +15,7 @@ import type {
 import { asBuffer, atLeast1 } from './arguments.ts'
 import { reportAvailability } from './connection.ts'
 import { RedisEndings } from './endings.ts'
+import { RedisKeptStore } from './kept-store.ts'
 import { hashOf, RedisKeys } from './keys.ts'
 import { RedisNotices } from './notices.ts'
 import { RedisRuns } from './runs.ts'
@@ -40,6 +41,7 @@ export function createRedisStore(
 }
 
 class RedisStore implements SessionStore {
+  readonly kept: RedisKeptStore
   readonly #servers: RedisServers
   readonly #commands: RedisServers['commands']
   readonly #notices: RedisNotices
@@ -55,6 +57,7 @@ class RedisStore implements SessionStore {
     this.#servers = servers
     this.#commands = commands
     this.#keys = keys
+    this.kept = new RedisKeptStore(commands, keys)
     this.#clock = clock
     const notices = new RedisNotices(commands, subscriber, keys, {
       log,
