@@ -40,6 +40,8 @@ export const endpoints = {
     limit: 'frames',
     exists: (provider: GatewayConfig['provider']) => provider.frontchannelLogout,
   },
+  keptRequest: { name: 'kept-request', methods: ['GET'], isForPageLoads: true },
+  declineKeptRequest: { name: 'kept-request', methods: ['POST'], isForPageLoads: true },
   session: { name: 'session', methods: ['GET', 'HEAD'] },
 } as const satisfies Readonly<Record<string, Endpoint>>
 

@@ -19,7 +19,7 @@ export type SidTag = Branded<'SidTag'>
 export type SubTag = Branded<'SubTag'>
 
 /**
- * The key of a kept request in a store: `TAG:HASH`. The tag is the SubTag of its person; the hash is
- * of the secret that only the browser has.
+ * The key of a kept request in a store: `TAG:HASH`. The tag is the SubTag of its person; the hash
+ * is of the secret that only the browser has.
  */
 export type KeptKey = Branded<'KeptKey'>

@@ -1,7 +1,7 @@
 import { reason } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
 import { setCookie } from '../http/cookies.ts'
-import type { EndpointRequest, Initiator } from '../http/endpoint-request.ts'
+import { isFromThisSite, type EndpointRequest, type Initiator } from '../http/endpoint-request.ts'
 import { clearCache, cookies, json, redirect, type Response } from '../http/response.ts'
 import { pageContext } from '../pages/pages.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
@@ -32,7 +32,7 @@ async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts):
   const other = otherAccountOf(request)
   // The query shows that the browser comes from a sign-out. After the provider, `state` shows it.
   const landing = other === undefined ? `${signedOut}?provider=not_asked` : signInAsOther(other, parts)
-  const setCookies = parts.cookie.expireAll(request.cookie, request.applicationCookies)
+  const setCookies = expiredCookies(request, parts)
   if (record === undefined) return redirect({ location: landing, setCookies }, clearCache)
 
   // The browser does not wait for the revocation.
@@ -63,27 +63,13 @@ async function signOutWithoutBrowser(
   readonly setCookies: readonly string[]
 }> {
   const record = await endLocally(request, parts)
-  const setCookies = parts.cookie.expireAll(request.cookie, request.applicationCookies)
+  const setCookies = expiredCookies(request, parts)
   if (record === undefined) return { provider: 'no_session', setCookies }
   const [provider] = await Promise.all([
     endAtProvider(record, parts, request.cause),
     revokeTokens(record, parts, request.cause),
   ])
   return { provider, setCookies }
-}
-
-/**
- * Whether a request comes from a page of this site. A page of another site must not sign people
- * out. The browser sends the origin of a request (Fetch Metadata, RFC 6454).
- */
-export function isFromThisSite(request: SignOutRequest): boolean {
-  const { secFetchSite, origin, referer, externalUrl } = request
-  // `none`: the address was typed, or is a bookmark.
-  if (secFetchSite !== undefined)
-    return secFetchSite === 'same-origin' || (secFetchSite === 'none' && request.method === 'GET')
-  if (origin !== undefined && origin !== 'null') return origin === externalUrl.origin
-  if (referer !== undefined) return URL.canParse(referer) && new URL(referer).origin === externalUrl.origin
-  return origin === undefined
 }
 
 /**
@@ -105,6 +91,10 @@ type SignOutRequest = Initiator & Pick<EndpointRequest, 'method' | 'externalUrl'
  */
 export function signsOutAtOnce(request: SignOutRequest): boolean {
   return isFromThisSite(request) && (request.method === 'POST' || !lacksUserActivation(request))
+}
+
+function expiredCookies({ cookie, applicationCookies }: EndpointRequest, parts: LogoutParts): readonly string[] {
+  return [...parts.cookie.expireAll(cookie, applicationCookies), ...parts.personCookie.expire(cookie)]
 }
 
 async function endLocally(request: EndpointRequest, parts: LogoutParts): Promise<SessionRecord | undefined> {

@@ -89,8 +89,8 @@ export class RedisKeys {
 }
 
 /**
- * The part of a key after its tag. It distinguishes the sessions of one sid, or the kept requests of
- * one person.
+ * The part of a key after its tag. It distinguishes the sessions of one sid, or the kept requests
+ * of one person.
  */
 export function hashOf(key: SessionKey | KeptKey): string {
   return key.slice(key.indexOf(':') + 1)
