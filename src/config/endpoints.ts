@@ -43,6 +43,8 @@ export const endpoints = {
     limit: 'frames',
     exists: ({ provider }: EndpointConfig) => provider.frontchannelLogout,
   },
+  keptRequest: { name: 'kept-request', methods: ['GET'], isForPageLoads: true },
+  declineKeptRequest: { name: 'kept-request', methods: ['POST'], isForPageLoads: true },
   session: { name: 'session', methods: ['GET', 'HEAD'] },
   jwks: {
     name: 'jwks.json',

@@ -39,6 +39,7 @@ export interface GatewayConfig {
   readonly signingKeys: SigningKeysConfig
   readonly pages: PagesConfig
   readonly limits: LimitsConfig
+  readonly keptRequests: KeptRequestsConfig
   readonly shutdown: { readonly drainTimeoutMs: number }
   readonly log: LogConfig
   /** Absent: the gateway records no traces. */
@@ -94,6 +95,13 @@ export interface Subnet {
   readonly address: string
   readonly prefix: number
   readonly family: 'ipv4' | 'ipv6'
+}
+
+/** Forms that people send after their session has ended. */
+export interface KeptRequestsConfig {
+  /** The largest content that is kept; 0: none is kept. */
+  readonly maxSizeBytes: number
+  readonly keepForMs: number
 }
 
 export interface LimitsConfig {

@@ -55,6 +55,11 @@ export interface GatewaySettings {
   readonly pages: PagesSettings
   /** Limits for clients. */
   readonly limits: LimitsSettings
+  /**
+   * Forms that people send after their session has ended. The gateway keeps the content, encrypted,
+   * until the same person has signed in again and decides.
+   */
+  readonly kept_requests: KeptRequestsSettings
   /** How the gateway stops. */
   readonly shutdown: ShutdownSettings
   /** The log on standard output: one event per line. */
@@ -848,6 +853,17 @@ export interface LimitsPerClientSettings {
 
 /** A rate such as 600/m: a whole number per s, m or h. */
 export type Rate = string
+
+/**
+ * Forms that people send after their session has ended. The gateway keeps the content, encrypted,
+ * until the same person has signed in again and decides.
+ */
+export interface KeptRequestsSettings {
+  /** The largest content that is kept, at most 16mb. 0b: none is kept. */
+  readonly max_size: Size
+  /** How long the content is kept, from 1m to 1d. */
+  readonly keep_for: Duration
+}
 
 /** How the gateway stops. */
 export interface ShutdownSettings {

@@ -17,3 +17,9 @@ export type SidTag = Branded<'SidTag'>
 
 /** The common tag of all sessions of one (iss, sub): a hash, safe to show. */
 export type SubTag = Branded<'SubTag'>
+
+/**
+ * The key of a kept request in a store: `TAG:HASH`. The tag is the SubTag of its person; the hash
+ * is of the secret that only the browser has.
+ */
+export type KeptKey = Branded<'KeptKey'>

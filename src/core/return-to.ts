@@ -4,21 +4,32 @@
  */
 export const maxReturnToLength = 2000
 
-/**
- * The URL that starts a sign-in and returns to `returnTo` (a path with its query), which is omitted
- * when it is too long. `login`: the provider must ask for the account (`prompt`, OpenID Connect
- * Core §3.1.2.1).
- */
-export function signInUrl(reservedPrefix: string, returnTo: string | undefined, prompt?: 'login'): string {
-  return withQuery(`${reservedPrefix}sign-in`, { prompt, return_to: returnTo })
+/** What a sign-in has besides its page. */
+export interface SignInOptions {
+  /** The provider must ask for the account (OpenID Connect Core §3.1.2.1). */
+  readonly prompt?: 'login' | undefined
+  /** The session of the browser has ended: the response also clears its cache. */
+  readonly again?: boolean | undefined
+  /** The reference of a kept request. After the sign-in, the person decides about it. */
+  readonly kept?: string | undefined
 }
 
 /**
- * The sign-in URL for a browser whose session has ended. The response also clears the cache of the
- * browser.
+ * The URL that starts a sign-in and returns to `returnTo` (a path with its query), which is omitted
+ * when it is too long.
  */
-export function signInAgainUrl(reservedPrefix: string, returnTo: string): string {
-  return withQuery(`${reservedPrefix}sign-in`, { again: '1', return_to: returnTo })
+export function signInUrl(
+  reservedPrefix: string,
+  returnTo: string | undefined,
+  { prompt, again = false, kept }: SignInOptions = {},
+): string {
+  const parameters = { again: again ? '1' : undefined, prompt, kept, return_to: returnTo }
+  return withQuery(`${reservedPrefix}sign-in`, parameters)
+}
+
+/** The URL of the page about a kept request. */
+export function keptUrl(reservedPrefix: string, reference: string): string {
+  return withQuery(`${reservedPrefix}kept-request`, { id: reference })
 }
 
 /** The URL that signs out and then starts a sign-in. */

@@ -92,7 +92,7 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
     if (route !== undefined && !route.isLogout) steps.push(...aboutPerson(route, who, facts))
     const decision = {
       ...decided(admission, req, switches),
-      ...lostContent(admission, facts),
+      ...formNote(admission),
       ...(admission.kind === 'sign_in' && wrongHost(facts, req.headers, config)),
     }
     if (admission.kind !== 'pass') return { steps, decision }
@@ -157,13 +157,14 @@ function wrongHost(
   }
 }
 
-/** A redirect to the sign-in keeps the URL of the request, but not its content. */
-function lostContent({ kind }: Admission, { method, isPage }: RequestFacts): Pick<Decision, 'note'> {
-  const isLost = isPage && !['GET', 'HEAD'].includes(method) && (kind === 'sign_in' || kind === 'reload')
-  return isLost ? { note: `the content of the ${method} is lost: the browser returns with GET` } : {}
+/** What happens to the content of a form that meets no session. */
+function formNote(admission: Admission): Pick<Decision, 'note'> {
+  return admission.kind === 'sign_in' && admission.form !== undefined ? { note: keptNote } : {}
 }
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
+const keptNote =
+  'the content is kept until the sign-in, if a page of this site sends it and the person was signed in before in this browser (kept_requests); otherwise a page says that it is lost (401)'
 
 /**
  * Whether the gateway handles the request as an upgrade, rather than ignoring its `Upgrade` field.

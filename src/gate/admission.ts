@@ -33,6 +33,10 @@ export type Admission =
       readonly location: string
       readonly setCookies: readonly string[]
       readonly leavesPage?: boolean
+      /**
+       * The request is a form. Its content is kept during the sign-in, or its page says why not.
+       */
+      readonly form?: FormAdmission
     }
   /**
    * Nobody is signed in, and the request is not redirected. `location` is the sign-in, for the
@@ -61,6 +65,13 @@ export type Admission =
   | { readonly kind: 'sign_out'; readonly location: string; readonly first?: Pass }
   /** The store or the provider is unavailable, so the request is rejected (fail closed). */
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
+
+/** A form that met no session. */
+export interface FormAdmission {
+  readonly upstream: UpstreamConfig
+  /** As for a {@link Pass}, because the content may arrive slowly. */
+  readonly expire: (() => readonly string[]) | undefined
+}
 
 /** The upstream receives the request. */
 export interface Pass {

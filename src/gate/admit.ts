@@ -1,6 +1,6 @@
 import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import { matchesAny } from '../core/name-pattern.ts'
-import { maxReturnToLength, signInAgainUrl, signInUrl } from '../core/return-to.ts'
+import { maxReturnToLength, signInUrl } from '../core/return-to.ts'
 import { cookieNames } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { droppedTexts, type MissingHeader } from '../identity/claim-headers.ts'
@@ -93,20 +93,24 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
       return { ...pass, withheldCookies, expire: expiry(identity.ended, facts, upstream) }
     }
     if (identity.kind === 'unavailable') return identity
-    identity.ended?.noteExpired()
-    const setCookies = identity.staleCookie ? expireAll(facts, upstream) : nothing
     const mayRedirect =
       !facts.isFrame && (rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage))
     const signIn = signInUrl(config.reservedPrefix, undefined)
+    // After a sign-in the browser uses GET, which must not go to the URL that a form was sent to.
+    if (mayRedirect && facts.isPage && facts.method === 'POST') {
+      const form = { upstream, expire: identity.ended && expiry(identity.ended, facts, upstream) }
+      return { kind: 'sign_in', location: signIn, setCookies: nothing, leavesPage: identity.staleCookie, form }
+    }
+    identity.ended?.noteExpired()
+    const setCookies = identity.staleCookie ? expireAll(facts, upstream) : nothing
     if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies }
-    // After the sign-in, the browser loads the page with GET. The content of a form is lost.
     const return_to = facts.target.path + facts.target.query
     // The sign-in would ignore a longer return_to, and such a long URL may exceed the limit for a
     // request head.
     if (return_to.length > maxReturnToLength) return { kind: 'sign_in', location: signIn, setCookies }
     if (parts.cookie.isStrict && isLinkOnOtherSite(facts)) return { kind: 'reload', location: return_to }
     if (identity.staleCookie && facts.isPage && facts.secFetchSite === 'same-origin') {
-      const location = signInAgainUrl(config.reservedPrefix, return_to)
+      const location = signInUrl(config.reservedPrefix, return_to, { again: true })
       return { kind: 'sign_in', location, setCookies, leavesPage: true }
     }
     return { kind: 'sign_in', location: signInUrl(config.reservedPrefix, return_to), setCookies }

@@ -72,3 +72,17 @@ export interface EndpointRequest extends Initiator {
   readonly acceptLanguage: string | undefined
   readonly cause: Cause
 }
+
+/**
+ * Whether a request comes from a page of this site. A page of another site must not sign people
+ * out, or decide for them. The browser sends the origin of a request (Fetch Metadata, RFC 6454).
+ */
+export function isFromThisSite(request: Initiator & Pick<EndpointRequest, 'method' | 'externalUrl'>): boolean {
+  const { secFetchSite, origin, referer, externalUrl } = request
+  // `none`: the address was typed, or is a bookmark.
+  if (secFetchSite !== undefined)
+    return secFetchSite === 'same-origin' || (secFetchSite === 'none' && request.method === 'GET')
+  if (origin !== undefined && origin !== 'null') return origin === externalUrl.origin
+  if (referer !== undefined) return URL.canParse(referer) && new URL(referer).origin === externalUrl.origin
+  return origin === undefined
+}

@@ -106,7 +106,21 @@ export function embeddingPage(headers: HeaderView, host: string): string | undef
   const referer = textOf(headers, 'referer') ?? ''
   if (!URL.canParse(referer)) return undefined
   const page = new URL(referer)
-  return page.host === host.toLowerCase() ? page.pathname + page.search : undefined
+  // "//name" would be another host.
+  return page.host === host.toLowerCase() && !page.pathname.startsWith('//') ? page.pathname + page.search : undefined
+}
+
+/**
+ * The path and query of the page that a person returns to when the gateway refuses the request: the
+ * requested page. For a form, and in a frame, it is the page that makes the request; `undefined`
+ * when that is unknown.
+ */
+export function returnPage(
+  { method, isFrame, target, forwarded }: Pick<RequestFacts, 'method' | 'isFrame' | 'target' | 'forwarded'>,
+  headers: HeaderView,
+): string | undefined {
+  const isLoad = method === 'GET' || method === 'HEAD'
+  return isLoad && !isFrame ? target.path + target.query : embeddingPage(headers, forwarded.host)
 }
 
 /**

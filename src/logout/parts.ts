@@ -4,6 +4,7 @@ import type { Pages } from '../pages/pages.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { SessionEndings } from '../session/endings.ts'
+import type { PersonCookie } from '../session/person-cookie.ts'
 import type { Sessions } from '../session/sessions.ts'
 
 export interface LogoutParts {
@@ -14,6 +15,7 @@ export interface LogoutParts {
   readonly sessions: Pick<Sessions, 'read'>
   readonly endings: Pick<SessionEndings, 'endOne' | 'endSid' | 'endPresentSid' | 'endSub'>
   readonly cookie: SessionCookie
+  readonly personCookie: Pick<PersonCookie, 'expire'>
   readonly log: Log
   readonly audit: Audit
   readonly pages: Pages

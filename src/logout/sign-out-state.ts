@@ -21,7 +21,7 @@ export function signInAsOther(
   { returnTo }: OtherAccount,
   { reservedPrefix }: Pick<LogoutParts, 'reservedPrefix'>,
 ): string {
-  return signInUrl(reservedPrefix, returnTo, 'login')
+  return signInUrl(reservedPrefix, returnTo, { prompt: 'login' })
 }
 
 /** The cookie that holds the state of a sign-out while the browser is at the provider. */

@@ -1,7 +1,7 @@
 import { reason } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
 import { setCookie } from '../http/cookies.ts'
-import type { EndpointRequest, Initiator } from '../http/endpoint-request.ts'
+import { isFromThisSite, type EndpointRequest, type Initiator } from '../http/endpoint-request.ts'
 import { hostName } from '../http/request-facts.ts'
 import { clearCache, cookies, json, redirect, type Response } from '../http/response.ts'
 import { pageContext } from '../pages/pages.ts'
@@ -75,20 +75,6 @@ async function signOutWithoutBrowser(
 }
 
 /**
- * Whether a request comes from a page of this site. A page of another site must not sign people
- * out. The browser sends the origin of a request (Fetch Metadata, RFC 6454).
- */
-export function isFromThisSite(request: SignOutRequest): boolean {
-  const { secFetchSite, origin, referer, externalUrl } = request
-  // `none`: the address was typed, or is a bookmark.
-  if (secFetchSite !== undefined)
-    return secFetchSite === 'same-origin' || (secFetchSite === 'none' && request.method === 'GET')
-  if (origin !== undefined && origin !== 'null') return origin === externalUrl.origin
-  if (referer !== undefined) return URL.canParse(referer) && new URL(referer).origin === externalUrl.origin
-  return origin === undefined
-}
-
-/**
  * Whether a page of this site made the request without a click of the person. An image in a text
  * that another person wrote does so, and a link that the browser prefetches. An `<img crossorigin>`
  * has the mode "cors", an `<object>` the mode "navigate".
@@ -113,10 +99,13 @@ export function signsOutAtOnce(request: SignOutRequest): boolean {
 function expireCookies(
   record: SessionRecord | undefined,
   request: EndpointRequest,
-  { cookie }: Pick<LogoutParts, 'cookie'>,
+  { cookie, personCookie }: Pick<LogoutParts, 'cookie' | 'personCookie'>,
 ): string[] {
   const cookies = browserCookiesAt(record, hostName(request.host))
-  return cookie.expireAll(request.cookie, request.applicationCookies, { cookies })
+  return [
+    ...cookie.expireAll(request.cookie, request.applicationCookies, { cookies }),
+    ...personCookie.expire(request.cookie),
+  ]
 }
 
 async function endLocally(request: EndpointRequest, parts: LogoutParts): Promise<SessionRecord | undefined> {

@@ -26,6 +26,12 @@ interface AboutSession extends Person {
   readonly session: SessionKey
 }
 
+interface KeptRequestFields {
+  readonly upstream: string
+  readonly path: string
+  readonly bytes: number
+}
+
 /** What failed, and why. */
 interface Fault {
   /** An error's code. */
@@ -60,6 +66,13 @@ export interface AuditEvents {
       readonly path: string
       readonly repeated?: number
     }
+  /**
+   * A person has sent or declined a request that was kept during the sign-in, or has signed in
+   * where another person had left one, which was deleted. `bytes`: the size of its content.
+   */
+  'kept_request.sent': AboutSession & KeptRequestFields
+  'kept_request.declined': AboutSession & KeptRequestFields
+  'kept_request.discarded': AboutSession
   /** `ended`: how many sessions. */
   'logout_token.obeyed': Person & { readonly jti: string; readonly ended: number }
   'logout_token.replayed': Person & { readonly jti: string }

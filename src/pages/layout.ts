@@ -13,8 +13,6 @@ export interface PageContent {
   readonly text: string
   /** Links to continue. The first one is what most people want. */
   readonly links: readonly PageLink[]
-  /** The first link is a button that sends a POST request. */
-  readonly isForm: boolean
   readonly support: { readonly label: string; readonly text: string; readonly url: string | undefined } | undefined
   /** Text in small print at the end of the page. */
   readonly note: string
@@ -25,11 +23,21 @@ export interface PageLink {
   readonly text: string
   /** The link opens in the whole window, also from a frame. */
   readonly opensWindow?: boolean
+  /** It is a button that sends a POST request. */
+  readonly post?: PagePost | undefined
+}
+
+/** The content of the POST request of a button. */
+export interface PagePost {
+  /** The names and values of hidden fields. */
+  readonly fields: Readonly<Record<string, string>>
+  /** Absent: that of forms (HTML §4.10.21). */
+  readonly type?: 'text/plain'
 }
 
 /** The layout of all built-in pages. */
 export function layout(content: PageContent): string {
-  const { language, dir, style, name, title, text, links, isForm, note } = content
+  const { language, dir, style, name, title, text, links, note } = content
   return [
     '<!doctype html>',
     `<html lang="${language}" dir="${dir}">`,
@@ -46,7 +54,9 @@ export function layout(content: PageContent): string {
     `<h1>${escape(title)}</h1>`,
     `<p>${escape(text)}</p>`,
     ...links.map((link, index) =>
-      isForm && index === 0 ? formHtml(link) : `<p>${linkHtml(link, index === 0 ? 'first' : undefined)}</p>`,
+      link.post === undefined
+        ? `<p>${linkHtml(link, index === 0 ? 'first' : undefined)}</p>`
+        : formHtml(link, link.post, index === 0 ? undefined : 'second'),
     ),
     ...support(content),
     `<p class="note">${escape(note)}</p>`,
@@ -73,6 +83,11 @@ function linkHtml({ href, text, opensWindow = false }: PageLink, className?: str
   return `<a${attributes} href="${escape(href)}">${escape(text)}</a>`
 }
 
-function formHtml({ href, text }: PageLink): string {
-  return `<form method="post" action="${escape(href)}"><p><button type="submit">${escape(text)}</button></p></form>`
+function formHtml({ href, text }: PageLink, { fields, type }: PagePost, className?: string): string {
+  const hidden = Object.entries(fields).map(
+    ([name, value]) => `<input type="hidden" name="${escape(name)}" value="${escape(value)}">`,
+  )
+  const encoding = type === undefined ? '' : ` enctype="${type}"`
+  const button = `<button${className === undefined ? '' : ` class="${className}"`} type="submit">${escape(text)}</button>`
+  return `<form method="post" action="${escape(href)}"${encoding}>${hidden.join('')}<p>${button}</p></form>`
 }

@@ -54,18 +54,18 @@ export class PageRenderer {
     const template = this.#config.templates[content.page]
     // The links of a template would open in the frame, where a sign-in is not possible.
     if (template !== undefined && !inFrame) return this.#byTemplate(template, content)
-    const links = pageActions[content.page].map((action) => ({
+    const links = pageActions[content.page].map((action, index) => ({
       href: content.urls[action],
       text: content.messages.actions[action],
       opensWindow: inFrame && action !== 'retry',
+      post: content.formTargets !== undefined && index === 0 ? { fields: {} } : undefined,
     }))
     return this.builtIn(content, links, { formTargets: content.formTargets, framedBy: inFrame ? ["'self'"] : [] })
   }
 
   /**
-   * Renders the built-in layout. `formTargets`: the first link is the button of a POST form, whose
-   * response may redirect to these origins. `framedBy`: the origins whose pages may show it in a
-   * frame.
+   * Renders the built-in layout. `formTargets`: the origins, besides its own, that the responses to
+   * its buttons may redirect to. `framedBy`: the origins whose pages may show it in a frame.
    */
   builtIn(
     content: PageText,
@@ -79,7 +79,6 @@ export class PageRenderer {
     const { name, logo } = this.#config
     const html = layout({
       ...{ language, dir: messages.dir, style: this.#style, name, logo, title, text, links },
-      isForm: formTargets !== undefined,
       support: this.#support(content),
       note: `${status < 400 ? '' : `${status} · `}${messages.request} ${content.requestId}`,
     })

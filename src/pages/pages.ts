@@ -1,11 +1,11 @@
 import type { Language, PagesConfig } from '../config/model.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import type { PageAction } from '../core/page-template.ts'
-import { otherAccountUrl, signInUrl } from '../core/return-to.ts'
+import { keptUrl, otherAccountUrl, signInUrl } from '../core/return-to.ts'
 import { type Response, withHeaders } from '../http/response.ts'
 import { chooseLanguage } from './language.ts'
 import { messagesByLanguage } from './messages.ts'
-import { type Heading, type Messages } from './messages/messages.ts'
+import type { ContentKind, Heading, Messages, NotKept } from './messages/messages.ts'
 import { PageRenderer, type PageText } from './page-renderer.ts'
 import { problem, refusalHeaders, type ProblemOptions } from './problem.ts'
 
@@ -37,6 +37,21 @@ export interface RefusalOptions extends ProblemOptions, PageContext {
   readonly rightAddress?: string | undefined
   /** The URL for another try. Absent: the requested URL. */
   readonly retry?: string | undefined
+  /** The reference of a kept request. Another try, or a sign-in, leads to the page about it. */
+  readonly kept?: string | undefined
+  /** The refused request is a form whose content is lost, for this reason. */
+  readonly notKept?: NotKept | undefined
+}
+
+/** What the page about a kept request shows. It never shows the content. */
+export interface KeptPageContent {
+  readonly reference: string
+  /** The URL that it is sent to. */
+  readonly to: URL
+  readonly kind: ContentKind
+  readonly bytes: number
+  /** The one field, with which the button that sends it marks its request. */
+  readonly mark: Readonly<Record<string, string>>
 }
 
 /** The pages of a gateway, in the language of the browser. */
@@ -102,9 +117,41 @@ export class Pages {
     )
   }
 
+  /** Asks the person whether to send a kept request. */
+  kept(content: KeptPageContent, context: PageContext): Response {
+    const { reference, to, kind, bytes, mark } = content
+    const address = to.host + to.pathname
+    const language = chooseLanguage(context.acceptLanguage, this.#language)
+    const text = this.#textOf(context, ({ kept: { ask, kinds } }) => ({
+      title: ask.title,
+      text: `${ask.text.replace('{to}', () => address)} ${kinds[kind]} (POST${bytes > 0 ? `, ${sizeText(bytes, language)}` : ''})`,
+    }))
+    const { send, decline } = text.messages.kept
+    const buttons = [
+      // Browsers send the field as it is, in a request that no form of an application looks like.
+      { href: to.href, text: send, post: { fields: mark, type: 'text/plain' } },
+      { href: `${this.#reservedPrefix}kept-request`, text: decline, post: { fields: { id: reference } } },
+    ] as const
+    // The application may redirect the browser anywhere after the form.
+    return this.#renderer.builtIn(text, buttons, { formTargets: ['*'] })
+  }
+
+  /** What became of a kept request, with a link to go on. */
+  keptEnd(end: 'sent' | 'gone' | 'discarded', returnTo: string, context: PageContext): Response {
+    const text = this.#textOf(context, ({ kept }) => kept[end], end === 'gone' ? 404 : 200)
+    return this.#renderer.builtIn(text, [{ href: returnTo, text: text.messages.redirecting.link }])
+  }
+
   #refusalPage(code: ErrorCode, status: number, options: RefusalOptions): Response {
     const { page } = errorRow(code)
-    const { inFrame, rightAddress = '' } = options
+    const { inFrame, rightAddress = '', notKept } = options
+    if (notKept !== undefined) {
+      const say = ({ notKept: { title, reasons, advice } }: Messages) => ({
+        title,
+        text: `${reasons[notKept]} ${advice}`,
+      })
+      return this.#renderer.page({ ...this.#textOf(options, say, status), page, urls: this.#urls(options), inFrame })
+    }
     if (page !== 'sign-in-failed') {
       const say = ({ errors, advice, signInFromFrame, misconfigured }: Messages) => ({
         title: errors[code],
@@ -120,9 +167,9 @@ export class Pages {
     const say = ({ signInFailed, errors }: Messages) => ({ title: signInFailed, text: errors[code] })
     const urls = {
       ...this.#urls(options),
-      retry: signInUrl(this.#reservedPrefix, options.returnTo),
+      retry: signInUrl(this.#reservedPrefix, options.returnTo, { kept: options.kept }),
       // The provider may still have a session, so it must ask for the account (`prompt=login`).
-      other_account: signInUrl(this.#reservedPrefix, options.returnTo, 'login'),
+      other_account: signInUrl(this.#reservedPrefix, options.returnTo, { kept: options.kept, prompt: 'login' }),
     }
     return this.#renderer.page({ ...this.#textOf(options, say, status), page, urls, inFrame })
   }
@@ -133,15 +180,21 @@ export class Pages {
     return { language, messages, status, requestId, ...say(messages) }
   }
 
-  #urls({ home = '/', returnTo, retry, rightAddress }: Partial<RefusalOptions>): Readonly<Record<PageAction, string>> {
+  #urls({
+    home = '/',
+    returnTo,
+    retry,
+    rightAddress,
+    kept,
+  }: Partial<RefusalOptions>): Readonly<Record<PageAction, string>> {
     const prefix = this.#reservedPrefix
     return {
       home,
       // Without return_to a sign-in ends at "/".
-      sign_in: signInUrl(prefix, returnTo ?? (home === '/' ? undefined : home)),
+      sign_in: signInUrl(prefix, returnTo ?? (home === '/' ? undefined : home), { kept }),
       other_account: otherAccountUrl(prefix, returnTo),
       // The empty reference is the requested URL (RFC 3986 §4.4).
-      retry: retry ?? '',
+      retry: retry ?? (kept === undefined ? '' : keptUrl(prefix, kept)),
       sign_out: `${prefix}sign-out`,
       stay_signed_in: home,
       right_address: rightAddress ?? '/',
@@ -152,4 +205,12 @@ export class Pages {
 /** The host of a URL with a space before it, as the end of a sentence. */
 function addressOf(url: string): string {
   return url === '' ? '' : ` ${new URL(url).host}`
+}
+
+/** The size of content, as `1.5 MB` in a language. */
+function sizeText(bytes: number, language: Language): string {
+  const [unit, divisor] = bytes < 1000 ? ['byte', 1] : bytes < 1_000_000 ? ['kilobyte', 1000] : ['megabyte', 1_000_000]
+  return new Intl.NumberFormat(language, { style: 'unit', unit: String(unit), maximumFractionDigits: 1 }).format(
+    bytes / Number(divisor),
+  )
 }

@@ -16,6 +16,7 @@ h1 { font-size: 1.5rem; font-weight: 600; line-height: 1.3; margin: 0 0 .75rem }
 p { margin: 0 0 1.25rem }
 a { color: var(--accent); display: inline-block; padding: .125rem 0 }
 button, .first { font: inherit; color: var(--on-accent); background: var(--accent); border: 1px solid transparent; border-radius: .375rem; padding: .5rem 1.25rem; text-decoration: none; cursor: pointer }
+.second { color: var(--accent); background: none; border-color: currentcolor }
 a:focus-visible, button:focus-visible { outline: 3px solid var(--text); outline-offset: 2px }
 .name { font-weight: 600 }
 .note { font-size: .875rem }

@@ -6,8 +6,9 @@ import { GatewayError } from '../core/errors.ts'
 import { cookieField, type CookieScope, readSetCookie } from '../http/cookie-jar.ts'
 import { lingerOnClose } from '../http/lingering-close.ts'
 import { hasBody, RequestBody } from '../http/request-body.ts'
-import type { RequestFacts } from '../http/request-facts.ts'
+import { returnPage, type RequestFacts } from '../http/request-facts.ts'
 import { writeResponse } from '../http/response.ts'
+import type { ReplacedContent, StoredContent } from '../http/stored-content.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import type { ExchangeControl, RawFields, ResponseHandler, UpstreamRequest } from '../transport/transport.ts'
 import { reportActivity } from './activity.ts'
@@ -48,6 +49,8 @@ export interface ExchangeInput {
    * @param setCookies the `Set-Cookie` values of the response; none after a failure
    */
   readonly replace?: ((setCookies: readonly string[]) => void) | undefined
+  /** Takes the place of the content of the request, which was read already. */
+  readonly content?: ReplacedContent | undefined
 }
 
 /**
@@ -61,7 +64,7 @@ export interface ExchangeInput {
 export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   readonly #input: ExchangeInput
   readonly #upstream: Upstream
-  readonly #body: RequestBody | undefined
+  readonly #body: RequestBody | StoredContent | undefined
   readonly #response: ClientResponse
   #slot: ConnectionSlot | undefined
   #stopListing: (() => void) | undefined
@@ -80,19 +83,21 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     this.#input = input
     this.#upstream = parts.upstreams.of(pass.upstream)
     this.#response = new ClientResponse(req, res)
-    this.#body = hasBody(req)
-      ? new RequestBody({
-          req,
-          res,
-          idleTimeoutMs: parts.bodyIdleTimeoutMs,
-          bytesPerSecond: parts.bodyRateBytesPerSecond,
-          onStall: () => this.#refuse('ERR_REQUEST_TIMEOUT'),
-          onPart: () => {
-            this.#timer?.refresh()
-            this.#reportActivity()
-          },
-        })
-      : undefined
+    this.#body =
+      input.content?.body ??
+      (hasBody(req)
+        ? new RequestBody({
+            req,
+            res,
+            idleTimeoutMs: parts.bodyIdleTimeoutMs,
+            bytesPerSecond: parts.bodyRateBytesPerSecond,
+            onStall: () => this.#refuse('ERR_REQUEST_TIMEOUT'),
+            onPart: () => {
+              this.#timer?.refresh()
+              this.#reportActivity()
+            },
+          })
+        : undefined)
     this.#stopListing = pass.session === undefined ? undefined : parts.live.open(pass.session, this)
     res.on('error', ignore).once('close', this.#onClientClose)
   }
@@ -171,10 +176,10 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   }
 
   #upstreamRequest(): UpstreamRequest {
-    const { req, pass, facts, record, parts, upgrade } = this.#input
+    const { req, pass, facts, record, parts, upgrade, content } = this.#input
     const upstream = this.#upstream
     const fields = upstream.addresses.request(
-      upstreamHeaders(req.rawHeaders, {
+      upstreamHeaders(content?.rawHeaders ?? req.rawHeaders, {
         fields: upstream.fields,
         isWithheldCookie:
           upstream.keepsCookies || pass.withheldCookies !== undefined
@@ -352,7 +357,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
 
   /** The timer has run out. */
   onTimeout(): void {
-    if (this.#state === 'waiting' && this.#body?.awaitsClient) {
+    if (this.#state === 'waiting' && this.#body instanceof RequestBody && this.#body.awaitsClient) {
       // The upstream waits for the client. RequestBody limits how long the client may take.
       this.#timer?.refresh()
       return
@@ -409,7 +414,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   }
 
   #refuse(code: ErrorCode): void {
-    const { req, res, facts, record, parts, replace } = this.#input
+    const { req, res, facts, record, parts, replace, content } = this.#input
     if (this.#state !== 'waiting') {
       this.cut()
       return
@@ -420,12 +425,15 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       return
     }
     this.#state = 'over'
+    const returnTo = returnPage(facts, req.headers)
     const refusal = parts.pages.refusal(code, {
       asPage: facts.isPage,
       inFrame: facts.isFrame,
       requestId: record.id,
       acceptLanguage: req.headers['accept-language'],
-      returnTo: facts.target.path + facts.target.query,
+      returnTo,
+      kept: content?.kept,
+      retry: facts.method === 'POST' && content?.kept === undefined ? (returnTo ?? '/') : undefined,
     })
     record.code = code
     record.bytes = writeResponse(req, res, refusal)

@@ -7,7 +7,6 @@ import type { Pass, ProxyParts } from './parts.ts'
 /**
  * Sends an admitted request to its upstream and the response back. No header may be set on `res`
  * before, because Node.js would then merge fields of the same name.
- * @param replace see {@link ExchangeInput.replace}
  */
 export function carry(
   req: IncomingMessage,
@@ -16,9 +15,9 @@ export function carry(
   facts: RequestFacts,
   record: RequestRecord,
   parts: ProxyParts,
-  replace?: ExchangeInput['replace'],
+  options: Pick<ExchangeInput, 'replace' | 'content'> = {},
 ): void {
-  const input = { req, res, pass, facts, record, parts, replace }
+  const input = { req, res, pass, facts, record, parts, ...options }
   // Node.js parses the chunks that arrived with the head only after this call. If a chunk or the
   // trailer section is malformed, the request must not reach the upstream.
   if (req.headers['transfer-encoding'] === undefined) begin(input)

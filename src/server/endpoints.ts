@@ -10,6 +10,8 @@ import { type EndpointRequest, initiatorOf } from '../http/endpoint-request.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
 import { embeddingPage, requestFacts } from '../http/request-facts.ts'
 import { type Response, writeResponse } from '../http/response.ts'
+import { declineKeptRequest, keptRequest } from '../kept/kept-request.ts'
+import type { KeptParts } from '../kept/send.ts'
 import { EndpointLimits, TooManyRequests } from '../limits/endpoint-limits.ts'
 import type { RejectedClients } from '../limits/rejected-clients.ts'
 import { backchannelLogout, rejectLogoutToken } from '../logout/backchannel.ts'
@@ -28,7 +30,7 @@ import { signIn } from '../signin/sign-in.ts'
 import { jwks, type JwksParts } from '../signing/jwks.ts'
 
 /** What the handlers of the endpoints need. */
-export type EndpointParts = SignInParts & LogoutParts & JwksParts
+export type EndpointParts = SignInParts & LogoutParts & JwksParts & KeptParts
 
 interface Handler {
   /** @throws {GatewayError} */
@@ -47,13 +49,18 @@ const handlers: Readonly<Record<EndpointKey, Handler>> = {
   signedOut: { handle: signedOut },
   backchannelLogout: { handle: backchannelLogout, reject: rejectLogoutToken },
   frontchannelLogout: { handle: frontchannelLogout, reject: rejectFrontchannelLogout },
+  keptRequest: { handle: keptRequest },
+  declineKeptRequest: { handle: declineKeptRequest },
   session: { handle: session },
   jwks: { handle: jwks },
 }
 
-export interface AppParts extends SignInParts, LogoutParts, JwksParts {
+export interface AppParts extends SignInParts, LogoutParts, JwksParts, KeptParts {
   readonly provider: SignInParts['provider']
   readonly sessions: SignInParts['sessions']
+  readonly cookie: SignInParts['cookie']
+  readonly kept: KeptParts['kept']
+  readonly personCookie: KeptParts['personCookie']
   readonly endings: LogoutParts['endings']
   readonly trusted: TrustedProxies
   readonly recordOf: (req: IncomingMessage) => RequestRecord

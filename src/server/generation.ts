@@ -8,6 +8,9 @@ import { Keyring } from '../core/seal.ts'
 import { createAdmit } from '../gate/admit.ts'
 import { identify } from '../gate/identify.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
+import { KeptRequests } from '../kept/kept-requests.ts'
+import { receiveForm } from '../kept/receive.ts'
+import { takeForSending } from '../kept/send.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
 import type { RejectedClients } from '../limits/rejected-clients.ts'
 import { LogoutCalls } from '../logout/logout-calls.ts'
@@ -28,6 +31,7 @@ import { ExpiredCookies } from '../session/expired-cookies.ts'
 import { LogoutJobs } from '../session/logout-jobs.ts'
 import type { NearCaches } from '../session/near-caches.ts'
 import type { PendingEndings } from '../session/pending-endings.ts'
+import { PersonCookie } from '../session/person-cookie.ts'
 import { audienceOf } from '../session/record.ts'
 import { cookiesOf, SessionCookies } from '../session/session-cookies.ts'
 import type { Sessions } from '../session/sessions.ts'
@@ -119,6 +123,15 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   endings.onEnded((keys, where) => logoutCalls?.noteEnded(keys, where))
   const watch = watchLiveSessions({ live, sessions, known: parts.streamSessions, store, clock, log })
 
+  const personCookie = new PersonCookie({
+    ...{ cookie, keyring, audience, clock },
+    absoluteTimeoutMs: config.session.absoluteTimeoutMs,
+  })
+  const kept = new KeptRequests(config.keptRequests, { store: store.kept, keyring, audience, cookie, metrics })
+  const { reservedPrefix } = config
+  const { bodyIdleTimeoutMs: idleTimeoutMs, bodyRateBytesPerSecond: bytesPerSecond } = config.limits
+  const keptParts = { kept, personCookie, sessions, cookie, pages, reservedPrefix, log, audit }
+
   const records = new WeakMap<IncomingMessage, RequestRecord>()
   const app = await createApp(config, {
     ...{
@@ -136,8 +149,10 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       rejectedClients,
       pages,
       signingKeys,
+      kept,
+      personCookie,
     },
-    reservedPrefix: config.reservedPrefix,
+    reservedPrefix,
     recordOf: (req) => records.get(req) as RequestRecord,
   })
   const handlers = new RequestHandler(config, {
@@ -157,6 +172,8 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       bodyRateBytesPerSecond: config.limits.bodyRateBytesPerSecond,
       onActivity: parts.onActivity,
     },
+    receiveForm: (form) => receiveForm(form, { kept, personCookie, log, idleTimeoutMs, bytesPerSecond }),
+    takeKept: (reference, req, facts, cause) => takeForSending(reference, req, facts, cause, keptParts),
     serveEndpoint: (req, res, record) => {
       records.set(req, record)
       app.routing(req, res)

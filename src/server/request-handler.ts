@@ -5,7 +5,8 @@ import { lineText } from '../config/document/sources.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason, unreachable } from '../core/errors.ts'
-import type { Admission, Denial } from '../gate/admission.ts'
+import { keptUrl, signInUrl } from '../core/return-to.ts'
+import type { Admission, Denial, FormAdmission } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import { refusalOf } from '../gate/refusal.ts'
 import { startPageOf } from '../gate/upstreams-of-host.ts'
@@ -13,24 +14,29 @@ import { initiatorOf } from '../http/endpoint-request.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
 import { closeWhenUnread } from '../http/lingering-close.ts'
 import { continueIfExpected, hasBody } from '../http/request-body.ts'
-import { embeddingPage, isFrame, isPage, isScript, type RequestFacts } from '../http/request-facts.ts'
+import { isFrame, isPage, isScript, returnPage, type RequestFacts } from '../http/request-facts.ts'
 import { requestId } from '../http/request-id.ts'
 import { wholeServer } from '../http/request-target.ts'
 import { clearCache, cookies, empty, redirect, type Response, withHeaders, writeResponse } from '../http/response.ts'
+import type { ReplacedContent } from '../http/stored-content.ts'
 import { isReserved, unambiguousFacts } from '../http/unambiguous-request.ts'
+import type { Kept } from '../kept/kept-requests.ts'
+import type { ReceivedForm } from '../kept/receive.ts'
+import { mayBeOrder, readOrder, referenceInOrder, sameContent, type SentRequest } from '../kept/send.ts'
 import { formTimeoutMs } from '../limits/connection-limits.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
 import { signsOutAtOnce } from '../logout/sign-out.ts'
 import { withoutParameters } from '../observe/access-log.ts'
-import type { Audit } from '../observe/audit.ts'
+import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
 import { parseTraceParent } from '../observe/trace-context.ts'
 import type { Tracer } from '../observe/tracing.ts'
-import type { Pages, PageContext } from '../pages/pages.ts'
+import type { NotKept } from '../pages/messages/messages.ts'
+import type { Pages, PageContext, RefusalOptions } from '../pages/pages.ts'
 import { isSentCompletely } from '../proxy/client-response.ts'
 import { carry } from '../proxy/http.ts'
-import type { ProxyParts } from '../proxy/parts.ts'
+import type { Pass, ProxyParts } from '../proxy/parts.ts'
 import { carryUpgrade, listedProtocols, refuseUpgrade } from '../proxy/upgrade.ts'
 import type { ListenerHandlers } from './listener.ts'
 
@@ -46,6 +52,15 @@ export interface RequestHandlerParts {
   readonly memory: Pick<MemoryBudget, 'isExceeded'>
   /** Absent: the gateway does not trace, and forwards trace headers unchanged. */
   readonly tracer: Tracer | undefined
+  /** See `receiveForm` of the room `kept`. */
+  readonly receiveForm: (form: ReceivedForm) => Promise<Kept | NotKept>
+  /** See `takeForSending`. */
+  readonly takeKept: (
+    reference: string,
+    req: IncomingMessage,
+    facts: RequestFacts,
+    cause: Cause,
+  ) => Promise<SentRequest | undefined>
   /** Serves a request for an endpoint of the gateway. */
   readonly serveEndpoint: (req: IncomingMessage, res: ServerResponse, record: RequestRecord) => void
 }
@@ -63,6 +78,14 @@ const invalidlyFramed = new WeakSet<Socket>()
 const keepsReferer = { 'Referrer-Policy': 'same-origin' }
 
 const overloaded = 'clients have left too many bytes of responses unread'
+
+/** The content of a request that was read before the decision. */
+interface ReadContent {
+  /** The request is the order to send the kept request with this reference. */
+  readonly kept?: string
+  /** It is not, and has this content. */
+  readonly same?: ReplacedContent
+}
 
 type HandlerConfig = Pick<GatewayConfig, 'reservedPrefix' | 'limits' | 'externalUrl' | 'upstreams'>
 
@@ -99,10 +122,35 @@ export class RequestHandler implements ListenerHandlers {
     }
     // Only requests for upstreams are rejected. A rejected Logout Token would leave a session open.
     if (this.#parts.memory.isExceeded) return this.#refuse(req, res, record, 'ERR_OVERLOADED', overloaded)
+    if (mayBeOrder(req, facts.isPage)) this.#readOrder(req, res, facts, record)
+    else this.#handle(req, res, facts, record)
+  }
+
+  #handle(
+    req: IncomingMessage,
+    res: ServerResponse,
+    facts: RequestFacts,
+    record: RequestRecord,
+    content: ReadContent = {},
+  ): void {
     this.#decide(
       facts,
-      (admission) => this.#carryOut(req, res, facts, record, admission),
-      (error) => this.#refuse(req, res, record, codeOf(error), reason(error)),
+      (admission) => this.#carryOut(req, res, facts, record, admission, content),
+      (error) => this.#refuse(req, res, record, codeOf(error), reason(error), content),
+    )
+  }
+
+  /** Reads a request that may be the order to send a kept one. Any other is handled as usual. */
+  #readOrder(req: IncomingMessage, res: ServerResponse, facts: RequestFacts, record: RequestRecord): void {
+    this.#limitFormTime(req, res, record)
+    readOrder(req).then(
+      (content) => {
+        if (res.headersSent) return
+        const kept = referenceInOrder(content)
+        const read = kept === undefined ? { same: sameContent(req, content) } : { kept }
+        this.#handle(req, res, facts, record, read)
+      },
+      () => record.end(undefined, false),
     )
   }
 
@@ -221,16 +269,22 @@ export class RequestHandler implements ListenerHandlers {
     facts: RequestFacts,
     record: RequestRecord,
     admission: Admission,
+    { kept, same }: ReadContent,
   ): void {
     switch (admission.kind) {
       case 'pass':
         record.upstream = admission.upstream.name
         record.session = admission.session
-        return res.destroyed
-          ? record.end(undefined, false)
-          : carry(req, res, admission, facts, record, this.#parts.proxy)
+        if (res.destroyed) return record.end(undefined, false)
+        if (kept !== undefined) return this.#sendKept(req, res, facts, record, admission, kept)
+        return carry(req, res, admission, facts, record, this.#parts.proxy, { content: same })
       case 'sign_in': {
-        const { location, setCookies, leavesPage = false } = admission
+        const { location, setCookies, leavesPage = false, form } = admission
+        if (kept !== undefined) {
+          const signIn = signInUrl(this.#config.reservedPrefix, undefined, { kept })
+          return respond(req, res, record, redirect({ location: signIn, setCookies }, keepsReferer))
+        }
+        if (form !== undefined) return this.#receiveForm(req, res, facts, record, { ...form, leavesPage })
         const response = leavesPage
           ? withHeaders(this.#parts.pages.redirectPage(location, pageRequest(req, record)), cookies(setCookies))
           : redirect({ location, setCookies }, keepsReferer)
@@ -244,15 +298,20 @@ export class RequestHandler implements ListenerHandlers {
             ? respond(req, res, record, redirect({ location, setCookies: [] }))
             : this.#serveEndpoint(req, res, record, { method, url: location })
         // Another site must not be able to sign people out of the application alone.
-        if (first === undefined || !signsOutAtOnce({ ...initiatorOf(req.headers), method, ...first.upstream }))
+        if (
+          first === undefined ||
+          kept !== undefined ||
+          !signsOutAtOnce({ ...initiatorOf(req.headers), method, ...first.upstream })
+        )
           return signOut()
         record.upstream = first.upstream.name
         record.session = first.session
-        return carry(req, res, first, facts, record, this.#parts.proxy, (setCookies) => {
+        const replace = (signedOut: readonly string[]) => {
           removeContent(req, res)
-          if (setCookies.length > 0) res.setHeader('Set-Cookie', setCookies)
+          if (signedOut.length > 0) res.setHeader('Set-Cookie', signedOut)
           signOut()
-        })
+        }
+        return carry(req, res, first, facts, record, this.#parts.proxy, { replace, content: same })
       }
       case 'reload':
         return respond(req, res, record, this.#parts.pages.redirectPage(admission.location, pageRequest(req, record)))
@@ -264,10 +323,9 @@ export class RequestHandler implements ListenerHandlers {
         const [code, why, options] = refusalOf(admission)
         if ('rule' in admission) this.#auditDenial(record, code, admission)
         else if (code !== 'ERR_UNAUTHENTICATED') this.#logRefusal(req, record, code, why)
-        const { isFrame: inFrame, isPage: asPage, target, forwarded } = facts
-        const returnTo = inFrame ? embeddingPage(req.headers, forwarded.host) : target.path + target.query
-        const home = startPageOf(facts.host, this.#config.upstreams)
-        const page = { asPage, inFrame, returnTo, home, ...pageRequest(req, record), ...options }
+        const mayRepeat = admission.kind === 'unauthorized'
+        const notKept = kept === undefined ? lostForm(admission, facts) : undefined
+        const page = { ...this.#pageOptions(req, facts, record), ...options, mayRepeat, notKept, kept }
         return respond(req, res, record, this.#parts.pages.refusal(code, page))
       }
       default:
@@ -275,7 +333,84 @@ export class RequestHandler implements ListenerHandlers {
     }
   }
 
-  #refuse(req: IncomingMessage, res: ServerResponse, record: RequestRecord, code: ErrorCode, why: string): void {
+  /** The options of a refusal for a request whose facts are known. */
+  #pageOptions(req: IncomingMessage, facts: RequestFacts, record: RequestRecord): RefusalOptions {
+    const { isPage: asPage, isFrame: inFrame, method, host } = facts
+    const returnTo = returnPage(facts, req.headers)
+    const home = startPageOf(host, this.#config.upstreams)
+    // A link to the URL of a form would load it with GET.
+    const retry = method === 'POST' ? (returnTo ?? home) : undefined
+    return { asPage, inFrame, returnTo, home, retry, ...pageRequest(req, record) }
+  }
+
+  /** Keeps a form during the sign-in of its person, or says that it is lost. */
+  #receiveForm(
+    req: IncomingMessage,
+    res: ServerResponse,
+    facts: RequestFacts,
+    record: RequestRecord,
+    { upstream, expire, leavesPage }: FormAdmission & { readonly leavesPage: boolean },
+  ): void {
+    const { pages, receiveForm } = this.#parts
+    const options = this.#pageOptions(req, facts, record)
+    record.upstream = upstream.name
+    endRecordWith(res, record)
+    receiveForm({ req, res, facts, upstream, returnTo: options.returnTo, requestId: record.id })
+      .then((outcome) => {
+        if (res.destroyed) return
+        const expired = expire?.() ?? []
+        if (typeof outcome === 'string') {
+          const code = outcome === 'store' ? 'ERR_STORE_UNAVAILABLE' : 'ERR_UNAUTHENTICATED'
+          return respond(req, res, record, pages.refusal(code, { ...options, notKept: outcome, setCookies: expired }))
+        }
+        const { reference: kept, setCookie } = outcome
+        const again = leavesPage
+        const location = signInUrl(this.#config.reservedPrefix, options.returnTo ?? options.home, { kept, again })
+        const setCookies = [setCookie, ...expired]
+        const response = leavesPage
+          ? withHeaders(pages.redirectPage(location, pageRequest(req, record)), cookies(setCookies))
+          : redirect({ location, setCookies }, keepsReferer)
+        return respond(req, res, record, expired.length > 0 ? withHeaders(response, clearCache) : response)
+      })
+      .catch((error: unknown) => {
+        if (!res.destroyed) this.#refuse(req, res, record, codeOf(error), reason(error))
+      })
+  }
+
+  /** Sends a kept request to its upstream. The page about it says why, if that is not possible. */
+  #sendKept(
+    req: IncomingMessage,
+    res: ServerResponse,
+    facts: RequestFacts,
+    record: RequestRecord,
+    pass: Pass,
+    kept: string,
+  ): void {
+    this.#parts
+      .takeKept(kept, req, facts, record.cause)
+      .then((taken) => {
+        if (taken === undefined) {
+          const location = keptUrl(this.#config.reservedPrefix, kept)
+          return respond(req, res, record, redirect({ location, setCookies: [] }))
+        }
+        if (res.destroyed) {
+          taken.close()
+          return record.end(undefined, false)
+        }
+        res.once('close', taken.close)
+        return carry(req, res, pass, facts, record, this.#parts.proxy, { content: taken.content })
+      })
+      .catch((error: unknown) => this.#refuse(req, res, record, codeOf(error), reason(error), { kept }))
+  }
+
+  #refuse(
+    req: IncomingMessage,
+    res: ServerResponse,
+    record: RequestRecord,
+    code: ErrorCode,
+    why: string,
+    { kept }: ReadContent = {},
+  ): void {
     this.#logRefusal(req, record, code, why)
     record.code = code
     if (res.headersSent) return void res.destroy()
@@ -283,6 +418,7 @@ export class RequestHandler implements ListenerHandlers {
     const refusal = this.#parts.pages.refusal(code, {
       asPage,
       inFrame: isFrame(req.headers),
+      kept,
       ...pageRequest(req, record),
     })
     const isMalformed = code === 'ERR_REQUEST_MALFORMED'
@@ -334,6 +470,16 @@ function respond(
 function removeContent(req: IncomingMessage, res: ServerResponse): void {
   closeWhenUnread(req, res)
   for (const name of ['content-type', 'content-length', 'transfer-encoding']) delete req.headers[name]
+}
+
+/**
+ * Why the content of a refused request is lost; `undefined` when it is no form, or not refused yet.
+ */
+function lostForm(admission: Admission, { method, isPage, isFrame }: RequestFacts): NotKept | undefined {
+  if (method !== 'POST' || !(isPage || isFrame)) return undefined
+  if (admission.kind === 'unavailable') return 'store'
+  if (admission.kind === 'unauthorized') return isFrame ? 'frame' : 'off'
+  return undefined
 }
 
 function pageRequest(req: IncomingMessage, { id: requestId }: RequestRecord): PageContext {

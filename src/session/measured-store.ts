@@ -1,4 +1,5 @@
 import type { Distribution, Metrics } from '../observe/metrics.ts'
+import type { KeptStore } from './kept-store.ts'
 import type { LogoutJobStore, SessionStore } from './store.ts'
 
 /** The bounds of the histogram, in seconds. */
@@ -60,6 +61,7 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
   }
   return {
     jobs,
+    kept: measuredKept(store.kept, timedOf(store.kept)),
     create: timed('create', store.create),
     read: timed('read', store.read),
     replace: timed('replace', store.replace),
@@ -82,5 +84,23 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
     receivesNotices: () => store.receivesNotices(),
     staleForMs: () => store.staleForMs(),
     close: () => store.close(),
+  }
+}
+
+type Timed = <A extends unknown[], T>(
+  operation: string,
+  method: (...args: A) => Promise<T>,
+) => (...args: A) => Promise<T>
+
+function measuredKept(kept: KeptStore, timed: Timed): KeptStore {
+  return {
+    begin: timed('kept_begin', kept.begin),
+    append: timed('kept_append', kept.append),
+    complete: timed('kept_complete', kept.complete),
+    read: timed('kept_read', kept.read),
+    take: timed('kept_take', kept.take),
+    giveBack: timed('kept_give_back', kept.giveBack),
+    finish: timed('kept_finish', kept.finish),
+    drop: timed('kept_drop', kept.drop),
   }
 }

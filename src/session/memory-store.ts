@@ -1,5 +1,6 @@
 import { steadyClock, type Clock } from '../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
+import { MemoryKeptStore } from './memory-kept-store.ts'
 import { MemoryLogoutJobs } from './memory-logout-jobs.ts'
 import { tagOf } from './record.ts'
 import {
@@ -39,6 +40,7 @@ interface StoredEntry {
 
 class InMemoryStore implements MemoryStore {
   readonly jobs: MemoryLogoutJobs
+  readonly kept: MemoryKeptStore
   readonly #clock: Clock
   /** Decides what has expired. */
   readonly #steady: Clock
@@ -56,6 +58,7 @@ class InMemoryStore implements MemoryStore {
   constructor(max: number, clock: Clock) {
     this.#clock = clock
     this.#steady = steadyClock(clock)
+    this.kept = new MemoryKeptStore(() => this.#steady.now())
     this.#sessions = new ExpiringMap(max, (key, session) => {
       this.#bySid.remove(tagOf(key), key)
       this.#bySub.remove(session.subTag, key)
@@ -194,6 +197,7 @@ class InMemoryStore implements MemoryStore {
   }
 
   size(): number {
+    const { kept } = this
     const maps = [
       this.#sessions,
       this.#tombstones,
@@ -204,6 +208,7 @@ class InMemoryStore implements MemoryStore {
       this.#bySid,
       this.#bySub,
       this.jobs,
+      kept,
     ]
     return maps.reduce((sum, map) => sum + map.size, 0)
   }
@@ -244,6 +249,7 @@ class InMemoryStore implements MemoryStore {
       this.#leases,
       this.#documents,
       this.jobs,
+      this.kept,
     ])
       map.sweep(now)
     return now

@@ -1,4 +1,5 @@
 import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
+import type { KeptStore } from './kept-store.ts'
 
 /**
  * Stores sessions. A store sees hashes and sealed bytes, but no cookie value, claim or token. Every
@@ -9,6 +10,9 @@ import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
  * applies to each 200 of them.
  */
 export interface SessionStore {
+  /** The requests that wait until their person has signed in again. */
+  readonly kept: KeptStore
+
   /**
    * Stores a new session, and adds it to the (iss, sid) and (iss, sub) indexes.
    * @returns `ended`, and nothing is stored, when a Logout Token for its sid or sub arrived at or

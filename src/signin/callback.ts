@@ -13,7 +13,7 @@ import { claimsOfSession } from '../session/session-claims.ts'
 import { authorizationResponse } from './authorization-response.ts'
 import { onlyValue, redirectUri, type SignInParts } from './parts.ts'
 import { returnToOrHome } from './return-to.ts'
-import { isSignedIn } from './sign-in.ts'
+import { afterSignIn, isSignedIn } from './sign-in.ts'
 import {
   expireTransactions,
   isBoundTo,
@@ -27,10 +27,13 @@ const unknownState = 'the "state" is missing or not from this gateway'
 /** A failed sign-in. `returnTo` is the page for a new one. */
 class SignInError extends GatewayError {
   readonly returnTo: string
+  /** The reference of the kept request that waits for a sign-in. */
+  readonly kept: string | undefined
 
-  constructor(cause: GatewayError, returnTo: string) {
+  constructor(cause: GatewayError, returnTo: string, kept: string | undefined) {
     super(cause.code, cause.message, { cause: cause.cause })
     this.returnTo = returnTo
+    this.kept = kept
   }
 }
 
@@ -44,10 +47,10 @@ export async function callback(request: EndpointRequest, parts: SignInParts): Pr
     return withHeaders(page, { ...clearCache, ...cookies(next.setCookies) })
   } catch (error) {
     if (!(error instanceof SignInError)) throw error
-    const { code, returnTo } = error
+    const { code, returnTo, kept } = error
     // A callback can be used only once, so a retry begins a new sign-in.
-    const retry = signInUrl(parts.reservedPrefix, returnTo)
-    return parts.pages.refusal(code, { ...pageContext(request), asPage: true, returnTo, retry })
+    const retry = signInUrl(parts.reservedPrefix, returnTo, { kept })
+    return parts.pages.refusal(code, { ...pageContext(request), asPage: true, returnTo, kept, retry })
   }
 }
 
@@ -68,7 +71,7 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
       // The person may have reloaded the page, or signed in with another tab. A person who is
       // signed in continues.
       if (transaction !== undefined && (await isSignedIn(request, parts)))
-        return { location: return_to, setCookies: [] }
+        return { location: afterSignIn({ ...transaction, return_to }, parts), setCookies: [] }
       throw new GatewayError('ERR_SIGN_IN_EXPIRED', rejection ?? unknownState)
     }
     const signedIn = await exchange(transaction, callback, parts)
@@ -77,7 +80,7 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     parts.audit.record('sign_in.failed', { code: error.code, reason: error.message }, request.cause)
-    throw new SignInError(error, return_to)
+    throw new SignInError(error, return_to, transaction?.kept)
   }
 }
 
@@ -139,9 +142,17 @@ async function createSession(
   if (id === undefined)
     throw new GatewayError('ERR_SIGN_IN_ENDED', 'a Logout Token for this session arrived before the callback')
   const previous = await endPrevious(request, parts)
+  const { personCookie, kept } = parts
+  // What another person entered in this browser is deleted first. The page says so.
+  const [other] = kept.ofOthers(personCookie.tagOf(record.sub), request.cookie)
   return {
-    location: return_to,
-    setCookies: [...previous, parts.cookie.set(id), ...expireTransactions(request.cookie, parts.cookie)],
+    location: afterSignIn({ return_to, kept: other?.reference ?? transaction.kept }, parts),
+    setCookies: [
+      ...previous,
+      parts.cookie.set(id),
+      ...(kept.isOn ? [personCookie.set(record.sub)] : []),
+      ...expireTransactions(request.cookie, parts.cookie),
+    ],
   }
 }
 

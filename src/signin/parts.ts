@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.ts'
 import type { Keyring } from '../core/seal.ts'
+import type { KeptRequests } from '../kept/kept-requests.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
@@ -7,6 +8,7 @@ import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { SessionEndings } from '../session/endings.ts'
 import type { ExpiredCookies } from '../session/expired-cookies.ts'
+import type { PersonCookie } from '../session/person-cookie.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
 
@@ -17,6 +19,8 @@ export interface SignInParts {
   readonly endings: Pick<SessionEndings, 'endOne'>
   readonly expiredCookies: Pick<ExpiredCookies, 'add'>
   readonly cookie: SessionCookie
+  readonly personCookie: Pick<PersonCookie, 'set' | 'tagOf'>
+  readonly kept: Pick<KeptRequests, 'isOn' | 'ofOthers'>
   readonly keyring: Keyring
   readonly clock: Clock
   readonly log: Log

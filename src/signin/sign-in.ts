@@ -1,7 +1,8 @@
 import { GatewayError } from '../core/errors.ts'
-import { signInUrl } from '../core/return-to.ts'
+import { keptUrl, signInUrl } from '../core/return-to.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { clearCache, redirect, type Redirect, type Response } from '../http/response.ts'
+import { asReference } from '../kept/kept-requests.ts'
 import { pageContext } from '../pages/pages.ts'
 import type { AuthorizationRequest } from '../provider/openid-provider.ts'
 import { sessionKey } from '../session/record.ts'
@@ -30,12 +31,13 @@ const wrongHostHint =
   'Redirect that host to external_url, or give it an upstream with its own external_url. If a proxy changes Host, configure it to keep Host.'
 
 /**
- * `GET sign-in?return_to=…&prompt=login`: redirects the browser to the provider, or to the page
- * when the person is signed in.
+ * `GET sign-in?return_to=…&kept=…&prompt=login`: redirects the browser to the provider, or to the
+ * page when the person is signed in.
  */
 export function signIn(request: EndpointRequest, parts: SignInParts): Promise<Response> {
   const prompt = onlyValue(request.query, 'prompt') === 'login' ? 'login' : undefined
-  const options = { return_to: onlyValue(request.query, 'return_to'), prompt } as const
+  const kept = asReference(onlyValue(request.query, 'kept'))
+  const options = { return_to: onlyValue(request.query, 'return_to'), kept, prompt } as const
   return begin(() => goToProvider(options, request, parts), request, parts)
 }
 
@@ -56,7 +58,8 @@ export async function begin(
     const { code, message } = error
     parts.log.warn('sign_in.not_started', { code, reason: message, request: request.requestId })
     const returnTo = request.query.get('return_to') ?? undefined
-    return parts.pages.refusal(code, { ...pageContext(request), asPage: true, returnTo })
+    const kept = asReference(request.query.get('kept'))
+    return parts.pages.refusal(code, { ...pageContext(request), asPage: true, returnTo, kept, retry: '' })
   }
 }
 
@@ -81,13 +84,17 @@ function toRightAddress(
  * `ERR_STORE_UNAVAILABLE`
  */
 export async function goToProvider(
-  options: { readonly return_to: string | undefined } & Pick<AuthorizationRequest, 'login_hint' | 'prompt'>,
+  options: { readonly return_to: string | undefined; readonly kept?: string | undefined } & Pick<
+    AuthorizationRequest,
+    'login_hint' | 'prompt'
+  >,
   request: EndpointRequest,
   parts: SignInParts,
 ): Promise<Redirect> {
   const { externalUrl, cookie } = request
   const return_to = returnToOrHome(options.return_to, externalUrl, parts.reservedPrefix)
-  if (await isSignedIn(request, parts)) return { location: return_to, setCookies: [] }
+  const { kept } = options
+  if (await isSignedIn(request, parts)) return { location: afterSignIn({ return_to, kept }, parts), setCookies: [] }
 
   requireExternalUrl(request, return_to)
 
@@ -96,7 +103,7 @@ export async function goToProvider(
   const { audience } = parts.sessions
   if (!store.receivesNotices()) await store.ping()
   const { earliest } = await store.time()
-  const to = { return_to, origin: externalUrl.origin, audience, begun_at_store: earliest }
+  const to = { return_to, kept, origin: externalUrl.origin, audience, begun_at_store: earliest }
   const { transaction, secret } = beginTransaction(to, parts.clock.now())
   const location = await parts.provider.authorizationUrl({
     redirect_uri: redirectUri(externalUrl, parts.reservedPrefix),
@@ -107,6 +114,16 @@ export async function goToProvider(
     prompt: options.prompt,
   })
   return { location: location.href, setCookies: bindTransaction(transaction, secret, cookie, parts.cookie) }
+}
+
+/**
+ * Where the browser goes when the person is signed in: first to the kept request, if there is one.
+ */
+export function afterSignIn(
+  { return_to, kept }: { readonly return_to: string; readonly kept?: string | undefined },
+  { reservedPrefix }: Pick<SignInParts, 'reservedPrefix'>,
+): string {
+  return kept === undefined ? return_to : keptUrl(reservedPrefix, kept)
 }
 
 /** Whether the browser has a live session. This does not count as activity. */

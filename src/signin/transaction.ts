@@ -14,6 +14,8 @@ export interface SignInTransaction {
   readonly nonce: string
   readonly code_verifier: string
   readonly return_to: string
+  /** The reference of the kept request that waits for this sign-in. */
+  readonly kept?: string | undefined
   /** The origin of the gateway that the browser returns to. */
   readonly origin: string
   /** The provider and the client: see `audienceOf`. */
@@ -39,7 +41,7 @@ const sealContext = 'gatehouse sign-in attempt'
  * the epoch.
  */
 export function beginTransaction(
-  to: Pick<SignInTransaction, 'return_to' | 'origin' | 'audience' | 'begun_at_store'>,
+  to: Pick<SignInTransaction, 'return_to' | 'kept' | 'origin' | 'audience' | 'begun_at_store'>,
   now: number,
 ): { transaction: SignInTransaction; secret: string } {
   const secret = randomToken(16)

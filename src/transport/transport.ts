@@ -1,6 +1,5 @@
-import type { Duplex } from 'node:stream'
+import type { Duplex, Readable } from 'node:stream'
 import type { GatewayError } from '../core/errors.ts'
-import type { RequestBody } from '../http/request-body.ts'
 
 /** One address of an upstream, and how connections to it are opened and kept. */
 export interface TransportTarget {
@@ -28,7 +27,7 @@ export interface UpstreamRequest {
    * session have the same array, so that its text is cached.
    */
   readonly identity: readonly string[]
-  readonly body: RequestBody | undefined
+  readonly body: Readable | undefined
   /** The protocols that the upstream may switch to (RFC 9110 §7.8). */
   readonly upgrade: string | undefined
 }

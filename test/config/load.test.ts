@@ -126,6 +126,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         refusedLogoutTokens: { count: 600, perMs: 60_000 },
       },
     },
+    keptRequests: { maxSizeBytes: 1024 * 1024, keepForMs: 900_000 },
     shutdown: { drainTimeoutMs: 15_000 },
     log: { level: 'info', access: true, format: 'auto' },
     signingKeys: { rotateEveryMs: 7 * 86_400_000 },

@@ -177,9 +177,9 @@ for (const [what, args, ...patterns] of [
     /\n405 refused\n +because .* allows GET, POST only\n +code +ERR_METHOD_NOT_ALLOWED/,
   ],
   [
-    'a form without a session, whose content is lost',
+    'a form without a session',
     ['POST', '/orders'],
-    /\n303 redirected to the sign-in: .*\n +note +the content of the POST is lost: the browser returns with GET\n/,
+    /\n303 redirected to the sign-in: .*\n +note +the content is kept until the sign-in, if .*\n/,
   ],
   [
     'a path that could be read in two ways',

@@ -59,7 +59,7 @@ test('Requests of another site are forwarded where no session is passed on', asy
   assert.equal(await post(jane, '/echo/open'), 404, 'the answer of the application')
   assert.equal(await post(stranger, '/echo/maybe'), 404)
   assert.equal(await post(jane, '/echo/maybe'), 403)
-  assert.equal(await post(stranger, '/echo'), 303)
+  assert.equal(await post(stranger, '/echo'), 401, 'a page that says that the form is lost')
 })
 
 test('A WebSocket of another site does not open for the signed-in person', async (t) => {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Ajv } from 'ajv'
 import { auditVersion } from '../../src/observe/audit.ts'
+import type { Browser } from '../support/browser.ts'
 import { startSessionApplication } from '../support/session-application.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
@@ -62,6 +63,7 @@ test('Every audit event of a whole journey matches the schema, and the schema ha
     await zoe.send(
       `${world.url}/.gatehouse/frontchannel-logout?${new URLSearchParams(asked as Record<string, string>)}`,
     )
+  await decideAboutForms(world, zoe)
 
   const written = () => new Set(events(world).map(({ msg }) => String(msg)))
   for (const name of names) await until(name, () => written().has(name))
@@ -72,6 +74,25 @@ test('Every audit event of a whole journey matches the schema, and the schema ha
     assert.equal(event['audit_version'], auditVersion)
   }
 })
+
+/** Sends one form that was kept, declines one, and leaves one to another person. */
+async function decideAboutForms(world: World, zoe: Browser): Promise<void> {
+  const post = (path: string, type: string, body: string) => {
+    const headers = { 'content-type': type, 'sec-fetch-site': 'same-origin', origin: world.url }
+    return zoe.send(`${world.url}${path}`, { method: 'POST', headers, body })
+  }
+  const keptIds = () => [...zoe.cookies.keys()].filter((name) => name.includes('-kept-')).map((name) => name.slice(-8))
+  for (let forms = 0; forms < 3; forms += 1) await post('/echo;x=1', 'text/plain', 'typed')
+  const [sent, declined, left] = keptIds()
+  await zoe.signInAgain(`${world.url}/echo`)
+  await post('/echo;x=1', 'text/plain', `gatehouse-kept-request=${sent}\r\n`)
+  await post('/.gatehouse/kept-request', 'application/x-www-form-urlencoded', `id=${declined}`)
+
+  assert.notEqual(left, undefined)
+  const samir = world.browser('samir')
+  for (const [name, cookie] of zoe.cookies) if (name.includes('-kept-')) samir.cookies.set(name, cookie)
+  await samir.signInAgain(`${world.url}/echo`)
+}
 
 test('The audit log names who was denied and the line of the configuration that denied it', async (t) => {
   const world = await startWorld(t)

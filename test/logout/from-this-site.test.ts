@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EndpointRequest } from '../../src/http/endpoint-request.ts'
-import { isFromThisSite } from '../../src/logout/sign-out.ts'
+import { isFromThisSite, type EndpointRequest } from '../../src/http/endpoint-request.ts'
 
 const nothing: EndpointRequest = {
   method: 'GET',

@@ -43,6 +43,20 @@ test('Pages escape all texts of the operator and of the client', () => {
   assert.match(body, /return_to=%22%3E%3Cscript%3E/)
 })
 
+test('The page about a kept request escapes its address, and the application may redirect anywhere', () => {
+  for (const acceptLanguage of languages) {
+    const to = new URL('https://orders.example.com/a"><script>?q="><script>$&')
+    const content = { reference: 'abcdefgh', to, kind: 'form', bytes: 1_500_000, mark: { 'a"b': hostile } } as const
+    const { body, headers } = pagesWith().kept(content, { ...visit, acceptLanguage })
+
+    assert.equal(body.includes('<script'), false)
+    assert.match(body, /orders\.example\.com\/a%22%3E%3Cscript%3E/)
+    assert.match(body, /1[.,]5/)
+    assert.equal(body.match(/<form method="post"/g)?.length, 2)
+    assert.match(String(headers['Content-Security-Policy']), /; form-action 'self' \*; frame-ancestors 'none';/)
+  }
+})
+
 test('Values in a template are escaped', () => {
   const template = (page: PageName) =>
     parsePageTemplate(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { createMemoryStore } from '../../src/session/memory-store.ts'
 import { sidTag } from '../../src/session/record.ts'
-import { created, keysOf, newSession, order, storeContract } from './store-contract.ts'
+import { created, keysOf, newKeptKey, newSession, order, storeContract } from './store-contract.ts'
 
 function open(t: TestContext, maxSessions = 1_000) {
   let now = Date.UTC(2026, 0, 1)
@@ -61,4 +61,20 @@ test('the memory store removes expired entries without a request', async (t) => 
   await store.read(newSession(now()).key)
 
   assert.equal(store.size(), 0)
+})
+
+test('the memory store has room for 64 MiB of kept requests, and takes more when one is dropped', async (t) => {
+  const { kept } = open(t).store
+  const part = Buffer.alloc(1024 * 1024)
+  const first = newKeptKey()
+  assert.equal(await kept.begin(first, 8, 60_000), 'begun')
+  let parts = 0
+  while (await kept.append(first, part, 60_000)) parts += 1
+  assert.equal(parts, 63)
+
+  const second = newKeptKey()
+  assert.equal(await kept.begin(second, 8, 60_000), 'begun')
+  assert.equal(await kept.append(second, part, 60_000), false)
+  await kept.drop(first)
+  assert.equal(await kept.append(second, part, 60_000), true)
 })

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test, type TestContext } from 'node:test'
-import type { SessionKey } from '../../src/core/names.ts'
+import type { KeptKey, SessionKey } from '../../src/core/names.ts'
+import { randomToken } from '../../src/core/random.ts'
+import type { KeptHead, KeptStore } from '../../src/session/kept-store.ts'
 import { newSessionId, sessionKey, sidTag, subTag, tagOf } from '../../src/session/record.ts'
 import type { LogoutOrder, NewSession, SessionStore } from '../../src/session/store.ts'
 
@@ -634,9 +636,128 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     await until(tick, async () => (await size()) === 0)
   })
 
+  it('keeps the content of a request, and gives it once', async ({ store: { kept } }) => {
+    const key = newKeptKey()
+    const parts = [
+      Uint8Array.from({ length: 300 }, (_, n) => n % 256),
+      Buffer.from('täg\r\n\0'),
+      Buffer.alloc(70_000, 'x'),
+    ]
+
+    await keptWith(kept, key, parts, 'the head')
+
+    assert.deepEqual(headOf(await kept.read(key)), ['the head', 'kept'])
+    const taken = await Promise.all(times(20, () => kept.take(key)))
+    const content = taken.filter((each) => each !== undefined)
+    assert.deepEqual(
+      content.map((each) => each.map((part) => Buffer.from(part).toString('base64'))),
+      [parts.map((part) => Buffer.from(part).toString('base64'))],
+    )
+    assert.deepEqual(headOf(await kept.read(key)), ['the head', 'sending'])
+  })
+
+  it('takes content again that was given back, and never content that was sent', async ({ store: { kept } }) => {
+    const key = newKeptKey()
+    await keptWith(kept, key, [Buffer.from('typed')], 'head')
+    await kept.giveBack(key)
+    assert.equal((await kept.take(key))?.length, 1)
+    assert.equal(await kept.drop(key), false)
+
+    await kept.giveBack(key)
+    assert.equal((await kept.take(key))?.length, 1)
+    await kept.finish(key)
+
+    await kept.giveBack(key)
+    assert.equal(await kept.take(key), undefined)
+    assert.deepEqual(headOf(await kept.read(key)), ['head', 'sent'])
+    assert.equal(await kept.drop(key), false)
+    await kept.finish(key)
+    assert.deepEqual(headOf(await kept.read(key)), ['head', 'sent'])
+  })
+
+  it('keeps a request without content', async ({ store: { kept } }) => {
+    const key = newKeptKey()
+    await keptWith(kept, key, [], 'head')
+    assert.deepEqual(await kept.take(key), [])
+  })
+
+  it('shows no request that still arrives, and forgets one that was dropped', async ({ store: { kept } }) => {
+    const key = newKeptKey()
+    assert.equal(await kept.begin(key, 8, 60_000), 'begun')
+    assert.equal(await kept.append(key, Buffer.from('half'), 60_000), true)
+    assert.equal(await kept.read(key), undefined)
+    assert.equal(await kept.take(key), undefined)
+
+    assert.equal(await kept.drop(key), true)
+
+    assert.equal(await kept.drop(key), false)
+    assert.equal(await kept.append(key, Buffer.from('late'), 60_000), false)
+    assert.equal(await kept.complete(key, Buffer.from('late'), 60_000), false)
+    assert.equal(await kept.read(key), undefined)
+    assert.equal(await kept.take(key), undefined)
+  })
+
+  it('limits the kept requests of each person; those that were sent or dropped do not count', async ({ store }) => {
+    const { kept } = store
+    const person = randomUUID()
+    const keys = times(3, () => newKeptKey(person))
+    for (const key of keys) assert.equal(await kept.begin(key, 3, 60_000), 'begun')
+    assert.equal(await kept.begin(newKeptKey(person), 3, 60_000), 'too_many')
+    assert.equal(await kept.begin(newKeptKey(), 3, 60_000), 'begun')
+
+    await kept.drop(keys[0] as KeptKey)
+    assert.equal(await kept.complete(keys[1] as KeptKey, Buffer.from('head'), 60_000), true)
+    await kept.take(keys[1] as KeptKey)
+    await kept.finish(keys[1] as KeptKey)
+
+    assert.deepEqual(
+      [
+        await kept.begin(newKeptKey(person), 3, 60_000),
+        await kept.begin(newKeptKey(person), 3, 60_000),
+        await kept.begin(newKeptKey(person), 3, 60_000),
+      ],
+      ['begun', 'begun', 'too_many'],
+    )
+  })
+
+  it('holds no kept request any more when its time is over', async ({ store: { kept }, tick, size }) => {
+    const person = randomUUID()
+    const [arriving, complete, sending, sent] = times(4, () => newKeptKey(person))
+    for (const key of [arriving, complete, sending, sent] as KeptKey[]) {
+      await kept.begin(key, 4, 1_500)
+      await kept.append(key, Buffer.from('typed'), 1_500)
+      if (key !== arriving) await kept.complete(key, Buffer.from('head'), 1_500)
+    }
+    await kept.take(sending as KeptKey)
+    await kept.take(sent as KeptKey)
+    await kept.finish(sent as KeptKey)
+    assert.equal(await kept.begin(newKeptKey(person), 3, 1_500), 'too_many')
+
+    await until(tick, async () => (await kept.read(complete as KeptKey)) === undefined)
+
+    assert.equal(await kept.take(complete as KeptKey), undefined)
+    await until(tick, async () => (await size()) === 0)
+    assert.equal(await kept.begin(newKeptKey(person), 1, 1_500), 'begun')
+  })
+
   it('replies to a ping', async ({ store }) => {
     await store.ping()
   })
+}
+
+async function keptWith(kept: KeptStore, key: KeptKey, parts: readonly Uint8Array[], head: string): Promise<void> {
+  assert.equal(await kept.begin(key, 8, 60_000), 'begun')
+  for (const part of parts) assert.equal(await kept.append(key, part, 60_000), true)
+  assert.equal(await kept.complete(key, Buffer.from(head), 60_000), true)
+}
+
+function headOf(kept: KeptHead | undefined): readonly [string, string] | undefined {
+  return kept && [Buffer.from(kept.head).toString(), kept.state]
+}
+
+/** A new kept request of a person; without one, of a person who has no other. */
+export function newKeptKey(person: string = randomUUID()): KeptKey {
+  return `${subTag(iss, person)}:${randomToken(24)}` as KeptKey
 }
 
 interface SessionFacts {

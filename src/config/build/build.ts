@@ -63,6 +63,10 @@ export function buildConfig(file: string, settings: GatewaySettings, context: Bu
     },
     pages: buildPages(settings.pages, '/pages', report),
     limits: buildLimits(settings.limits, report),
+    keptRequests: {
+      maxSizeBytes: readSize(settings.kept_requests.max_size, '/kept_requests/max_size', '0b', '16mb', report),
+      keepForMs: readDuration(settings.kept_requests.keep_for, '/kept_requests/keep_for', '1m', '1d', report),
+    },
     shutdown: {
       drainTimeoutMs: readDuration(settings.shutdown.drain_timeout, '/shutdown/drain_timeout', '0s', '1h', report),
     },

@@ -75,6 +75,46 @@ export const de: Messages = {
   },
   sessionEnded: { title: 'Sie sind abgemeldet.', text: 'Ihre Sitzung hier ist beendet.' },
   redirecting: { title: 'Einen Moment …', text: 'Sie werden weitergeleitet.', link: 'Weiter' },
+  kept: {
+    ask: {
+      title: 'Möchten Sie Ihre Eingaben absenden?',
+      text: 'Ihre Sitzung war beendet, als Sie Eingaben an {to} gesendet haben. Ihre Eingaben wurden aufbewahrt. Sie wurden noch nicht gesendet.',
+    },
+    kinds: {
+      form: 'Formular',
+      form_with_files: 'Formular, möglicherweise mit Dateien',
+      text: 'Text ohne Formatierung',
+      data: 'Daten (JSON)',
+      empty: 'Formular ohne Inhalt',
+    },
+    send: 'Jetzt senden',
+    decline: 'Nicht senden',
+    sent: { title: 'Ihre Eingaben wurden bereits gesendet.', text: 'Sie werden nicht noch einmal gesendet.' },
+    gone: {
+      title: 'Es gibt nichts mehr zu senden.',
+      text: 'Ihre Eingaben wurden gesendet oder verworfen, oder die Frist ist abgelaufen.',
+    },
+    discarded: {
+      title: 'Die Eingaben einer anderen Person wurden verworfen.',
+      text: 'Eine andere Person hatte in diesem Browser ein Formular ausgefüllt. Es wurde nicht gesendet.',
+    },
+  },
+  notKept: {
+    title: 'Ihre Eingaben wurden weder gesendet noch gespeichert.',
+    reasons: {
+      off: 'Sie sind nicht angemeldet.',
+      frame: 'Sie sind nicht angemeldet, und diese Seite ist Teil einer anderen Seite.',
+      cross_site: 'Sie sind nicht angemeldet, und eine Seite einer anderen Website hat die Eingaben gesendet.',
+      content_type: 'Sie sind nicht angemeldet, und Inhalte dieser Art können nicht gespeichert werden.',
+      unknown_person: 'Sie waren nicht angemeldet. Daher ist unklar, von wem die Eingaben stammen.',
+      too_large: 'Sie sind nicht mehr angemeldet, und die Eingaben sind zu groß, um gespeichert zu werden.',
+      too_many: 'Sie sind nicht mehr angemeldet, und es sind bereits zu viele Ihrer Formulare gespeichert.',
+      full: 'Sie sind nicht mehr angemeldet, und der Speicher ist voll.',
+      store: 'Anmeldung und Sitzungen sind derzeit nicht verfügbar.',
+    },
+    advice:
+      'Gehen Sie zurück: Ihr Browser hat die Eingaben vielleicht noch. Kopieren Sie, was Sie brauchen, bevor Sie sich anmelden.',
+  },
   support: 'Benötigen Sie Hilfe?',
   request: 'Anfragenummer',
 }

@@ -38,6 +38,45 @@ export const en: Messages = {
   },
   sessionEnded: { title: 'You are signed out.', text: 'Your session here has ended.' },
   redirecting: { title: 'One moment …', text: 'You are being redirected.', link: 'Continue' },
+  kept: {
+    ask: {
+      title: 'Do you want to send what you entered?',
+      text: 'You were signed out while sending to {to}. What you entered was kept. It has not been sent yet.',
+    },
+    kinds: {
+      form: 'Form',
+      form_with_files: 'Form that may contain files',
+      text: 'Text',
+      data: 'Data (JSON)',
+      empty: 'Form without content',
+    },
+    send: 'Send now',
+    decline: 'Do not send',
+    sent: { title: 'What you entered has already been sent.', text: 'It is not sent a second time.' },
+    gone: {
+      title: 'There is nothing to send any more.',
+      text: 'What you entered was sent or discarded, or its time was over.',
+    },
+    discarded: {
+      title: 'What another person entered was discarded.',
+      text: 'Another person had filled in a form in this browser. It was not sent.',
+    },
+  },
+  notKept: {
+    title: 'What you entered was not sent and not saved.',
+    reasons: {
+      off: 'You are not signed in.',
+      frame: 'You are not signed in, and this page is part of another page.',
+      cross_site: 'You are not signed in, and a page of another site sent it.',
+      content_type: 'You are not signed in, and content of this type cannot be saved.',
+      unknown_person: 'You were not signed in, so it is unclear whose it is.',
+      too_large: 'You are not signed in any more, and it is too large to be saved.',
+      too_many: 'You are not signed in any more, and too many of your forms are saved already.',
+      full: 'You are not signed in any more, and there is no room to save it.',
+      store: 'Sign-in and sessions are not available right now.',
+    },
+    advice: 'Go back: your browser may still have it. Copy what you need before you sign in.',
+  },
   support: 'Need help?',
   request: 'Request ID',
 }

@@ -74,6 +74,46 @@ export const fr: Messages = {
   },
   sessionEnded: { title: 'Déconnexion réussie.', text: 'Votre session sur ce site est terminée.' },
   redirecting: { title: 'Un instant…', text: 'Redirection automatique en cours.', link: 'Continuer' },
+  kept: {
+    ask: {
+      title: 'Voulez-vous envoyer votre saisie ?',
+      text: 'Votre session était terminée lors de l’envoi à {to}. Votre saisie a été conservée. Elle n’a pas encore été envoyée.',
+    },
+    kinds: {
+      form: 'Formulaire',
+      form_with_files: 'Formulaire, éventuellement avec des fichiers',
+      text: 'Texte',
+      data: 'Données (JSON)',
+      empty: 'Formulaire sans contenu',
+    },
+    send: 'Envoyer maintenant',
+    decline: 'Ne pas envoyer',
+    sent: { title: 'Votre saisie a déjà été envoyée.', text: 'Elle n’est pas envoyée une seconde fois.' },
+    gone: {
+      title: 'Il n’y a plus rien à envoyer.',
+      text: 'Votre saisie a été envoyée ou supprimée, ou son délai est écoulé.',
+    },
+    discarded: {
+      title: 'La saisie d’une autre personne a été supprimée.',
+      text: 'Une autre personne avait rempli un formulaire dans ce navigateur. Il n’a pas été envoyé.',
+    },
+  },
+  notKept: {
+    title: 'Votre saisie n’a été ni envoyée ni enregistrée.',
+    reasons: {
+      off: 'Votre session n’est pas ouverte.',
+      frame: 'Votre session n’est pas ouverte, et cette page fait partie d’une autre page.',
+      cross_site: 'Votre session n’est pas ouverte, et une page d’un autre site a envoyé la saisie.',
+      content_type: 'Votre session n’est pas ouverte, et un contenu de ce type ne peut pas être enregistré.',
+      unknown_person: 'Votre session n’était pas ouverte : on ne sait donc pas de qui vient la saisie.',
+      too_large: 'Votre session est terminée, et la saisie est trop volumineuse pour être enregistrée.',
+      too_many: 'Votre session est terminée, et trop de vos formulaires sont déjà enregistrés.',
+      full: 'Votre session est terminée, et il n’y a plus de place pour enregistrer la saisie.',
+      store: 'La connexion et les sessions ne sont pas disponibles pour le moment.',
+    },
+    advice:
+      'Revenez en arrière : votre navigateur a peut-être encore la saisie. Copiez ce dont vous avez besoin avant de vous connecter.',
+  },
   support: 'Besoin d’aide ?',
   request: 'Référence de la demande',
 }

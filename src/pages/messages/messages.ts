@@ -26,6 +26,8 @@ export interface Messages {
   readonly sessionEnded: Heading
   /** A page that redirects. */
   readonly redirecting: Heading & { readonly link: string }
+  readonly kept: KeptMessages
+  readonly notKept: NotKeptMessages
   /** The text before the address of the support. */
   readonly support: string
   /** The text before the request ID. */
@@ -38,4 +40,33 @@ export type RefusalPage = Exclude<PageName, 'sign-in-failed' | 'signed-out' | 's
 export interface Heading {
   readonly title: string
   readonly text: string
+}
+
+/** What kind of content a form has. */
+export type ContentKind = 'form' | 'form_with_files' | 'text' | 'data' | 'empty'
+
+/** Why a form was not kept while its person signs in. */
+export type NotKept =
+  'off' | 'frame' | 'cross_site' | 'content_type' | 'unknown_person' | 'too_large' | 'too_many' | 'full' | 'store'
+
+/** The pages about a form that was kept while its person signed in. */
+interface KeptMessages {
+  /** Asks whether to send it. `{to}` in the text is its address. */
+  readonly ask: Heading
+  readonly kinds: Readonly<Record<ContentKind, string>>
+  readonly send: string
+  readonly decline: string
+  /** It was sent before, so it is not sent. */
+  readonly sent: Heading
+  /** It is not there any more. */
+  readonly gone: Heading
+  /** Another person has signed in. */
+  readonly discarded: Heading
+}
+
+/** The page about a form that was neither sent nor kept. */
+interface NotKeptMessages {
+  readonly title: string
+  readonly reasons: Readonly<Record<NotKept, string>>
+  readonly advice: string
 }

@@ -1,5 +1,6 @@
-import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
+import type { KeptKey, SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import { sha256 } from '../../core/random.ts'
+import { personOf } from '../kept-store.ts'
 import { tagOf } from '../record.ts'
 
 export interface SessionPlaces {
@@ -71,6 +72,15 @@ export class RedisKeys {
     return `${this.#prefix}{${audience}}:c`
   }
 
+  kept(key: KeptKey): string {
+    return `${this.keptIndex(key)}:${hashOf(key)}`
+  }
+
+  /** The kept requests of the person, except those that were sent. */
+  keptIndex(key: KeptKey): string {
+    return `${this.#prefix}{${personOf(key)}}:k`
+  }
+
   /** The name is hashed, because it may be long, or confidential. */
   once(name: string): string {
     return `${this.#prefix}o:${sha256(name)}`
@@ -90,8 +100,11 @@ export class RedisKeys {
   }
 }
 
-/** The part of a session key that distinguishes the sessions of one sid. */
-export function hashOf(key: SessionKey): string {
+/**
+ * The part of a key after its tag. It distinguishes the sessions of one sid, or the kept requests
+ * of one person.
+ */
+export function hashOf(key: SessionKey | KeptKey): string {
   return key.slice(key.indexOf(':') + 1)
 }
 

@@ -263,6 +263,72 @@ const postponeJob = `
 ${now}
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 return redis.call('HSET', KEYS[1], 'sealed', ARGV[1], 'not_before', string.format('%.0f', now + tonumber(ARGV[2])))`
+/** Begins a kept request, unless its person has `max` of them. */
+const keptBegin = `
+${now}${index}
+local hash, max, ttl = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+if #redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. now, '+inf') >= max then return 0 end
+redis.call('HSET', KEYS[2], 'state', 'arriving', 'parts', 0)
+redis.call('PEXPIRE', KEYS[2], ttl)
+add(KEYS[1], hash, now + ttl)
+return 1`
+
+/** Adds a part to a kept request that arrives. The field of a part is its number. */
+const keptAppend = `
+${now}${index}
+local hash, part, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3])
+if redis.call('HGET', KEYS[2], 'state') ~= 'arriving' then return 0 end
+local n = tonumber(redis.call('HGET', KEYS[2], 'parts'))
+redis.call('HSET', KEYS[2], n, part, 'parts', n + 1)
+redis.call('PEXPIRE', KEYS[2], ttl)
+add(KEYS[1], hash, now + ttl)
+return 1`
+
+/** The content of a kept request is complete. */
+const keptComplete = `
+${now}${index}
+local hash, head, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3])
+if redis.call('HGET', KEYS[2], 'state') ~= 'arriving' then return 0 end
+redis.call('HSET', KEYS[2], 'head', head, 'state', 'kept')
+redis.call('PEXPIRE', KEYS[2], ttl)
+add(KEYS[1], hash, now + ttl)
+return 1`
+
+/** Takes the parts of a kept request, once. */
+const keptTake = `
+if redis.call('HGET', KEYS[1], 'state') ~= 'kept' then return false end
+-- After a write that frees memory, Redis allows the next one even when it is full.
+redis.call('HDEL', KEYS[1], 'none')
+redis.call('HSET', KEYS[1], 'state', 'sending')
+local parts = {}
+for n = 1, tonumber(redis.call('HGET', KEYS[1], 'parts')) do
+  parts[n] = redis.call('HGET', KEYS[1], n - 1)
+end
+return parts`
+
+/** The parts that were taken have not been sent. */
+const keptGiveBack = `
+if redis.call('HGET', KEYS[1], 'state') ~= 'sending' then return 0 end
+redis.call('HDEL', KEYS[1], 'none')
+redis.call('HSET', KEYS[1], 'state', 'kept')
+return 1`
+
+/** The parts that were taken are sent. Only the head stays, for the rest of its time. */
+const keptFinish = `
+if redis.call('HGET', KEYS[2], 'state') ~= 'sending' then return 0 end
+local head, ttl = redis.call('HGET', KEYS[2], 'head'), redis.call('PTTL', KEYS[2])
+redis.call('DEL', KEYS[2])
+redis.call('HSET', KEYS[2], 'head', head, 'state', 'sent')
+redis.call('PEXPIRE', KEYS[2], ttl)
+redis.call('ZREM', KEYS[1], ARGV[1])
+return 1`
+
+/** Deletes a kept request whose parts were not taken. */
+const keptDrop = `
+local state = redis.call('HGET', KEYS[2], 'state')
+if state ~= 'arriving' and state ~= 'kept' then return 0 end
+redis.call('ZREM', KEYS[1], ARGV[1])
+return redis.call('DEL', KEYS[2])`
 
 export const scripts = {
   enterSub,
@@ -285,6 +351,13 @@ export const scripts = {
   moveJob,
   openJob,
   postponeJob,
+  keptBegin,
+  keptAppend,
+  keptComplete,
+  keptTake,
+  keptGiveBack,
+  keptFinish,
+  keptDrop,
 } as const
 
 export type ScriptName = keyof typeof scripts

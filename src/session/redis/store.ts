@@ -17,6 +17,7 @@ import {
 import { asBuffer, atLeast1 } from './arguments.ts'
 import { reportAvailability } from './connection.ts'
 import { RedisEndings } from './endings.ts'
+import { RedisKeptStore } from './kept-store.ts'
 import { hashOf, RedisKeys } from './keys.ts'
 import { RedisLogoutJobs } from './logout-jobs.ts'
 import { RedisNotices } from './notices.ts'
@@ -44,6 +45,7 @@ export function createRedisStore(
 
 class RedisStore implements SessionStore {
   readonly jobs: RedisLogoutJobs
+  readonly kept: RedisKeptStore
   readonly #servers: RedisServers
   readonly #commands: RedisServers['commands']
   readonly #notices: RedisNotices
@@ -60,6 +62,7 @@ class RedisStore implements SessionStore {
     this.#commands = commands
     this.#keys = keys
     this.jobs = new RedisLogoutJobs(commands, keys)
+    this.kept = new RedisKeptStore(commands, keys)
     this.#clock = clock
     const notices = new RedisNotices(commands, subscriber, keys, {
       log,

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
+import type { Readable } from 'node:stream'
 import { GatewayError } from '../../core/errors.ts'
-import type { RequestBody } from '../../http/request-body.ts'
 import type { Connect } from '../connect.ts'
 import { type RawFields, type ResponseHandler, shortBytes } from '../transport.ts'
 import { UnusualResponse } from '../undici/unusual-response.ts'
@@ -58,8 +58,11 @@ export class UpstreamConnection implements ExchangeConnection {
   readonly #connectTimer: NodeJS.Timeout
   /** In ms, on the clock of `performance.now`. */
   readonly createdAt = performance.now()
-  /** Requests may be written: over TLS, the certificate has been verified. */
-  #isReady: boolean
+  /**
+   * Requests may be written: the connection is open and, over TLS, the certificate is verified. So
+   * the content of a request that is not read was not sent.
+   */
+  #isReady = false
   #hasServed = false
   #exchange: UpstreamExchange | undefined
   /** The beginning of a response head that has not arrived completely. */
@@ -73,9 +76,6 @@ export class UpstreamConnection implements ExchangeConnection {
     const onread = isForUpgrade ? undefined : { buffer: this.#nextBuffer, callback: this.#onRead }
     const { socket, readyEvent } = connect(onread)
     this.#socket = socket
-    // Node.js keeps what is written to a TCP socket until it is connected. Over TLS it may send it
-    // before the certificate is verified.
-    this.#isReady = readyEvent === 'connect'
     this.#connectTimer = setTimeout(() => this.#fail(connectTimeout), connectTimeoutMs)
     socket
       .once(readyEvent, this.#onReady)
@@ -123,7 +123,6 @@ export class UpstreamConnection implements ExchangeConnection {
 
   readonly #onReady = (): void => {
     clearTimeout(this.#connectTimer)
-    if (this.#isReady) return
     this.#isReady = true
     if (this.#exchange !== undefined) this.#write(this.#exchange)
   }
@@ -152,7 +151,7 @@ export class UpstreamConnection implements ExchangeConnection {
     if (body !== undefined) this.#writeBody(exchange, body)
   }
 
-  #writeBody(exchange: UpstreamExchange, body: RequestBody): void {
+  #writeBody(exchange: UpstreamExchange, body: Readable): void {
     const { isChunked } = exchange.request
     body.on('data', (chunk: Buffer) => {
       if (this.#exchange !== exchange || chunk.length === 0) return

@@ -1,5 +1,5 @@
+import type { Readable } from 'node:stream'
 import { GatewayError } from '../../core/errors.ts'
-import type { RequestBody } from '../../http/request-body.ts'
 import type { UpstreamRequest } from '../transport.ts'
 
 /** A request as it is written to a connection. */
@@ -7,7 +7,7 @@ export interface WrittenRequest {
   readonly method: string
   /** Request line, fields and the empty line. Each character is one byte. */
   readonly head: string
-  readonly body: RequestBody | undefined
+  readonly body: Readable | undefined
   /** The body has no Content-Length and is sent in chunks. */
   readonly isChunked: boolean
   /** The upstream may switch to another protocol. */

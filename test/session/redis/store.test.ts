@@ -16,7 +16,7 @@ import { inTime } from '../../support/in-time.ts'
 import { commandsDuring, type RedisServer, startRedis } from '../../support/redis.ts'
 import { startTcpProxy } from '../../support/tcp-proxy.ts'
 import { answers, assertUnavailable, hearing, open, refusedInTime, settings, sizeOf, tick } from '../redis-stores.ts'
-import { created, keysOf, newSession, order, storeContract, times, until } from '../store-contract.ts'
+import { created, keysOf, newKeptKey, newSession, order, storeContract, times, until } from '../store-contract.ts'
 
 const iss = 'https://id.example.com/'
 const { timeoutMs } = settings
@@ -287,6 +287,30 @@ test('a full Redis rejects new sessions, but logouts succeed', async (t) => {
   assert.deepEqual(keysOf(await store.endSub(two.subTag, order(Date.now()))), [two.key])
   assert.deepEqual(keysOf(await store.endOne(three.key)), [three.key])
   assert.deepEqual(await store.endSid(sidTag(iss, 'nobody'), order(Date.now())), [])
+})
+
+test('a full Redis keeps no further request, but gives and forgets those that it has', async (t) => {
+  const server = await startRedis(t)
+  const { kept } = (await openAt(t, server)).store
+  const direct = new Redis(server.port, '127.0.0.1')
+  t.after(() => direct.disconnect())
+  const [one, two] = [newKeptKey(), newKeptKey()]
+  for (const key of [one, two]) {
+    await kept.begin(key, 8, 60_000)
+    await kept.append(key, Buffer.from('typed'), 60_000)
+  }
+  await kept.complete(one, Buffer.from('head'), 60_000)
+  await direct.config('SET', 'maxmemory', '1')
+
+  assert.equal(await kept.begin(newKeptKey(), 8, 60_000), 'full')
+  assert.equal(await kept.append(two, Buffer.from('more'), 60_000), false)
+  assert.equal(await kept.complete(two, Buffer.from('head'), 60_000), false)
+  assert.equal(await kept.drop(two), true)
+  assert.equal((await kept.take(one))?.length, 1)
+  await kept.giveBack(one)
+  assert.equal((await kept.take(one))?.length, 1)
+  await kept.finish(one)
+  assert.equal((await kept.read(one))?.state, 'sent')
 })
 
 test('when Redis hangs, notices stop to count within 2 s, and a "resumed" notice follows', async (t) => {

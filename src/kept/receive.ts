@@ -1,0 +1,141 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { UpstreamConfig } from '../config/model.ts'
+import { GatewayError, reason } from '../core/errors.ts'
+import { hasBody, RequestBody } from '../http/request-body.ts'
+import type { RequestFacts } from '../http/request-facts.ts'
+import { withoutParameters } from '../observe/access-log.ts'
+import type { Log } from '../observe/log.ts'
+import type { NotKept } from '../pages/messages/messages.ts'
+import type { PersonCookie } from '../session/person-cookie.ts'
+import type { Kept, KeptRequests, KeptWriter } from './kept-requests.ts'
+import { isContentField } from './send.ts'
+
+/** A form that met no session. */
+export interface ReceivedForm {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly facts: RequestFacts
+  readonly upstream: UpstreamConfig
+  /** The page that the form was on; `undefined` when it is unknown. */
+  readonly returnTo: string | undefined
+  readonly requestId: string
+}
+
+export interface ReceiveParts {
+  readonly kept: KeptRequests
+  readonly personCookie: PersonCookie
+  readonly log: Log
+  /** How long the client may pause, in ms, and how fast it has to send: see `RequestBody`. */
+  readonly idleTimeoutMs: number
+  readonly bytesPerSecond: number
+}
+
+/** The size of the parts that are stored, in bytes. The last one is smaller. */
+const partBytes = 64 * 1024
+/** How long the whole content may take to arrive, in ms. */
+const arrivalMs = 5 * 60_000
+/** How long the store may take for one part, in ms. */
+const storingMs = 60_000
+
+const keptTypes =
+  /^(?:application\/x-www-form-urlencoded|multipart\/form-data|text\/plain|application\/json)\s*(?:;|$)/i
+
+/**
+ * Keeps a form, with bounded memory: its content goes to the store as it arrives.
+ * @returns the kept request; or why it is not kept
+ * @throws {GatewayError} `ERR_REQUEST_TIMEOUT` when the client stops in the middle, and is still
+ * there. Nothing is kept then, and after the client has gone.
+ */
+export async function receiveForm(form: ReceivedForm, parts: ReceiveParts): Promise<Kept | NotKept> {
+  const outcome = await keep(form, parts)
+  const { requestId: request, upstream, facts } = form
+  const fields = { request, upstream: upstream.name, method: facts.method, path: withoutParameters(facts.target.path) }
+  if (typeof outcome === 'object') parts.log.info('kept_request.kept', fields)
+  else if (outcome === 'store' || outcome === 'full')
+    parts.log.warn('kept_request.not_kept', { ...fields, reason: outcome })
+  else parts.log.info('kept_request.not_kept', { ...fields, reason: outcome })
+  parts.kept.count(typeof outcome === 'object' ? 'kept' : 'not_kept')
+  return outcome
+}
+
+async function keep(form: ReceivedForm, parts: ReceiveParts): Promise<Kept | NotKept> {
+  const { req } = form
+  const { kept, personCookie } = parts
+  if (!kept.isOn) return 'off'
+  if (!isFromThisOrigin(form)) return 'cross_site'
+  const contentType = req.headers['content-type'] ?? ''
+  if (hasBody(req) && !keptTypes.test(contentType)) return 'content_type'
+  if (Number(req.headers['content-length'] ?? 0) > kept.maxSizeBytes) return 'too_large'
+  const person = personCookie.read(form.facts.cookie)
+  if (person === undefined) return 'unknown_person'
+
+  let writer: KeptWriter | undefined
+  try {
+    const begun = await kept.begin(person, parts.idleTimeoutMs + storingMs)
+    if (typeof begun === 'string') return begun
+    writer = begun
+    const outcome = (await readInto(writer, form, parts)) ?? (await writer.complete(describe(form, contentType)))
+    if (typeof outcome === 'object' && !form.res.destroyed) return outcome
+    await writer.drop()
+    return outcome
+  } catch (error) {
+    // What cannot be deleted now expires by itself.
+    await writer?.drop().catch(() => {})
+    if (!(error instanceof GatewayError) || error.code !== 'ERR_STORE_UNAVAILABLE') throw error
+    parts.log.debug('kept_request.store_failed', { reason: reason(error), request: form.requestId })
+    return 'store'
+  }
+}
+
+/**
+ * Whether a page of this origin sent the form. In contrast to other requests, a form without any
+ * sign of its origin is not from here.
+ */
+function isFromThisOrigin({ facts, upstream: { externalUrl } }: ReceivedForm): boolean {
+  const { secFetchSite, origin, forwarded } = facts
+  if (secFetchSite !== undefined) return secFetchSite === 'same-origin'
+  return origin === externalUrl.origin || origin === `${externalUrl.protocol}//${forwarded.host}`
+}
+
+function describe({ req, facts, upstream, returnTo }: ReceivedForm, contentType: string) {
+  const fields: string[] = []
+  for (let at = 0; at + 1 < req.rawHeaders.length; at += 2) {
+    const [name = '', value = ''] = req.rawHeaders.slice(at, at + 2)
+    if (isContentField(name) && !/^(?:content-length|transfer-encoding|trailer)$/i.test(name)) fields.push(name, value)
+  }
+  const target = facts.target.path + facts.target.query
+  return { upstream: upstream.name, host: facts.host, target, returnTo, fields, contentType }
+}
+
+/** Reads the content of the request into a writer. Returns why it cannot be kept, if so. */
+async function readInto(writer: KeptWriter, form: ReceivedForm, parts: ReceiveParts): Promise<NotKept | undefined> {
+  const { req, res } = form
+  if (!hasBody(req)) return undefined
+  const { kept, idleTimeoutMs, bytesPerSecond } = parts
+  const stalled = () => body.destroy(new GatewayError('ERR_REQUEST_TIMEOUT', 'the content did not arrive in time'))
+  const gone = () => body.destroy(new GatewayError('ERR_REQUEST_TIMEOUT', 'the client has gone'))
+  const body = new RequestBody({ req, res, idleTimeoutMs, bytesPerSecond, onStall: stalled, onPart: () => {} })
+  const timer = setTimeout(stalled, arrivalMs)
+  res.once('close', gone)
+  try {
+    let [waiting, size, total]: [Buffer[], number, number] = [[], 0, 0]
+    const flush = async () => {
+      const part = Buffer.concat(waiting)
+      waiting = []
+      size = 0
+      return part.length === 0 ? undefined : writer.append(part)
+    }
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      total += chunk.length
+      if (total > kept.maxSizeBytes) return 'too_large'
+      waiting.push(chunk)
+      size += chunk.length
+      const failed = size < partBytes ? undefined : await flush()
+      if (failed !== undefined) return failed
+    }
+    return await flush()
+  } finally {
+    clearTimeout(timer)
+    res.off('close', gone)
+  }
+}

@@ -1,0 +1,145 @@
+import type { IncomingMessage } from 'node:http'
+import { reason } from '../core/errors.ts'
+import type { SubTag } from '../core/names.ts'
+import type { RequestFacts } from '../http/request-facts.ts'
+import { StoredContent, type ReplacedContent } from '../http/stored-content.ts'
+import { withoutParameters } from '../observe/access-log.ts'
+import type { Audit, Cause } from '../observe/audit.ts'
+import type { Log } from '../observe/log.ts'
+import type { Pages } from '../pages/pages.ts'
+import type { SessionCookie } from '../session/cookie.ts'
+import { personOf } from '../session/kept-store.ts'
+import type { PersonCookie } from '../session/person-cookie.ts'
+import { sessionKey, type StoredSession } from '../session/record.ts'
+import type { Sessions } from '../session/sessions.ts'
+import { asReference, type FoundRequest, type KeptRequests } from './kept-requests.ts'
+
+/** What the code about kept requests needs besides the store. */
+export interface KeptParts {
+  readonly kept: KeptRequests
+  readonly personCookie: PersonCookie
+  readonly sessions: Pick<Sessions, 'read'>
+  readonly cookie: Pick<SessionCookie, 'read'>
+  readonly pages: Pages
+  readonly reservedPrefix: string
+  readonly log: Log
+  readonly audit: Audit
+}
+
+/** The name of the one field of the form with which a person sends a kept request. */
+const markName = 'gatehouse-kept-request'
+const markLength = `${markName}=12345678\r\n`.length
+
+/** The field of the form that sends a kept request. It is sent as `text/plain`. */
+export function markOf(reference: string): Readonly<Record<string, string>> {
+  return { [markName]: reference }
+}
+
+/**
+ * Whether a request may be the order to send a kept request: by its header fields, so that other
+ * requests are not read. It goes to the URL of the kept request, because the response belongs
+ * there.
+ */
+export function mayBeOrder({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>, isPage: boolean): boolean {
+  return (
+    method === 'POST' &&
+    isPage &&
+    headers['content-length'] === String(markLength) &&
+    /^text\/plain\b/i.test(headers['content-type'] ?? '') &&
+    headers['content-encoding'] === undefined &&
+    headers.expect === undefined
+  )
+}
+
+/** The reference in the content of such an order; `undefined` when it is none. */
+export function referenceInOrder(content: Buffer): string | undefined {
+  const [name, value, ...more] = content.toString('latin1').split('=')
+  return name === markName && more.length === 0 ? asReference(value?.trimEnd()) : undefined
+}
+
+/** Reads the few bytes of a request that {@link mayBeOrder}. Rejects when the client goes first. */
+export async function readOrder(req: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for await (const chunk of req as AsyncIterable<Buffer>) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
+
+/** The content of a request that was read already, and is forwarded as it is. */
+export function sameContent(req: IncomingMessage, content: Buffer): ReplacedContent {
+  return { rawHeaders: req.rawHeaders, body: new StoredContent([content]) }
+}
+
+/** Whether a field describes the content, or the page that sent it. It is kept with the content. */
+export function isContentField(name: string): boolean {
+  return /^(?:content-.*|(?:repr-)?digest|transfer-encoding|trailer|referer)$/i.test(name)
+}
+
+/** The signed-in person of a browser. This counts as no activity. */
+export async function personIn(
+  cookieHeader: string | undefined,
+  { cookie, sessions, personCookie }: Pick<KeptParts, 'cookie' | 'sessions' | 'personCookie'>,
+): Promise<{ readonly session: StoredSession; readonly tag: SubTag } | undefined> {
+  const id = cookie.read(cookieHeader)
+  const session = id && (await sessions.read(sessionKey(id)))
+  return session && { session, tag: personCookie.tagOf(session.record.sub) }
+}
+
+export interface SentRequest {
+  readonly content: ReplacedContent
+  /** The exchange is over. What was not sent can be sent again. */
+  readonly close: () => void
+}
+
+/**
+ * Takes a kept request for sending, once. The signed-in person, the browser, the host and the
+ * target must be those of the request.
+ * @returns `undefined` when there is nothing to send; the page about the request says why
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`; nothing was taken
+ */
+export async function takeForSending(
+  reference: string,
+  req: IncomingMessage,
+  facts: RequestFacts,
+  cause: Cause,
+  parts: KeptParts,
+): Promise<SentRequest | undefined> {
+  const { kept, log, audit } = parts
+  const [found, person] = [await kept.find(reference, facts.cookie), await personIn(facts.cookie, parts)]
+  if (found === undefined || person === undefined || personOf(found.key) !== person.tag) return undefined
+  const { request } = found
+  if (request.host !== facts.host || request.target !== facts.target.path + facts.target.query) return undefined
+  const content = await kept.take(found)
+  if (content === undefined) return undefined
+
+  const failed = (error: unknown) =>
+    log.warn('kept_request.not_settled', { reason: reason(error), request: cause.request })
+  const body = new StoredContent(content, () => {
+    const { session } = person
+    const { iss, sub, sid } = session.record
+    const { upstream, bytes } = request
+    audit.record(
+      'kept_request.sent',
+      { session: session.key, iss, sub, sid, upstream, path: withoutParameters(facts.target.path), bytes },
+      cause,
+    )
+    kept.count('sent')
+    // Until then it counts as being sent, and is not sent again.
+    kept.finish(found).catch(failed)
+  })
+  return {
+    content: { rawHeaders: fieldsFor(req.rawHeaders, found), body, kept: reference },
+    close: () => {
+      if (!body.hasBegun) kept.giveBack(found).catch(failed)
+    },
+  }
+}
+
+/** The header fields of the order, with those of the kept content. */
+function fieldsFor(rawHeaders: readonly string[], { request }: FoundRequest): string[] {
+  const fields: string[] = []
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const [name = '', value = ''] = rawHeaders.slice(at, at + 2)
+    if (!isContentField(name)) fields.push(name, value)
+  }
+  return [...fields, ...request.fields, 'Content-Length', String(request.bytes)]
+}

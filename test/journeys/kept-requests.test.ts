@@ -1,0 +1,469 @@
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { Readable } from 'node:stream'
+import { test, type TestContext } from 'node:test'
+import { Redis } from 'ioredis'
+import { request } from 'undici'
+import { exposition } from '../../src/observe/exposition.ts'
+import type { LogFields } from '../../src/observe/log.ts'
+import { navigation, type Browser, type Visit } from '../support/browser.ts'
+import { startFormApplication, type FormApplication, type ReceivedContent } from '../support/form-application.ts'
+import { freePort } from '../support/free-port.ts'
+import { parseMetrics } from '../support/metrics.ts'
+import { until } from '../support/until.ts'
+import { startWorld, type World, type WorldOptions } from '../support/world.ts'
+
+const typed = new URLSearchParams({ item: 'Blaue Säge & Öl', note: 'zwei\r\nZeilen' }).toString()
+const form = { 'content-type': 'application/x-www-form-urlencoded' }
+
+/** A world with the form application, whose sessions end after an idle minute. */
+async function startForms(t: TestContext, options: WorldOptions = {}) {
+  const application = await startFormApplication(t)
+  const world = await startWorld(t, { upstream: application.url, session: 'idle_timeout: 1m', ...options })
+  return { world, application }
+}
+
+/** The browser signs in, and its session ends: its idle time is over, or the provider ends it. */
+async function signedOut(world: World, person = 'jane'): Promise<Browser> {
+  const browser = world.browser(person)
+  assert.equal((await browser.get(`${world.url}/forms`)).status, 200)
+  if (world.redis === undefined) world.moveClock(61_000)
+  else for (const { sid } of world.provider.sessions()) await world.provider.endSession(sid)
+  return browser
+}
+
+interface Submission {
+  readonly path?: string
+  readonly body?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Submits a form of the page `/forms`, and returns the first response. */
+function submit(
+  browser: Browser,
+  url: string,
+  { path = '/orders?new=1', body = typed, headers = {} }: Submission = {},
+) {
+  const origin = new URL(url).origin
+  const sent = { ...form, 'sec-fetch-site': 'same-origin', origin, referer: `${origin}/forms`, ...headers }
+  return browser.send(`${origin}${path}`, { method: 'POST', headers: sent, body })
+}
+
+/** Follows the redirects and refreshes of a response, signing in when the provider asks. */
+async function goOn(browser: Browser, from: Visit): Promise<Visit> {
+  const next = from.headers['location'] ?? /url=(.*)$/.exec(String(from.headers['refresh'] ?? ''))?.[1]
+  if (next === undefined) return from
+  const headers = { 'sec-fetch-site': 'same-origin' }
+  let page = await browser.get(new URL(String(next), from.url).href, { headers })
+  // A sign-in that begins within a moment of the logout is rejected. Its page offers another try.
+  await until('signed in', async () => {
+    const retry = /href="([^"]*)">Try again/.exec(page.body)?.[1]
+    if (!page.body.includes('Your session was ended while you were signing in')) return true
+    page = await browser.get(new URL(String(retry).replaceAll('&amp;', '&'), page.url).href, { headers })
+    return false
+  })
+  return page
+}
+
+/** Presses a button of the page about a kept request. */
+function press(browser: Browser, page: Visit, button: 'Send now' | 'Do not send'): Promise<Visit> {
+  const forms = [...page.body.matchAll(/<form method="post" action="([^"]*)"( enctype="text\/plain")?>(.*?)<\/form>/g)]
+  const [, action = '', plain, inside = ''] =
+    forms.find(([whole]) => whole.includes(`>${button}<`)) ?? assert.fail(page.body)
+  const [, name = '', value = ''] = /name="([^"]*)" value="([^"]*)"/.exec(inside) ?? []
+  const url = new URL(action.replaceAll('&amp;', '&'), page.url)
+  const type = plain === undefined ? 'application/x-www-form-urlencoded' : 'text/plain'
+  return browser.send(url.href, {
+    method: 'POST',
+    headers: { 'content-type': type, 'sec-fetch-site': 'same-origin', origin: url.origin, referer: page.url },
+    body: plain === undefined ? `${name}=${value}` : `${name}=${value}\r\n`,
+  })
+}
+
+/** The one request that the application received. */
+function onlyOne({ received }: FormApplication): ReceivedContent {
+  const [first, ...more] = received
+  return more.length === 0 && first !== undefined ? first : assert.fail(`${received.length} requests`)
+}
+
+for (const store of ['memory', 'redis'] as const) {
+  test(`A form that meets an expired session is sent once after the sign-in, byte for byte (${store})`, async (t) => {
+    const { world, application } = await startForms(t, { store })
+    const jane = await signedOut(world)
+
+    const page = await goOn(jane, await submit(jane, world.url))
+
+    assert.equal(page.status, 200)
+    assert.match(page.body, /You were signed out while sending to 127\.0\.0\.1:\d+\/orders\./)
+    assert.doesNotMatch(page.body, /S%C3%A4ge|Säge|Zeilen/)
+    assert.deepEqual(application.received, [])
+
+    const sent = await press(jane, page, 'Send now')
+
+    assert.equal(sent.status, 200)
+    assert.equal(sent.url, `${world.url}/orders?new=1`)
+    assert.match(sent.body, /Thank you, jane/)
+    const { content, url, person, headers } = onlyOne(application)
+    assert.deepEqual([content.toString(), url, person], [typed, '/orders?new=1', 'jane'])
+    assert.equal(headers['content-type'], 'application/x-www-form-urlencoded')
+    assert.equal(headers['content-length'], String(typed.length))
+    assert.equal(headers['referer'], `${world.url}/forms`)
+    assert.doesNotMatch(String(headers['cookie'] ?? ''), /gatehouse/)
+  })
+}
+
+test('The application gets a multipart form with a file exactly as it was typed, in many parts', async (t) => {
+  const { world, application } = await startForms(t, { store: 'redis' })
+  const jane = await signedOut(world)
+  const type = 'multipart/form-data; boundary="x y"'
+  const file = Array.from({ length: 300_000 }, (_, n) => String.fromCharCode(32 + (n % 90))).join('')
+  const body = `--x y\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n${file}\r\n--x y--\r\n`
+  const headers = { 'content-type': type, 'content-language': 'de' }
+
+  const page = await goOn(jane, await submit(jane, world.url, { path: '/upload', body, headers }))
+  assert.match(page.body, /Form that may contain files \(POST, 300\.1 kB\)/)
+  await press(jane, page, 'Send now')
+
+  const { content, headers: received } = onlyOne(application)
+  assert.equal(content.toString() === body, true)
+  assert.equal(received['content-type'], type)
+  assert.equal(received['content-language'], 'de')
+})
+
+test('A form whose length is not known before is kept, and a form without content too', async (t) => {
+  const { world, application } = await startForms(t)
+  const jane = await signedOut(world)
+
+  const chunked = await submitInChunks(jane, world.url, ['item=', 'saw', '&note=x'])
+  await press(jane, await goOn(jane, chunked), 'Send now')
+  world.moveClock(61_000)
+  const empty = await goOn(jane, await submit(jane, world.url, { path: '/delete', body: '' }))
+  assert.match(empty.body, /Form without content \(POST\)/)
+  await press(jane, empty, 'Send now')
+
+  assert.deepEqual(
+    application.received.map(({ url, content, headers }) => [url, content.toString(), headers['content-length']]),
+    [
+      ['/orders?new=1', 'item=saw&note=x', '15'],
+      ['/delete', '', '0'],
+    ],
+  )
+})
+
+test('Neither a reload, nor Back, nor a second click sends a form again', async (t) => {
+  const { world, application } = await startForms(t)
+  const jane = await signedOut(world)
+  const page = await goOn(jane, await submit(jane, world.url))
+
+  const visits = await Promise.all(Array.from({ length: 5 }, () => press(jane, page, 'Send now')))
+  const reload = await goOn(jane, await press(jane, page, 'Send now'))
+  const back = await jane.get(page.url)
+
+  assert.equal(onlyOne(application).content.toString(), typed)
+  assert.equal(visits.filter(({ status }) => status === 200).length, 1)
+  for (const { body } of [reload, back]) assert.match(body, /What you entered has already been sent\./)
+
+  // Without its cookies, such a request is not the content of a form either.
+  for (const name of [...jane.cookies.keys()].filter((each) => each.includes('-kept-'))) jane.cookies.delete(name)
+  assert.match((await goOn(jane, await press(jane, page, 'Send now'))).body, /There is nothing to send any more\./)
+  assert.equal(application.received.length, 1)
+})
+
+test('A person can decline: the form is deleted, and the browser returns to the page of the form', async (t) => {
+  const { world, application } = await startForms(t)
+  const jane = await signedOut(world)
+  const page = await goOn(jane, await submit(jane, world.url))
+
+  const declined = await press(jane, page, 'Do not send')
+
+  assert.equal(declined.status, 303)
+  assert.equal(declined.headers['location'], '/forms')
+  assert.match((await goOn(jane, await press(jane, page, 'Send now'))).body, /There is nothing to send any more\./)
+  assert.deepEqual(application.received, [])
+  assert.equal([...jane.cookies.keys()].filter((name) => name.includes('-kept-')).length, 0)
+})
+
+for (const how of ['in the same tab', 'in another tab'] as const) {
+  test(`Another person's sign-in ${how} deletes the form, and a page says so without its content`, async (t) => {
+    const { world, application } = await startForms(t)
+    const jane = await signedOut(world)
+    const first = await submit(jane, world.url)
+    for (const { sid } of world.provider.sessions()) world.provider.expireSession(sid)
+    const samir = world.browser('samir')
+    for (const [name, cookie] of jane.cookies) if (name.startsWith('gatehouse')) samir.cookies.set(name, cookie)
+
+    const page = how === 'in the same tab' ? await goOn(samir, first) : await samir.get(`${world.url}/forms`)
+
+    assert.match(page.body, /What another person entered was discarded\./)
+    assert.doesNotMatch(page.body, /orders|item|S%C3%A4ge|jane/i)
+    assert.equal((await samir.get(`${world.url}/forms`)).status, 200)
+    assert.equal([...samir.cookies.keys()].filter((name) => name.includes('-kept-')).length, 0)
+
+    const [kept] = [...jane.cookies.keys()].filter((name) => name.includes('-kept-'))
+    for (const browser of [samir, jane]) {
+      browser.cookies.set(String(kept), jane.cookies.get(String(kept)) ?? assert.fail())
+      const id = String(kept).slice(-8)
+      const order = {
+        path: '/orders?new=1',
+        body: `gatehouse-kept-request=${id}\r\n`,
+        headers: { 'content-type': 'text/plain' },
+      }
+      await goOn(browser, await submit(browser, world.url, order))
+    }
+    assert.deepEqual(application.received, [])
+    assert.equal(audited(world, 'kept_request.discarded')[0]?.['sub'], 'samir')
+  })
+}
+
+for (const [why, submission, text, status = 401] of [
+  ['it is too large', { body: `item=${'x'.repeat(1024 * 1024)}` }, /too large to be saved/],
+  [
+    'a page of another site sent it',
+    { headers: { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' } },
+    /a page of another site sent it/,
+  ],
+  [
+    'a page of another origin of this site sent it',
+    { headers: { 'sec-fetch-site': 'same-site' } },
+    /a page of another site sent it/,
+  ],
+  [
+    'its type is unknown',
+    { headers: { 'content-type': 'application/x-strange' } },
+    /content of this type cannot be saved/,
+  ],
+  ['the browser never signed in here', { headers: { cookie: 'gatehouse-person=forged' } }, /it is unclear whose it is/],
+  ['it is in a frame', { headers: { 'sec-fetch-dest': 'iframe' } }, /this page is part of another page/],
+  ['the rule says 401', { path: '/api/orders' }, /You are not signed in\. Go back/],
+] as const) {
+  test(`A form is not kept because ${why}: a page says so, and returns to the page of the form`, async (t) => {
+    const { world, application } = await startForms(t)
+    const jane = await signedOut(world)
+
+    const page = await submit(jane, world.url, submission)
+
+    assert.equal(page.status, status)
+    assert.match(page.body, /What you entered was not sent and not saved\./)
+    assert.match(page.body, text)
+    assert.match(page.body, /href="\/\.gatehouse\/sign-in\?return_to=%2Fforms"/)
+    assert.doesNotMatch(page.body, /orders/)
+    assert.equal([...jane.cookies.keys()].filter((name) => name.includes('-kept-')).length, 0)
+    assert.deepEqual(application.received, [])
+  })
+}
+
+test('A form that is too large in the end leaves nothing, and one that fits exactly is kept', async (t) => {
+  const { world } = await startForms(t, { store: 'redis', settings: 'kept_requests: { max_size: 100kb }' })
+  const jane = await signedOut(world)
+  const keys = await keptKeys(t, world)
+
+  const page = await submitInChunks(
+    jane,
+    world.url,
+    Array.from({ length: 11 }, () => 'x'.repeat(10_000)),
+  )
+  assert.equal(page.status, 401)
+  assert.deepEqual(await keys(), [])
+
+  const exact = await goOn(jane, await submit(jane, world.url, { body: 'x'.repeat(102_400) }))
+  assert.match(exact.body, /Do you want to send what you entered/)
+  assert.equal((await keys()).length, 1)
+})
+
+test('A client that stops in the middle of a form leaves nothing', async (t) => {
+  const { world } = await startForms(t, { store: 'redis' })
+  const jane = await signedOut(world)
+  const keys = await keptKeys(t, world)
+  const { host, port } = new URL(world.url)
+  const socket = connect(Number(port), '127.0.0.1')
+  socket.write(
+    `POST /orders HTTP/1.1\r\nHost: ${host}\r\nCookie: ${jane.cookieHeader}\r\nAccept: text/html\r\nOrigin: ${world.url}\r\nContent-Type: text/plain\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(150_000)}`,
+  )
+  await until('the first part is stored', async () => (await keys()).length > 0)
+
+  socket.destroy()
+
+  await until('nothing is left', async () => (await keys()).length === 0)
+})
+
+test('While Redis is away, a page says that the form is not saved, and links to the page of the form', async (t) => {
+  const { world, application } = await startForms(t, { store: 'redis' })
+  const jane = await signedOut(world)
+  await world.redis?.kill()
+
+  for (const cookies of ['all', 'without the session'] as const) {
+    if (cookies !== 'all') jane.cookies.delete('gatehouse')
+    const page = await submit(jane, world.url)
+    assert.equal(page.status, 503, cookies)
+    assert.match(page.body, /What you entered was not sent and not saved\./)
+    assert.match(page.body, /href="\/forms">Try again/)
+  }
+  assert.deepEqual(application.received, [])
+})
+
+test('With two replicas, one keeps the form and the other sends it', async (t) => {
+  const { world, application } = await startForms(t, { store: 'redis', replicas: 2 })
+  const jane = await signedOut(world)
+  const page = await goOn(jane, await submit(jane, world.url))
+  const other = String(world.replicas[1]?.url)
+  const id = new URL(page.url).searchParams.get('id')
+
+  const sent = await submit(jane, other, {
+    headers: { 'content-type': 'text/plain', host: new URL(world.url).host, origin: world.url },
+    body: `gatehouse-kept-request=${id}\r\n`,
+  })
+
+  assert.match(sent.body, /Thank you, jane/)
+  assert.equal(onlyOne(application).content.toString(), typed)
+})
+
+test('An application that cannot be reached does not lose the form: it can be sent again', async (t) => {
+  const port = await freePort()
+  const { world } = await startForms(t, { upstream: new URL(`http://127.0.0.1:${port}`) })
+  const jane = world.browser()
+  assert.equal((await jane.get(`${world.url}/forms`)).status, 502)
+  world.moveClock(61_000)
+  const page = await goOn(jane, await submit(jane, world.url))
+
+  const failed = await press(jane, page, 'Send now')
+
+  assert.equal(failed.status, 502)
+  const [, retry = ''] = /href="([^"]*)">Try again/.exec(failed.body) ?? []
+  const again = await jane.get(new URL(retry, world.url).href)
+  assert.match(again.body, /Do you want to send what you entered/)
+})
+
+test('A person without access gets 403 and the form stays; another host or target gets nothing', async (t) => {
+  const { world, application } = await startForms(t)
+  const samir = await signedOut(world, 'samir')
+  const page = await goOn(samir, await submit(samir, world.url, { path: '/admin/orders' }))
+  assert.match(page.body, /\/admin\/orders/)
+
+  assert.equal((await press(samir, page, 'Send now')).status, 403)
+  const id = new URL(page.url).searchParams.get('id')
+  const order = { path: '/orders', body: `gatehouse-kept-request=${id}\r\n`, headers: { 'content-type': 'text/plain' } }
+  assert.match((await goOn(samir, await submit(samir, world.url, order))).body, /Do you want to send/)
+  assert.deepEqual(application.received, [])
+})
+
+test('A page of another site can neither send nor decline a form', async (t) => {
+  const { world, application } = await startForms(t)
+  const jane = await signedOut(world)
+  const page = await goOn(jane, await submit(jane, world.url))
+  const id = new URL(page.url).searchParams.get('id')
+  const elsewhere = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }
+
+  const send = { body: `gatehouse-kept-request=${id}\r\n`, headers: { ...elsewhere, 'content-type': 'text/plain' } }
+  assert.equal((await submit(jane, world.url, send)).status, 403)
+  const decline = { path: '/.gatehouse/kept-request', body: `id=${id}`, headers: elsewhere }
+  assert.equal((await submit(jane, world.url, decline)).status, 403)
+
+  assert.deepEqual(application.received, [])
+  assert.match((await jane.get(page.url)).body, /Do you want to send what you entered/)
+})
+
+test('A form is kept for its time only', async (t) => {
+  const { world, application } = await startForms(t, { settings: 'kept_requests: { keep_for: 2m }' })
+  const jane = await signedOut(world)
+  const page = await goOn(jane, await submit(jane, world.url))
+  assert.match(page.body, /Do you want to send what you entered/)
+
+  world.moveClock(121_000)
+
+  assert.match((await goOn(jane, await press(jane, page, 'Send now'))).body, /There is nothing to send any more\./)
+  assert.deepEqual(application.received, [])
+})
+
+test('A sign-out forgets whose forms would be kept, and with max_size 0b none is', async (t) => {
+  const { world } = await startForms(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/forms`)
+  assert.equal(jane.cookies.has('gatehouse-person'), true)
+  await jane.get(`${world.url}/.gatehouse/sign-out`, { headers: { 'sec-fetch-site': 'same-origin' } })
+  assert.deepEqual(
+    [...jane.cookies.keys()].filter((name) => name.startsWith('gatehouse')),
+    [],
+  )
+
+  const off = await startForms(t, { settings: 'kept_requests: { max_size: 0b }' })
+  const samir = await signedOut(off.world)
+  assert.equal(samir.cookies.has('gatehouse-person'), false)
+  assert.match((await submit(samir, off.world.url)).body, /What you entered was not sent and not saved\./)
+})
+
+test('A script is told that its request was not forwarded and may be repeated after the sign-in', async (t) => {
+  const { world } = await startForms(t)
+  const jane = await signedOut(world)
+
+  const { status, body } = await jane.fetch(`${world.url}/orders`, { method: 'POST', body: '{}' })
+
+  assert.equal(status, 401)
+  assert.equal((JSON.parse(body) as { repeat?: string }).repeat, 'after_sign_in')
+})
+
+test('A text of the same length as the order to send is forwarded as it is', async (t) => {
+  const { world, application } = await startForms(t)
+  const jane = world.browser()
+  await jane.get(`${world.url}/forms`)
+  const body = 'gatehouse-kept-request:12345678\r\n'
+
+  await submit(jane, world.url, { body, headers: { 'content-type': 'text/plain' } })
+
+  assert.equal(onlyOne(application).content.toString(), body)
+})
+
+test('The log tells what became of each form, and has no content and no secret', async (t) => {
+  const { world } = await startForms(t)
+  const jane = await signedOut(world)
+  const page = await goOn(jane, await submit(jane, world.url))
+  const secrets = [...jane.cookies].filter(([name]) => /-(?:kept|person)/.test(name)).map(([, { value }]) => value)
+  await press(jane, page, 'Send now')
+  world.moveClock(61_000)
+  await press(jane, await goOn(jane, await submit(jane, world.url)), 'Do not send')
+
+  const log = world.replicas[0]?.log ?? []
+  const messages = log.map(({ message }) => message).filter((message) => message.startsWith('kept_request.'))
+  assert.deepEqual(messages, ['kept_request.kept', 'kept_request.sent', 'kept_request.kept', 'kept_request.declined'])
+  const [sent] = audited(world, 'kept_request.sent')
+  assert.deepEqual([sent?.['sub'], sent?.['path'], sent?.['bytes']], ['jane', '/orders', typed.length])
+  const text = JSON.stringify(log)
+  for (const secret of [...secrets, 'ge+%26', 'zwei']) assert.equal(text.includes(secret), false)
+  const metrics = parseMetrics(exposition(world.replicas[0]?.metrics.collect() ?? []))
+  for (const [outcome, count] of [
+    ['kept', 2],
+    ['sent', 1],
+    ['declined', 1],
+    ['discarded', 0],
+  ] as const)
+    assert.equal(metrics.value(`gatehouse_kept_requests_total{outcome="${outcome}"}`), count)
+})
+
+/** The fields of the audit events of one kind. */
+function audited(world: World, event: string): readonly LogFields[] {
+  return world.replicas.flatMap(({ log }) => log.filter(({ message }) => message === event).map(({ fields }) => fields))
+}
+
+/** Returns a function that lists the keys of kept requests in Redis. */
+async function keptKeys(t: TestContext, world: World): Promise<() => Promise<readonly string[]>> {
+  const redis = new Redis(world.redis?.port ?? assert.fail(), '127.0.0.1')
+  t.after(() => redis.disconnect())
+  return () => redis.keys('*:k:*')
+}
+
+/** Submits a form whose length is not known before. */
+async function submitInChunks(browser: Browser, url: string, chunks: readonly string[]): Promise<Visit> {
+  const to = `${url}/orders?new=1`
+  const headers = {
+    ...navigation,
+    ...form,
+    'sec-fetch-site': 'same-origin',
+    cookie: browser.cookieHeader,
+    referer: `${url}/forms`,
+  }
+  const answer = await request(to, { method: 'POST', headers, body: Readable.from(chunks) })
+  for (const line of [answer.headers['set-cookie'] ?? []].flat()) {
+    const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+    if (value !== '') browser.cookies.set(name, { value, path: '/' })
+  }
+  return { url: to, status: answer.statusCode, headers: answer.headers, body: await answer.body.text() }
+}
