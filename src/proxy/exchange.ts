@@ -14,7 +14,14 @@ import { reportActivity } from './activity.ts'
 import { ClientResponse, isEventStream, isSentCompletely } from './client-response.ts'
 import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
 import { CookieKeeper } from './cookie-keeper.ts'
-import { type BusyReason, logBusy, logFailed, logLostCookies, logRejectedCookies } from './exchange-log.ts'
+import {
+  type BusyReason,
+  logBusy,
+  logFailed,
+  logLostCookies,
+  logRejectedCookies,
+  logWithheldCookies,
+} from './exchange-log.ts'
 import type { CutReason, LiveStream } from './live-streams.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { responseHeaders, responseTrailers } from './response-headers.ts'
@@ -153,6 +160,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   #upstreamRequest(): UpstreamRequest {
     const { req, pass, facts, record, parts, upgrade } = this.#input
     const upstream = this.#upstream
+    if (pass.withheldCookies !== undefined) logWithheldCookies(this.#input, pass.withheldCookies)
     return {
       method: facts.method,
       path: upstream.addresses.path(facts.target.path, facts.target.query),

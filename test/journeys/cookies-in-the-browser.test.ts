@@ -91,6 +91,7 @@ test('A cookie that survives a restart of the browser never reaches the session 
 
   assert.equal(shown(first).owner, 'noa')
   assert.doesNotMatch(shown(first).cookie, /of-samir/)
+  assert.ok(world.replicas[0]?.log.some(({ message }) => message === 'cookies.withheld'))
   const { cookie } = shown(await noa.fetch(`${world.url}/deep/`))
   assert.match(cookie, /app_a=of-noa/)
   assert.doesNotMatch(cookie, /app_b/)
