@@ -58,7 +58,7 @@ export class LogoutCalls {
   #timer: NodeJS.Timeout | undefined
   #pass: Promise<void> | undefined
   #isWoken = false
-  #isStopped = false
+  #isFinishing = false
 
   constructor(parts: LogoutCallsParts) {
     this.#parts = parts
@@ -68,24 +68,20 @@ export class LogoutCalls {
   /** Sessions have ended, in this process or in another one. */
   noteEnded(keys: readonly SessionKey[], where: 'here' | 'elsewhere'): void {
     for (const key of keys) if (this.#ended.size < maxEnded) this.#ended.add(key)
-    if (this.#isStopped) void this.#handOver()
+    if (this.#isFinishing) void this.#handOver()
     else if (where === 'here') this.#wake()
   }
 
   /**
-   * Takes no further jobs. Jobs that are under way continue. Ended sessions become due for other
-   * processes, and for the next start.
+   * Takes no further jobs, and resolves when those that are under way have ended. Ended sessions
+   * become due for other processes, and for the next start.
    */
-  async stop(): Promise<void> {
-    this.#isStopped = true
+  async finish(): Promise<void> {
+    this.#isFinishing = true
     clearTimeout(this.#timer)
     await this.#pass
     await this.#handOver()
-  }
-
-  /** Resolves when the jobs that are under way have ended. */
-  async settled(): Promise<void> {
-    await Promise.allSettled(this.#running)
+    await Promise.all(this.#running)
   }
 
   #wait(): void {
@@ -97,15 +93,16 @@ export class LogoutCalls {
     clearTimeout(this.#timer)
     this.#pass ??= this.#takeAll().finally(() => {
       this.#pass = undefined
-      if (!this.#isStopped) this.#wait()
+      if (!this.#isFinishing) this.#wait()
     })
   }
 
   /** Takes jobs until no further job is due. */
   async #takeAll(): Promise<void> {
-    while (this.#isWoken && !this.#isStopped) {
+    while (this.#isWoken && !this.#isFinishing) {
       this.#isWoken = false
       while (this.#running.size >= maxAtOnce) await Promise.race(this.#running)
+      if (this.#isFinishing) return
       const limit = maxAtOnce - this.#running.size
       const taken = await this.#take(limit)
       for (const job of taken) this.#start(job)

@@ -75,6 +75,12 @@ export function logNotRewritten(
   })
 }
 
+/** Cookies of the browser that belong to another session. */
+export function logWithheldCookies({ pass, record, parts }: LoggedExchange, names: readonly string[]): void {
+  if (names.length > 0)
+    parts.log.debug('cookies.withheld', { request: record.id, upstream: pass.upstream.name, cookies: names })
+}
+
 /** Cookies whose attributes browsers would reject. */
 export function logRejectedCookies(
   { pass, record, parts }: LoggedExchange,

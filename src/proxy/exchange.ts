@@ -23,6 +23,7 @@ import {
   logLostCookies,
   logNotRewritten,
   logRejectedCookies,
+  logWithheldCookies,
 } from './exchange-log.ts'
 import type { CutReason, LiveStream } from './live-streams.ts'
 import type { Pass, ProxyParts } from './parts.ts'
@@ -178,6 +179,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   #upstreamRequest(): UpstreamRequest {
     const { req, pass, facts, record, parts, upgrade, content } = this.#input
     const upstream = this.#upstream
+    if (pass.withheldCookies !== undefined) logWithheldCookies(this.#input, pass.withheldCookies)
     const fields = upstream.addresses.request(
       upstreamHeaders(content?.rawHeaders ?? req.rawHeaders, {
         fields: upstream.fields,

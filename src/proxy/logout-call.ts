@@ -43,9 +43,12 @@ export async function callLogout(
 ): Promise<number | 'no_cookie'> {
   const upstream = upstreams.of(config)
   const path = upstream.addresses.path(call.target.replace(/\?.*$/s, ''), '')
+  const sent = person.cookies.filter(
+    (cookie) => cookieField([cookie], { host: cookie.domain, path }, now) !== undefined,
+  )
   const cookies = new Map<string, string>()
-  for (const host of hostsOf(person.cookies, config)) {
-    const cookie = cookieField(person.cookies, { host, path }, now)
+  for (const host of hostsOf(sent, config)) {
+    const cookie = cookieField(sent, { host, path }, now)
     const isNew = cookie !== undefined && ![...cookies.values()].includes(cookie)
     if (isNew && cookies.size < maxHosts) cookies.set(host, cookie)
   }

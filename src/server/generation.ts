@@ -196,18 +196,17 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       watch.stop()
       await providerCallsEnd()
       await upkeep.settled()
-      await logoutCalls?.stop()
+      await logoutCalls?.finish()
       await closeParts()
     },
     close: async () => {
       watch.stop()
       await Promise.race([upkeep.settled(), providerCallsEnd()])
-      await logoutCalls?.stop()
-      await Promise.race([logoutCalls?.settled(), wait(config.shutdown.drainTimeoutMs, undefined, { ref: false })])
+      await Promise.race([logoutCalls?.finish(), wait(config.shutdown.drainTimeoutMs, undefined, { ref: false })])
       await closeParts()
       await runInOrder([() => upstreams.destroy()], log)
-      // Calls that were cut off are stored, and due again at another process or the next start.
-      await logoutCalls?.settled()
+      // Calls that were cut off are stored again, for another process or the next start.
+      await logoutCalls?.finish()
     },
   }
 }

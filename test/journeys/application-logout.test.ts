@@ -191,6 +191,38 @@ test('An administrator ends the session at the application', async (t) => {
   assert.deepEqual(application.owners(), ['samir'])
 })
 
+test('A session that the provider has ended by itself ends at the application at the next refresh', async (t) => {
+  const { application, world } = await worldWith(t)
+  world.provider.bend('/oauth/token', (body) => void (body['expires_in'] = 10))
+  const jane = await signIn(world)
+  world.provider.expireSession(world.provider.sessions()[0]?.sid ?? '')
+  world.moveClock(11_000)
+
+  assert.equal((await jane.fetch(`${world.url}/`)).status, 401)
+  await called(application)
+
+  assert.deepEqual(application.owners(), [])
+})
+
+test('A header with a token has the token of the last refresh', async (t) => {
+  const { application, world } = await worldWith(t, { headers: 'Authorization: { bearer: access_token }' })
+  let token = ''
+  world.provider.bend('/oauth/token', (body) => {
+    body['expires_in'] = 100
+    token = String(body['access_token'])
+  })
+  const jane = await signIn(world)
+  const before = token
+  world.moveClock(101_000)
+  assert.equal((await jane.fetch(`${world.url}/quiet/`)).status, 200)
+  await until('the tokens are refreshed', () => token !== before)
+
+  await signOut(jane, world.url)
+  await until('the application is called', () => application.logouts.length > 0)
+
+  assert.equal(application.logouts[0]?.headers.authorization, `Bearer ${token}`)
+})
+
 test('A new sign-in in the same browser ends the previous session at the application', async (t) => {
   const { application, world } = await worldWith(t)
   const jane = world.browser()

@@ -76,6 +76,28 @@ for (const [name, end] of Object.entries(endings))
     assert.deepEqual(noa.places, ['JSESSIONID /', 'other /'])
   })
 
+test('A cookie that survives a restart of the browser never reaches the session of another person', async (t) => {
+  const { world } = await worldWith(t)
+  const samir = await signedIn(
+    world,
+    'samir',
+    `/deep/${set('app_a=of-samir; Path=/deep', 'app_b=of-samir; Path=/deep')}`,
+  )
+  // The cookie of the gateway has no Max-Age, so the browser forgets it.
+  samir.kept = samir.kept.filter(({ name }) => !name.startsWith('gatehouse'))
+  assert.ok(samir.places.includes('app_a /deep'))
+
+  const [noa, first] = await signInAs(samir, 'noa', `${world.url}/deep/${set('app_a=of-noa; Path=/deep')}`)
+
+  assert.equal(shown(first).owner, 'noa')
+  assert.doesNotMatch(shown(first).cookie, /of-samir/)
+  assert.ok(world.replicas[0]?.log.some(({ message }) => message === 'cookies.withheld'))
+  const { cookie } = shown(await noa.fetch(`${world.url}/deep/`))
+  assert.match(cookie, /app_a=of-noa/)
+  assert.doesNotMatch(cookie, /app_b/)
+  assert.deepEqual(noa.places, ['JSESSIONID /', 'app_a /deep'])
+})
+
 test('A cookie of the previous person for another path never reaches the application', async (t) => {
   const { world } = await worldWith(t)
   const samir = await signedIn(world, 'samir', `/admin/x/${set('JSESSIONID=of-samir; Path=/admin/x')}`)

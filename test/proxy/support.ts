@@ -33,7 +33,7 @@ export const jane = 'tag:jane' as SessionKey
 const cookieName = '__Host-gatehouse'
 export const isGatewayCookie = (name: string): boolean => name === cookieName || name.startsWith(`${cookieName}-`)
 
-function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig {
+export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig {
   const header = {
     source: { kind: 'claim', path: ['sub'] },
     join: ',',
