@@ -78,6 +78,21 @@ journeysWith('Tomcat', install, {
     )
   },
 
+  'a form that is sent after the session has ended is sent after the next sign-in': async (t, chromium) => {
+    const world = await startGatewayFor(t, await startTomcat(t), 'tomcat')
+    const { page } = await tabOf(t, chromium)
+    await signIn(page, world.url + session)
+    await page.locator('input[name=dataname]').first().fill('floor')
+    await page.locator('input[name=datavalue]').first().fill('second & third')
+
+    await endAtProvider(world)
+    await page.locator('input[type=submit]').first().click()
+    await page.getByRole('button', { name: 'Jane Doe' }).click()
+    await page.getByRole('button', { name: 'Send now' }).click()
+
+    await page.getByText('floor = second & third').waitFor()
+  },
+
   'a redirect of a servlet stays at the address of the gateway': async (t, chromium) => {
     const world = await startGatewayFor(t, await startTomcat(t), 'tomcat')
     const { page } = await tabOf(t, chromium)
