@@ -26,7 +26,10 @@ import { targetsTable } from './targets.ts'
 const everyContender: readonly Contender[] = [
   gatehouse('redis'),
   gatehouse('memory'),
-  gatehouse('redis', true),
+  gatehouse('redis', 'cookies'),
+  gatehouse('redis', 'signed'),
+  gatehouse('redis', 'pages'),
+  gatehouse('redis', 'rewrite'),
   nginx,
   caddy,
   modAuthOpenidc('redis'),

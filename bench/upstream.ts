@@ -8,6 +8,9 @@
 //
 // A request with X-Session-Cookie and without the cookie SID gets one.
 //
+// A request with X-Page gets HTML, with an address of the application in each KiB. The address is as long
+// as that of the gateway.
+//
 // A request with X-Bench-Person: N must contain the identity headers of that person. Otherwise the
 // response is 417.
 import { createHash } from 'node:crypto'
@@ -16,8 +19,8 @@ import { claimValues } from './people.ts'
 import { serving } from './process.ts'
 import { echoFrames } from './websocket-echo.ts'
 
-function answer(status: string, body: Buffer): Buffer {
-  const head = `HTTP/1.1 ${status}\r\ncontent-type: text/plain\r\ncontent-length: ${body.length}\r\n\r\n`
+function answer(status: string, body: Buffer, type = 'text/plain'): Buffer {
+  const head = `HTTP/1.1 ${status}\r\ncontent-type: ${type}\r\ncontent-length: ${body.length}\r\n\r\n`
   return Buffer.concat([Buffer.from(head), body])
 }
 
@@ -27,6 +30,16 @@ function bytes(size: string): Buffer {
   if (known) return known
   const made = answer('200 OK', Buffer.alloc(Number(size), 'x'))
   bodies.set(size, made)
+  return made
+}
+/** A page of that size, for a gateway at a port. */
+function page(size: string, port: string): Buffer {
+  const known = bodies.get(`${size} ${port}`)
+  if (known) return known
+  const piece = `<a href="http://127.0.0.2:${port}/a">`.padEnd(1024, 'text ')
+  const content = Buffer.from(piece.repeat(Math.ceil(Number(size) / piece.length)).slice(0, Number(size)))
+  const made = answer('200 OK', content, 'text/html')
+  bodies.set(`${size} ${port}`, made)
   return made
 }
 const received = answer('200 OK', Buffer.alloc(1024, 'x'))
@@ -83,6 +96,8 @@ class Connection {
         this.#lastAnswer = isIdentified(head) ? bytes(/^GET \/bytes\/(\d+)/.exec(head)?.[1] ?? '0') : noIdentity
         if (isIdentified(head) && head.includes('\r\nX-Session-Cookie: ') && !head.includes('SID='))
           this.#lastAnswer = withCookie
+        const [, size = '', port = ''] = /^GET \/bytes\/(\d+)[^]*\r\nhost: [^:]*:(\d+)\r\n/i.exec(head) ?? []
+        if (isIdentified(head) && head.includes('\r\nX-Page: ')) this.#lastAnswer = page(size, port)
       }
       this.#socket.write(this.#lastAnswer)
       return false

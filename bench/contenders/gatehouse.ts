@@ -7,19 +7,32 @@ import { claimNames } from '../people.ts'
 import { builtGateway, startProgram, until } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
 
-/**
- * The built gateway: ten identity headers from UserInfo, and the access log on. With `keepsCookies`
- * the session also keeps a cookie of the application.
- */
-export function gatehouse(store: 'redis' | 'memory', keepsCookies = false): Contender {
-  const name = `gatehouse-${store}${keepsCookies ? '-cookies' : ''}`
+/** What an upstream may have besides, as YAML of the upstream, and what its title says. */
+const extras = {
+  /** The session keeps a cookie of the application. */
+  cookies: { title: 'session_cookies', headers: ['X-Session-Cookie: sub'], settings: () => ['session_cookies: [SID]'] },
+  /** The application sends pages with its own address, which is replaced. */
+  rewrite: {
+    title: 'rewrite_content',
+    headers: ['X-Page: sub'],
+    settings: (port: number) => ['rewrite_content: true', `also_known_as: [http://127.0.0.2:${port}]`],
+  },
+  /** The application sends the same pages, and they stay as they are. */
+  pages: { title: 'HTML', headers: ['X-Page: sub'], settings: () => [] },
+  /** The application gets a signed identity. */
+  signed: { title: 'signed_identity', headers: [], settings: () => ['signed_identity: true'] },
+} as const
+
+/** The built gateway: ten identity headers from UserInfo, and the access log on. */
+export function gatehouse(store: 'redis' | 'memory', extra?: keyof typeof extras): Contender {
+  const name = `gatehouse-${store}${extra === undefined ? '' : `-${extra}`}`
   return {
     name,
-    title: `Gatehouse, sessions in ${store === 'redis' ? 'Redis' : 'memory'}${keepsCookies ? ', with session_cookies' : ''}`,
+    title: `Gatehouse, sessions in ${store === 'redis' ? 'Redis' : 'memory'}${extra === undefined ? '' : `, with ${extras[extra].title}`}`,
     signsIn: true,
     can: new Set(['tls', 'websockets', ...(store === 'redis' ? (['workers'] as const) : [])]),
     missing: () => undefined,
-    start: (bed, setting) => run(bed, setting, { name, store, keepsCookies }),
+    start: (bed, setting) => run(bed, setting, { name, store, extra }),
   }
 }
 
@@ -34,7 +47,7 @@ const asInTheImage = (() => {
 interface Variant {
   readonly name: string
   readonly store: 'redis' | 'memory'
-  readonly keepsCookies: boolean
+  readonly extra: keyof typeof extras | undefined
 }
 
 async function run(bed: Bed, setting: Setting, variant: Variant): Promise<Listening> {
@@ -82,7 +95,8 @@ async function run(bed: Bed, setting: Setting, variant: Variant): Promise<Listen
 
 function configuration(bed: Bed, setting: Setting, origin: string, client_id: string, variant: Variant): string {
   const { port, tls, workers } = setting
-  const { store, keepsCookies } = variant
+  const { store, extra } = variant
+  const more = extra === undefined ? undefined : extras[extra]
   const listen = tls
     ? `{ address: "127.0.0.1:${port}", tls: { cert_file: ${tls.cert}, key_file: ${tls.key} } }`
     : `127.0.0.1:${port}`
@@ -105,7 +119,7 @@ upstreams:
   application:
     url: http://${bed.upstream}
     headers:
-${[...headers, ...(keepsCookies ? ['      X-Session-Cookie: sub', '    session_cookies: [SID]'] : [])].join('\n')}
+${[...headers, ...(more?.headers ?? []).map((line) => `      ${line}`), ...(more?.settings(port) ?? []).map((line) => `    ${line}`)].join('\n')}
 `
 }
 

@@ -18,7 +18,7 @@ export function requestOf({ port, bodyBytes, uploadBytes }: RequestsOrder, { coo
 
 /**
  * A persistent connection of a client. It sends one request at a time, as bytes, and expects a 200
- * of a known length. It parses as little of HTTP as possible, so that the clients cost less than
+ * of a known length, perhaps in chunks. It parses as little of HTTP as possible, so that the clients cost less than
  * the gateway.
  */
 export class Connection implements Asker {
@@ -29,6 +29,8 @@ export class Connection implements Asker {
   /** The received part of a response head that is not complete. */
   #head = ''
   #bodyLeft = 0
+  /** What has arrived of content in chunks (RFC 9112 §7.1). */
+  #chunks: string | undefined
 
   /** Calls `fail` when a response is not the expected one, or when the connection ends. */
   constructor(socket: Socket, bodyBytes: number, fail: (reason: string) => void) {
@@ -45,16 +47,37 @@ export class Connection implements Asker {
 
   #take(chunk: Buffer): void {
     if (this.#bodyLeft > 0) return this.#takeBody(chunk.length)
+    if (this.#chunks !== undefined) return this.#takeChunks(chunk.toString('latin1'))
     const text = this.#head + chunk.toString('latin1', 0, 16_384)
     const end = text.indexOf('\r\n\r\n')
     if (end < 0) return void (this.#head = text)
     const bodyStart = end + 4 - this.#head.length
     this.#head = ''
     if (!text.startsWith('HTTP/1.1 200 ')) return this.#fail(`not a 200 but:\n${text.slice(0, 2000)}`)
+    if (/\r\ntransfer-encoding: *chunked/i.test(text.slice(0, end))) {
+      this.#chunks = ''
+      return this.#takeChunks(chunk.toString('latin1', bodyStart))
+    }
     const length = Number(/\r\ncontent-length: *(\d+)/i.exec(text.slice(0, end))?.[1] ?? NaN)
     if (length !== this.#bodyBytes) return this.#fail(`not ${this.#bodyBytes} bytes but:\n${text.slice(0, end)}`)
     this.#bodyLeft = length
     this.#takeBody(chunk.length - bodyStart)
+  }
+
+  #takeChunks(text: string): void {
+    const chunks = (this.#chunks ?? '') + text
+    this.#chunks = chunks
+    if (!chunks.endsWith('\r\n0\r\n\r\n')) return
+    this.#chunks = undefined
+    let [at, bytes] = [0, 0]
+    for (let size = 1; size > 0;) {
+      const end = chunks.indexOf('\r\n', at)
+      size = Number.parseInt(chunks.slice(at, end), 16)
+      bytes += size
+      at = end + 2 + size + 2
+    }
+    if (bytes === this.#bodyBytes) this.#answered()
+    else this.#fail(`not ${this.#bodyBytes} bytes but ${bytes}`)
   }
 
   #takeBody(bytes: number): void {

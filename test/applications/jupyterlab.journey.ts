@@ -44,7 +44,8 @@ journeysWith('JupyterLab', () => (programs = installPython('jupyterlab', 'jupyte
     await cell.click()
     await page.keyboard.type('print(6 * 7, "from the kernel")')
     await page.keyboard.press('Shift+Enter')
-    await page.getByText('42 from the kernel').waitFor()
+    // The kernel is a process that starts for the first time.
+    await page.getByText('42 from the kernel').waitFor({ timeout: 300_000 })
     assert.equal(await nameAt(page), 'Jane Doe')
 
     await endAtProvider(world)
