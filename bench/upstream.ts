@@ -8,8 +8,8 @@
 //
 // A request with X-Session-Cookie and without the cookie SID gets one.
 //
-// A request with X-Page gets HTML, with an address of the application in each KiB. The address is as long
-// as that of the gateway.
+// A request with X-Page gets HTML, with an address of the application in each KiB. The address is
+// as long as that of the gateway.
 //
 // A request with X-Bench-Person: N must contain the identity headers of that person. Otherwise the
 // response is 417.

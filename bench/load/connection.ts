@@ -18,8 +18,8 @@ export function requestOf({ port, bodyBytes, uploadBytes }: RequestsOrder, { coo
 
 /**
  * A persistent connection of a client. It sends one request at a time, as bytes, and expects a 200
- * of a known length, perhaps in chunks. It parses as little of HTTP as possible, so that the clients cost less than
- * the gateway.
+ * of a known length, perhaps in chunks. It parses as little of HTTP as possible, so that the
+ * clients cost less than the gateway.
  */
 export class Connection implements Asker {
   readonly #socket: Socket

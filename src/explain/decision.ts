@@ -92,7 +92,6 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
     if (route !== undefined && !route.isLogout) steps.push(...aboutPerson(route, who, facts))
     const decision = {
       ...decided(admission, req, switches),
-      ...formNote(admission),
       ...(admission.kind === 'sign_in' && wrongHost(facts, req.headers, config)),
     }
     if (admission.kind !== 'pass') return { steps, decision }
@@ -157,14 +156,9 @@ function wrongHost(
   }
 }
 
-/** What happens to the content of a form that meets no session. */
-function formNote(admission: Admission): Pick<Decision, 'note'> {
-  return admission.kind === 'sign_in' && admission.form !== undefined ? { note: keptNote } : {}
-}
-
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
 const keptNote =
-  'the content is kept until the sign-in, if a page of this site sends it and the person was signed in before in this browser (kept_requests); otherwise a page says that it is lost (401)'
+  'a browser in which the person was signed in before is redirected to the sign-in instead (303), and the content is kept until then, if a page of this site sends it (kept_requests)'
 
 /**
  * Whether the gateway handles the request as an upgrade, rather than ignoring its `Upgrade` field.
@@ -240,6 +234,7 @@ function decided(admission: Admission, req: ArrivedRequest, switches: boolean): 
   if (switches) return refused
   switch (outcome) {
     case 'sign_in':
+      if (admission.form !== undefined) return { ...refused, outcome: 'unauthorized', note: keptNote }
       return { outcome, status: 303, location: admission.location }
     case 'sign_out': {
       const passed = 'the upstream receives the request first (pass_first), if it comes from this site'

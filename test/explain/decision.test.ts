@@ -179,7 +179,7 @@ for (const [what, args, ...patterns] of [
   [
     'a form without a session',
     ['POST', '/orders'],
-    /\n303 redirected to the sign-in: .*\n +note +the content is kept until the sign-in, if .*\n/,
+    /\n401 .*\n[^]*note +a browser in which the person was signed in before is redirected to the sign-in instead .*\n/,
   ],
   [
     'a path that could be read in two ways',
