@@ -271,7 +271,7 @@ function skipReason(status: number, fields: RawFields, contentType: string): Ski
   // RFC 9111 §5.2.2.6.
   if (/(?:^|[\s,])no-transform(?:$|[\s,])/i.test(fieldValue(fields, 'cache-control'))) return 'no_transform'
   // In these charsets, ASCII characters are no single bytes.
-  return /;\s*charset\s*=\s*"?\s*(?:utf-?16|utf-?32|utf-7|ucs-|iso-2022)/i.test(contentType) ? 'charset' : undefined
+  return /;\s*charset\s*=[\s"]*(?:utf-?16|utf-?32|utf-7|ucs-|iso-2022)/i.test(contentType) ? 'charset' : undefined
 }
 
 /**
