@@ -74,8 +74,8 @@ export function mayBeNamed(patterns: readonly NamePattern[], name: string): bool
 
 /**
  * Whether an upstream whose cookies of these names are kept must not get a cookie from a browser.
- * With `$Version`, some servers read all cookies by RFC 2109, where a quoted value may contain other
- * cookies.
+ * With `$Version`, some servers read all cookies by RFC 2109, where a quoted value may contain
+ * other cookies.
  */
 export function isWithheld(patterns: readonly NamePattern[], name: string): boolean {
   return patterns.length > 0 && (name.startsWith('$') || mayBeNamed(patterns, name))
