@@ -1,8 +1,7 @@
 import type { HeaderConfig, UpstreamConfig } from '../config/model.ts'
 import { fieldsOf, kindOfField, withheldReason } from '../core/header-fields.ts'
-import { matchesAny } from '../core/name-pattern.ts'
 import type { Pass } from '../gate/admission.ts'
-import { cookieNames } from '../http/cookies.ts'
+import { cookieNames, isWithheld } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { canonicalName, reservedNames } from '../identity/reserved-names.ts'
 import { Addresses } from '../proxy/addresses.ts'
@@ -60,7 +59,7 @@ export function upstreamRequest(
   const addresses = new Addresses(upstream, reservedPrefix)
   const sent = upstreamHeaders(request.rawHeaders, {
     fields: new RequestFields(reserved, isTracing),
-    isWithheldCookie: (name) => cookie.isGatewayCookie(name) || matchesAny(upstream.sessionCookies, name),
+    isWithheldCookie: (name) => cookie.isGatewayCookie(name) || isWithheld(upstream.sessionCookies, name),
     keptCookies: undefined,
     host: upstream.hostHeader === 'client' ? facts.forwarded.host : upstream.url.host,
     forwarded: facts.forwarded,
@@ -117,7 +116,7 @@ function removedCookies(
   upstream: UpstreamConfig,
   cookie: SessionCookie,
 ): Header[] {
-  const kept = names.filter((name) => matchesAny(upstream.sessionCookies, name))
+  const kept = names.filter((name) => isWithheld(upstream.sessionCookies, name))
   return [
     ...(names.some(cookie.isGatewayCookie) ? [[field, 'the gateway removes its own cookies'] as const] : []),
     ...(kept.length > 0 ? [[field, `the session keeps ${kept.join(', ')}, not the browser`] as const] : []),

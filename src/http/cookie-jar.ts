@@ -47,15 +47,13 @@ export function readSetCookie(text: string, { host, path }: CookieScope, now: nu
   if (hasControlCharacter.test(text)) return undefined
   const [pair = '', ...attributes] = text.split(';')
   const equals = pair.indexOf('=')
-  const name = trim(pair.slice(0, Math.max(equals, 0)))
-  const value = trim(pair.slice(equals + 1))
+  const name = trimmed(pair.slice(0, Math.max(equals, 0)))
+  const value = trimmed(pair.slice(equals + 1))
   if (name.length + value.length > maxPairLength || (name === '' && value === '')) return undefined
   const read = new Map<string, string>()
-  for (const attribute of attributes) {
-    const end = attribute.indexOf('=')
-    const attributeValue = end < 0 ? '' : trim(attribute.slice(end + 1))
-    if (attributeValue.length <= maxAttributeLength)
-      read.set(trim(end < 0 ? attribute : attribute.slice(0, end)).toLowerCase(), attributeValue)
+  for (const text of attributes) {
+    const attribute = readAttribute(text)
+    if (attribute.value.length <= maxAttributeLength) read.set(attribute.name, attribute.value)
   }
   if (violatesPrefix(name === '' ? value : name, name === '', read)) return undefined
   const domain = read.get('domain')?.replace(/^\./, '').toLowerCase() ?? ''
@@ -70,6 +68,14 @@ export function readSetCookie(text: string, { host, path }: CookieScope, now: nu
     path: cookiePath.startsWith('/') ? cookiePath : defaultPath(path),
     ...(expires_at !== undefined && { expires_at }),
   }
+}
+
+/** Reads an attribute of a `Set-Cookie` value (RFC 6265bis §5.6). The name is in lower case. */
+export function readAttribute(text: string): { readonly name: string; readonly value: string } {
+  const end = text.indexOf('=')
+  return end < 0
+    ? { name: trimmed(text).toLowerCase(), value: '' }
+    : { name: trimmed(text.slice(0, end)).toLowerCase(), value: trimmed(text.slice(end + 1)) }
 }
 
 /**
@@ -207,8 +213,13 @@ function hasExpired({ expires_at }: KeptCookie, now: number): boolean {
   return expires_at !== undefined && expires_at <= now
 }
 
-function trim(text: string): string {
-  return text.replace(/^[ \t]+|[ \t]+$/g, '')
+/** Without white space (WSP) around it. A regular expression would take quadratic time. */
+function trimmed(text: string): string {
+  const isSpace = (at: number) => text[at] === ' ' || text[at] === '\t'
+  let [from, to] = [0, text.length]
+  while (from < to && isSpace(from)) from += 1
+  while (to > from && isSpace(to - 1)) to -= 1
+  return text.slice(from, to)
 }
 
 const hasControlCharacter = /[\x00-\x08\x0a-\x1f\x7f]/

@@ -1,3 +1,5 @@
+import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
+
 /**
  * How a cookie is set. It must be deleted with the same attributes, or the browser keeps it (RFC
  * 6265 §5.3).
@@ -49,12 +51,34 @@ export function cookiesNamed(header: string | undefined, prefix: string): Readon
 }
 
 /**
- * A `Cookie` header without the cookies for which `drop` returns true. The others stay unchanged.
- * `undefined` when none is left.
+ * A `Cookie` header without the cookies for which `drop` returns true, also when only some
+ * applications find a cookie of this name in it. The others stay unchanged. `undefined` when none
+ * is left.
  */
 export function withoutCookies(header: string, drop: (name: string) => boolean): string | undefined {
-  const kept = pairs(header).filter((pair) => !drop(nameOf(pair)))
+  const kept = pairs(header).filter((pair) => !namesIn(pair).some(drop))
   return kept.length > 0 ? kept.map((pair) => pair.trim()).join('; ') : undefined
+}
+
+/**
+ * Whether an application may read a cookie as one of these names. PHP takes `.`, space and `[` in a
+ * name for `_`, decodes escapes in older versions, and takes `name[key]` for an array.
+ */
+export function mayBeNamed(patterns: readonly NamePattern[], name: string): boolean {
+  if (matchesAny(patterns, name)) return true
+  if (patterns.length === 0 || !/[.[ %+]/.test(name)) return false
+  return [name, unescaped(name)].some((text) =>
+    [text, text.replace(/\[.*$/s, '')].some((part) => matchesAny(patterns, part.replaceAll(/[.[ +]/g, '_'))),
+  )
+}
+
+/**
+ * Whether an upstream whose cookies of these names are kept must not get a cookie from a browser.
+ * With `$Version`, some servers read all cookies by RFC 2109, where a quoted value may contain
+ * other cookies.
+ */
+export function isWithheld(patterns: readonly NamePattern[], name: string): boolean {
+  return patterns.length > 0 && (name.startsWith('$') || mayBeNamed(patterns, name))
 }
 
 /**
@@ -85,4 +109,19 @@ function pairs(header: string | undefined): string[] {
 function nameOf(pair: string): string {
   const end = pair.indexOf('=')
   return (end < 0 ? pair : pair.slice(0, end)).trim()
+}
+
+/**
+ * The name of a pair, and names that some applications find in its value: those that read a comma
+ * (RFC 2109 §4.4) or white space as a separator.
+ */
+function namesIn(pair: string): readonly string[] {
+  const name = nameOf(pair)
+  const value = pair.slice(pair.indexOf('=') + 1)
+  if (!/[,\s]/.test(value)) return [name]
+  return [name, ...[...value.matchAll(/[,\s]([^\s,=]+)\s*=/g)].map(([, inner = '']) => inner)]
+}
+
+function unescaped(name: string): string {
+  return name.replaceAll(/%([\da-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
 }

@@ -1,6 +1,7 @@
 // Translates between the addresses that clients use and those that an upstream uses.
 import type { SetCookieConfig, UpstreamConfig } from '../config/model.ts'
 import { AddressText } from '../http/address-text.ts'
+import { readAttribute } from '../http/cookie-jar.ts'
 import { canonicalTarget } from '../http/request-target.ts'
 
 type AddressConfig = Pick<
@@ -153,8 +154,8 @@ export class Addresses {
     // Browsers accept this prefix only with Path=/ and without Domain (RFC 6265bis §4.1.3.2).
     const isOfHost = /^[=\s]*__Host-/i.test(pair)
     const kept = attributes.flatMap((attribute) => {
-      const [, name = '', text = ''] = /^\s*([^=]*?)\s*(?:=\s*(.*?)\s*)?$/s.exec(attribute) ?? []
-      switch (name.toLowerCase()) {
+      const { name, value: text } = readAttribute(attribute)
+      switch (name) {
         case 'domain':
           return domain === 'remove' || this.#isOwnDomain(text) ? [] : [attribute]
         case 'path':
@@ -183,11 +184,13 @@ export class Addresses {
    * of the upstream itself, and without any if the configuration removes it.
    */
   ownCookie(value: string): string {
-    if (!/;\s*domain\b/i.test(value)) return value
+    const [pair = '', ...attributes] = value.split(';')
     const isRemoved = (text: string) => this.#setCookie.domain === 'remove' || this.#isOwnDomain(text)
-    return value.replaceAll(/;\s*domain\s*(?:=\s*([^;]*?)\s*)?(?=;|$)/gi, (attribute, text: string = '') =>
-      isRemoved(text) ? '' : attribute,
-    )
+    const kept = attributes.filter((attribute) => {
+      const { name, value: text } = readAttribute(attribute)
+      return name !== 'domain' || !isRemoved(text)
+    })
+    return [pair, ...kept].join(';')
   }
 
   /** Whether browsers would reject a `Domain` because it is one of the upstream's own addresses. */

@@ -66,8 +66,10 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
   readonly #handler: ResponseHandler
   readonly #parts: ContentRewriterParts
   #control: ExchangeControl | undefined
-  /** From the content of the upstream to that for the client; empty when nothing is rewritten. */
+  /** From the content of the upstream to that for the client; empty before there is content. */
   #streams: readonly Transform[] = []
+  #isRewritten = false
+  #coding: Coding | undefined
   /** Passes on the head of the response, which waits for the first part. */
   #begin: (() => void) | undefined
   #trailers: RawFields = []
@@ -109,24 +111,26 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
       begin()
       return
     }
+    this.#isRewritten = true
+    this.#coding = response.coding
     if (response.coding === undefined) begin()
     else this.#begin = begin
-    this.#start(response.coding)
   }
 
   onText(text: string): void {
-    if (this.#first === undefined) this.#handler.onText(text)
+    if (!this.#isRewritten) this.#handler.onText(text)
     else this.#write(Buffer.from(text, 'latin1'))
   }
 
   onContent(part: Buffer, giveBack: () => void): void {
-    if (this.#first === undefined) this.#handler.onContent(part, giveBack)
+    if (!this.#isRewritten) this.#handler.onContent(part, giveBack)
     else this.#write(part, giveBack)
   }
 
   onEnd(trailers: RawFields): void {
     this.#trailers = trailers
-    if (this.#first === undefined) this.#handler.onEnd(trailers)
+    // A response with a content coding may be empty, such as a redirect. No decoder accepts that.
+    if (this.#first === undefined) this.#pass(() => this.#handler.onEnd(trailers))
     else this.#first.end()
   }
 
@@ -186,6 +190,8 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
   }
 
   #write(part: Buffer, giveBack?: () => void): void {
+    if (this.#isOver) return giveBack?.()
+    if (this.#first === undefined) this.#start(this.#coding)
     const isTaken = this.#first?.write(part, (error) => {
       // A decoder that has failed may still read the part.
       if (!error) giveBack?.()
@@ -217,7 +223,7 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
   }
 
   #destroy(): void {
-    this.#isOver = this.#streams.length > 0
+    this.#isOver = this.#isRewritten
     for (const stream of this.#streams) stream.destroy()
   }
 }
@@ -271,7 +277,7 @@ function skipReason(status: number, fields: RawFields, contentType: string): Ski
   // RFC 9111 §5.2.2.6.
   if (/(?:^|[\s,])no-transform(?:$|[\s,])/i.test(fieldValue(fields, 'cache-control'))) return 'no_transform'
   // In these charsets, ASCII characters are no single bytes.
-  return /;\s*charset\s*=\s*"?\s*(?:utf-?16|utf-?32|utf-7|ucs-|iso-2022)/i.test(contentType) ? 'charset' : undefined
+  return /;\s*charset\s*=[\s"]*(?:utf-?16|utf-?32|utf-7|ucs-|iso-2022)/i.test(contentType) ? 'charset' : undefined
 }
 
 /**

@@ -185,7 +185,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
         fields: upstream.fields,
         isWithheldCookie:
           upstream.keepsCookies || pass.withheldCookies !== undefined
-            ? (name) => this.#isWithheldCookie(name)
+            ? this.#isWithheldCookie()
             : parts.isGatewayCookie,
         keptCookies: pass.cookies && cookieField(pass.cookies, this.#cookieScope(), parts.clock.now()),
         host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
@@ -206,11 +206,12 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     }
   }
 
-  #isWithheldCookie(name: string): boolean {
-    const { parts, pass } = this.#input
-    return (
-      parts.isGatewayCookie(name) || this.#upstream.isKeptCookie(name) || pass.withheldCookies?.includes(name) === true
-    )
+  #isWithheldCookie(): (name: string) => boolean {
+    const { isGatewayCookie } = this.#input.parts
+    const upstream = this.#upstream
+    // A client may send thousands of cookies.
+    const foreign = new Set(this.#input.pass.withheldCookies)
+    return (name) => isGatewayCookie(name) || upstream.isWithheldCookie(name) || foreign.has(name)
   }
 
   onSend(control: ExchangeControl): boolean {

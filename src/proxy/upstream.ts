@@ -1,7 +1,8 @@
 import type { UpstreamConfig } from '../config/model.ts'
-import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
+import type { NamePattern } from '../core/name-pattern.ts'
 import { randomToken } from '../core/random.ts'
 import type { AddressText } from '../http/address-text.ts'
+import { isWithheld, mayBeNamed } from '../http/cookies.ts'
 import { reservedNames } from '../identity/reserved-names.ts'
 import { Addresses } from './addresses.ts'
 import { ConnectionSlots } from './connection-slots.ts'
@@ -70,7 +71,12 @@ export class Upstream {
   }
 
   isKeptCookie(name: string): boolean {
-    return matchesAny(this.#keptCookies, name)
+    return mayBeNamed(this.#keptCookies, name)
+  }
+
+  /** Whether the upstream does not get a cookie of this name from a browser. */
+  isWithheldCookie(name: string): boolean {
+    return isWithheld(this.#keptCookies, name)
   }
 
   /** Whether a long wait for a connection is to be logged: at most once in ten seconds. */
