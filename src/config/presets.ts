@@ -4,7 +4,7 @@ import { stringify } from 'yaml'
 export interface Preset {
   /** The version that the settings were tried with. Absent: they come from its documentation. */
   readonly triedWith?: string
-  /** What is to be set up at the application, in one sentence. */
+  /** What to set up in the application: the rest of a sentence that begins with "It needs". */
   readonly needs: string
   /** Settings of an upstream, as in YAML. */
   readonly settings: Readonly<Record<string, unknown>>

@@ -57,7 +57,7 @@ export function headerBudgetFinding(
       why: `many applications reject requests with more than ${sizeText(commonHeaderLimit)} of headers (400 or 431), including those of the browser and its cookies`,
       todo:
         claims === undefined
-          ? 'measure with --as CLAIMS.json for a person in many groups; lower max_bytes of these headers, or raise the limit of the application'
+          ? 'measure with --as CLAIMS.json for a person in many groups; lower max_bytes, name fewer claims, or raise the limit of the application'
           : 'send less (filter groups at the provider), or raise the limit of the application',
     }),
   ]

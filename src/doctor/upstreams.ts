@@ -26,8 +26,8 @@ const pageBytes = 256 * 1024
 
 /**
  * An application that writes its own address into its pages sends browsers around the gateway, or
- * to an address that they cannot reach. Nothing is found out from an application that responds to
- * nobody, or with a redirect.
+ * to an address that they cannot reach. This finds nothing if the first page is a redirect, or is
+ * only for signed-in people.
  */
 async function addressesFinding(upstream: UpstreamConfig): Promise<readonly Finding[]> {
   const { name, url, path, stripPath, alsoKnownAs, externalUrl, rewriteContent, ca } = upstream

@@ -28,7 +28,7 @@ const styles: readonly Style[] = [
  * text is a byte, so the text may have any charset in which ASCII characters are single bytes.
  */
 export class AddressText {
-  /** Text of this length contains a whole address, and what decides where it ends. */
+  /** The longest address in any style, with the characters that decide where it ends. */
   readonly maxLength: number
   readonly #pattern: RegExp
   readonly #pairs = new Map<string, AddressPair>()
@@ -46,7 +46,8 @@ export class AddressText {
     const bases = [...new Set(pairs.map(({ base }) => base))]
     this.#pattern = new RegExp(styles.map((style) => patternOf(style, [...hosts], bases)).join('|'), 'gi')
     const longest = Math.max(...[...hosts, ...bases].map(({ length }) => length))
-    // `\u002F` is six characters, and "https://" has four that styles write longer.
+    // A host and a base follow each other. A style may write one character as six (`\u002F`). The
+    // scheme and the characters around the address take less than 64.
     this.maxLength = 6 * 2 * longest + 64
   }
 

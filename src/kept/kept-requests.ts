@@ -64,7 +64,7 @@ export type KeptOutcome = 'kept' | 'not_kept' | 'sent' | 'declined' | 'discarded
 
 /** How many requests of one person are kept at the same time. */
 const maxPerPerson = 8
-/** How many cookies of kept requests of one browser are looked at. */
+/** How many cookies of kept requests the gateway reads in one request. */
 const maxCookies = 2 * maxPerPerson
 /** The length of a reference, in characters. It names the cookie; it gives access to nothing. */
 const referenceLength = 8
@@ -104,7 +104,7 @@ export class KeptRequests {
 
   /**
    * Begins to keep a request.
-   * @param partMs how long the client may take for the next part
+   * @param partMs how long the store keeps the request without a further part
    * @returns a writer; or why the request cannot be kept
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`, also from the methods of the writer
    */
@@ -157,6 +157,7 @@ export class KeptRequests {
     const parts = sealed.flatMap((part, n) => this.#parts.keyring.open(part, this.#context(key, String(n))) ?? [])
     const bytes = parts.reduce((sum, { length }) => sum + length, 0)
     if (parts.length === request.parts && bytes === request.bytes) return parts
+    // A store drops only a request whose content is not taken.
     await this.#parts.store.giveBack(key)
     await this.#parts.store.drop(key)
     return undefined

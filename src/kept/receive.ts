@@ -10,7 +10,7 @@ import type { PersonCookie } from '../session/person-cookie.ts'
 import type { Kept, KeptRequests, KeptWriter } from './kept-requests.ts'
 import { isContentField } from './send.ts'
 
-/** A form that met no session. */
+/** A form of a browser without a session. */
 export interface ReceivedForm {
   readonly req: IncomingMessage
   readonly res: ServerResponse
@@ -43,8 +43,8 @@ const keptTypes =
 /**
  * Keeps a form, with bounded memory: its content goes to the store as it arrives.
  * @returns the kept request; or why it is not kept
- * @throws {GatewayError} `ERR_REQUEST_TIMEOUT` when the client stops in the middle, and is still
- * there. Nothing is kept then, and after the client has gone.
+ * @throws {GatewayError} `ERR_REQUEST_TIMEOUT` when the client sends too slowly, or closes the
+ * connection before the end. Nothing is kept then.
  */
 export async function receiveForm(form: ReceivedForm, parts: ReceiveParts): Promise<Kept | NotKept> {
   const outcome = await keep(form, parts)
@@ -88,8 +88,8 @@ async function keep(form: ReceivedForm, parts: ReceiveParts): Promise<Kept | Not
 }
 
 /**
- * Whether a page of this origin sent the form. In contrast to other requests, a form without any
- * sign of its origin is not from here.
+ * Whether a page of this origin sent the form. Other checks admit requests without `Sec-Fetch-Site`
+ * and `Origin`. This one does not.
  */
 function isFromThisOrigin({ facts, upstream: { externalUrl } }: ReceivedForm): boolean {
   const { secFetchSite, origin, forwarded } = facts

@@ -26,7 +26,7 @@ export interface KeptParts {
   readonly audit: Audit
 }
 
-/** The name of the one field of the form with which a person sends a kept request. */
+/** The name of the only field of the form with which a person sends a kept request. */
 const markName = 'gatehouse-kept-request'
 const markLength = `${markName}=12345678\r\n`.length
 
@@ -36,9 +36,9 @@ export function markOf(reference: string): Readonly<Record<string, string>> {
 }
 
 /**
- * Whether a request may be the order to send a kept request: by its header fields, so that other
- * requests are not read. It goes to the URL of the kept request, because the response belongs
- * there.
+ * Whether the header fields of a request look like the order to send a kept request. The content of
+ * other requests is not read. The browser posts the order to the URL of the kept request, because
+ * the response belongs there.
  */
 export function mayBeOrder({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>, isPage: boolean): boolean {
   return (
@@ -57,24 +57,29 @@ export function referenceInOrder(content: Buffer): string | undefined {
   return name === markName && more.length === 0 ? asReference(value?.trimEnd()) : undefined
 }
 
-/** Reads the few bytes of a request that {@link mayBeOrder}. Rejects when the client goes first. */
+/**
+ * Reads the few bytes of a request that {@link mayBeOrder}. Rejects when the client closes the
+ * connection first.
+ */
 export async function readOrder(req: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = []
   for await (const chunk of req as AsyncIterable<Buffer>) chunks.push(chunk)
   return Buffer.concat(chunks)
 }
 
-/** The content of a request that was read already, and is forwarded as it is. */
+/** Lets a request whose content was already read be forwarded unchanged. */
 export function sameContent(req: IncomingMessage, content: Buffer): ReplacedContent {
   return { rawHeaders: req.rawHeaders, body: new StoredContent([content]) }
 }
 
-/** Whether a field describes the content, or the page that sent it. It is kept with the content. */
+/**
+ * Whether a field describes the content, or the page that sent it. The gateway keeps these fields.
+ */
 export function isContentField(name: string): boolean {
   return /^(?:content-.*|(?:repr-)?digest|transfer-encoding|trailer|referer)$/i.test(name)
 }
 
-/** The signed-in person of a browser. This counts as no activity. */
+/** The signed-in person of a browser. This does not extend the session. */
 export async function personIn(
   cookieHeader: string | undefined,
   { cookie, sessions, personCookie }: Pick<KeptParts, 'cookie' | 'sessions' | 'personCookie'>,
@@ -86,7 +91,7 @@ export async function personIn(
 
 export interface SentRequest {
   readonly content: ReplacedContent
-  /** The exchange is over. What was not sent can be sent again. */
+  /** Ends the exchange. If no content was written, the request can be sent again. */
   readonly close: () => void
 }
 
@@ -123,7 +128,7 @@ export async function takeForSending(
       cause,
     )
     kept.count('sent')
-    // Until then it counts as being sent, and is not sent again.
+    // If this fails, the request stays `sending`, so it cannot be sent again.
     kept.finish(found).catch(failed)
   })
   return {

@@ -6,7 +6,7 @@ import type { LogoutJobs } from '../session/logout-jobs.ts'
 import type { SessionRecord } from '../session/record.ts'
 import type { LogoutJobStore, TakenJob } from '../session/store.ts'
 
-/** How often the index of jobs is read, in ms. The longest pause is twice as long. */
+/** The shortest pause between reads of the index of jobs, in ms. The longest is twice as long. */
 const pollMs = 1_000
 /** How many jobs this process does at the same time. */
 const maxAtOnce = 16
@@ -21,7 +21,7 @@ const maxEnded = 50_000
 const longestPauseMs = 10 * 60 * 1_000
 /** The pauses between the attempts, in ms. */
 const pausesMs = [2_000, 10_000, 30_000, 90_000]
-/** How much longer than a call a job belongs to the process that does it, in ms. */
+/** A job belongs to the process that does it for the longest call plus this time, in ms. */
 const leaseMarginMs = 5_000
 
 /** Calls the logout of an upstream for an ended session. See `callLogout`. */
@@ -48,11 +48,11 @@ export interface LogoutCallsParts {
  *
  *     session alive ──ended, expired──► due ──► call ──status below 500──► done
  *                                        ▲        │
- *                                        └─later──┴─5 times in vain──► given up
+ *                                        └─later──┴─5 failed attempts──► dropped
  */
 export class LogoutCalls {
   readonly #parts: LogoutCallsParts
-  /** Sessions that may have ended and of which the index does not know yet. */
+  /** Sessions that may have ended, and whose entries in the index are not marked as due yet. */
   readonly #ended = new Set<SessionKey>()
   readonly #running = new Set<Promise<void>>()
   #timer: NodeJS.Timeout | undefined

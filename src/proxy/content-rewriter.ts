@@ -42,7 +42,7 @@ const codings: ReadonlyMap<string, Coding> = new Map([
 ])
 
 /**
- * A request for content that can be rewritten: without codings that cannot be decoded.
+ * Removes from `Accept-Encoding` the codings that the gateway cannot decode.
  * @param fields names and values in turn
  */
 export function withKnownCodings(fields: readonly string[]): string[] {
@@ -156,7 +156,7 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
     return this.#streams.at(-1)
   }
 
-  /** The fields of a response whose content is rewritten; `undefined` for all others. */
+  /** The new fields and the coding of a response that is rewritten; `undefined` for all others. */
   #read(
     status: number,
     fields: RawFields,
@@ -182,7 +182,7 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
       const next = streams[at + 1]
       if (next !== undefined) stream.pipe(next)
     }
-    // The first stream takes no more for now.
+    // `#write` has paused the upstream while this stream was full.
     streams[0]?.on('drain', () => this.#control?.resume())
     const last = streams.at(-1)
     last?.on('data', (part: Buffer) => this.#pass(() => this.#handler.onContent(part, ignore)))
@@ -199,7 +199,7 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
     if (isTaken === false) this.#control?.pause()
   }
 
-  /** Passes on something that streams have made. */
+  /** Passes on output of the streams. The head of the response comes first. */
   #pass(pass: () => void): void {
     if (this.#isOver) return
     try {
@@ -231,7 +231,7 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
 /** Replaces addresses in a stream of content without a content coding. */
 class Rewriting extends Transform {
   readonly #addresses: AddressText
-  /** What was not passed on, behind one character that was. */
+  /** One character that was passed on, because the pattern looks behind, and all that was not. */
   #text = ''
   #from = 0
   #isUnreadable: boolean | undefined
@@ -272,17 +272,17 @@ function isRewritten(contentType: string): boolean {
 }
 
 function skipReason(status: number, fields: RawFields, contentType: string): SkipReason | undefined {
-  // The length of the whole content would change, and with it the place of the range.
+  // Rewriting changes the length of the content, so the range would name another part of it.
   if (status === 206) return 'range'
   // RFC 9111 §5.2.2.6.
   if (/(?:^|[\s,])no-transform(?:$|[\s,])/i.test(fieldValue(fields, 'cache-control'))) return 'no_transform'
-  // In these charsets, ASCII characters are no single bytes.
+  // In these charsets, a byte below 128 is not always an ASCII character.
   return /;\s*charset\s*=[\s"]*(?:utf-?16|utf-?32|utf-7|ucs-|iso-2022)/i.test(contentType) ? 'charset' : undefined
 }
 
 /**
- * Without the fields that are wrong for other content. The entity tag becomes weak, because the
- * content depends on the configuration too (RFC 9110 §8.8.1).
+ * Removes the fields that do not describe the rewritten content. The entity tag becomes weak,
+ * because the content depends on the configuration too (RFC 9110 §8.8.1).
  */
 function fieldsOfRewritten(fields: RawFields): RawFields {
   const kept: (Buffer | string)[] = []

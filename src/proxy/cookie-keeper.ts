@@ -11,9 +11,9 @@ export interface CookieKeeperParts {
   readonly isNoted: (name: string) => boolean
   /** Stores cookies in the session. Absent when the request has no session. */
   readonly keep: ((cookies: ReceivedCookies) => Promise<void>) | undefined
-  /** An upstream has set cookies without a session, where they cannot be kept. */
+  /** An upstream has set cookies in a response to a request without a session. They are dropped. */
   readonly onLost: (names: readonly string[]) => void
-  /** An upstream has set cookies with attributes for which browsers would reject them. */
+  /** An upstream has set cookies that browsers would reject. They are dropped. */
   readonly onRejected: (names: readonly string[]) => void
   /** Reads a cookie that the gateway keeps; `undefined` when it is invalid. */
   readonly read: (setCookie: string) => KeptCookie | undefined
@@ -32,7 +32,7 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
   #control: ExchangeControl | undefined
   /** What has arrived while the cookies are being stored; `undefined` when nothing waits. */
   #held: (() => void)[] | undefined
-  /** The handler does not read on. */
+  /** The handler has asked for a pause. */
   #isPaused = false
 
   constructor(handler: ResponseHandler, parts: CookieKeeperParts) {
@@ -98,16 +98,16 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
     this.#handler.onDone()
   }
 
-  /** @param giveUp releases what the exchange holds when the cookies cannot be stored */
-  #afterStoring(cookies: ReceivedCookies, goOn: () => void, giveUp?: () => void): void {
+  /** @param discard releases what the exchange holds when the cookies cannot be stored */
+  #afterStoring(cookies: ReceivedCookies, proceed: () => void, discard?: () => void): void {
     const { keep, onLost } = this.#parts
     const { kept, inBrowser } = cookies
     if (kept.length > 0 && keep === undefined) onLost(kept.map(({ name }) => name))
     if (kept.length + inBrowser.length === 0 || keep === undefined) {
-      goOn()
+      proceed()
       return
     }
-    const held = [goOn]
+    const held = [proceed]
     this.#held = held
     this.#control?.pause()
     keep(cookies).then(
@@ -115,7 +115,7 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
       (error: unknown) => {
         // The browser has the other cookies. Until the session knows them, no upstream gets them.
         if (kept.length === 0) return this.#release(held)
-        giveUp?.()
+        discard?.()
         this.#fail(error)
       },
     )

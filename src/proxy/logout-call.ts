@@ -14,10 +14,10 @@ import type { Upstream, Upstreams } from './upstream.ts'
 /** How much content of a response is read, in bytes, so that its connection can be used again. */
 const maxContentBytes = 4096
 
-/** At how many hosts one person may have cookies of one upstream. Further hosts get no call. */
+/** For how many hosts of an upstream one person gets a call. Further hosts get none. */
 const maxHosts = 8
 
-/** Whose session ends at the application. */
+/** The person whose session at the application ends. */
 export interface LoggedOutPerson {
   /** The key of the session. */
   readonly session: string

@@ -9,8 +9,8 @@ const maxBytes = 8 * 1024
 
 /**
  * The names of application cookies in a request that applications have not set in this session, so
- * that they may be those of another person. A name also counts when the request has it more often
- * than this session, because nobody can tell which of the cookies is whose.
+ * they may be those of another person. A name also counts when the request has more cookies of this
+ * name than the session, because a request does not say which of them the session has.
  * @param patterns the names of the cookies that belong to one person
  */
 export function foreignCookies(

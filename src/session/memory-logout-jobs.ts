@@ -22,7 +22,7 @@ export class MemoryLogoutJobs implements LogoutJobStore {
   readonly #clock: Clock
   readonly #aliveForMs: (key: SessionKey) => number
   readonly #jobs = new Map<SessionKey, Job>()
-  /** A session has one audience. */
+  /** By the key of the session alone, because a session has one audience. */
   readonly #index = new Map<SessionKey, Entry>()
 
   /**

@@ -27,7 +27,7 @@ export function keyInUse<K extends ScheduledKey>(
   now: number,
 ): K | undefined {
   const ordered = inOrder(keys, alg)
-  // After the clock was set back, no key may have begun to sign.
+  // If the clock was set back, possibly no key has begun to sign.
   return ordered.findLast(({ signsFrom }) => signsFrom <= now) ?? ordered[0]
 }
 
@@ -48,8 +48,8 @@ export function dueFrom(
 
 /**
  * The keys of several sources without duplicates, and without those that are retired: their
- * successor has signed for long enough that all of their tokens have expired. So it does no harm
- * when a source is an older copy. Keys for a far future come from a clock that was wrong, and are
+ * successor has signed for long enough that all of their tokens have expired. So a source that is
+ * an older copy does no harm. Keys for a far future come from a clock that was wrong, and are
  * removed too.
  */
 export function mergedKeys<K extends ScheduledKey>(sources: readonly (readonly K[])[], now: number): readonly K[] {

@@ -10,9 +10,9 @@ import { createSigningKey, fromStored, type SigningKey, type StoredKey, toStored
 
 /** How often the keys are compared with those in the store, in ms. */
 const synchronizeEveryMs = 30_000
-/** How often this is tried while a key is missing, in ms. */
+/** How often the keys are read while one is missing, in ms. */
 const retryMs = 1_000
-/** The keys are read again before they are published when the last attempt is older, in ms. */
+/** A request for the key set reads the store first when the last attempt is older, in ms. */
 const freshMs = 5_000
 /** How often a write is tried when other processes write at the same time. */
 const attempts = 5
@@ -38,9 +38,9 @@ export function algorithmsOf(
 
 /**
  * The keys that sign identities. All processes share them through the store, where they are sealed.
- * The process that finds first that a key is due creates it, and the others read it. Each process
- * adds the keys that it knows to those in the store. So keys are neither lost nor wrong after the
- * store was emptied, or restored from an older copy.
+ * The process that first finds that a key is due creates it, and the others read it. Each process
+ * adds the keys that it knows to those in the store. So no key is lost when the store is emptied,
+ * or restored from an older copy.
  */
 export class SigningKeys {
   readonly #parts: SigningKeysParts

@@ -62,11 +62,11 @@ session_cookies: [other]`)
   assert.deepEqual(JSON.stringify(sessionCookies).includes('sessionid'), false)
 })
 
-test('An unknown preset is an error that says where the known ones are', () => {
+test('An unknown preset is an error that lists the known ones', () => {
   const file = join(folder, 'gateway.yaml')
   writeFileSync(file, wholeFile('upstream', 'preset: wordpres'))
   const loaded = loadConfig(file, environment)
 
   assert.equal(loaded.ok, false)
-  assert.match(formatDiagnostics(loaded.diagnostics), /preset[^]*gatehouse explain --preset/)
+  assert.match(formatDiagnostics(loaded.diagnostics), /preset: must be one of airflow,[^]*did you mean "wordpress"/)
 })

@@ -267,7 +267,14 @@ test('The session endpoint shows the person, and not the session id or the provi
 
   const shown = JSON.parse(body) as { claims: object }
   assert.deepEqual(Object.keys(shown), ['sub', 'signed_in_at', 'expires_at', 'claims'])
-  const claims = ['sub', 'email', 'given_name', 'family_name', 'https://id.example.com/claims/fields']
+  const claims = [
+    'preferred_username',
+    'sub',
+    'email',
+    'given_name',
+    'family_name',
+    'https://id.example.com/claims/fields',
+  ]
   assert.deepEqual(Object.keys(shown.claims).sort(), claims.sort())
   assert.ok(atProvider !== undefined && !body.includes(atProvider.sid))
   assert.ok(!body.includes(world.provider.issuer))

@@ -122,7 +122,9 @@ function readSource(
     case 'request':
       return written.request === undefined ? undefined : { kind: 'request', request: written.request }
     case 'basic': {
-      const { user = '', password = {} } = written.basic ?? {}
+      const { user, password = {} } = written.basic ?? {}
+      // The schema reports a missing user.
+      if (user === undefined) return undefined
       const template = readTemplate(user, shortSource(user), below(textAt, 'user'), context)
       const secret = readSecret(password, below(textAt, 'password'), env, report)
       return template.length === 0 || secret === undefined

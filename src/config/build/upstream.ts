@@ -141,12 +141,14 @@ function readLogoutCall(
   const target = get ?? post
   if (target === undefined) return undefined
   const timeoutMs = readDuration(timeout, below(at, 'timeout'), '100ms', '30s', report)
-  return report.parse(isShort ? at : below(at, get === undefined ? 'post' : 'get'), undefined, () => {
+  const read = (): LogoutCall => {
     const [, path = '', query = ''] = /^([^?]*)(.*)$/s.exec(target) ?? []
     if (parsePathPattern(path).text.includes('*')) throw new SyntaxError('must not contain "*": it is one address')
     if (/[^\x21-\x7e]|#/.test(query)) throw new SyntaxError('must have a percent-encoded query, without "#"')
     return { method: get === undefined ? 'POST' : 'GET', target, timeoutMs }
-  })
+  }
+  const hint = /^\w[^:]*$/.test(target) ? `did you mean "/${target}"?` : undefined
+  return report.parse(isShort ? at : below(at, get === undefined ? 'post' : 'get'), undefined, read, hint)
 }
 
 function hintForLogoutLink(text: string): string | undefined {

@@ -1,5 +1,6 @@
 /**
- * Hints for settings of other gateways and web frameworks, by the place and name of the setting.
+ * Hints for settings that the schema does not have: those of other gateways and web frameworks, and
+ * likely guesses. The pattern matches the pointer of the setting.
  */
 const hints: readonly (readonly [setting: RegExp, hint: string])[] = [
   [
@@ -26,6 +27,11 @@ const hints: readonly (readonly [setting: RegExp, hint: string])[] = [
     /(\/session(\/cookie)?\/|cookie_?)(max_?age|expires?|expiry|expiration|ttl|lifetime|refresh|duration|timeout)$/,
     'write session.idle_timeout and session.absolute_timeout, which limit how long a session lasts',
   ],
+  [/\/basic\/(user_?name|login|name|claim)$/, 'write user: preferred_username, or another claim path or template'],
+  [
+    /\/logout\/call\/(path|ur[il]|method|put|patch|delete|head)$/,
+    'write call: { get: /logout } or call: { post: /logout }; no other method is possible',
+  ],
   [/\/cookie_?(secret|key)s?$/, 'write session.keys: [{ env: NAME }] or [{ file: PATH }]'],
   [
     /^\/upstreams\/[^/]+\/(allow|deny|den(y|ied)_\w+|allow(ed)?_\w+|permit|forbid|restrict|authoriz\w+|polic(y|ies)|roles?|groups?|users?|emails?)$/,
@@ -38,8 +44,8 @@ const hints: readonly (readonly [setting: RegExp, hint: string])[] = [
 ]
 
 /**
- * The hint for a setting that other gateways or web frameworks have; `undefined` for all other
- * names. `at` is the pointer of the map that contains the setting.
+ * The hint for a setting that other gateways have, or that is a likely guess; `undefined` for all
+ * other names. `at` is the pointer of the map that contains the setting.
  */
 export function hintForForeignSetting(name: string, at: string): string | undefined {
   const plain = name

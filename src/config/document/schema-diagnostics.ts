@@ -36,11 +36,15 @@ export function reportUnknown(error: ErrorObject, report: Report): void {
   if (meant !== undefined && !report.isSet(meantAt)) report.markReported(meantAt)
 }
 
+/** `X-Remote-User`, `Authorization`. No setting has a name in this form. */
+const headerName = /^(?:[A-Z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)+|Authorization)$/
+
 function hintForUnknown(name: string, meant: string | undefined, known: readonly string[], error: ErrorObject): string {
   if (name === '<<') return 'YAML 1.2 has no merge keys; write all settings'
   if (name.includes('{') || ((error.data as Record<string, unknown>)[name] === null && known.includes('template')))
     return `put the template in quotes: "${name.includes('{') ? name : `{${name}}`}"`
   if (meant !== undefined) return `did you mean "${meant}"?`
+  if (known.includes('headers') && headerName.test(name)) return 'a header belongs below headers: indent it further'
   if (known.includes('claim') && known.includes('any_of'))
     return `to require values of a claim of this name, write claim: ${name}, and any_of, all_of or none_of beside it`
   const foreign = hintForForeignSetting(name, error.instancePath)
@@ -49,18 +53,19 @@ function hintForUnknown(name: string, meant: string | undefined, known: readonly
     return 'checks cannot be switched off; to trust your own certificate authority, use ca_file'
   // The value of a secret is never written in the file, whatever the name of the setting.
   const elsewhere = known.join() === 'env,file' ? [] : mapsWith(name)
-  if (elsewhere.length > 0 && elsewhere.length < 4) return `it belongs below ${elsewhere.join(' or ')}`
+  if (elsewhere.length > 0 && elsewhere.length < 4) return `it belongs ${elsewhere.join(' or ')}`
   return `settings here: ${known.join(', ')}`
 }
 
-/** The maps that can contain a setting of this name. */
+/** Where a setting of this name is allowed: `at the top level`, `below "upstreams.NAME.logout"`. */
 function mapsWith(name: string): string[] {
   const schema = JSON.parse(schemaText()) as AnySchemaObject
   const homes: string[] = []
   const look = (part: AnySchemaObject, path: readonly string[]): void => {
     const target = typeof part['$ref'] === 'string' ? definition(part['$ref'], schema) : part
     const properties = (target['properties'] ?? {}) as Record<string, AnySchemaObject>
-    if (Object.hasOwn(properties, name)) homes.push(path.length === 0 ? 'the top level' : `"${path.join('.')}"`)
+    if (Object.hasOwn(properties, name))
+      homes.push(path.length === 0 ? 'at the top level' : `below "${path.join('.')}"`)
     for (const [key, value] of Object.entries(properties)) look(value, [...path, key])
     if (typeof target['additionalProperties'] === 'object') look(target['additionalProperties'], [...path, 'NAME'])
     if (typeof target['items'] === 'object') look(target['items'], path)
@@ -100,8 +105,12 @@ function reportMissing(at: string, hint: string | undefined, report: Report): vo
 }
 
 function exampleOf(error: ErrorObject): string | undefined {
-  const name = namesOf(subject(error)).at(-1) ?? ''
-  const property = error.parentSchema?.['properties']?.[name] as AnySchemaObject | undefined
+  const [name = '', parent = ''] = namesOf(subject(error)).toReversed()
+  const properties = error.parentSchema?.['properties'] as Readonly<Record<string, AnySchemaObject>> | undefined
+  // A setting of an upstream that is indented too little looks like another upstream.
+  if (properties !== undefined && Object.hasOwn(properties, parent))
+    return `if "${parent}" is a setting, and not a name of your choice, indent it further`
+  const property = properties?.[name]
   const example: unknown = property?.['examples']?.[0]
   return example === undefined ? property?.['description'] : `for example ${name}: ${flow(example)}`
 }
@@ -129,7 +138,7 @@ function hintForValue(
   const isAnyText = keyword === 'type' && schema === 'string' && parentSchema?.['errorMessage'] === undefined
   if (isAnyText && typed !== undefined) return `put it in quotes: "${typed}"`
   if (typeof data !== 'string') return undefined
-  if (keyword === 'type' && schema === 'boolean' && /^(yes|no|on|off)$/i.test(data))
+  if (keyword === 'type' && [schema].flat().includes('boolean') && /^(yes|no|on|off)$/i.test(data))
     return `"${data}" is text in YAML 1.2; write ${/^(yes|on)$/i.test(data)}`
   // The text is not repeated, because a URL may hold a password.
   if (keyword === 'type' && parentSchema?.['properties']?.['url'] !== undefined && data.includes('://'))

@@ -57,7 +57,9 @@ export class RedisKeptStore implements KeptStore {
     return [this.#keys.keptIndex(key), this.#keys.kept(key)]
   }
 
-  /** Runs a script that needs memory. Sessions need the rest, so a full Redis is no outage here. */
+  /**
+   * Runs a script that needs memory. A full Redis still serves sessions, so this is not an outage.
+   */
   async #unlessFull(
     script: 'keptBegin' | 'keptAppend' | 'keptComplete',
     key: KeptKey,
