@@ -74,6 +74,8 @@ async function keep(form: ReceivedForm, parts: ReceiveParts): Promise<Kept | Not
     const begun = await kept.begin(person, parts.idleTimeoutMs + storingMs)
     if (typeof begun === 'string') return begun
     writer = begun
+    // The request of a client that has gone neither brings more nor ends.
+    if (form.res.destroyed) throw gone()
     const outcome = (await readInto(writer, form, parts)) ?? (await writer.complete(describe(form, contentType)))
     if (typeof outcome === 'object' && !form.res.destroyed) return outcome
     await writer.drop()
@@ -113,10 +115,10 @@ async function readInto(writer: KeptWriter, form: ReceivedForm, parts: ReceivePa
   if (!hasBody(req)) return undefined
   const { kept, idleTimeoutMs, bytesPerSecond } = parts
   const stalled = () => body.destroy(new GatewayError('ERR_REQUEST_TIMEOUT', 'the content did not arrive in time'))
-  const gone = () => body.destroy(new GatewayError('ERR_REQUEST_TIMEOUT', 'the client has gone'))
+  const left = () => body.destroy(gone())
   const body = new RequestBody({ req, res, idleTimeoutMs, bytesPerSecond, onStall: stalled, onPart: () => {} })
   const timer = setTimeout(stalled, arrivalMs)
-  res.once('close', gone)
+  res.once('close', left)
   try {
     let [waiting, size, total]: [Buffer[], number, number] = [[], 0, 0]
     const flush = async () => {
@@ -136,6 +138,10 @@ async function readInto(writer: KeptWriter, form: ReceivedForm, parts: ReceivePa
     return await flush()
   } finally {
     clearTimeout(timer)
-    res.off('close', gone)
+    res.off('close', left)
   }
+}
+
+function gone(): GatewayError {
+  return new GatewayError('ERR_REQUEST_TIMEOUT', 'the client has gone')
 }
