@@ -6,6 +6,7 @@ import { matchesAny } from '../core/name-pattern.ts'
 import type { SessionKey } from '../core/names.ts'
 import { Keyring } from '../core/seal.ts'
 import { createAdmit } from '../gate/admit.ts'
+import { createCors } from '../gate/cors.ts'
 import { identify } from '../gate/identify.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { KeptRequests } from '../kept/kept-requests.ts'
@@ -161,6 +162,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       identities: new SignedIdentities(config, { keys: signingKeys, clock }),
       ...{ cookie, log },
     }),
+    cors: createCors(config.upstreams),
     ...{ trusted, log, audit, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },
     proxy: {
       ...{ upstreams, live, log, pages, clock },

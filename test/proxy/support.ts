@@ -62,6 +62,7 @@ function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig
     signedIdentity: undefined,
     rules: [],
     trustedOrigins: [],
+    cors: undefined,
     cache: 'private',
     sessionCookies: [],
     logout: { paths: [], passFirst: false, cookies: [], call: undefined },
