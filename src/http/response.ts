@@ -8,6 +8,8 @@ export interface Response {
   readonly status: number
   readonly headers: Readonly<Record<string, string | readonly string[]>>
   readonly body: string
+  /** Writes the content, which has no known end, in place of `body`. */
+  readonly stream?: (res: ServerResponse) => void
   /** The error that the response reports: for the access log and the metrics. */
   readonly code?: ErrorCode
 }
@@ -98,6 +100,11 @@ export function writeResponse(req: IncomingMessage, res: ServerResponse, respons
     else res.setHeader(name, value)
   }
   for (const [name, value] of Object.entries(furtherFields.get(req) ?? {})) res.appendHeader(name, value)
+  if (response.stream !== undefined) {
+    res.writeHead(status)
+    response.stream(res)
+    return 0
+  }
   // RFC 9110 §8.6: a response with 204 has no Content-Length.
   if (status !== 204) res.setHeader('Content-Length', length)
   res.writeHead(status)

@@ -44,6 +44,7 @@ import { createApp } from './endpoints.ts'
 import { countedRefreshes } from './gateway-metrics.ts'
 import type { ListenerHandlers } from './listener.ts'
 import { RequestHandler } from './request-handler.ts'
+import { countEventStreams } from './session-events.ts'
 import { runInOrder } from './shutdown.ts'
 import { type StreamSessions, watchLiveSessions } from './watch-live-sessions.ts'
 
@@ -152,7 +153,9 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       signingKeys,
       kept,
       personCookie,
+      live,
     },
+    eventStreams: countEventStreams(),
     reservedPrefix,
     recordOf: (req) => records.get(req) as RequestRecord,
   })

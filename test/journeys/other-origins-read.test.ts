@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, test, type TestContext } from 'node:test'
-import { startChromium } from '../support/chromium.ts'
+import { choose } from '../pages/support.ts'
 import { httpUpstream } from '../proxy/support.ts'
 import type { Visit } from '../support/browser.ts'
+import { startChromium } from '../support/chromium.ts'
 import { startWorld, type World } from '../support/world.ts'
-import { choose } from '../pages/support.ts'
 
 const chromium = await startChromium({ after })
 
