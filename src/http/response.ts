@@ -106,7 +106,7 @@ export function writeResponse(req: IncomingMessage, res: ServerResponse, respons
     return 0
   }
   // RFC 9110 §8.6: a response with 204 has no Content-Length.
-  if (status !== 204) res.setHeader('Content-Length', length)
+  if (status !== 204 && status !== 304) res.setHeader('Content-Length', length)
   res.writeHead(status)
   const isHead = req.method === 'HEAD'
   res.end(isHead ? undefined : body)

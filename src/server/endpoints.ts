@@ -25,7 +25,7 @@ import { callbackPost } from '../signin/authorization-response.ts'
 import { callback } from '../signin/callback.ts'
 import { initiateLogin, initiateLoginPost } from '../signin/initiate-login.ts'
 import type { SignInParts } from '../signin/parts.ts'
-import { session, signInRequired } from '../signin/session.ts'
+import { extendSession, session, signInRequired } from '../signin/session.ts'
 import { signIn } from '../signin/sign-in.ts'
 import { jwks, type JwksParts } from '../signing/jwks.ts'
 import { sessionEvents, type SessionEventsParts } from './session-events.ts'
@@ -53,6 +53,10 @@ const handlers: Readonly<Record<EndpointKey, Handler>> = {
   keptRequest: { handle: keptRequest },
   declineKeptRequest: { handle: declineKeptRequest },
   session: { handle: session },
+  extendSession: { handle: extendSession },
+  sessionScript: {
+    handle: async (request, { pages }) => pages.sessionScript(request, request.ifNoneMatch),
+  },
   events: { handle: sessionEvents },
   jwks: { handle: jwks },
 }
@@ -161,6 +165,7 @@ function toEndpointRequest(request: FastifyRequest, config: GatewayConfig, parts
     home: startPageOf(host, config.upstreams),
     requestId: request.id,
     acceptLanguage: headers['accept-language'],
+    ifNoneMatch: headers['if-none-match'],
     lastEventId: [headers['last-event-id']].flat()[0],
     cause: parts.recordOf(request.raw).cause,
   }
