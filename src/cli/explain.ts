@@ -218,6 +218,7 @@ const outcomes: Readonly<Record<Decision['outcome'], string>> = {
   unauthorized: 'refused: nobody is signed in',
   forbidden: 'refused: forbidden',
   cross_site: 'refused: sent by a page of another site',
+  preflight: 'responded to by the gateway: a preflight',
   reload: 'the browser repeats the request with its SameSite=Strict cookie',
   no_route: 'refused: no upstream',
   sign_out: 'signed out by the gateway',

@@ -46,6 +46,9 @@ export const endpoints = {
   keptRequest: { name: 'kept-request', methods: ['GET'], isForPageLoads: true },
   declineKeptRequest: { name: 'kept-request', methods: ['POST'], isForPageLoads: true },
   session: { name: 'session', methods: ['GET', 'HEAD'] },
+  extendSession: { name: 'session', methods: ['POST'] },
+  sessionScript: { name: 'session.js', methods: ['GET', 'HEAD'] },
+  events: { name: 'events', methods: ['GET'] },
   jwks: {
     name: 'jwks.json',
     methods: ['GET', 'HEAD'],

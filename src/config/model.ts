@@ -341,6 +341,8 @@ export interface UpstreamConfig {
   readonly rules: readonly RuleConfig[]
   /** The origins, besides its own, whose pages may send requests with the session cookie. */
   readonly trustedOrigins: readonly string[] | 'any'
+  /** Absent: the application decides which origins may read its responses. */
+  readonly cors: CorsConfig | undefined
   /**
    * `Cache-Control` of responses to signed-in people. `private`: that of the upstream, without
    * shared caches. `no_store`: no cache. `upstream`: unchanged.
@@ -382,6 +384,20 @@ export interface UpstreamConfig {
   /** Certificate authorities (PEM) for an `https:` upstream. */
   readonly ca: string | undefined
   readonly tests: readonly EmbeddedTest[]
+}
+
+/** Which pages of other origins may read responses (CORS). */
+export interface CorsConfig {
+  readonly origins: readonly string[]
+  /** The methods and header fields that they may use. */
+  readonly methods: readonly string[]
+  readonly headers: readonly string[]
+  /** The header fields of responses that they may read. */
+  readonly expose: readonly string[]
+  /** Whether they may read responses to requests with cookies. */
+  readonly credentials: boolean
+  /** How long a browser may remember the response to a preflight. */
+  readonly maxAgeMs: number
 }
 
 /** How the attributes of cookies of an application are changed. Absent: not at all. */

@@ -406,6 +406,11 @@ export interface UpstreamSettings {
    */
   readonly trusted_origins: 'any' | List<Origin>
   /**
+   * Lets pages of other origins read responses (CORS). The gateway answers preflights. Absent: the
+   * application decides.
+   */
+  readonly cors?: UpstreamCorsSettings
+  /**
    * Caching of responses to signed-in people. private: as the upstream says, but never in shared
    * caches; no_store: no cache; upstream: as the upstream says.
    */
@@ -635,6 +640,30 @@ export interface RequirementSettings {
   /** None of these is among the claim's values. */
   readonly none_of?: List<string>
 }
+
+/**
+ * Lets pages of other origins read responses (CORS). The gateway answers preflights. Absent: the
+ * application decides.
+ */
+export interface UpstreamCorsSettings {
+  /** The origins whose pages may read responses. Absent: those of trusted_origins. */
+  readonly origins?: List<Origin>
+  /** The methods that these pages may use. */
+  readonly methods: List<Method>
+  /** The header fields that these pages may send, besides those that any page may send. */
+  readonly headers: List<CorsField>
+  /**
+   * The header fields of responses that these pages may read, besides those that any page may read.
+   */
+  readonly expose: List<CorsField>
+  /** Whether these pages may read responses to requests with the session cookie. */
+  readonly credentials: boolean
+  /** How long a browser may remember the response to a preflight, at most 1d. */
+  readonly max_age: Duration
+}
+
+/** The name of a header such as X-Total-Count; "*" is not supported here. */
+export type CorsField = string
 
 /**
  * The session cookies of the application, by name; * stands for any characters. The gateway keeps

@@ -149,3 +149,8 @@ export function connectionOptions(value: string, before: ReadonlySet<string> = n
 }
 
 export const noConnectionOptions = none
+
+/** Whether a response field tells browsers what pages of other origins may do (Fetch §3.2.3). */
+export function isCorsField(lowerCase: string): boolean {
+  return lowerCase.startsWith('access-control-')
+}

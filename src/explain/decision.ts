@@ -5,6 +5,7 @@ import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
 import type { Admission } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
+import type { CorsFields } from '../gate/cors.ts'
 import { crossSiteReason } from '../gate/cross-site.ts'
 import type { Identity } from '../gate/identify.ts'
 import { refusalOf } from '../gate/refusal.ts'
@@ -226,6 +227,11 @@ function sameSiteText({ method, isUpgrade, secFetchSite, origin }: RequestFacts)
   return 'the requesting page is of this site, or of a trusted origin'
 }
 
+function preflightWhy(fields: CorsFields): string {
+  const answered = 'the gateway itself responds to a preflight, because the upstream has cors'
+  return fields['Access-Control-Allow-Origin'] === undefined ? `${answered}; cors does not list the origin` : answered
+}
+
 function decided(admission: Admission, req: ArrivedRequest, switches: boolean): Decision {
   const { kind: outcome } = admission
   if (outcome === 'pass') return { outcome }
@@ -247,6 +253,8 @@ function decided(admission: Admission, req: ArrivedRequest, switches: boolean): 
       const handled = `the gateway handles it as POST ${admission.location}, because a script of this site sent it`
       return { outcome, note: [...first, handled].join('; ') }
     }
+    case 'preflight':
+      return { outcome, status: 204, why: preflightWhy(admission.fields) }
     case 'reload':
       return { outcome, status: 200, location: admission.location }
     case 'unauthorized':

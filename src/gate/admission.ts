@@ -5,6 +5,7 @@ import type { KeptCookie } from '../http/cookie-jar.ts'
 import type { DroppedHeader } from '../identity/claim-headers.ts'
 import type { Unmet } from '../rules/requirement.ts'
 import type { StoredSession } from '../session/record.ts'
+import type { CorsFields } from './cors.ts'
 
 /**
  * How caches may store the response. `anybody`: as the upstream says, because all clients get the
@@ -55,6 +56,8 @@ export type Admission =
    * of the gateway makes the browser load `location` again, now with its cookie.
    */
   | { readonly kind: 'reload'; readonly location: string }
+  /** The gateway responds for the upstream, because the request is a preflight. */
+  | { readonly kind: 'preflight'; readonly fields: CorsFields }
   /** No upstream serves the request; `why` is for the log. */
   | { readonly kind: 'no_route'; readonly why: string }
   /**

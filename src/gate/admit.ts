@@ -13,6 +13,7 @@ import type { StoredSession } from '../session/record.ts'
 import { cookiesOf } from '../session/session-cookies.ts'
 import type { SignedIdentities } from '../signing/signed-identity.ts'
 import type { Admission, Pass } from './admission.ts'
+import { preflightFields } from './cors.ts'
 import { crossSiteReason } from './cross-site.ts'
 import { HeadersForUpstream } from './headers-for-upstream.ts'
 import type { EndedCookie, Identity } from './identify.ts'
@@ -48,6 +49,9 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
         kind: 'no_route',
         why: `no upstream serves ${facts.host} at this path: compare hosts and path of the upstreams`,
       }
+    const { cors } = route.upstream
+    if (cors !== undefined && facts.isPreflight === true)
+      return { kind: 'preflight', fields: preflightFields(cors, facts.origin) }
     if (!route.isLogout) return access(facts, route)
     if (!route.upstream.logout.passFirst) return signOut
     const admission = access(facts, route)

@@ -23,7 +23,8 @@ export function refusalOf(
       return [admission.code, admission.why, { setCookies: admission.setCookies }]
     case 'cross_site':
       return ['ERR_CROSS_SITE', admission.why, {}]
-    // A WebSocket is neither a page load nor a logout link.
+    // A WebSocket is neither a page load nor a logout link, nor a preflight.
+    case 'preflight':
     case 'reload':
     case 'sign_out':
       return ['ERR_NO_ROUTE', 'this URL cannot be upgraded', {}]

@@ -23,6 +23,8 @@ export interface RequestFacts {
   /** `Sec-Fetch-Site`, with which the browser describes the page that makes the request. */
   readonly secFetchSite: string | undefined
   readonly origin: string | undefined
+  /** It asks which requests a page of another origin may send. */
+  readonly isPreflight?: boolean
   /** The `Cookie` header; several fields are joined by `; `. */
   readonly cookie: string | undefined
   readonly forwarded: ForwardedFacts
@@ -60,6 +62,12 @@ export function requestFacts(request: ReceivedRequest, trusted: TrustedProxies, 
     isUpgrade: headers['upgrade'] !== undefined,
     secFetchSite: textOf(headers, 'sec-fetch-site'),
     origin: textOf(headers, 'origin'),
+    // Fetch §3.2.2.
+    isPreflight:
+      method === 'OPTIONS' &&
+      headers['origin'] !== undefined &&
+      headers['access-control-request-method'] !== undefined &&
+      headers['upgrade'] === undefined,
     cookie: textOf(headers, 'cookie', '; '),
     forwarded,
   }

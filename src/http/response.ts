@@ -8,6 +8,8 @@ export interface Response {
   readonly status: number
   readonly headers: Readonly<Record<string, string | readonly string[]>>
   readonly body: string
+  /** Writes the content, which has no known end, in place of `body`. */
+  readonly stream?: (res: ServerResponse) => void
   /** The error that the response reports: for the access log and the metrics. */
   readonly code?: ErrorCode
 }
@@ -72,6 +74,13 @@ export function reasonPhrase(status: number): string {
   return status === 413 ? 'Content Too Large' : (STATUS_CODES[status] ?? 'Error')
 }
 
+const furtherFields = new WeakMap<IncomingMessage, Response['headers']>()
+
+/** Adds fields to each response that the gateway itself sends to a request. */
+export function addToResponses(req: IncomingMessage, headers: Response['headers']): void {
+  furtherFields.set(req, headers)
+}
+
 /**
  * Sends a response. The response to HEAD has no content. The connection is closed if request
  * content was not read (RFC 9112 §9.6), or if `close` is true.
@@ -90,8 +99,14 @@ export function writeResponse(req: IncomingMessage, res: ServerResponse, respons
     if (name === 'Set-Cookie') res.appendHeader(name, value)
     else res.setHeader(name, value)
   }
+  for (const [name, value] of Object.entries(furtherFields.get(req) ?? {})) res.appendHeader(name, value)
+  if (response.stream !== undefined) {
+    res.writeHead(status)
+    response.stream(res)
+    return 0
+  }
   // RFC 9110 §8.6: a response with 204 has no Content-Length.
-  if (status !== 204) res.setHeader('Content-Length', length)
+  if (status !== 204 && status !== 304) res.setHeader('Content-Length', length)
   res.writeHead(status)
   const isHead = req.method === 'HEAD'
   res.end(isHead ? undefined : body)

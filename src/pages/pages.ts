@@ -8,6 +8,7 @@ import { messagesByLanguage } from './messages.ts'
 import type { ContentKind, Heading, Messages, NotKept } from './messages/messages.ts'
 import { PageRenderer, type PageText } from './page-renderer.ts'
 import { problem, refusalHeaders, type ProblemOptions } from './problem.ts'
+import { sessionScriptResponse } from './session-script.ts'
 
 /** What a page needs to know about the request. */
 export interface PageContext {
@@ -115,6 +116,13 @@ export class Pages {
       [],
       { framedBy },
     )
+  }
+
+  /** The script that shows a notice about the end of the session. */
+  sessionScript({ acceptLanguage }: Pick<PageContext, 'acceptLanguage'>, ifNoneMatch: string | undefined): Response {
+    const lang = chooseLanguage(acceptLanguage, this.#language)
+    const { dir, notice, actions } = messagesByLanguage[lang]
+    return sessionScriptResponse({ ...notice, lang, dir, signIn: actions.sign_in }, this.#reservedPrefix, ifNoneMatch)
   }
 
   /** Asks the person whether to send a kept request. */

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
+import { corsFields } from '../gate/cors.ts'
 import { cookieField, type CookieScope, readSetCookie } from '../http/cookie-jar.ts'
 import { lingerOnClose } from '../http/lingering-close.ts'
 import { hasBody, RequestBody } from '../http/request-body.ts'
@@ -239,6 +240,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       caching: pass.caching,
       addresses: this.#upstream.addresses,
       changes: this.#upstream.responseChanges,
+      cors: pass.upstream.cors && corsFields(pass.upstream.cors, this.#input.facts.origin),
       status,
     })
     if (this.#input.replace !== undefined) {

@@ -1,7 +1,8 @@
 import type { ResponseHeadersConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
-import { connectionOptions, isHopByHop, noConnectionOptions } from '../core/header-fields.ts'
+import { connectionOptions, isCorsField, isHopByHop, noConnectionOptions } from '../core/header-fields.ts'
 import type { Caching } from '../gate/admission.ts'
+import type { CorsFields } from '../gate/cors.ts'
 import { nameInSetCookie } from '../http/cookie-jar.ts'
 import type { RawFields } from '../transport/transport.ts'
 import type { Addresses } from './addresses.ts'
@@ -12,6 +13,8 @@ export interface ResponseHeadersInput {
   readonly caching: Caching
   /** The changes of the configuration. */
   readonly changes?: ResponseChanges | undefined
+  /** The fields for pages of other origins. They replace those of the upstream. */
+  readonly cors?: CorsFields | undefined
   /** The addresses of the upstream. */
   readonly addresses: Addresses
   /** The status of the response. A 204 has no Content-Length (RFC 9110 §8.6). */
@@ -41,7 +44,7 @@ export function responseChanges({ set, remove }: ResponseHeadersConfig): Respons
 export function responseHeaders(received: RawFields, input: ResponseHeadersInput): string[] {
   const listed = namedInConnection(received)
   const withoutLength = input.status === 204
-  const { caching, changes } = input
+  const { caching, changes, cors } = input
   const fields: string[] = []
   let cacheControl: string | undefined
   let varies = false
@@ -55,6 +58,7 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
     if (isHopByHop(lowerCase) || listed.has(lowerCase)) continue
     checkValue(name, value)
     if (changes?.removed.has(lowerCase)) continue
+    if (cors !== undefined && isCorsField(lowerCase)) continue
 
     if (lowerCase === 'set-cookie' && input.isGatewayCookie(nameInSetCookie(value))) continue
     if (lowerCase === 'content-length' && withoutLength) continue
@@ -77,6 +81,7 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
   }
 
   if (changes !== undefined) fields.push(...changes.added)
+  if (cors !== undefined) fields.push(...Object.entries(cors).flat())
   if (caching === 'anybody') return fields
   if (caching !== 'varies') fields.push('Cache-Control', cacheControlFor(caching, cacheControl))
   // The response depends on the person, whom the cookie identifies (RFC 9110 §12.5.5).

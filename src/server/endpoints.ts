@@ -25,12 +25,13 @@ import { callbackPost } from '../signin/authorization-response.ts'
 import { callback } from '../signin/callback.ts'
 import { initiateLogin, initiateLoginPost } from '../signin/initiate-login.ts'
 import type { SignInParts } from '../signin/parts.ts'
-import { session, signInRequired } from '../signin/session.ts'
+import { extendSession, session, signInRequired } from '../signin/session.ts'
 import { signIn } from '../signin/sign-in.ts'
 import { jwks, type JwksParts } from '../signing/jwks.ts'
+import { sessionEvents, type SessionEventsParts } from './session-events.ts'
 
 /** What the handlers of the endpoints need. */
-export type EndpointParts = SignInParts & LogoutParts & JwksParts & KeptParts
+export type EndpointParts = SignInParts & LogoutParts & JwksParts & KeptParts & SessionEventsParts
 
 interface Handler {
   /** @throws {GatewayError} */
@@ -52,12 +53,17 @@ const handlers: Readonly<Record<EndpointKey, Handler>> = {
   keptRequest: { handle: keptRequest },
   declineKeptRequest: { handle: declineKeptRequest },
   session: { handle: session },
+  extendSession: { handle: extendSession },
+  sessionScript: {
+    handle: async (request, { pages }) => pages.sessionScript(request, request.ifNoneMatch),
+  },
+  events: { handle: sessionEvents },
   jwks: { handle: jwks },
 }
 
-export interface AppParts extends SignInParts, LogoutParts, JwksParts, KeptParts {
+export interface AppParts extends SignInParts, LogoutParts, JwksParts, KeptParts, SessionEventsParts {
   readonly provider: SignInParts['provider']
-  readonly sessions: SignInParts['sessions']
+  readonly sessions: SignInParts['sessions'] & SessionEventsParts['sessions']
   readonly cookie: SignInParts['cookie']
   readonly kept: KeptParts['kept']
   readonly personCookie: KeptParts['personCookie']
@@ -114,6 +120,7 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
     const record = parts.recordOf(req)
     reply.hijack()
     if (response.code !== undefined) record.code = response.code
+    if (response.stream !== undefined) record.markAsStream('event_stream')
     record.bytes = writeResponse(req, reply.raw, response)
     return reply
   }
@@ -158,6 +165,8 @@ function toEndpointRequest(request: FastifyRequest, config: GatewayConfig, parts
     home: startPageOf(host, config.upstreams),
     requestId: request.id,
     acceptLanguage: headers['accept-language'],
+    ifNoneMatch: headers['if-none-match'],
+    lastEventId: [headers['last-event-id']].flat()[0],
     cause: parts.recordOf(request.raw).cause,
   }
 }

@@ -6,6 +6,7 @@ import { matchesAny } from '../core/name-pattern.ts'
 import type { SessionKey } from '../core/names.ts'
 import { Keyring } from '../core/seal.ts'
 import { createAdmit } from '../gate/admit.ts'
+import { createCors } from '../gate/cors.ts'
 import { identify } from '../gate/identify.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { KeptRequests } from '../kept/kept-requests.ts'
@@ -43,6 +44,7 @@ import { createApp } from './endpoints.ts'
 import { countedRefreshes } from './gateway-metrics.ts'
 import type { ListenerHandlers } from './listener.ts'
 import { RequestHandler } from './request-handler.ts'
+import { countEventStreams } from './session-events.ts'
 import { runInOrder } from './shutdown.ts'
 import { type StreamSessions, watchLiveSessions } from './watch-live-sessions.ts'
 
@@ -151,7 +153,9 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       signingKeys,
       kept,
       personCookie,
+      live,
     },
+    eventStreams: countEventStreams(),
     reservedPrefix,
     recordOf: (req) => records.get(req) as RequestRecord,
   })
@@ -161,6 +165,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       identities: new SignedIdentities(config, { keys: signingKeys, clock }),
       ...{ cookie, log },
     }),
+    cors: createCors(config.upstreams),
     ...{ trusted, log, audit, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },
     proxy: {
       ...{ upstreams, live, log, pages, clock },

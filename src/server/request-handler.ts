@@ -8,6 +8,7 @@ import { GatewayError, reason, unreachable } from '../core/errors.ts'
 import { keptUrl, signInUrl } from '../core/return-to.ts'
 import type { Admission, Denial, FormAdmission } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
+import type { CorsFields } from '../gate/cors.ts'
 import { refusalOf } from '../gate/refusal.ts'
 import { startPageOf } from '../gate/upstreams-of-host.ts'
 import { initiatorOf } from '../http/endpoint-request.ts'
@@ -17,7 +18,16 @@ import { continueIfExpected, hasBody } from '../http/request-body.ts'
 import { isFrame, isPage, isScript, returnPage, type RequestFacts } from '../http/request-facts.ts'
 import { requestId } from '../http/request-id.ts'
 import { wholeServer } from '../http/request-target.ts'
-import { clearCache, cookies, empty, redirect, type Response, withHeaders, writeResponse } from '../http/response.ts'
+import {
+  addToResponses,
+  clearCache,
+  cookies,
+  empty,
+  redirect,
+  type Response,
+  withHeaders,
+  writeResponse,
+} from '../http/response.ts'
 import type { ReplacedContent } from '../http/stored-content.ts'
 import { isReserved, unambiguousFacts } from '../http/unambiguous-request.ts'
 import type { Kept } from '../kept/kept-requests.ts'
@@ -42,6 +52,8 @@ import type { ListenerHandlers } from './listener.ts'
 
 export interface RequestHandlerParts {
   readonly admit: Admit
+  /** See `createCors`. */
+  readonly cors: (facts: RequestFacts) => CorsFields | undefined
   readonly trusted: TrustedProxies
   readonly proxy: ProxyParts
   readonly log: Log
@@ -120,6 +132,8 @@ export class RequestHandler implements ListenerHandlers {
         url: facts.target.path + facts.target.query,
       })
     }
+    const cors = this.#parts.cors(facts)
+    if (cors !== undefined) addToResponses(req, cors)
     // Only requests for upstreams are rejected. A rejected Logout Token would leave a session open.
     if (this.#parts.memory.isExceeded) return this.#refuse(req, res, record, 'ERR_OVERLOADED', overloaded)
     if (mayBeOrder(req, facts.isPage)) this.#readOrder(req, res, facts, record)
@@ -313,6 +327,8 @@ export class RequestHandler implements ListenerHandlers {
         }
         return carry(req, res, first, facts, record, this.#parts.proxy, { replace, content: same })
       }
+      case 'preflight':
+        return respond(req, res, record, empty(204, admission.fields))
       case 'reload':
         return respond(req, res, record, this.#parts.pages.redirectPage(admission.location, pageRequest(req, record)))
       case 'unauthorized':

@@ -66,6 +66,7 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
     read: timed('read', store.read),
     replace: timed('replace', store.replace),
     touch: timed('touch', store.touch),
+    expiresIn: timed('expires_in', store.expiresIn),
     endOne: timed('end_one', store.endOne),
     endSid: timed('end_sid', store.endSid),
     endSub: timed('end_sub', store.endSub),

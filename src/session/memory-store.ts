@@ -118,6 +118,12 @@ class InMemoryStore implements MemoryStore {
     return true
   }
 
+  async expiresIn(key: SessionKey): Promise<number | undefined> {
+    const now = this.#now()
+    const expiresAt = this.#sessions.expiresAt(key)
+    return expiresAt <= now ? undefined : expiresAt - now
+  }
+
   async endOne(key: SessionKey): Promise<readonly EndedSession[]> {
     return this.#end([key], this.#now())
   }

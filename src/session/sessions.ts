@@ -36,6 +36,14 @@ export interface SessionsParts {
   readonly jobs?: LogoutJobs | undefined
 }
 
+/** When a session ends, in ms since the epoch. */
+export interface SessionExpiry {
+  /** When it ends without further activity. */
+  readonly expires_at: number
+  /** When it ends at the latest. */
+  readonly absolute_expires_at: number
+}
+
 /**
  * Finds, creates and replaces sessions. Live sessions are served from memory. The store notifies
  * this process of what other processes end and change.
@@ -126,6 +134,19 @@ export class Sessions {
   /** Whether sessions in memory may be served while the store is unavailable. */
   get mayServeInOutage(): boolean {
     return this.#grace.lasts
+  }
+
+  /**
+   * When a session ends. Does not count as activity.
+   * @returns `undefined` when it has ended
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+   */
+  async expiry(key: SessionKey): Promise<SessionExpiry | undefined> {
+    const stored = await this.read(key)
+    const expiresIn = stored && (await this.#store.expiresIn(key))
+    if (stored === undefined || expiresIn === undefined) return undefined
+    const { absolute_expires_at } = stored.record
+    return { expires_at: Math.min(this.#parts.clock.now() + expiresIn, absolute_expires_at), absolute_expires_at }
   }
 
   /**

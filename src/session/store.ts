@@ -44,6 +44,12 @@ export interface SessionStore {
   touch(key: SessionKey, idle_timeout: number): Promise<boolean>
 
   /**
+   * How long the session lives if nothing moves its expiry, in ms; `undefined` when it is gone. The
+   * expiry does not move.
+   */
+  expiresIn(key: SessionKey): Promise<number | undefined>
+
+  /**
    * Ends one session.
    * @returns the ended session; empty when it was gone before
    */

@@ -15,7 +15,7 @@ import type { SessionStore } from '../session/store.ts'
 export interface SignInParts {
   readonly provider: OpenidProvider
   readonly store: Pick<SessionStore, 'takeOnce' | 'receivesNotices' | 'ping' | 'time'>
-  readonly sessions: Pick<Sessions, 'audience' | 'read' | 'peek' | 'create'>
+  readonly sessions: Pick<Sessions, 'audience' | 'find' | 'read' | 'peek' | 'create'>
   readonly endings: Pick<SessionEndings, 'endOne'>
   readonly expiredCookies: Pick<ExpiredCookies, 'add'>
   readonly cookie: SessionCookie

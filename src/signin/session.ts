@@ -1,5 +1,6 @@
+import { GatewayError } from '../core/errors.ts'
 import { signInUrl } from '../core/return-to.ts'
-import type { EndpointRequest } from '../http/endpoint-request.ts'
+import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
 import { json, type Response } from '../http/response.ts'
 import { pageContext } from '../pages/pages.ts'
 import { sessionKey } from '../session/record.ts'
@@ -25,6 +26,18 @@ export async function session(request: EndpointRequest, parts: SignInParts): Pro
     expires_at: new Date(absolute_expires_at).toISOString(),
   }
   return json(200, { sub, ...times, claims: visible })
+}
+
+/**
+ * `POST session`: the person wants to stay signed in. Counts as activity, and has the response of
+ * {@link session}.
+ * @throws {GatewayError} `ERR_CROSS_SITE` for a page of another origin; `ERR_STORE_UNAVAILABLE`
+ */
+export async function extendSession(request: EndpointRequest, parts: SignInParts): Promise<Response> {
+  if (!isFromThisSite(request)) throw new GatewayError('ERR_CROSS_SITE', 'a page of another origin made the request')
+  const id = parts.cookie.read(request.cookie)
+  if (id !== undefined) await parts.sessions.find(sessionKey(id))
+  return session(request, parts)
 }
 
 /** A 401 response with the URL where the person can sign in. */

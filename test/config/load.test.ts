@@ -90,6 +90,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         signedIdentity: undefined,
         rules: [],
         trustedOrigins: [],
+        cors: undefined,
         cache: 'private',
         sessionCookies: [],
         stripPath: false,

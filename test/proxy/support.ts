@@ -62,6 +62,7 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
     signedIdentity: undefined,
     rules: [],
     trustedOrigins: [],
+    cors: undefined,
     cache: 'private',
     sessionCookies: [],
     logout: { paths: [], passFirst: false, cookies: [], call: undefined },

@@ -24,6 +24,7 @@ export function upstream({
     signedIdentity: undefined,
     rules: [],
     trustedOrigins: [],
+    cors: undefined,
     cache: 'private',
     sessionCookies: [],
     logout: {

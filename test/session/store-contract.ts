@@ -119,6 +119,20 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     assert.equal(await store.read(key), undefined)
   })
 
+  it('says how long a session lives without a touch, and asking is no touch', async ({ store, now }) => {
+    const { key } = await created(store, now(), { idle_timeout: 60_000 })
+    const expiresIn = async () => (await store.expiresIn(key)) ?? assert.fail('gone')
+
+    const first = await expiresIn()
+    const second = await expiresIn()
+
+    assert.ok(first > 1_000 && first <= 60_000 && second <= first, `${first}, then ${second}`)
+    await store.touch(key, 3_600_000)
+    assert.ok((await expiresIn()) > 60_000)
+    await store.endOne(key)
+    assert.equal(await store.expiresIn(key), undefined)
+  })
+
   it('drops an idle session', async ({ store, now, tick }) => {
     const begun = now()
     const { key } = await created(store, begun, { idle_timeout: 60 })

@@ -5,6 +5,7 @@ import { parsePathPattern, type PathPattern } from '../../core/path-pattern.ts'
 import { parseHost, parseHttpUrl, parseOrigin } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import type {
+  CorsConfig,
   EmbeddedTest,
   HeaderConfig,
   LogoutCall,
@@ -53,6 +54,7 @@ export function buildUpstream(
   const logoutLinks = present(settings.logout.paths).flatMap(([index, link]) =>
     readLogoutLink(link, below(below(own('logout'), 'paths'), index), report),
   )
+  const trustedOrigins = readTrustedOrigins(settings.trusted_origins, own('trusted_origins'), report)
   return {
     name,
     place: report.keyPlace(at),
@@ -84,7 +86,8 @@ export function buildUpstream(
     rules: present(settings.rules).flatMap(([index, rule]) =>
       readRule(rule, below(own('rules'), index), headers, context),
     ),
-    trustedOrigins: readOrigins(settings.trusted_origins, own('trusted_origins'), report),
+    trustedOrigins,
+    cors: readCors(settings.cors, trustedOrigins, own('cors'), report),
     cache: settings.cache,
     sessionCookies: readSessionCookies(settings.session_cookies),
     logout: {
@@ -201,12 +204,34 @@ function readHosts(settings: UpstreamSettings, externalUrl: URL, at: string, rep
   return settings.external_url === undefined ? [] : [externalUrl.hostname]
 }
 
-function readOrigins(
+function readTrustedOrigins(
   origins: UpstreamSettings['trusted_origins'],
   at: string,
   report: Report,
 ): UpstreamConfig['trustedOrigins'] {
-  if (origins === 'any') return 'any'
+  return origins === 'any' ? 'any' : readOrigins(origins, at, report)
+}
+
+function readCors(
+  cors: UpstreamSettings['cors'],
+  trustedOrigins: UpstreamConfig['trustedOrigins'],
+  at: string,
+  report: Report,
+): CorsConfig | undefined {
+  if (cors === undefined) return undefined
+  const texts = (list: List<string>) => present(list).map(([, text]) => text)
+  const trusted = trustedOrigins === 'any' ? [] : trustedOrigins
+  return {
+    origins: cors.origins === undefined ? trusted : readOrigins(cors.origins, below(at, 'origins'), report),
+    methods: texts(cors.methods),
+    headers: texts(cors.headers),
+    expose: texts(cors.expose),
+    credentials: cors.credentials,
+    maxAgeMs: readDuration(cors.max_age, below(at, 'max_age'), '0s', '1d', report),
+  }
+}
+
+function readOrigins(origins: List<string>, at: string, report: Report): readonly string[] {
   return present(origins).flatMap(([index, origin]) =>
     report.parse(below(at, index), [], () => [parseOrigin(origin, 'https://portal.example.com').origin]),
   )

@@ -1,5 +1,5 @@
 import { portOf } from '../../core/addresses.ts'
-import { isHopByHop, isReservedField, kindOfField } from '../../core/header-fields.ts'
+import { isCorsField, isHopByHop, isReservedField, kindOfField } from '../../core/header-fields.ts'
 import { matchesPath, type PathPattern } from '../../core/path-pattern.ts'
 import { isEveryAddress, isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
@@ -24,6 +24,7 @@ export const upstreamChecks: readonly Check[] = [
   logout,
   logoutCalls,
   trustedOrigins,
+  cors,
   cache,
 ]
 
@@ -323,6 +324,30 @@ function trustedOrigins({ upstreams }: GatewayConfig, report: Report): void {
       for (const [index, origin] of trustedOrigins.entries())
         if (origin.startsWith('http:') && externalUrl.protocol === 'https:')
           report.warning(below(at, index), 'is http: anybody on the network can change that page')
+  }
+}
+
+function cors({ upstreams }: GatewayConfig, report: Report): void {
+  for (const { name, cors, trustedOrigins, responseHeaders } of upstreams) {
+    const at = settingOf(name, 'cors')
+    const trustedAt = settingOf(name, 'trusted_origins')
+    if (cors === undefined || !report.isValid(at, trustedAt)) continue
+    if (cors.origins.length === 0)
+      report.error(at, 'names no origin', 'name the origins in cors.origins or trusted_origins')
+    for (const field of Object.keys(responseHeaders.set).filter((name) => isCorsField(name.toLowerCase())))
+      report.errorAtKey(
+        below(below(settingOf(name, 'response_headers'), 'set'), field),
+        'is a header that cors sets',
+        'remove it here, or remove cors',
+      )
+    const actingMethods = cors.methods.filter((method) => method !== 'GET' && method !== 'HEAD')
+    if (!cors.credentials || actingMethods.length === 0 || trustedOrigins === 'any') continue
+    for (const origin of cors.origins.filter((each) => !trustedOrigins.includes(each)))
+      report.warning(
+        at,
+        `lets pages of ${origin} send ${actingMethods.join(', ')}, but such requests of a signed-in person are refused`,
+        'name the origin in trusted_origins, or set methods: [GET, HEAD]',
+      )
   }
 }
 

@@ -115,6 +115,13 @@ export const de: Messages = {
     advice:
       'Gehen Sie zurück: Ihr Browser hat die Eingaben vielleicht noch. Kopieren Sie, was Sie brauchen, bevor Sie sich anmelden.',
   },
+  notice: {
+    label: 'Ihre Sitzung',
+    expiring: 'Sie werden in {n} Min. abgemeldet.',
+    stay: 'Angemeldet bleiben',
+    ended: 'Sie sind abgemeldet. Melden Sie sich in einem anderen Tab wieder an: Diese Seite bleibt, wie sie ist.',
+    close: 'Schließen',
+  },
   support: 'Benötigen Sie Hilfe?',
   request: 'Anfragenummer',
 }

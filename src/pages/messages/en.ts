@@ -77,6 +77,13 @@ export const en: Messages = {
     },
     advice: 'Go back: your browser may still have it. Copy what you need before you sign in.',
   },
+  notice: {
+    label: 'Your session',
+    expiring: 'You will be signed out in {n} min.',
+    stay: 'Stay signed in',
+    ended: 'You are signed out. Sign in again in another tab: this page stays as it is.',
+    close: 'Close',
+  },
   support: 'Need help?',
   request: 'Request ID',
 }

@@ -114,6 +114,13 @@ export const fr: Messages = {
     advice:
       'Revenez en arrière : votre navigateur a peut-être encore la saisie. Copiez ce dont vous avez besoin avant de vous connecter.',
   },
+  notice: {
+    label: 'Votre session',
+    expiring: 'Vous serez déconnecté dans {n} min.',
+    stay: 'Rester connecté',
+    ended: 'Vous êtes déconnecté. Reconnectez-vous dans un autre onglet : cette page reste telle quelle.',
+    close: 'Fermer',
+  },
   support: 'Besoin d’aide ?',
   request: 'Référence de la demande',
 }

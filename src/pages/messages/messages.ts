@@ -28,6 +28,7 @@ export interface Messages {
   readonly redirecting: Heading & { readonly link: string }
   readonly kept: KeptMessages
   readonly notKept: NotKeptMessages
+  readonly notice: NoticeMessages
   /** The text before the address of the support. */
   readonly support: string
   /** The text before the request ID. */
@@ -69,4 +70,15 @@ interface NotKeptMessages {
   readonly title: string
   readonly reasons: Readonly<Record<NotKept, string>>
   readonly advice: string
+}
+
+/** The notice in the pages of applications about the end of the session. */
+export interface NoticeMessages {
+  /** The name of the notice, for screen readers. */
+  readonly label: string
+  /** `{n}` is the number of minutes. */
+  readonly expiring: string
+  readonly stay: string
+  readonly ended: string
+  readonly close: string
 }

@@ -136,6 +136,11 @@ class RedisStore implements SessionStore {
     return (await this.#commands.run('touch', [this.#keys.session(key).session], [Math.floor(idle_timeout)])) === 1
   }
 
+  async expiresIn(key: SessionKey): Promise<number | undefined> {
+    const ttl = await this.#commands.reply(this.#commands.redis.pttl(this.#keys.session(key).session))
+    return ttl < 0 ? undefined : ttl
+  }
+
   endOne(key: SessionKey): Promise<readonly EndedSession[]> {
     return this.#endings.endOne(key)
   }

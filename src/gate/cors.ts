@@ -1,0 +1,53 @@
+import type { CorsConfig, UpstreamConfig } from '../config/model.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { RequestFacts } from '../http/request-facts.ts'
+import { createRouteTable } from '../rules/route-table.ts'
+
+/** Header fields for pages of other origins, by name. */
+export type CorsFields = Readonly<Record<string, string>>
+
+/**
+ * The fields of a response, with which a page of the origin may read it (Fetch §3.2.3). An origin
+ * that is not listed gets `Vary` only, because caches must not give its response to other origins.
+ */
+export function corsFields({ origins, expose, credentials }: CorsConfig, origin: string | undefined): CorsFields {
+  if (origin === undefined || !origins.includes(origin)) return { Vary: 'Origin' }
+  return {
+    'Access-Control-Allow-Origin': origin,
+    ...(credentials && { 'Access-Control-Allow-Credentials': 'true' }),
+    ...(expose.length > 0 && { 'Access-Control-Expose-Headers': expose.join(', ') }),
+    Vary: 'Origin',
+  }
+}
+
+/** The fields of the response to a preflight: which requests the pages of the origin may send. */
+export function preflightFields(cors: CorsConfig, origin: string | undefined): CorsFields {
+  const { 'Access-Control-Expose-Headers': _, ...fields } = corsFields(cors, origin)
+  if (fields['Access-Control-Allow-Origin'] === undefined) return fields
+  return {
+    ...fields,
+    'Access-Control-Allow-Methods': cors.methods.join(', '),
+    ...(cors.headers.length > 0 && { 'Access-Control-Allow-Headers': cors.headers.join(', ') }),
+    'Access-Control-Max-Age': String(Math.floor(cors.maxAgeMs / 1000)),
+  }
+}
+
+/**
+ * Returns a function that finds the fields for the gateway's own responses to a request. There are
+ * none for a request without `Origin`, for a preflight, and for an upstream without `cors`.
+ */
+export function createCors(upstreams: readonly UpstreamConfig[]): (facts: RequestFacts) => CorsFields | undefined {
+  if (upstreams.every(({ cors }) => cors === undefined)) return () => undefined
+  const routes = createRouteTable(upstreams)
+  return ({ origin, isPreflight, host, method, target }) => {
+    if (origin === undefined || isPreflight === true) return undefined
+    try {
+      const cors = routes.route(host, method, target)?.upstream.cors
+      return cors && corsFields(cors, origin)
+    } catch (error) {
+      // The path is ambiguous, so the decision refuses the request.
+      if (error instanceof GatewayError) return undefined
+      throw error
+    }
+  }
+}

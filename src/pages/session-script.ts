@@ -1,0 +1,140 @@
+import type { Response } from '../http/response.ts'
+import { sha256 } from '../core/random.ts'
+import type { NoticeMessages } from './messages/messages.ts'
+
+/**
+ * The script that an application includes in its pages. It shows a notice before the session ends,
+ * and when it has ended. One tab is connected to the event stream and tells the others, because
+ * browsers open few connections to a host. It needs no `unsafe-inline` and no `eval`: the notice
+ * is in a shadow tree with a constructed style sheet.
+ */
+const source = String.raw`(() => {
+  const texts = TEXTS, prefix = PREFIX
+  if (document.documentElement.dataset.gatehouse) return
+  document.documentElement.dataset.gatehouse = 'on'
+  const warnMs = 1000 * (Number(document.currentScript.dataset.warnBefore) || 120)
+  const channel = new BroadcastChannel('gatehouse' + prefix)
+  let state = 'unknown', isLeader = false, source, last, timer, retry, notice, text
+
+  const emit = (name, detail) =>
+    document.dispatchEvent(new CustomEvent('gatehouse:' + name, { detail, cancelable: true }))
+  const say = (words) => { if (text && text.textContent !== words) text.textContent = words }
+  const hide = () => { if (notice) notice.remove(); notice = text = undefined }
+  const element = (name, parent, words, attributes = {}) => {
+    const made = document.createElement(name)
+    for (const key in attributes) made.setAttribute(key, attributes[key])
+    made.textContent = words
+    parent.append(made)
+    return made
+  }
+  const show = (words, addAction) => {
+    hide()
+    notice = document.createElement('div')
+    const root = notice.attachShadow({ mode: 'open' })
+    const sheet = new CSSStyleSheet()
+    sheet.replaceSync(STYLE)
+    root.adoptedStyleSheets = [sheet]
+    const box = element('section', root, '', { lang: texts.lang, dir: texts.dir, 'aria-label': texts.label })
+    text = element('p', box, '', { role: 'alert' })
+    addAction(box)
+    element('button', box, texts.close, { type: 'button', class: 'second' }).onclick = hide
+    document.body.append(notice)
+    say(words)
+  }
+  const leftText = () => texts.expiring.replace('{n}', Math.max(1, Math.ceil((last.endsAt - Date.now()) / 60000)))
+  const stay = async () => {
+    await fetch(prefix + 'session', { method: 'POST' }).catch(() => {})
+    again()
+  }
+  const again = () => { if (isLeader) connect(); else channel.postMessage({ ask: 'connect' }) }
+
+  const expiring = () => {
+    const { endsAt, canStay } = last
+    if (emit('expiring', { expires_at: endsAt, can_stay: canStay, stay }))
+      show(leftText(), (box) => {
+        if (canStay) element('button', box, texts.stay, { type: 'button' }).onclick = stay
+      })
+  }
+  const ended = () => {
+    if (emit('ended', { sign_in: prefix + 'sign-in' }))
+      show(texts.ended, (box) =>
+        element('a', box, texts.signIn, { href: prefix + 'sign-in', target: '_blank', rel: 'noopener' }))
+  }
+  const tick = () => {
+    clearTimeout(timer)
+    const left = last.endsAt - Date.now()
+    const next = left > warnMs ? 'signed_in' : 'expiring'
+    if (next !== state) {
+      const before = state
+      state = next
+      if (next === 'expiring') expiring()
+      else if (before !== 'unknown' && before !== 'signed_out') { hide(); emit('renewed', { expires_at: last.endsAt }) }
+    }
+    if (state === 'expiring') say(leftText())
+    timer = setTimeout(tick, Math.min(left > warnMs ? left - warnMs : 1000, 2 ** 30))
+  }
+  const learn = (message) => {
+    last = message
+    if (!message.isEnded) return tick()
+    clearTimeout(timer)
+    const wasSignedIn = state === 'signed_in' || state === 'expiring'
+    if (state === 'unknown') state = 'signed_out'
+    if (wasSignedIn) { state = 'ended'; ended() }
+  }
+  const tell = (message) => { learn(message); channel.postMessage(message) }
+  const connect = () => {
+    clearTimeout(retry)
+    if (source) source.close()
+    source = new EventSource(prefix + 'events')
+    source.addEventListener('session', ({ data }) => {
+      const { now, expires_at, absolute_expires_at } = JSON.parse(data)
+      tell({ endsAt: Date.now() + expires_at - now, canStay: absolute_expires_at - expires_at > 1000 })
+    })
+    source.addEventListener('ended', () => { source.close(); tell({ isEnded: true }) })
+    source.onerror = () => { if (source.readyState === 2) retry = setTimeout(connect, 30000) }
+  }
+  channel.onmessage = ({ data }) => {
+    if (data.ask === 'connect') { if (isLeader) connect() }
+    else if (data.ask === 'state') { if (isLeader && last) channel.postMessage(last) }
+    else learn(data)
+  }
+  addEventListener('focus', () => { if (state === 'ended' || state === 'signed_out') again() })
+  const lead = () => { isLeader = true; connect(); return new Promise(() => {}) }
+  if (navigator.locks) { navigator.locks.request('gatehouse' + prefix, lead); channel.postMessage({ ask: 'state' }) }
+  else lead()
+})()
+`
+
+const style = `
+section { position: fixed; inset-block-end: 1rem; inset-inline-end: 1rem; z-index: 2147483647; box-sizing: border-box; max-width: min(24rem, calc(100vw - 2rem)); padding: 1rem 1.25rem; font: 1rem/1.5 system-ui, sans-serif; color: #1b1b1f; background: #fff; border: 1px solid #5b5b66; border-radius: .5rem; box-shadow: 0 .25rem 1rem rgb(0 0 0 / .3) }
+p { margin: 0 0 .75rem }
+a, button { display: inline-block; box-sizing: border-box; font: inherit; color: #fff; background: #1d4ed8; border: 1px solid #1d4ed8; border-radius: .375rem; padding: .375rem 1rem; margin-inline-end: .5rem; text-decoration: none; cursor: pointer }
+.second { color: #1d4ed8; background: #fff }
+a:focus-visible, button:focus-visible { outline: 3px solid #1b1b1f; outline-offset: 2px }
+`
+
+/** The texts of the notice, with their language and the direction of its script. */
+export interface ScriptTexts extends NoticeMessages {
+  readonly lang: string
+  readonly dir: 'ltr' | 'rtl'
+  readonly signIn: string
+}
+
+/** The script in a language. `ifNoneMatch`: the field of the request (RFC 9110 §13.1.2). */
+export function sessionScriptResponse(texts: ScriptTexts, reservedPrefix: string, ifNoneMatch?: string): Response {
+  const body = source
+    .replace('TEXTS', () => JSON.stringify(texts))
+    .replace('PREFIX', () => JSON.stringify(reservedPrefix))
+    .replace('STYLE', () => JSON.stringify(style))
+  const etag = `"${sha256(body).slice(0, 24)}"`
+  const headers = {
+    'Cache-Control': 'private, no-cache',
+    'Cross-Origin-Resource-Policy': 'same-origin',
+    'X-Content-Type-Options': 'nosniff',
+    ETag: etag,
+    Vary: 'Accept-Language',
+  }
+  const isUnchanged = ifNoneMatch?.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag) === true
+  if (isUnchanged) return { status: 304, headers, body: '' }
+  return { status: 200, headers: { ...headers, 'Content-Type': 'text/javascript; charset=utf-8' }, body }
+}

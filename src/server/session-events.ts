@@ -1,0 +1,137 @@
+import type { ServerResponse } from 'node:http'
+import type { Clock } from '../core/clock.ts'
+import { GatewayError, reason } from '../core/errors.ts'
+import type { SessionKey } from '../core/names.ts'
+import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
+import { empty, ownHeaders, type Response } from '../http/response.ts'
+import { ClientCount } from '../limits/client-budget.ts'
+import { TooManyRequests } from '../limits/endpoint-limits.ts'
+import type { Log } from '../observe/log.ts'
+import type { CutReason, LiveStream, LiveStreams } from '../proxy/live-streams.ts'
+import type { SessionCookie } from '../session/cookie.ts'
+import { sessionKey } from '../session/record.ts'
+import type { SessionExpiry, Sessions } from '../session/sessions.ts'
+
+/** How often the expiry of a session with event streams is read, in ms. */
+const checkEveryMs = 5_000
+/** A comment is sent after so many checks without an event, so that proxies keep the connection. */
+const checksPerHeartbeat = 3
+/** A change of the expiry that is smaller is no event, in ms. */
+const noticeableMs = 1_000
+/** How long a browser waits until it connects again, in ms. */
+const retryMs = 2_000
+/** How many event streams one session may have in this process. */
+const maxStreamsPerSession = 16
+
+export interface SessionEventsParts {
+  readonly cookie: Pick<SessionCookie, 'read'>
+  readonly sessions: Pick<Sessions, 'expiry'>
+  readonly live: Pick<LiveStreams, 'open'>
+  readonly eventStreams: ClientCount
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Counts the event streams of each session. */
+export function countEventStreams(): ClientCount {
+  return new ClientCount(maxStreamsPerSession)
+}
+
+/**
+ * `GET events`: an event stream that tells the pages of this origin when the session ends (HTML
+ * §9.2). It does not count as activity. Without a session it has one event, `ended`, and the next
+ * connection of the same `EventSource` gets 204, which stops it.
+ * @throws {GatewayError} `ERR_CROSS_SITE` for a page of another origin; `ERR_STORE_UNAVAILABLE`
+ * @throws {TooManyRequests} when the session has too many streams
+ */
+export async function sessionEvents(request: EndpointRequest, parts: SessionEventsParts): Promise<Response> {
+  if (!isFromThisSite(request)) throw new GatewayError('ERR_CROSS_SITE', 'a page of another origin asks for events')
+  const id = parts.cookie.read(request.cookie)
+  const key = id && sessionKey(id)
+  const expiry = key && (await parts.sessions.expiry(key))
+  if (key === undefined || expiry === undefined)
+    return request.lastEventId === endedId ? empty(204) : eventStream((res) => void res.end(ended))
+  if (!parts.eventStreams.begin(key)) throw new TooManyRequests('the number of event streams of a session', 60_000)
+  return eventStream((res) => new SessionStream(res, key, expiry, parts).start())
+}
+
+function eventStream(stream: (res: ServerResponse) => void): Response {
+  // nginx would hold events back without the last field.
+  const headers = { ...ownHeaders, 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' }
+  return { status: 200, headers, body: '', stream }
+}
+
+/** The ID of the last event of a stream. A browser sends it in `Last-Event-ID`. */
+const endedId = 'ended'
+const ended = `retry: ${retryMs}\nid: ${endedId}\nevent: ended\ndata: {}\n\n`
+
+/** The event stream of one page. */
+class SessionStream implements LiveStream {
+  readonly isEndless = true
+  readonly #res: ServerResponse
+  readonly #key: SessionKey
+  readonly #parts: SessionEventsParts
+  #expiry: SessionExpiry
+  #checks = 0
+  #isOver = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(res: ServerResponse, key: SessionKey, expiry: SessionExpiry, parts: SessionEventsParts) {
+    this.#res = res
+    this.#key = key
+    this.#expiry = expiry
+    this.#parts = parts
+  }
+
+  start(): void {
+    const stopListing = this.#parts.live.open(this.#key, this)
+    this.#res.once('close', () => {
+      this.#isOver = true
+      clearTimeout(this.#timer)
+      stopListing()
+      this.#parts.eventStreams.end(this.#key)
+    })
+    this.#res.write(`retry: ${retryMs}\n${this.#sessionEvent()}`)
+    // The session may have ended before the stream was listed.
+    void this.#check()
+  }
+
+  cut(why: CutReason): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    // When the gateway stops, the browser connects again, to another replica or the next process.
+    this.#res.end(why === 'session_ended' ? ended : undefined)
+  }
+
+  async #check(): Promise<void> {
+    try {
+      const expiry = await this.#parts.sessions.expiry(this.#key)
+      if (expiry === undefined) return this.cut('session_ended')
+      this.#tell(expiry)
+    } catch (error) {
+      // `watchLiveSessions` closes the streams of a store that stays away.
+      this.#parts.log.debug('events.not_looked_up', { reason: reason(error) })
+    }
+    if (!this.#isOver) this.#timer = setTimeout(() => void this.#check(), checkEveryMs).unref()
+  }
+
+  #tell(expiry: SessionExpiry): void {
+    if (this.#isOver) return
+    // A client that does not read gets no further events, and connects again.
+    if (this.#res.writableNeedDrain) return void this.#res.destroy()
+    if (Math.abs(expiry.expires_at - this.#expiry.expires_at) >= noticeableMs) {
+      this.#expiry = expiry
+      this.#checks = 0
+      this.#res.write(this.#sessionEvent())
+      return
+    }
+    this.#checks += 1
+    if (this.#checks % checksPerHeartbeat === 0) this.#res.write(':\n\n')
+  }
+
+  #sessionEvent(): string {
+    const { expires_at, absolute_expires_at } = this.#expiry
+    const data = { now: this.#parts.clock.now(), expires_at, absolute_expires_at }
+    return `id: session\nevent: session\ndata: ${JSON.stringify(data)}\n\n`
+  }
+}

@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { request } from 'undici'
+import type { Browser } from '../support/browser.ts'
+import { startWorld, type World } from '../support/world.ts'
+
+interface Event {
+  readonly name: string
+  readonly data: Readonly<Record<string, number>>
+}
+
+interface Events {
+  readonly status: number
+  /** The next event, or `undefined` at the end of the stream. */
+  next(): Promise<Event | undefined>
+}
+
+const minutes = 60_000
+
+/** Opens the event stream as a page of the gateway's own origin does. */
+async function open(
+  t: TestContext,
+  world: World,
+  person: Browser | undefined,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Events> {
+  const stop = new AbortController()
+  t.after(() => stop.abort())
+  const response = await request(`${world.url}/.gatehouse/events`, {
+    headers: {
+      accept: 'text/event-stream',
+      'sec-fetch-site': 'same-origin',
+      cookie: person?.cookieHeader ?? '',
+      ...headers,
+    },
+    signal: stop.signal,
+    bodyTimeout: 0,
+  })
+  response.body.on('error', () => {})
+  const blocks = blocksOf(response.body)
+  return {
+    status: response.statusCode,
+    next: async () => {
+      for (;;) {
+        const { value, done } = await blocks.next()
+        if (done === true) return undefined
+        const name = /^event: (.*)$/m.exec(value)?.[1]
+        if (name !== undefined) return { name, data: JSON.parse(/^data: (.*)$/m.exec(value)?.[1] ?? '') }
+      }
+    },
+  }
+}
+
+async function* blocksOf(body: AsyncIterable<Buffer>): AsyncGenerator<string, void> {
+  let text = ''
+  for await (const part of body) {
+    text += part.toString()
+    const blocks = text.split('\n\n')
+    text = blocks.pop() ?? ''
+    yield* blocks
+  }
+}
+
+async function signedIn(world: World): Promise<Browser> {
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+  return jane
+}
+
+for (const store of ['memory', 'redis'] as const)
+  test(`A page learns when its session ends, and at once that the provider has ended it: ${store}`, async (t) => {
+    const world = await startWorld(t, { store, session: 'idle_timeout: 20m\n  absolute_timeout: 8h' })
+    const jane = await signedIn(world)
+    const before = Date.now()
+
+    const events = await open(t, world, jane)
+    const { name, data } = (await events.next()) as Event
+
+    assert.equal(name, 'session')
+    const left = (time: number | undefined) => Math.round(((time ?? 0) - (data['now'] ?? 0)) / minutes)
+    assert.ok((data['now'] ?? 0) >= before)
+    assert.deepEqual([left(data['expires_at']), left(data['absolute_expires_at'])], [20, 480])
+    assert.deepEqual(Object.keys(data), ['now', 'expires_at', 'absolute_expires_at'], 'nothing personal')
+
+    await world.provider.endSession(world.provider.sessions()[0]?.sid ?? '')
+    assert.deepEqual(await events.next(), { name: 'ended', data: {} })
+    assert.equal(await events.next(), undefined, 'the stream ends')
+  })
+
+test('Without a session there is one event, and the next connection stops the EventSource', async (t) => {
+  const world = await startWorld(t)
+
+  const events = await open(t, world, undefined)
+  assert.deepEqual(
+    [events.status, await events.next(), await events.next()],
+    [200, { name: 'ended', data: {} }, undefined],
+  )
+  assert.equal((await open(t, world, undefined, { 'last-event-id': 'ended' })).status, 204)
+
+  const jane = await signedIn(world)
+  const again = await open(t, world, jane, { 'last-event-id': 'ended' })
+  assert.equal((await again.next())?.name, 'session', 'signed in again')
+})
+
+test('An event stream is no activity, and tells when activity has moved the end', async (t) => {
+  const world = await startWorld(t, { session: 'idle_timeout: 30m' })
+  const jane = await signedIn(world)
+  const events = await open(t, world, jane)
+  const first = (await events.next()) as Event
+
+  world.moveClock(10 * minutes)
+  const second = (await (await open(t, world, jane)).next()) as Event
+  assert.ok(Math.abs((second.data['expires_at'] ?? 0) - (first.data['expires_at'] ?? 0)) < minutes)
+  assert.equal((await jane.send(`${world.url}/echo`)).status, 200)
+  const moved = (await events.next()) as Event
+  assert.equal(moved.name, 'session')
+  assert.ok((moved.data['expires_at'] ?? 0) - (first.data['expires_at'] ?? 0) > 9 * minutes)
+
+  world.moveClock(31 * minutes)
+  assert.equal((await events.next())?.name, 'ended', 'the stream did not keep the session alive')
+})
+
+test('A page of another origin gets no events', async (t) => {
+  const world = await startWorld(t)
+  const jane = await signedIn(world)
+
+  for (const site of ['same-site', 'cross-site'])
+    assert.equal((await open(t, world, jane, { 'sec-fetch-site': site })).status, 403)
+})
+
+test('A session has a limited number of event streams', async (t) => {
+  const world = await startWorld(t)
+  const [jane, other] = [await signedIn(world), await signedIn(world)]
+  const streams = await Promise.all(Array.from({ length: 16 }, () => open(t, world, jane)))
+  assert.ok(streams.every(({ status }) => status === 200))
+
+  assert.equal((await open(t, world, jane)).status, 429)
+  assert.equal((await open(t, world, other)).status, 200, 'of another session')
+})
+
+test('An event stream ends when the gateway stops, and the page does not take that for a sign-out', async (t) => {
+  const world = await startWorld(t, { drain: '60s' })
+  const events = await open(t, world, await signedIn(world))
+  assert.equal((await events.next())?.name, 'session')
+
+  await world.replicas[0]?.stop()
+
+  assert.equal(await events.next(), undefined)
+})
