@@ -1,5 +1,5 @@
-import type { Response } from '../http/response.ts'
 import { sha256 } from '../core/random.ts'
+import type { Response } from '../http/response.ts'
 import type { NoticeMessages } from './messages/messages.ts'
 
 /**

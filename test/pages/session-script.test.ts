@@ -71,7 +71,7 @@ test('A logout at the provider shows in all tabs, and after a sign-in in another
     [own, '/open/own'],
   ] as const) {
     await tab.goto(world.url + path)
-    await tab.waitForFunction(() => navigator.locks.query().then(({ pending = [] }) => pending.length > 0))
+    await tab.waitForFunction(() => navigator.locks.query().then(({ pending }) => (pending?.length ?? 0) > 0))
   }
   await page.getByLabel('Note').fill('three of these')
 
