@@ -21,7 +21,7 @@ const servlet = { session_cookies: ['JSESSIONID*'] }
 export const presets: Readonly<Record<string, Preset>> = {
   airflow: {
     needs: 'an authentication that takes the user from X-Remote-User (AUTH_REMOTE_USER)',
-    settings: { headers: user, session_cookies: ['session'], logout: { paths: ['/logout', '/logout/'] } },
+    settings: { headers: user, session_cookies: ['session'], logout: { paths: ['/logout'] } },
   },
   cockpit: {
     needs: 'its own sign-in: Cockpit has no sign-in by a header',
@@ -112,7 +112,7 @@ export const presets: Readonly<Record<string, Preset>> = {
   },
   superset: {
     needs: 'AUTH_TYPE = AUTH_REMOTE_USER, and a middleware that takes the user from X-Remote-User',
-    settings: { headers: user, session_cookies: ['session'], logout: { paths: ['/logout', '/logout/'] } },
+    settings: { headers: user, session_cookies: ['session'], logout: { paths: ['/logout'] } },
   },
   tomcat: {
     triedWith: 'Tomcat 10.1 and its examples',

@@ -242,12 +242,13 @@ class Rewriting extends Transform {
   }
 
   override _transform(part: Buffer, _: BufferEncoding, done: TransformCallback): void {
-    this.#isUnreadable ??= beginsWithUtf16Mark(part)
-    if (this.#isUnreadable) {
-      done(null, part)
+    this.#text += part.toString('latin1')
+    if (this.#isUnreadable === undefined && this.#text.length >= utf16Mark) this.#isUnreadable = isUtf16(this.#text)
+    if (this.#isUnreadable === true) {
+      done(null, Buffer.from(this.#text, 'latin1'))
+      this.#text = ''
       return
     }
-    this.#text += part.toString('latin1')
     done(null, this.#passUpTo(this.#text.length - this.#addresses.maxLength))
   }
 
@@ -305,8 +306,11 @@ const wrongForOther: ReadonlySet<string> = new Set([
   'repr-digest',
 ])
 
-function beginsWithUtf16Mark(part: Buffer): boolean {
-  return (part[0] === 0xfe && part[1] === 0xff) || (part[0] === 0xff && part[1] === 0xfe)
+/** The length of the mark at the beginning of UTF-16 content, in bytes. */
+const utf16Mark = 2
+
+function isUtf16(text: string): boolean {
+  return text.startsWith('\xfe\xff') || text.startsWith('\xff\xfe')
 }
 
 function ignore(): void {}

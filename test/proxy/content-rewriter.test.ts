@@ -213,3 +213,17 @@ test('A client that leaves ends the exchange with the application', async (t) =>
 
   await isClosed
 })
+
+test('UTF-16 content with a mark stays as it is, also when it arrives byte by byte', async (t) => {
+  const utf16 = Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(link, 'utf16le'), Buffer.from(link)])
+  const world = await worldWith(t, (_req, res) => {
+    res.writeHead(200, { 'content-type': 'text/html' })
+    const write = (at: number) => {
+      if (at < utf16.length) res.write(utf16.subarray(at, at + 1), () => write(at + 1))
+      else res.end()
+    }
+    write(0)
+  })
+
+  assert.deepEqual((await ask(world.url)).content, utf16)
+})
