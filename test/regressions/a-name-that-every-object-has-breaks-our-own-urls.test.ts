@@ -14,6 +14,6 @@ test('The gateway tells an unsupported method from an unknown path', async (t) =
 
   const notAllowed = await fetch(`${url}/.gatehouse/session`, { method: 'DELETE' })
   assert.equal(notAllowed.status, 405)
-  assert.equal(notAllowed.headers.get('allow'), 'GET, HEAD')
+  assert.equal(notAllowed.headers.get('allow'), 'GET, HEAD, POST')
   assert.equal((await fetch(`${url}/.GATEHOUSE/session`)).status, 404)
 })
