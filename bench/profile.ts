@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { freePort } from '../test/support/free-port.ts'
 import { makeBed } from './bed.ts'
-import { gatehouse } from './contenders/gatehouse.ts'
+import { gatehouse, isExtra } from './contenders/gatehouse.ts'
 import { Profiler, selfTimes } from './cpu-profile.ts'
 import { usualLoad } from './measure.ts'
 import { table } from './report.ts'
@@ -17,6 +17,8 @@ const { values } = parseArgs({
     out: { type: 'string', default: 'gatehouse.cpuprofile' },
     seconds: { type: 'string', default: '5' },
     store: { type: 'string', default: 'redis' },
+    /** What the upstream has besides: see contenders/gatehouse.ts. */
+    with: { type: 'string' },
     node: { type: 'string', default: process.execPath },
     body: { type: 'string', default: String(usualLoad.bodyBytes) },
     upload: { type: 'string' },
@@ -28,10 +30,14 @@ const { values } = parseArgs({
 execFileSync('taskset', ['-acp', '1', String(process.pid)])
 const bed = await makeBed()
 const inspector = await freePort()
-const standing = await stand(bed, gatehouse(values.store === 'memory' ? 'memory' : 'redis'), {
-  node: values.node,
-  nodeOptions: [`--inspect=127.0.0.1:${inspector}`],
-})
+const standing = await stand(
+  bed,
+  gatehouse(values.store === 'memory' ? 'memory' : 'redis', isExtra(values.with) ? values.with : undefined),
+  {
+    node: values.node,
+    nodeOptions: [`--inspect=127.0.0.1:${inspector}`],
+  },
+)
 const { port, tls, visitors, stop } = standing
 const order = {
   kind: 'requests',

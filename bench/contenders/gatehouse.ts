@@ -23,6 +23,10 @@ const extras = {
   signed: { title: 'signed_identity', headers: [], settings: () => ['signed_identity: true'] },
 } as const
 
+export function isExtra(name: string | undefined): name is keyof typeof extras {
+  return name !== undefined && Object.hasOwn(extras, name)
+}
+
 /** The built gateway: ten identity headers from UserInfo, and the access log on. */
 export function gatehouse(store: 'redis' | 'memory', extra?: keyof typeof extras): Contender {
   const name = `gatehouse-${store}${extra === undefined ? '' : `-${extra}`}`

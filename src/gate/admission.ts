@@ -87,15 +87,15 @@ export interface Pass {
   /** `undefined` on public paths and without a session. */
   readonly session: SessionKey | undefined
   /** The cookies of the upstream that the session keeps. */
-  readonly cookies?: readonly KeptCookie[]
+  readonly cookies?: readonly KeptCookie[] | undefined
   /** The names of cookies of the client that the upstream does not get. Absent: none. */
-  readonly withheldCookies?: readonly string[]
+  readonly withheldCookies?: readonly string[] | undefined
   readonly caching: Caching
   /**
    * Returns `Set-Cookie` values that expire cookies of a session that has ended; none when the
    * browser may have a new session by then. They precede those of the upstream.
    */
-  readonly expire?: () => readonly string[]
+  readonly expire?: (() => readonly string[]) | undefined
 }
 
 /** Whose request was rejected, and by which rule. */

@@ -150,18 +150,19 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     const sent = headers.forPerson(facts, upstream, rule, session)
     if ('missing' in sent)
       return { kind: 'forbidden', ...withoutHeader(sent), setCookies: nothing, upstream, rule, session }
-    const pass = {
+    const foreign = withoutForeign(facts, upstream, session)
+    // All requests of signed-in people get an object of the same shape, and no copy of another one,
+    // because both make the hot path slower.
+    return {
       kind: 'pass',
       upstream,
       identity: sent.fields,
       dropped: sent.dropped,
       session: session.key,
       caching: upstream.cache,
-    } as const
-    return {
-      ...pass,
-      ...(upstream.sessionCookies.length > 0 && { cookies: cookiesOf(session.record, upstream.name) }),
-      ...withoutForeign(facts, upstream, session),
+      cookies: upstream.sessionCookies.length > 0 ? cookiesOf(session.record, upstream.name) : undefined,
+      withheldCookies: foreign?.withheldCookies,
+      expire: foreign?.expire,
     }
   }
 
