@@ -5,6 +5,7 @@ import { messagesByLanguage } from '../../src/pages/messages.ts'
 import { httpUpstream } from '../proxy/support.ts'
 import { accessibilityFaults } from '../support/axe.ts'
 import { picture, startChromium } from '../support/chromium.ts'
+import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
 import { choose } from './support.ts'
 
@@ -97,11 +98,11 @@ test('A logout at the provider shows in all tabs, and after a sign-in in another
 test('Without a session there is no notice', async (t) => {
   const world = await start(t)
   const page = await (await chromium.person(t)).tab()
-  const answered = page.waitForResponse(`${world.url}/.gatehouse/events`)
 
   await page.goto(`${world.url}/open/orders`)
 
-  await (await answered).finished()
+  const access = world.replicas[0]?.access ?? []
+  await until('the event stream has ended', () => access.some(({ path }) => path === '/.gatehouse/events'))
   assert.equal(await page.getByRole('alert').count(), 0)
 })
 
