@@ -37,6 +37,9 @@ export class MemoryKeptStore implements KeptStore {
     const entries = this.#people.get(person) ?? new Map<KeptKey, Entry>()
     for (const [each, { expires_at }] of entries) if (expires_at <= now) this.#delete(each)
     if ([...entries.values()].filter(({ state }) => state !== 'sent').length >= max) return 'too_many'
+    // Without this bound, one person could fill the memory with requests that were sent.
+    const sent = [...entries].filter(([, { state }]) => state === 'sent')
+    for (const [each] of sent.slice(0, Math.max(0, sent.length - max))) this.#delete(each)
     if (this.#bytes + entryBytes > maxBytes) return 'full'
     this.#people.set(person, entries)
     entries.set(key, { state: 'arriving', head: nothing, parts: [], bytes: entryBytes, expires_at: now + ttl })
