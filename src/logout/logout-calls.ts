@@ -1,6 +1,6 @@
-import { GatewayError, reason } from '../core/errors.ts'
+import { reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
-import type { Audit } from '../observe/audit.ts'
+import type { Audit, AuditEvents } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { LogoutJobs } from '../session/logout-jobs.ts'
 import type { SessionRecord } from '../session/record.ts'
@@ -194,7 +194,7 @@ export class LogoutCalls {
     const about = { session, iss, sub, sid, upstream }
     try {
       const result = await call(upstream, session, job)
-      if (result === 'unknown_upstream') throw new GatewayError('ERR_NO_ROUTE', unknownUpstream)
+      if (result === 'unknown_upstream') return this.#failed(about, unknownUpstream, { attempt, isLast, level: 'warn' })
       if (result === 'no_cookie') {
         log.warn('application_logout.no_cookie', {
           ...{ session, upstream },
@@ -212,19 +212,36 @@ export class LogoutCalls {
       audit.record('application.logout', { ...about, outcome: isRejected ? 'rejected' : 'done', status: result })
       return true
     } catch (error) {
-      const why = reason(error)
-      if (!isLast) {
-        const level = why.includes(unknownUpstream) ? 'warn' : 'debug'
-        log[level]('application_logout.postponed', { session, upstream, attempt, reason: why })
-        return false
-      }
-      log.warn('application_logout.failed', {
-        ...{ session, upstream, attempts: attempt, reason: why },
-        hint: 'The session of this person at the application has not ended.',
-      })
-      audit.record('application.logout', { ...about, outcome: 'failed', reason: why })
+      return this.#failed(about, reason(error), { attempt, isLast, level: 'debug' })
+    }
+  }
+
+  /**
+   * Reports a failed call.
+   * @param level how a call that is repeated is logged
+   * @returns `false`, because the call is left to do
+   */
+  #failed(
+    about: Pick<AuditEvents['application.logout'], 'iss' | 'sub' | 'sid' | 'session' | 'upstream'>,
+    why: string,
+    {
+      attempt,
+      isLast,
+      level,
+    }: { readonly attempt: number; readonly isLast: boolean; readonly level: 'warn' | 'debug' },
+  ): false {
+    const { log, audit } = this.#parts
+    const { session, upstream } = about
+    if (!isLast) {
+      log[level]('application_logout.postponed', { session, upstream, attempt, reason: why })
       return false
     }
+    log.warn('application_logout.failed', {
+      ...{ session, upstream, attempts: attempt, reason: why },
+      hint: 'The session of this person at the application has not ended.',
+    })
+    audit.record('application.logout', { ...about, outcome: 'failed', reason: why })
+    return false
   }
 }
 
