@@ -172,6 +172,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     { logout }: UpstreamConfig,
     { record }: StoredSession,
   ): Pick<Pass, 'withheldCookies' | 'expire'> | undefined {
+    if (personal.length === 0) return undefined
     const withheldCookies = foreignCookies(cookie, record, personal, { host, path: target.path })
     if (withheldCookies.length === 0) return undefined
     const options = { applicationCookies: logout.cookies, kept: record.browser_cookies ?? [] }

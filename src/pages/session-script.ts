@@ -12,7 +12,7 @@ const source = String.raw`(() => {
   const texts = TEXTS, prefix = PREFIX
   if (document.documentElement.dataset.gatehouse) return
   document.documentElement.dataset.gatehouse = 'on'
-  const warnMs = 1000 * (Number(document.currentScript.dataset.warnBefore) || 120)
+  const warnMs = 1000 * (Number(document.currentScript?.dataset.warnBefore) || 120)
   const channel = new BroadcastChannel('gatehouse' + prefix)
   let state = 'unknown', isLeader = false, source, last, timer, retry, notice, text
 
