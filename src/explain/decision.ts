@@ -29,7 +29,7 @@ import { hostsText, requirementText, ruleText } from './words.ts'
 
 /** One step of the decision, as a text for people. */
 export interface Step {
-  readonly name: 'request' | 'host' | 'path' | 'upstream' | 'rule' | 'session' | 'cross-site' | 'claims'
+  readonly name: 'request' | 'host' | 'path' | 'upstream' | 'rule' | 'logout call' | 'session' | 'cross-site' | 'claims'
   readonly text: string
   /** The setting that decides here. */
   readonly place?: Place
@@ -195,8 +195,19 @@ function aboutRoute(route: Route | undefined): Step[] {
   if (route === undefined) return [{ name: 'upstream', text: 'no upstream serves this host and path' }]
   const { upstream, rule, isLogout } = route
   const found: Step = { name: 'upstream', text: `${upstream.name}: ${hostsText(upstream)}`, ...placeOf(upstream) }
-  if (isLogout) return [found, { name: 'rule', text: 'the application’s own logout link (logout.paths)' }]
+  if (isLogout)
+    return [found, { name: 'rule', text: 'the application’s own logout link (logout.paths)' }, ...callOf(upstream)]
   return [found, { name: 'rule', text: ruleText(rule), ...placeOf(rule) }]
+}
+
+function callOf({ logout: { call } }: UpstreamConfig): Step[] {
+  if (call === undefined) return []
+  return [
+    {
+      name: 'logout call',
+      text: `afterwards the gateway sends ${call.method} ${call.target} to the application (logout.call)`,
+    },
+  ]
 }
 
 function placeOf({ place }: UpstreamConfig | RuleConfig): { readonly place?: Place } {

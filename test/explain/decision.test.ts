@@ -31,7 +31,8 @@ upstreams:
           - { claim: fields.groups, any_of: [admins, editors] }
           - { claim: fields.groups, none_of: [suspended] }
       - { path: /api/*, unauthenticated: 401 }
-    logout: { paths: [/logout] }
+    session_cookies: [JSESSIONID]
+    logout: { paths: [/logout], call: { post: /session/end } }
   first:
     hosts: [orders.example.com]
     path: /orders/logout
@@ -152,7 +153,7 @@ for (const [what, args, ...patterns] of [
   [
     'a logout link',
     ['--as', 'CLAIMS', '/logout'],
-    /rule +the application’s own logout link.*\n\n303 signed out by the gateway: \/\.gatehouse\/sign-out\n/,
+    /rule +the application’s own logout link.*\n +logout call +afterwards the gateway sends POST \/session\/end to the application.*\n\n303 signed out by the gateway: \/\.gatehouse\/sign-out\n/,
   ],
   [
     'a page load in a frame',
