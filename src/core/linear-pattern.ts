@@ -18,8 +18,8 @@ const maxTextLength = 1024
  * A regular expression that matches in a time proportional to the length of the text, whatever the
  * text is. It has characters, `.`, `[a-z]`, `\d`, `\w`, `\s`, groups, `|`, `?`, `*`, `+` and
  * `{2,5}`, with the meaning of ECMAScript. It always matches the whole text, so `^` at its
- * beginning and `$` at its end change nothing. It has neither back-references nor look-around, which
- * need more time.
+ * beginning and `$` at its end change nothing. It has neither back-references nor look-around,
+ * which need more time.
  */
 export class LinearPattern {
   readonly text: string

@@ -1,6 +1,8 @@
 import type { Place } from '../config/document/sources.ts'
 import { endpointRefusal, endpoints } from '../config/endpoints.ts'
 import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import { claimsOf } from '../config/requirement-claims.ts'
+import { type Clock, systemClock } from '../core/clock.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
 import type { Admission } from '../gate/admission.ts'
@@ -17,7 +19,7 @@ import { wholeServer } from '../http/request-target.ts'
 import { isReserved, unambiguousFacts } from '../http/unambiguous-request.ts'
 import type { Log } from '../observe/log.ts'
 import { carriedProtocols, requestsUpgrade, listedProtocols } from '../proxy/upgrade.ts'
-import { unmetRequirement } from '../rules/requirement.ts'
+import { requirementText, unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable, type Route } from '../rules/route-table.ts'
 import { SessionCookie } from '../session/cookie.ts'
 import { requireExternalUrl, WrongHostError } from '../signin/sign-in.ts'
@@ -25,11 +27,12 @@ import { type ArrivedRequest, arrived, type SuppliedRequest } from './request.ts
 import { isExpectationUnmet, serverRefusal } from './server-refusal.ts'
 import { trialIdentities } from './trial-identities.ts'
 import { upstreamRequest, type UpstreamRequest } from './upstream-request.ts'
-import { hostsText, requirementText, ruleText } from './words.ts'
+import { hostsText, ruleText } from './words.ts'
 
 /** One step of the decision, as a text for people. */
 export interface Step {
-  readonly name: 'request' | 'host' | 'path' | 'upstream' | 'rule' | 'logout call' | 'session' | 'cross-site' | 'claims'
+  readonly name:
+    'request' | 'host' | 'path' | 'upstream' | 'rule' | 'logout call' | 'session' | 'cross-site' | 'claims' | 'require'
   readonly text: string
   /** The setting that decides here. */
   readonly place?: Place
@@ -60,7 +63,12 @@ export interface Explanation {
  * Explains step by step how a gateway with this configuration would handle a request. The decision
  * comes from the code that serves requests, and each step from the functions that it calls.
  */
-export function explain(request: SuppliedRequest, who: Identity, config: GatewayConfig): Explanation {
+export function explain(
+  request: SuppliedRequest,
+  who: Identity,
+  config: GatewayConfig,
+  clock: Clock = systemClock,
+): Explanation {
   const req = arrived(request, config.listen.tls !== undefined)
   const steps: Step[] = []
   const switches = isSwitching(req, config)
@@ -86,11 +94,10 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
     const admission = createAdmit(config, {
       identify: () => who,
       identities: trialIdentities(config),
-      cookie,
-      log: silent,
+      ...{ cookie, clock, log: silent },
     })(facts)
     if (admission instanceof Promise) throw new TypeError('a decision about a known identity is synchronous')
-    if (route !== undefined && !route.isLogout) steps.push(...aboutPerson(route, who, facts))
+    if (route !== undefined && !route.isLogout) steps.push(...aboutPerson(route, who, facts, clock.now()))
     const decision = {
       ...decided(admission, req, switches),
       ...(admission.kind === 'sign_in' && wrongHost(facts, req.headers, config)),
@@ -214,7 +221,7 @@ function placeOf({ place }: UpstreamConfig | RuleConfig): { readonly place?: Pla
   return place === undefined ? {} : { place }
 }
 
-function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFacts): Step[] {
+function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFacts, now: number): Step[] {
   if (rule.access === 'public') return [{ name: 'session', text: 'not read' }]
   const isNeeded = rule.access === 'optional' ? 'used when present' : 'required'
   if (who.kind !== 'signed_in') return [{ name: 'session', text: `${isNeeded}; absent` }]
@@ -224,8 +231,12 @@ function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFac
     { name: 'session', text: `${isNeeded}; present, of ${sub}` },
     { name: 'cross-site', text: crossSite ?? sameSiteText(facts) },
     ...rule.require.map((requirement): Step => {
-      const unmet = unmetRequirement({ require: [requirement] }, claims)
-      return { name: 'claims', text: unmet === undefined ? `${requirementText(requirement)}: met` : unmet.why }
+      const subject = { claims, method: facts.method, clientAddress: facts.forwarded.clientAddress, now }
+      const unmet = unmetRequirement({ require: [requirement] }, subject)
+      return {
+        name: claimsOf(requirement).length > 0 ? 'claims' : 'require',
+        text: unmet === undefined ? `${requirementText(requirement)}: met` : unmet.why,
+      }
     }),
   ]
 }

@@ -1,4 +1,5 @@
-import type { RequirementConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { RuleConfig, UpstreamConfig } from '../config/model.ts'
+import { requirementText } from '../rules/requirement.ts'
 
 /** Which requests an upstream serves. */
 export function hostsText({ hosts, path }: UpstreamConfig): string {
@@ -25,14 +26,4 @@ function accessText({ access, unauthenticated, require }: RuleConfig): string {
       return `requires a sign-in${requirements}${others[unauthenticated]}`
     }
   }
-}
-
-/** `groups has any of admins, editors` */
-export function requirementText({ claimText, anyOf, allOf, noneOf }: RequirementConfig): string {
-  const parts = [
-    anyOf && `any of ${anyOf.join(', ')}`,
-    allOf && `all of ${allOf.join(', ')}`,
-    noneOf && `none of ${noneOf.join(', ')}`,
-  ].filter((part) => part !== undefined)
-  return `${claimText} has ${parts.join(' and ')}`
 }

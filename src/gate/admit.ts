@@ -1,4 +1,5 @@
 import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { Clock } from '../core/clock.ts'
 import { matchesAny } from '../core/name-pattern.ts'
 import { maxReturnToLength, signInUrl } from '../core/return-to.ts'
 import { cookieNames } from '../http/cookies.ts'
@@ -29,6 +30,7 @@ export interface AdmitParts {
   readonly identify: (cookieHeader: string | undefined) => Identity | Promise<Identity>
   readonly cookie: Pick<SessionCookie, 'expireAll' | 'expireWherever' | 'isStrict'>
   readonly identities: Pick<SignedIdentities, 'isReady' | 'of'>
+  readonly clock: Clock
   readonly log: Log
 }
 
@@ -145,7 +147,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
   ): Admission {
     const crossSite = crossSiteReason(facts, upstream)
     if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, upstream, rule, session }
-    const unmet = unmetRequirement(rule, session.record.claims)
+    const unmet = unmetOf(rule, facts, session)
     if (unmet !== undefined) return { kind: 'forbidden', ...unmet, setCookies: nothing, upstream, rule, session }
     const sent = headers.forPerson(facts, upstream, rule, session)
     if ('missing' in sent)
@@ -164,6 +166,16 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
       withheldCookies: foreign?.withheldCookies,
       expire: foreign?.expire,
     }
+  }
+
+  function unmetOf(
+    rule: RuleConfig,
+    { method, forwarded }: RequestFacts,
+    { record }: StoredSession,
+  ): Unmet | undefined {
+    if (rule.require.length === 0) return undefined
+    const { clientAddress } = forwarded
+    return unmetRequirement(rule, { claims: record.claims, method, clientAddress, now: parts.clock.now() })
   }
 
   /** Withholds the application cookies of other people, and expires them in the browser. */

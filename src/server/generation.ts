@@ -163,7 +163,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     admit: createAdmit(config, {
       identify: (header) => identify(header, { cookie, sessions, expiredCookies, upkeep }),
       identities: new SignedIdentities(config, { keys: signingKeys, clock }),
-      ...{ cookie, log },
+      ...{ cookie, clock, log },
     }),
     cors: createCors(config.upstreams),
     ...{ trusted, log, audit, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },
