@@ -110,7 +110,11 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   const sessionCookies = new SessionCookies({ sessions, clock })
   const personalCookies = config.upstreams.flatMap(({ logout }) => logout.cookies.map(({ names }) => names))
   const expiredCookies = new ExpiredCookies()
-  endings.onEnded((keys) => live.closeAll(keys))
+  endings.onEnded((keys, where) => {
+    live.closeAll(keys)
+    // The browser may have signed in again at that process: its cookie is of the new session.
+    if (where === 'elsewhere') for (const key of keys) expiredCookies.add(key)
+  })
   const provider = new OpenidProvider(config.provider, { clock, log, metrics })
   const upkeep = new Upkeep(config.session, {
     ...{ sessions, endings, store, clock, log, audit },
