@@ -13,6 +13,7 @@ import { KeptRequests } from '../kept/kept-requests.ts'
 import { receiveForm } from '../kept/receive.ts'
 import { takeForSending } from '../kept/send.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
+import { EventStreamLimits } from '../limits/event-stream-limits.ts'
 import type { RejectedClients } from '../limits/rejected-clients.ts'
 import { LogoutCalls } from '../logout/logout-calls.ts'
 import type { Audit } from '../observe/audit.ts'
@@ -44,7 +45,6 @@ import { createApp } from './endpoints.ts'
 import { countedRefreshes } from './gateway-metrics.ts'
 import type { ListenerHandlers } from './listener.ts'
 import { RequestHandler } from './request-handler.ts'
-import { countEventStreams } from './session-events.ts'
 import { runInOrder } from './shutdown.ts'
 import { type StreamSessions, watchLiveSessions } from './watch-live-sessions.ts'
 
@@ -159,7 +159,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       personCookie,
       live,
     },
-    eventStreams: countEventStreams(),
+    eventStreams: new EventStreamLimits(config.limits, rejectedClients),
     reservedPrefix,
     recordOf: (req) => records.get(req) as RequestRecord,
   })

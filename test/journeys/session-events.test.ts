@@ -6,7 +6,7 @@ import { startWorld, type World } from '../support/world.ts'
 
 interface Event {
   readonly name: string
-  readonly data: Readonly<Record<string, number>>
+  readonly data: Readonly<Record<'now' | 'expires_at' | 'absolute_expires_at', number>> & { readonly person?: string }
 }
 
 interface Events {
@@ -80,7 +80,8 @@ for (const store of ['memory', 'redis'] as const)
     const left = (time: number | undefined) => Math.round(((time ?? 0) - (data['now'] ?? 0)) / minutes)
     assert.ok((data['now'] ?? 0) >= before)
     assert.deepEqual([left(data['expires_at']), left(data['absolute_expires_at'])], [20, 480])
-    assert.deepEqual(Object.keys(data), ['now', 'expires_at', 'absolute_expires_at'], 'nothing personal')
+    assert.deepEqual(Object.keys(data), ['now', 'expires_at', 'absolute_expires_at', 'person'])
+    assert.match(data.person ?? '', /^[\w-]{16}$/, 'nothing personal')
 
     await world.provider.endSession(world.provider.sessions()[0]?.sid ?? '')
     assert.deepEqual(await events.next(), { name: 'ended', data: {} })
