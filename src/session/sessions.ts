@@ -11,7 +11,15 @@ import type { NearCache, NearSession } from './near-cache.ts'
 import type { NearCaches } from './near-caches.ts'
 import { OutageGrace } from './outage-grace.ts'
 import type { PendingEndings } from './pending-endings.ts'
-import { newSessionId, personMark, sessionKey, subTag, tagOf, type SessionRecord, type StoredSession } from './record.ts'
+import {
+  newSessionId,
+  personMark,
+  sessionKey,
+  subTag,
+  tagOf,
+  type SessionRecord,
+  type StoredSession,
+} from './record.ts'
 import { openRecord, sealRecord } from './sealed-record.ts'
 import { jobOutlivesSessionMs, type SessionStore } from './store.ts'
 
