@@ -29,8 +29,8 @@ export function signInUrl(
 
 /**
  * The page at the end of a sign-in that an open page has started in another window. It is the only
- * `return_to` below the reserved prefix. A sign-in that leads to it is for a new session, also while
- * the person is signed in.
+ * `return_to` below the reserved prefix. A sign-in that leads to it is for a new session, also
+ * while the person is signed in.
  */
 export function signedInPath(reservedPrefix: string): string {
   return `${reservedPrefix}signed-in`

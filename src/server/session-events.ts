@@ -35,7 +35,7 @@ export interface SessionEventsParts {
  * §9.2). It does not count as activity. Without a session it has one event, `ended`, and the next
  * connection of the same `EventSource` gets 204, which stops it.
  * @throws {GatewayError} `ERR_CROSS_SITE` for a page of another origin; `ERR_STORE_UNAVAILABLE`
- * @throws {TooManyRequests} when the session or the client has too many streams, or all clients have
+ * @throws {TooManyRequests} when the session, the client, or all clients have too many streams
  */
 export async function sessionEvents(request: EndpointRequest, parts: SessionEventsParts): Promise<Response> {
   if (!isFromThisSite(request)) throw new GatewayError('ERR_CROSS_SITE', 'a page of another origin asks for events')
