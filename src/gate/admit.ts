@@ -107,8 +107,10 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
       const form = { upstream, expire: identity.ended && expiry(identity.ended, facts, upstream) }
       return { kind: 'sign_in', location: signIn, setCookies: nothing, leavesPage: identity.staleCookie, form }
     }
+    // The browser may have the cookie of a new session already.
+    const isStale = identity.staleCookie && identity.ended?.isExpired() !== true
     identity.ended?.noteExpired()
-    const setCookies = identity.staleCookie ? expireAll(facts, upstream) : nothing
+    const setCookies = isStale ? expireAll(facts, upstream) : nothing
     if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies }
     const return_to = facts.target.path + facts.target.query
     // The sign-in would ignore a longer return_to, and such a long URL may exceed the limit for a

@@ -9,7 +9,7 @@ import {
 import type { Response } from '../http/response.ts'
 import { layout, type PageLink } from './layout.ts'
 import type { Messages } from './messages/messages.ts'
-import { escape, htmlResponse, styleHash } from './page.ts'
+import { escape, htmlResponse, sourceHash } from './page.ts'
 import { styleOf } from './style.ts'
 
 /** The text of a page, independent of its layout. */
@@ -46,7 +46,7 @@ export class PageRenderer {
   constructor(config: PagesConfig) {
     this.#config = config
     this.#style = styleOf(config.colours)
-    this.#styleHash = styleHash(this.#style)
+    this.#styleHash = sourceHash(this.#style)
   }
 
   page(content: FullPage): Response {
@@ -66,6 +66,7 @@ export class PageRenderer {
   /**
    * Renders the built-in layout. `formTargets`: the origins, besides its own, that the responses to
    * its buttons may redirect to. `framedBy`: the origins whose pages may show it in a frame.
+   * `script`: a script that runs when the page is complete.
    */
   builtIn(
     content: PageText,
@@ -73,17 +74,23 @@ export class PageRenderer {
     {
       formTargets,
       framedBy = [],
-    }: { readonly formTargets?: readonly string[] | undefined; readonly framedBy?: readonly string[] } = {},
+      script,
+    }: {
+      readonly formTargets?: readonly string[] | undefined
+      readonly framedBy?: readonly string[]
+      readonly script?: string
+    } = {},
   ): Response {
     const { language, messages, status, title, text } = content
     const { name, logo } = this.#config
     const html = layout({
-      ...{ language, dir: messages.dir, style: this.#style, name, logo, title, text, links },
+      ...{ language, dir: messages.dir, style: this.#style, name, logo, title, text, links, script },
       support: this.#support(content),
       note: `${status < 400 ? '' : `${status} · `}${messages.request} ${content.requestId}`,
     })
     return htmlResponse(status, html, language, {
       styleHashes: [this.#styleHash],
+      scriptHashes: script === undefined ? [] : [sourceHash(script)],
       images: logo !== undefined,
       formTargets: formTargets,
       framedBy,
@@ -94,7 +101,7 @@ export class PageRenderer {
     const values = this.#values(content)
     const html = template.parts.map((part) => (typeof part === 'string' ? part : escape(values[part.placeholder])))
     return htmlResponse(content.status, html.join(''), content.language, {
-      styleHashes: template.styles.map(styleHash),
+      styleHashes: template.styles.map(sourceHash),
       images: true,
       formTargets: content.formTargets,
     })

@@ -15,9 +15,9 @@ import type { SessionStore } from '../session/store.ts'
 export interface SignInParts {
   readonly provider: OpenidProvider
   readonly store: Pick<SessionStore, 'takeOnce' | 'receivesNotices' | 'ping' | 'time'>
-  readonly sessions: Pick<Sessions, 'audience' | 'find' | 'read' | 'peek' | 'create'>
+  readonly sessions: Pick<Sessions, 'audience' | 'find' | 'read' | 'peek' | 'create' | 'replace'>
   readonly endings: Pick<SessionEndings, 'endOne'>
-  readonly expiredCookies: Pick<ExpiredCookies, 'add'>
+  readonly expiredCookies: Pick<ExpiredCookies, 'add' | 'has'>
   readonly cookie: SessionCookie
   readonly personCookie: Pick<PersonCookie, 'set' | 'tagOf'>
   readonly kept: Pick<KeptRequests, 'isOn' | 'ofOthers'>

@@ -1,11 +1,12 @@
-import { maxReturnToLength } from '../core/return-to.ts'
+import { maxReturnToLength, signedInPath } from '../core/return-to.ts'
 
 /**
  * The path to return to after a sign-in. Everything except a path on this origin becomes `/`, so
  * that a sign-in cannot lead to another site (RFC 9700 §4.11). A path below the reserved prefix
- * becomes `/` too.
+ * becomes `/` too, except that of the page for signed-in people.
  */
 export function returnToOrHome(value: string | undefined, externalUrl: URL, reservedPrefix: string): string {
+  if (value === signedInPath(reservedPrefix)) return value
   if (
     value === undefined ||
     !value.startsWith('/') ||

@@ -11,11 +11,14 @@ import type { SignInParts } from './parts.ts'
  * request does not count as activity.
  */
 export async function session(request: EndpointRequest, parts: SignInParts): Promise<Response> {
-  const { cookie, sessions } = parts
+  const { cookie, sessions, expiredCookies } = parts
   const id = cookie.read(request.cookie)
-  const found = id === undefined ? undefined : await sessions.peek(sessionKey(id))
+  const key = id && sessionKey(id)
+  const found = key && (await sessions.peek(key))
   if (found === undefined) {
-    const setCookies = cookie.isIn(request.cookie) ? cookie.expireAll(request.cookie, request.applicationCookies) : []
+    // The browser may have the cookie of a new session already.
+    const isStale = cookie.isIn(request.cookie) && !(key && expiredCookies.has(key))
+    const setCookies = isStale ? cookie.expireAll(request.cookie, request.applicationCookies) : []
     return signInRequired(request, parts, setCookies)
   }
   if (found.isDoubtful === true) return signInRequired(request, parts)

@@ -20,6 +20,8 @@ export interface Messages {
   readonly signInFromFrame: string
   readonly signInFailed: string
   readonly signedIn: string
+  /** The end of a sign-in in another window. */
+  readonly signedInAgain: Heading
   readonly signedOut: Heading
   readonly confirmSignOut: Heading
   readonly stillSignedIn: Heading
@@ -79,6 +81,11 @@ export interface NoticeMessages {
   /** `{n}` is the number of minutes. */
   readonly expiring: string
   readonly stay: string
+  /** Opens the sign-in in another window. */
+  readonly renew: string
   readonly ended: string
+  /** Another person has signed in. */
+  readonly changed: string
+  readonly reload: string
   readonly close: string
 }
