@@ -543,6 +543,8 @@ export interface RuleConfig {
    */
   readonly place?: Place
   readonly setting?: string
+  /** A name for people. */
+  readonly name?: string | undefined
   readonly path: PathPattern
   /** Absent: any method. */
   readonly methods: readonly string[] | undefined
@@ -550,6 +552,8 @@ export interface RuleConfig {
   readonly unauthenticated: 'auto' | 'redirect' | '401'
   /** All of them apply to a signed-in person. */
   readonly require: readonly RequirementConfig[]
+  /** `observe`: a person who does not meet `require` has access, and the audit log says so. */
+  readonly mode?: 'enforce' | 'observe'
   /** All headers for requests of this rule. Absent: those of the upstream. */
   readonly headers?: readonly HeaderConfig[]
 }

@@ -599,6 +599,11 @@ export interface UpstreamSignedIdentitySettings {
 /** Who may send which requests to an upstream. */
 export interface RuleSettings {
   /**
+   * A name for people. It is in the log, in explain, and on the page with which the rule denies
+   * access.
+   */
+  readonly name?: string
+  /**
    * The paths of the rule. * matches one segment, and at the end everything below: /public/*
    * matches /public and /public/a/b.
    */
@@ -617,6 +622,11 @@ export interface RuleSettings {
   readonly unauthenticated: 'auto' | 'redirect' | '401' | 401
   /** What has to be true of a signed-in person: one requirement, or a list of which all apply. */
   readonly require?: RequirementSettings | List<RequirementSettings>
+  /**
+   * enforce: a person who does not meet require is denied access. observe: the person has access,
+   * and the audit log says that the rule would have denied it.
+   */
+  readonly mode: 'enforce' | 'observe'
   /**
    * Headers for the requests of this rule, in addition to those of the upstream. A header with the
    * same name replaces that of the upstream.

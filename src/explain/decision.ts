@@ -5,7 +5,7 @@ import { claimsOf } from '../config/requirement-claims.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
-import type { Admission } from '../gate/admission.ts'
+import type { Admission, ObservedDenial } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
 import type { CorsFields } from '../gate/cors.ts'
 import { crossSiteReason } from '../gate/cross-site.ts'
@@ -164,6 +164,10 @@ function wrongHost(
   }
 }
 
+function observedNote({ why }: ObservedDenial): string {
+  return `without mode: observe, the rule would deny access: ${why}`
+}
+
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
 const keptNote =
   'a browser in which the person was signed in before is redirected to the sign-in instead (303), and the content is kept until then, if a page of this site sends it (kept_requests)'
@@ -256,7 +260,8 @@ function preflightWhy(fields: CorsFields): string {
 
 function decided(admission: Admission, req: ArrivedRequest, switches: boolean): Decision {
   const { kind: outcome } = admission
-  if (outcome === 'pass') return { outcome }
+  if (outcome === 'pass')
+    return admission.observed === undefined ? { outcome } : { outcome, note: observedNote(admission.observed) }
   const [code, why] = refusalOf(admission)
   const refused = { outcome, status: errorRow(code).status, code, why }
   if (switches) return refused

@@ -11,10 +11,11 @@ export function hostsText({ hosts, path }: UpstreamConfig): string {
 export function ruleText(rule: RuleConfig): string {
   if (rule.place === undefined) return 'no rule matches: a sign-in is required'
   const methods = rule.methods === undefined ? '' : `${rule.methods.join(', ')} `
-  return `${rule.setting}, the first match: ${methods}${rule.path.text} ${accessText(rule)}`
+  const name = rule.name === undefined ? '' : `"${rule.name}", `
+  return `${name}${rule.setting}, the first match: ${methods}${rule.path.text} ${accessText(rule)}`
 }
 
-function accessText({ access, unauthenticated, require }: RuleConfig): string {
+function accessText({ access, unauthenticated, require, mode }: RuleConfig): string {
   switch (access) {
     case 'public':
       return 'is public, and no identity is forwarded'
@@ -23,7 +24,8 @@ function accessText({ access, unauthenticated, require }: RuleConfig): string {
     case 'signed_in': {
       const others = { auto: '', redirect: '; otherwise always redirects', '401': '; otherwise responds with 401' }
       const requirements = require.map((requirement) => `, and ${requirementText(requirement)}`).join('')
-      return `requires a sign-in${requirements}${others[unauthenticated]}`
+      const observed = mode === 'observe' ? ', which is only observed' : ''
+      return `requires a sign-in${requirements}${observed}${others[unauthenticated]}`
     }
   }
 }

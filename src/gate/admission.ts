@@ -91,12 +91,17 @@ export interface Pass {
   /** The names of cookies of the client that the upstream does not get. Absent: none. */
   readonly withheldCookies?: readonly string[] | undefined
   readonly caching: Caching
+  /** A rule that is only observed would have denied the request. Absent: no rule would have. */
+  readonly observed?: ObservedDenial | undefined
   /**
    * Returns `Set-Cookie` values that expire cookies of a session that has ended; none when the
    * browser may have a new session by then. They precede those of the upstream.
    */
   readonly expire?: (() => readonly string[]) | undefined
 }
+
+/** The denial that a rule with `mode: observe` does not enforce. */
+export type ObservedDenial = Unmet & Denial
 
 /** Whose request was rejected, and by which rule. */
 export interface Denial {

@@ -150,7 +150,8 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     const crossSite = crossSiteReason(facts, upstream)
     if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, upstream, rule, session }
     const unmet = unmetOf(rule, facts, session)
-    if (unmet !== undefined) return { kind: 'forbidden', ...unmet, setCookies: nothing, upstream, rule, session }
+    if (unmet !== undefined && rule.mode !== 'observe')
+      return { kind: 'forbidden', ...unmet, setCookies: nothing, upstream, rule, session }
     const sent = headers.forPerson(facts, upstream, rule, session)
     if ('missing' in sent)
       return { kind: 'forbidden', ...withoutHeader(sent), setCookies: nothing, upstream, rule, session }
@@ -167,6 +168,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
       cookies: upstream.sessionCookies.length > 0 ? cookiesOf(session.record, upstream.name) : undefined,
       withheldCookies: foreign?.withheldCookies,
       expire: foreign?.expire,
+      observed: unmet && { ...unmet, upstream, rule, session },
     }
   }
 

@@ -8,7 +8,7 @@ export function refusalOf(
 ): readonly [
   code: ErrorCode,
   why: string,
-  options: { readonly signIn?: string; readonly setCookies?: readonly string[] },
+  options: { readonly signIn?: string; readonly setCookies?: readonly string[]; readonly rule?: string | undefined },
 ] {
   switch (admission.kind) {
     // A WebSocket cannot follow a redirect to a page.
@@ -20,7 +20,7 @@ export function refusalOf(
         { signIn: admission.location, setCookies: admission.setCookies },
       ]
     case 'forbidden':
-      return [admission.code, admission.why, { setCookies: admission.setCookies }]
+      return [admission.code, admission.why, { setCookies: admission.setCookies, rule: admission.rule.name }]
     case 'cross_site':
       return ['ERR_CROSS_SITE', admission.why, {}]
     // A WebSocket is neither a page load nor a logout link, nor a preflight.

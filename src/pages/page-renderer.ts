@@ -20,6 +20,8 @@ export interface PageText {
   readonly title: string
   readonly text: string
   readonly requestId: string
+  /** The name of the rule that denies access. */
+  readonly rule?: string | undefined
 }
 
 export interface FullPage extends PageText {
@@ -86,7 +88,7 @@ export class PageRenderer {
     const html = layout({
       ...{ language, dir: messages.dir, style: this.#style, name, logo, title, text, links, script },
       support: this.#support(content),
-      note: `${status < 400 ? '' : `${status} · `}${messages.request} ${content.requestId}`,
+      note: noteOf(content),
     })
     return htmlResponse(status, html, language, {
       styleHashes: [this.#styleHash],
@@ -115,6 +117,8 @@ export class PageRenderer {
       ...{ lang: language, dir: messages.dir, title, text, status: String(status) },
       request_id: content.requestId,
       request_label: messages.request,
+      rule_name: content.rule ?? '',
+      rule_label: content.rule === undefined ? '' : messages.rule,
       // A template that uses a value without its setting is an error of the configuration.
       name: this.#config.name ?? '',
       logo_url: this.#config.logo ?? '',
@@ -140,4 +144,12 @@ export class PageRenderer {
     const isMail = url?.startsWith('mailto:') === true
     return { label: messages.support, text, url: isMail ? `${url}?subject=${encodeURIComponent(requestId)}` : url }
   }
+}
+
+/** `403 · Request ID 7Zc… · Rule: Finance only` */
+function noteOf({ status, messages, requestId, rule }: PageText): string {
+  const parts = [`${messages.request} ${requestId}`]
+  if (status >= 400) parts.unshift(String(status))
+  if (rule !== undefined) parts.push(`${messages.rule}: ${rule}`)
+  return parts.join(' · ')
 }

@@ -192,10 +192,14 @@ export class Pages {
     return this.#renderer.page({ ...this.#textOf(options, say, status), page, urls, inFrame })
   }
 
-  #textOf({ acceptLanguage, requestId }: PageContext, say: (messages: Messages) => Heading, status = 200): PageText {
+  #textOf(
+    { acceptLanguage, requestId, rule }: PageContext & Pick<RefusalOptions, 'rule'>,
+    say: (messages: Messages) => Heading,
+    status = 200,
+  ): PageText {
     const language = chooseLanguage(acceptLanguage, this.#language)
     const messages = messagesByLanguage[language]
-    return { language, messages, status, requestId, ...say(messages) }
+    return { language, messages, status, requestId, rule, ...say(messages) }
   }
 
   #urls({

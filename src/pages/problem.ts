@@ -8,6 +8,8 @@ export interface ProblemOptions {
   readonly signIn?: string | undefined
   /** The request was not forwarded, so that a script may repeat it after the sign-in. */
   readonly mayRepeat?: boolean | undefined
+  /** The name of the rule that denies access. */
+  readonly rule?: string | undefined
   /** `Set-Cookie` values that expire the cookies of an ended session. */
   readonly setCookies?: readonly string[] | undefined
   readonly headers?: Response['headers'] | undefined
@@ -19,11 +21,11 @@ export interface ProblemOptions {
  */
 export function problem(code: ErrorCode, options: ProblemOptions): Response {
   const { status, text: detail } = errorRow(code)
-  const { signIn, mayRepeat, requestId } = options
+  const { signIn, mayRepeat, rule, requestId } = options
   // With "about:blank", the title is the reason phrase of the status (RFC 9457 §4.2.1).
   const title = reasonPhrase(status)
   const repeat = mayRepeat === true ? 'after_sign_in' : undefined
-  const document = { type: 'about:blank', title, status, detail, sign_in: signIn, repeat, request_id: requestId }
+  const document = { type: 'about:blank', title, status, detail, sign_in: signIn, repeat, rule, request_id: requestId }
   return {
     status,
     headers: {

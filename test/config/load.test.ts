@@ -290,7 +290,10 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       encode: 'rfc8187',
     },
   ])
-  const signedIn = { methods: undefined, access: 'signed_in', unauthenticated: 'auto', require: [] }
+  const signedIn = {
+    ...{ name: undefined, methods: undefined, access: 'signed_in', unauthenticated: 'auto' },
+    ...{ require: [], mode: 'enforce' },
+  }
   const groups = {
     kind: 'claim',
     claim: [fields, 'groups'],

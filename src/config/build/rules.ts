@@ -27,6 +27,8 @@ export function readRule(
       `has no effect with access: ${settings.access}, which lets everybody in`,
       'remove require or access',
     )
+  if (require.length === 0 && settings.mode === 'observe' && report.isValid(below(at, 'require')))
+    report.error(below(at, 'mode'), 'has no effect without require, because people must sign in in any case', 'remove mode')
   const own = readHeaders(settings.headers ?? {}, below(at, 'headers'), context)
   const { path } = settings
   if (path === undefined) return []
@@ -34,11 +36,13 @@ export function readRule(
     {
       place: report.keyPlace(at),
       setting: report.pathText(at),
+      name: settings.name,
       path: parsePathPattern(path),
       methods: readMethods(settings.methods),
       access: settings.access,
       unauthenticated: settings.unauthenticated === 401 ? '401' : settings.unauthenticated,
       require,
+      mode: settings.mode,
       ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
     },
   ]

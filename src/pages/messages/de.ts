@@ -128,4 +128,5 @@ export const de: Messages = {
   },
   support: 'Benötigen Sie Hilfe?',
   request: 'Anfragenummer',
+  rule: 'Regel',
 }

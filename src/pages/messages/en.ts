@@ -90,4 +90,5 @@ export const en: Messages = {
   },
   support: 'Need help?',
   request: 'Request ID',
+  rule: 'Rule',
 }

@@ -127,4 +127,5 @@ export const fr: Messages = {
   },
   support: 'Besoin d’aide ?',
   request: 'Référence de la demande',
+  rule: 'Règle',
 }

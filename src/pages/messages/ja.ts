@@ -127,4 +127,5 @@ export const ja: Messages = {
   },
   support: 'お困りですか？',
   request: 'リクエスト ID',
+  rule: 'ルール',
 }

@@ -35,6 +35,8 @@ export interface Messages {
   readonly support: string
   /** The text before the request ID. */
   readonly request: string
+  /** Before the name of a rule. */
+  readonly rule: string
 }
 
 /** The pages that are only about an error. */
