@@ -605,7 +605,7 @@ export interface RuleSettings {
   readonly name?: string
   /**
    * The paths of the rule. * matches one segment, and at the end everything below: /public/*
-   * matches /public and /public/a/b.
+   * matches /public and /public/a/b. /public/*.css matches what is below and has this ending.
    */
   readonly path?: string
   /** The methods of the rule. Absent: all. */

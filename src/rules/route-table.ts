@@ -102,7 +102,9 @@ function looseLink({ path, query, methods }: LogoutLink): LogoutLink {
 }
 
 function loosePattern(pattern: PathPattern): PathPattern {
-  return { ...pattern, segments: pattern.below ? pattern.segments.map(foldCase) : loose(pattern.segments) }
+  const { suffix } = pattern
+  const segments = pattern.below ? pattern.segments.map(foldCase) : loose(pattern.segments)
+  return { ...pattern, segments, ...(suffix !== undefined && { suffix: foldCase(suffix) }) }
 }
 
 /**

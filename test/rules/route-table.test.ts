@@ -244,3 +244,22 @@ test('An encoded slash is accepted when all readings match the same rule', () =>
   for (const path of ['/public%2fx', '/api%2Fadmin/x', '/api/admin%2fx', '/%2fpublic', '/api%252fadmin%252fx'])
     assert.throws(() => access(path), { code: 'ERR_REQUEST_TARGET' }, path)
 })
+
+test('A rule for an ending opens only paths that end so in every reading', () => {
+  const table = createRouteTable([
+    upstream({ rules: [rule('/static/*.css', { access: 'public' }), rule('/static/*.pdf')] }),
+  ])
+  const access = (path: string) => table.route('any', 'GET', canonicalTarget(path))?.rule.access
+
+  assert.equal(access('/static/a/b.css'), 'public')
+  assert.equal(access('/static/a.css?x=/admin'), 'public')
+  for (const path of ['/static/a.CSS', '/static/a.css/', '/static/a', '/admin?x=.css', '/admin/x.css', '/static/.css'])
+    assert.equal(access(path), 'signed_in', path)
+  for (const path of [
+    '/static/admin;x.css',
+    '/static/admin%3fx.css',
+    '/static/a%2f..%2fadmin%2fx.css',
+    '/static/a%252ecss',
+  ])
+    assert.throws(() => access(path), { code: 'ERR_REQUEST_TARGET' }, path)
+})

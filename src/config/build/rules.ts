@@ -28,7 +28,11 @@ export function readRule(
       'remove require or access',
     )
   if (require.length === 0 && settings.mode === 'observe' && report.isValid(below(at, 'require')))
-    report.error(below(at, 'mode'), 'has no effect without require, because people must sign in in any case', 'remove mode')
+    report.error(
+      below(at, 'mode'),
+      'has no effect without require, because people must sign in in any case',
+      'remove mode',
+    )
   const own = readHeaders(settings.headers ?? {}, below(at, 'headers'), context)
   const { path } = settings
   if (path === undefined) return []
