@@ -64,8 +64,8 @@ export interface AuditEvents {
   'sign_in.failed': Fault
   /**
    * A signed-in person was denied access. `rule` is the place of the rule in the configuration, or
-   * `default`, and `rule_name` its name. `repeated`: the event replaces this many equal events of the same session and rule,
-   * and has the fields of the last one.
+   * `default`, and `rule_name` its name. `repeated`: the event replaces this many equal events of
+   * the same session and rule, and has the fields of the last one.
    */
   'access.denied': AboutDenial
   /** As `access.denied`, but the rule is only observed, so the person had access. */
