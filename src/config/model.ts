@@ -548,6 +548,8 @@ export interface RuleConfig {
   readonly path: PathPattern
   /** Absent: any method. */
   readonly methods: readonly string[] | undefined
+  /** Absent: any client. */
+  readonly clients?: Networks | undefined
   readonly access: 'public' | 'optional' | 'signed_in'
   readonly unauthenticated: 'auto' | 'redirect' | '401'
   /** All of them apply to a signed-in person. */
@@ -558,12 +560,18 @@ export interface RuleConfig {
   readonly headers?: readonly HeaderConfig[]
 }
 
+export interface Networks {
+  readonly networks: AddressSet
+  /** As they are written. */
+  readonly text: readonly string[]
+}
+
 /** What has to be true of a signed-in person or of the request. */
 export type RequirementConfig =
   | ClaimRequirement
   /** The e-mail address is in one of these domains: lower case, in ASCII (RFC 5891). */
   | { readonly kind: 'email_domains'; readonly emailDomains: readonly string[]; readonly verified: boolean }
-  | { readonly kind: 'networks'; readonly networks: AddressSet; readonly text: readonly string[] }
+  | ({ readonly kind: 'networks' } & Networks)
   | { readonly kind: 'time'; readonly time: TimeWindow }
   | { readonly kind: 'methods'; readonly methods: readonly string[] }
   | { readonly kind: 'all'; readonly all: readonly RequirementConfig[] }

@@ -611,6 +611,11 @@ export interface RuleSettings {
   /** The methods of the rule. Absent: all. */
   readonly methods?: List<Method>
   /**
+   * The networks of the clients of the rule: IP addresses and CIDR ranges. Absent: all. Behind
+   * trusted_proxies, the address that they name counts.
+   */
+  readonly networks?: List<string>
+  /**
    * public: anybody, without headers about a person. optional: anybody, with identity headers for
    * signed-in people. signed_in: signed-in people only.
    */

@@ -88,7 +88,12 @@ export function explain(
       if (switches) throw new GatewayError('ERR_NO_ROUTE', 'an endpoint of the gateway cannot be upgraded')
       return { steps, decision: atEndpoint(facts, req.headers, who, config) }
     }
-    const route = createRouteTable(config.upstreams).route(facts.host, facts.method, facts.target)
+    const route = createRouteTable(config.upstreams).route(
+      facts.host,
+      facts.method,
+      facts.target,
+      facts.forwarded.clientAddress,
+    )
     steps.push(...aboutRoute(route))
     const cookie = new SessionCookie(config.session.cookie)
     const admission = createAdmit(config, {

@@ -68,7 +68,8 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
     // A request that this upstream does not serve would not test its rules.
     if (isReserved(facts.target, config.reservedPrefix))
       return `the gateway itself serves this path, because it is below ${config.reservedPrefix}`
-    const other = createRouteTable(config.upstreams).route(facts.host, facts.method, facts.target)?.upstream
+    const { host, method, target, forwarded } = facts
+    const other = createRouteTable(config.upstreams).route(host, method, target, forwarded.clientAddress)?.upstream
     if (other !== undefined && other !== upstream)
       return `upstreams.${other.name} serves this path: move the test there`
     const admission = admit(facts)

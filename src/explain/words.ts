@@ -11,8 +11,9 @@ export function hostsText({ hosts, path }: UpstreamConfig): string {
 export function ruleText(rule: RuleConfig): string {
   if (rule.place === undefined) return 'no rule matches: a sign-in is required'
   const methods = rule.methods === undefined ? '' : `${rule.methods.join(', ')} `
+  const clients = rule.clients === undefined ? '' : ` from ${rule.clients.text.join(' or ')}`
   const name = rule.name === undefined ? '' : `"${rule.name}", `
-  return `${name}${rule.setting}, the first match: ${methods}${rule.path.text} ${accessText(rule)}`
+  return `${name}${rule.setting}, the first match: ${methods}${rule.path.text}${clients} ${accessText(rule)}`
 }
 
 function accessText({ access, unauthenticated, require, mode }: RuleConfig): string {

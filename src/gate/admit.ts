@@ -45,7 +45,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
   const signOut = { kind: 'sign_out', location: `${config.reservedPrefix}sign-out` } as const
 
   function admit(facts: RequestFacts): Admission | Promise<Admission> {
-    const route = routes.route(facts.host, facts.method, facts.target)
+    const route = routes.route(facts.host, facts.method, facts.target, facts.forwarded.clientAddress)
     if (route === undefined)
       return {
         kind: 'no_route',

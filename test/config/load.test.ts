@@ -291,7 +291,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
     },
   ])
   const signedIn = {
-    ...{ name: undefined, methods: undefined, access: 'signed_in', unauthenticated: 'auto' },
+    ...{ name: undefined, methods: undefined, clients: undefined, access: 'signed_in', unauthenticated: 'auto' },
     ...{ require: [], mode: 'enforce' },
   }
   const groups = {

@@ -5,7 +5,7 @@ import { parsePathPattern } from '../../core/path-pattern.ts'
 import { TimeWindow } from '../../core/time-window.ts'
 import { parseSubnet } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
-import type { HeaderConfig, RequirementConfig, RuleConfig } from '../model.ts'
+import type { HeaderConfig, Networks, RequirementConfig, RuleConfig } from '../model.ts'
 import type { List, RequirementSettings, RuleSettings } from '../settings.ts'
 import { present } from './build-context.ts'
 import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
@@ -43,6 +43,7 @@ export function readRule(
       name: settings.name,
       path: parsePathPattern(path),
       methods: readMethods(settings.methods),
+      clients: settings.networks && readNetworks(settings.networks, below(at, 'networks'), report),
       access: settings.access,
       unauthenticated: settings.unauthenticated === 401 ? '401' : settings.unauthenticated,
       require,
@@ -112,7 +113,8 @@ function readRequirement(
   const { methods, all, any, not } = settings
   if (settings.claim !== undefined) return readClaimRequirement(settings, settings.claim, at, context)
   if (settings.email_domains !== undefined) return readEmailDomains(settings, settings.email_domains, at, report)
-  if (settings.networks !== undefined) return readNetworks(settings.networks, own('networks'), report)
+  if (settings.networks !== undefined)
+    return [{ kind: 'networks', ...readNetworks(settings.networks, own('networks'), report) }]
   if (settings.time !== undefined) return readTime(settings.time, own('time'), report)
   if (methods !== undefined) return [{ kind: 'methods', methods: readMethods(methods) ?? [] }]
   if (all !== undefined) return [{ kind: 'all', all: readList(all, own('all'), context) }]
@@ -182,12 +184,12 @@ function hintForDomain(text: string): string | undefined {
   return /^\*?\./.test(text) ? `name each domain: a domain does not include those below it` : `did you mean ${meant}?`
 }
 
-function readNetworks(networks: List<string>, at: string, report: Report): readonly RequirementConfig[] {
+function readNetworks(networks: List<string>, at: string, report: Report): Networks {
   const text = present(networks).map(([, network]) => network)
   const subnets = present(networks).flatMap(([index, network]) =>
     report.parse(below(at, index), [], () => [parseSubnet(network)]),
   )
-  return [{ kind: 'networks', networks: new AddressSet(subnets), text }]
+  return { networks: new AddressSet(subnets), text }
 }
 
 function readTime(

@@ -255,6 +255,7 @@ function rules({ upstreams }: GatewayConfig, report: Report): void {
 /** Whether a rule matches every request that the other rule matches. */
 function covers(rule: RuleConfig, other: RuleConfig): boolean {
   const anyMethod = rule.methods === undefined
+  if (rule.clients !== undefined) return false
   const sameMethods = anyMethod || (other.methods?.every((method) => hasMethod(rule, method)) ?? false)
   if (!sameMethods || (other.path.below && !rule.path.below)) return false
   // A "*" in the path of the other rule matches anything. Only a "*" covers it, because no segment
