@@ -26,8 +26,31 @@ export interface Person {
 
 const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
+// Chromium reads only the last `--disable-features`, which is this one instead of Playwright's.
+const disabledFeatures = [
+  // Both load the pop-up of the address bar into each window, with a process that costs more
+  // processor time than the page.
+  'WebUIOmniboxAimPopup',
+  'WebUIOmniboxPopup',
+  // Those that Playwright disables.
+  'AimEnabled',
+  'AvoidCorsURLLoaderRestartOnRedirect',
+  'AvoidUnnecessaryBeforeUnloadCheckSync',
+  'DestroyProfileOnBrowserClose',
+  'HttpsFirstBalancedModeAutoEnable',
+  'HttpsUpgrades',
+  'LensOverlay',
+  'MediaRouter',
+  'NetworkTimeServiceQuerying',
+  'OptimizationHints',
+  'PaintHolding',
+  'PreconnectToSearch',
+  'ThirdPartyStoragePartitioning',
+]
+
 // Disables the requests that a browser sends on its own, so that every request comes from the page.
 const args = [
+  `--disable-features=${disabledFeatures.join()}`,
   '--no-sandbox',
   '--disable-gpu',
   '--disable-quic',
