@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
-import { after, test, type TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { parse, stringify } from 'yaml'
 import { blocksOf, pages } from '../docs/markdown.ts'
@@ -15,7 +15,7 @@ import { until } from '../support/until.ts'
 import { startWorld, type World, type WorldOptions } from '../support/world.ts'
 import { Missing } from './installed.ts'
 
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 
 /** A running application. */
 export interface Application {

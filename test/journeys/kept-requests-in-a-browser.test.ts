@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { messagesByLanguage } from '../../src/pages/messages.ts'
 import { accessibilityFaults, colorRules } from '../support/axe.ts'
@@ -7,7 +7,7 @@ import { startChromium } from '../support/chromium.ts'
 import { startFormApplication } from '../support/form-application.ts'
 import { startWorld, type World } from '../support/world.ts'
 
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 const ask = { name: 'Do you want to send what you entered?' }
 
 async function signIn(page: Page, world: World): Promise<void> {

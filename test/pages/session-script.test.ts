@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, test, type TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { languages } from '../../src/config/model.ts'
 import { messagesByLanguage } from '../../src/pages/messages.ts'
 import { httpUpstream } from '../proxy/support.ts'
@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
 import { choose } from './support.ts'
 
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 const minutes = 60_000
 
 /** An application with a strict policy, whose pages include the script. */
