@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, test, type TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { httpUpstream } from '../proxy/support.ts'
 import { accessibilityFaults } from '../support/axe.ts'
@@ -8,7 +8,7 @@ import { until } from '../support/until.ts'
 import { startWorld, type World, type WorldOptions } from '../support/world.ts'
 import { choose } from './support.ts'
 
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 const minutes = 60_000
 
 /** An application with a strict policy, whose pages include the script and record its events. */
