@@ -73,8 +73,11 @@ async function bundle(groups) {
     sourcemap: true,
     sourcesContent: false,
     logLevel: 'warning',
-    define: { 'import.meta.url': 'importMetaUrl', 'import.meta.dirname': 'importMetaDirname' },
+    define: { 'import.meta': 'importMeta' },
     plugins: [{ name: 'place', setup: keepPlace }],
+  }).catch(() => {
+    rmSync(folder, { recursive: true, force: true })
+    stop('The tests cannot be bundled: see above.')
   })
   return groups.map((_, index) => join(folder, `${index + 1}.mjs`))
 }
@@ -83,10 +86,10 @@ async function bundle(groups) {
 function keepPlace({ onLoad }) {
   onLoad({ filter: /\.ts$/ }, async ({ path }) => {
     const text = await readFile(path, 'utf8')
-    const [url, place] = [pathToFileURL(path).href, dirname(path)].map((value) => JSON.stringify(value))
+    const place = { url: pathToFileURL(path).href, filename: path, dirname: dirname(path) }
     // In the first line, so that the numbers of the lines stay.
-    const names = text.includes('import.meta.') ? `const importMetaUrl = ${url}, importMetaDirname = ${place};` : ''
-    return { contents: names + text, loader: 'ts' }
+    const first = text.includes('import.meta') ? `const importMeta = ${JSON.stringify(place)};` : ''
+    return { contents: first + text, loader: 'ts' }
   })
 }
 
