@@ -155,7 +155,7 @@ export class Pages {
   }
 
   /** What became of a kept request, with a link to go on. */
-  keptEnd(end: 'sent' | 'gone' | 'discarded', returnTo: string, context: PageContext): Response {
+  keptEnd(end: 'sending' | 'sent' | 'gone' | 'discarded', returnTo: string, context: PageContext): Response {
     const text = this.#textOf(context, ({ kept }) => kept[end], end === 'gone' ? 404 : 200)
     return this.#renderer.builtIn(text, [{ href: returnTo, text: text.messages.redirecting.link }])
   }

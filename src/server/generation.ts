@@ -8,6 +8,7 @@ import { Keyring } from '../core/seal.ts'
 import { createAdmit } from '../gate/admit.ts'
 import { createCors } from '../gate/cors.ts'
 import { identify } from '../gate/identify.ts'
+import { createLogoutLinks } from '../gate/logout-links.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { KeptRequests } from '../kept/kept-requests.ts'
 import { receiveForm } from '../kept/receive.ts'
@@ -161,6 +162,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     },
     eventStreams: new EventStreamLimits(config.limits, rejectedClients),
     reservedPrefix,
+    isLogoutLink: createLogoutLinks(config.upstreams),
     recordOf: (req) => records.get(req) as RequestRecord,
   })
   const handlers = new RequestHandler(config, {

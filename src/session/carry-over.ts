@@ -12,8 +12,8 @@ const none: Cookies = { cookies: {}, browser_cookies: [] }
  * person, so that the applications keep their own sessions. The logout job moves too: when the
  * previous session ends afterwards, no application is called. At any moment one of the two sessions
  * has the job.
- * @returns `false`, and nothing has moved, when the previous session is over or is that of another
- * person, or when it may be over (see `StoredSession.isDoubtful`)
+ * @returns `false`, and nothing has moved, when one of the sessions is over, when the previous one
+ * is that of another person, or when it may be over (see `StoredSession.isDoubtful`)
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
  */
 export async function carryOver(
@@ -25,7 +25,8 @@ export async function carryOver(
     const previous = await sessions.read(from)
     const isOver = previous === undefined || previous.isDoubtful === true || !isOf(previous.record, person)
     const cookies = isOver ? none : previous.record
-    if (hasGiven || !isEmpty(cookies)) await give(to, cookies, sessions)
+    // A session that ended at once cannot take the job over.
+    if ((hasGiven || !isEmpty(cookies)) && !(await give(to, cookies, sessions))) return false
     hasGiven = true
     if (isOver) return false
     if (isEmpty(cookies)) return true
@@ -46,9 +47,13 @@ function isEmpty({ cookies = {}, browser_cookies }: Cookies): boolean {
   return browser_cookies?.length === 0 && Object.values(cookies).every(({ length }) => length === 0)
 }
 
-async function give(to: SessionKey, cookies: Cookies, sessions: Pick<Sessions, 'read' | 'replace'>): Promise<void> {
-  for (let stored = await sessions.read(to); stored !== undefined; stored = await sessions.read(to))
-    if ((await sessions.replace(stored, withCookies(stored.record, cookies))) !== 'conflict') return
+/** @returns `false` when the session has ended */
+async function give(to: SessionKey, cookies: Cookies, sessions: Pick<Sessions, 'read' | 'replace'>): Promise<boolean> {
+  for (let stored = await sessions.read(to); stored !== undefined; stored = await sessions.read(to)) {
+    const outcome = await sessions.replace(stored, withCookies(stored.record, cookies))
+    if (outcome !== 'conflict') return outcome !== 'gone'
+  }
+  return false
 }
 
 /**

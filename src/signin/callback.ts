@@ -66,7 +66,7 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
   const callback = new URL(redirectUri(request.externalUrl, parts.reservedPrefix))
   callback.search = authorizationResponse(new URL(request.url, request.externalUrl), parts)
   const transaction = transactionFromState(onlyValue(callback.searchParams, 'state'), parts.keyring)
-  const return_to = returnToOrHome(transaction?.return_to, request.externalUrl, parts.reservedPrefix)
+  const return_to = returnToOrHome(transaction?.return_to, request.externalUrl, parts)
   try {
     const rejection = await rejectCallback(transaction, request, parts)
     if (transaction === undefined || rejection !== undefined) {

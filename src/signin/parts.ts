@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.ts'
 import type { Keyring } from '../core/seal.ts'
+import type { CanonicalTarget } from '../http/request-target.ts'
 import type { KeptRequests } from '../kept/kept-requests.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
@@ -27,6 +28,11 @@ export interface SignInParts {
   readonly audit: Audit
   readonly pages: Pages
   readonly reservedPrefix: string
+  /**
+   * Whether a GET request for a target at a host (without port) is a logout link of an application.
+   * @throws {GatewayError} `ERR_REQUEST_TARGET` when the target is ambiguous
+   */
+  readonly isLogoutLink: (host: string, target: CanonicalTarget) => boolean
 }
 
 /**

@@ -92,7 +92,7 @@ export async function goToProvider(
   parts: SignInParts,
 ): Promise<Redirect> {
   const { externalUrl, cookie } = request
-  const return_to = returnToOrHome(options.return_to, externalUrl, parts.reservedPrefix)
+  const return_to = returnToOrHome(options.return_to, externalUrl, parts)
   const { kept } = options
   // A page of another site must not make the browser change sessions.
   const isForNewSession = return_to === signedInPath(parts.reservedPrefix) && isFromThisSite(request)

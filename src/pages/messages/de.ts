@@ -90,6 +90,10 @@ export const de: Messages = {
     },
     send: 'Jetzt senden',
     decline: 'Nicht senden',
+    sending: {
+      title: 'Ihre Eingaben wurden möglicherweise bereits gesendet.',
+      text: 'Sie werden gerade gesendet, oder das Senden wurde unterbrochen. Prüfen Sie in der Anwendung, ob sie angekommen sind. Sie werden nicht noch einmal gesendet.',
+    },
     sent: { title: 'Ihre Eingaben wurden bereits gesendet.', text: 'Sie werden nicht noch einmal gesendet.' },
     gone: {
       title: 'Es gibt nichts mehr zu senden.',

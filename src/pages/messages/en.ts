@@ -53,6 +53,10 @@ export const en: Messages = {
     },
     send: 'Send now',
     decline: 'Do not send',
+    sending: {
+      title: 'What you entered may have been sent already.',
+      text: 'It is being sent, or sending it was interrupted. Check in the application whether it has arrived. It is not sent a second time.',
+    },
     sent: { title: 'What you entered has already been sent.', text: 'It is not sent a second time.' },
     gone: {
       title: 'There is nothing to send any more.',

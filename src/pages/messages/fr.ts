@@ -89,6 +89,10 @@ export const fr: Messages = {
     },
     send: 'Envoyer maintenant',
     decline: 'Ne pas envoyer',
+    sending: {
+      title: 'Votre saisie a peut-être déjà été envoyée.',
+      text: 'L’envoi est en cours ou a été interrompu. Vérifiez dans l’application si elle est arrivée. Elle n’est pas envoyée une seconde fois.',
+    },
     sent: { title: 'Votre saisie a déjà été envoyée.', text: 'Elle n’est pas envoyée une seconde fois.' },
     gone: {
       title: 'Il n’y a plus rien à envoyer.',

@@ -61,6 +61,8 @@ interface KeptMessages {
   readonly kinds: Readonly<Record<ContentKind, string>>
   readonly send: string
   readonly decline: string
+  /** It is being sent, or it is unknown whether it was. */
+  readonly sending: Heading
   /** It was sent before, so it is not sent. */
   readonly sent: Heading
   /** It is not there any more. */
