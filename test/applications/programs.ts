@@ -14,6 +14,22 @@ export interface Application {
   readonly url: URL
 }
 
+const endings = new WeakMap<TestContext, (() => unknown)[]>()
+
+/**
+ * Does something when the test ends, the last one first: a program has to end before its folder is
+ * removed.
+ */
+function atEnd(t: TestContext, ending: () => unknown): void {
+  const known = endings.get(t)
+  if (known !== undefined) return void known.push(ending)
+  const all = [ending]
+  endings.set(t, all)
+  t.after(async () => {
+    for (const each of all.toReversed()) await each()
+  })
+}
+
 interface ProgramOptions {
   readonly cwd?: string
   readonly env?: Readonly<Record<string, string>>
@@ -41,7 +57,7 @@ export function startProcess(
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => (output = (output + text).slice(-10_000)))
   const exited = once(child, 'exit')
-  t.after(async () => {
+  atEnd(t, async () => {
     // Some programs finish their work for minutes before they end. The test discards their data.
     if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
     await exited
@@ -68,7 +84,7 @@ export async function startProgram(
 /** A folder for the data of an application, until the test ends. */
 export function dataFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-application-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  atEnd(t, () => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
 

@@ -124,13 +124,11 @@ async function startDemo(t: TestContext, client: Client): Promise<Provider> {
 
 const password = 'correct horse battery'
 let keycloak: Promise<Keycloak> | undefined
+after(async () => (await keycloak)?.stop())
 
 /** One Keycloak for all journeys, with a realm for each. */
 function runningKeycloak(): Promise<Keycloak> {
-  if (keycloak === undefined) {
-    keycloak = startKeycloak(process.env['KEYCLOAK_HOME'] ?? assert.fail('KEYCLOAK_HOME is not set'))
-    after(async () => (await keycloak)?.stop())
-  }
+  keycloak ??= startKeycloak(process.env['KEYCLOAK_HOME'] ?? assert.fail('KEYCLOAK_HOME is not set'))
   return keycloak
 }
 
