@@ -1,7 +1,18 @@
 // What a fresh clone lacks, installed before anything else runs. Node's own modules only: nothing
 // else is there yet.
 import { spawnSync } from 'node:child_process'
-import { existsSync, lstatSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -98,4 +109,24 @@ export function ensurePrograms() {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   if (!run('sh', ['-c', byHand.replace('install -y', 'install -y -qq --no-install-recommends')], { env }))
     stop(`Installing ${missing.join(' and ')} failed. As root, run:\n  ${byHand}`)
+}
+
+/**
+ * A Keycloak in the cache of the user. Maven downloads its distribution (140 MB) at the first run,
+ * from the repository that Maven is configured with.
+ * @returns its folder
+ */
+export function ensureKeycloak() {
+  const { KEYCLOAK_HOME, KEYCLOAK_VERSION: version = '26.7.3', XDG_CACHE_HOME } = process.env
+  const cache = join(XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'gatehouse')
+  const home = KEYCLOAK_HOME ?? join(cache, `keycloak-${version}`)
+  if (existsSync(join(home, 'bin', 'kc.sh'))) return home
+  mkdirSync(cache, { recursive: true })
+  const artifact = `org.keycloak:keycloak-quarkus-dist:${version}:tar.gz`
+  const archive = join(cache, `keycloak-quarkus-dist-${version}.tar.gz`)
+  const isThere =
+    run('mvn', ['-B', '-q', 'dependency:copy', `-Dartifact=${artifact}`, `-DoutputDirectory=${cache}`]) &&
+    run('tar', ['-xzf', archive, '-C', cache])
+  if (!isThere) stop('Keycloak could not be downloaded: see above.')
+  return home
 }

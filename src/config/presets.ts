@@ -121,7 +121,7 @@ export const presets: Readonly<Record<string, Preset>> = {
   },
   wordpress: {
     triedWith: 'WordPress 6.1 of Debian 12',
-    needs: 'a must-use plugin that signs in the user of X-Remote-User',
+    needs: 'a must-use plugin that takes the user from X-Remote-User',
     settings: {
       headers: person,
       session_cookies: ['wordpress_*', 'wp-*', 'comment_author_*'],

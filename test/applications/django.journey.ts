@@ -1,35 +1,25 @@
-import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
-import { appendFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { freePort } from '../support/free-port.ts'
-import {
-  atSignIn,
-  blockOf,
-  dataFolder,
-  endAtProvider,
-  journeysWith,
-  signIn,
-  startGatewayFor,
-  startProgram,
-  tabOf,
-} from './application.ts'
 import { installPython } from './installed.ts'
+import { journeysOf } from './journeys.ts'
+import { blockOf } from './pages.ts'
+import { dataFolder, run, startProgram } from './programs.ts'
 
 let programs = ''
 
 async function startDjango(t: TestContext) {
   const cwd = dataFolder(t)
   const python = join(programs, 'python')
-  const run = (...args: readonly string[]) => {
-    const { status, stderr } = spawnSync(python, args, { cwd, encoding: 'utf8' })
-    assert.equal(status, 0, stderr)
-  }
-  run('-m', 'django', 'startproject', 'site_project', '.')
-  writeFileSync(join(cwd, 'gatehouse.py'), blockOf('django', 'python', 0))
-  appendFileSync(join(cwd, 'site_project', 'settings.py'), `\n${blockOf('django', 'python', 1)}`)
-  run('manage.py', 'migrate', '--verbosity=0')
+  run([python, '-m', 'django', 'startproject', 'site_project', '.'], { cwd })
+  writeFileSync(join(cwd, 'gatehouse.py'), blockOf('django', 'python', 'class PersonMiddleware'))
+  const settings = ['MIDDLEWARE', 'TEMPLATES'].map((setting) => blockOf('django', 'python', setting))
+  appendFileSync(join(cwd, 'site_project', 'settings.py'), `\n${settings.join('\n')}`)
+  const templates = join(cwd, 'templates', 'admin')
+  mkdirSync(templates, { recursive: true })
+  writeFileSync(join(templates, 'base_site.html'), blockOf('django', 'html'))
+  run([python, 'manage.py', 'migrate', '--verbosity=0'], { cwd })
   const port = await freePort()
   return startProgram(
     t,
@@ -39,43 +29,29 @@ async function startDjango(t: TestContext) {
   )
 }
 
-journeysWith('Django', () => (programs = installPython('django', 'django~=5.2')), {
-  'a person uses the admin site, and the next one in the same browser is somebody else': async (t, chromium) => {
-    const world = await startGatewayFor(t, await startDjango(t), 'django')
-    const { page, person } = await tabOf(t, chromium)
-    await signIn(page, `${world.url}/admin/`)
-    assert.match(await page.locator('#user-tools').innerText(), /WELCOME, JANE/i)
-    await page.getByRole('link', { name: 'Groups' }).first().click()
-    await page
-      .getByRole('link', { name: /Add group/i })
-      .last()
-      .click()
-    await page.getByLabel('Name:').fill('Printers')
-    await page.getByRole('button', { name: 'Save', exact: true }).click()
-    await page.getByText('was added successfully').waitFor()
-
-    await endAtProvider(world)
-    await page.goto(`${world.url}/admin/`)
-    await atSignIn(page)
-    await signIn(page, `${world.url}/admin/`, 'Zoë Müller')
-
-    assert.doesNotMatch(await page.locator('body').innerText(), /jane/i)
-    assert.match(await page.locator('body').innerText(), /zoe/i)
-    assert.deepEqual(
-      (await person.context.cookies()).filter(({ name }) => name === 'sessionid'),
-      [],
-    )
+journeysOf({
+  name: 'Django',
+  page: 'django',
+  install: () => (programs = installPython('django', 'django~=5.2')),
+  start: startDjango,
+  home: '/admin/',
+  showsPerson: (page, person) =>
+    person === 'Jane Doe'
+      ? page.locator('#user-tools').getByText('jane').waitFor()
+      : // Zoë is not in the group of the administrators.
+        page.getByText('You are authenticated as zoe').waitFor(),
+  sessionCookies: /^sessionid$/,
+  form: {
+    fill: async (page, site, text) => {
+      await page.goto(`${site.url}/admin/auth/group/add/`)
+      await page.getByLabel('Name:').fill(text)
+    },
+    send: (page) => page.getByRole('button', { name: 'Save', exact: true }).click(),
+    isSaved: async (page, _site, text) => {
+      await page.getByText('was added successfully').waitFor()
+      await page.getByRole('row').getByRole('link', { name: text }).waitFor()
+    },
   },
-
-  'the link of the application signs out of everything': async (t, chromium) => {
-    const world = await startGatewayFor(t, await startDjango(t), 'django')
-    const { page } = await tabOf(t, chromium)
-    await signIn(page, `${world.url}/admin/`)
-
-    await page.getByRole('button', { name: /log out/i }).click()
-    await page.waitForURL(`${world.url}/.gatehouse/signed-out`)
-
-    await page.goto(`${world.url}/admin/`)
-    await atSignIn(page)
-  },
+  signOut: (page) => page.getByRole('button', { name: /log out/i }).click(),
+  hasNotice: true,
 })

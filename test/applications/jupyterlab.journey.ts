@@ -1,27 +1,22 @@
-import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { freePort } from '../support/free-port.ts'
-import {
-  atSignIn,
-  blockOf,
-  dataFolder,
-  endAtProvider,
-  journeysWith,
-  signIn,
-  startGatewayFor,
-  startProgram,
-  tabOf,
-} from './application.ts'
 import { installPython } from './installed.ts'
+import { journeysOf } from './journeys.ts'
+import { blockOf } from './pages.ts'
+import { dataFolder, startProgram } from './programs.ts'
 
 let programs = ''
 
 async function startJupyterLab(t: TestContext) {
   const folder = dataFolder(t)
   writeFileSync(join(folder, 'jupyter_server_config.py'), blockOf('jupyterlab', 'python'))
+  const extension = join(folder, 'labextensions', 'gatehouse-notice')
+  mkdirSync(join(extension, 'static'), { recursive: true })
+  writeFileSync(join(extension, 'package.json'), blockOf('jupyterlab', 'json'))
+  writeFileSync(join(extension, 'static', 'notice.js'), blockOf('jupyterlab', 'js'))
   const port = await freePort()
   const options = ['--no-browser', '--allow-root', `--ServerApp.port=${port}`, `--ServerApp.root_dir=${folder}`]
   const env = { JUPYTER_CONFIG_DIR: folder, JUPYTER_DATA_DIR: folder, JUPYTER_RUNTIME_DIR: folder, IPYTHONDIR: folder }
@@ -29,44 +24,40 @@ async function startJupyterLab(t: TestContext) {
   return startProgram(t, [join(programs, 'jupyter-lab'), ...options], url, { env })
 }
 
-/** The name of the person, as JupyterLab knows it. */
-function nameAt(page: Page): Promise<unknown> {
-  return page.evaluate("fetch('/api/me').then((response) => response.json()).then(({ identity }) => identity.name)")
+/** Opens a notebook, and runs code in its first cell. */
+async function runCode(page: Page): Promise<void> {
+  await page.locator('.jp-LauncherCard[data-category="Notebook"]').first().click({ timeout: 120_000 })
+  // The kernel is a process that starts for the first time.
+  await page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').waitFor({ timeout: 300_000 })
+  await page.locator('.jp-Notebook .jp-CodeCell .cm-content').first().click()
+  await page.keyboard.type('print(6 * 7, "from the kernel")')
+  await page.keyboard.press('Shift+Enter')
+  await page.getByText('42 from the kernel').waitFor({ timeout: 300_000 })
 }
 
-journeysWith('JupyterLab', () => (programs = installPython('jupyterlab', 'jupyterlab~=4.0')), {
-  'a person runs code over a WebSocket, which ends with the session': async (t, chromium) => {
-    const world = await startGatewayFor(t, await startJupyterLab(t), 'jupyterlab')
-    const { page } = await tabOf(t, chromium)
-    await signIn(page, `${world.url}/lab`)
-    await page.locator('.jp-LauncherCard[data-category="Notebook"]').first().click()
-    const cell = page.locator('.jp-Notebook .jp-CodeCell .cm-content').first()
-    await cell.click()
-    await page.keyboard.type('print(6 * 7, "from the kernel")')
-    await page.keyboard.press('Shift+Enter')
-    // The kernel is a process that starts for the first time.
-    await page.getByText('42 from the kernel').waitFor({ timeout: 300_000 })
-    assert.equal(await nameAt(page), 'Jane Doe')
-
-    await endAtProvider(world)
-
-    const status = await page.evaluate("fetch('/api/kernels').then((response) => response.status)")
-    assert.equal(status, 401)
-    await page.goto(`${world.url}/lab`)
-    await atSignIn(page)
-    await signIn(page, `${world.url}/lab`, 'Zoë Müller')
-    assert.equal(await nameAt(page), 'Zoë Müller')
+journeysOf({
+  name: 'JupyterLab',
+  page: 'jupyterlab',
+  install: () => (programs = installPython('jupyterlab', 'jupyterlab~=4.0')),
+  start: startJupyterLab,
+  home: '/lab',
+  showsPerson: async (page, person) => {
+    await page.locator('#jp-main-dock-panel').waitFor({ timeout: 120_000 })
+    await page.waitForFunction(
+      `fetch('/api/me').then((response) => response.json()).then(({ identity }) => identity.name === '${person}')`,
+    )
   },
-
-  'the link of the application signs out of everything': async (t, chromium) => {
-    const world = await startGatewayFor(t, await startJupyterLab(t), 'jupyterlab')
-    const { page } = await tabOf(t, chromium)
-    await signIn(page, `${world.url}/tree`)
-
-    await page.evaluate("location.href = '/logout'")
-    await page.waitForURL(`${world.url}/.gatehouse/signed-out`)
-
-    await page.goto(`${world.url}/lab`)
-    await atSignIn(page)
+  use: runCode,
+  script: {
+    enter: runCode,
+    send: (page) => page.keyboard.press('Control+s'),
+    // Before it saves, JupyterLab asks whether the file has changed.
+    request: ['GET', /^\/api\/contents\/Untitled/],
+    saysNotSaved: async (page) => {
+      await page.getByText('File Save Error').first().waitFor()
+      await page.getByText('42 from the kernel').waitFor()
+    },
   },
+  signOut: (page) => page.evaluate("location.href = '/logout'"),
+  hasNotice: true,
 })

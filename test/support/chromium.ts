@@ -112,8 +112,13 @@ async function listenForComplaints(context: BrowserContext): Promise<readonly st
 }
 
 /** Replaces a picture in docs/images if UPDATE_SCREENSHOTS=1 is set. */
-export async function picture(page: Page, name: string): Promise<void> {
+export async function picture(
+  page: Page,
+  name: string,
+  format: { readonly type: 'jpeg'; readonly quality: number } | { readonly type: 'png' } = { type: 'png' },
+): Promise<void> {
   if (process.env['UPDATE_SCREENSHOTS'] !== '1') return
-  const path = fileURLToPath(new URL(`../../docs/images/${name}.png`, import.meta.url))
-  await page.screenshot({ path, caret: 'hide', animations: 'disabled' })
+  const suffix = format.type === 'png' ? 'png' : 'jpg'
+  const path = fileURLToPath(new URL(`../../docs/images/${name}.${suffix}`, import.meta.url))
+  await page.screenshot({ path, caret: 'hide', animations: 'disabled', ...format })
 }
