@@ -21,6 +21,9 @@ export type Caching = 'anybody' | 'varies' | UpstreamConfig['cache']
  * immediate responses have them. Until an upstream responds, the browser may have signed in again,
  * and its new cookie has the same name. So `expire` of a forwarded request is called when the
  * response begins.
+ *
+ * `sessionEnded`: the request has the cookie of a session that has ended, and the browser removes
+ * what it keeps of it, also when the cookie needs no `Set-Cookie` any more.
  */
 export type Admission =
   | Pass
@@ -33,6 +36,7 @@ export type Admission =
       readonly kind: 'sign_in'
       readonly location: string
       readonly setCookies: readonly string[]
+      readonly sessionEnded: boolean
       readonly leavesPage?: boolean
       /**
        * The request is a form. Its content is kept during the sign-in, or its page says why not.
@@ -43,7 +47,12 @@ export type Admission =
    * Nobody is signed in, and the request is not redirected. `location` is the sign-in, for the
    * front end of the application.
    */
-  | { readonly kind: 'unauthorized'; readonly location: string; readonly setCookies: readonly string[] }
+  | {
+      readonly kind: 'unauthorized'
+      readonly location: string
+      readonly setCookies: readonly string[]
+      readonly sessionEnded: boolean
+    }
   /** The signed-in person does not satisfy the rule; `why` is for the log. */
   | ({ readonly kind: 'forbidden'; readonly setCookies: readonly string[] } & Unmet & Denial)
   /**

@@ -101,27 +101,28 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     if (identity.kind === 'unavailable') return identity
     const mayRedirect =
       !facts.isFrame && (rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage))
+    const sessionEnded = identity.staleCookie
     const signIn = signInUrl(config.reservedPrefix, undefined)
     // After a sign-in the browser uses GET, which must not go to the URL that a form was sent to.
     if (mayRedirect && facts.isPage && facts.method === 'POST') {
       const form = { upstream, expire: identity.ended && expiry(identity.ended, facts, upstream) }
-      return { kind: 'sign_in', location: signIn, setCookies: nothing, leavesPage: identity.staleCookie, form }
+      return { kind: 'sign_in', location: signIn, setCookies: nothing, sessionEnded, leavesPage: sessionEnded, form }
     }
     // The browser may have the cookie of a new session already.
-    const isStale = identity.staleCookie && identity.ended?.isExpired() !== true
+    const isStale = sessionEnded && identity.ended?.isExpired() !== true
     identity.ended?.noteExpired()
     const setCookies = isStale ? expireAll(facts, upstream) : nothing
-    if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies }
+    if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies, sessionEnded }
     const return_to = facts.target.path + facts.target.query
     // The sign-in would ignore a longer return_to, and such a long URL may exceed the limit for a
     // request head.
-    if (return_to.length > maxReturnToLength) return { kind: 'sign_in', location: signIn, setCookies }
+    if (return_to.length > maxReturnToLength) return { kind: 'sign_in', location: signIn, setCookies, sessionEnded }
     if (parts.cookie.isStrict && isLinkOnOtherSite(facts)) return { kind: 'reload', location: return_to }
-    if (identity.staleCookie && facts.isPage && facts.secFetchSite === 'same-origin') {
+    if (sessionEnded && facts.isPage && facts.secFetchSite === 'same-origin') {
       const location = signInUrl(config.reservedPrefix, return_to, { again: true })
-      return { kind: 'sign_in', location, setCookies, leavesPage: true }
+      return { kind: 'sign_in', location, setCookies, sessionEnded, leavesPage: true }
     }
-    return { kind: 'sign_in', location: signInUrl(config.reservedPrefix, return_to), setCookies }
+    return { kind: 'sign_in', location: signInUrl(config.reservedPrefix, return_to), setCookies, sessionEnded }
   }
 
   /**

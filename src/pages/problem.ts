@@ -12,6 +12,8 @@ export interface ProblemOptions {
   readonly rule?: string | undefined
   /** `Set-Cookie` values that expire the cookies of an ended session. */
   readonly setCookies?: readonly string[] | undefined
+  /** The request has the cookie of an ended session: the browser removes what it keeps of it. */
+  readonly sessionEnded?: boolean | undefined
   readonly headers?: Response['headers'] | undefined
 }
 
@@ -41,14 +43,15 @@ export function problem(code: ErrorCode, options: ProblemOptions): Response {
 /** The headers of each refusal, with or without a page. */
 export function refusalHeaders(
   status: number,
-  { setCookies = [], headers }: Pick<ProblemOptions, 'setCookies' | 'headers'>,
+  { setCookies = [], sessionEnded = false, headers }: Pick<ProblemOptions, 'setCookies' | 'sessionEnded' | 'headers'>,
 ): Response['headers'] {
   return {
     // RFC 9110 §15.5.2 requires a challenge. Browsers open no password dialog for an unknown
     // scheme.
     ...(status === 401 ? { 'WWW-Authenticate': 'Gatehouse realm="sign-in"' } : {}),
     ...(status === 503 ? { 'Retry-After': '5' } : {}),
-    ...(setCookies.length > 0 ? { ...cookies(setCookies), ...clearCache } : {}),
+    ...cookies(setCookies),
+    ...(sessionEnded ? clearCache : {}),
     ...headers,
   }
 }

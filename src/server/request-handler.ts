@@ -295,7 +295,7 @@ export class RequestHandler implements ListenerHandlers {
         if (kept !== undefined) return this.#sendKept(req, res, facts, record, admission, kept)
         return carry(req, res, admission, facts, record, this.#parts.proxy, { content: same })
       case 'sign_in': {
-        const { location, setCookies, leavesPage = false, form } = admission
+        const { location, setCookies, sessionEnded, leavesPage = false, form } = admission
         if (kept !== undefined) {
           const signIn = signInUrl(this.#config.reservedPrefix, undefined, { kept })
           return respond(req, res, record, redirect({ location: signIn, setCookies }, keepsReferer))
@@ -304,7 +304,7 @@ export class RequestHandler implements ListenerHandlers {
         const response = leavesPage
           ? withHeaders(this.#parts.pages.redirectPage(location, pageRequest(req, record)), cookies(setCookies))
           : redirect({ location, setCookies }, keepsReferer)
-        return respond(req, res, record, setCookies.length > 0 ? withHeaders(response, clearCache) : response)
+        return respond(req, res, record, sessionEnded ? withHeaders(response, clearCache) : response)
       }
       case 'sign_out': {
         const { location, first } = admission
@@ -379,7 +379,12 @@ export class RequestHandler implements ListenerHandlers {
         const expired = expire?.() ?? []
         if (typeof outcome === 'string') {
           const code = outcome === 'store' ? 'ERR_STORE_UNAVAILABLE' : 'ERR_UNAUTHENTICATED'
-          return respond(req, res, record, pages.refusal(code, { ...options, notKept: outcome, setCookies: expired }))
+          return respond(
+            req,
+            res,
+            record,
+            pages.refusal(code, { ...options, notKept: outcome, setCookies: expired, sessionEnded: leavesPage }),
+          )
         }
         const { reference: kept, setCookie } = outcome
         const again = leavesPage
@@ -388,7 +393,7 @@ export class RequestHandler implements ListenerHandlers {
         const response = leavesPage
           ? withHeaders(pages.redirectPage(location, pageRequest(req, record)), cookies(setCookies))
           : redirect({ location, setCookies }, keepsReferer)
-        return respond(req, res, record, expired.length > 0 ? withHeaders(response, clearCache) : response)
+        return respond(req, res, record, leavesPage ? withHeaders(response, clearCache) : response)
       })
       .catch((error: unknown) => {
         if (!res.destroyed) this.#refuse(req, res, record, codeOf(error), reason(error))
