@@ -6,6 +6,7 @@ import { GatewayError, OperatorError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { printable } from '../core/printable.ts'
 import { Keyring } from '../core/seal.ts'
+import type { Authentication } from '../core/step-up.ts'
 import { endAtProvider, revokeTokens } from '../logout/end-at-provider.ts'
 import { createAudit, type Audit, type Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
@@ -47,6 +48,7 @@ export interface SessionSummary {
   readonly created_at: number
   readonly absolute_expires_at: number
   readonly userinfo_read_at: number
+  readonly authentication: Authentication | undefined
   readonly access_token_expires_at: number | undefined
   readonly hasRefreshToken: boolean
   readonly claimNames: readonly string[]
@@ -302,7 +304,7 @@ async function endThere(
 }
 
 function summary(key: SessionKey, record: SessionRecord, showClaim: ClaimPath | undefined): SessionSummary {
-  const { sub, sid, origin, created_at, absolute_expires_at, userinfo_read_at, tokens, claims } = record
+  const { sub, sid, origin, created_at, absolute_expires_at, userinfo_read_at, authentication, tokens, claims } = record
   return {
     key,
     sub,
@@ -312,6 +314,7 @@ function summary(key: SessionKey, record: SessionRecord, showClaim: ClaimPath | 
     created_at,
     absolute_expires_at,
     userinfo_read_at,
+    authentication,
     access_token_expires_at: tokens.access_token_expires_at,
     hasRefreshToken: tokens.refresh_token !== undefined,
     claimNames: Object.keys(claims).toSorted(),

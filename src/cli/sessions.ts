@@ -124,9 +124,11 @@ function summaryOf({ key, sub, person, sid, origin, created_at, absolute_expires
 }
 
 function details(session: SessionSummary) {
-  const { access_token_expires_at } = session
+  const { access_token_expires_at, authentication: { acr, auth_time } = {} } = session
   return {
     ...summaryOf(session),
+    acr,
+    authenticated_at: auth_time === undefined ? undefined : iso(auth_time),
     claims_of: iso(session.userinfo_read_at),
     ...(access_token_expires_at === undefined ? {} : { access_token_expires_at: iso(access_token_expires_at) }),
     refresh_token: session.hasRefreshToken,
@@ -135,13 +137,15 @@ function details(session: SessionSummary) {
 }
 
 function sessionText(session: SessionSummary): string {
-  const { key, sub, person, sid, origin, access_token_expires_at } = session
+  const { key, sub, person, sid, origin, access_token_expires_at, authentication: { acr, auth_time } = {} } = session
   const lines = [
     ['session', key],
     ['sub', quoted(sub)],
     ...(person === undefined ? [] : [['person', quoted(person)] as const]),
     ['sid', sid === undefined ? '-' : quoted(sid)],
     ['signed in at', `${iso(session.created_at)}${origin === undefined ? '' : `, ${origin}`}`],
+    ['authenticated', auth_time === undefined ? '-' : iso(auth_time)],
+    ['acr', acr === undefined ? '-' : quoted(acr)],
     ['expires at', `${iso(session.absolute_expires_at)}, or when it is idle for too long`],
     ['claims as of', iso(session.userinfo_read_at)],
     ['access token', access_token_expires_at === undefined ? '-' : `until ${iso(access_token_expires_at)}`],

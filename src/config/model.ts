@@ -4,6 +4,7 @@ import type { LinearPattern } from '../core/linear-pattern.ts'
 import type { NamePattern } from '../core/name-pattern.ts'
 import type { PageName, PageTemplate } from '../core/page-template.ts'
 import type { PathPattern } from '../core/path-pattern.ts'
+import type { StepUp } from '../core/step-up.ts'
 import type { TimeWindow } from '../core/time-window.ts'
 import type { Place } from './document/sources.ts'
 import type { Rate } from './quantities.ts'
@@ -554,8 +555,13 @@ export interface RuleConfig {
   readonly unauthenticated: 'auto' | 'redirect' | '401'
   /** All of them apply to a signed-in person. */
   readonly require: readonly RequirementConfig[]
-  /** `observe`: a person who does not meet `require` has access, and the audit log says so. */
+  /**
+   * `observe`: a person who does not meet `require` or `stepUp` has access, and the audit log says
+   * so.
+   */
   readonly mode?: 'enforce' | 'observe'
+  /** How the person has to authenticate. Absent: as for any sign-in. */
+  readonly stepUp?: StepUp
   /** All headers for requests of this rule. Absent: those of the upstream. */
   readonly headers?: readonly HeaderConfig[]
 }

@@ -628,8 +628,13 @@ export interface RuleSettings {
   /** What has to be true of a signed-in person: one requirement, or a list of which all apply. */
   readonly require?: RequirementSettings | List<RequirementSettings>
   /**
+   * How strong or how recent the authentication has to be. A person who does not meet it signs in
+   * again: the provider gets acr_values and max_age (RFC 9470).
+   */
+  readonly step_up?: RuleStepUpSettings
+  /**
    * enforce: a person who does not meet require is denied access. observe: the person has access,
-   * and the audit log says that the rule would have denied it.
+   * and the audit log says that the rule would have denied it. Also for step_up.
    */
   readonly mode: 'enforce' | 'observe'
   /**
@@ -699,6 +704,17 @@ export interface RequirementTimeSettings {
   readonly to: string
   /** The time zone. */
   readonly zone?: string
+}
+
+/**
+ * How strong or how recent the authentication has to be. A person who does not meet it signs in
+ * again: the provider gets acr_values and max_age (RFC 9470).
+ */
+export interface RuleStepUpSettings {
+  /** The accepted values of acr in the ID Token. The provider gets them in this order. */
+  readonly acr_values?: List<string>
+  /** The longest time since the authentication at the provider. From 1m to 30d. */
+  readonly max_age?: Duration
 }
 
 /**

@@ -94,6 +94,14 @@ const table = {
     means: 'nobody was signed in, or the session had ended, and the request was not a page load that can be redirected',
     todo: 'nothing if the person had signed out; a script that gets 401 has to send the person to sign_in',
   },
+  ERR_STEP_UP: {
+    status: 401,
+    text: 'Please sign in again for this page.',
+    page: 'sign-in-required',
+    means:
+      'a person was signed in, but not as strongly or as recently as step_up of the rule requires, and the request was not a page load that can be redirected',
+    todo: 'nothing: a script that gets 401 has to send the person to sign_in',
+  },
   ERR_FORBIDDEN: {
     status: 403,
     text: 'You are signed in, but you do not have access to this page.',
@@ -149,6 +157,13 @@ const table = {
     page: 'sign-in-failed',
     means: 'the provider returned the browser without signing the person in',
     todo: 'check the log of the provider: the person has no access to this client, or declined',
+  },
+  ERR_STEP_UP_UNMET: {
+    status: 403,
+    text: 'This page needs a stronger sign-in than yours.',
+    page: 'sign-in-failed',
+    means: 'the provider did not authenticate the person as step_up of the rule requires',
+    todo: 'compare acr_values of step_up with the acr that the provider sends (gatehouse sessions show), and configure the provider to honor acr_values for this client',
   },
   ERR_SIGN_IN_ENDED: {
     status: 403,

@@ -1,3 +1,5 @@
+import { type StepUp, stepUpParameters } from './step-up.ts'
+
 /**
  * The longest `return_to`, in characters. The `state` parameter contains it, and would become too
  * long for some providers.
@@ -12,6 +14,8 @@ export interface SignInOptions {
   readonly again?: boolean | undefined
   /** The reference of a kept request. After the sign-in, the person decides about it. */
   readonly kept?: string | undefined
+  /** How the person has to authenticate. Only what a rule requires has an effect. */
+  readonly stepUp?: StepUp | undefined
 }
 
 /**
@@ -21,9 +25,9 @@ export interface SignInOptions {
 export function signInUrl(
   reservedPrefix: string,
   returnTo: string | undefined,
-  { prompt, again = false, kept }: SignInOptions = {},
+  { prompt, again = false, kept, stepUp }: SignInOptions = {},
 ): string {
-  const parameters = { again: again ? '1' : undefined, prompt, kept, return_to: returnTo }
+  const parameters = { again: again ? '1' : undefined, prompt, kept, ...stepUpParameters(stepUp), return_to: returnTo }
   return withQuery(`${reservedPrefix}sign-in`, parameters)
 }
 

@@ -40,6 +40,14 @@ export function withConsent(url: URL): string {
   return url.pathname + url.search
 }
 
+/** The one `acr` that the provider grants: to everybody who signs in when it is requested. */
+const strongAcr = 'mfa'
+
+/** The `acr` of a sign-in with these parameters of the authorization request. */
+export function grantedAcr({ acr_values = '' }: { readonly acr_values?: string }): string | undefined {
+  return acr_values.split(' ').includes(strongAcr) ? strongAcr : undefined
+}
+
 const lifetime = { hour: 60 * 60, session: 12 * 60 * 60 }
 
 type Policy = NonNullable<NonNullable<Configuration['interactions']>['policy']>
@@ -81,6 +89,7 @@ export function configuration(options: DemoProviderOptions, store: ProviderStore
       resourceIndicators: { enabled: false },
     },
     interactions: { policy, url: (_ctx, interaction) => `/sign-in/${interaction.uid}` },
+    acrValues: [strongAcr],
     pkce: { required: () => true },
     responseTypes: ['code'],
     scopes: ['openid', 'profile', 'email', 'offline_access'],

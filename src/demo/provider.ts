@@ -2,13 +2,13 @@
 // data in memory.
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import type Provider from 'oidc-provider'
-import type { AdapterPayload } from 'oidc-provider'
+import type { AdapterPayload, KoaContextWithOIDC } from 'oidc-provider'
 import { OperatorError, reason } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
 import type { Markup } from './html.ts'
 import { close, listen, readForm, redirect, sendHtml, sendJson } from './http.ts'
 import { demoPeople, fullName } from './people.ts'
-import { configuration, personIn, withConsent, type DemoProviderOptions } from './provider-configuration.ts'
+import { configuration, grantedAcr, personIn, withConsent, type DemoProviderOptions } from './provider-configuration.ts'
 import { messagePage, pageHeaders, peoplePage, sessionsPage, type EndingRow } from './provider-pages.ts'
 import { ProviderStore } from './provider-store.ts'
 
@@ -100,6 +100,11 @@ class RunningProvider {
     // grantAll() grants consent. The prompt itself stays, because withConsent() adds
     // `prompt=consent`.
     policy.get('consent')?.checks.clear()
+    const isStronger = ({ oidc: { params, acr } }: KoaContextWithOIDC) => {
+      const granted = grantedAcr(params ?? {})
+      return granted !== undefined && granted !== acr
+    }
+    policy.get('login')?.checks.add(new interactionPolicy.Check('acr', 'a stronger sign-in is requested', isStronger))
     const oidc = new OidcProvider(issuer, configuration(options, store, policy))
     return new RunningProvider(issuer, options, store, oidc)
   }
@@ -239,13 +244,15 @@ class RunningProvider {
   }
 
   async #signIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { params } = await this.#oidc.interactionDetails(request, response)
+    const acr = grantedAcr(params)
     const form = await readForm(request)
     const person = personIn(this.#options, form?.get('person') ?? '')
     if (!person && !form?.has('cancel'))
       return sendPage(response, 400, messagePage('No person was chosen', 'Please go back and choose a person.'))
 
     const result = person
-      ? { login: { accountId: person.sub } }
+      ? { login: { accountId: person.sub, ...(acr !== undefined && { acr }) } }
       : { error: 'access_denied', error_description: 'the person cancelled the sign-in' }
     await this.#oidc.interactionFinished(request, response, result, { mergeWithLastSubmission: false })
   }

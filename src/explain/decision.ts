@@ -5,6 +5,7 @@ import { claimsOf } from '../config/requirement-claims.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
+import { insufficiency } from '../core/step-up.ts'
 import type { Admission, ObservedDenial } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
 import type { CorsFields } from '../gate/cors.ts'
@@ -22,17 +23,28 @@ import { carriedProtocols, requestsUpgrade, listedProtocols } from '../proxy/upg
 import { requirementText, unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable, type Route } from '../rules/route-table.ts'
 import { SessionCookie } from '../session/cookie.ts'
+import type { SessionRecord } from '../session/record.ts'
 import { requireExternalUrl, WrongHostError } from '../signin/sign-in.ts'
 import { type ArrivedRequest, arrived, type SuppliedRequest } from './request.ts'
 import { isExpectationUnmet, serverRefusal } from './server-refusal.ts'
 import { trialIdentities } from './trial-identities.ts'
 import { upstreamRequest, type UpstreamRequest } from './upstream-request.ts'
-import { hostsText, ruleText } from './words.ts'
+import { hostsText, ruleText, stepUpText } from './words.ts'
 
 /** One step of the decision, as a text for people. */
 export interface Step {
   readonly name:
-    'request' | 'host' | 'path' | 'upstream' | 'rule' | 'logout call' | 'session' | 'cross-site' | 'claims' | 'require'
+    | 'request'
+    | 'host'
+    | 'path'
+    | 'upstream'
+    | 'rule'
+    | 'logout call'
+    | 'session'
+    | 'cross-site'
+    | 'claims'
+    | 'require'
+    | 'step-up'
   readonly text: string
   /** The setting that decides here. */
   readonly place?: Place
@@ -102,7 +114,7 @@ export function explain(
       ...{ cookie, clock, log: silent },
     })(facts)
     if (admission instanceof Promise) throw new TypeError('a decision about a known identity is synchronous')
-    if (route !== undefined && !route.isLogout) steps.push(...aboutPerson(route, who, facts, clock.now()))
+    if (route !== undefined && !route.isLogout) steps.push(...aboutPerson(route, who, facts, config, clock.now()))
     const decision = {
       ...decided(admission, req, switches),
       ...(admission.kind === 'sign_in' && wrongHost(facts, req.headers, config)),
@@ -230,7 +242,13 @@ function placeOf({ place }: UpstreamConfig | RuleConfig): { readonly place?: Pla
   return place === undefined ? {} : { place }
 }
 
-function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFacts, now: number): Step[] {
+function aboutPerson(
+  { rule, upstream }: Route,
+  who: Identity,
+  facts: RequestFacts,
+  config: GatewayConfig,
+  now: number,
+): Step[] {
   if (rule.access === 'public') return [{ name: 'session', text: 'not read' }]
   const isNeeded = rule.access === 'optional' ? 'used when present' : 'required'
   if (who.kind !== 'signed_in') return [{ name: 'session', text: `${isNeeded}; absent` }]
@@ -247,7 +265,19 @@ function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFac
         text: unmet === undefined ? `${requirementText(requirement)}: met` : unmet.why,
       }
     }),
+    ...aboutStepUp(rule, who.session.record, config, now),
   ]
+}
+
+function aboutStepUp(
+  { stepUp }: RuleConfig,
+  { authentication = {} }: SessionRecord,
+  { provider }: GatewayConfig,
+  now: number,
+): Step[] {
+  if (stepUp === undefined) return []
+  const why = insufficiency(stepUp, authentication, { now, tolerance: provider.clockToleranceMs })
+  return [{ name: 'step-up', text: `${stepUpText(stepUp)}: ${why ?? 'met'}` }]
 }
 
 function sameSiteText({ method, isUpgrade, secFetchSite, origin }: RequestFacts): string {
@@ -272,6 +302,8 @@ function decided(admission: Admission, req: ArrivedRequest, switches: boolean): 
   if (switches) return refused
   switch (outcome) {
     case 'sign_in':
+      if (admission.insufficient !== undefined)
+        return { outcome, status: 303, location: admission.location, why: admission.insufficient }
       if (admission.form !== undefined) return { ...refused, outcome: 'unauthorized', note: keptNote }
       return { outcome, status: 303, location: admission.location }
     case 'sign_out': {

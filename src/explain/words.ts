@@ -1,4 +1,5 @@
 import type { RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { StepUp } from '../core/step-up.ts'
 import { requirementText } from '../rules/requirement.ts'
 
 /** Which requests an upstream serves. */
@@ -16,7 +17,7 @@ export function ruleText(rule: RuleConfig): string {
   return `${name}${rule.setting}, the first match: ${methods}${rule.path.text}${clients} ${accessText(rule)}`
 }
 
-function accessText({ access, unauthenticated, require, mode }: RuleConfig): string {
+function accessText({ access, unauthenticated, require, stepUp, mode }: RuleConfig): string {
   switch (access) {
     case 'public':
       return 'is public, and no identity is forwarded'
@@ -24,9 +25,19 @@ function accessText({ access, unauthenticated, require, mode }: RuleConfig): str
       return 'is public, and the identity of a signed-in person is forwarded'
     case 'signed_in': {
       const others = { auto: '', redirect: '; otherwise always redirects', '401': '; otherwise responds with 401' }
-      const requirements = require.map((requirement) => `, and ${requirementText(requirement)}`).join('')
+      const needed = [...require.map(requirementText), ...(stepUp === undefined ? [] : [stepUpText(stepUp)])]
+      const requirements = needed.map((text) => `, and ${text}`).join('')
       const observed = mode === 'observe' ? ', which is only observed' : ''
       return `requires a sign-in${requirements}${observed}${others[unauthenticated]}`
     }
   }
+}
+
+/** `the authentication has acr mfa and was at most 900 s ago` */
+export function stepUpText({ acr_values, max_age }: StepUp): string {
+  const parts = [
+    acr_values && `has acr ${acr_values.join(' or ')}`,
+    max_age === undefined ? undefined : `was at most ${max_age} s ago`,
+  ].filter((part) => part !== undefined)
+  return `the authentication ${parts.join(' and ')}`
 }

@@ -1,6 +1,7 @@
 import type { RuleConfig, UpstreamConfig } from '../config/model.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import type { SessionKey } from '../core/names.ts'
+import type { StepUp } from '../core/step-up.ts'
 import type { KeptCookie } from '../http/cookie-jar.ts'
 import type { DroppedHeader } from '../identity/claim-headers.ts'
 import type { Unmet } from '../rules/requirement.ts'
@@ -28,31 +29,21 @@ export type Caching = 'anybody' | 'varies' | UpstreamConfig['cache']
 export type Admission =
   | Pass
   /**
-   * The person has to sign in first: the browser is redirected to `location`. `leavesPage`: the
+   * The person has to sign in, or has to sign in again as {@link SignInFirst} says: the browser is
+   * redirected to `location`. `leavesPage`: the
    * browser shows a page of the ended session, and would show it again on Back. A page of the
    * gateway, which comes first, makes the browser remove it.
    */
-  | {
+  | ({
       readonly kind: 'sign_in'
-      readonly location: string
-      readonly setCookies: readonly string[]
-      readonly sessionEnded: boolean
       readonly leavesPage?: boolean
       /**
        * The request is a form. Its content is kept during the sign-in, or its page says why not.
        */
       readonly form?: FormAdmission
-    }
-  /**
-   * Nobody is signed in, and the request is not redirected. `location` is the sign-in, for the
-   * front end of the application.
-   */
-  | {
-      readonly kind: 'unauthorized'
-      readonly location: string
-      readonly setCookies: readonly string[]
-      readonly sessionEnded: boolean
-    }
+    } & SignInFirst)
+  /** The same for a request that is not redirected. `location` is for the front end. */
+  | ({ readonly kind: 'unauthorized' } & SignInFirst)
   /** The signed-in person does not satisfy the rule; `why` is for the log. */
   | ({ readonly kind: 'forbidden'; readonly setCookies: readonly string[] } & Unmet & Denial)
   /**
@@ -78,11 +69,25 @@ export type Admission =
   /** The store or the provider is unavailable, so the request is rejected (fail closed). */
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
 
-/** A form that met no session. */
+/** A sign-in is needed before the request can be forwarded. */
+export interface SignInFirst {
+  readonly location: string
+  readonly setCookies: readonly string[]
+  readonly sessionEnded: boolean
+  /** How the person has to authenticate, if the rule says so. */
+  readonly stepUp?: StepUp | undefined
+  /**
+   * The person is signed in, but the authentication does not meet `stepUp`. The reason for the log.
+   */
+  readonly insufficient?: string | undefined
+}
+
+/** A form that met no session, or one whose authentication is not sufficient. */
 export interface FormAdmission {
   readonly upstream: UpstreamConfig
   /** As for a {@link Pass}, because the content may arrive slowly. */
   readonly expire: (() => readonly string[]) | undefined
+  readonly stepUp: StepUp | undefined
 }
 
 /** The upstream receives the request. */

@@ -1,4 +1,4 @@
-import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { GatewayConfig, ProviderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
 import { matchesAny } from '../core/name-pattern.ts'
 import { maxReturnToLength, signInUrl } from '../core/return-to.ts'
@@ -6,7 +6,7 @@ import { cookieNames } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { droppedTexts, type MissingHeader } from '../identity/claim-headers.ts'
 import type { Log } from '../observe/log.ts'
-import { type Unmet, unmetRequirement } from '../rules/requirement.ts'
+import { type Unmet, unmetRequirement, unmetStepUp } from '../rules/requirement.ts'
 import { createRouteTable, type Route } from '../rules/route-table.ts'
 import { foreignCookies } from '../session/browser-cookies.ts'
 import type { SessionCookie } from '../session/cookie.ts'
@@ -17,13 +17,17 @@ import type { Admission, Pass } from './admission.ts'
 import { preflightFields } from './cors.ts'
 import { crossSiteReason } from './cross-site.ts'
 import { HeadersForUpstream } from './headers-for-upstream.ts'
-import type { EndedCookie, Identity } from './identify.ts'
+import type { AnonymousIdentity, EndedCookie, Identity } from './identify.ts'
 
 /**
  * THE decision. Returns no promise when the session is in memory and needs no refresh, because this
  * is the most frequent case.
  */
 export type Admit = (facts: RequestFacts) => Admission | Promise<Admission>
+
+interface AdmitConfig extends Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'> {
+  readonly provider: Pick<ProviderConfig, 'clockToleranceMs'>
+}
 
 export interface AdmitParts {
   /** Identifies the sender of a `Cookie` header. */
@@ -38,7 +42,7 @@ const nothing: readonly string[] = []
 /** No sign-in that begins after a request is complete within this time, in ms. */
 const fastestSignInMs = 1_000
 
-export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'>, parts: AdmitParts): Admit {
+export function createAdmit(config: AdmitConfig, parts: AdmitParts): Admit {
   const routes = createRouteTable(config.upstreams)
   const headers = new HeadersForUpstream(parts)
   const personal = config.upstreams.flatMap(({ logout }) => logout.cookies.map(({ names }) => names))
@@ -99,30 +103,44 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
       return { ...pass, withheldCookies, expire: expiry(identity.ended, facts, upstream) }
     }
     if (identity.kind === 'unavailable') return identity
+    return signInFirst(facts, upstream, rule, identity)
+  }
+
+  /**
+   * The person has to sign in before the upstream gets the request. `insufficient`: the person is
+   * signed in, but has to authenticate as the rule requires.
+   */
+  function signInFirst(
+    facts: RequestFacts,
+    upstream: UpstreamConfig,
+    rule: RuleConfig,
+    { staleCookie: sessionEnded, ended }: Pick<AnonymousIdentity, 'staleCookie' | 'ended'>,
+    insufficient?: string,
+  ): Admission {
+    const stepUp = rule.mode === 'observe' ? undefined : rule.stepUp
+    const needed = { sessionEnded, stepUp, insufficient }
+    const signIn = signInUrl(config.reservedPrefix, undefined, { stepUp })
     const mayRedirect =
       !facts.isFrame && (rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage))
-    const sessionEnded = identity.staleCookie
-    const signIn = signInUrl(config.reservedPrefix, undefined)
     // After a sign-in the browser uses GET, which must not go to the URL that a form was sent to.
     if (mayRedirect && facts.isPage && facts.method === 'POST') {
-      const form = { upstream, expire: identity.ended && expiry(identity.ended, facts, upstream) }
-      return { kind: 'sign_in', location: signIn, setCookies: nothing, sessionEnded, leavesPage: sessionEnded, form }
+      const form = { upstream, expire: ended && expiry(ended, facts, upstream), stepUp }
+      return { kind: 'sign_in', location: signIn, setCookies: nothing, leavesPage: sessionEnded, form, ...needed }
     }
     // The browser may have the cookie of a new session already.
-    const isStale = sessionEnded && identity.ended?.isExpired() !== true
-    identity.ended?.noteExpired()
+    const isStale = sessionEnded && ended?.isExpired() !== true
+    ended?.noteExpired()
     const setCookies = isStale ? expireAll(facts, upstream) : nothing
-    if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies, sessionEnded }
+    if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies, ...needed }
     const return_to = facts.target.path + facts.target.query
     // The sign-in would ignore a longer return_to, and such a long URL may exceed the limit for a
     // request head.
-    if (return_to.length > maxReturnToLength) return { kind: 'sign_in', location: signIn, setCookies, sessionEnded }
-    if (parts.cookie.isStrict && isLinkOnOtherSite(facts)) return { kind: 'reload', location: return_to }
-    if (sessionEnded && facts.isPage && facts.secFetchSite === 'same-origin') {
-      const location = signInUrl(config.reservedPrefix, return_to, { again: true })
-      return { kind: 'sign_in', location, setCookies, sessionEnded, leavesPage: true }
-    }
-    return { kind: 'sign_in', location: signInUrl(config.reservedPrefix, return_to), setCookies, sessionEnded }
+    if (return_to.length > maxReturnToLength) return { kind: 'sign_in', location: signIn, setCookies, ...needed }
+    if (insufficient === undefined && parts.cookie.isStrict && isLinkOnOtherSite(facts))
+      return { kind: 'reload', location: return_to }
+    const again = sessionEnded && facts.isPage && facts.secFetchSite === 'same-origin'
+    const location = signInUrl(config.reservedPrefix, return_to, { again, stepUp })
+    return { kind: 'sign_in', location, setCookies, ...(again && { leavesPage: true }), ...needed }
   }
 
   /**
@@ -152,7 +170,9 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, upstream, rule, session }
     const unmet = unmetOf(rule, facts, session)
     if (unmet !== undefined && rule.mode !== 'observe')
-      return { kind: 'forbidden', ...unmet, setCookies: nothing, upstream, rule, session }
+      return unmet.code === 'ERR_STEP_UP'
+        ? signInFirst(facts, upstream, rule, { staleCookie: false }, unmet.why)
+        : { kind: 'forbidden', ...unmet, setCookies: nothing, upstream, rule, session }
     const sent = headers.forPerson(facts, upstream, rule, session)
     if ('missing' in sent)
       return { kind: 'forbidden', ...withoutHeader(sent), setCookies: nothing, upstream, rule, session }
@@ -178,9 +198,13 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     { method, forwarded }: RequestFacts,
     { record }: StoredSession,
   ): Unmet | undefined {
-    if (rule.require.length === 0) return undefined
+    if (rule.require.length === 0 && rule.stepUp === undefined) return undefined
     const { clientAddress } = forwarded
-    return unmetRequirement(rule, { claims: record.claims, method, clientAddress, now: parts.clock.now() })
+    const now = parts.clock.now()
+    return (
+      unmetRequirement(rule, { claims: record.claims, method, clientAddress, now }) ??
+      unmetStepUp(rule, record.authentication, { now, tolerance: config.provider.clockToleranceMs })
+    )
   }
 
   /** Withholds the application cookies of other people, and expires them in the browser. */

@@ -9,9 +9,17 @@ import type { Upkeep } from '../tokens/upkeep.ts'
 /** The sender of a request, according to its session cookie. */
 export type Identity =
   | { readonly kind: 'signed_in'; readonly session: StoredSession }
-  /** `staleCookie`: the request has a session cookie, but no session. The response expires it. */
-  | { readonly kind: 'anonymous'; readonly staleCookie: boolean; readonly ended?: EndedCookie }
+  | AnonymousIdentity
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
+
+/**
+ * `staleCookie`: the request has a session cookie, but no session. The response expires it.
+ */
+export interface AnonymousIdentity {
+  readonly kind: 'anonymous'
+  readonly staleCookie: boolean
+  readonly ended?: EndedCookie
+}
 
 /** The cookie of a session that has ended. */
 export interface EndedCookie {

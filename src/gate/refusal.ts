@@ -1,27 +1,25 @@
 import type { ErrorCode } from '../core/error-codes.ts'
 import { unreachable } from '../core/errors.ts'
-import type { Admission } from './admission.ts'
+import type { StepUp } from '../core/step-up.ts'
+import type { Admission, SignInFirst } from './admission.ts'
 
 /** The error of a rejected request, the reason for the log, and options of the error response. */
-export function refusalOf(admission: Exclude<Admission, { kind: 'pass' }>): readonly [
-  code: ErrorCode,
-  why: string,
-  options: {
-    readonly signIn?: string
-    readonly setCookies?: readonly string[]
-    readonly sessionEnded?: boolean
-    readonly rule?: string | undefined
-  },
-] {
+type Refusal = readonly [code: ErrorCode, why: string, options: RefusalDetails]
+
+interface RefusalDetails {
+  readonly signIn?: string
+  readonly setCookies?: readonly string[]
+  readonly sessionEnded?: boolean
+  readonly stepUp?: StepUp | undefined
+  readonly rule?: string | undefined
+}
+
+export function refusalOf(admission: Exclude<Admission, { kind: 'pass' }>): Refusal {
   switch (admission.kind) {
     // A WebSocket cannot follow a redirect to a page.
     case 'sign_in':
     case 'unauthorized':
-      return [
-        'ERR_UNAUTHENTICATED',
-        'nobody is signed in',
-        { signIn: admission.location, setCookies: admission.setCookies, sessionEnded: admission.sessionEnded },
-      ]
+      return signInRefusal(admission)
     case 'forbidden':
       return [admission.code, admission.why, { setCookies: admission.setCookies, rule: admission.rule.name }]
     case 'cross_site':
@@ -38,4 +36,11 @@ export function refusalOf(admission: Exclude<Admission, { kind: 'pass' }>): read
     default:
       return unreachable(admission)
   }
+}
+
+function signInRefusal({ location, setCookies, sessionEnded, stepUp, insufficient }: SignInFirst): Refusal {
+  const options = { signIn: location, setCookies, sessionEnded }
+  return insufficient === undefined
+    ? ['ERR_UNAUTHENTICATED', 'nobody is signed in', options]
+    : ['ERR_STEP_UP', insufficient, { ...options, stepUp }]
 }

@@ -183,11 +183,13 @@ export class Pages {
       return this.#renderer.page({ ...this.#textOf(options, say, status), page, urls: this.#urls(options), inFrame })
     }
     const say = ({ signInFailed, errors }: Messages) => ({ title: signInFailed, text: errors[code] })
+    const { kept, stepUp } = options
+    const again = { kept, stepUp }
     const urls = {
       ...this.#urls(options),
-      retry: signInUrl(this.#reservedPrefix, options.returnTo, { kept: options.kept }),
+      retry: signInUrl(this.#reservedPrefix, options.returnTo, again),
       // The provider may still have a session, so it must ask for the account (`prompt=login`).
-      other_account: signInUrl(this.#reservedPrefix, options.returnTo, { kept: options.kept, prompt: 'login' }),
+      other_account: signInUrl(this.#reservedPrefix, options.returnTo, { ...again, prompt: 'login' }),
     }
     return this.#renderer.page({ ...this.#textOf(options, say, status), page, urls, inFrame })
   }
@@ -208,12 +210,13 @@ export class Pages {
     retry,
     rightAddress,
     kept,
+    stepUp,
   }: Partial<RefusalOptions>): Readonly<Record<PageAction, string>> {
     const prefix = this.#reservedPrefix
     return {
       home,
       // Without return_to a sign-in ends at "/".
-      sign_in: signInUrl(prefix, returnTo ?? (home === '/' ? undefined : home), { kept }),
+      sign_in: signInUrl(prefix, returnTo ?? (home === '/' ? undefined : home), { kept, stepUp }),
       other_account: otherAccountUrl(prefix, returnTo),
       // The empty reference is the requested URL (RFC 3986 §4.4).
       retry: retry ?? (kept === undefined ? '' : keptUrl(prefix, kept)),

@@ -1,4 +1,5 @@
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
+import { type StepUp, stepUpParameters } from '../core/step-up.ts'
 import { clearCache, cookies, ownHeaders, reasonPhrase, type Response } from '../http/response.ts'
 
 export interface ProblemOptions {
@@ -6,6 +7,8 @@ export interface ProblemOptions {
   readonly requestId: string
   /** The URL where the person can sign in. */
   readonly signIn?: string | undefined
+  /** How the person has to authenticate, for the sign-in (RFC 9470). */
+  readonly stepUp?: StepUp | undefined
   /** The request was not forwarded, so that a script may repeat it after the sign-in. */
   readonly mayRepeat?: boolean | undefined
   /** The name of the rule that denies access. */
@@ -24,10 +27,21 @@ export interface ProblemOptions {
 export function problem(code: ErrorCode, options: ProblemOptions): Response {
   const { status, text: detail } = errorRow(code)
   const { signIn, mayRepeat, rule, requestId } = options
+  const error = status === 401 && options.stepUp !== undefined ? insufficient : undefined
   // With "about:blank", the title is the reason phrase of the status (RFC 9457 §4.2.1).
   const title = reasonPhrase(status)
   const repeat = mayRepeat === true ? 'after_sign_in' : undefined
-  const document = { type: 'about:blank', title, status, detail, sign_in: signIn, repeat, rule, request_id: requestId }
+  const document = {
+    type: 'about:blank',
+    title,
+    status,
+    detail,
+    error,
+    sign_in: signIn,
+    repeat,
+    rule,
+    request_id: requestId,
+  }
   return {
     status,
     headers: {
@@ -43,15 +57,30 @@ export function problem(code: ErrorCode, options: ProblemOptions): Response {
 /** The headers of each refusal, with or without a page. */
 export function refusalHeaders(
   status: number,
-  { setCookies = [], sessionEnded = false, headers }: Pick<ProblemOptions, 'setCookies' | 'sessionEnded' | 'headers'>,
+  {
+    setCookies = [],
+    sessionEnded = false,
+    stepUp,
+    headers,
+  }: Pick<ProblemOptions, 'setCookies' | 'sessionEnded' | 'stepUp' | 'headers'>,
 ): Response['headers'] {
   return {
-    // RFC 9110 §15.5.2 requires a challenge. Browsers open no password dialog for an unknown
-    // scheme.
-    ...(status === 401 ? { 'WWW-Authenticate': 'Gatehouse realm="sign-in"' } : {}),
+    ...(status === 401 ? { 'WWW-Authenticate': challenge(stepUp) } : {}),
     ...(status === 503 ? { 'Retry-After': '5' } : {}),
     ...cookies(setCookies),
     ...(sessionEnded ? clearCache : {}),
     ...headers,
   }
+}
+
+const insufficient = 'insufficient_user_authentication'
+
+/**
+ * The challenge that RFC 9110 §15.5.2 requires. Browsers open no password dialog for an unknown
+ * scheme. With a step-up, its parameters are those of RFC 9470 §3.
+ */
+function challenge(stepUp: StepUp | undefined): string {
+  const parameters = { realm: 'sign-in', ...(stepUp && { error: insufficient, ...stepUpParameters(stepUp) }) }
+  const list = Object.entries(parameters).map(([name, value]) => `${name}="${value}"`)
+  return `Gatehouse ${list.join(', ')}`
 }

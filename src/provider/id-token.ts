@@ -1,7 +1,8 @@
-import { decodeJwt } from 'jose'
+import { decodeJwt, type JWTPayload } from 'jose'
 import type { Claims } from '../core/claims.ts'
 import { GatewayError } from '../core/errors.ts'
 import { leftHalfOfHash } from '../core/random.ts'
+import type { Authentication, StepUp } from '../core/step-up.ts'
 import { stringClaim, verifySignedToken, type TokenExpectations } from './signed-token.ts'
 
 /** The identity in an ID Token. All other claims come from UserInfo. */
@@ -9,6 +10,7 @@ export interface IdToken {
   readonly iss: string
   readonly sub: string
   readonly sid?: string
+  readonly authentication: Authentication
 }
 
 /**
@@ -31,6 +33,8 @@ export interface IdTokenExpectations extends TokenExpectations {
    * (§3.1.3.7 (13)).
    */
   readonly authenticatedSince?: number | undefined
+  /** The accepted values of `acr`. */
+  readonly acr_values?: StepUp['acr_values']
   /**
    * The access token of the same response. `at_hash`, if present, must be its hash (§3.1.3.8).
    */
@@ -46,7 +50,8 @@ const code = 'ERR_SIGN_IN_ANSWER'
 /**
  * Verifies an ID Token (OpenID Connect Core §3.1.3.7, and §12.2 after a refresh).
  * @throws {GatewayError} `ERR_SIGN_IN_ANSWER` with the name of the claim, or
- * `ERR_PROVIDER_UNAVAILABLE` when the keys are unavailable
+ * `ERR_PROVIDER_UNAVAILABLE` when the keys are unavailable, or `ERR_STEP_UP_UNMET` when the
+ * provider has not authenticated the person as the request demanded
  */
 export async function verifyIdToken(id_token: string, expected: IdTokenExpectations): Promise<IdToken> {
   const { typ, payload } = await verifySignedToken(id_token, expected, { code })
@@ -72,16 +77,33 @@ export async function verifyIdToken(id_token: string, expected: IdTokenExpectati
     if (payload['at_hash'] !== leftHalfOfHash(bits, access_token)) reject('"at_hash" is not that of the access token')
   }
 
-  if (expected.authenticatedSince !== undefined) {
-    // The person could have removed "max_age" from the URL.
-    const { auth_time } = payload
-    if (typeof auth_time !== 'number') reject('"auth_time" is missing, although the request contained "max_age"')
-    else if (auth_time * 1000 < expected.authenticatedSince - expected.clockToleranceMs)
-      reject('"auth_time" is older than "max_age" allows')
-  }
+  const authentication = authenticationOf(payload, expected, reject)
 
   const sub = stringClaim(payload, 'sub', code) ?? reject('"sub" is missing')
   if (expected.sub !== undefined && sub !== expected.sub) reject('"sub" is not that of the session')
   const sid = stringClaim(payload, 'sid', code)
-  return { iss: expected.issuer, sub, ...(sid === undefined ? {} : { sid }) }
+  return { iss: expected.issuer, sub, ...(sid === undefined ? {} : { sid }), authentication }
+}
+
+/** How the person authenticated. Rejects what the authorization request did not allow. */
+function authenticationOf(
+  { acr, auth_time }: JWTPayload,
+  { authenticatedSince, acr_values, clockToleranceMs }: IdTokenExpectations,
+  reject: (why: string) => never,
+): Authentication {
+  const authentication = {
+    ...(typeof acr === 'string' && { acr }),
+    ...(typeof auth_time === 'number' && Number.isFinite(auth_time) && { auth_time: auth_time * 1000 }),
+  }
+  if (authenticatedSince !== undefined) {
+    // The person could have removed "max_age" from the URL.
+    if (authentication.auth_time === undefined)
+      reject('"auth_time" is missing, although the request contained "max_age"')
+    else if (authentication.auth_time < authenticatedSince - clockToleranceMs)
+      reject('"auth_time" is older than "max_age" allows')
+  }
+  // A provider may ignore "acr_values" (OpenID Connect Core §3.1.2.1).
+  if (acr_values !== undefined && !acr_values.includes(authentication.acr ?? ''))
+    throw new GatewayError('ERR_STEP_UP_UNMET', `ID Token refused: "acr" is not ${acr_values.join(' or ')}`)
+  return authentication
 }

@@ -4,6 +4,7 @@ import type { Claims } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { sha256 } from '../core/random.ts'
+import { type StepUp, stepUpParameters } from '../core/step-up.ts'
 import type { TokenSet } from '../core/token-set.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
@@ -37,6 +38,8 @@ export interface AuthorizationRequest {
   readonly login_hint?: string | undefined
   /** `login`: the person must authenticate even with a session at the provider. */
   readonly prompt?: 'login' | undefined
+  /** How the person has to authenticate. It adds to `authorization_params`. */
+  readonly stepUp?: StepUp | undefined
 }
 
 export interface SignedIn {
@@ -146,6 +149,7 @@ export class OpenidProvider {
     const { configuration, access } = await this.#discovery.provider()
     return client.buildAuthorizationUrl(configuration, {
       ...access.params,
+      ...stepUpParameters(this.#authenticationFor(request)),
       ...(request.login_hint === undefined ? {} : { login_hint: request.login_hint }),
       ...(request.prompt === undefined ? {} : { prompt: request.prompt }),
       response_type: 'code',
@@ -168,7 +172,9 @@ export class OpenidProvider {
    */
   async exchangeCode(
     callback: URL,
-    request: Pick<AuthorizationRequest, 'state' | 'nonce' | 'code_verifier'> & { readonly begun_at: number },
+    request: Pick<AuthorizationRequest, 'state' | 'nonce' | 'code_verifier' | 'stepUp'> & {
+      readonly begun_at: number
+    },
   ): Promise<SignedIn> {
     const found = await this.#discovery.provider()
     const began = this.#clock.now()
@@ -182,15 +188,24 @@ export class OpenidProvider {
       .catch((cause: unknown) => throwProviderError('the authorization code was not exchanged', cause))
     rejectOtherTokenTypes(response)
     const id_token = response.id_token ?? reject('there is no id_token in the token response')
-    const { max_age } = this.config.authorizationParams
+    const { max_age } = this.#authenticationFor(request)
     const idToken = await verifyIdToken(id_token, {
       ...this.#expectations(found),
       nonce: request.nonce,
       access_token: response.access_token,
-      authenticatedSince: max_age === undefined ? undefined : request.begun_at - Number(max_age) * 1000,
+      authenticatedSince: max_age === undefined ? undefined : request.begun_at - max_age * 1000,
+      acr_values: request.stepUp?.acr_values,
     })
     this.#warnings.reviewSignIn(response, found.access)
     return { tokens: tokenSet(response, id_token, undefined, began), idToken }
+  }
+
+  /** What a step-up requires. A shorter `max_age` of `authorization_params` applies too. */
+  #authenticationFor({ stepUp = {} }: Pick<AuthorizationRequest, 'stepUp'>): StepUp {
+    const configured = this.config.authorizationParams['max_age']
+    const ages = [stepUp.max_age, configured === undefined ? undefined : Number(configured)]
+    const known = ages.filter((age) => age !== undefined)
+    return known.length === 0 ? stepUp : { ...stepUp, max_age: Math.min(...known) }
   }
 
   /**

@@ -1,5 +1,6 @@
 import * as client from 'openid-client'
 import { signingAlgorithms } from '../config/model.ts'
+import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 
 /** Whether the refresh token is expired, revoked or used up (RFC 6749 §5.2). */
@@ -116,13 +117,19 @@ const refusalHints: ReadonlyMap<string, string> = new Map([
   ['consent_required', '; check prompt in provider.authorization_params'],
 ])
 
+const refusalCodes: ReadonlyMap<string, ErrorCode> = new Map([
+  ['temporarily_unavailable', 'ERR_PROVIDER_UNAVAILABLE'],
+  ['server_error', 'ERR_PROVIDER_UNAVAILABLE'],
+  // OpenID Connect Core Error Code unmet_authentication_requirements 1.0.
+  ['unmet_authentication_requirements', 'ERR_STEP_UP_UNMET'],
+])
+
 /**
  * The error for an authorization error response (RFC 6749 §4.1.2.1, OpenID Connect Core §3.1.2.6).
  */
 function refusal(cause: client.AuthorizationResponseError): GatewayError {
-  const isBusy = cause.error === 'temporarily_unavailable' || cause.error === 'server_error'
   return new GatewayError(
-    isBusy ? 'ERR_PROVIDER_UNAVAILABLE' : 'ERR_SIGN_IN_REFUSED',
+    refusalCodes.get(cause.error) ?? 'ERR_SIGN_IN_REFUSED',
     `the provider sent the browser back with ${describeError(cause)}${refusalHints.get(cause.error) ?? ''}`,
     { cause },
   )

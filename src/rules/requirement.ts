@@ -1,13 +1,14 @@
 import type { ClaimRequirement, RequirementConfig, RuleConfig } from '../config/model.ts'
 import { asciiDomain, ipAddress } from '../core/addresses.ts'
 import { type Claims, type JsonValue, readClaim } from '../core/claims.ts'
+import { type Authentication, insufficiency } from '../core/step-up.ts'
 
 /**
  * Why a requirement does not apply. `why` is for the log: it says what the rule requires, never the
  * values of the claims.
  */
 export interface Unmet {
-  readonly code: 'ERR_FORBIDDEN' | 'ERR_CLAIM_ABSENT'
+  readonly code: 'ERR_FORBIDDEN' | 'ERR_CLAIM_ABSENT' | 'ERR_STEP_UP'
   readonly why: string
   /**
    * Nobody can say whether the requirement applies, for example because a claim has an unexpected
@@ -35,6 +36,19 @@ export function unmetRequirement({ require }: Pick<RuleConfig, 'require'>, subje
     if (unmet !== undefined) return unmet
   }
   return undefined
+}
+
+/**
+ * Why the authentication of a person is not sufficient for a rule. `undefined` when it is. The
+ * options are those of {@link insufficiency}.
+ */
+export function unmetStepUp(
+  { stepUp }: Pick<RuleConfig, 'stepUp'>,
+  authentication: Authentication = {},
+  options: Parameters<typeof insufficiency>[2],
+): Unmet | undefined {
+  const why = stepUp && insufficiency(stepUp, authentication, options)
+  return why === undefined ? undefined : { code: 'ERR_STEP_UP', why }
 }
 
 function outcomeOf(requirement: RequirementConfig, subject: Subject): Unmet | undefined {

@@ -162,6 +162,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     },
     eventStreams: new EventStreamLimits(config.limits, rejectedClients),
     reservedPrefix,
+    stepUps: config.upstreams.flatMap(({ rules }) => rules.flatMap(({ stepUp }) => stepUp ?? [])),
     isLogoutLink: createLogoutLinks(config.upstreams),
     recordOf: (req) => records.get(req) as RequestRecord,
   })

@@ -295,9 +295,9 @@ export class RequestHandler implements ListenerHandlers {
         if (kept !== undefined) return this.#sendKept(req, res, facts, record, admission, kept)
         return carry(req, res, admission, facts, record, this.#parts.proxy, { content: same })
       case 'sign_in': {
-        const { location, setCookies, sessionEnded, leavesPage = false, form } = admission
+        const { location, setCookies, sessionEnded, stepUp, leavesPage = false, form } = admission
         if (kept !== undefined) {
-          const signIn = signInUrl(this.#config.reservedPrefix, undefined, { kept })
+          const signIn = signInUrl(this.#config.reservedPrefix, undefined, { kept, stepUp })
           return respond(req, res, record, redirect({ location: signIn, setCookies }, keepsReferer))
         }
         if (form !== undefined) return this.#receiveForm(req, res, facts, record, { ...form, leavesPage })
@@ -340,7 +340,7 @@ export class RequestHandler implements ListenerHandlers {
       case 'unavailable': {
         const [code, why, options] = refusalOf(admission)
         if ('rule' in admission) this.#auditDenial(record, code, admission)
-        else if (code !== 'ERR_UNAUTHENTICATED') this.#logRefusal(req, record, code, why)
+        else if (admission.kind !== 'unauthorized') this.#logRefusal(req, record, code, why)
         const mayRepeat = admission.kind === 'unauthorized'
         const notKept = kept === undefined ? lostForm(admission, facts) : undefined
         const page = { ...this.#pageOptions(req, facts, record), ...options, mayRepeat, notKept, kept }
@@ -367,7 +367,7 @@ export class RequestHandler implements ListenerHandlers {
     res: ServerResponse,
     facts: RequestFacts,
     record: RequestRecord,
-    { upstream, expire, leavesPage }: FormAdmission & { readonly leavesPage: boolean },
+    { upstream, expire, stepUp, leavesPage }: FormAdmission & { readonly leavesPage: boolean },
   ): void {
     const { pages, receiveForm } = this.#parts
     const options = this.#pageOptions(req, facts, record)
@@ -388,7 +388,11 @@ export class RequestHandler implements ListenerHandlers {
         }
         const { reference: kept, setCookie } = outcome
         const again = leavesPage
-        const location = signInUrl(this.#config.reservedPrefix, options.returnTo ?? options.home, { kept, again })
+        const location = signInUrl(this.#config.reservedPrefix, options.returnTo ?? options.home, {
+          kept,
+          again,
+          stepUp,
+        })
         const setCookies = [setCookie, ...expired]
         const response = leavesPage
           ? withHeaders(pages.redirectPage(location, pageRequest(req, record)), cookies(setCookies))

@@ -1,6 +1,7 @@
 import type { Claims } from '../core/claims.ts'
 import type { SessionId, SessionKey, SidTag, SubTag } from '../core/names.ts'
 import { randomToken, sha256 } from '../core/random.ts'
+import type { Authentication } from '../core/step-up.ts'
 import type { TokenSet } from '../core/token-set.ts'
 import type { KeptCookie } from '../http/cookie-jar.ts'
 
@@ -23,6 +24,8 @@ export interface SessionRecord {
   /** The UserInfo claims, and `sub`, `iss` and `sid` of the ID Token. */
   readonly claims: Claims
   readonly userinfo_read_at: number
+  /** How the person authenticated at this sign-in. Absent in records of earlier versions. */
+  readonly authentication?: Authentication
   /** The cookies that are kept for upstreams, by the name of the upstream. */
   readonly cookies?: Readonly<Record<string, readonly KeptCookie[]>>
   /**

@@ -1,6 +1,7 @@
 import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { signInUrl } from '../core/return-to.ts'
+import type { StepUp } from '../core/step-up.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { hostName } from '../http/request-facts.ts'
 import { clearCache, cookies, redirect, type Redirect, type Response, withHeaders } from '../http/response.ts'
@@ -31,11 +32,13 @@ class SignInError extends GatewayError {
   readonly returnTo: string
   /** The reference of the kept request that waits for a sign-in. */
   readonly kept: string | undefined
+  readonly stepUp: StepUp | undefined
 
-  constructor(cause: GatewayError, returnTo: string, kept: string | undefined) {
+  constructor(cause: GatewayError, returnTo: string, { kept, stepUp }: Pick<SignInTransaction, 'kept' | 'stepUp'>) {
     super(cause.code, cause.message, { cause: cause.cause })
     this.returnTo = returnTo
     this.kept = kept
+    this.stepUp = stepUp
   }
 }
 
@@ -49,10 +52,10 @@ export async function callback(request: EndpointRequest, parts: SignInParts): Pr
     return withHeaders(page, { ...clearCache, ...cookies(next.setCookies) })
   } catch (error) {
     if (!(error instanceof SignInError)) throw error
-    const { code, returnTo, kept } = error
+    const { code, returnTo, kept, stepUp } = error
     // A callback can be used only once, so a retry begins a new sign-in.
-    const retry = signInUrl(parts.reservedPrefix, returnTo, { kept })
-    return parts.pages.refusal(code, { ...pageContext(request), asPage: true, returnTo, kept, retry })
+    const retry = signInUrl(parts.reservedPrefix, returnTo, { kept, stepUp })
+    return parts.pages.refusal(code, { ...pageContext(request), asPage: true, returnTo, kept, stepUp, retry })
   }
 }
 
@@ -82,7 +85,7 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     parts.audit.record('sign_in.failed', { code: error.code, reason: error.message }, request.cause)
-    throw new SignInError(error, return_to, transaction?.kept)
+    throw new SignInError(error, return_to, transaction ?? {})
   }
 }
 
@@ -109,9 +112,9 @@ async function rejectCallback(
 }
 
 function exchange(transaction: SignInTransaction, callback: URL, parts: SignInParts): Promise<SignedIn> {
-  const { nonce, code_verifier, begun_at } = transaction
+  const { nonce, code_verifier, begun_at, stepUp } = transaction
   const state = onlyValue(callback.searchParams, 'state') ?? ''
-  return parts.provider.exchangeCode(callback, { state, nonce, code_verifier, begun_at })
+  return parts.provider.exchangeCode(callback, { state, nonce, code_verifier, begun_at, stepUp })
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.ts'
 import type { Keyring } from '../core/seal.ts'
+import type { StepUp } from '../core/step-up.ts'
 import type { CanonicalTarget } from '../http/request-target.ts'
 import type { KeptRequests } from '../kept/kept-requests.ts'
 import type { Audit } from '../observe/audit.ts'
@@ -28,6 +29,8 @@ export interface SignInParts {
   readonly audit: Audit
   readonly pages: Pages
   readonly reservedPrefix: string
+  /** What the rules require of the authentication of people. */
+  readonly stepUps: readonly StepUp[]
   /**
    * Whether a GET request for a target at a host (without port) is a logout link of an application.
    * @throws {GatewayError} `ERR_REQUEST_TARGET` when the target is ambiguous

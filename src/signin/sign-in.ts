@@ -1,5 +1,6 @@
 import { GatewayError } from '../core/errors.ts'
 import { keptUrl, signedInPath, signInUrl } from '../core/return-to.ts'
+import { insufficiency, type StepUp, stepUpParameters } from '../core/step-up.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
 import { clearCache, redirect, type Redirect, type Response } from '../http/response.ts'
 import { asReference } from '../kept/kept-requests.ts'
@@ -31,13 +32,18 @@ const wrongHostHint =
   'Redirect that host to external_url, or give it an upstream with its own external_url. If a proxy changes Host, configure it to keep Host.'
 
 /**
- * `GET sign-in?return_to=…&kept=…&prompt=login`: redirects the browser to the provider, or to the
- * page when the person is signed in.
+ * `GET sign-in?return_to=…&kept=…&prompt=login&acr_values=…&max_age=…`: redirects the browser to
+ * the provider, or to the page when the person is signed in.
  */
 export function signIn(request: EndpointRequest, parts: SignInParts): Promise<Response> {
   const prompt = onlyValue(request.query, 'prompt') === 'login' ? 'login' : undefined
   const kept = asReference(onlyValue(request.query, 'kept'))
-  const options = { return_to: onlyValue(request.query, 'return_to'), kept, prompt } as const
+  const options = {
+    return_to: onlyValue(request.query, 'return_to'),
+    kept,
+    prompt,
+    stepUp: stepUpOf(request.query, parts),
+  } as const
   return begin(() => goToProvider(options, request, parts), request, parts)
 }
 
@@ -59,7 +65,8 @@ export async function begin(
     parts.log.warn('sign_in.not_started', { code, reason: message, request: request.requestId })
     const returnTo = request.query.get('return_to') ?? undefined
     const kept = asReference(request.query.get('kept'))
-    return parts.pages.refusal(code, { ...pageContext(request), asPage: true, returnTo, kept, retry: '' })
+    const stepUp = stepUpOf(request.query, parts)
+    return parts.pages.refusal(code, { ...pageContext(request), asPage: true, returnTo, kept, stepUp, retry: '' })
   }
 }
 
@@ -86,17 +93,17 @@ function toRightAddress(
 export async function goToProvider(
   options: { readonly return_to: string | undefined; readonly kept?: string | undefined } & Pick<
     AuthorizationRequest,
-    'login_hint' | 'prompt'
+    'login_hint' | 'prompt' | 'stepUp'
   >,
   request: EndpointRequest,
   parts: SignInParts,
 ): Promise<Redirect> {
   const { externalUrl, cookie } = request
   const return_to = returnToOrHome(options.return_to, externalUrl, parts)
-  const { kept } = options
+  const { kept, stepUp } = options
   // A page of another site must not make the browser change sessions.
   const isForNewSession = return_to === signedInPath(parts.reservedPrefix) && isFromThisSite(request)
-  if (!isForNewSession && (await isSignedIn(request, parts)))
+  if (!isForNewSession && (await isSignedIn(request, parts, stepUp)))
     return { location: afterSignIn({ return_to, kept }, parts), setCookies: [] }
 
   requireExternalUrl(request, return_to)
@@ -106,7 +113,7 @@ export async function goToProvider(
   const { audience } = parts.sessions
   if (!store.receivesNotices()) await store.ping()
   const { earliest } = await store.time()
-  const to = { return_to, kept, origin: externalUrl.origin, audience, begun_at_store: earliest }
+  const to = { return_to, kept, stepUp, origin: externalUrl.origin, audience, begun_at_store: earliest }
   const { transaction, secret } = beginTransaction(to, parts.clock.now())
   const location = await parts.provider.authorizationUrl({
     redirect_uri: redirectUri(externalUrl, parts.reservedPrefix),
@@ -115,6 +122,7 @@ export async function goToProvider(
     code_verifier: transaction.code_verifier,
     login_hint: options.login_hint,
     prompt: options.prompt,
+    stepUp,
   })
   return { location: location.href, setCookies: bindTransaction(transaction, secret, cookie, parts.cookie) }
 }
@@ -129,10 +137,32 @@ export function afterSignIn(
   return kept === undefined ? return_to : keptUrl(reservedPrefix, kept)
 }
 
-/** Whether the browser has a live session. This does not count as activity. */
-export async function isSignedIn(request: EndpointRequest, parts: SignInParts): Promise<boolean> {
-  const id = parts.cookie.read(request.cookie)
-  return id !== undefined && (await parts.sessions.read(sessionKey(id))) !== undefined
+/**
+ * Whether the browser has a live session whose authentication is sufficient. This does not count as
+ * activity.
+ */
+export async function isSignedIn(
+  request: EndpointRequest,
+  { cookie, sessions, provider, clock }: SignInParts,
+  stepUp: StepUp = {},
+): Promise<boolean> {
+  const id = cookie.read(request.cookie)
+  const found = id && (await sessions.read(sessionKey(id)))
+  if (found === undefined) return false
+  const options = { now: clock.now(), tolerance: provider.config.clockToleranceMs }
+  return insufficiency(stepUp, found.record.authentication ?? {}, options) === undefined
+}
+
+/**
+ * The step-up in the query of a sign-in. Only that of a rule has an effect, because links on other
+ * sites may have any query.
+ */
+function stepUpOf(query: URLSearchParams, { stepUps }: SignInParts): StepUp | undefined {
+  const names = ['acr_values', 'max_age'] as const
+  return stepUps.find((stepUp) => {
+    const parameters = stepUpParameters(stepUp)
+    return names.every((name) => onlyValue(query, name) === parameters[name])
+  })
 }
 
 /**

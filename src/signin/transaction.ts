@@ -1,5 +1,6 @@
 import { randomToken, sha256 } from '../core/random.ts'
 import type { Keyring } from '../core/seal.ts'
+import type { StepUp } from '../core/step-up.ts'
 import { cookiesNamed, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import { signInLifetimeMs } from '../session/endings.ts'
@@ -16,6 +17,8 @@ export interface SignInTransaction {
   readonly return_to: string
   /** The reference of the kept request that waits for this sign-in. */
   readonly kept?: string | undefined
+  /** How the person has to authenticate. */
+  readonly stepUp?: StepUp | undefined
   /** The origin of the gateway that the browser returns to. */
   readonly origin: string
   /** The provider and the client: see `audienceOf`. */
@@ -41,7 +44,7 @@ const sealContext = 'gatehouse sign-in attempt'
  * the epoch.
  */
 export function beginTransaction(
-  to: Pick<SignInTransaction, 'return_to' | 'kept' | 'origin' | 'audience' | 'begun_at_store'>,
+  to: Pick<SignInTransaction, 'return_to' | 'kept' | 'stepUp' | 'origin' | 'audience' | 'begun_at_store'>,
   now: number,
 ): { transaction: SignInTransaction; secret: string } {
   const secret = randomToken(16)

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { systemClock } from '../../src/core/clock.ts'
 import type { SessionKey } from '../../src/core/names.ts'
 import { parsePathPattern } from '../../src/core/path-pattern.ts'
+import type { Authentication } from '../../src/core/step-up.ts'
 import { trialIdentities } from '../../src/explain/trial-identities.ts'
 import type { Admission } from '../../src/gate/admission.ts'
 import { createAdmit } from '../../src/gate/admit.ts'
@@ -14,6 +15,8 @@ import { rule, upstream } from '../rules/configs.ts'
 // The decision as a table: each rule, for each identity and each kind of request. A line that is
 // missing here has not been decided.
 
+const provider = { clockToleranceMs: 30_000 }
+
 const orders = upstream({
   logout: [parsePathPattern('/logout')],
   rules: [
@@ -22,11 +25,12 @@ const orders = upstream({
     rule('/api/**', { unauthenticated: '401' }),
     rule('/always/**', { unauthenticated: 'redirect' }),
     rule('/admin/**', { anyOf: ['admins'] }),
+    { ...rule('/strong/**', { anyOf: ['admins'] }), stepUp: { acr_values: ['mfa'] } },
     rule('/**'),
   ],
 })
 
-const session = (groups: readonly string[]): Identity => ({
+const session = (groups: readonly string[], authentication?: Authentication): Identity => ({
   kind: 'signed_in',
   session: {
     key: 'tag:jane' as SessionKey,
@@ -40,6 +44,7 @@ const session = (groups: readonly string[]): Identity => ({
       tokens: { access_token: 'a', id_token: 'i', obtained_at: 0 },
       claims: { sub: 'jane', groups: [...groups] },
       userinfo_read_at: 0,
+      ...(authentication && { authentication }),
     },
   },
 })
@@ -47,6 +52,7 @@ const session = (groups: readonly string[]): Identity => ({
 const identities = {
   'signed in': session(['staff']),
   'signed in as an administrator': session(['admins']),
+  'signed in strongly as an administrator': session(['admins'], { acr: 'mfa' }),
   'without a session': { kind: 'anonymous', staleCookie: false },
   'with the cookie of an ended session': { kind: 'anonymous', staleCookie: true },
   'while sessions cannot be read': { kind: 'unavailable', code: 'ERR_STORE_UNAVAILABLE', why: 'Redis is away' },
@@ -86,6 +92,10 @@ const table: readonly Row[] = [
   ['/admin/a', 'signed in', 'forbidden', 'forbidden', 'forbidden', 'cross_site', 'cross_site'],
   ['/admin/a', 'signed in as an administrator', 'pass', 'pass', 'pass', 'cross_site', 'cross_site'],
   ['/admin/a', 'without a session', 'sign_in', 'unauthorized', 'unauthorized', 'sign_in', 'unauthorized'],
+  ['/strong/a', 'signed in', 'forbidden', 'forbidden', 'forbidden', 'cross_site', 'cross_site'],
+  ['/strong/a', 'signed in as an administrator', 'sign_in', 'unauthorized', 'unauthorized', 'cross_site', 'cross_site'],
+  ['/strong/a', 'signed in strongly as an administrator', 'pass', 'pass', 'pass', 'cross_site', 'cross_site'],
+  ['/strong/a', 'without a session', 'sign_in', 'unauthorized', 'unauthorized', 'sign_in', 'unauthorized'],
   ['/logout', 'signed in', 'sign_out', 'sign_out', 'sign_out', 'sign_out', 'sign_out'],
   ['/logout', 'without a session', 'sign_out', 'sign_out', 'sign_out', 'sign_out', 'sign_out'],
 ]
@@ -93,7 +103,7 @@ const table: readonly Row[] = [
 for (const [path, who, ...kinds] of table)
   test(`The decision on ${path} for a person ${who} depends on the kind of the request`, () => {
     const admit = createAdmit(
-      { upstreams: [orders], reservedPrefix: '/.gatehouse/' },
+      { upstreams: [orders], reservedPrefix: '/.gatehouse/', provider },
       {
         identify: () => identities[who],
         clock: systemClock,
@@ -117,7 +127,7 @@ for (const [path, who, ...kinds] of table)
 
 test('A host without an upstream has no route for anybody', () => {
   const admit = createAdmit(
-    { upstreams: [upstream({ hosts: ['orders.example.com'] })], reservedPrefix: '/.gatehouse/' },
+    { upstreams: [upstream({ hosts: ['orders.example.com'] })], reservedPrefix: '/.gatehouse/', provider },
     {
       identify: () => assert.fail('the identity is not needed'),
       clock: systemClock,

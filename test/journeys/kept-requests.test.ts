@@ -94,7 +94,7 @@ for (const store of ['memory', 'redis'] as const) {
     const page = await goOn(jane, await submit(jane, world.url))
 
     assert.equal(page.status, 200)
-    assert.match(page.body, /You were signed out while sending to 127\.0\.0\.1:\d+\/orders\./)
+    assert.match(page.body, /You had to sign in before it could be sent to 127\.0\.0\.1:\d+\/orders\./)
     assert.doesNotMatch(page.body, /S%C3%A4ge|Säge|Zeilen/)
     assert.deepEqual(application.received, [])
 
@@ -234,7 +234,7 @@ for (const [why, submission, text, status = 401] of [
   ],
   ['the browser never signed in here', { headers: { cookie: 'gatehouse-person=forged' } }, /it is unclear whose it is/],
   ['it is in a frame', { headers: { 'sec-fetch-dest': 'iframe' } }, /this page is part of another page/],
-  ['the rule says 401', { path: '/api/orders' }, /You are not signed in\. Go back/],
+  ['the rule says 401', { path: '/api/orders' }, /You have to sign in first\. Go back/],
 ] as const) {
   test(`A form is not kept because ${why}: a page says so, and returns to the page of the form`, async (t) => {
     const { world, application } = await startForms(t)

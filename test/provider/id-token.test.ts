@@ -78,7 +78,7 @@ for (const [what, claims, header] of [
 
     const who = await verifyIdToken(token, { ...expectationsOf(t, provider), nonce: 'n-1' })
 
-    assert.deepEqual(who, { iss: provider.issuer, sub: 'jane', sid: 's-1' })
+    assert.deepEqual(who, { iss: provider.issuer, sub: 'jane', sid: 's-1', authentication: {} })
   })
 
 test('an ID Token without "sid" gives a session without "sid"', async (t) => {
@@ -86,7 +86,7 @@ test('an ID Token without "sid" gives a session without "sid"', async (t) => {
 
   const who = await verifyIdToken(provider.idToken({ sid: undefined }), expectationsOf(t, provider))
 
-  assert.deepEqual(who, { iss: provider.issuer, sub: 'jane' })
+  assert.deepEqual(who, { iss: provider.issuer, sub: 'jane', authentication: {} })
 })
 
 test('any character may stand in "sub" and "sid"', async (t) => {
@@ -96,8 +96,29 @@ test('any character may stand in "sub" and "sid"', async (t) => {
 
   const who = await verifyIdToken(provider.idToken({ sub, sid }), expectationsOf(t, provider))
 
-  assert.deepEqual(who, { iss: provider.issuer, sub, sid })
+  assert.deepEqual(who, { iss: provider.issuer, sub, sid, authentication: {} })
 })
+
+for (const [what, claims, authentication] of [
+  ['as it should be', { acr: 'mfa', auth_time: 1_760_000_000 }, { acr: 'mfa', auth_time: 1_760_000_000_000 }],
+  ['of unexpected types', { acr: 2, auth_time: '1760000000' }, {}],
+  ['null', { acr: null, auth_time: null }, {}],
+] satisfies readonly (readonly [string, Json, Json])[])
+  test(`an ID Token says how the person authenticated: acr and auth_time ${what}`, async (t) => {
+    const provider = await startSigningProvider(t)
+
+    const who = await verifyIdToken(provider.idToken(claims), expectationsOf(t, provider))
+
+    assert.deepEqual(who.authentication, authentication)
+  })
+
+for (const acr of ['pwd', 'MFA', 'mfa phr', '', undefined, null, ['mfa'], 1])
+  test(`an ID Token whose acr is ${JSON.stringify(acr)} does not meet acr_values`, async (t) => {
+    const provider = await startSigningProvider(t)
+    const expected = { ...expectationsOf(t, provider), acr_values: ['mfa', 'phr'] }
+
+    await assert.rejects(verifyIdToken(provider.idToken({ acr }), expected), { code: 'ERR_STEP_UP_UNMET' })
+  })
 
 test('a refreshed ID Token must have the "sub" of the session', async (t) => {
   const provider = await startSigningProvider(t)

@@ -7,7 +7,7 @@ import { parseSubnet } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import type { HeaderConfig, Networks, RequirementConfig, RuleConfig } from '../model.ts'
 import type { List, RequirementSettings, RuleSettings } from '../settings.ts'
-import { present } from './build-context.ts'
+import { present, readDuration } from './build-context.ts'
 import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
 import { hintForPath } from './path-hints.ts'
@@ -27,10 +27,17 @@ export function readRule(
       `has no effect with access: ${settings.access}, which lets everybody in`,
       'remove require or access',
     )
-  if (require.length === 0 && settings.mode === 'observe' && report.isValid(below(at, 'require')))
+  if (settings.step_up !== undefined && settings.access !== 'signed_in')
+    report.error(
+      below(at, 'step_up'),
+      `has no effect with access: ${settings.access}, which lets everybody in`,
+      'remove step_up or access',
+    )
+  const asksNothing = require.length === 0 && settings.step_up === undefined
+  if (asksNothing && settings.mode === 'observe' && report.isValid(below(at, 'require')))
     report.error(
       below(at, 'mode'),
-      'has no effect without require, because people must sign in in any case',
+      'has no effect without require or step_up, because people must sign in in any case',
       'remove mode',
     )
   const own = readHeaders(settings.headers ?? {}, below(at, 'headers'), context)
@@ -48,10 +55,28 @@ export function readRule(
       unauthenticated: settings.unauthenticated === 401 ? '401' : settings.unauthenticated,
       require,
       mode: settings.mode,
+      ...readStepUp(settings, below(at, 'step_up'), report),
       ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
     },
   ]
   return report.parse(below(at, 'path'), [], read, hintForPath(path))
+}
+
+function readStepUp(
+  { step_up }: Pick<RuleSettings, 'step_up'>,
+  at: string,
+  report: Report,
+): Pick<RuleConfig, 'stepUp'> {
+  if (step_up === undefined) return {}
+  const { acr_values, max_age } = step_up
+  return {
+    stepUp: {
+      ...(acr_values && { acr_values: present(acr_values).map(([, value]) => value) }),
+      ...(max_age !== undefined && {
+        max_age: Math.floor(readDuration(max_age, below(at, 'max_age'), '1m', '30d', report) / 1000),
+      }),
+    },
+  }
 }
 
 export function readMethods(methods: List<string> | undefined): readonly string[] | undefined {

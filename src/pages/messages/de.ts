@@ -14,6 +14,7 @@ export const de: Messages = {
     ERR_HEADERS_TOO_LARGE: 'Die Kopfdaten der Anfrage sind zu umfangreich.',
     ERR_TOO_MANY_REQUESTS: 'Aus Ihrem Netzwerk kamen zu viele Anfragen.',
     ERR_UNAUTHENTICATED: 'Bitte melden Sie sich an.',
+    ERR_STEP_UP: 'Bitte melden Sie sich für diese Seite erneut an.',
     ERR_FORBIDDEN: 'Sie sind angemeldet, haben aber keinen Zugriff auf diese Seite.',
     ERR_CLAIM_ABSENT: 'Sie sind angemeldet, haben aber keinen Zugriff auf diese Seite.',
     ERR_CROSS_SITE: 'Diese Anfrage kam von einer anderen Website und wurde nicht ausgeführt.',
@@ -22,6 +23,7 @@ export const de: Messages = {
     ERR_SIGN_IN_EXPIRED: 'Ihre Anmeldung konnte nicht abgeschlossen werden. Bitte versuchen Sie es erneut.',
     ERR_SIGN_IN_ISSUER: 'Dieser Link gehört zu einem anderen Anmeldedienst.',
     ERR_SIGN_IN_REFUSED: 'Der Anmeldedienst hat die Anmeldung abgelehnt.',
+    ERR_STEP_UP_UNMET: 'Diese Seite verlangt eine stärkere Anmeldung als Ihre.',
     ERR_SIGN_IN_ENDED: 'Ihre Sitzung wurde während der Anmeldung beendet. Bitte versuchen Sie es erneut.',
     ERR_SIGN_IN_ANSWER: 'Die Antwort des Anmeldedienstes war ungültig.',
     ERR_PROVIDER_UNAVAILABLE: 'Der Anmeldedienst ist nicht erreichbar.',
@@ -79,7 +81,7 @@ export const de: Messages = {
   kept: {
     ask: {
       title: 'Möchten Sie Ihre Eingaben absenden?',
-      text: 'Ihre Sitzung war beendet, als Sie Eingaben an {to} gesendet haben. Ihre Eingaben wurden aufbewahrt. Sie wurden noch nicht gesendet.',
+      text: 'Vor dem Senden an {to} mussten Sie sich anmelden. Ihre Eingaben wurden aufbewahrt. Sie wurden noch nicht gesendet.',
     },
     kinds: {
       form: 'Formular',
@@ -107,14 +109,14 @@ export const de: Messages = {
   notKept: {
     title: 'Ihre Eingaben wurden weder gesendet noch gespeichert.',
     reasons: {
-      off: 'Sie sind nicht angemeldet.',
-      frame: 'Sie sind nicht angemeldet, und diese Seite ist Teil einer anderen Seite.',
-      cross_site: 'Sie sind nicht angemeldet, und eine Seite einer anderen Website hat die Eingaben gesendet.',
-      content_type: 'Sie sind nicht angemeldet, und Inhalte dieser Art können nicht gespeichert werden.',
+      off: 'Sie müssen sich erst anmelden.',
+      frame: 'Sie müssen sich erst anmelden, und diese Seite ist Teil einer anderen Seite.',
+      cross_site: 'Sie müssen sich erst anmelden, und eine Seite einer anderen Website hat die Eingaben gesendet.',
+      content_type: 'Sie müssen sich erst anmelden, und Inhalte dieser Art können nicht gespeichert werden.',
       unknown_person: 'Sie waren nicht angemeldet. Daher ist unklar, von wem die Eingaben stammen.',
-      too_large: 'Sie sind nicht mehr angemeldet, und die Eingaben sind zu groß, um gespeichert zu werden.',
-      too_many: 'Sie sind nicht mehr angemeldet, und es sind bereits zu viele Ihrer Formulare gespeichert.',
-      full: 'Sie sind nicht mehr angemeldet, und der Speicher ist voll.',
+      too_large: 'Sie müssen sich erneut anmelden, und die Eingaben sind zu groß, um gespeichert zu werden.',
+      too_many: 'Sie müssen sich erneut anmelden, und es sind bereits zu viele Ihrer Formulare gespeichert.',
+      full: 'Sie müssen sich erneut anmelden, und der Speicher ist voll.',
       store: 'Anmeldung und Sitzungen sind derzeit nicht verfügbar.',
     },
     advice:

@@ -42,7 +42,7 @@ export const en: Messages = {
   kept: {
     ask: {
       title: 'Do you want to send what you entered?',
-      text: 'You were signed out while sending to {to}. What you entered was kept. It has not been sent yet.',
+      text: 'You had to sign in before it could be sent to {to}. What you entered was kept. It has not been sent yet.',
     },
     kinds: {
       form: 'Form',
@@ -70,14 +70,14 @@ export const en: Messages = {
   notKept: {
     title: 'What you entered was not sent and not saved.',
     reasons: {
-      off: 'You are not signed in.',
-      frame: 'You are not signed in, and this page is part of another page.',
-      cross_site: 'You are not signed in, and a page of another site sent it.',
-      content_type: 'You are not signed in, and content of this type cannot be saved.',
+      off: 'You have to sign in first.',
+      frame: 'You have to sign in first, and this page is part of another page.',
+      cross_site: 'You have to sign in first, and a page of another site sent it.',
+      content_type: 'You have to sign in first, and content of this type cannot be saved.',
       unknown_person: 'You were not signed in, so it is unclear whose it is.',
-      too_large: 'You are not signed in any more, and it is too large to be saved.',
-      too_many: 'You are not signed in any more, and too many of your forms are saved already.',
-      full: 'You are not signed in any more, and there is no room to save it.',
+      too_large: 'You have to sign in again, and it is too large to be saved.',
+      too_many: 'You have to sign in again, and too many of your forms are saved already.',
+      full: 'You have to sign in again, and there is no room to save it.',
       store: 'Sign-in and sessions are not available right now.',
     },
     advice: 'Go back: your browser may still have it. Copy what you need before you sign in.',

@@ -14,6 +14,7 @@ export const fr: Messages = {
     ERR_HEADERS_TOO_LARGE: 'Les en-têtes de la demande sont trop volumineux.',
     ERR_TOO_MANY_REQUESTS: 'Votre réseau a envoyé trop de demandes.',
     ERR_UNAUTHENTICATED: 'Veuillez vous connecter.',
+    ERR_STEP_UP: 'Veuillez vous connecter à nouveau pour cette page.',
     ERR_FORBIDDEN: 'Votre compte n’a pas accès à cette page.',
     ERR_CLAIM_ABSENT: 'Votre compte n’a pas accès à cette page.',
     ERR_CROSS_SITE: 'Cette demande provenait d’un autre site et n’a pas été exécutée.',
@@ -22,6 +23,7 @@ export const fr: Messages = {
     ERR_SIGN_IN_EXPIRED: 'La connexion n’a pas pu aboutir. Veuillez recommencer.',
     ERR_SIGN_IN_ISSUER: 'Ce lien est destiné à un autre service de connexion.',
     ERR_SIGN_IN_REFUSED: 'Le service de connexion a refusé la connexion.',
+    ERR_STEP_UP_UNMET: 'Cette page demande une connexion plus forte que la vôtre.',
     ERR_SIGN_IN_ENDED: 'Votre session a été fermée pendant la connexion. Veuillez recommencer.',
     ERR_SIGN_IN_ANSWER: 'La réponse du service de connexion n’est pas valide.',
     ERR_PROVIDER_UNAVAILABLE: 'Le service de connexion est injoignable.',
@@ -78,7 +80,7 @@ export const fr: Messages = {
   kept: {
     ask: {
       title: 'Voulez-vous envoyer votre saisie ?',
-      text: 'Votre session était terminée lors de l’envoi à {to}. Votre saisie a été conservée. Elle n’a pas encore été envoyée.',
+      text: 'Une connexion était nécessaire avant l’envoi à {to}. Votre saisie a été conservée. Elle n’a pas encore été envoyée.',
     },
     kinds: {
       form: 'Formulaire',
@@ -106,14 +108,14 @@ export const fr: Messages = {
   notKept: {
     title: 'Votre saisie n’a été ni envoyée ni enregistrée.',
     reasons: {
-      off: 'Votre session n’est pas ouverte.',
-      frame: 'Votre session n’est pas ouverte, et cette page fait partie d’une autre page.',
-      cross_site: 'Votre session n’est pas ouverte, et une page d’un autre site a envoyé la saisie.',
-      content_type: 'Votre session n’est pas ouverte, et un contenu de ce type ne peut pas être enregistré.',
+      off: 'Vous devez d’abord vous connecter.',
+      frame: 'Vous devez d’abord vous connecter, et cette page fait partie d’une autre page.',
+      cross_site: 'Vous devez d’abord vous connecter, et une page d’un autre site a envoyé la saisie.',
+      content_type: 'Vous devez d’abord vous connecter, et un contenu de ce type ne peut pas être enregistré.',
       unknown_person: 'Votre session n’était pas ouverte : on ne sait donc pas de qui vient la saisie.',
-      too_large: 'Votre session est terminée, et la saisie est trop volumineuse pour être enregistrée.',
-      too_many: 'Votre session est terminée, et trop de vos formulaires sont déjà enregistrés.',
-      full: 'Votre session est terminée, et il n’y a plus de place pour enregistrer la saisie.',
+      too_large: 'Vous devez vous connecter à nouveau, et la saisie est trop volumineuse pour être enregistrée.',
+      too_many: 'Vous devez vous connecter à nouveau, et trop de vos formulaires sont déjà enregistrés.',
+      full: 'Vous devez vous connecter à nouveau, et il n’y a plus de place pour enregistrer la saisie.',
       store: 'La connexion et les sessions ne sont pas disponibles pour le moment.',
     },
     advice:
