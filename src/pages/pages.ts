@@ -171,18 +171,19 @@ export class Pages {
       return this.#renderer.page({ ...this.#textOf(options, say, status), page, urls: this.#urls(options), inFrame })
     }
     if (page !== 'sign-in-failed') {
-      const say = ({ errors, advice, signInFromFrame, misconfigured }: Messages) => ({
-        title: errors[code],
-        text:
-          inFrame === true && page === 'sign-in-required'
-            ? signInFromFrame
-            : code === 'ERR_LOOP'
-              ? misconfigured
-              : advice[page] + addressOf(rightAddress),
-      })
+      const textIn = ({ advice, stepUp, signInFromFrame, misconfigured }: Messages) => {
+        if (code === 'ERR_STEP_UP') return stepUp.advice
+        if (code === 'ERR_LOOP') return misconfigured
+        if (inFrame === true && page === 'sign-in-required') return signInFromFrame
+        return advice[page] + addressOf(rightAddress)
+      }
+      const say = (messages: Messages) => ({ title: messages.errors[code], text: textIn(messages) })
       return this.#renderer.page({ ...this.#textOf(options, say, status), page, urls: this.#urls(options), inFrame })
     }
-    const say = ({ signInFailed, errors }: Messages) => ({ title: signInFailed, text: errors[code] })
+    const say = ({ signInFailed, stepUp, errors }: Messages) =>
+      code === 'ERR_STEP_UP_UNMET'
+        ? { title: errors[code], text: stepUp.unmet }
+        : { title: signInFailed, text: errors[code] }
     const { kept, stepUp } = options
     const again = { kept, stepUp }
     const urls = {

@@ -88,12 +88,14 @@ export async function verifyIdToken(id_token: string, expected: IdTokenExpectati
 /** How the person authenticated. Rejects what the authorization request did not allow. */
 function authenticationOf(
   { acr, auth_time }: JWTPayload,
-  { authenticatedSince, acr_values, clockToleranceMs }: IdTokenExpectations,
+  { authenticatedSince, acr_values, now, clockToleranceMs }: IdTokenExpectations,
   reject: (why: string) => never,
 ): Authentication {
+  const authenticatedAt = typeof auth_time === 'number' ? auth_time * 1000 : Infinity
   const authentication = {
     ...(typeof acr === 'string' && { acr }),
-    ...(typeof auth_time === 'number' && Number.isFinite(auth_time) && { auth_time: auth_time * 1000 }),
+    // A time in the future, such as one in ms, would never be too old.
+    ...(authenticatedAt <= now + clockToleranceMs && { auth_time: authenticatedAt }),
   }
   if (authenticatedSince !== undefined) {
     // The person could have removed "max_age" from the URL.

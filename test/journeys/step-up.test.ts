@@ -138,6 +138,20 @@ test('A script gets 401 with the challenge of RFC 9470, and a sign-in address th
   assert.equal((await jane.fetch(`${world.url}/admin/`)).status, 200)
 })
 
+test('A page in a frame says that a stronger sign-in is needed, and links to it', async (t) => {
+  const world = await startWorld(t, { upstreamSettings: strong })
+  const jane = world.browser()
+  await jane.get(`${world.url}/echo`)
+
+  const page = await jane.send(`${world.url}/admin/`, {
+    headers: { 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'same-origin', referer: `${world.url}/echo` },
+  })
+
+  assert.equal(page.status, 401)
+  assert.match(page.body, /It needs a stronger or more recent sign-in than yours\./)
+  assert.match(page.body, /href="\/\.gatehouse\/sign-in\?acr_values=mfa&amp;return_to=%2Fecho"/)
+})
+
 test('A link cannot demand what no rule requires', async (t) => {
   const world = await startWorld(t, { upstreamSettings: strong })
   const jane = world.browser()

@@ -103,6 +103,7 @@ for (const [what, claims, authentication] of [
   ['as it should be', { acr: 'mfa', auth_time: 1_760_000_000 }, { acr: 'mfa', auth_time: 1_760_000_000_000 }],
   ['of unexpected types', { acr: 2, auth_time: '1760000000' }, {}],
   ['null', { acr: null, auth_time: null }, {}],
+  ['in ms instead of s', { auth_time: at * 1000 }, {}],
 ] satisfies readonly (readonly [string, Json, Json])[])
   test(`an ID Token says how the person authenticated: acr and auth_time ${what}`, async (t) => {
     const provider = await startSigningProvider(t)

@@ -64,6 +64,11 @@ export const de: Messages = {
     'Ein erneuter Versuch hilft nicht: Die Betreiber dieser Website müssen die Konfiguration ändern. Bitte informieren Sie die Betreiber.',
   signInFromFrame:
     'Ihre Sitzung ist beendet, oder Sie sind nicht angemeldet. Die Anmeldung öffnet sich im gesamten Fenster.',
+  stepUp: {
+    advice: 'Sie verlangt eine stärkere oder neuere Anmeldung als Ihre.',
+    unmet:
+      'Versuchen Sie es noch einmal, oder melden Sie sich mit einem anderen Konto an. Wenn Sie vorher angemeldet waren, sind Sie es noch.',
+  },
   signInFailed: 'Sie sind nicht angemeldet.',
   signedIn: 'Sie sind angemeldet.',
   signedInAgain: { title: 'Sie sind wieder angemeldet.', text: 'Sie können dieses Fenster schließen.' },

@@ -25,6 +25,10 @@ export const en: Messages = {
   misconfigured:
     'Trying again does not help: the operators of this site have to change its configuration. Please tell them.',
   signInFromFrame: 'Your session has ended, or you are not signed in. The sign-in opens in the whole window.',
+  stepUp: {
+    advice: 'It needs a stronger or more recent sign-in than yours.',
+    unmet: 'Try again, or sign in with another account. If you were signed in before, you still are.',
+  },
   signInFailed: 'You are not signed in.',
   signedIn: 'You are signed in.',
   signedInAgain: { title: 'You are signed in again.', text: 'You can close this window.' },

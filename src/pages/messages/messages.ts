@@ -18,6 +18,8 @@ export interface Messages {
   readonly misconfigured: string
   /** The text of the sign-in page in a frame. */
   readonly signInFromFrame: string
+  /** The person is signed in, but has to authenticate more strongly, or again. */
+  readonly stepUp: { readonly advice: string; readonly unmet: string }
   readonly signInFailed: string
   readonly signedIn: string
   /** The end of a sign-in in another window. */
