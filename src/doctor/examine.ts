@@ -44,7 +44,7 @@ export function examine(
   const { redirect_uris } = registrationOf(config)
   const providerFacts = examineProvider(provider, redirect_uris)
   const checks: readonly (readonly [subject: string, check: () => Promise<Finding[]>])[] = [
-    [`provider ${provider.issuer}`, async () => providerFindings(await providerFacts, provider, env)],
+    [`provider ${provider.issuer}`, async () => providerFindings(await providerFacts, config, env)],
     store.kind === 'memory'
       ? ['sessions in memory', async () => [memoryFinding()]]
       : ['Redis', async () => redisFindings(await examineRedis(store), store)],

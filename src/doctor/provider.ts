@@ -1,4 +1,4 @@
-import type { ProviderConfig } from '../config/model.ts'
+import type { GatewayConfig, ProviderConfig, UpstreamConfig } from '../config/model.ts'
 import { harmOfOfflineAccess, offlineAccess } from '../config/provider-kind.ts'
 import { issuerHint } from '../provider/discovery.ts'
 import type { ProbeFailure, ProviderFacts, RedirectUriFact } from '../provider/examine.ts'
@@ -9,7 +9,11 @@ import { fault, type Finding, ok, warning } from './finding.ts'
 type Metadata = Readonly<Record<string, unknown>>
 
 /** The findings about the provider and about this client there. */
-export function providerFindings(facts: ProviderFacts, config: ProviderConfig, env: Environment): Finding[] {
+export function providerFindings(
+  facts: ProviderFacts,
+  { provider: config, upstreams }: Pick<GatewayConfig, 'provider' | 'upstreams'>,
+  env: Environment,
+): Finding[] {
   const clock = clockFindings(facts, config)
   if ('why' in facts.metadata) return [unreachableFinding(facts.metadata, facts.wrongScheme, env), ...clock]
   const { value: metadata, ms } = facts.metadata
@@ -21,6 +25,7 @@ export function providerFindings(facts: ProviderFacts, config: ProviderConfig, e
     pkceFinding(metadata),
     ...capabilityFindings(metadata, config),
     ...scopeFindings(metadata, config, facts.derived.access),
+    ...acrFindings(metadata, upstreams),
     ...userinfoFindings(metadata),
     ...logoutFindings(metadata, config),
     ...facts.redirectUris.map(redirectUriFinding),
@@ -182,6 +187,24 @@ function scopeFindings(metadata: Metadata, { issuer }: ProviderConfig, access: R
         ? 'without a refresh token, a session that has expired at the provider continues here until session.absolute_timeout'
         : 'claims of these scopes may be missing; some providers do not list all of their scopes',
       todo: 'check the names of the scopes at the provider, and whether this client may request them',
+    }),
+  ]
+}
+
+/** Whether the provider knows the `acr_values` that rules require. */
+function acrFindings(metadata: Metadata, upstreams: readonly Pick<UpstreamConfig, 'rules'>[]): Finding[] {
+  const required = new Set(upstreams.flatMap(({ rules }) => rules.flatMap(({ stepUp }) => stepUp?.acr_values ?? [])))
+  if (required.size === 0) return []
+  const id = 'provider.acr'
+  const what = `rules require acr ${[...required].join(', ')}`
+  if (!Array.isArray(metadata['acr_values_supported']))
+    return [ok(id, `${what}; it does not list its acr_values_supported, so try such a page once`)]
+  const unknown = [...required].filter((acr) => !includes(metadata, 'acr_values_supported', acr))
+  if (unknown.length === 0) return [ok(id, what)]
+  return [
+    warning(id, `${what}, but it does not list ${unknown.join(', ')} among its acr_values_supported`, {
+      why: 'if it does not send this acr, nobody can open the pages of these rules (ERR_STEP_UP_UNMET)',
+      todo: `compare acr_values of step_up with those that it lists: ${listed(metadata['acr_values_supported'])}`,
     }),
   ]
 }

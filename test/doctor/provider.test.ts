@@ -33,11 +33,11 @@ function respondWith(fault: TestProvider['fault'], fields: () => Readonly<Record
     })
 }
 
-async function findingsAbout(t: TestContext, issuer: string, settings = '', env = {}, headers = '{}') {
-  const upstream = `url: http://127.0.0.1:3000\n    headers: ${headers}`
+async function findingsAbout(t: TestContext, issuer: string, settings = '', env = {}, headers = '{}', rules = '[]') {
+  const upstream = `url: http://127.0.0.1:3000\n    headers: ${headers}\n    rules: ${rules}`
   const config = configOf(t, { externalUrl, issuer, provider: settings, upstream })
   const facts = await examineProvider(config.provider, registrationOf(config).redirect_uris)
-  const findings = providerFindings(facts, config.provider, env)
+  const findings = providerFindings(facts, config, env)
   assertUseful(findings)
   return findings
 }
@@ -62,6 +62,20 @@ test('A provider without problems has only good findings', async (t) => {
     ],
     JSON.stringify(findings, null, 1),
   )
+})
+
+test('An acr of a rule that the provider does not list is a warning that names those that it lists', async (t) => {
+  const { issuer, bend } = await provider(t)
+  const rules = '[{ path: /a, step_up: { acr_values: [mfa, phr] } }, { path: /b, step_up: { max_age: 5m } }]'
+  const about = async () => finding(await findingsAbout(t, issuer, '', {}, '{}', rules), 'provider.acr')
+
+  const { level, what, todo } = await about()
+
+  assert.equal(level, 'warning')
+  assert.match(what, /does not list phr among/)
+  assert.match(todo ?? '', /those that it lists: mfa$/)
+  bend(metadataPath, (body) => delete body['acr_values_supported'])
+  assert.equal((await about()).level, 'ok')
 })
 
 test('An unreachable provider is a fault, with advice', async (t) => {
