@@ -25,7 +25,7 @@ function accessText({ access, unauthenticated, require, mode }: RuleConfig): str
     case 'signed_in': {
       const others = { auto: '', redirect: '; otherwise always redirects', '401': '; otherwise responds with 401' }
       const requirements = require.map((requirement) => `, and ${requirementText(requirement)}`).join('')
-      const observed = mode === 'observe' ? ', which is only observed' : ''
+      const observed = mode === 'observe' ? ' (only observed)' : ''
       return `requires a sign-in${requirements}${observed}${others[unauthenticated]}`
     }
   }

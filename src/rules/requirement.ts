@@ -3,20 +3,20 @@ import { asciiDomain, ipAddress } from '../core/addresses.ts'
 import { type Claims, type JsonValue, readClaim } from '../core/claims.ts'
 
 /**
- * Why a requirement does not apply. `why` is for the log: it says what the rule requires, never the
+ * Why a requirement is not met. `why` is for the log: it says what the rule requires, never the
  * values of the claims.
  */
 export interface Unmet {
   readonly code: 'ERR_FORBIDDEN' | 'ERR_CLAIM_ABSENT'
   readonly why: string
   /**
-   * Nobody can say whether the requirement applies, for example because a claim has an unexpected
-   * shape. Then `not` does not apply either.
+   * The requirement cannot be decided, for example because a claim has an unexpected shape. Then
+   * `not` of it is not met either.
    */
   readonly isUnknown?: true
 }
 
-/** What requirements are about. */
+/** The facts that requirements are checked against. */
 export interface Subject {
   readonly claims: Claims
   readonly method: string
@@ -27,7 +27,8 @@ export interface Subject {
 }
 
 /**
- * Why the first requirement of a rule that does not apply is not met; `undefined` when all apply.
+ * Why the requirements of a rule are not met: the reason of the first one that is not. `undefined`
+ * when all are met.
  */
 export function unmetRequirement({ require }: Pick<RuleConfig, 'require'>, subject: Subject): Unmet | undefined {
   for (const requirement of require) {
@@ -49,7 +50,9 @@ function outcomeOf(requirement: RequirementConfig, subject: Subject): Unmet | un
         ? undefined
         : forbidden(`the client is not in ${list(requirement.text)}`)
     case 'time':
-      return requirement.time.has(subject.now) ? undefined : forbidden(`it is not ${requirement.time.text}`)
+      return requirement.time.has(subject.now)
+        ? undefined
+        : forbidden(`the time is not within ${requirement.time.text}`)
     case 'methods':
       return hasMethod(requirement.methods, subject.method)
         ? undefined
@@ -60,13 +63,16 @@ function outcomeOf(requirement: RequirementConfig, subject: Subject): Unmet | un
       return anyOutcome(requirement.any, subject)
     case 'not': {
       const unmet = outcomeOf(requirement.not, subject)
-      if (unmet === undefined) return forbidden(`it must not apply that ${requirementText(requirement.not)}`)
+      if (unmet === undefined) return forbidden(`this must not be true: ${requirementText(requirement.not)}`)
       return unmet.isUnknown === true ? unmet : undefined
     }
   }
 }
 
-/** A requirement that certainly does not apply counts more than one that nobody can decide. */
+/**
+ * The reason of a requirement that is certainly not met comes before that of one that cannot be
+ * decided, because `not` depends on the difference.
+ */
 function allOutcome(all: readonly RequirementConfig[], subject: Subject): Unmet | undefined {
   const unmet = all.flatMap((each) => outcomeOf(each, subject) ?? [])
   return unmet.find(({ isUnknown }) => isUnknown !== true) ?? unmet[0]
@@ -83,7 +89,7 @@ function anyOutcome(any: readonly RequirementConfig[], subject: Subject): Unmet 
   const isAbsent = unmet.length > 0 && unmet.every(({ code }) => code === 'ERR_CLAIM_ABSENT')
   return {
     code: isAbsent ? 'ERR_CLAIM_ABSENT' : 'ERR_FORBIDDEN',
-    why: `none of these applies: ${unmet.map(({ why }) => why).join('; ')}`,
+    why: `none of these is met: ${unmet.map(({ why }) => why).join('; ')}`,
     ...(isUnknown && { isUnknown }),
   }
 }
@@ -172,7 +178,7 @@ function unknown(why: string): Unmet {
   return { code: 'ERR_FORBIDDEN', why, isUnknown: true }
 }
 
-/** `groups has any of admins, editors` */
+/** A requirement in words: `groups has any of admins, editors`. */
 export function requirementText(requirement: RequirementConfig): string {
   switch (requirement.kind) {
     case 'claim': {
@@ -194,7 +200,7 @@ export function requirementText(requirement: RequirementConfig): string {
     case 'networks':
       return `the client is in ${requirement.text.join(' or ')}`
     case 'time':
-      return `it is ${requirement.time.text}`
+      return `the time is within ${requirement.time.text}`
     case 'methods':
       return `the method is ${requirement.methods.join(' or ')}`
     case 'all':
@@ -202,7 +208,7 @@ export function requirementText(requirement: RequirementConfig): string {
     case 'any':
       return `(${requirement.any.map(requirementText).join(' or ')})`
     case 'not':
-      return `it does not apply that ${requirementText(requirement.not)}`
+      return `it is not true that ${requirementText(requirement.not)}`
   }
 }
 
