@@ -109,7 +109,7 @@ function claimOutcome(requirement: ClaimRequirement, claims: Claims): Unmet | un
 
 function unmetReason(requirement: ClaimRequirement, values: readonly string[]): string | undefined {
   const { equals, anyOf, allOf, noneOf, contains, beginsWith, endsWith, matches } = requirement
-  if (equals !== undefined && (values.length !== 1 || values[0] !== equals)) return `is not ${equals}`
+  if (equals !== undefined && (values.length !== 1 || values[0] !== equals)) return `is not ${shown(equals)}`
   if (anyOf && !anyOf.some((wanted) => values.includes(wanted))) return `holds none of ${list(anyOf)}`
   if (allOf && (values.length === 0 || !allOf.every((wanted) => values.includes(wanted))))
     return `does not hold all of ${list(allOf)}`
@@ -184,7 +184,7 @@ export function requirementText(requirement: RequirementConfig): string {
     case 'claim': {
       const { claimText, equals, anyOf, allOf, noneOf, contains, beginsWith, endsWith, matches } = requirement
       const parts = [
-        equals && `only ${equals}`,
+        equals !== undefined && `only ${shown(equals)}`,
         anyOf && `any of ${list(anyOf)}`,
         allOf && `all of ${list(allOf)}`,
         noneOf && `none of ${list(noneOf)}`,
@@ -192,7 +192,7 @@ export function requirementText(requirement: RequirementConfig): string {
         beginsWith && `a value that begins with ${beginsWith}`,
         endsWith && `a value that ends with ${endsWith}`,
         matches && `a value that matches ${matches.text}`,
-      ].filter((part) => part !== undefined)
+      ].filter((part) => typeof part === 'string')
       return `${claimText} has ${parts.join(' and ')}`
     }
     case 'email_domains':
@@ -213,5 +213,10 @@ export function requirementText(requirement: RequirementConfig): string {
 }
 
 function list(values: readonly string[]): string {
-  return values.join(', ')
+  return values.map(shown).join(', ')
+}
+
+/** An empty value in quotation marks, because it would be invisible. */
+function shown(value: string): string {
+  return value === '' ? '""' : value
 }

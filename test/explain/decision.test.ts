@@ -366,6 +366,8 @@ for (const [argv, fault] of [
   [['G T', '/'], /is not a method/],
   [['--as', 'a.json', '--anonymous', '/'], /contradict/],
   [['-H', 'nonsense', '/'], /is not a header/],
+  [['--peer', '10.0.0.0/8', '/'], /"10\.0\.0\.0\/8" is not an IP address: write 10\.1\.2\.3/],
+  [['--at', 'yesterday', '/'], /"yesterday" is not a time/],
   [['--format', 'yaml', '/'], /--format must be one of/],
   [['--log', 'x.log'], /needs a request id/],
   [['--log', 'x.log', 'id', '--as', 'a.json'], /takes a request id only/],

@@ -6,7 +6,7 @@ import { AddressSet } from '../../src/core/addresses.ts'
 import type { Claims } from '../../src/core/claims.ts'
 import { LinearPattern } from '../../src/core/linear-pattern.ts'
 import { TimeWindow } from '../../src/core/time-window.ts'
-import { unmetRequirement } from '../../src/rules/requirement.ts'
+import { requirementText, unmetRequirement } from '../../src/rules/requirement.ts'
 import { requirement, subject } from './configs.ts'
 
 type Requirements = Parameters<typeof requirement>[1]
@@ -93,6 +93,12 @@ for (const absent of [undefined, null])
     test(`The reason of ${JSON.stringify(requirements)} says that a claim is absent when it is ${absent}`, () => {
       assert.equal(unmet(requirements, absent), 'groups: the claim is absent')
     })
+
+test('The texts about a requirement show an empty value', () => {
+  assert.equal(unmet({ equals: '' }, 'a'), 'groups: is not ""')
+  assert.equal(requirementText(requirement('groups', { equals: '' })), 'groups has only ""')
+  assert.equal(requirementText(requirement('groups', { anyOf: ['', 'a'] })), 'groups has any of "", a')
+})
 
 test('An empty list is not an absent claim', () => {
   assert.equal(unmet({ anyOf: ['admins'] }, []), 'groups: holds none of admins')
