@@ -3,6 +3,7 @@ import { explainFileError } from '../config/document/files.ts'
 import { placeText, type Place, type Sources } from '../config/document/sources.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import { presetAsYaml, presets } from '../config/presets.ts'
+import { ipAddress } from '../core/addresses.ts'
 import { systemClock } from '../core/clock.ts'
 import { OperatorError } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
@@ -123,6 +124,7 @@ function requestTask(
   const malformed = header.find((line) => !/^[!#$%&'*+.^`|~\w-]+:/.test(line))
   if (malformed !== undefined) return `"${malformed}" is not a header: write 'Name: value'`
   const time = at === undefined ? undefined : Date.parse(at)
+  if (peer !== undefined && ipAddress(peer) === undefined) return `"${peer}" is not an IP address: write 10.1.2.3`
   if (Number.isNaN(time)) return `"${at}" is not a time: write 2026-01-05T09:30:00Z`
   return { kind: 'request', as, method, url, headers: header, peer, at: time }
 }

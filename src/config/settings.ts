@@ -611,8 +611,9 @@ export interface RuleSettings {
   /** The methods of the rule. Absent: all. */
   readonly methods?: List<Method>
   /**
-   * The networks of the clients of the rule: IP addresses and CIDR ranges. Absent: all. Behind
-   * trusted_proxies, the address that they name counts.
+   * The rule applies only to clients in these networks: IP addresses and CIDR ranges. For other
+   * clients, the next rule that matches decides. Behind trusted_proxies, the address that they name
+   * counts.
    */
   readonly networks?: List<string>
   /**
@@ -625,7 +626,10 @@ export interface RuleSettings {
    * other requests get 401. redirect: always the sign-in. 401: always 401.
    */
   readonly unauthenticated: 'auto' | 'redirect' | '401' | 401
-  /** What has to be true of a signed-in person: one requirement, or a list of which all apply. */
+  /**
+   * What has to be true of a signed-in person: one requirement, or a list of requirements that must
+   * all be met.
+   */
   readonly require?: RequirementSettings | List<RequirementSettings>
   /**
    * How strong or how recent the authentication has to be. A person who does not meet it signs in
@@ -671,36 +675,36 @@ export interface RequirementSettings {
    */
   readonly matches?: string
   /**
-   * The person's e-mail address (the claim email), which the provider has verified
-   * (email_verified), is in one of these domains. A domain does not include those below it.
+   * The e-mail address of the person (the claim email) is in one of these domains, and the provider
+   * has verified it (email_verified). A domain does not include those below it.
    */
   readonly email_domains?: List<string>
-  /** false: an e-mail address counts also when the provider has not verified it. */
+  /** false: admits addresses that the provider has not verified, too. */
   readonly verified: boolean
   /**
    * The client is in one of these networks: IP addresses and CIDR ranges. Behind trusted_proxies,
    * the address that they name counts.
    */
   readonly networks?: List<string>
-  /** The hours of the week in which a request is allowed. */
+  /** The request arrives in these hours of the week. */
   readonly time?: RequirementTimeSettings
   /** The request has one of these methods. HEAD counts as GET. */
   readonly methods?: List<Method>
-  /** All of these requirements apply. */
+  /** All of these requirements are met. */
   readonly all?: List<RequirementSettings>
-  /** At least one of these requirements applies. */
+  /** At least one of these requirements is met. */
   readonly any?: List<RequirementSettings>
-  /** This requirement does not apply. */
+  /** This requirement is not met. It must be possible to decide it. */
   readonly not?: RequirementSettings
 }
 
-/** The hours of the week in which a request is allowed. */
+/** The request arrives in these hours of the week. */
 export interface RequirementTimeSettings {
   /** The days. Hours that end on the next day belong to the day on which they begin. */
   readonly days: List<'mon' | 'tue' | 'wed' | 'thu' | 'fri' | 'sat' | 'sun'>
   /** When the hours begin. */
   readonly from: string
-  /** When they end: on the next day, if this is not later than from. */
+  /** When they end. Earlier than from: on the next day. */
   readonly to: string
   /** The time zone. */
   readonly zone?: string
@@ -823,9 +827,9 @@ export interface TestSettings {
   readonly head?: RequestPath
   /** An OPTIONS request for this path. */
   readonly options?: RequestPath
-  /** The IP address of the client. */
+  /** The IP address of the client, for networks. Absent: unknown. */
   readonly from?: string
-  /** When the request arrives. Absent: now. */
+  /** When the request arrives, for time. Absent: now. */
   readonly at?: string
   /** The decision that is expected. */
   readonly expect?: 'pass' | 'sign_in' | 'sign_out' | 'unauthorized' | 'forbidden' | 'no_route'

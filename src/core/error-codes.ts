@@ -107,7 +107,7 @@ const table = {
     text: 'You are signed in, but you do not have access to this page.',
     page: 'forbidden',
     means: 'the claims of the signed-in person do not satisfy the rule',
-    todo: 'if the person should have access, add the person to the group at the provider (effective at the next sign-in or refresh), or change the rule',
+    todo: 'if the person should have access, change the groups or other claims of the person at the provider (effective at the next sign-in or refresh), or change the rule',
   },
   ERR_CLAIM_ABSENT: {
     status: 403,

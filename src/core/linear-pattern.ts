@@ -1,17 +1,19 @@
 /** What one character of a text must be. Takes a code point. */
 type CharacterTest = (character: number) => boolean
 
-/** A step of a compiled pattern. The numbers are indexes of steps. */
+/** A step of a compiled pattern. */
 type Step =
   | { readonly kind: 'character'; readonly test: CharacterTest }
-  /** Goes on at both steps. */
+  /** Continues at each of the steps with these indexes, without reading a character. */
   | { readonly kind: 'fork'; to: readonly number[] }
   | { readonly kind: 'end' }
 
+/** The most characters of a pattern. */
 const maxLength = 256
 const maxSteps = 1000
+/** The largest number in `{2,5}`. */
 const maxRepeats = 100
-/** A longer text never matches, because the time to match grows with its length. In characters. */
+/** The longest text that can match, in UTF-16 code units. Longer texts take longer to match. */
 const maxTextLength = 1024
 
 /**
@@ -51,7 +53,7 @@ export class LinearPattern {
     return [...current].some((at) => this.#steps[at]?.kind === 'end')
   }
 
-  /** The steps that are reached from these without a character. */
+  /** The steps that can be reached from these without reading a character. */
   #reached(from: readonly number[]): ReadonlySet<number> {
     const reached = new Set<number>()
     const waiting = [...from]
@@ -71,7 +73,10 @@ type Part =
   | { readonly kind: 'group'; readonly alternatives: readonly (readonly Part[])[] }
   | { readonly kind: 'repeat'; readonly part: Part; readonly least: number; readonly most: number }
 
-/** Appends the steps of a part. */
+/**
+ * Appends the steps of a part. After them, the pattern continues with the step that is appended
+ * next.
+ */
 function append(part: Part, steps: Step[]): void {
   switch (part.kind) {
     case 'character':
@@ -128,7 +133,9 @@ class Parser {
 
   constructor(text: string) {
     if (text.length > maxLength) throw new SyntaxError(`a pattern has at most ${maxLength} characters`)
-    this.#characters = [...text.replace(/^\^/, '').replace(/(?<!\\)((?:\\\\)*)\$$/, '$1')]
+    this.#characters = [...text.replace(/(?<!\\)((?:\\\\)*)\$$/, '$1')]
+    // Skipped and not removed, because messages count characters of the text.
+    this.#take('^')
   }
 
   parse(): Part {

@@ -1,18 +1,19 @@
-/** The days of the week as they are written. */
+/** The days of the week, as the configuration names them. */
 export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
 
 export type Weekday = (typeof weekdays)[number]
 
 export interface TimeWindowOptions {
   readonly days: readonly Weekday[]
-  /** `HH:MM`. At or before `from`: on the next day. `24:00` is the end of the day. */
+  /** `HH:MM` */
   readonly from: string
+  /** `HH:MM`, or `24:00` for the end of the day. On the next day unless it is later than `from`. */
   readonly to: string
   /** The name of a time zone, such as `Europe/Berlin`. */
   readonly zone: string
 }
 
-/** Hours of days of the week, in a time zone. */
+/** The same hours on certain days of the week, in a time zone. */
 export class TimeWindow {
   readonly text: string
   readonly #days: ReadonlySet<number>

@@ -60,7 +60,7 @@ export interface Decision {
   readonly code?: ErrorCode
   readonly location?: string
   readonly why?: string
-  /** A further effect that people may not expect. */
+  /** A further effect that a reader of the decision may not expect. */
   readonly note?: string
 }
 
@@ -187,7 +187,7 @@ function observedNote({ why }: ObservedDenial): string {
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
 const keptNote =
-  'a browser in which the person was signed in before is redirected to the sign-in instead (303), and the content is kept until then, if a page of this site sends it (kept_requests)'
+  'if a page of this site sends the form, and the person has signed in before in this browser, the gateway keeps the content and redirects to the sign-in (303): see kept_requests'
 
 /**
  * Whether the gateway handles the request as an upgrade, rather than ignoring its `Upgrade` field.
@@ -289,8 +289,8 @@ function sameSiteText({ method, isUpgrade, secFetchSite, origin }: RequestFacts)
 }
 
 function preflightWhy(fields: CorsFields): string {
-  const answered = 'the gateway itself responds to a preflight, because the upstream has cors'
-  return fields['Access-Control-Allow-Origin'] === undefined ? `${answered}; cors does not list the origin` : answered
+  const responds = 'the gateway itself responds to a preflight, because the upstream has cors'
+  return fields['Access-Control-Allow-Origin'] === undefined ? `${responds}; cors does not list the origin` : responds
 }
 
 function decided(admission: Admission, req: ArrivedRequest, switches: boolean): Decision {

@@ -27,7 +27,7 @@ function accessText({ access, unauthenticated, require, stepUp, mode }: RuleConf
       const others = { auto: '', redirect: '; otherwise always redirects', '401': '; otherwise responds with 401' }
       const needed = [...require.map(requirementText), ...(stepUp === undefined ? [] : [stepUpText(stepUp)])]
       const requirements = needed.map((text) => `, and ${text}`).join('')
-      const observed = mode === 'observe' ? ', which is only observed' : ''
+      const observed = mode === 'observe' ? ' (only observed)' : ''
       return `requires a sign-in${requirements}${observed}${others[unauthenticated]}`
     }
   }

@@ -7,8 +7,9 @@ import { createRouteTable } from '../rules/route-table.ts'
 export type CorsFields = Readonly<Record<string, string>>
 
 /**
- * The fields of a response, with which a page of the origin may read it (Fetch §3.2.3). An origin
- * that is not listed gets `Vary` only, because caches must not give its response to other origins.
+ * The fields with which a response permits pages of this origin to read it (Fetch §3.2.3). For an
+ * origin that is not listed there is only `Vary`, because caches must not give its response to
+ * pages of other origins.
  */
 export function corsFields({ origins, expose, credentials }: CorsConfig, origin: string | undefined): CorsFields {
   if (origin === undefined || !origins.includes(origin)) return { Vary: 'Origin' }
@@ -20,7 +21,9 @@ export function corsFields({ origins, expose, credentials }: CorsConfig, origin:
   }
 }
 
-/** The fields of the response to a preflight: which requests the pages of the origin may send. */
+/**
+ * The fields of the response to a preflight. They say which requests pages of the origin may send.
+ */
 export function preflightFields(cors: CorsConfig, origin: string | undefined): CorsFields {
   const { 'Access-Control-Expose-Headers': _, ...fields } = corsFields(cors, origin)
   if (fields['Access-Control-Allow-Origin'] === undefined) return fields
@@ -45,7 +48,7 @@ export function createCors(upstreams: readonly UpstreamConfig[]): (facts: Reques
       const cors = routes.route(host, method, target, forwarded.clientAddress)?.upstream.cors
       return cors && corsFields(cors, origin)
     } catch (error) {
-      // The path is ambiguous, so the decision refuses the request.
+      // The path is ambiguous, so the gateway refuses the request later.
       if (error instanceof GatewayError) return undefined
       throw error
     }

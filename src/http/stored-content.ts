@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 
-/** Content that takes the place of that of a request, with the header fields for it. */
+/** Content that is forwarded instead of the content of a request, with header fields for it. */
 export interface ReplacedContent {
   /** All header fields of the request: names and values in turn. */
   readonly rawHeaders: readonly string[]
@@ -23,11 +23,11 @@ export class StoredContent extends Readable {
     super({ highWaterMark: 64 * 1024 })
     this.#parts = parts.values()
     this.#onBegin = onBegin
-    // The failure is reported elsewhere, and an error without a listener ends the process.
+    // An error without a listener would end the process. The failure is reported elsewhere.
     this.on('error', () => {})
   }
 
-  /** Whether the upstream has received a part of the request, for all that the gateway knows. */
+  /** Whether a part of the request may have reached the upstream. */
   get hasBegun(): boolean {
     return this.#hasBegun
   }

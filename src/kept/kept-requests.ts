@@ -64,7 +64,7 @@ export type KeptOutcome = 'kept' | 'not_kept' | 'sent' | 'declined' | 'discarded
 
 /** How many requests of one person are kept at the same time. */
 const maxPerPerson = 8
-/** How many cookies of kept requests the gateway reads in one request. */
+/** How many cookies about kept requests the gateway reads in one request. */
 const maxCookies = 2 * maxPerPerson
 /** The length of a reference, in characters. It names the cookie; it gives access to nothing. */
 const referenceLength = 8
@@ -98,6 +98,7 @@ export class KeptRequests {
     return this.maxSizeBytes > 0
   }
 
+  /** Counts an outcome in the metric. */
   count(outcome: KeptOutcome): void {
     this.#outcomes.of(outcome).add()
   }
@@ -148,7 +149,8 @@ export class KeptRequests {
 
   /**
    * Takes the content of a request, once.
-   * @returns its parts; `undefined` when it was taken before, or cannot be opened any more
+   * @returns its parts; `undefined` when it was taken before, or when its parts are missing or
+   * cannot be opened
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async take({ key, request }: FoundRequest): Promise<readonly Buffer[] | undefined> {
@@ -163,12 +165,12 @@ export class KeptRequests {
     return undefined
   }
 
-  /** The content that was taken has not been sent, so it can be taken again. */
+  /** Records that the content was not sent, so that it can be taken again. */
   giveBack({ key }: FoundRequest): Promise<void> {
     return this.#parts.store.giveBack(key)
   }
 
-  /** The content that was taken is sent. */
+  /** Records that the content was sent. */
   finish({ key }: FoundRequest): Promise<void> {
     return this.#parts.store.finish(key)
   }
@@ -182,7 +184,7 @@ export class KeptRequests {
     return this.#parts.store.drop(key)
   }
 
-  /** The requests of this browser that belong to other people than `person`. Reads no store. */
+  /** The requests of this browser that are not those of `person`. Does not read the store. */
   ofOthers(person: SubTag, cookieHeader: string | undefined): { readonly key: KeptKey; readonly reference: string }[] {
     const prefix = this.#cookie('').name
     return [...cookiesNamed(cookieHeader, prefix)].slice(0, maxCookies).flatMap(([name, value]) => {
@@ -206,7 +208,7 @@ export class KeptRequests {
   }
 }
 
-/** The reference of a kept request; `undefined` when the text is none. */
+/** The reference that a text is; `undefined` when the text is not a reference. */
 export function asReference(text: string | null | undefined): string | undefined {
   return text != null && /^[\w-]{8}$/.test(text) ? text : undefined
 }

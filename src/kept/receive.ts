@@ -74,14 +74,14 @@ async function keep(form: ReceivedForm, parts: ReceiveParts): Promise<Kept | Not
     const begun = await kept.begin(person, parts.idleTimeoutMs + storingMs)
     if (typeof begun === 'string') return begun
     writer = begun
-    // The request of a client that has gone neither brings more nor ends.
+    // After the client has closed the connection, the request emits neither data nor its end.
     if (form.res.destroyed) throw gone()
     const outcome = (await readInto(writer, form, parts)) ?? (await writer.complete(describe(form, contentType)))
     if (typeof outcome === 'object' && !form.res.destroyed) return outcome
     await writer.drop()
     return outcome
   } catch (error) {
-    // What cannot be deleted now expires by itself.
+    // If this fails, the store deletes the parts when they expire.
     await writer?.drop().catch(() => {})
     if (!(error instanceof GatewayError) || error.code !== 'ERR_STORE_UNAVAILABLE') throw error
     parts.log.debug('kept_request.store_failed', { reason: reason(error), request: form.requestId })
@@ -90,8 +90,8 @@ async function keep(form: ReceivedForm, parts: ReceiveParts): Promise<Kept | Not
 }
 
 /**
- * Whether a page of this origin sent the form. Other checks admit requests without `Sec-Fetch-Site`
- * and `Origin`. This one does not.
+ * Whether a page of this origin sent the form. Unlike the check of admitted requests, this one
+ * rejects requests without `Sec-Fetch-Site` and `Origin`.
  */
 function isFromThisOrigin({ facts, upstream: { externalUrl } }: ReceivedForm): boolean {
   const { secFetchSite, origin, forwarded } = facts
@@ -109,7 +109,10 @@ function describe({ req, facts, upstream, returnTo }: ReceivedForm, contentType:
   return { upstream: upstream.name, host: facts.host, target, returnTo, fields, contentType }
 }
 
-/** Reads the content of the request into a writer. Returns why it cannot be kept, if so. */
+/**
+ * Writes the content of the request to the store.
+ * @returns why it cannot be kept; `undefined` when it is written
+ */
 async function readInto(writer: KeptWriter, form: ReceivedForm, parts: ReceiveParts): Promise<NotKept | undefined> {
   const { req, res } = form
   if (!hasBody(req)) return undefined
@@ -143,5 +146,5 @@ async function readInto(writer: KeptWriter, form: ReceivedForm, parts: ReceivePa
 }
 
 function gone(): GatewayError {
-  return new GatewayError('ERR_REQUEST_TIMEOUT', 'the client has gone')
+  return new GatewayError('ERR_REQUEST_TIMEOUT', 'the client has closed the connection')
 }

@@ -14,7 +14,7 @@ import { sessionKey, type StoredSession } from '../session/record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { asReference, type FoundRequest, type KeptRequests } from './kept-requests.ts'
 
-/** What the code about kept requests needs besides the store. */
+/** The parts of the gateway that the endpoints and the sending of kept requests use. */
 export interface KeptParts {
   readonly kept: KeptRequests
   readonly personCookie: PersonCookie
@@ -36,11 +36,14 @@ export function markOf(reference: string): Readonly<Record<string, string>> {
 }
 
 /**
- * Whether the header fields of a request look like the order to send a kept request. The content of
- * other requests is not read. The browser posts the order to the URL of the kept request, because
- * the response belongs there.
+ * Whether a request may be a send command: the request with which a person has a kept request sent.
+ * Only the content of such a request is read before the decision. The browser posts the command to
+ * the URL of the kept request, because it shows the response at that URL.
  */
-export function mayBeOrder({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>, isPage: boolean): boolean {
+export function mayBeSendCommand(
+  { method, headers }: Pick<IncomingMessage, 'method' | 'headers'>,
+  isPage: boolean,
+): boolean {
   return (
     method === 'POST' &&
     isPage &&
@@ -51,23 +54,23 @@ export function mayBeOrder({ method, headers }: Pick<IncomingMessage, 'method' |
   )
 }
 
-/** The reference in the content of such an order; `undefined` when it is none. */
-export function referenceInOrder(content: Buffer): string | undefined {
+/** The reference in the content of a send command; `undefined` for other content. */
+export function referenceInSendCommand(content: Buffer): string | undefined {
   const [name, value, ...more] = content.toString('latin1').split('=')
   return name === markName && more.length === 0 ? asReference(value?.trimEnd()) : undefined
 }
 
 /**
- * Reads the few bytes of a request that {@link mayBeOrder}. Rejects when the client closes the
+ * Reads the few bytes of a request that may be a send command. Rejects when the client closes the
  * connection first.
  */
-export async function readOrder(req: IncomingMessage): Promise<Buffer> {
+export async function readSendCommand(req: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = []
   for await (const chunk of req as AsyncIterable<Buffer>) chunks.push(chunk)
   return Buffer.concat(chunks)
 }
 
-/** Lets a request whose content was already read be forwarded unchanged. */
+/** Returns content that was already read, so that the request is forwarded unchanged. */
 export function sameContent(req: IncomingMessage, content: Buffer): ReplacedContent {
   return { rawHeaders: req.rawHeaders, body: new StoredContent([content]) }
 }
@@ -91,7 +94,9 @@ export async function personIn(
 
 export interface SentRequest {
   readonly content: ReplacedContent
-  /** Ends the exchange. If no content was written, the request can be sent again. */
+  /**
+   * Must be called when the exchange ends. If nothing was written, the request can be sent again.
+   */
   readonly close: () => void
 }
 
@@ -140,7 +145,7 @@ export async function takeForSending(
   }
 }
 
-/** The header fields of the order, with those of the kept content. */
+/** The header fields of the send command, with those of the kept content. */
 function fieldsFor(rawHeaders: readonly string[], { request }: FoundRequest): string[] {
   const fields: string[] = []
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {

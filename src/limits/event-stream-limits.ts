@@ -5,7 +5,7 @@ import type { RejectedClients } from './rejected-clients.ts'
 
 /** How many event streams one session may have. */
 const maxPerSession = 16
-/** The part of all client connections that event streams may use. The rest is for requests. */
+/** The share of all client connections that event streams may use. The rest is for requests. */
 const shareOfConnections = 3 / 4
 
 type Limit = readonly [name: string, counts: ClientCount]
@@ -29,9 +29,10 @@ export class EventStreamLimits {
   }
 
   /**
-   * A stream begins. It counts until the returned function is called, once. Clients are named by
-   * `clientOf`.
-   * @throws {TooManyRequests}
+   * Counts a stream that begins. The stream counts until the caller calls the returned function,
+   * once.
+   * @param client the name that `clientOf` gives to the client
+   * @throws {TooManyRequests} when the session, the client or all clients have too many streams
    */
   begin(session: string, client: string): () => void {
     const counted: (() => void)[] = []

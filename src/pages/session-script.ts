@@ -54,7 +54,7 @@ const source = String.raw`(() => {
     const opened = open('', 'gatehouse-sign-in', 'popup,width=500,height=700')
     if (!opened) return
     event.preventDefault()
-    // Pages of other sites must not get a reference to this one. Fails when it was removed before.
+    // Pages of other sites must not have a reference to this one. A second removal throws.
     try { opened.opener = null } catch {}
     opened.location.replace(signIn)
     opened.focus()
@@ -108,7 +108,7 @@ const source = String.raw`(() => {
     source.addEventListener('ended', () => {
       source.close()
       if (!isRenewing) return tell({ isEnded: true })
-      // A new session ends this one a moment before the browser has it. Then the other window tells.
+      // The new session ends this one before the browser has its cookie. Then "signed-in" asks to connect.
       clearTimeout(timer)
       isRenewing = false
       last = undefined

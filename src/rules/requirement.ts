@@ -4,20 +4,20 @@ import { type Claims, type JsonValue, readClaim } from '../core/claims.ts'
 import { type Authentication, insufficiency } from '../core/step-up.ts'
 
 /**
- * Why a requirement does not apply. `why` is for the log: it says what the rule requires, never the
+ * Why a requirement is not met. `why` is for the log: it says what the rule requires, never the
  * values of the claims.
  */
 export interface Unmet {
   readonly code: 'ERR_FORBIDDEN' | 'ERR_CLAIM_ABSENT' | 'ERR_STEP_UP'
   readonly why: string
   /**
-   * Nobody can say whether the requirement applies, for example because a claim has an unexpected
-   * shape. Then `not` does not apply either.
+   * The requirement cannot be decided, for example because a claim has an unexpected shape. Then
+   * `not` of it is not met either.
    */
   readonly isUnknown?: true
 }
 
-/** What requirements are about. */
+/** The facts that requirements are checked against. */
 export interface Subject {
   readonly claims: Claims
   readonly method: string
@@ -28,7 +28,8 @@ export interface Subject {
 }
 
 /**
- * Why the first requirement of a rule that does not apply is not met; `undefined` when all apply.
+ * Why the requirements of a rule are not met: the reason of the first one that is not. `undefined`
+ * when all are met.
  */
 export function unmetRequirement({ require }: Pick<RuleConfig, 'require'>, subject: Subject): Unmet | undefined {
   for (const requirement of require) {
@@ -63,7 +64,9 @@ function outcomeOf(requirement: RequirementConfig, subject: Subject): Unmet | un
         ? undefined
         : forbidden(`the client is not in ${list(requirement.text)}`)
     case 'time':
-      return requirement.time.has(subject.now) ? undefined : forbidden(`it is not ${requirement.time.text}`)
+      return requirement.time.has(subject.now)
+        ? undefined
+        : forbidden(`the time is not within ${requirement.time.text}`)
     case 'methods':
       return hasMethod(requirement.methods, subject.method)
         ? undefined
@@ -74,13 +77,16 @@ function outcomeOf(requirement: RequirementConfig, subject: Subject): Unmet | un
       return anyOutcome(requirement.any, subject)
     case 'not': {
       const unmet = outcomeOf(requirement.not, subject)
-      if (unmet === undefined) return forbidden(`it must not apply that ${requirementText(requirement.not)}`)
+      if (unmet === undefined) return forbidden(`this must not be true: ${requirementText(requirement.not)}`)
       return unmet.isUnknown === true ? unmet : undefined
     }
   }
 }
 
-/** A requirement that certainly does not apply counts more than one that nobody can decide. */
+/**
+ * The reason of a requirement that is certainly not met comes before that of one that cannot be
+ * decided, because `not` depends on the difference.
+ */
 function allOutcome(all: readonly RequirementConfig[], subject: Subject): Unmet | undefined {
   const unmet = all.flatMap((each) => outcomeOf(each, subject) ?? [])
   return unmet.find(({ isUnknown }) => isUnknown !== true) ?? unmet[0]
@@ -97,7 +103,7 @@ function anyOutcome(any: readonly RequirementConfig[], subject: Subject): Unmet 
   const isAbsent = unmet.length > 0 && unmet.every(({ code }) => code === 'ERR_CLAIM_ABSENT')
   return {
     code: isAbsent ? 'ERR_CLAIM_ABSENT' : 'ERR_FORBIDDEN',
-    why: `none of these applies: ${unmet.map(({ why }) => why).join('; ')}`,
+    why: `none of these is met: ${unmet.map(({ why }) => why).join('; ')}`,
     ...(isUnknown && { isUnknown }),
   }
 }
@@ -117,7 +123,7 @@ function claimOutcome(requirement: ClaimRequirement, claims: Claims): Unmet | un
 
 function unmetReason(requirement: ClaimRequirement, values: readonly string[]): string | undefined {
   const { equals, anyOf, allOf, noneOf, contains, beginsWith, endsWith, matches } = requirement
-  if (equals !== undefined && (values.length !== 1 || values[0] !== equals)) return `is not ${equals}`
+  if (equals !== undefined && (values.length !== 1 || values[0] !== equals)) return `is not ${shown(equals)}`
   if (anyOf && !anyOf.some((wanted) => values.includes(wanted))) return `holds none of ${list(anyOf)}`
   if (allOf && (values.length === 0 || !allOf.every((wanted) => values.includes(wanted))))
     return `does not hold all of ${list(allOf)}`
@@ -186,13 +192,13 @@ function unknown(why: string): Unmet {
   return { code: 'ERR_FORBIDDEN', why, isUnknown: true }
 }
 
-/** `groups has any of admins, editors` */
+/** A requirement in words: `groups has any of admins, editors`. */
 export function requirementText(requirement: RequirementConfig): string {
   switch (requirement.kind) {
     case 'claim': {
       const { claimText, equals, anyOf, allOf, noneOf, contains, beginsWith, endsWith, matches } = requirement
       const parts = [
-        equals && `only ${equals}`,
+        equals !== undefined && `only ${shown(equals)}`,
         anyOf && `any of ${list(anyOf)}`,
         allOf && `all of ${list(allOf)}`,
         noneOf && `none of ${list(noneOf)}`,
@@ -200,7 +206,7 @@ export function requirementText(requirement: RequirementConfig): string {
         beginsWith && `a value that begins with ${beginsWith}`,
         endsWith && `a value that ends with ${endsWith}`,
         matches && `a value that matches ${matches.text}`,
-      ].filter((part) => part !== undefined)
+      ].filter((part) => typeof part === 'string')
       return `${claimText} has ${parts.join(' and ')}`
     }
     case 'email_domains':
@@ -208,7 +214,7 @@ export function requirementText(requirement: RequirementConfig): string {
     case 'networks':
       return `the client is in ${requirement.text.join(' or ')}`
     case 'time':
-      return `it is ${requirement.time.text}`
+      return `the time is within ${requirement.time.text}`
     case 'methods':
       return `the method is ${requirement.methods.join(' or ')}`
     case 'all':
@@ -216,10 +222,15 @@ export function requirementText(requirement: RequirementConfig): string {
     case 'any':
       return `(${requirement.any.map(requirementText).join(' or ')})`
     case 'not':
-      return `it does not apply that ${requirementText(requirement.not)}`
+      return `it is not true that ${requirementText(requirement.not)}`
   }
 }
 
 function list(values: readonly string[]): string {
-  return values.join(', ')
+  return values.map(shown).join(', ')
+}
+
+/** An empty value in quotation marks, because it would be invisible. */
+function shown(value: string): string {
+  return value === '' ? '""' : value
 }

@@ -32,7 +32,13 @@ import type { ReplacedContent } from '../http/stored-content.ts'
 import { isReserved, unambiguousFacts } from '../http/unambiguous-request.ts'
 import type { Kept } from '../kept/kept-requests.ts'
 import type { ReceivedForm } from '../kept/receive.ts'
-import { mayBeOrder, readOrder, referenceInOrder, sameContent, type SentRequest } from '../kept/send.ts'
+import {
+  mayBeSendCommand,
+  readSendCommand,
+  referenceInSendCommand,
+  sameContent,
+  type SentRequest,
+} from '../kept/send.ts'
 import { formTimeoutMs } from '../limits/connection-limits.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
 import { signsOutAtOnce } from '../logout/sign-out.ts'
@@ -93,9 +99,9 @@ const overloaded = 'clients have left too many bytes of responses unread'
 
 /** The content of a request that was read before the decision. */
 interface ReadContent {
-  /** The request is the order to send the kept request with this reference. */
+  /** The request is the send command for the kept request with this reference. */
   readonly kept?: string
-  /** It is not, and has this content. */
+  /** The request is not a send command, and has this content. */
   readonly same?: ReplacedContent
 }
 
@@ -136,7 +142,7 @@ export class RequestHandler implements ListenerHandlers {
     if (cors !== undefined) addToResponses(req, cors)
     // Only requests for upstreams are rejected. A rejected Logout Token would leave a session open.
     if (this.#parts.memory.isExceeded) return this.#refuse(req, res, record, 'ERR_OVERLOADED', overloaded)
-    if (mayBeOrder(req, facts.isPage)) this.#readOrder(req, res, facts, record)
+    if (mayBeSendCommand(req, facts.isPage)) this.#readSendCommand(req, res, facts, record)
     else this.#handle(req, res, facts, record)
   }
 
@@ -154,13 +160,13 @@ export class RequestHandler implements ListenerHandlers {
     )
   }
 
-  /** Reads a request that may be the order to send a kept one. Any other is handled as usual. */
-  #readOrder(req: IncomingMessage, res: ServerResponse, facts: RequestFacts, record: RequestRecord): void {
+  /** Reads a request that may be a send command. If it is not, it is handled as usual. */
+  #readSendCommand(req: IncomingMessage, res: ServerResponse, facts: RequestFacts, record: RequestRecord): void {
     this.#limitFormTime(req, res, record)
-    readOrder(req).then(
+    readSendCommand(req).then(
       (content) => {
         if (res.headersSent) return
-        const kept = referenceInOrder(content)
+        const kept = referenceInSendCommand(content)
         const read = kept === undefined ? { same: sameContent(req, content) } : { kept }
         this.#handle(req, res, facts, record, read)
       },

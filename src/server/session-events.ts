@@ -14,11 +14,11 @@ import type { SessionExpiry, Sessions } from '../session/sessions.ts'
 
 /** How often the expiry of a session with event streams is read, in ms. */
 const checkEveryMs = 5_000
-/** A comment is sent after so many checks without an event, so that proxies keep the connection. */
+/** After this number of checks without an event, a comment keeps the connection open at proxies. */
 const checksPerHeartbeat = 3
-/** A change of the expiry that is smaller is no event, in ms. */
+/** The smallest change of the expiry that is sent as an event, in ms. */
 const noticeableMs = 1_000
-/** How long a browser waits until it connects again, in ms. */
+/** How long a browser waits before it connects again, in ms. */
 const retryMs = 2_000
 
 export interface SessionEventsParts {
@@ -49,7 +49,7 @@ export async function sessionEvents(request: EndpointRequest, parts: SessionEven
 }
 
 function eventStream(stream: (res: ServerResponse) => void): Response {
-  // nginx would hold events back without the last field.
+  // Without X-Accel-Buffering, nginx would hold events back.
   const headers = { ...ownHeaders, 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' }
   return { status: 200, headers, body: '', stream }
 }
@@ -76,7 +76,7 @@ class SessionStream implements LiveStream {
     this.#parts = parts
   }
 
-  /** `release` is called when the stream has ended. */
+  /** Begins the stream. `release` is called when the stream has ended. */
   start(release: () => void): void {
     // The client may have left while the session was looked up.
     if (this.#res.destroyed) return release()
@@ -105,7 +105,7 @@ class SessionStream implements LiveStream {
       if (expiry === undefined) return this.cut('session_ended')
       this.#tell(expiry)
     } catch (error) {
-      // `watchLiveSessions` closes the streams of a store that stays away.
+      // `watchLiveSessions` closes the stream if the store stays unavailable.
       this.#parts.log.debug('events.not_looked_up', { reason: reason(error) })
     }
     if (!this.#isOver) this.#timer = setTimeout(() => void this.#check(), checkEveryMs).unref()

@@ -2,8 +2,7 @@ import type { KeptKey, SubTag } from '../core/names.ts'
 
 /**
  * Where a store keeps the content of requests until their person has signed in again. It sees
- * sealed bytes only. Part of {@link SessionStore}: the same implementations, the same contract, the
- * same errors.
+ * sealed bytes only. A {@link SessionStore} implements this too, and has the same errors.
  *
  *     arriving ──► kept ◄──► sending ──► sent
  *         └─────────┴──► dropped
@@ -29,7 +28,7 @@ export interface KeptStore {
    */
   complete(key: KeptKey, head: Uint8Array, ttl: number): Promise<boolean>
 
-  /** The description of a complete request, and whether its content was taken. */
+  /** The description of a complete request, and its state. */
   read(key: KeptKey): Promise<KeptHead | undefined>
 
   /**
@@ -39,10 +38,10 @@ export interface KeptStore {
    */
   take(key: KeptKey): Promise<readonly Uint8Array[] | undefined>
 
-  /** The content that was taken has not been sent. It can be taken again. */
+  /** Records that the content was not sent. It can be taken again. */
   giveBack(key: KeptKey): Promise<void>
 
-  /** The content that was taken is sent: it is deleted. The description stays until its time. */
+  /** Records that the content was sent, and deletes it. The description stays until it expires. */
   finish(key: KeptKey): Promise<void>
 
   /**

@@ -3,9 +3,9 @@ import { personOf, type KeptHead, type KeptStore } from './kept-store.ts'
 
 /** How much the content of all kept requests may take in memory, in bytes. */
 const maxBytes = 64 * 1024 * 1024
-/** How much of that one person may take, in bytes. A request of the largest `max_size` fits. */
+/** How much of it one person may use, in bytes. A request of the largest `max_size` fits. */
 const personBytes = maxBytes / 2
-/** What an entry takes besides its content, roughly, in bytes. */
+/** The approximate size of an entry without its content, in bytes. */
 const entryBytes = 1024
 
 interface Entry {

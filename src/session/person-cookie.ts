@@ -21,9 +21,9 @@ export interface PersonCookieParts {
 }
 
 /**
- * The cookie that names the person who signed in last in a browser, after the session too. It gives
- * access to nothing. With it, the gateway knows whose form it keeps, and nobody who never signed in
- * can make it keep one. It is sealed, and expired by a sign-out.
+ * The cookie that names the person who signed in last in a browser, also after the session has
+ * ended. It is sealed, gives access to nothing, and a sign-out expires it. The gateway keeps forms
+ * only of browsers with this cookie, so it knows whose form it keeps.
  */
 export class PersonCookie {
   readonly #attributes: CookieAttributes

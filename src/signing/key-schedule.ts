@@ -20,7 +20,7 @@ export const publishedAheadMs = 3_600_000
  */
 export const retainedMs = 2 * 3_600_000
 
-/** The key that signs at a time. `undefined` when there is no key for this algorithm. */
+/** The key that signs at the time `now`. `undefined` when there is no key for this algorithm. */
 export function keyInUse<K extends ScheduledKey>(
   keys: readonly K[],
   alg: IdentityAlgorithm,
@@ -47,10 +47,9 @@ export function dueFrom(
 }
 
 /**
- * The keys of several sources without duplicates, and without those that are retired: their
- * successor has signed for long enough that all of their tokens have expired. So a source that is
- * an older copy does no harm. Keys for a far future come from a clock that was wrong, and are
- * removed too.
+ * Merges the keys of several sources, without duplicates. Leaves out retired keys: when the
+ * successor has signed for long enough, all tokens of a key have expired. So a source may be an
+ * older copy. Also leaves out keys for the far future, which come from a clock that was wrong.
  */
 export function mergedKeys<K extends ScheduledKey>(sources: readonly (readonly K[])[], now: number): readonly K[] {
   const keys = [...new Map(sources.flat().map((key) => [key.kid, key])).values()].filter(

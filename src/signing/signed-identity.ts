@@ -24,7 +24,7 @@ interface Cached {
   readonly renewAfterMs: number
 }
 
-/** Signs who a person is, for one upstream each. */
+/** Signs JWTs that say who a person is. Each JWT is for one upstream. */
 export class SignedIdentities {
   readonly #issuer: string
   readonly #keys: Pick<SigningKeys, 'has' | 'inUse'>

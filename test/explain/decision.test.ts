@@ -160,7 +160,7 @@ for (const [what, args, ...patterns] of [
   [
     'a requirement on the network, from it',
     ['--as', 'CLAIMS', '--peer', '10.0.0.7', '/orders/office'],
-    /require +the client is in 10\.0\.0\.0\/8: met\n +require +it is 08:00 to 18:00 \(UTC\): .*/,
+    /require +the client is in 10\.0\.0\.0\/8: met\n +require +the time is within 08:00 to 18:00 \(UTC\): .*/,
   ],
   [
     'a requirement on the network, from elsewhere',
@@ -170,7 +170,7 @@ for (const [what, args, ...patterns] of [
   [
     'a requirement on the time',
     ['--as', 'CLAIMS', '--peer', '10.0.0.7', '--at', '2026-01-05T18:00:00Z', '/orders/office'],
-    /\n403 refused: forbidden\n +because +it is not 08:00 to 18:00 \(UTC\)\n/,
+    /\n403 refused: forbidden\n +because +the time is not within 08:00 to 18:00 \(UTC\)\n/,
   ],
   [
     'a page load in a frame',
@@ -197,7 +197,7 @@ for (const [what, args, ...patterns] of [
   [
     'a form without a session',
     ['POST', '/orders'],
-    /\n401 .*\n[^]*note +a browser in which the person was signed in before is redirected to the sign-in instead .*\n/,
+    /\n401 .*\n[^]*note +if a page of this site sends the form, .* the gateway keeps the content and redirects to the sign-in .*\n/,
   ],
   [
     'a path that could be read in two ways',
@@ -366,6 +366,8 @@ for (const [argv, fault] of [
   [['G T', '/'], /is not a method/],
   [['--as', 'a.json', '--anonymous', '/'], /contradict/],
   [['-H', 'nonsense', '/'], /is not a header/],
+  [['--peer', '10.0.0.0/8', '/'], /"10\.0\.0\.0\/8" is not an IP address: write 10\.1\.2\.3/],
+  [['--at', 'yesterday', '/'], /"yesterday" is not a time/],
   [['--format', 'yaml', '/'], /--format must be one of/],
   [['--log', 'x.log'], /needs a request id/],
   [['--log', 'x.log', 'id', '--as', 'a.json'], /takes a request id only/],

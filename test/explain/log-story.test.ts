@@ -107,8 +107,8 @@ for (const reason of ['groups: the claim is absent', 'the claim for the required
     assert.match(advice?.todo ?? '', /provider\.scopes.*mapper.*provider\.id_token_claims/)
   })
 
-test('The advice for a claim without the required value is to add the person to the group', () => {
+test('The advice for a requirement that is not met is to change the claims of the person or the rule', () => {
   const denied = { msg: 'access.denied', request: 'one', code: 'ERR_FORBIDDEN', reason: 'groups: holds none of admins' }
 
-  assert.match(storyOf('one', [denied])?.advice?.todo ?? '', /add the person to the group/)
+  assert.match(storyOf('one', [denied])?.advice?.todo ?? '', /change the groups or other claims of the person/)
 })

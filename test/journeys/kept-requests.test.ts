@@ -130,7 +130,7 @@ test('The application gets a multipart form with a file exactly as it was typed,
   assert.equal(received['content-language'], 'de')
 })
 
-test('A form whose length is not known before is kept, and a form without content too', async (t) => {
+test('A form without Content-Length is kept, and a form without content too', async (t) => {
   const { world, application } = await startForms(t)
   const jane = await signedOut(world)
 
@@ -252,7 +252,7 @@ for (const [why, submission, text, status = 401] of [
   })
 }
 
-test('A form that is too large in the end leaves nothing, and one that fits exactly is kept', async (t) => {
+test('A form that proves too large leaves nothing, and one that fits exactly is kept', async (t) => {
   const { world } = await startForms(t, { store: 'redis', settings: 'kept_requests: { max_size: 100kb }' })
   const jane = await signedOut(world)
   const keys = await keptKeys(t, world)
@@ -333,7 +333,7 @@ test('An application that cannot be reached does not lose the form: it can be se
   assert.match(again.body, /Do you want to send what you entered/)
 })
 
-test('A person without access gets 403 and the form stays; another host or target gets nothing', async (t) => {
+test('A person without access gets 403 and the form stays; a form is not sent to another host or target', async (t) => {
   const { world, application } = await startForms(t)
   const samir = await signedOut(world, 'samir')
   const page = await goOn(samir, await submit(samir, world.url, { path: '/admin/orders' }))
@@ -374,7 +374,7 @@ test('A form is kept for its time only', async (t) => {
   assert.deepEqual(application.received, [])
 })
 
-test('A sign-out forgets whose forms would be kept, and with max_size 0b none is', async (t) => {
+test('After a sign-out, and with max_size 0b, the gateway keeps no form', async (t) => {
   const { world } = await startForms(t)
   const jane = world.browser()
   await jane.get(`${world.url}/forms`)
@@ -391,7 +391,7 @@ test('A sign-out forgets whose forms would be kept, and with max_size 0b none is
   assert.match((await submit(samir, off.world.url)).body, /What you entered was not sent and not saved\./)
 })
 
-test('A script is told that its request was not forwarded and may be repeated after the sign-in', async (t) => {
+test('A 401 response tells a script that its request was not forwarded, and may be repeated after the sign-in', async (t) => {
   const { world } = await startForms(t)
   const jane = await signedOut(world)
 
@@ -401,7 +401,7 @@ test('A script is told that its request was not forwarded and may be repeated af
   assert.equal((JSON.parse(body) as { repeat?: string }).repeat, 'after_sign_in')
 })
 
-test('A text of the same length as the order to send is forwarded as it is', async (t) => {
+test('A text of the same length as a send command is forwarded unchanged', async (t) => {
   const { world, application } = await startForms(t)
   const jane = world.browser()
   await jane.get(`${world.url}/forms`)
@@ -412,7 +412,7 @@ test('A text of the same length as the order to send is forwarded as it is', asy
   assert.equal(onlyOne(application).content.toString(), body)
 })
 
-test('The log tells what became of each form, and has no content and no secret', async (t) => {
+test('The log has the outcome of each form, and neither content nor secrets', async (t) => {
   const { world } = await startForms(t)
   const jane = await signedOut(world)
   const page = await goOn(jane, await submit(jane, world.url))

@@ -69,7 +69,7 @@ for (const path of ['/orders', '/open/orders', '/admin/orders'])
   })
 
 for (const origin of [other, 'null', `${app}:8443`, 'http://app.example.com', `${app}.evil.example`, `${app}, ${app}`])
-  test(`An origin that is not listed gets no field: ${origin}`, async (t) => {
+  test(`Responses to an origin that is not listed have no Access-Control field: ${origin}`, async (t) => {
     const { world, requests } = await start(t, settings)
     const send = (path: string, method: string, headers: Readonly<Record<string, string>>) =>
       world.browser().send(world.url + path, { method, headers: { ...headers, origin } })
@@ -96,7 +96,7 @@ test('A page of a listed origin may read the responses of the application and of
   await jane.get(`${world.url}/orders`)
   const orders = await send('/orders')
   assert.deepEqual([orders.status, orders.body, corsOf(orders)], [200, 'orders', allowed])
-  assert.deepEqual([(await send('/orders', 'PUT')).status], [200], 'trusted_origins decides who may change')
+  assert.deepEqual([(await send('/orders', 'PUT')).status], [200], 'trusted_origins lists the origin')
   const forbidden = await send('/admin/orders')
   assert.deepEqual([forbidden.status, corsOf(forbidden)], [403, allowed])
   const crossSite = await send('/orders', 'PUT', other)
@@ -115,7 +115,7 @@ test('A page of a listed origin may read that the application is unreachable', a
   assert.deepEqual([response.status, corsOf(response)], [502, { 'access-control-allow-origin': app }])
 })
 
-test('Without cors, the application decides', async (t) => {
+test('Without cors, the gateway forwards preflights and the CORS fields of the application', async (t) => {
   const { world, requests } = await start(t, 'rules: [{ path: /open/*, access: public }]')
   const send = (path: string) =>
     world.browser().send(world.url + path, { method: 'OPTIONS', headers: { ...preflight, origin: app } })

@@ -6,7 +6,7 @@ function audited(world: World, event: string) {
   return world.replicas.flatMap(({ log }) => log.filter(({ message }) => message === event).map(({ fields }) => fields))
 }
 
-test('A rule that is only observed gives access, and the audit log says whom it would have denied, and why', async (t) => {
+test('A rule with mode: observe gives access, and the audit log says whom it would deny, and why', async (t) => {
   const world = await startWorld(t, {
     upstreamSettings: `rules:
       - { name: Admins only, path: /admin/*, mode: observe, require: { claim: fields.groups, any_of: [admins] } }`,

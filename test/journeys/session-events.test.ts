@@ -91,7 +91,7 @@ for (const store of ['memory', 'redis'] as const)
     assert.equal(await events.next(), undefined, 'the stream ends')
   })
 
-test('Without a session there is one event, and the next connection stops the EventSource', async (t) => {
+test('Without a session, the only event is ended, and the next connection gets 204', async (t) => {
   const world = await startWorld(t)
 
   const events = await open(t, world, undefined)
@@ -106,7 +106,7 @@ test('Without a session there is one event, and the next connection stops the Ev
   assert.equal((await again.next())?.name, 'session', 'signed in again')
 })
 
-test('An event stream is no activity, and tells when activity has moved the end', async (t) => {
+test('An event stream does not count as activity, and reports when activity has moved the end', async (t) => {
   const world = await startWorld(t, { session: 'idle_timeout: 30m' })
   const jane = await signedIn(world)
   const events = await open(t, world, jane)
@@ -176,7 +176,7 @@ test('Clients that leave while their session is looked up do not use up the even
   for (let each = 1; each < 16; each += 1) assert.equal((await open(t, world, jane)).status, 200)
 })
 
-test('An event stream ends when the gateway stops, and the page does not take that for a sign-out', async (t) => {
+test('When the gateway stops, an event stream ends without the event ended', async (t) => {
   const world = await startWorld(t, { drain: '60s' })
   const events = await open(t, world, await signedIn(world))
   assert.equal((await events.next())?.name, 'session')

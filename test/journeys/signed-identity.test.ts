@@ -168,7 +168,7 @@ function metricsOf({ metrics }: Replica): string {
   return exposition(metrics.collect())
 }
 
-test('Without a key, signed-in people get 503 and the key set too, until the store is reachable', async (t) => {
+test('Until a key is read from the store, requests of signed-in people and for the key set get 503', async (t) => {
   const { world, redis } = await withoutKeys(t)
   const jwks = () => request(`${world.url}/.gatehouse/jwks.json`)
   const first = await jwks()

@@ -42,7 +42,7 @@ const seen = (page: Page) => page.evaluate('window.seen')
 const signInAgain = (page: Page) => page.getByRole('link', { name: 'Sign in again' })
 const alert = (page: Page) => page.getByRole('alert')
 
-/** Jane's page shows two minutes after her sign-in that her session ends for good in eight. */
+/** Signs Jane in, and waits for the notice that her session ends in eight minutes. */
 async function pageInLastMinutes(world: World, page: Page): Promise<void> {
   await page.goto(`${world.url}/orders`)
   await choose(page, 'Jane Doe')
@@ -66,7 +66,7 @@ const endings = (world: World) =>
     .flatMap(({ log }) => log.filter(({ message }) => message === 'session.ended'))
     .map(({ fields }) => fields['by'])
 
-/** The provider ends the session that it has. */
+/** Ends Jane's session at the provider. */
 const endAtProvider = (world: World) => world.provider.endSession(world.provider.sessions()[0]?.sid ?? '')
 
 for (const store of ['memory', 'redis'] as const)
@@ -112,7 +112,7 @@ test('Where the browser blocks pop-up windows, the sign-in opens in a tab', asyn
   assert.equal(await page.getByLabel('Note').inputValue(), 'three of these')
 })
 
-test('A provider that separates its window from other sites does not keep the page from noticing', async (t) => {
+test('The page notices a sign-in at a provider with Cross-Origin-Opener-Policy', async (t) => {
   const world = await start(t)
   const jane = await chromium.person(t)
   const page = await jane.tab()
@@ -163,7 +163,7 @@ test('When another person signs in, the pages say so, and stay until they are re
   assert.equal(await alert(page).count(), 0)
 })
 
-test('A page that was closed meanwhile does not keep the sign-in from ending, and other pages notice it', async (t) => {
+test('After the page that opened it is closed, a sign-in still completes, and other pages notice it', async (t) => {
   const world = await start(t)
   const jane = await chromium.person(t)
   const [page, other] = [await jane.tab(), await jane.tab()]
@@ -182,7 +182,7 @@ test('A page that was closed meanwhile does not keep the sign-in from ending, an
   await until('the window has closed', () => jane.context.pages().length === 1)
 })
 
-test('A sign-in that is given up does not hide that the session has ended', async (t) => {
+test('An abandoned sign-in does not hide that the session has ended', async (t) => {
   const world = await start(t)
   const jane = await chromium.person(t)
   const page = await jane.tab()
@@ -199,7 +199,7 @@ test('A sign-in that is given up does not hide that the session has ended', asyn
   assert.deepEqual(await seen(page), ['expiring', 'ended'])
 })
 
-test('A page that is loaded after a sign-in lets the pages of before notice it', async (t) => {
+test('A page that is loaded after a sign-in lets pages that were open before notice it', async (t) => {
   const world = await start(t)
   const browser = await chromium.person(t)
   const [page, other] = [await browser.tab(), await browser.tab()]

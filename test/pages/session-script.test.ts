@@ -12,7 +12,7 @@ import { choose } from './support.ts'
 const chromium = await startChromium()
 const minutes = 60_000
 
-/** An application with a strict policy, whose pages include the script. */
+/** An application with a strict Content Security Policy, whose pages include the script. */
 async function start(t: TestContext): Promise<World> {
   const { port } = await httpUpstream(t, (req, res) => {
     const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'"

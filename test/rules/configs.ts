@@ -3,10 +3,10 @@ import { parseClaimPath } from '../../src/core/claims.ts'
 import { parsePathPattern, type PathPattern } from '../../src/core/path-pattern.ts'
 import type { Subject } from '../../src/rules/requirement.ts'
 
-/** An upstream that asks everybody to sign in, but for what is said otherwise. */
+/** An upstream for which everybody has to sign in. `settings` replace its settings. */
 export function upstream({
   logout = [],
-  ...said
+  ...settings
 }: Partial<Omit<UpstreamConfig, 'logout'>> & { logout?: PathPattern[] } = {}): UpstreamConfig {
   return {
     name: 'orders',
@@ -44,7 +44,7 @@ export function upstream({
     maxStreamsPerClient: 64,
     ca: undefined,
     tests: [],
-    ...said,
+    ...settings,
   }
 }
 
@@ -55,8 +55,8 @@ export function requirement(claimText: string, requirements: Requirements): Clai
 }
 
 /** A GET of a person without claims, by a client at a documentation address. */
-export function subject(said: Partial<Subject>): Subject {
-  return { claims: {}, method: 'GET', clientAddress: '203.0.113.7', now: Date.parse('2026-11-23T09:00:00Z'), ...said }
+export function subject(facts: Partial<Subject>): Subject {
+  return { claims: {}, method: 'GET', clientAddress: '203.0.113.7', now: Date.parse('2026-11-23T09:00:00Z'), ...facts }
 }
 
 /** A rule for a path; `any_of` and the like apply to the claim `groups`. */

@@ -6,7 +6,7 @@ import { AddressSet } from '../../src/core/addresses.ts'
 import type { Claims } from '../../src/core/claims.ts'
 import { LinearPattern } from '../../src/core/linear-pattern.ts'
 import { TimeWindow } from '../../src/core/time-window.ts'
-import { unmetRequirement } from '../../src/rules/requirement.ts'
+import { requirementText, unmetRequirement } from '../../src/rules/requirement.ts'
 import { requirement, subject } from './configs.ts'
 
 type Requirements = Parameters<typeof requirement>[1]
@@ -94,6 +94,12 @@ for (const absent of [undefined, null])
       assert.equal(unmet(requirements, absent), 'groups: the claim is absent')
     })
 
+test('The texts about a requirement show an empty value', () => {
+  assert.equal(unmet({ equals: '' }, 'a'), 'groups: is not ""')
+  assert.equal(requirementText(requirement('groups', { equals: '' })), 'groups has only ""')
+  assert.equal(requirementText(requirement('groups', { anyOf: ['', 'a'] })), 'groups has any of "", a')
+})
+
 test('An empty list is not an absent claim', () => {
   assert.equal(unmet({ anyOf: ['admins'] }, []), 'groups: holds none of admins')
 })
@@ -165,7 +171,7 @@ for (const [text, required, given] of [
   ['not both', not(all(admins, external)), { claims: { groups: ['admins'], employment: 'internal' } }],
   ['not both, one of which is unknown', not(all(admins, external)), { claims: { groups: {}, employment: 'internal' } }],
   ['not an absent claim', not(external), {}],
-  ['not not', not(not(reading)), {}],
+  ['the method, negated twice', not(not(reading)), {}],
 ] as const)
   test(`A requirement is satisfied: ${text}`, () => {
     assert.equal(unmetRequirement({ require: [required as RequirementConfig] }, subject(given)), undefined)
@@ -174,9 +180,14 @@ for (const [text, required, given] of [
 for (const [text, required, given, why] of [
   ['another network', office, {}, 'the client is not in 10.0.0.0/8, fd00::/8'],
   ['a client without an address', office, { clientAddress: 'unknown' }, 'the address of the client is unknown'],
-  ['not the network, and no address', not(office), { clientAddress: '' }, 'the address of the client is unknown'],
-  ['the network', not(office), { clientAddress: '10.0.0.1' }, 'it must not apply that the client is in 10.0.0.0/8'],
-  ['other hours', hours, { now: Date.parse('2026-11-24T09:00:00Z') }, 'it is not mon 08:00 to 18:00 (UTC)'],
+  ['not of a network, without an address', not(office), { clientAddress: '' }, 'the address of the client is unknown'],
+  ['the network', not(office), { clientAddress: '10.0.0.1' }, 'this must not be true: the client is in 10.0.0.0/8'],
+  [
+    'other hours',
+    hours,
+    { now: Date.parse('2026-11-24T09:00:00Z') },
+    'the time is not within mon 08:00 to 18:00 (UTC)',
+  ],
   ['another method', reading, { method: 'POST' }, 'the method is not GET'],
   ['another domain', staff, mail('jane@example.org'), 'email: the domain is none of example.com'],
   ['a domain below', staff, mail('jane@mail.example.com'), 'email: the domain is none of example.com'],
@@ -189,18 +200,33 @@ for (const [text, required, given, why] of [
   ['a list', staff, mail(['jane@example.com']), 'email: the claim is not one e-mail address'],
   ['no address', staff, {}, 'email: the claim is absent'],
   ['an address that is not verified', staff, mail('jane@example.com', false), 'email_verified: the provider has not'],
-  ['no word about it', staff, mail('jane@example.com', null), 'email_verified: the provider has not verified'],
-  ['not, and not verified', not(staff), mail('jane@example.com', false), 'email_verified: the provider has not'],
-  ['not, and malformed', not(external), { claims: { employment: {} } }, 'employment: the claim is neither text'],
+  [
+    'an address that the provider says nothing about',
+    staff,
+    mail('jane@example.com', null),
+    'email_verified: the provider has not verified',
+  ],
+  [
+    'not of an address that is not verified',
+    not(staff),
+    mail('jane@example.com', false),
+    'email_verified: the provider has not',
+  ],
+  ['not of a malformed claim', not(external), { claims: { employment: {} } }, 'employment: the claim is neither text'],
   [
     'neither',
     any(admins, office),
     { claims: { groups: [] } },
-    'none of these applies: groups: holds none of admins; the',
+    'none of these is met: groups: holds none of admins; the',
   ],
-  ['not one of two, unknown', not(any(admins, external)), { claims: { groups: {} } }, 'none of these applies'],
+  ['not one of two, which is unknown', not(any(admins, external)), { claims: { groups: {} } }, 'none of these is met'],
   ['one of both', all(admins, external), { claims: { groups: ['admins'] } }, 'employment: the claim is absent'],
-  ['not both', not(all(reading, hours)), {}, 'it must not apply that (the method is GET and it is mon 08:00'],
+  [
+    'not both',
+    not(all(reading, hours)),
+    {},
+    'this must not be true: (the method is GET and the time is within mon 08:00',
+  ],
 ] as const)
   test(`A requirement is not satisfied: ${text}`, () => {
     const unmet = unmetRequirement({ require: [required] }, subject(given))

@@ -12,7 +12,10 @@ import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
 import { hintForPath } from './path-hints.ts'
 
-/** @param inherited the headers of the upstream */
+/**
+ * Reads a rule. Returns an empty list when its path is missing or invalid.
+ * @param inherited the headers of the upstream
+ */
 export function readRule(
   settings: RuleSettings,
   at: string,
@@ -37,7 +40,7 @@ export function readRule(
   if (asksNothing && settings.mode === 'observe' && report.isValid(below(at, 'require')))
     report.error(
       below(at, 'mode'),
-      'has no effect without require or step_up, because people must sign in in any case',
+      'has no effect without require or step_up: people must sign in all the same',
       'remove mode',
     )
   const own = readHeaders(settings.headers ?? {}, below(at, 'headers'), context)
@@ -116,7 +119,7 @@ function readList(
   return present(list).flatMap(([index, one]) => readRequirement(one, below(at, index), context))
 }
 
-/** The settings that belong to a claim. */
+/** The settings that test a claim. */
 const claimTests = [
   ...['equals', 'any_of', 'all_of', 'none_of'],
   ...['contains', 'begins_with', 'ends_with', 'matches'],
@@ -128,24 +131,25 @@ function readRequirement(
   context: RequirementContext,
 ): readonly RequirementConfig[] {
   const { report } = context
-  const own = (setting: string) => below(at, setting)
+  const settingAt = (setting: string) => below(at, setting)
   if (settings.claim === undefined)
     for (const test of claimTests)
-      if (report.isSet(own(test))) report.errorAtKey(own(test), 'needs claim beside it: the path of a claim')
-  if (settings.email_domains === undefined && report.isSet(own('verified')))
-    report.errorAtKey(own('verified'), 'has no effect without email_domains', 'remove it')
+      if (report.isSet(settingAt(test)))
+        report.errorAtKey(settingAt(test), 'needs claim beside it: the path of a claim')
+  if (settings.email_domains === undefined && report.isSet(settingAt('verified')))
+    report.errorAtKey(settingAt('verified'), 'has no effect without email_domains', 'remove it')
 
   const { methods, all, any, not } = settings
   if (settings.claim !== undefined) return readClaimRequirement(settings, settings.claim, at, context)
   if (settings.email_domains !== undefined) return readEmailDomains(settings, settings.email_domains, at, report)
   if (settings.networks !== undefined)
-    return [{ kind: 'networks', ...readNetworks(settings.networks, own('networks'), report) }]
-  if (settings.time !== undefined) return readTime(settings.time, own('time'), report)
+    return [{ kind: 'networks', ...readNetworks(settings.networks, settingAt('networks'), report) }]
+  if (settings.time !== undefined) return readTime(settings.time, settingAt('time'), report)
   if (methods !== undefined) return [{ kind: 'methods', methods: readMethods(methods) ?? [] }]
-  if (all !== undefined) return [{ kind: 'all', all: readList(all, own('all'), context) }]
-  if (any !== undefined) return [{ kind: 'any', any: readList(any, own('any'), context) }]
+  if (all !== undefined) return [{ kind: 'all', all: readList(all, settingAt('all'), context) }]
+  if (any !== undefined) return [{ kind: 'any', any: readList(any, settingAt('any'), context) }]
   if (not !== undefined)
-    return readRequirement(not, own('not'), context).map((requirement) => ({ kind: 'not', not: requirement }))
+    return readRequirement(not, settingAt('not'), context).map((requirement) => ({ kind: 'not', not: requirement }))
   return []
 }
 
@@ -203,7 +207,7 @@ function parseDomain(text: string): string {
 }
 
 function hintForDomain(text: string): string | undefined {
-  if (text === '*') return 'without this requirement, the domain makes no difference'
+  if (text === '*') return 'without this requirement, people of every domain have access'
   const meant = text.replace(/^[^@]*@|^\*?\./, '')
   if (meant === text || meant === '') return undefined
   return /^\*?\./.test(text) ? `name each domain: a domain does not include those below it` : `did you mean ${meant}?`
