@@ -82,11 +82,18 @@ export const presets: Readonly<Record<string, Preset>> = {
     },
   },
   mediawiki: {
-    needs: 'the extension Auth_remoteuser, which reads X-Remote-User',
+    triedWith: 'MediaWiki 1.39 of Debian 12',
+    needs: 'a session provider that takes the user from X-Remote-User',
     settings: {
       headers: person,
       session_cookies: ['*_session', '*UserID', '*UserName', '*Token'],
-      logout: { paths: [{ path: '/*', query: { title: 'Special:UserLogout' } }] },
+      logout: {
+        paths: [
+          { path: '/*', query: { title: 'Special:UserLogout' } },
+          '/index.php/Special:UserLogout',
+          '/wiki/Special:UserLogout',
+        ],
+      },
     },
   },
   nexus: {
