@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { freePort } from '../support/free-port.ts'
+import { until } from '../support/until.ts'
 import { installPython } from './installed.ts'
 import { journeysOf } from './journeys.ts'
 import { blockOf } from './pages.ts'
@@ -27,12 +28,19 @@ async function startJupyterLab(t: TestContext) {
 /** Opens a notebook, and runs code in its first cell. */
 async function runCode(page: Page): Promise<void> {
   await page.locator('.jp-LauncherCard[data-category="Notebook"]').first().click({ timeout: 120_000 })
-  // The kernel is a process that starts for the first time.
-  await page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').waitFor({ timeout: 300_000 })
-  await page.locator('.jp-Notebook .jp-CodeCell .cm-content').first().click()
-  await page.keyboard.type('print(6 * 7, "from the kernel")')
-  await page.keyboard.press('Shift+Enter')
-  await page.getByText('42 from the kernel').waitFor({ timeout: 300_000 })
+  const cell = page.locator('.jp-Notebook .jp-CodeCell .cm-content').first()
+  await cell.click()
+  await page.keyboard.insertText('print(6 * 7, "from the kernel")')
+  // JupyterLab ignores the button until the kernel, a process of its own, is connected.
+  await until('the kernel has run the code', async () => {
+    await cell.click()
+    await page.locator('[data-command="notebook:run-cell-and-select-next"]').first().click()
+    const output = page.locator('.jp-OutputArea-output').getByText('42 from the kernel').first()
+    return output.waitFor({ timeout: 5_000 }).then(
+      () => true,
+      () => false,
+    )
+  })
 }
 
 journeysOf({
@@ -42,20 +50,27 @@ journeysOf({
   start: startJupyterLab,
   home: '/lab',
   showsPerson: async (page, person) => {
-    await page.locator('#jp-main-dock-panel').waitFor({ timeout: 120_000 })
+    await page.locator('.jp-LauncherCard, .jp-Notebook').first().waitFor({ timeout: 120_000 })
     await page.waitForFunction(
       `fetch('/api/me').then((response) => response.json()).then(({ identity }) => identity.name === '${person}')`,
     )
   },
   use: runCode,
   script: {
-    enter: runCode,
+    enter: async (page) => {
+      await runCode(page)
+      // At the first time, JupyterLab asks for the name.
+      await page.keyboard.press('Control+s')
+      await page.locator('.jp-Dialog input[type=text]').fill('figures.ipynb')
+      await page.keyboard.press('Enter')
+      await page.locator('.jp-Dialog').waitFor({ state: 'detached' })
+    },
     send: (page) => page.keyboard.press('Control+s'),
     // Before it saves, JupyterLab asks whether the file has changed.
-    request: ['GET', /^\/api\/contents\/Untitled/],
+    request: ['GET', /^\/api\/contents\/figures/],
     saysNotSaved: async (page) => {
       await page.getByText('File Save Error').first().waitFor()
-      await page.getByText('42 from the kernel').waitFor()
+      await page.locator('.jp-OutputArea-output').getByText('42 from the kernel').first().waitFor()
     },
   },
   signOut: (page) => page.evaluate("location.href = '/logout'"),
