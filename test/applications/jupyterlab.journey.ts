@@ -62,8 +62,13 @@ journeysOf({
       // At the first time, JupyterLab asks for the name.
       await page.keyboard.press('Control+s')
       await page.locator('.jp-Dialog input[type=text]').fill('figures.ipynb')
+      const saved = page.waitForResponse(
+        (response) => response.request().method() === 'PUT' && response.url().includes('/api/contents/figures'),
+      )
       await page.keyboard.press('Enter')
-      await page.locator('.jp-Dialog').waitFor({ state: 'detached' })
+      await saved
+      await page.locator('.jp-Notebook .jp-CodeCell .cm-content').last().click()
+      await page.keyboard.insertText('# not saved yet')
     },
     send: (page) => page.keyboard.press('Control+s'),
     // Before it saves, JupyterLab asks whether the file has changed.
