@@ -78,15 +78,17 @@ function textType({ pattern }) {
 }
 
 function mapType(part, path, description) {
-  if (part.then !== undefined) return typeOf(part.then, path)
+  if (part.properties === undefined && part.then !== undefined) return typeOf(part.then, path)
   if (part.properties !== undefined) return declareMap(part, path, description)
   const members = part.additionalProperties === undefined ? 'JsonValue' : typeOf(part.additionalProperties, path)
   return `Readonly<Record<string, ${members}>>`
 }
 
 /** A map of settings has the name of its path, such as `LimitsPerClientSettings`. */
+const nameOfMap = (path) => `${pascal(path.join('_')) || 'Gateway'}Settings`
+
 function declareMap(part, path, description) {
-  const name = `${pascal(path.join('_')) || 'Gateway'}Settings`
+  const name = nameOfMap(path)
   // Its place in the file is before the maps within it.
   declarations.set(name, '')
   const members = Object.entries(part.properties).map(([setting, written]) => {
@@ -104,6 +106,8 @@ function typeOfDefinition(name, description) {
   const part = schema.definitions[name]
   const known = definitionTypes.get(name)
   if (known !== undefined) return known
+  // A map that contains itself refers to its name.
+  if (part.properties !== undefined) definitionTypes.set(name, nameOfMap([name]))
   const type = typeOf(part, [name], part.description ?? description)
   const isText = /^(?:string|number| \| )+$/.test(type)
   if (isText) declarations.set(pascal(name), `${comment(aboutText(part))}export type ${pascal(name)} = ${type}`)

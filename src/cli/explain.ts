@@ -3,6 +3,7 @@ import { explainFileError } from '../config/document/files.ts'
 import { placeText, type Place, type Sources } from '../config/document/sources.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import { presetAsYaml, presets } from '../config/presets.ts'
+import { systemClock } from '../core/clock.ts'
 import { OperatorError } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
 import { adviceOn } from '../explain/advice.ts'
@@ -38,6 +39,8 @@ export type ExplainTask =
       /** `Name: value`, as they were given. */
       readonly headers: readonly string[]
       readonly peer: string | undefined
+      /** When the request arrives, in ms since the epoch; absent: now. */
+      readonly at: number | undefined
     }
   | { readonly kind: 'log'; readonly log: string; readonly request: string }
 
@@ -48,6 +51,7 @@ const options = {
   anonymous: { type: 'boolean' },
   header: { type: 'string', short: 'H', multiple: true },
   peer: { type: 'string' },
+  at: { type: 'string' },
   log: { type: 'string' },
   preset: { type: 'boolean' },
 } as const
@@ -100,12 +104,13 @@ interface Values {
   readonly anonymous?: boolean | undefined
   readonly header?: readonly string[] | undefined
   readonly peer?: string | undefined
+  readonly at?: string | undefined
 }
 
 /** The task, or what is wrong with the call. */
 function requestTask(
   positionals: readonly string[],
-  { as, anonymous, header = [], peer }: Values,
+  { as, anonymous, header = [], peer, at }: Values,
 ): ExplainTask | string {
   const [first, second, ...more] = positionals
   const tooMuch = unexpected(more)
@@ -117,7 +122,9 @@ function requestTask(
   if (!/^(https?:\/\/[^/?#\s]+|\/)/i.test(url)) return neitherUrlNorPath(url)
   const malformed = header.find((line) => !/^[!#$%&'*+.^`|~\w-]+:/.test(line))
   if (malformed !== undefined) return `"${malformed}" is not a header: write 'Name: value'`
-  return { kind: 'request', as, method, url, headers: header, peer }
+  const time = at === undefined ? undefined : Date.parse(at)
+  if (Number.isNaN(time)) return `"${at}" is not a time: write 2026-01-05T09:30:00Z`
+  return { kind: 'request', as, method, url, headers: header, peer, at: time }
 }
 
 function neitherUrlNorPath(text: string): string {
@@ -130,7 +137,13 @@ function neitherUrlNorPath(text: string): string {
 function logTask(positionals: readonly string[], values: Values & { readonly log: string }): ExplainTask | string {
   const [request, ...more] = positionals
   if (request === undefined) return '--log needs a request id, as shown on error pages and in the log'
-  if (values.as !== undefined || values.anonymous === true || values.header !== undefined || values.peer !== undefined)
+  if (
+    values.as !== undefined ||
+    values.anonymous === true ||
+    values.header !== undefined ||
+    values.peer !== undefined ||
+    values.at !== undefined
+  )
     return '--log takes a request id only'
   return unexpected(more) ?? { kind: 'log', log: values.log, request }
 }
@@ -149,7 +162,8 @@ export async function explainRequest(
   const { config, sources } = loaded
   const claims = task.as === undefined ? undefined : readClaims(task.as)
   const request = suppliedRequest(task, config)
-  const explanation = explain(request, personWith(claims, config), config)
+  const clock = task.at === undefined ? systemClock : { now: () => task.at ?? 0 }
+  const explanation = explain(request, personWith(claims, config), config, clock)
   const as = claims === undefined ? 'nobody' : String(claims['sub'] ?? 'somebody (the claims have no sub)')
   if (claims !== undefined && (claims['sub'] ?? undefined) === undefined)
     input.err('gatehouse: the claims have no sub, which every sign-in has; using sub "somebody"\n')

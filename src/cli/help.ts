@@ -84,7 +84,7 @@ on keys of its own. Prints no secret.
 
 Exit codes: 0 no fault, with or without warnings; 1 at least one fault, or the file is invalid; 2 the call is invalid.
 `,
-  explain: `gatehouse explain [--config FILE] [--as CLAIMS.json | --anonymous] [-H 'Name: value' ...] [--peer ADDRESS] [METHOD] URL
+  explain: `gatehouse explain [--config FILE] [--as CLAIMS.json | --anonymous] [-H 'Name: value' ...] [--peer ADDRESS] [--at TIME] [METHOD] URL
 gatehouse explain --log FILE|- REQUEST_ID
 gatehouse explain --preset [NAME]
 
@@ -93,7 +93,8 @@ session, claims, and the headers that the gateway removes and sets. Does not sta
 
   --as FILE         a JSON file with the claims of the signed-in person; - is standard input. Default: nobody is signed in
   --header, -H      a header of the request. Default: the headers of a browser that loads a page
-  --peer ADDRESS    the address of the client, for trusted_proxies
+  --peer ADDRESS    the address of the client, for trusted_proxies and networks
+  --at TIME         when the request arrives, such as 2026-01-05T09:30:00Z. Default: now
   --format json     print the result for programs
 
 With --log, finds what the log says about a request by its request ID, which error pages show, and prints what to do.

@@ -82,6 +82,8 @@ export function parseOrigin(text: string, example = 'https://orders.example.com'
 export function parseHttpUrl(text: string, example: string): URL {
   const port = Number(/^https?:\/\/[^/?#]*:(\d+)/i.exec(text)?.[1] ?? 0)
   if (port > 65535) throw new SyntaxError(`${port} is not a port: the highest is 65535`)
+  if (/^(?=localhost|[^/]*[.:])[\w-]+(\.[\w-]+)*(:\d+)?(\/[^\s\\@]*)?$/.test(text))
+    throw new SyntaxError(`must begin with the scheme: ${example.split('//', 1)[0]}//${text}`)
   // The URL parser accepts spaces, tabs, backslashes and missing slashes. In a configuration they
   // are mistakes.
   if (!/^https?:\/\/[^\s\\/]+[^\s\\]*$/i.test(text) || !URL.canParse(text))

@@ -43,6 +43,7 @@ export const endpoints = {
     limit: 'frames',
     exists: ({ provider }: EndpointConfig) => provider.frontchannelLogout,
   },
+  signedIn: { name: 'signed-in', methods: ['GET', 'HEAD'] },
   keptRequest: { name: 'kept-request', methods: ['GET'], isForPageLoads: true },
   declineKeptRequest: { name: 'kept-request', methods: ['POST'], isForPageLoads: true },
   session: { name: 'session', methods: ['GET', 'HEAD'] },

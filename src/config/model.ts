@@ -1,7 +1,10 @@
+import type { AddressSet } from '../core/addresses.ts'
 import type { ClaimPath, Claims, ClaimTemplate } from '../core/claims.ts'
+import type { LinearPattern } from '../core/linear-pattern.ts'
 import type { NamePattern } from '../core/name-pattern.ts'
 import type { PageName, PageTemplate } from '../core/page-template.ts'
 import type { PathPattern } from '../core/path-pattern.ts'
+import type { TimeWindow } from '../core/time-window.ts'
 import type { Place } from './document/sources.ts'
 import type { Rate } from './quantities.ts'
 
@@ -15,6 +18,7 @@ import type { Rate } from './quantities.ts'
  * - `store.kind` says which of `memory` and `redis` (`url`, `sentinels`, `cluster`) is configured;
  *   `nodes` are the addresses in `cluster`.
  * - `basic` of a header is a source with `user` and `password`.
+ * - `time` of a requirement is a window made of `days`, `from`, `to` and `zone`.
  * - `method` and `path` of a test replace `get`, `post` and so on. So do `method` and `target` of
  *   `logout.call`. `support.url` replaces `mail`.
  */
@@ -539,24 +543,55 @@ export interface RuleConfig {
    */
   readonly place?: Place
   readonly setting?: string
+  /** A name for people. */
+  readonly name?: string | undefined
   readonly path: PathPattern
   /** Absent: any method. */
   readonly methods: readonly string[] | undefined
+  /** Absent: any client. */
+  readonly clients?: Networks | undefined
   readonly access: 'public' | 'optional' | 'signed_in'
   readonly unauthenticated: 'auto' | 'redirect' | '401'
-  /** The claims must satisfy all of them. */
+  /** All of them apply to a signed-in person. */
   readonly require: readonly RequirementConfig[]
+  /** `observe`: a person who does not meet `require` has access, and the audit log says so. */
+  readonly mode?: 'enforce' | 'observe'
   /** All headers for requests of this rule. Absent: those of the upstream. */
   readonly headers?: readonly HeaderConfig[]
 }
 
-export interface RequirementConfig {
+export interface Networks {
+  readonly networks: AddressSet
+  /** As they are written. */
+  readonly text: readonly string[]
+}
+
+/** What has to be true of a signed-in person or of the request. */
+export type RequirementConfig =
+  | ClaimRequirement
+  /** The e-mail address is in one of these domains: lower case, in ASCII (RFC 5891). */
+  | { readonly kind: 'email_domains'; readonly emailDomains: readonly string[]; readonly verified: boolean }
+  | ({ readonly kind: 'networks' } & Networks)
+  | { readonly kind: 'time'; readonly time: TimeWindow }
+  | { readonly kind: 'methods'; readonly methods: readonly string[] }
+  | { readonly kind: 'all'; readonly all: readonly RequirementConfig[] }
+  | { readonly kind: 'any'; readonly any: readonly RequirementConfig[] }
+  | { readonly kind: 'not'; readonly not: RequirementConfig }
+
+/** Conditions for the values of one claim, all of which apply. */
+export interface ClaimRequirement {
+  readonly kind: 'claim'
   readonly claim: ClaimPath
   /** The path of the claim as in the configuration, for messages. */
   readonly claimText: string
-  readonly anyOf: readonly string[] | undefined
-  readonly allOf: readonly string[] | undefined
-  readonly noneOf: readonly string[] | undefined
+  readonly equals?: string | undefined
+  readonly anyOf?: readonly string[] | undefined
+  readonly allOf?: readonly string[] | undefined
+  readonly noneOf?: readonly string[] | undefined
+  readonly contains?: string | undefined
+  readonly beginsWith?: string | undefined
+  readonly endsWith?: string | undefined
+  readonly matches?: LinearPattern | undefined
 }
 
 export type ExpectedOutcome = 'pass' | 'sign_in' | 'sign_out' | 'unauthorized' | 'forbidden' | 'no_route'
@@ -571,6 +606,10 @@ export interface EmbeddedTest {
   readonly as: Claims | undefined
   readonly method: string
   readonly path: string
+  /** The address of the client. Absent: unknown. */
+  readonly from?: string | undefined
+  /** When the request arrives, in ms since the epoch. Absent: now. */
+  readonly at?: number | undefined
   readonly expect: ExpectedOutcome
   /** Headers the upstream must get, by name; `null`: must not get. */
   readonly headers: Readonly<Record<string, string | null>>

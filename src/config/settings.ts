@@ -599,12 +599,22 @@ export interface UpstreamSignedIdentitySettings {
 /** Who may send which requests to an upstream. */
 export interface RuleSettings {
   /**
+   * A name for people. It is in the log, in explain, and on the page with which the rule denies
+   * access.
+   */
+  readonly name?: string
+  /**
    * The paths of the rule. * matches one segment, and at the end everything below: /public/*
-   * matches /public and /public/a/b.
+   * matches /public and /public/a/b. /public/*.css matches what is below and has this ending.
    */
   readonly path?: string
   /** The methods of the rule. Absent: all. */
   readonly methods?: List<Method>
+  /**
+   * The networks of the clients of the rule: IP addresses and CIDR ranges. Absent: all. Behind
+   * trusted_proxies, the address that they name counts.
+   */
+  readonly networks?: List<string>
   /**
    * public: anybody, without headers about a person. optional: anybody, with identity headers for
    * signed-in people. signed_in: signed-in people only.
@@ -615,10 +625,13 @@ export interface RuleSettings {
    * other requests get 401. redirect: always the sign-in. 401: always 401.
    */
   readonly unauthenticated: 'auto' | 'redirect' | '401' | 401
-  /**
-   * The requirements that the claims of the person must satisfy: one, or a list of which all apply.
-   */
+  /** What has to be true of a signed-in person: one requirement, or a list of which all apply. */
   readonly require?: RequirementSettings | List<RequirementSettings>
+  /**
+   * enforce: a person who does not meet require is denied access. observe: the person has access,
+   * and the audit log says that the rule would have denied it.
+   */
+  readonly mode: 'enforce' | 'observe'
   /**
    * Headers for the requests of this rule, in addition to those of the upstream. A header with the
    * same name replaces that of the upstream.
@@ -629,16 +642,63 @@ export interface RuleSettings {
 /** A method in capital letters, such as GET. */
 export type Method = string
 
-/** What the values of one claim have to be. */
+/** What has to be true of the person or of the request. */
 export interface RequirementSettings {
-  /** The path of the claim. A single value counts as a list of one. */
+  /** The path of a claim. A single value counts as a list of one. */
   readonly claim?: string
+  /** This is the only value of the claim. */
+  readonly equals?: string
   /** At least one of these is among the claim's values. */
   readonly any_of?: List<string>
   /** All of these are among the claim's values. */
   readonly all_of?: List<string>
   /** None of these is among the claim's values. */
   readonly none_of?: List<string>
+  /** A value of the claim contains this text. */
+  readonly contains?: string
+  /** A value of the claim begins with this text. */
+  readonly begins_with?: string
+  /** A value of the claim ends with this text. */
+  readonly ends_with?: string
+  /**
+   * A value of the claim matches this regular expression as a whole. It has no back-references and
+   * no look-around, so it takes linear time.
+   */
+  readonly matches?: string
+  /**
+   * The person's e-mail address (the claim email), which the provider has verified
+   * (email_verified), is in one of these domains. A domain does not include those below it.
+   */
+  readonly email_domains?: List<string>
+  /** false: an e-mail address counts also when the provider has not verified it. */
+  readonly verified: boolean
+  /**
+   * The client is in one of these networks: IP addresses and CIDR ranges. Behind trusted_proxies,
+   * the address that they name counts.
+   */
+  readonly networks?: List<string>
+  /** The hours of the week in which a request is allowed. */
+  readonly time?: RequirementTimeSettings
+  /** The request has one of these methods. HEAD counts as GET. */
+  readonly methods?: List<Method>
+  /** All of these requirements apply. */
+  readonly all?: List<RequirementSettings>
+  /** At least one of these requirements applies. */
+  readonly any?: List<RequirementSettings>
+  /** This requirement does not apply. */
+  readonly not?: RequirementSettings
+}
+
+/** The hours of the week in which a request is allowed. */
+export interface RequirementTimeSettings {
+  /** The days. Hours that end on the next day belong to the day on which they begin. */
+  readonly days: List<'mon' | 'tue' | 'wed' | 'thu' | 'fri' | 'sat' | 'sun'>
+  /** When the hours begin. */
+  readonly from: string
+  /** When they end: on the next day, if this is not later than from. */
+  readonly to: string
+  /** The time zone. */
+  readonly zone?: string
 }
 
 /**
@@ -747,6 +807,10 @@ export interface TestSettings {
   readonly head?: RequestPath
   /** An OPTIONS request for this path. */
   readonly options?: RequestPath
+  /** The IP address of the client. */
+  readonly from?: string
+  /** When the request arrives. Absent: now. */
+  readonly at?: string
   /** The decision that is expected. */
   readonly expect?: 'pass' | 'sign_in' | 'sign_out' | 'unauthorized' | 'forbidden' | 'no_route'
   /**

@@ -61,3 +61,13 @@ export function clientOf(address: string): string {
 export function portOf({ protocol, port }: URL): number {
   return Number(port) || (protocol === 'https:' ? 443 : 80)
 }
+
+/**
+ * A domain name in lower case and in ASCII: `Bücher.Example` → `xn--bcher-kva.example`. `undefined`
+ * for other texts, for an IP address, and for a name with one label.
+ */
+export function asciiDomain(text: string): string | undefined {
+  if (!/^[^\s\p{Cc}@*:/?#%[\]\\]+$/u.test(text) || !URL.canParse(`http://${text}`)) return undefined
+  const { hostname } = new URL(`http://${text}`)
+  return isIP(hostname) === 0 && /^[\w-]+(?:\.[\w-]+)+$/.test(hostname) ? hostname : undefined
+}

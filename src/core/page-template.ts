@@ -31,15 +31,25 @@ const everywhere = ['lang', 'dir', 'title', 'text', 'status', 'request_id', 'req
 /** Placeholders that have a value when the configuration sets it. */
 const configured = ['name', 'logo_url', 'support_label', 'support_text', 'support_url'] as const
 
+/** Placeholders of one page. Without a name of the rule they are empty. */
+const ofPage: Readonly<Partial<Record<PageName, readonly ('rule_name' | 'rule_label')[]>>> = {
+  forbidden: ['rule_label', 'rule_name'],
+}
+
 export type ConfiguredPlaceholder = (typeof configured)[number]
 
 export type Placeholder =
-  (typeof everywhere)[number] | ConfiguredPlaceholder | `${PageAction}_url` | `${PageAction}_label`
+  | (typeof everywhere)[number]
+  | 'rule_name'
+  | 'rule_label'
+  | ConfiguredPlaceholder
+  | `${PageAction}_url`
+  | `${PageAction}_label`
 
 /** The placeholders that the template of a page may use. */
 export function placeholdersOf(page: PageName): readonly Placeholder[] {
   const actions = pageActions[page].flatMap((action) => [`${action}_url`, `${action}_label`] as const)
-  return [...everywhere, ...configured, ...actions]
+  return [...everywhere, ...configured, ...actions, ...(ofPage[page] ?? [])]
 }
 
 /**

@@ -1,47 +1,57 @@
 /**
  * A path pattern of a rule. `*` matches one segment. At the end, it matches everything below:
- * `/public/*` matches `/public` and `/public/a/b`.
+ * `/public/*` matches `/public` and `/public/a/b`. With an ending, it matches what is below and has
+ * that ending: `/public/*.css` matches `/public/a.css` and `/public/a/b.css`.
  */
 export interface PathPattern {
   readonly text: string
   readonly segments: readonly string[]
-  /** Ends in `*`: matches everything below. */
+  /** Ends in `*`, possibly with a suffix: matches what is below. */
   readonly below: boolean
+  /** How the last segment of a path ends: `.css`. */
+  readonly suffix?: string
 }
 
 /** @throws {SyntaxError} names what is wrong */
 export function parsePathPattern(text: string): PathPattern {
-  if (!text.startsWith('/')) throw new SyntaxError(`a path starts with "/": "${text}"`)
+  const rooted = text.startsWith('*.') ? `/${text}` : text
+  if (!rooted.startsWith('/')) throw new SyntaxError(`a path starts with "/": "${text}"`)
   if (/[?#\\%;\s]|[^\x21-\x7e]/.test(text))
     throw new SyntaxError(`a path has no query, no percent-encoding, no ";" and no space: "${text}"`)
   // Taken literally, such a pattern would match no path, so the paths that it should protect would
   // be unprotected.
   if (/[|[\]{}<>^"`]|\(\?|\.[*+]|\$$|\/:\w/.test(text))
     throw new SyntaxError(`a path is not a regular expression: its only placeholder is "*": "${text}"`)
-  const segments = text.slice(1).split('/')
+  const segments = rooted.slice(1).split('/')
+  const suffix = /^\*(\.[\w.-]*\w)$/.exec(segments.at(-1) ?? '')?.[1]
+  if (suffix !== undefined) segments.splice(-1, 1, '*')
   if (segments.some((segment) => segment === '.' || segment === '..'))
     throw new SyntaxError(`a path has no "." or ".." segment: "${text}"`)
   if (segments.slice(0, -1).includes('')) throw new SyntaxError(`a path has no "//": "${text}"`)
   const partial = segments.find((segment) => segment.includes('*') && segment !== '*' && segment !== '**')
   if (partial !== undefined)
-    throw new SyntaxError(`"*" stands for a whole segment, not for a part of one: "${partial}" in "${text}"`)
+    throw new SyntaxError(
+      `"*" stands for a whole segment, or precedes an ending such as *.css at the end: "${partial}" in "${text}"`,
+    )
   const last = segments.at(-1)
   const below = last === '*' || last === '**'
   if (segments.slice(0, -1).includes('**')) throw new SyntaxError(`"**" may only stand at the end: "${text}"`)
-  return { text, segments: below ? segments.slice(0, -1) : segments, below }
+  return { text, segments: below ? segments.slice(0, -1) : segments, below, ...(suffix !== undefined && { suffix }) }
 }
 
 /**
  * Whether a pattern matches the segments of a canonical path (`/a/b` → `['a', 'b']`, `/` → `['']`).
  */
 export function matchesPath(pattern: PathPattern, segments: readonly string[]): boolean {
-  const wanted = pattern.segments
+  const { segments: wanted, suffix } = pattern
   if (pattern.below ? segments.length < wanted.length : segments.length !== wanted.length) return false
   for (let index = 0; index < wanted.length; index++) {
     const segment = segments[index]
     if (wanted[index] !== segment && (wanted[index] !== '*' || segment === '')) return false
   }
-  return true
+  if (suffix === undefined) return true
+  const last = segments[segments.length - 1] ?? ''
+  return segments.length > wanted.length && last.length > suffix.length && last.endsWith(suffix)
 }
 
 /**

@@ -27,6 +27,15 @@ export function signInUrl(
   return withQuery(`${reservedPrefix}sign-in`, parameters)
 }
 
+/**
+ * The page at the end of a sign-in that an open page has started in another window. It is the only
+ * `return_to` below the reserved prefix. A sign-in that leads to it is for a new session, also
+ * while the person is signed in.
+ */
+export function signedInPath(reservedPrefix: string): string {
+  return `${reservedPrefix}signed-in`
+}
+
 /** The URL of the page about a kept request. */
 export function keptUrl(reservedPrefix: string, reference: string): string {
   return withQuery(`${reservedPrefix}kept-request`, { id: reference })

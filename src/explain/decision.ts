@@ -1,9 +1,11 @@
 import type { Place } from '../config/document/sources.ts'
 import { endpointRefusal, endpoints } from '../config/endpoints.ts'
 import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import { claimsOf } from '../config/requirement-claims.ts'
+import { type Clock, systemClock } from '../core/clock.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
-import type { Admission } from '../gate/admission.ts'
+import type { Admission, ObservedDenial } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
 import type { CorsFields } from '../gate/cors.ts'
 import { crossSiteReason } from '../gate/cross-site.ts'
@@ -17,7 +19,7 @@ import { wholeServer } from '../http/request-target.ts'
 import { isReserved, unambiguousFacts } from '../http/unambiguous-request.ts'
 import type { Log } from '../observe/log.ts'
 import { carriedProtocols, requestsUpgrade, listedProtocols } from '../proxy/upgrade.ts'
-import { unmetRequirement } from '../rules/requirement.ts'
+import { requirementText, unmetRequirement } from '../rules/requirement.ts'
 import { createRouteTable, type Route } from '../rules/route-table.ts'
 import { SessionCookie } from '../session/cookie.ts'
 import { requireExternalUrl, WrongHostError } from '../signin/sign-in.ts'
@@ -25,11 +27,12 @@ import { type ArrivedRequest, arrived, type SuppliedRequest } from './request.ts
 import { isExpectationUnmet, serverRefusal } from './server-refusal.ts'
 import { trialIdentities } from './trial-identities.ts'
 import { upstreamRequest, type UpstreamRequest } from './upstream-request.ts'
-import { hostsText, requirementText, ruleText } from './words.ts'
+import { hostsText, ruleText } from './words.ts'
 
 /** One step of the decision, as a text for people. */
 export interface Step {
-  readonly name: 'request' | 'host' | 'path' | 'upstream' | 'rule' | 'session' | 'cross-site' | 'claims'
+  readonly name:
+    'request' | 'host' | 'path' | 'upstream' | 'rule' | 'logout call' | 'session' | 'cross-site' | 'claims' | 'require'
   readonly text: string
   /** The setting that decides here. */
   readonly place?: Place
@@ -60,7 +63,12 @@ export interface Explanation {
  * Explains step by step how a gateway with this configuration would handle a request. The decision
  * comes from the code that serves requests, and each step from the functions that it calls.
  */
-export function explain(request: SuppliedRequest, who: Identity, config: GatewayConfig): Explanation {
+export function explain(
+  request: SuppliedRequest,
+  who: Identity,
+  config: GatewayConfig,
+  clock: Clock = systemClock,
+): Explanation {
   const req = arrived(request, config.listen.tls !== undefined)
   const steps: Step[] = []
   const switches = isSwitching(req, config)
@@ -80,17 +88,21 @@ export function explain(request: SuppliedRequest, who: Identity, config: Gateway
       if (switches) throw new GatewayError('ERR_NO_ROUTE', 'an endpoint of the gateway cannot be upgraded')
       return { steps, decision: atEndpoint(facts, req.headers, who, config) }
     }
-    const route = createRouteTable(config.upstreams).route(facts.host, facts.method, facts.target)
+    const route = createRouteTable(config.upstreams).route(
+      facts.host,
+      facts.method,
+      facts.target,
+      facts.forwarded.clientAddress,
+    )
     steps.push(...aboutRoute(route))
     const cookie = new SessionCookie(config.session.cookie)
     const admission = createAdmit(config, {
       identify: () => who,
       identities: trialIdentities(config),
-      cookie,
-      log: silent,
+      ...{ cookie, clock, log: silent },
     })(facts)
     if (admission instanceof Promise) throw new TypeError('a decision about a known identity is synchronous')
-    if (route !== undefined && !route.isLogout) steps.push(...aboutPerson(route, who, facts))
+    if (route !== undefined && !route.isLogout) steps.push(...aboutPerson(route, who, facts, clock.now()))
     const decision = {
       ...decided(admission, req, switches),
       ...(admission.kind === 'sign_in' && wrongHost(facts, req.headers, config)),
@@ -157,6 +169,10 @@ function wrongHost(
   }
 }
 
+function observedNote({ why }: ObservedDenial): string {
+  return `without mode: observe, the rule would deny access: ${why}`
+}
+
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
 const keptNote =
   'a browser in which the person was signed in before is redirected to the sign-in instead (303), and the content is kept until then, if a page of this site sends it (kept_requests)'
@@ -195,15 +211,26 @@ function aboutRoute(route: Route | undefined): Step[] {
   if (route === undefined) return [{ name: 'upstream', text: 'no upstream serves this host and path' }]
   const { upstream, rule, isLogout } = route
   const found: Step = { name: 'upstream', text: `${upstream.name}: ${hostsText(upstream)}`, ...placeOf(upstream) }
-  if (isLogout) return [found, { name: 'rule', text: 'the application’s own logout link (logout.paths)' }]
+  if (isLogout)
+    return [found, { name: 'rule', text: 'the application’s own logout link (logout.paths)' }, ...callOf(upstream)]
   return [found, { name: 'rule', text: ruleText(rule), ...placeOf(rule) }]
+}
+
+function callOf({ logout: { call } }: UpstreamConfig): Step[] {
+  if (call === undefined) return []
+  return [
+    {
+      name: 'logout call',
+      text: `afterwards the gateway sends ${call.method} ${call.target} to the application (logout.call)`,
+    },
+  ]
 }
 
 function placeOf({ place }: UpstreamConfig | RuleConfig): { readonly place?: Place } {
   return place === undefined ? {} : { place }
 }
 
-function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFacts): Step[] {
+function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFacts, now: number): Step[] {
   if (rule.access === 'public') return [{ name: 'session', text: 'not read' }]
   const isNeeded = rule.access === 'optional' ? 'used when present' : 'required'
   if (who.kind !== 'signed_in') return [{ name: 'session', text: `${isNeeded}; absent` }]
@@ -213,8 +240,12 @@ function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFac
     { name: 'session', text: `${isNeeded}; present, of ${sub}` },
     { name: 'cross-site', text: crossSite ?? sameSiteText(facts) },
     ...rule.require.map((requirement): Step => {
-      const unmet = unmetRequirement({ require: [requirement] }, claims)
-      return { name: 'claims', text: unmet === undefined ? `${requirementText(requirement)}: met` : unmet.why }
+      const subject = { claims, method: facts.method, clientAddress: facts.forwarded.clientAddress, now }
+      const unmet = unmetRequirement({ require: [requirement] }, subject)
+      return {
+        name: claimsOf(requirement).length > 0 ? 'claims' : 'require',
+        text: unmet === undefined ? `${requirementText(requirement)}: met` : unmet.why,
+      }
     }),
   ]
 }
@@ -234,7 +265,8 @@ function preflightWhy(fields: CorsFields): string {
 
 function decided(admission: Admission, req: ArrivedRequest, switches: boolean): Decision {
   const { kind: outcome } = admission
-  if (outcome === 'pass') return { outcome }
+  if (outcome === 'pass')
+    return admission.observed === undefined ? { outcome } : { outcome, note: observedNote(admission.observed) }
   const [code, why] = refusalOf(admission)
   const refused = { outcome, status: errorRow(code).status, code, why }
   if (switches) return refused

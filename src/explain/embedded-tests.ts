@@ -54,16 +54,22 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
     identify: () => personWith(test.as, config),
     identities: trialIdentities(config),
     cookie: { expireAll: () => [], expireWherever: () => [], isStrict: false },
+    clock: { now: () => test.at ?? Date.now() },
     log: silent,
   })
   // Each test request is a page load of a browser, because that is what authors of tests expect.
   const headers = { host: hostOf(upstream, config), accept: 'text/html' }
   try {
-    const facts = requestFacts({ method: test.method, url: test.path, headers, socket: {} }, new TrustedProxies([]), '')
+    const facts = requestFacts(
+      { method: test.method, url: test.path, headers, socket: { remoteAddress: test.from } },
+      new TrustedProxies([]),
+      '',
+    )
     // A request that this upstream does not serve would not test its rules.
     if (isReserved(facts.target, config.reservedPrefix))
       return `the gateway itself serves this path, because it is below ${config.reservedPrefix}`
-    const other = createRouteTable(config.upstreams).route(facts.host, facts.method, facts.target)?.upstream
+    const { host, method, target, forwarded } = facts
+    const other = createRouteTable(config.upstreams).route(host, method, target, forwarded.clientAddress)?.upstream
     if (other !== undefined && other !== upstream)
       return `upstreams.${other.name} serves this path: move the test there`
     const admission = admit(facts)

@@ -89,6 +89,8 @@ function sentence(line: LogLine): string {
     }
     case 'access.denied':
       return `${when}  ${text('method')} ${text('path')} was denied to ${text('sub')} ${byRule(line)}${of}: ${text('reason')}`
+    case 'access.would_be_denied':
+      return `${when}  ${text('method')} ${text('path')} was allowed to ${text('sub')}, but would be denied ${byRule(line)}${of}: ${text('reason')}`
     case 'upstream.failed':
       return `${when}  the upstream${named} failed at ${text('url')} with ${text('code')}: ${text('reason')}`
     case 'upstream.busy':
@@ -103,8 +105,9 @@ function sentence(line: LogLine): string {
   }
 }
 
-function byRule({ rule }: LogLine): string {
-  return rule === 'default' ? 'where no rule matches' : `by the rule at ${String(rule)}`
+function byRule({ rule, rule_name }: LogLine): string {
+  const name = rule_name === undefined ? '' : ` "${String(rule_name)}"`
+  return rule === 'default' ? 'where no rule matches' : `by the rule${name} at ${String(rule)}`
 }
 
 function endOf(line: LogLine): string {

@@ -1,4 +1,5 @@
-import type { RequirementConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { RuleConfig, UpstreamConfig } from '../config/model.ts'
+import { requirementText } from '../rules/requirement.ts'
 
 /** Which requests an upstream serves. */
 export function hostsText({ hosts, path }: UpstreamConfig): string {
@@ -10,10 +11,12 @@ export function hostsText({ hosts, path }: UpstreamConfig): string {
 export function ruleText(rule: RuleConfig): string {
   if (rule.place === undefined) return 'no rule matches: a sign-in is required'
   const methods = rule.methods === undefined ? '' : `${rule.methods.join(', ')} `
-  return `${rule.setting}, the first match: ${methods}${rule.path.text} ${accessText(rule)}`
+  const clients = rule.clients === undefined ? '' : ` from ${rule.clients.text.join(' or ')}`
+  const name = rule.name === undefined ? '' : `"${rule.name}", `
+  return `${name}${rule.setting}, the first match: ${methods}${rule.path.text}${clients} ${accessText(rule)}`
 }
 
-function accessText({ access, unauthenticated, require }: RuleConfig): string {
+function accessText({ access, unauthenticated, require, mode }: RuleConfig): string {
   switch (access) {
     case 'public':
       return 'is public, and no identity is forwarded'
@@ -22,17 +25,8 @@ function accessText({ access, unauthenticated, require }: RuleConfig): string {
     case 'signed_in': {
       const others = { auto: '', redirect: '; otherwise always redirects', '401': '; otherwise responds with 401' }
       const requirements = require.map((requirement) => `, and ${requirementText(requirement)}`).join('')
-      return `requires a sign-in${requirements}${others[unauthenticated]}`
+      const observed = mode === 'observe' ? ', which is only observed' : ''
+      return `requires a sign-in${requirements}${observed}${others[unauthenticated]}`
     }
   }
-}
-
-/** `groups has any of admins, editors` */
-export function requirementText({ claimText, anyOf, allOf, noneOf }: RequirementConfig): string {
-  const parts = [
-    anyOf && `any of ${anyOf.join(', ')}`,
-    allOf && `all of ${allOf.join(', ')}`,
-    noneOf && `none of ${noneOf.join(', ')}`,
-  ].filter((part) => part !== undefined)
-  return `${claimText} has ${parts.join(' and ')}`
 }

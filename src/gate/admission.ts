@@ -21,6 +21,9 @@ export type Caching = 'anybody' | 'varies' | UpstreamConfig['cache']
  * immediate responses have them. Until an upstream responds, the browser may have signed in again,
  * and its new cookie has the same name. So `expire` of a forwarded request is called when the
  * response begins.
+ *
+ * `sessionEnded`: the request has the cookie of a session that has ended, and the browser removes
+ * what it keeps of it, also when the cookie needs no `Set-Cookie` any more.
  */
 export type Admission =
   | Pass
@@ -33,6 +36,7 @@ export type Admission =
       readonly kind: 'sign_in'
       readonly location: string
       readonly setCookies: readonly string[]
+      readonly sessionEnded: boolean
       readonly leavesPage?: boolean
       /**
        * The request is a form. Its content is kept during the sign-in, or its page says why not.
@@ -43,7 +47,12 @@ export type Admission =
    * Nobody is signed in, and the request is not redirected. `location` is the sign-in, for the
    * front end of the application.
    */
-  | { readonly kind: 'unauthorized'; readonly location: string; readonly setCookies: readonly string[] }
+  | {
+      readonly kind: 'unauthorized'
+      readonly location: string
+      readonly setCookies: readonly string[]
+      readonly sessionEnded: boolean
+    }
   /** The signed-in person does not satisfy the rule; `why` is for the log. */
   | ({ readonly kind: 'forbidden'; readonly setCookies: readonly string[] } & Unmet & Denial)
   /**
@@ -91,12 +100,17 @@ export interface Pass {
   /** The names of cookies of the client that the upstream does not get. Absent: none. */
   readonly withheldCookies?: readonly string[] | undefined
   readonly caching: Caching
+  /** A rule that is only observed would have denied the request. Absent: no rule would have. */
+  readonly observed?: ObservedDenial | undefined
   /**
    * Returns `Set-Cookie` values that expire cookies of a session that has ended; none when the
    * browser may have a new session by then. They precede those of the upstream.
    */
   readonly expire?: (() => readonly string[]) | undefined
 }
+
+/** The denial that a rule with `mode: observe` does not enforce. */
+export type ObservedDenial = Unmet & Denial
 
 /** Whose request was rejected, and by which rule. */
 export interface Denial {

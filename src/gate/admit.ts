@@ -1,4 +1,5 @@
 import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { Clock } from '../core/clock.ts'
 import { matchesAny } from '../core/name-pattern.ts'
 import { maxReturnToLength, signInUrl } from '../core/return-to.ts'
 import { cookieNames } from '../http/cookies.ts'
@@ -29,6 +30,7 @@ export interface AdmitParts {
   readonly identify: (cookieHeader: string | undefined) => Identity | Promise<Identity>
   readonly cookie: Pick<SessionCookie, 'expireAll' | 'expireWherever' | 'isStrict'>
   readonly identities: Pick<SignedIdentities, 'isReady' | 'of'>
+  readonly clock: Clock
   readonly log: Log
 }
 
@@ -43,7 +45,7 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
   const signOut = { kind: 'sign_out', location: `${config.reservedPrefix}sign-out` } as const
 
   function admit(facts: RequestFacts): Admission | Promise<Admission> {
-    const route = routes.route(facts.host, facts.method, facts.target)
+    const route = routes.route(facts.host, facts.method, facts.target, facts.forwarded.clientAddress)
     if (route === undefined)
       return {
         kind: 'no_route',
@@ -99,25 +101,28 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
     if (identity.kind === 'unavailable') return identity
     const mayRedirect =
       !facts.isFrame && (rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage))
+    const sessionEnded = identity.staleCookie
     const signIn = signInUrl(config.reservedPrefix, undefined)
     // After a sign-in the browser uses GET, which must not go to the URL that a form was sent to.
     if (mayRedirect && facts.isPage && facts.method === 'POST') {
       const form = { upstream, expire: identity.ended && expiry(identity.ended, facts, upstream) }
-      return { kind: 'sign_in', location: signIn, setCookies: nothing, leavesPage: identity.staleCookie, form }
+      return { kind: 'sign_in', location: signIn, setCookies: nothing, sessionEnded, leavesPage: sessionEnded, form }
     }
+    // The browser may have the cookie of a new session already.
+    const isStale = sessionEnded && identity.ended?.isExpired() !== true
     identity.ended?.noteExpired()
-    const setCookies = identity.staleCookie ? expireAll(facts, upstream) : nothing
-    if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies }
+    const setCookies = isStale ? expireAll(facts, upstream) : nothing
+    if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies, sessionEnded }
     const return_to = facts.target.path + facts.target.query
     // The sign-in would ignore a longer return_to, and such a long URL may exceed the limit for a
     // request head.
-    if (return_to.length > maxReturnToLength) return { kind: 'sign_in', location: signIn, setCookies }
+    if (return_to.length > maxReturnToLength) return { kind: 'sign_in', location: signIn, setCookies, sessionEnded }
     if (parts.cookie.isStrict && isLinkOnOtherSite(facts)) return { kind: 'reload', location: return_to }
-    if (identity.staleCookie && facts.isPage && facts.secFetchSite === 'same-origin') {
+    if (sessionEnded && facts.isPage && facts.secFetchSite === 'same-origin') {
       const location = signInUrl(config.reservedPrefix, return_to, { again: true })
-      return { kind: 'sign_in', location, setCookies, leavesPage: true }
+      return { kind: 'sign_in', location, setCookies, sessionEnded, leavesPage: true }
     }
-    return { kind: 'sign_in', location: signInUrl(config.reservedPrefix, return_to), setCookies }
+    return { kind: 'sign_in', location: signInUrl(config.reservedPrefix, return_to), setCookies, sessionEnded }
   }
 
   /**
@@ -145,8 +150,9 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
   ): Admission {
     const crossSite = crossSiteReason(facts, upstream)
     if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, upstream, rule, session }
-    const unmet = unmetRequirement(rule, session.record.claims)
-    if (unmet !== undefined) return { kind: 'forbidden', ...unmet, setCookies: nothing, upstream, rule, session }
+    const unmet = unmetOf(rule, facts, session)
+    if (unmet !== undefined && rule.mode !== 'observe')
+      return { kind: 'forbidden', ...unmet, setCookies: nothing, upstream, rule, session }
     const sent = headers.forPerson(facts, upstream, rule, session)
     if ('missing' in sent)
       return { kind: 'forbidden', ...withoutHeader(sent), setCookies: nothing, upstream, rule, session }
@@ -163,7 +169,18 @@ export function createAdmit(config: Pick<GatewayConfig, 'upstreams' | 'reservedP
       cookies: upstream.sessionCookies.length > 0 ? cookiesOf(session.record, upstream.name) : undefined,
       withheldCookies: foreign?.withheldCookies,
       expire: foreign?.expire,
+      observed: unmet && { ...unmet, upstream, rule, session },
     }
+  }
+
+  function unmetOf(
+    rule: RuleConfig,
+    { method, forwarded }: RequestFacts,
+    { record }: StoredSession,
+  ): Unmet | undefined {
+    if (rule.require.length === 0) return undefined
+    const { clientAddress } = forwarded
+    return unmetRequirement(rule, { claims: record.claims, method, clientAddress, now: parts.clock.now() })
   }
 
   /** Withholds the application cookies of other people, and expires them in the browser. */

@@ -39,10 +39,10 @@ export function preflightFields(cors: CorsConfig, origin: string | undefined): C
 export function createCors(upstreams: readonly UpstreamConfig[]): (facts: RequestFacts) => CorsFields | undefined {
   if (upstreams.every(({ cors }) => cors === undefined)) return () => undefined
   const routes = createRouteTable(upstreams)
-  return ({ origin, isPreflight, host, method, target }) => {
+  return ({ origin, isPreflight, host, method, target, forwarded }) => {
     if (origin === undefined || isPreflight === true) return undefined
     try {
-      const cors = routes.route(host, method, target)?.upstream.cors
+      const cors = routes.route(host, method, target, forwarded.clientAddress)?.upstream.cors
       return cors && corsFields(cors, origin)
     } catch (error) {
       // The path is ambiguous, so the decision refuses the request.

@@ -3,12 +3,15 @@ import { unreachable } from '../core/errors.ts'
 import type { Admission } from './admission.ts'
 
 /** The error of a rejected request, the reason for the log, and options of the error response. */
-export function refusalOf(
-  admission: Exclude<Admission, { kind: 'pass' }>,
-): readonly [
+export function refusalOf(admission: Exclude<Admission, { kind: 'pass' }>): readonly [
   code: ErrorCode,
   why: string,
-  options: { readonly signIn?: string; readonly setCookies?: readonly string[] },
+  options: {
+    readonly signIn?: string
+    readonly setCookies?: readonly string[]
+    readonly sessionEnded?: boolean
+    readonly rule?: string | undefined
+  },
 ] {
   switch (admission.kind) {
     // A WebSocket cannot follow a redirect to a page.
@@ -17,10 +20,10 @@ export function refusalOf(
       return [
         'ERR_UNAUTHENTICATED',
         'nobody is signed in',
-        { signIn: admission.location, setCookies: admission.setCookies },
+        { signIn: admission.location, setCookies: admission.setCookies, sessionEnded: admission.sessionEnded },
       ]
     case 'forbidden':
-      return [admission.code, admission.why, { setCookies: admission.setCookies }]
+      return [admission.code, admission.why, { setCookies: admission.setCookies, rule: admission.rule.name }]
     case 'cross_site':
       return ['ERR_CROSS_SITE', admission.why, {}]
     // A WebSocket is neither a page load nor a logout link, nor a preflight.

@@ -29,7 +29,8 @@ export async function keptRequest(request: EndpointRequest, parts: KeptParts): P
     )
   const found = reference === undefined ? undefined : await kept.find(reference, request.cookie)
   if (found === undefined) return pages.keptEnd('gone', request.home, request)
-  if (found.state !== 'kept') return pages.keptEnd('sent', found.request.returnTo ?? request.home, request)
+  // While it is `sending`, only the process that sends it knows whether it was sent.
+  if (found.state !== 'kept') return pages.keptEnd(found.state, found.request.returnTo ?? request.home, request)
   const { target, bytes } = found.request
   const content = { reference: found.reference, to: new URL(request.externalUrl.origin + target), bytes }
   return pages.kept({ ...content, kind: kindOf(found.request), mark: markOf(found.reference) }, request)

@@ -99,7 +99,8 @@ export interface SentRequest {
  * Takes a kept request for sending, once. The signed-in person, the browser, the host and the
  * target must be those of the request.
  * @returns `undefined` when there is nothing to send; the page about the request says why
- * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`; nothing was taken
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`; nothing is sent. If the reply of the store was
+ * lost, the request stays `sending`.
  */
 export async function takeForSending(
   reference: string,

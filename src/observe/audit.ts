@@ -45,6 +45,15 @@ interface Outcome {
   readonly reason?: string
 }
 
+interface AboutDenial extends AboutSession, Fault {
+  readonly upstream: string
+  readonly rule: string
+  readonly rule_name?: string
+  readonly method: string
+  readonly path: string
+  readonly repeated?: number
+}
+
 /** The fields of each event, besides those of its {@link Cause}. */
 export interface AuditEvents {
   'session.created': AboutSession
@@ -55,17 +64,12 @@ export interface AuditEvents {
   'sign_in.failed': Fault
   /**
    * A signed-in person was denied access. `rule` is the place of the rule in the configuration, or
-   * `default`. `repeated`: the event replaces this many equal events of the same session and rule,
-   * and has the fields of the last one.
+   * `default`, and `rule_name` its name. `repeated`: the event replaces this many equal events of
+   * the same session and rule, and has the fields of the last one.
    */
-  'access.denied': AboutSession &
-    Fault & {
-      readonly upstream: string
-      readonly rule: string
-      readonly method: string
-      readonly path: string
-      readonly repeated?: number
-    }
+  'access.denied': AboutDenial
+  /** As `access.denied`, but the rule is only observed, so the person had access. */
+  'access.would_be_denied': AboutDenial
   /**
    * A person has sent or declined a request that was kept during the sign-in, or has signed in
    * where another person had left one, which was deleted. `bytes`: the size of its content.

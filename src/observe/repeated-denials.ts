@@ -5,9 +5,12 @@ const windowMs = 10_000
 /** How many different denials are combined at a time. Further ones are recorded individually. */
 const maxWatched = 1000
 
+type Denial = 'access.denied' | 'access.would_be_denied'
+
 interface Watched {
   repeated: number
-  fields: AuditEvents['access.denied']
+  readonly event: Denial
+  fields: AuditEvents[Denial]
   cause: Cause | undefined
   readonly timer: NodeJS.Timeout
 }
@@ -26,7 +29,8 @@ export class RepeatedDenials implements Audit {
   }
 
   record<E extends keyof AuditEvents>(event: E, fields: AuditEvents[E], cause?: Cause): void {
-    if (event === 'access.denied') this.#denied(fields as AuditEvents['access.denied'], cause)
+    if (event === 'access.denied' || event === 'access.would_be_denied')
+      this.#denied(event, fields as AuditEvents[Denial], cause)
     else this.#audit.record(event, fields, cause)
   }
 
@@ -35,8 +39,8 @@ export class RepeatedDenials implements Audit {
     for (const key of [...this.#watched.keys()]) this.#close(key)
   }
 
-  #denied(fields: AuditEvents['access.denied'], cause: Cause | undefined): void {
-    const key = [fields.session, fields.upstream, fields.rule, fields.code].join('\n')
+  #denied(event: Denial, fields: AuditEvents[Denial], cause: Cause | undefined): void {
+    const key = [event, fields.session, fields.upstream, fields.rule, fields.code].join('\n')
     const watched = this.#watched.get(key)
     if (watched !== undefined) {
       watched.repeated += 1
@@ -44,18 +48,18 @@ export class RepeatedDenials implements Audit {
       watched.cause = cause
       return
     }
-    this.#audit.record('access.denied', fields, cause)
+    this.#audit.record(event, fields, cause)
     if (this.#watched.size >= maxWatched) return
     const timer = setTimeout(() => this.#close(key), windowMs).unref()
-    this.#watched.set(key, { repeated: 0, fields, cause, timer })
+    this.#watched.set(key, { repeated: 0, event, fields, cause, timer })
   }
 
   #close(key: string): void {
     const watched = this.#watched.get(key)
     if (watched === undefined) return
-    const { repeated, fields, cause, timer } = watched
+    const { repeated, event, fields, cause, timer } = watched
     clearTimeout(timer)
     this.#watched.delete(key)
-    if (repeated > 0) this.#audit.record('access.denied', { ...fields, repeated }, cause)
+    if (repeated > 0) this.#audit.record(event, { ...fields, repeated }, cause)
   }
 }

@@ -1,6 +1,6 @@
 import type { PagesConfig } from '../config/model.ts'
 import type { Response } from '../http/response.ts'
-import { escape, htmlResponse, styleHash } from './page.ts'
+import { escape, htmlResponse, sourceHash } from './page.ts'
 import { styleOf } from './style.ts'
 
 /**
@@ -118,7 +118,7 @@ export class AdminPages {
 
   constructor({ colours }: Pick<PagesConfig, 'colours'>) {
     this.#style = styleOf(colours) + wideStyle
-    this.#styleHash = styleHash(this.#style)
+    this.#styleHash = sourceHash(this.#style)
   }
 
   overview(overview: Overview): Response {

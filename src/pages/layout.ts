@@ -16,6 +16,8 @@ export interface PageContent {
   readonly support: { readonly label: string; readonly text: string; readonly url: string | undefined } | undefined
   /** Text in small print at the end of the page. */
   readonly note: string
+  /** A script that runs when the page is complete. */
+  readonly script?: string | undefined
 }
 
 export interface PageLink {
@@ -37,7 +39,7 @@ export interface PagePost {
 
 /** The layout of all built-in pages. */
 export function layout(content: PageContent): string {
-  const { language, dir, style, name, title, text, links, note } = content
+  const { language, dir, style, name, title, text, links, note, script } = content
   return [
     '<!doctype html>',
     `<html lang="${language}" dir="${dir}">`,
@@ -61,6 +63,7 @@ export function layout(content: PageContent): string {
     ...support(content),
     `<p class="note">${escape(note)}</p>`,
     '</main>',
+    ...(script === undefined ? [] : [`<script>${script}</script>`]),
     '</body>',
     '</html>',
     '',

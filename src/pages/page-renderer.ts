@@ -9,7 +9,7 @@ import {
 import type { Response } from '../http/response.ts'
 import { layout, type PageLink } from './layout.ts'
 import type { Messages } from './messages/messages.ts'
-import { escape, htmlResponse, styleHash } from './page.ts'
+import { escape, htmlResponse, sourceHash } from './page.ts'
 import { styleOf } from './style.ts'
 
 /** The text of a page, independent of its layout. */
@@ -20,6 +20,8 @@ export interface PageText {
   readonly title: string
   readonly text: string
   readonly requestId: string
+  /** The name of the rule that denies access. */
+  readonly rule?: string | undefined
 }
 
 export interface FullPage extends PageText {
@@ -46,7 +48,7 @@ export class PageRenderer {
   constructor(config: PagesConfig) {
     this.#config = config
     this.#style = styleOf(config.colours)
-    this.#styleHash = styleHash(this.#style)
+    this.#styleHash = sourceHash(this.#style)
   }
 
   page(content: FullPage): Response {
@@ -66,6 +68,7 @@ export class PageRenderer {
   /**
    * Renders the built-in layout. `formTargets`: the origins, besides its own, that the responses to
    * its buttons may redirect to. `framedBy`: the origins whose pages may show it in a frame.
+   * `script`: a script that runs when the page is complete.
    */
   builtIn(
     content: PageText,
@@ -73,17 +76,23 @@ export class PageRenderer {
     {
       formTargets,
       framedBy = [],
-    }: { readonly formTargets?: readonly string[] | undefined; readonly framedBy?: readonly string[] } = {},
+      script,
+    }: {
+      readonly formTargets?: readonly string[] | undefined
+      readonly framedBy?: readonly string[]
+      readonly script?: string
+    } = {},
   ): Response {
     const { language, messages, status, title, text } = content
     const { name, logo } = this.#config
     const html = layout({
-      ...{ language, dir: messages.dir, style: this.#style, name, logo, title, text, links },
+      ...{ language, dir: messages.dir, style: this.#style, name, logo, title, text, links, script },
       support: this.#support(content),
-      note: `${status < 400 ? '' : `${status} · `}${messages.request} ${content.requestId}`,
+      note: noteOf(content),
     })
     return htmlResponse(status, html, language, {
       styleHashes: [this.#styleHash],
+      scriptHashes: script === undefined ? [] : [sourceHash(script)],
       images: logo !== undefined,
       formTargets: formTargets,
       framedBy,
@@ -94,7 +103,7 @@ export class PageRenderer {
     const values = this.#values(content)
     const html = template.parts.map((part) => (typeof part === 'string' ? part : escape(values[part.placeholder])))
     return htmlResponse(content.status, html.join(''), content.language, {
-      styleHashes: template.styles.map(styleHash),
+      styleHashes: template.styles.map(sourceHash),
       images: true,
       formTargets: content.formTargets,
     })
@@ -108,6 +117,8 @@ export class PageRenderer {
       ...{ lang: language, dir: messages.dir, title, text, status: String(status) },
       request_id: content.requestId,
       request_label: messages.request,
+      rule_name: content.rule ?? '',
+      rule_label: content.rule === undefined ? '' : messages.rule,
       // A template that uses a value without its setting is an error of the configuration.
       name: this.#config.name ?? '',
       logo_url: this.#config.logo ?? '',
@@ -133,4 +144,12 @@ export class PageRenderer {
     const isMail = url?.startsWith('mailto:') === true
     return { label: messages.support, text, url: isMail ? `${url}?subject=${encodeURIComponent(requestId)}` : url }
   }
+}
+
+/** `403 · Request ID 7Zc… · Rule: Finance only` */
+function noteOf({ status, messages, requestId, rule }: PageText): string {
+  const parts = [`${messages.request} ${requestId}`]
+  if (status >= 400) parts.unshift(String(status))
+  if (rule !== undefined) parts.push(`${messages.rule}: ${rule}`)
+  return parts.join(' · ')
 }

@@ -6,6 +6,8 @@ import { ownHeaders, type Response } from '../http/response.ts'
 export interface PagePolicy {
   /** Hashes of its `<style>` elements. */
   readonly styleHashes: readonly string[]
+  /** Hashes of its `<script>` elements. Absent: it has none. */
+  readonly scriptHashes?: readonly string[]
   /** Whether it may show images in `data:` URIs. */
   readonly images: boolean
   /**
@@ -17,7 +19,7 @@ export interface PagePolicy {
   readonly framedBy?: readonly string[]
 }
 
-/** An HTML page as a response, without scripts and external content. */
+/** An HTML page as a response, without external content. */
 export function htmlResponse(status: number, html: string, language: Language, policy: PagePolicy): Response {
   return {
     status,
@@ -35,14 +37,21 @@ export function htmlResponse(status: number, html: string, language: Language, p
   }
 }
 
-function contentSecurityPolicy({ styleHashes, images, formTargets, framedBy = [] }: PagePolicy): string {
-  const styles = styleHashes.map((hash) => `'${hash}'`).join(' ')
+function contentSecurityPolicy({
+  styleHashes,
+  scriptHashes = [],
+  images,
+  formTargets,
+  framedBy = [],
+}: PagePolicy): string {
+  const [styles, scripts] = [styleHashes, scriptHashes].map((hashes) => hashes.map((hash) => `'${hash}'`).join(' '))
   // Browsers also check redirects after a form against form-action, and sign-out redirects to the
   // provider.
   const formAction = formTargets ? ["'self'", ...formTargets].join(' ') : "'none'"
   return [
     "default-src 'none'",
     ...(styles === '' ? [] : [`style-src ${styles}`]),
+    ...(scripts === '' ? [] : [`script-src ${scripts}`]),
     ...(images ? ['img-src data:'] : []),
     `form-action ${formAction}`,
     `frame-ancestors ${framedBy.length > 0 ? framedBy.join(' ') : "'none'"}`,
@@ -51,11 +60,11 @@ function contentSecurityPolicy({ styleHashes, images, formTargets, framedBy = []
 }
 
 /**
- * The source expression of a style for a Content Security Policy: base64 with padding, which is one
- * "=" for 32 bytes.
+ * The source expression of a style or a script for a Content Security Policy: base64 with padding,
+ * which is one "=" for 32 bytes.
  */
-export function styleHash(style: string): string {
-  return `sha256-${sha256(style).replaceAll('-', '+').replaceAll('_', '/')}=`
+export function sourceHash(source: string): string {
+  return `sha256-${sha256(source).replaceAll('-', '+').replaceAll('_', '/')}=`
 }
 
 const entities: Readonly<Record<string, string>> = {

@@ -8,7 +8,7 @@ import { messagesByLanguage } from './messages.ts'
 import type { ContentKind, Heading, Messages, NotKept } from './messages/messages.ts'
 import { PageRenderer, type PageText } from './page-renderer.ts'
 import { problem, refusalHeaders, type ProblemOptions } from './problem.ts'
-import { sessionScriptResponse } from './session-script.ts'
+import { sessionScriptResponse, signedInScript } from './session-script.ts'
 
 /** What a page needs to know about the request. */
 export interface PageContext {
@@ -118,11 +118,21 @@ export class Pages {
     )
   }
 
+  /**
+   * The end of a sign-in that an open page has started in another window. Tells the open pages, and
+   * closes the window if the browser lets it. Without a script, the person does that.
+   */
+  signedInAgain(context: PageContext): Response {
+    const text = this.#textOf(context, ({ signedInAgain }) => signedInAgain)
+    const links = [{ href: context.home ?? '/', text: text.messages.actions.home }]
+    return this.#renderer.builtIn(text, links, { script: signedInScript })
+  }
+
   /** The script that shows a notice about the end of the session. */
   sessionScript({ acceptLanguage }: Pick<PageContext, 'acceptLanguage'>, ifNoneMatch: string | undefined): Response {
     const lang = chooseLanguage(acceptLanguage, this.#language)
-    const { dir, notice, actions } = messagesByLanguage[lang]
-    return sessionScriptResponse({ ...notice, lang, dir, signIn: actions.sign_in }, this.#reservedPrefix, ifNoneMatch)
+    const { dir, notice } = messagesByLanguage[lang]
+    return sessionScriptResponse({ ...notice, lang, dir }, this.#reservedPrefix, ifNoneMatch)
   }
 
   /** Asks the person whether to send a kept request. */
@@ -145,7 +155,7 @@ export class Pages {
   }
 
   /** What became of a kept request, with a link to go on. */
-  keptEnd(end: 'sent' | 'gone' | 'discarded', returnTo: string, context: PageContext): Response {
+  keptEnd(end: 'sending' | 'sent' | 'gone' | 'discarded', returnTo: string, context: PageContext): Response {
     const text = this.#textOf(context, ({ kept }) => kept[end], end === 'gone' ? 404 : 200)
     return this.#renderer.builtIn(text, [{ href: returnTo, text: text.messages.redirecting.link }])
   }
@@ -182,10 +192,14 @@ export class Pages {
     return this.#renderer.page({ ...this.#textOf(options, say, status), page, urls, inFrame })
   }
 
-  #textOf({ acceptLanguage, requestId }: PageContext, say: (messages: Messages) => Heading, status = 200): PageText {
+  #textOf(
+    { acceptLanguage, requestId, rule }: PageContext & Pick<RefusalOptions, 'rule'>,
+    say: (messages: Messages) => Heading,
+    status = 200,
+  ): PageText {
     const language = chooseLanguage(acceptLanguage, this.#language)
     const messages = messagesByLanguage[language]
-    return { language, messages, status, requestId, ...say(messages) }
+    return { language, messages, status, requestId, rule, ...say(messages) }
   }
 
   #urls({

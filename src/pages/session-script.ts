@@ -4,17 +4,18 @@ import type { NoticeMessages } from './messages/messages.ts'
 
 /**
  * The script that an application includes in its pages. It shows a notice before the session ends,
- * and when it has ended. One tab is connected to the event stream and tells the others, because
- * browsers open few connections to a host. It needs no `unsafe-inline` and no `eval`: the notice
- * is in a shadow tree with a constructed style sheet.
+ * when it has ended, and when another person has signed in. One tab is connected to the event
+ * stream and tells the others, because browsers open few connections to a host. It needs no
+ * `unsafe-inline` and no `eval`: the notice is in a shadow tree with a constructed style sheet.
  */
 const source = String.raw`(() => {
   const texts = TEXTS, prefix = PREFIX
   if (document.documentElement.dataset.gatehouse) return
   document.documentElement.dataset.gatehouse = 'on'
   const warnMs = 1000 * (Number(document.currentScript?.dataset.warnBefore) || 120)
+  const signIn = prefix + 'sign-in?return_to=' + encodeURIComponent(prefix + 'signed-in')
   const channel = new BroadcastChannel('gatehouse' + prefix)
-  let state = 'unknown', isLeader = false, source, last, timer, retry, notice, text
+  let state = 'unknown', isLeader = false, isRenewing = false, source, last, person, timer, retry, notice, text
 
   const emit = (name, detail) =>
     document.dispatchEvent(new CustomEvent('gatehouse:' + name, { detail, cancelable: true }))
@@ -26,6 +27,10 @@ const source = String.raw`(() => {
     made.textContent = words
     parent.append(made)
     return made
+  }
+  const button = (box, words, act) => { element('button', box, words, { type: 'button' }).onclick = act }
+  const signInLink = (box) => {
+    element('a', box, texts.renew, { href: signIn, target: '_blank', rel: 'noopener' }).onclick = openSignIn
   }
   const show = (words, addAction) => {
     hide()
@@ -42,44 +47,54 @@ const source = String.raw`(() => {
     say(words)
   }
   const leftText = () => texts.expiring.replace('{n}', Math.max(1, Math.ceil((last.endsAt - Date.now()) / 60000)))
+
+  // If the browser blocks the window, the link opens a tab.
+  const openSignIn = (event) => {
+    if (state !== 'ended') ask('renew')
+    const opened = open('', 'gatehouse-sign-in', 'popup,width=500,height=700')
+    if (!opened) return
+    event.preventDefault()
+    // Pages of other sites must not get a reference to this one. Fails when it was removed before.
+    try { opened.opener = null } catch {}
+    opened.location.replace(signIn)
+    opened.focus()
+  }
   const stay = async () => {
     await fetch(prefix + 'session', { method: 'POST' }).catch(() => {})
-    again()
+    ask('connect')
   }
-  const again = () => { if (isLeader) connect(); else channel.postMessage({ ask: 'connect' }) }
-
   const expiring = () => {
     const { endsAt, canStay } = last
-    if (emit('expiring', { expires_at: endsAt, can_stay: canStay, stay }))
-      show(leftText(), (box) => {
-        if (canStay) element('button', box, texts.stay, { type: 'button' }).onclick = stay
-      })
+    if (emit('expiring', { expires_at: endsAt, can_stay: canStay, stay, sign_in: signIn }))
+      show(leftText(), (box) => { if (canStay) button(box, texts.stay, stay); else signInLink(box) })
   }
-  const ended = () => {
-    if (emit('ended', { sign_in: prefix + 'sign-in' }))
-      show(texts.ended, (box) =>
-        element('a', box, texts.signIn, { href: prefix + 'sign-in', target: '_blank', rel: 'noopener' }))
+  const ended = () => { if (emit('ended', { sign_in: signIn })) show(texts.ended, signInLink) }
+  const changed = () => {
+    if (emit('changed', {})) show(texts.changed, (box) => button(box, texts.reload, () => location.reload()))
   }
   const tick = () => {
     clearTimeout(timer)
     const left = last.endsAt - Date.now()
-    const next = left > warnMs ? 'signed_in' : 'expiring'
+    const next = left > warnMs ? 'signed_in' : last.canStay ? 'expiring' : 'last_minutes'
     if (next !== state) {
       const before = state
       state = next
-      if (next === 'expiring') expiring()
+      if (next !== 'signed_in') expiring()
       else if (before !== 'unknown' && before !== 'signed_out') { hide(); emit('renewed', { expires_at: last.endsAt }) }
     }
-    if (state === 'expiring') say(leftText())
+    if (state !== 'signed_in') say(leftText())
     timer = setTimeout(tick, Math.min(left > warnMs ? left - warnMs : 1000, 2 ** 30))
   }
   const learn = (message) => {
-    last = message
-    if (!message.isEnded) return tick()
+    const before = state
+    const { isEnded, who = person } = last = message
+    if (!isEnded && who === (person ??= who)) return tick()
     clearTimeout(timer)
-    const wasSignedIn = state === 'signed_in' || state === 'expiring'
-    if (state === 'unknown') state = 'signed_out'
-    if (wasSignedIn) { state = 'ended'; ended() }
+    if (!isEnded) state = 'changed'
+    else state = before === 'unknown' || before === 'signed_out' ? 'signed_out' : 'ended'
+    if (state === before) return
+    if (state === 'changed') changed()
+    else if (state === 'ended') ended()
   }
   const tell = (message) => { learn(message); channel.postMessage(message) }
   const connect = () => {
@@ -87,18 +102,29 @@ const source = String.raw`(() => {
     if (source) source.close()
     source = new EventSource(prefix + 'events')
     source.addEventListener('session', ({ data }) => {
-      const { now, expires_at, absolute_expires_at } = JSON.parse(data)
-      tell({ endsAt: Date.now() + expires_at - now, canStay: absolute_expires_at - expires_at > 1000 })
+      const { now, expires_at, absolute_expires_at, person: who } = JSON.parse(data)
+      tell({ endsAt: Date.now() + expires_at - now, canStay: absolute_expires_at - expires_at > 1000, who })
     })
-    source.addEventListener('ended', () => { source.close(); tell({ isEnded: true }) })
+    source.addEventListener('ended', () => {
+      source.close()
+      if (!isRenewing) return tell({ isEnded: true })
+      // A new session ends this one a moment before the browser has it. Then the other window tells.
+      clearTimeout(timer)
+      isRenewing = false
+      last = undefined
+      retry = setTimeout(connect, 10000)
+    })
     source.onerror = () => { if (source.readyState === 2) retry = setTimeout(connect, 30000) }
   }
-  channel.onmessage = ({ data }) => {
-    if (data.ask === 'connect') { if (isLeader) connect() }
-    else if (data.ask === 'state') { if (isLeader && last) channel.postMessage(last) }
-    else learn(data)
+  const answer = (question) => {
+    if (!isLeader) return
+    if (question === 'renew') isRenewing = true
+    else if (question === 'connect' || last?.isEnded) connect()
+    else if (last) channel.postMessage(last)
   }
-  addEventListener('focus', () => { if (state === 'ended' || state === 'signed_out') again() })
+  const ask = (question) => { answer(question); channel.postMessage({ ask: question }) }
+  channel.onmessage = ({ data }) => { if (data.ask) answer(data.ask); else learn(data) }
+  addEventListener('focus', () => { if (state === 'ended' || state === 'signed_out') ask('connect') })
   const lead = () => { isLeader = true; connect(); return new Promise(() => {}) }
   if (navigator.locks) { navigator.locks.request('gatehouse' + prefix, lead); channel.postMessage({ ask: 'state' }) }
   else lead()
@@ -117,8 +143,11 @@ a:focus-visible, button:focus-visible { outline: 3px solid #1b1b1f; outline-offs
 export interface ScriptTexts extends NoticeMessages {
   readonly lang: string
   readonly dir: 'ltr' | 'rtl'
-  readonly signIn: string
 }
+
+/** The script of the page at the end of a sign-in in another window. */
+export const signedInScript =
+  "new BroadcastChannel('gatehouse' + location.pathname.replace(/[^/]*$/, '')).postMessage({ ask: 'connect' }); close()"
 
 /** The script in a language. `ifNoneMatch`: the field of the request (RFC 9110 §13.1.2). */
 export function sessionScriptResponse(texts: ScriptTexts, reservedPrefix: string, ifNoneMatch?: string): Response {

@@ -1,45 +1,127 @@
-import type { RequirementConfig, RuleConfig } from '../config/model.ts'
+import type { ClaimRequirement, RequirementConfig, RuleConfig } from '../config/model.ts'
+import { asciiDomain, ipAddress } from '../core/addresses.ts'
 import { type Claims, type JsonValue, readClaim } from '../core/claims.ts'
 
 /**
- * Why claims do not satisfy a rule. `why` is for the log: it says what the rule requires, never the
+ * Why a requirement does not apply. `why` is for the log: it says what the rule requires, never the
  * values of the claims.
  */
 export interface Unmet {
   readonly code: 'ERR_FORBIDDEN' | 'ERR_CLAIM_ABSENT'
   readonly why: string
+  /**
+   * Nobody can say whether the requirement applies, for example because a claim has an unexpected
+   * shape. Then `not` does not apply either.
+   */
+  readonly isUnknown?: true
 }
 
-/** Why these claims do not satisfy a rule; `undefined` when they do. */
-export function unmetRequirement(rule: Pick<RuleConfig, 'require'>, claims: Claims): Unmet | undefined {
-  for (const requirement of rule.require) {
-    const claim = readClaim(claims, requirement.claim)
-    const { claimText, anyOf, allOf } = requirement
-    const isNeeded = anyOf !== undefined || allOf !== undefined
-    if (isNeeded && (claim === undefined || claim === null))
-      return { code: 'ERR_CLAIM_ABSENT', why: `${claimText}: the claim is absent` }
-    const why = unmetReason(requirement, claim)
-    if (why !== undefined) return { code: 'ERR_FORBIDDEN', why: `${claimText}: ${why}` }
+/** What requirements are about. */
+export interface Subject {
+  readonly claims: Claims
+  readonly method: string
+  /** The address of the client, as `ipAddress` gives it. */
+  readonly clientAddress: string
+  /** In ms since the epoch. */
+  readonly now: number
+}
+
+/**
+ * Why the first requirement of a rule that does not apply is not met; `undefined` when all apply.
+ */
+export function unmetRequirement({ require }: Pick<RuleConfig, 'require'>, subject: Subject): Unmet | undefined {
+  for (const requirement of require) {
+    const unmet = outcomeOf(requirement, subject)
+    if (unmet !== undefined) return unmet
   }
   return undefined
 }
 
-function unmetReason({ anyOf, allOf, noneOf }: RequirementConfig, claim: JsonValue | undefined): string | undefined {
-  const values = valuesOf(claim)
-  if (values === undefined) return 'the claim is neither text, a number, true or false, nor a list of those'
-  if (anyOf === undefined && allOf === undefined && noneOf === undefined)
-    return 'the rule has no any_of, all_of or none_of'
+function outcomeOf(requirement: RequirementConfig, subject: Subject): Unmet | undefined {
+  switch (requirement.kind) {
+    case 'claim':
+      return claimOutcome(requirement, subject.claims)
+    case 'email_domains':
+      return emailOutcome(requirement, subject.claims)
+    case 'networks':
+      if (ipAddress(subject.clientAddress) === undefined) return unknown('the address of the client is unknown')
+      return requirement.networks.has(subject.clientAddress)
+        ? undefined
+        : forbidden(`the client is not in ${list(requirement.text)}`)
+    case 'time':
+      return requirement.time.has(subject.now) ? undefined : forbidden(`it is not ${requirement.time.text}`)
+    case 'methods':
+      return hasMethod(requirement.methods, subject.method)
+        ? undefined
+        : forbidden(`the method is not ${list(requirement.methods)}`)
+    case 'all':
+      return allOutcome(requirement.all, subject)
+    case 'any':
+      return anyOutcome(requirement.any, subject)
+    case 'not': {
+      const unmet = outcomeOf(requirement.not, subject)
+      if (unmet === undefined) return forbidden(`it must not apply that ${requirementText(requirement.not)}`)
+      return unmet.isUnknown === true ? unmet : undefined
+    }
+  }
+}
 
+/** A requirement that certainly does not apply counts more than one that nobody can decide. */
+function allOutcome(all: readonly RequirementConfig[], subject: Subject): Unmet | undefined {
+  const unmet = all.flatMap((each) => outcomeOf(each, subject) ?? [])
+  return unmet.find(({ isUnknown }) => isUnknown !== true) ?? unmet[0]
+}
+
+function anyOutcome(any: readonly RequirementConfig[], subject: Subject): Unmet | undefined {
+  const unmet: Unmet[] = []
+  for (const each of any) {
+    const outcome = outcomeOf(each, subject)
+    if (outcome === undefined) return undefined
+    unmet.push(outcome)
+  }
+  const isUnknown = unmet.some((each) => each.isUnknown === true)
+  const isAbsent = unmet.length > 0 && unmet.every(({ code }) => code === 'ERR_CLAIM_ABSENT')
+  return {
+    code: isAbsent ? 'ERR_CLAIM_ABSENT' : 'ERR_FORBIDDEN',
+    why: `none of these applies: ${unmet.map(({ why }) => why).join('; ')}`,
+    ...(isUnknown && { isUnknown }),
+  }
+}
+
+function claimOutcome(requirement: ClaimRequirement, claims: Claims): Unmet | undefined {
+  const { claimText, equals, anyOf, allOf, contains, beginsWith, endsWith, matches } = requirement
+  const claim = readClaim(claims, requirement.claim)
+  const needed = [equals, anyOf, allOf, contains, beginsWith, endsWith, matches]
+  if (needed.some((condition) => condition !== undefined) && (claim === undefined || claim === null))
+    return { code: 'ERR_CLAIM_ABSENT', why: `${claimText}: the claim is absent` }
+  const values = valuesOf(claim)
+  if (values === undefined)
+    return unknown(`${claimText}: the claim is neither text, a number, true or false, nor a list of those`)
+  const why = unmetReason(requirement, values)
+  return why === undefined ? undefined : forbidden(`${claimText}: ${why}`)
+}
+
+function unmetReason(requirement: ClaimRequirement, values: readonly string[]): string | undefined {
+  const { equals, anyOf, allOf, noneOf, contains, beginsWith, endsWith, matches } = requirement
+  if (equals !== undefined && (values.length !== 1 || values[0] !== equals)) return `is not ${equals}`
   if (anyOf && !anyOf.some((wanted) => values.includes(wanted))) return `holds none of ${list(anyOf)}`
   if (allOf && (values.length === 0 || !allOf.every((wanted) => values.includes(wanted))))
     return `does not hold all of ${list(allOf)}`
   if (noneOf?.some((unwanted) => values.includes(unwanted))) return `holds one of ${list(noneOf)}`
+  if (contains !== undefined && !values.some((value) => value.includes(contains)))
+    return `no value contains ${contains}`
+  if (beginsWith !== undefined && !values.some((value) => value.startsWith(beginsWith)))
+    return `no value begins with ${beginsWith}`
+  if (endsWith !== undefined && !values.some((value) => value.endsWith(endsWith)))
+    return `no value ends with ${endsWith}`
+  if (matches !== undefined && !values.some((value) => matches.matches(value)))
+    return `no value matches ${matches.text}`
   return undefined
 }
 
 /**
  * The values of a claim; `undefined` when it has a shape that cannot be compared. Such a claim is
- * not treated as absent, because `none_of` would then be satisfied.
+ * not treated as absent, because `none_of` would then apply.
  */
 function valuesOf(claim: JsonValue | undefined): readonly string[] | undefined {
   if (claim === undefined || claim === null) return []
@@ -51,6 +133,77 @@ function isComparable(value: JsonValue): boolean {
   // JSON.parse rounds integers beyond 2^53, so the value could equal the value of another person.
   if (typeof value === 'number') return !Number.isInteger(value) || Number.isSafeInteger(value)
   return typeof value === 'string' || typeof value === 'boolean'
+}
+
+function emailOutcome(
+  { emailDomains, verified }: Extract<RequirementConfig, { kind: 'email_domains' }>,
+  claims: Claims,
+): Unmet | undefined {
+  const email = readClaim(claims, ['email'])
+  if (email === undefined || email === null) return { code: 'ERR_CLAIM_ABSENT', why: 'email: the claim is absent' }
+  const domain = typeof email === 'string' ? domainOf(email) : undefined
+  if (domain === undefined) return unknown('email: the claim is not one e-mail address')
+  if (verified && !isTrue(readClaim(claims, ['email_verified'])))
+    return unknown('email_verified: the provider has not verified the e-mail address')
+  return emailDomains.includes(domain) ? undefined : forbidden(`email: the domain is none of ${list(emailDomains)}`)
+}
+
+/** Some providers send `email_verified` as text. */
+function isTrue(claim: JsonValue | undefined): boolean {
+  return claim === true || claim === 'true'
+}
+
+/** The domain of an e-mail address, in lower case and in ASCII. `undefined` for other texts. */
+function domainOf(email: string): string | undefined {
+  const [, domain] = /^[^@\s\p{Cc}]+@([^@]+)$/u.exec(email) ?? []
+  return domain === undefined ? undefined : asciiDomain(domain)
+}
+
+/** A requirement for GET also applies to HEAD. */
+function hasMethod(methods: readonly string[], method: string): boolean {
+  return methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
+}
+
+function forbidden(why: string): Unmet {
+  return { code: 'ERR_FORBIDDEN', why }
+}
+
+function unknown(why: string): Unmet {
+  return { code: 'ERR_FORBIDDEN', why, isUnknown: true }
+}
+
+/** `groups has any of admins, editors` */
+export function requirementText(requirement: RequirementConfig): string {
+  switch (requirement.kind) {
+    case 'claim': {
+      const { claimText, equals, anyOf, allOf, noneOf, contains, beginsWith, endsWith, matches } = requirement
+      const parts = [
+        equals && `only ${equals}`,
+        anyOf && `any of ${list(anyOf)}`,
+        allOf && `all of ${list(allOf)}`,
+        noneOf && `none of ${list(noneOf)}`,
+        contains && `a value that contains ${contains}`,
+        beginsWith && `a value that begins with ${beginsWith}`,
+        endsWith && `a value that ends with ${endsWith}`,
+        matches && `a value that matches ${matches.text}`,
+      ].filter((part) => part !== undefined)
+      return `${claimText} has ${parts.join(' and ')}`
+    }
+    case 'email_domains':
+      return `the ${requirement.verified ? 'verified ' : ''}e-mail address is in ${requirement.emailDomains.join(' or ')}`
+    case 'networks':
+      return `the client is in ${requirement.text.join(' or ')}`
+    case 'time':
+      return `it is ${requirement.time.text}`
+    case 'methods':
+      return `the method is ${requirement.methods.join(' or ')}`
+    case 'all':
+      return `(${requirement.all.map(requirementText).join(' and ')})`
+    case 'any':
+      return `(${requirement.any.map(requirementText).join(' or ')})`
+    case 'not':
+      return `it does not apply that ${requirementText(requirement.not)}`
+  }
 }
 
 function list(values: readonly string[]): string {

@@ -21,10 +21,10 @@ export interface RoutedPath {
 
 export interface RouteTable {
   /**
-   * `host` is in lower case, without port.
+   * `host` is in lower case, without port. `client` is the address of the client. Absent: unknown.
    * @throws {GatewayError} ERR_REQUEST_TARGET when another reading of the path matches another rule
    */
-  route(host: string, method: string, path: RoutedPath): Route | undefined
+  route(host: string, method: string, path: RoutedPath, client?: string): Route | undefined
 }
 
 /** The rule that applies when no other rule matches. */
@@ -62,15 +62,16 @@ export function createRouteTable(upstreams: readonly UpstreamConfig[]): RouteTab
     byHost.set(host, [...mounts.filter(({ upstream }) => upstream.hosts.includes(host)), ...ofAnyHost])
 
   return {
-    route(host, method, path) {
+    route(host, method, path, client = '') {
       const candidates = byHost.get(host) ?? ofAnyHost
       const { query = '' } = path
-      const route = match(candidates, method, path.segments, query)
+      const from = { method, client }
+      const route = match(candidates, from, path.segments, query)
       if (path.otherReadings === undefined) return route
 
       let isLogout = route?.isLogout
       for (const reading of path.otherReadings) {
-        const other = match(candidates, method, reading, query)
+        const other = match(candidates, from, reading, query)
         if (!isEquivalent(route, other)) reject(route, other)
         isLogout ||= other?.isLogout
       }
@@ -102,7 +103,9 @@ function looseLink({ path, query, methods }: LogoutLink): LogoutLink {
 }
 
 function loosePattern(pattern: PathPattern): PathPattern {
-  return { ...pattern, segments: pattern.below ? pattern.segments.map(foldCase) : loose(pattern.segments) }
+  const { suffix } = pattern
+  const segments = pattern.below ? pattern.segments.map(foldCase) : loose(pattern.segments)
+  return { ...pattern, segments, ...(suffix !== undefined && { suffix: foldCase(suffix) }) }
 }
 
 /**
@@ -128,23 +131,29 @@ function mayFold(segments: readonly string[]): boolean {
   return false
 }
 
+/** What decides about a rule besides the path. */
+interface Sender {
+  readonly method: string
+  readonly client: string
+}
+
 function match(
   candidates: readonly Mount[],
-  method: string,
+  from: Sender,
   segments: readonly string[],
   query: string,
 ): Route | undefined {
   const mount = candidates.find(({ prefix }) => startsWith(segments, prefix))
   if (mount === undefined) return undefined
   const loosely = loose(segments)
-  const route = matchIn(mount, method, segments, loosely, query)
+  const route = matchIn(mount, from, segments, loosely, query)
   if (loosely === segments) return route
   // To an application that ignores case, `/ADMIN` is `/admin`. This also holds when a separate
   // upstream entry protects `/admin`.
   for (const other of candidates) {
     if (other === mount) break
     if (other.application !== mount.application || !startsWith(loosely, other.loosePrefix)) continue
-    const protecting = matchIn(other, method, segments, loosely, query)
+    const protecting = matchIn(other, from, segments, loosely, query)
     if (protecting.rule.access === 'signed_in') return protecting
   }
   return route
@@ -152,21 +161,25 @@ function match(
 
 function matchIn(
   mount: Mount,
-  method: string,
+  from: Sender,
   segments: readonly string[],
   loosely: readonly string[],
   query: string,
 ): Route {
   const route =
     mount.routes.find(
-      ({ rule, path, isLoose }) => matchesMethod(rule, method) && matchesPath(path, isLoose ? loosely : segments),
+      ({ rule, path, isLoose }) => isRuleFor(rule, from) && matchesPath(path, isLoose ? loosely : segments),
     ) ?? mount.otherwise
-  return isLogoutLink(mount, method, loosely, query) ? { ...route, isLogout: true } : route
+  return isLogoutLink(mount, from.method, loosely, query) ? { ...route, isLogout: true } : route
 }
 
 function startsWith(segments: readonly string[], prefix: readonly string[]): boolean {
   for (let index = 0; index < prefix.length; index++) if (segments[index] !== prefix[index]) return false
   return true
+}
+
+function isRuleFor(rule: RuleConfig, { method, client }: Sender): boolean {
+  return matchesMethod(rule, method) && (rule.clients === undefined || rule.clients.networks.has(client))
 }
 
 function matchesMethod({ methods }: Pick<RuleConfig, 'methods'>, method: string): boolean {

@@ -27,6 +27,7 @@ import { initiateLogin, initiateLoginPost } from '../signin/initiate-login.ts'
 import type { SignInParts } from '../signin/parts.ts'
 import { extendSession, session, signInRequired } from '../signin/session.ts'
 import { signIn } from '../signin/sign-in.ts'
+import { signedIn } from '../signin/signed-in.ts'
 import { jwks, type JwksParts } from '../signing/jwks.ts'
 import { sessionEvents, type SessionEventsParts } from './session-events.ts'
 
@@ -50,6 +51,7 @@ const handlers: Readonly<Record<EndpointKey, Handler>> = {
   signedOut: { handle: signedOut },
   backchannelLogout: { handle: backchannelLogout, reject: rejectLogoutToken },
   frontchannelLogout: { handle: frontchannelLogout, reject: rejectFrontchannelLogout },
+  signedIn: { handle: signedIn },
   keptRequest: { handle: keptRequest },
   declineKeptRequest: { handle: declineKeptRequest },
   session: { handle: session },

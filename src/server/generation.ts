@@ -8,10 +8,12 @@ import { Keyring } from '../core/seal.ts'
 import { createAdmit } from '../gate/admit.ts'
 import { createCors } from '../gate/cors.ts'
 import { identify } from '../gate/identify.ts'
+import { createLogoutLinks } from '../gate/logout-links.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { KeptRequests } from '../kept/kept-requests.ts'
 import { receiveForm } from '../kept/receive.ts'
 import { takeForSending } from '../kept/send.ts'
+import { EventStreamLimits } from '../limits/event-stream-limits.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
 import type { RejectedClients } from '../limits/rejected-clients.ts'
 import { LogoutCalls } from '../logout/logout-calls.ts'
@@ -44,7 +46,6 @@ import { createApp } from './endpoints.ts'
 import { countedRefreshes } from './gateway-metrics.ts'
 import type { ListenerHandlers } from './listener.ts'
 import { RequestHandler } from './request-handler.ts'
-import { countEventStreams } from './session-events.ts'
 import { runInOrder } from './shutdown.ts'
 import { type StreamSessions, watchLiveSessions } from './watch-live-sessions.ts'
 
@@ -110,7 +111,11 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   const sessionCookies = new SessionCookies({ sessions, clock })
   const personalCookies = config.upstreams.flatMap(({ logout }) => logout.cookies.map(({ names }) => names))
   const expiredCookies = new ExpiredCookies()
-  endings.onEnded((keys) => live.closeAll(keys))
+  endings.onEnded((keys, where) => {
+    live.closeAll(keys)
+    // The browser may have signed in again at that process: its cookie is of the new session.
+    if (where === 'elsewhere') for (const key of keys) expiredCookies.add(key)
+  })
   const provider = new OpenidProvider(config.provider, { clock, log, metrics })
   const upkeep = new Upkeep(config.session, {
     ...{ sessions, endings, store, clock, log, audit },
@@ -155,15 +160,16 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       personCookie,
       live,
     },
-    eventStreams: countEventStreams(),
+    eventStreams: new EventStreamLimits(config.limits, rejectedClients),
     reservedPrefix,
+    isLogoutLink: createLogoutLinks(config.upstreams),
     recordOf: (req) => records.get(req) as RequestRecord,
   })
   const handlers = new RequestHandler(config, {
     admit: createAdmit(config, {
       identify: (header) => identify(header, { cookie, sessions, expiredCookies, upkeep }),
       identities: new SignedIdentities(config, { keys: signingKeys, clock }),
-      ...{ cookie, log },
+      ...{ cookie, clock, log },
     }),
     cors: createCors(config.upstreams),
     ...{ trusted, log, audit, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },

@@ -6,7 +6,7 @@ import type { GatewayConfig } from '../config/model.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason, unreachable } from '../core/errors.ts'
 import { keptUrl, signInUrl } from '../core/return-to.ts'
-import type { Admission, Denial, FormAdmission } from '../gate/admission.ts'
+import type { Admission, Denial, FormAdmission, ObservedDenial } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import type { CorsFields } from '../gate/cors.ts'
 import { refusalOf } from '../gate/refusal.ts'
@@ -37,7 +37,7 @@ import { formTimeoutMs } from '../limits/connection-limits.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
 import { signsOutAtOnce } from '../logout/sign-out.ts'
 import { withoutParameters } from '../observe/access-log.ts'
-import type { Audit, Cause } from '../observe/audit.ts'
+import type { Audit, AuditEvents, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
 import { parseTraceParent } from '../observe/trace-context.ts'
@@ -221,6 +221,7 @@ export class RequestHandler implements ListenerHandlers {
         if (admission.kind === 'pass') {
           record.upstream = admission.upstream.name
           record.session = admission.session
+          if (admission.observed !== undefined) this.#auditObserved(record, admission.observed)
           return carryUpgrade(req, socket, head, admission, facts, record, this.#parts.proxy)
         }
         const [code, why, options] = refusalOf(admission)
@@ -289,11 +290,12 @@ export class RequestHandler implements ListenerHandlers {
       case 'pass':
         record.upstream = admission.upstream.name
         record.session = admission.session
+        if (admission.observed !== undefined) this.#auditObserved(record, admission.observed)
         if (res.destroyed) return record.end(undefined, false)
         if (kept !== undefined) return this.#sendKept(req, res, facts, record, admission, kept)
         return carry(req, res, admission, facts, record, this.#parts.proxy, { content: same })
       case 'sign_in': {
-        const { location, setCookies, leavesPage = false, form } = admission
+        const { location, setCookies, sessionEnded, leavesPage = false, form } = admission
         if (kept !== undefined) {
           const signIn = signInUrl(this.#config.reservedPrefix, undefined, { kept })
           return respond(req, res, record, redirect({ location: signIn, setCookies }, keepsReferer))
@@ -302,7 +304,7 @@ export class RequestHandler implements ListenerHandlers {
         const response = leavesPage
           ? withHeaders(this.#parts.pages.redirectPage(location, pageRequest(req, record)), cookies(setCookies))
           : redirect({ location, setCookies }, keepsReferer)
-        return respond(req, res, record, setCookies.length > 0 ? withHeaders(response, clearCache) : response)
+        return respond(req, res, record, sessionEnded ? withHeaders(response, clearCache) : response)
       }
       case 'sign_out': {
         const { location, first } = admission
@@ -377,7 +379,12 @@ export class RequestHandler implements ListenerHandlers {
         const expired = expire?.() ?? []
         if (typeof outcome === 'string') {
           const code = outcome === 'store' ? 'ERR_STORE_UNAVAILABLE' : 'ERR_UNAUTHENTICATED'
-          return respond(req, res, record, pages.refusal(code, { ...options, notKept: outcome, setCookies: expired }))
+          return respond(
+            req,
+            res,
+            record,
+            pages.refusal(code, { ...options, notKept: outcome, setCookies: expired, sessionEnded: leavesPage }),
+          )
         }
         const { reference: kept, setCookie } = outcome
         const again = leavesPage
@@ -386,7 +393,7 @@ export class RequestHandler implements ListenerHandlers {
         const response = leavesPage
           ? withHeaders(pages.redirectPage(location, pageRequest(req, record)), cookies(setCookies))
           : redirect({ location, setCookies }, keepsReferer)
-        return respond(req, res, record, expired.length > 0 ? withHeaders(response, clearCache) : response)
+        return respond(req, res, record, leavesPage ? withHeaders(response, clearCache) : response)
       })
       .catch((error: unknown) => {
         if (!res.destroyed) this.#refuse(req, res, record, codeOf(error), reason(error))
@@ -446,19 +453,14 @@ export class RequestHandler implements ListenerHandlers {
    * Records the denial to a signed-in person as an audit event, which replaces `request.refused`.
    */
   #auditDenial(record: RequestRecord, code: ErrorCode, denial: Denial & { readonly why: string }): void {
-    const { upstream, rule, session, why } = denial
-    const { iss, sub, sid } = session.record
-    record.upstream = upstream.name
-    record.session = session.key
-    this.#parts.audit.record(
-      'access.denied',
-      {
-        ...{ session: session.key, iss, sub, sid, code, reason: why },
-        ...{ upstream: upstream.name, rule: rule.place === undefined ? 'default' : lineText(rule.place) },
-        ...{ method: record.method, path: withoutParameters(record.path) },
-      },
-      record.cause,
-    )
+    record.upstream = denial.upstream.name
+    record.session = denial.session.key
+    this.#parts.audit.record('access.denied', denialFields(record, code, denial), record.cause)
+  }
+
+  /** Records that a rule would have denied the request, if it was not only observed. */
+  #auditObserved(record: RequestRecord, denial: ObservedDenial): void {
+    this.#parts.audit.record('access.would_be_denied', denialFields(record, denial.code, denial), record.cause)
   }
 
   #logRefusal(req: IncomingMessage, record: RequestRecord, code: ErrorCode, why: string): void {
@@ -467,6 +469,20 @@ export class RequestHandler implements ListenerHandlers {
     const fields = { request: id, code, reason: why, method: req.method, upstream, session, peer }
     if (code === 'ERR_INTERNAL') this.#parts.log.error('request.failed', fields)
     else this.#parts.log.warn('request.refused', fields)
+  }
+}
+
+function denialFields(
+  { method, path }: RequestRecord,
+  code: ErrorCode,
+  { upstream, rule, session, why }: Denial & { readonly why: string },
+): AuditEvents['access.denied'] {
+  const { iss, sub, sid } = session.record
+  return {
+    ...{ session: session.key, iss, sub, sid, code, reason: why },
+    ...{ upstream: upstream.name, rule: rule.place === undefined ? 'default' : lineText(rule.place) },
+    ...(rule.name !== undefined && { rule_name: rule.name }),
+    ...{ method, path: withoutParameters(path) },
   }
 }
 

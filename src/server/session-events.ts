@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http'
+import { clientOf } from '../core/addresses.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
 import { empty, ownHeaders, type Response } from '../http/response.ts'
-import { ClientCount } from '../limits/client-budget.ts'
-import { TooManyRequests } from '../limits/endpoint-limits.ts'
+import type { EventStreamLimits } from '../limits/event-stream-limits.ts'
 import type { Log } from '../observe/log.ts'
 import type { CutReason, LiveStream, LiveStreams } from '../proxy/live-streams.ts'
 import type { SessionCookie } from '../session/cookie.ts'
@@ -20,21 +20,14 @@ const checksPerHeartbeat = 3
 const noticeableMs = 1_000
 /** How long a browser waits until it connects again, in ms. */
 const retryMs = 2_000
-/** How many event streams one session may have in this process. */
-const maxStreamsPerSession = 16
 
 export interface SessionEventsParts {
   readonly cookie: Pick<SessionCookie, 'read'>
   readonly sessions: Pick<Sessions, 'expiry'>
   readonly live: Pick<LiveStreams, 'open'>
-  readonly eventStreams: ClientCount
+  readonly eventStreams: Pick<EventStreamLimits, 'begin'>
   readonly clock: Clock
   readonly log: Log
-}
-
-/** Counts the event streams of each session. */
-export function countEventStreams(): ClientCount {
-  return new ClientCount(maxStreamsPerSession)
 }
 
 /**
@@ -42,7 +35,7 @@ export function countEventStreams(): ClientCount {
  * §9.2). It does not count as activity. Without a session it has one event, `ended`, and the next
  * connection of the same `EventSource` gets 204, which stops it.
  * @throws {GatewayError} `ERR_CROSS_SITE` for a page of another origin; `ERR_STORE_UNAVAILABLE`
- * @throws {TooManyRequests} when the session has too many streams
+ * @throws {TooManyRequests} when the session, the client, or all clients have too many streams
  */
 export async function sessionEvents(request: EndpointRequest, parts: SessionEventsParts): Promise<Response> {
   if (!isFromThisSite(request)) throw new GatewayError('ERR_CROSS_SITE', 'a page of another origin asks for events')
@@ -51,8 +44,8 @@ export async function sessionEvents(request: EndpointRequest, parts: SessionEven
   const expiry = key && (await parts.sessions.expiry(key))
   if (key === undefined || expiry === undefined)
     return request.lastEventId === endedId ? empty(204) : eventStream((res) => void res.end(ended))
-  if (!parts.eventStreams.begin(key)) throw new TooManyRequests('the number of event streams of a session', 60_000)
-  return eventStream((res) => new SessionStream(res, key, expiry, parts).start())
+  const release = parts.eventStreams.begin(key, clientOf(request.cause.client))
+  return eventStream((res) => new SessionStream(res, key, expiry, parts).start(release))
 }
 
 function eventStream(stream: (res: ServerResponse) => void): Response {
@@ -83,13 +76,16 @@ class SessionStream implements LiveStream {
     this.#parts = parts
   }
 
-  start(): void {
+  /** `release` is called when the stream has ended. */
+  start(release: () => void): void {
+    // The client may have left while the session was looked up.
+    if (this.#res.destroyed) return release()
     const stopListing = this.#parts.live.open(this.#key, this)
     this.#res.once('close', () => {
       this.#isOver = true
       clearTimeout(this.#timer)
       stopListing()
-      this.#parts.eventStreams.end(this.#key)
+      release()
     })
     this.#res.write(`retry: ${retryMs}\n${this.#sessionEvent()}`)
     // The session may have ended before the stream was listed.
@@ -130,8 +126,8 @@ class SessionStream implements LiveStream {
   }
 
   #sessionEvent(): string {
-    const { expires_at, absolute_expires_at } = this.#expiry
-    const data = { now: this.#parts.clock.now(), expires_at, absolute_expires_at }
+    const { expires_at, absolute_expires_at, person } = this.#expiry
+    const data = { now: this.#parts.clock.now(), expires_at, absolute_expires_at, person }
     return `id: session\nevent: session\ndata: ${JSON.stringify(data)}\n\n`
   }
 }

@@ -33,7 +33,8 @@ export interface KeptStore {
   read(key: KeptKey): Promise<KeptHead | undefined>
 
   /**
-   * Takes the content, once: only one caller gets it. The request is `sending` from then on.
+   * Takes the content, once: only one caller gets it. The request is `sending` from then on, also
+   * when the reply is lost.
    * @returns the parts in order; `undefined` when the request is gone, or was taken before
    */
   take(key: KeptKey): Promise<readonly Uint8Array[] | undefined>

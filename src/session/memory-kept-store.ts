@@ -3,6 +3,8 @@ import { personOf, type KeptHead, type KeptStore } from './kept-store.ts'
 
 /** How much the content of all kept requests may take in memory, in bytes. */
 const maxBytes = 64 * 1024 * 1024
+/** How much of that one person may take, in bytes. A request of the largest `max_size` fits. */
+const personBytes = maxBytes / 2
 /** What an entry takes besides its content, roughly, in bytes. */
 const entryBytes = 1024
 
@@ -50,6 +52,7 @@ export class MemoryKeptStore implements KeptStore {
   async append(key: KeptKey, part: Uint8Array, ttl: number): Promise<boolean> {
     const entry = this.#find(key, 'arriving')
     if (entry === undefined || this.#bytes + part.length > maxBytes) return false
+    if (this.#bytesOf(personOf(key)) + part.length > personBytes) return false
     entry.parts.push(part)
     entry.expires_at = this.#now() + ttl
     entry.bytes += part.length
@@ -99,6 +102,10 @@ export class MemoryKeptStore implements KeptStore {
   sweep(now: number): void {
     for (const entries of this.#people.values())
       for (const [key, { expires_at }] of entries) if (expires_at <= now) this.#delete(key)
+  }
+
+  #bytesOf(person: SubTag): number {
+    return [...(this.#people.get(person)?.values() ?? [])].reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
   #find(key: KeptKey, state?: Entry['state']): Entry | undefined {

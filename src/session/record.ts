@@ -71,6 +71,14 @@ export function subTag(audience: string, sub: string): SubTag {
 }
 
 /**
+ * A value that pages compare to notice that another person has signed in. It says nothing about the
+ * person, and leads to nothing in the store.
+ */
+export function personMark(audience: string, sub: string): string {
+  return sha256('person', audience, sub).slice(0, 16)
+}
+
+/**
  * A new cookie value. It has 24 characters of tag and 240 random bits. So the cookie alone leads to
  * the slot with all sessions of its `sid`. Without a `sid` the tag is random too.
  */

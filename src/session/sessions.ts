@@ -11,7 +11,15 @@ import type { NearCache, NearSession } from './near-cache.ts'
 import type { NearCaches } from './near-caches.ts'
 import { OutageGrace } from './outage-grace.ts'
 import type { PendingEndings } from './pending-endings.ts'
-import { newSessionId, sessionKey, subTag, tagOf, type SessionRecord, type StoredSession } from './record.ts'
+import {
+  newSessionId,
+  personMark,
+  sessionKey,
+  subTag,
+  tagOf,
+  type SessionRecord,
+  type StoredSession,
+} from './record.ts'
 import { openRecord, sealRecord } from './sealed-record.ts'
 import { jobOutlivesSessionMs, type SessionStore } from './store.ts'
 
@@ -36,12 +44,14 @@ export interface SessionsParts {
   readonly jobs?: LogoutJobs | undefined
 }
 
-/** When a session ends, in ms since the epoch. */
+/** When a session ends, in ms since the epoch, and whose it is. */
 export interface SessionExpiry {
   /** When it ends without further activity. */
   readonly expires_at: number
   /** When it ends at the latest. */
   readonly absolute_expires_at: number
+  /** See `personMark`. */
+  readonly person: string
 }
 
 /**
@@ -145,8 +155,9 @@ export class Sessions {
     const stored = await this.read(key)
     const expiresIn = stored && (await this.#store.expiresIn(key))
     if (stored === undefined || expiresIn === undefined) return undefined
-    const { absolute_expires_at } = stored.record
-    return { expires_at: Math.min(this.#parts.clock.now() + expiresIn, absolute_expires_at), absolute_expires_at }
+    const { absolute_expires_at, sub } = stored.record
+    const expires_at = Math.min(this.#parts.clock.now() + expiresIn, absolute_expires_at)
+    return { expires_at, absolute_expires_at, person: personMark(this.audience, sub) }
   }
 
   /**

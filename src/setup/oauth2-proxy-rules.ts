@@ -12,11 +12,15 @@ export interface Rule {
   readonly require?: readonly Requirement[]
 }
 
-interface Requirement {
-  readonly claim: string
-  readonly any_of?: readonly string[]
-  readonly none_of?: readonly string[]
-}
+type Requirement =
+  | {
+      readonly claim: string
+      readonly any_of?: readonly string[]
+      readonly none_of?: readonly string[]
+      readonly matches?: string
+    }
+  | { readonly email_domains: readonly string[]; readonly verified?: false }
+  | { readonly any: readonly Requirement[] }
 
 /**
  * Translates the settings about who has access. When rules cannot express a restriction of
@@ -85,9 +89,11 @@ function requirementsOf(from: Translation): readonly Requirement[] {
   // oauth2-proxy allows a person with an address in the file or with one of the domains.
   const isByFileToo = open.includes('authenticated_emails_file')
   if (isForAll && isByFileToo) open.splice(open.indexOf('authenticated_emails_file'), 1)
-  if (!isForAll && (!isByHostedDomain || isByFileToo)) open.unshift('email_domains')
+  const isByAddress = !isForAll && !isByHostedDomain && domains.length > 0 && !isByFileToo
+  if (!isForAll && !isByAddress && (!isByHostedDomain || isByFileToo)) open.unshift('email_domains')
 
-  const requirements = groupRequirements(from, open)
+  const requirements = groupRequirements(from)
+  if (isByAddress) requirements.push(domainRequirement(domains, from))
   if (!isForAll && isByHostedDomain && !isByFileToo) requirements.push({ claim: 'hd', any_of: domains })
   if (!from.isOn('insecure_oidc_allow_unverified_email'))
     requirements.push({ claim: 'email_verified', none_of: ['false'] })
@@ -109,39 +115,55 @@ function requirementsOf(from: Translation): readonly Requirement[] {
   return open.length + unknown.length === 0 ? requirements : [forNobody, ...requirements]
 }
 
-const groupOptions = ['allowed_groups', 'keycloak_groups', 'allowed_roles'] as const
+/** For oauth2-proxy, a domain that begins with a dot is each domain below it. */
+function domainRequirement(domains: readonly string[], from: Translation): Requirement {
+  const exact = domains.filter((domain) => !domain.startsWith('.'))
+  const parents = domains.filter((domain) => domain.startsWith('.'))
+  const isUnverified = from.isOn('insecure_oidc_allow_unverified_email')
+  if (!isUnverified && exact.length > 0)
+    from.note(
+      'email_domains',
+      'changed',
+      'the provider must say that it has verified the address (email_verified: true); oauth2-proxy also admits people when it says nothing',
+    )
+  return anyOf([
+    ...(exact.length > 0 ? [{ email_domains: exact, ...(isUnverified && { verified: false as const }) }] : []),
+    ...parents.map((parent) => ({ claim: 'email', matches: `[^@]+@[^@]+${parent.replaceAll('.', '\\.')}` })),
+  ])
+}
 
-/** Requirements for groups and roles. Adds options that rules cannot express to `open`. */
-function groupRequirements(from: Translation, open: string[]): Requirement[] {
+function anyOf(requirements: readonly Requirement[]): Requirement {
+  const [only] = requirements
+  return requirements.length === 1 && only !== undefined ? only : { any: requirements }
+}
+
+/** Requirements for groups and roles: oauth2-proxy allows a person with one of them. */
+function groupRequirements(from: Translation): Requirement[] {
   const groups = [...from.list('allowed_groups'), ...from.list('keycloak_groups')]
   const roles = from.list('allowed_roles')
   const claim = claimPath(from.text('oidc_groups_claim') ?? 'groups')
   if (groups.length + roles.length === 0) return []
-  const byRole = roles.length > 0 ? roleRequirement(roles) : undefined
-  // oauth2-proxy allows a person with one of the groups or one of the roles.
-  if (roles.length > 0 && (groups.length > 0 || byRole === undefined)) {
-    open.push(...groupOptions.filter((option) => from.text(option) !== undefined))
-    return []
-  }
   from.note(
     groups.length > 0 ? 'allowed_groups' : 'allowed_roles',
     'changed',
     'the gateway reads claims from UserInfo; let the provider send them there, or name them in provider.id_token_claims',
   )
-  return [byRole ?? { claim, any_of: groups }]
+  return [anyOf([...(groups.length > 0 ? [{ claim, any_of: groups }] : []), ...roleRequirements(roles)])]
 }
 
 /** Roles of Keycloak: `role` is a role of the realm, `client:role` a role of a client. */
-function roleRequirement(roles: readonly string[]): Requirement | undefined {
-  const clients = new Set(roles.map((role) => (role.includes(':') ? role.slice(0, role.indexOf(':')) : '')))
-  const [client = '', ...others] = clients
-  if (others.length > 0) return undefined
-  const any_of = roles.map((role) => role.slice(role.indexOf(':') + 1))
-  const claim =
-    client === ''
-      ? 'realm_access.roles'
-      : `resource_access.${/^[\w-]+$/.test(client) ? client : JSON.stringify(client)}.roles`
-  return { claim, any_of }
+function roleRequirements(roles: readonly string[]): Requirement[] {
+  const named = roles.map((role) => {
+    const [, client = '', name = role] = /^([^:]*):(.*)$/s.exec(role) ?? []
+    return { client, name }
+  })
+  return [...new Set(named.map(({ client }) => client))].map((client) => ({
+    claim:
+      client === ''
+        ? 'realm_access.roles'
+        : `resource_access.${/^[\w-]+$/.test(client) ? client : JSON.stringify(client)}.roles`,
+    any_of: named.filter((role) => role.client === client).map(({ name }) => name),
+  }))
 }
 
 /** The path of a claim; a name with special characters is quoted. */

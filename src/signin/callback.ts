@@ -1,4 +1,5 @@
 import { GatewayError, reason } from '../core/errors.ts'
+import type { SessionKey } from '../core/names.ts'
 import { signInUrl } from '../core/return-to.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { hostName } from '../http/request-facts.ts'
@@ -7,6 +8,7 @@ import { pageContext } from '../pages/pages.ts'
 import { claimsOfIdToken } from '../provider/id-token.ts'
 import type { SignedIn } from '../provider/openid-provider.ts'
 import { browserCookiesAt } from '../session/browser-cookies.ts'
+import { carryOver } from '../session/carry-over.ts'
 import { signInLifetimeMs } from '../session/endings.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
 import { claimsOfSession } from '../session/session-claims.ts'
@@ -64,7 +66,7 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
   const callback = new URL(redirectUri(request.externalUrl, parts.reservedPrefix))
   callback.search = authorizationResponse(new URL(request.url, request.externalUrl), parts)
   const transaction = transactionFromState(onlyValue(callback.searchParams, 'state'), parts.keyring)
-  const return_to = returnToOrHome(transaction?.return_to, request.externalUrl, parts.reservedPrefix)
+  const return_to = returnToOrHome(transaction?.return_to, request.externalUrl, parts)
   try {
     const rejection = await rejectCallback(transaction, request, parts)
     if (transaction === undefined || rejection !== undefined) {
@@ -141,7 +143,7 @@ async function createSession(
   const id = await parts.sessions.create(whole, begun, request.cause)
   if (id === undefined)
     throw new GatewayError('ERR_SIGN_IN_ENDED', 'a Logout Token for this session arrived before the callback')
-  const previous = await endPrevious(request, parts)
+  const previous = await endPrevious(sessionKey(id), record, request, parts)
   const { personCookie, kept } = parts
   // What another person entered in this browser is deleted first. The page says so.
   const [other] = kept.ofOthers(personCookie.tagOf(record.sub), request.cookie)
@@ -158,20 +160,31 @@ async function createSession(
 
 /**
  * Ends the previous session of the browser, because a browser has one session. The session at the
- * provider stays, because the new session may belong to it.
- * @returns `Set-Cookie` values that expire the cookies of applications: the next request may be
- * that of another person
+ * provider stays, because the new session may belong to it. When the same person has signed in
+ * again, the cookies of applications move to the new session.
+ * @returns `Set-Cookie` values that expire the cookies of applications, because the next request
+ * may be that of another person
  */
-async function endPrevious(request: EndpointRequest, parts: SignInParts): Promise<readonly string[]> {
-  const { cookie, expiredCookies, endings, log } = parts
+async function endPrevious(
+  next: SessionKey,
+  person: Pick<SessionRecord, 'iss' | 'sub'>,
+  request: EndpointRequest,
+  parts: SignInParts,
+): Promise<readonly string[]> {
+  const { cookie, expiredCookies, endings, sessions, log } = parts
   const previous = cookie.read(request.cookie)
   if (previous === undefined) return cookie.expireApplications(request.cookie, request.applicationCookies)
   const key = sessionKey(previous)
+  const isCarriedOver = await carryOver({ from: key, to: next, person }, sessions).catch((error: unknown) => {
+    log.warn('session.cookies_not_carried_over', { reason: reason(error) })
+    return false
+  })
   expiredCookies.add(key)
   const [ended] = await endings.endOne(key, 'new_sign_in', request.cause).catch((error: unknown) => {
     log.warn('session.previous_not_ended', { reason: reason(error) })
     return []
   })
+  if (isCarriedOver) return []
   const cookies = browserCookiesAt(ended?.record, hostName(request.host))
   return cookie.expireApplications(request.cookie, request.applicationCookies, { cookies })
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.ts'
 import type { Keyring } from '../core/seal.ts'
+import type { CanonicalTarget } from '../http/request-target.ts'
 import type { KeptRequests } from '../kept/kept-requests.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
@@ -15,9 +16,9 @@ import type { SessionStore } from '../session/store.ts'
 export interface SignInParts {
   readonly provider: OpenidProvider
   readonly store: Pick<SessionStore, 'takeOnce' | 'receivesNotices' | 'ping' | 'time'>
-  readonly sessions: Pick<Sessions, 'audience' | 'find' | 'read' | 'peek' | 'create'>
+  readonly sessions: Pick<Sessions, 'audience' | 'find' | 'read' | 'peek' | 'create' | 'replace'>
   readonly endings: Pick<SessionEndings, 'endOne'>
-  readonly expiredCookies: Pick<ExpiredCookies, 'add'>
+  readonly expiredCookies: Pick<ExpiredCookies, 'add' | 'has'>
   readonly cookie: SessionCookie
   readonly personCookie: Pick<PersonCookie, 'set' | 'tagOf'>
   readonly kept: Pick<KeptRequests, 'isOn' | 'ofOthers'>
@@ -27,6 +28,11 @@ export interface SignInParts {
   readonly audit: Audit
   readonly pages: Pages
   readonly reservedPrefix: string
+  /**
+   * Whether a GET request for a target at a host (without port) is a logout link of an application.
+   * @throws {GatewayError} `ERR_REQUEST_TARGET` when the target is ambiguous
+   */
+  readonly isLogoutLink: (host: string, target: CanonicalTarget) => boolean
 }
 
 /**

@@ -2,7 +2,7 @@ import { GatewayError } from '../core/errors.ts'
 import { signInUrl } from '../core/return-to.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
 import { json, type Response } from '../http/response.ts'
-import { pageContext } from '../pages/pages.ts'
+import { pageContext, type RefusalOptions } from '../pages/pages.ts'
 import { sessionKey } from '../session/record.ts'
 import type { SignInParts } from './parts.ts'
 
@@ -11,12 +11,16 @@ import type { SignInParts } from './parts.ts'
  * request does not count as activity.
  */
 export async function session(request: EndpointRequest, parts: SignInParts): Promise<Response> {
-  const { cookie, sessions } = parts
+  const { cookie, sessions, expiredCookies } = parts
   const id = cookie.read(request.cookie)
-  const found = id === undefined ? undefined : await sessions.peek(sessionKey(id))
+  const key = id && sessionKey(id)
+  const found = key && (await sessions.peek(key))
   if (found === undefined) {
-    const setCookies = cookie.isIn(request.cookie) ? cookie.expireAll(request.cookie, request.applicationCookies) : []
-    return signInRequired(request, parts, setCookies)
+    // The browser may have the cookie of a new session already.
+    const sessionEnded = cookie.isIn(request.cookie)
+    const isStale = sessionEnded && !(key && expiredCookies.has(key))
+    const setCookies = isStale ? cookie.expireAll(request.cookie, request.applicationCookies) : []
+    return signInRequired(request, parts, { setCookies, sessionEnded })
   }
   if (found.isDoubtful === true) return signInRequired(request, parts)
   const { sub, claims, created_at, absolute_expires_at } = found.record
@@ -44,11 +48,11 @@ export async function extendSession(request: EndpointRequest, parts: SignInParts
 export function signInRequired(
   request: EndpointRequest,
   { pages, reservedPrefix }: Pick<SignInParts, 'pages' | 'reservedPrefix'>,
-  setCookies: readonly string[] = [],
+  { setCookies, sessionEnded }: Pick<RefusalOptions, 'setCookies' | 'sessionEnded'> = {},
 ): Response {
   const signIn = signInUrl(reservedPrefix, undefined)
   return pages.refusal('ERR_UNAUTHENTICATED', {
     ...pageContext(request),
-    ...{ signIn, returnTo: request.embeddingPage, setCookies },
+    ...{ signIn, returnTo: request.embeddingPage, setCookies, sessionEnded },
   })
 }

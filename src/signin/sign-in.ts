@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts'
-import { keptUrl, signInUrl } from '../core/return-to.ts'
-import type { EndpointRequest } from '../http/endpoint-request.ts'
+import { keptUrl, signedInPath, signInUrl } from '../core/return-to.ts'
+import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
 import { clearCache, redirect, type Redirect, type Response } from '../http/response.ts'
 import { asReference } from '../kept/kept-requests.ts'
 import { pageContext } from '../pages/pages.ts'
@@ -78,7 +78,7 @@ function toRightAddress(
 
 /**
  * Begins a sign-in transaction and redirects the browser to the provider. Redirects to the page
- * when the person is signed in.
+ * when the person is signed in, unless the sign-in is for a new session.
  * @throws {WrongHostError}
  * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` until the provider was found;
  * `ERR_STORE_UNAVAILABLE`
@@ -92,9 +92,12 @@ export async function goToProvider(
   parts: SignInParts,
 ): Promise<Redirect> {
   const { externalUrl, cookie } = request
-  const return_to = returnToOrHome(options.return_to, externalUrl, parts.reservedPrefix)
+  const return_to = returnToOrHome(options.return_to, externalUrl, parts)
   const { kept } = options
-  if (await isSignedIn(request, parts)) return { location: afterSignIn({ return_to, kept }, parts), setCookies: [] }
+  // A page of another site must not make the browser change sessions.
+  const isForNewSession = return_to === signedInPath(parts.reservedPrefix) && isFromThisSite(request)
+  if (!isForNewSession && (await isSignedIn(request, parts)))
+    return { location: afterSignIn({ return_to, kept }, parts), setCookies: [] }
 
   requireExternalUrl(request, return_to)
 

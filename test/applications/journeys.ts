@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { after, test, type TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { picture, startChromium, type Chromium } from '../support/chromium.ts'
 import { Missing } from './installed.ts'
 import type { Application } from './programs.ts'
 import { startSite, type PersonName, type Site } from './site.ts'
 
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 const minutes = 60_000
 
 /** How one application does what every application does. */

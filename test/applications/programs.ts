@@ -41,7 +41,7 @@ type CommandLine = readonly [program: string, ...args: string[]]
  * Runs a program until the test ends.
  * @returns why it does not run any more, with its output; `undefined` while it runs
  */
-export function startProcess(
+function startProcess(
   t: TestContext,
   [program, ...args]: CommandLine,
   { cwd, env = {} }: ProgramOptions = {},

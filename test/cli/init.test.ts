@@ -122,7 +122,8 @@ for (const [option, value, why] of [
   ['issuer', 'https://id.example.com/.well-known/openid-configuration', /before \/\.well-known\//],
   ['client-id', ' ', /must not be empty/],
   ['url', 'https://orders.example.com/app', /without the path/],
-  ['upstream', '127.0.0.1:3000', /http or https URL/],
+  ['upstream', '127.0.0.1:3000', /must begin with the scheme: http:\/\/127\.0\.0\.1:3000/],
+  ['upstream', 'ftp://127.0.0.1', /http or https URL/],
   ['store', 'rediss://:secret-of-redis@redis:6379', /must not contain a password/],
 ] as const)
   test(`An invalid option is rejected before a file is written: --${option} ${value}`, async (t) => {

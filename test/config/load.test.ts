@@ -290,13 +290,16 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       encode: 'rfc8187',
     },
   ])
-  const signedIn = { methods: undefined, access: 'signed_in', unauthenticated: 'auto', require: [] }
+  const signedIn = {
+    ...{ name: undefined, methods: undefined, clients: undefined, access: 'signed_in', unauthenticated: 'auto' },
+    ...{ require: [], mode: 'enforce' },
+  }
   const groups = {
+    kind: 'claim',
     claim: [fields, 'groups'],
     claimText: 'fields.groups',
-    anyOf: undefined,
-    allOf: undefined,
-    noneOf: undefined,
+    ...{ equals: undefined, anyOf: undefined, allOf: undefined, noneOf: undefined },
+    ...{ contains: undefined, beginsWith: undefined, endsWith: undefined, matches: undefined },
   }
   const written = orders.rules.map(({ place, setting, ...rule }) => ({ place, setting, rule }))
   const lines = readFileSync('full.yaml', 'utf8').split('\n')
@@ -351,6 +354,8 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       as: { sub: 'u1', [fields]: { groups: ['admins'] } },
       method: 'GET',
       path: '/admin/',
+      from: undefined,
+      at: undefined,
       expect: 'pass',
       headers: { 'X-Remote-User': 'u1', 'X-Cost-Centre': null },
     },
@@ -360,6 +365,8 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       as: undefined,
       method: 'POST',
       path: '/api/orders',
+      from: undefined,
+      at: undefined,
       expect: 'unauthorized',
       headers: {},
     },

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { readForm } from '../corpus/hostile-provider.ts'
 import { application, startHostileWorld } from '../corpus/hostile-world.ts'
 import { startChromium } from '../support/chromium.ts'
 import { basicModules, runModule } from './basic-modules.ts'
 
 const settings = 'response_mode: form_post'
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 
 // oidcc-client-formpost-basic-certification-test-plan: the modules of the basic plan with
 // response_mode=form_post, and one more.

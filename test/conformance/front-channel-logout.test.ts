@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, test, type TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { application, startHostileWorld, type HostileWorld } from '../corpus/hostile-world.ts'
 import { startChromium } from '../support/chromium.ts'
 
 const settings = 'frontchannel_logout: true'
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 
 const frameOf = ({ url, provider: { issuer, sid } }: HostileWorld, asked: Readonly<Record<string, string>> = {}) =>
   `${url}/.gatehouse/frontchannel-logout?${new URLSearchParams({ iss: issuer, sid, ...asked }).toString()}`

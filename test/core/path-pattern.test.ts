@@ -14,6 +14,13 @@ for (const [pattern, matching, others] of [
   ['/public/*', ['/public', '/public/', '/public/a/b'], ['/', '/publicity', '/Public/a', '/x/public/a']],
   ['/public/**', ['/public', '/public/a/b'], ['/publicity']],
   ['/*/edit', ['/a/edit'], ['/edit', '/a/b/edit', '/a/edit/']],
+  [
+    '/*.css',
+    ['/a.css', '/a/b.css', '/a..css', '/.a.css'],
+    ['/.css', '/a.CSS', '/a.css/', '/a.css/b', '/acss', '/a/.css'],
+  ],
+  ['*.min.js', ['/a.min.js'], ['/a.js', '/.min.js']],
+  ['/a/*/*.css', ['/a/b/c.css', '/a/b/c/d.css'], ['/a/c.css', '/b/b/c.css', '/a//c.css', '/a/b']],
   ['/a/*/c/*', ['/a/b/c', '/a/b/c/d/e'], ['/a/c', '/a/b', '/a//c']],
 ] as const)
   test(`${pattern} matches ${matching.join(' ')} but not ${others.join(' ')}`, () => {
@@ -37,7 +44,12 @@ for (const text of [
   '//',
   '/a//b',
   '/a*',
-  '/*.css',
+  '/*.',
+  '/*.css/a',
+  '/*-a.css',
+  '/a*.css',
+  '*css',
+  '/*.c*',
   '/**/a',
   '/a/***',
 ])

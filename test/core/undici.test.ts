@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import * as undici from 'undici'
 import { addressOf, Agent, Client } from '../../src/core/undici.ts'
+import { root } from '../support/command.ts'
 
 test('The imported parts of undici are those of its main module', () => {
   assert.equal(Agent, undici.Agent)
@@ -12,12 +13,13 @@ test('The imported parts of undici are those of its main module', () => {
 
 test('The unused parts of undici are not loaded', () => {
   const program = `
-    await import('./src/cli/run.ts')
+    await import('./dist/cli/run.js')
     const { Module } = await import('node:module')
     const loaded = Object.keys(Module._cache).filter((path) => path.includes('/undici/'))
     console.log(loaded.length, loaded.filter((path) => /fetch|websocket|mock|interceptor/.test(path)).length)`
-  const args = ['--import', 'tsx', '--input-type=module', '--eval', program]
-  const [all = 0, needless] = execFileSync(process.execPath, args, { encoding: 'utf8' }).trim().split(' ').map(Number)
+  const args = ['--input-type=module', '--eval', program]
+  const output = execFileSync(process.execPath, args, { cwd: root, encoding: 'utf8' })
+  const [all = 0, needless] = output.trim().split(' ').map(Number)
   assert.ok(all > 5)
   assert.equal(needless, 0)
 })

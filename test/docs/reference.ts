@@ -29,6 +29,8 @@ export interface Schema {
 interface Section {
   readonly path: string
   readonly schema: Schema
+  /** The references that lead to it. */
+  readonly within: readonly string[]
 }
 
 /** Kinds of values that the page on configuration explains. */
@@ -42,7 +44,7 @@ const ownNames: Readonly<Record<string, string>> = { upstreams: 'NAME', headers:
  * is below them too
  */
 export async function referencePage(schema: Schema, needRestart: readonly string[]): Promise<string> {
-  const sections = sectionsOf({ path: '', schema }, schema)
+  const sections = sectionsOf({ path: '', schema, within: [] }, schema)
   const parts = sections.map((section) => sectionText(section, schema, needRestart))
   return format(`${head}\n${parts.join('\n')}`, { ...(style as object), parser: 'markdown' })
 }
@@ -76,9 +78,9 @@ function sectionText({ path, schema }: Section, root: Schema, needRestart: reado
 
 /** The sections of a map of settings: itself, then the maps in it. */
 function sectionsOf(section: Section, root: Schema): Section[] {
-  const { path, schema } = section
+  const { path, schema, within } = section
   const inner = Object.entries(schema.properties ?? {}).flatMap(([name, written]) =>
-    mapsIn(path === '' ? name : `${path}.${name}`, written, root),
+    mapsIn({ path: path === '' ? name : `${path}.${name}`, schema: written, within }, root),
   )
   return [section, ...inner.flatMap((map) => sectionsOf(map, root))]
 }
@@ -87,12 +89,17 @@ function sectionsOf(section: Section, root: Schema): Section[] {
  * The maps of settings that a setting holds: itself, the members of its list, or what stands below
  * names of people's own.
  */
-function mapsIn(path: string, written: Schema, root: Schema): Section[] {
+function mapsIn({ path, schema: written, within }: Section, root: Schema): Section[] {
+  const { $ref } = written
+  // A map that may contain itself has one section.
+  if ($ref !== undefined && within.includes($ref)) return []
   const schema = resolved(written, root)
-  if (schema.properties !== undefined) return [{ path, schema }]
-  if (schema.items !== undefined) return mapsIn(`${path}[]`, schema.items, root)
+  const inner = { within: $ref === undefined ? within : [...within, $ref] }
+  if (schema.properties !== undefined) return [{ path, schema, ...inner }]
+  if (schema.items !== undefined) return mapsIn({ path: `${path}[]`, schema: schema.items, ...inner }, root)
   if (typeof schema.additionalProperties !== 'object') return []
-  return mapsIn(`${path}.${ownNames[path.split('.').at(-1) ?? ''] ?? 'NAME'}`, schema.additionalProperties, root)
+  const name = ownNames[path.split('.').at(-1) ?? ''] ?? 'NAME'
+  return mapsIn({ path: `${path}.${name}`, schema: schema.additionalProperties, ...inner }, root)
 }
 
 /** What holds between the settings of a section. */

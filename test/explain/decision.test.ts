@@ -31,7 +31,10 @@ upstreams:
           - { claim: fields.groups, any_of: [admins, editors] }
           - { claim: fields.groups, none_of: [suspended] }
       - { path: /api/*, unauthenticated: 401 }
-    logout: { paths: [/logout] }
+      - path: /orders/office
+        require: [{ networks: [10.0.0.0/8] }, { time: { from: 08:00, to: 18:00, zone: UTC } }]
+    session_cookies: [JSESSIONID]
+    logout: { paths: [/logout], call: { post: /session/end } }
   first:
     hosts: [orders.example.com]
     path: /orders/logout
@@ -152,7 +155,22 @@ for (const [what, args, ...patterns] of [
   [
     'a logout link',
     ['--as', 'CLAIMS', '/logout'],
-    /rule +the application’s own logout link.*\n\n303 signed out by the gateway: \/\.gatehouse\/sign-out\n/,
+    /rule +the application’s own logout link.*\n +logout call +afterwards the gateway sends POST \/session\/end to the application.*\n\n303 signed out by the gateway: \/\.gatehouse\/sign-out\n/,
+  ],
+  [
+    'a requirement on the network, from it',
+    ['--as', 'CLAIMS', '--peer', '10.0.0.7', '/orders/office'],
+    /require +the client is in 10\.0\.0\.0\/8: met\n +require +it is 08:00 to 18:00 \(UTC\): .*/,
+  ],
+  [
+    'a requirement on the network, from elsewhere',
+    ['--as', 'CLAIMS', '--peer', '203.0.113.7', '/orders/office'],
+    /\n403 refused: forbidden\n +because +the client is not in 10\.0\.0\.0\/8\n/,
+  ],
+  [
+    'a requirement on the time',
+    ['--as', 'CLAIMS', '--peer', '10.0.0.7', '--at', '2026-01-05T18:00:00Z', '/orders/office'],
+    /\n403 refused: forbidden\n +because +it is not 08:00 to 18:00 \(UTC\)\n/,
   ],
   [
     'a page load in a frame',

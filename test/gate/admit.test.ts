@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { systemClock } from '../../src/core/clock.ts'
 import type { SessionKey } from '../../src/core/names.ts'
 import { parsePathPattern } from '../../src/core/path-pattern.ts'
 import { trialIdentities } from '../../src/explain/trial-identities.ts'
@@ -95,6 +96,7 @@ for (const [path, who, ...kinds] of table)
       { upstreams: [orders], reservedPrefix: '/.gatehouse/' },
       {
         identify: () => identities[who],
+        clock: systemClock,
         identities: trialIdentities({ externalUrl: new URL('https://orders.example.com') }),
         cookie: { expireAll: () => ['__Host-gatehouse=; Max-Age=0'], expireWherever: () => [], isStrict: false },
         log: { debug() {}, info() {}, warn() {}, error() {}, announce() {} },
@@ -118,6 +120,7 @@ test('A host without an upstream has no route for anybody', () => {
     { upstreams: [upstream({ hosts: ['orders.example.com'] })], reservedPrefix: '/.gatehouse/' },
     {
       identify: () => assert.fail('the identity is not needed'),
+      clock: systemClock,
       identities: trialIdentities({ externalUrl: new URL('https://orders.example.com') }),
       cookie: { expireAll: () => [], expireWherever: () => [], isStrict: false },
       log: { debug() {}, info() {}, warn() {}, error() {}, announce() {} },

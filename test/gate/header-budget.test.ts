@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Claims } from '../../src/core/claims.ts'
+import { systemClock } from '../../src/core/clock.ts'
 import { personWith } from '../../src/explain/person.ts'
 import { trialIdentities } from '../../src/explain/trial-identities.ts'
 import { createAdmit } from '../../src/gate/admit.ts'
@@ -21,6 +22,7 @@ test('Identity headers beyond the common limit are logged once for each upstream
   let claims: Claims = {}
   const admit = createAdmit(config, {
     identify: () => personWith(claims, config),
+    clock: systemClock,
     identities: trialIdentities(config),
     cookie: { expireAll: () => [], expireWherever: () => [], isStrict: false },
     log: { debug() {}, info() {}, warn: note, error: note, announce: note },

@@ -4,6 +4,7 @@ import { test, type TestContext } from 'node:test'
 import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { JsonValue } from '../../src/core/claims.ts'
+import { systemClock } from '../../src/core/clock.ts'
 import { headerPairs } from '../../src/explain/header-text.ts'
 import { personWith } from '../../src/explain/person.ts'
 import { trialIdentities } from '../../src/explain/trial-identities.ts'
@@ -51,6 +52,7 @@ ${upstream}
   const silent = () => {}
   const admit = createAdmit(config, {
     identify: () => personWith(person, config),
+    clock: systemClock,
     identities: trialIdentities(config),
     cookie: { expireAll: () => [], expireWherever: () => [], isStrict: false },
     log: { debug: silent, info: silent, warn: silent, error: silent, announce: silent },

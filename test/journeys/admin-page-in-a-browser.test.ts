@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, test, type TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { accessibilityFaults } from '../support/axe.ts'
 import { picture, startChromium } from '../support/chromium.ts'
 import { freePort } from '../support/free-port.ts'
 import { secrets, startWorld, type Replica, type World } from '../support/world.ts'
 
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 
 /** A world with signed-in people, an unreachable upstream and some Logout Tokens. */
 async function livelyWorld(t: TestContext, page: string) {

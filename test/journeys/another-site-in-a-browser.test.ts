@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, test, type TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { startChromium } from '../support/chromium.ts'
 import { startWorld, type World } from '../support/world.ts'
 
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 
 /**
  * A page of another person. Resolves to its origin. On another port it is another origin of the

@@ -40,7 +40,9 @@ test('Every audit event of a whole journey matches the schema, and the schema ha
     providerSettings: 'frontchannel_logout: true',
     upstream: (await startSessionApplication(t)).url,
     upstreamSettings: `session_cookies: [JSESSIONID]
-    rules: [{ path: /admin/*, require: { claim: fields.groups, any_of: [admins] } }]
+    rules:
+      - { path: /admin/*, require: { claim: fields.groups, any_of: [admins] } }
+      - { path: /reports/*, mode: observe, require: { claim: fields.groups, any_of: [admins] } }
     logout: { call: /logout }`,
   })
   world.provider.bend('/oauth/token', (body) => void (body['expires_in'] = 10))
@@ -49,6 +51,7 @@ test('Every audit event of a whole journey matches the schema, and the schema ha
   await zoe.send(`${world.url}/.gatehouse/callback?code=x&state=y`)
   await zoe.get(`${world.url}/echo`)
   await zoe.send(`${world.url}/admin/;x=1?secret=1`)
+  await zoe.send(`${world.url}/reports/`)
   world.moveClock(11_000)
   await zoe.fetch(`${world.url}/echo`)
   const [session] = world.provider.sessions()

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { after, test, type TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { httpUpstream } from '../proxy/support.ts'
 import { startChromium } from '../support/chromium.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type World, type WorldOptions } from '../support/world.ts'
 
-const chromium = await startChromium({ after }, { keepsPagesForBack: true })
+const chromium = await startChromium({ keepsPagesForBack: true })
 
 /** An application whose responses have this Cache-Control. */
 async function startApplication(

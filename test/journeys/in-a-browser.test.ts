@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, test, type TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { startDemoUpstream } from '../../src/demo/upstream.ts'
 import { picture, startChromium } from '../support/chromium.ts'
@@ -9,7 +9,7 @@ import { freePort } from '../support/free-port.ts'
 import { inTime } from '../support/in-time.ts'
 import { startWorld, type World, type WorldOptions } from '../support/world.ts'
 
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 
 test('A person signs in, sees the identity that the application gets, signs out, and signs in again only by a click', async (t) => {
   const world = await startDemoWorld(t)

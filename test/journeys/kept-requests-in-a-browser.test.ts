@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import type { Page } from 'playwright-core'
+import { messagesByLanguage } from '../../src/pages/messages.ts'
+import { accessibilityFaults, colorRules } from '../support/axe.ts'
 import { startChromium } from '../support/chromium.ts'
 import { startFormApplication } from '../support/form-application.ts'
 import { startWorld, type World } from '../support/world.ts'
 
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 const ask = { name: 'Do you want to send what you entered?' }
 
 async function signIn(page: Page, world: World): Promise<void> {
@@ -65,4 +67,48 @@ test('A person fills in forms, the session ends, and the forms are sent once aft
   await page.getByRole('button', { name: 'Do not send' }).click()
   await page.waitForURL(`${world.url}/forms`)
   assert.equal(application.received.length, 2)
+})
+
+test('axe-core finds nothing on the pages about kept forms, light and dark, and they fit a width of 320 px', async (t) => {
+  const application = await startFormApplication(t)
+  const world = await startWorld(t, { upstream: application.url, session: 'idle_timeout: 1m' })
+  const jane = await chromium.person(t, { locale: 'de-DE', viewport: { width: 320, height: 480 } })
+  const page = await jane.tab()
+  const isAccessible = async (heading: string): Promise<void> => {
+    await page.getByRole('heading', { name: heading }).waitFor()
+    await page.emulateMedia({ colorScheme: 'light' })
+    assert.deepEqual(await accessibilityFaults(page), [], heading)
+    await page.emulateMedia({ colorScheme: 'dark' })
+    assert.deepEqual(await accessibilityFaults(page, colorRules), [], `${heading}, dark`)
+    assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 320, heading)
+  }
+  const { kept } = messagesByLanguage.de
+  const order = async (): Promise<void> => {
+    await page.getByLabel('Item').fill('Säge')
+    await page.getByLabel('Note').fill('eilt')
+    world.moveClock(61_000)
+    await page.getByRole('button', { name: 'Order' }).click()
+  }
+  await signIn(page, world)
+
+  await order()
+  await isAccessible(kept.ask.title)
+  await page.getByRole('button', { name: kept.send }).click()
+  await page.getByRole('heading', { name: 'Thank you, jane' }).waitFor()
+  await page.reload()
+  await isAccessible(kept.sent.title)
+
+  await page.goto(`${world.url}/forms`)
+  await order()
+  await page.getByRole('button', { name: kept.decline }).click()
+  await page.waitForURL(`${world.url}/forms`)
+  await page.goBack()
+  await page.reload()
+  await isAccessible(kept.gone.title)
+
+  await page.goto(`${world.url}/forms`)
+  for (const { sid } of world.provider.sessions()) world.provider.expireSession(sid)
+  await order()
+  await page.getByRole('button', { name: 'Samir' }).click()
+  await isAccessible(kept.discarded.title)
 })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, test, type TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { startChromium } from '../support/chromium.ts'
 import { startWorld, type Replica, type WorldOptions } from '../support/world.ts'
 
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 
 /**
  * Opens a page of the application with a WebSocket and an event stream, and waits until both have

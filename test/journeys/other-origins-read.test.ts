@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { after, test, type TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { choose } from '../pages/support.ts'
 import { httpUpstream } from '../proxy/support.ts'
 import type { Visit } from '../support/browser.ts'
 import { startChromium } from '../support/chromium.ts'
 import { startWorld, type World } from '../support/world.ts'
 
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 
 const app = 'https://app.example.com'
 const other = 'https://evil.example'

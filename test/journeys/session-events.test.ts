@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { request } from 'undici'
 import type { Browser } from '../support/browser.ts'
+import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
 
 interface Event {
   readonly name: string
-  readonly data: Readonly<Record<string, number>>
+  readonly data: Readonly<Record<'now' | 'expires_at' | 'absolute_expires_at', number>> & { readonly person?: string }
 }
 
 interface Events {
@@ -80,7 +83,8 @@ for (const store of ['memory', 'redis'] as const)
     const left = (time: number | undefined) => Math.round(((time ?? 0) - (data['now'] ?? 0)) / minutes)
     assert.ok((data['now'] ?? 0) >= before)
     assert.deepEqual([left(data['expires_at']), left(data['absolute_expires_at'])], [20, 480])
-    assert.deepEqual(Object.keys(data), ['now', 'expires_at', 'absolute_expires_at'], 'nothing personal')
+    assert.deepEqual(Object.keys(data), ['now', 'expires_at', 'absolute_expires_at', 'person'])
+    assert.match(data.person ?? '', /^[\w-]{16}$/, 'nothing personal')
 
     await world.provider.endSession(world.provider.sessions()[0]?.sid ?? '')
     assert.deepEqual(await events.next(), { name: 'ended', data: {} })
@@ -136,6 +140,40 @@ test('A session has a limited number of event streams', async (t) => {
 
   assert.equal((await open(t, world, jane)).status, 429)
   assert.equal((await open(t, world, other)).status, 200, 'of another session')
+})
+
+test('Behind a proxy, the event streams of a client count together, also with many sessions', async (t) => {
+  const world = await startWorld(t, {
+    settings: 'trusted_proxies: [127.0.0.1]\nlimits: { per_client: { connections: 3 } }',
+  })
+  const people = [await signedIn(world), await signedIn(world)]
+  const openFrom = (client: string, each: number) =>
+    open(t, world, people[each % 2], { 'x-forwarded-for': client, 'x-forwarded-proto': 'http' })
+  for (const each of [0, 1, 2]) assert.equal((await openFrom('192.0.2.1', each)).status, 200)
+
+  assert.equal((await openFrom('192.0.2.1', 3)).status, 429)
+  assert.equal((await openFrom('192.0.2.2', 3)).status, 200)
+})
+
+test('Clients that leave while their session is looked up do not use up the event streams', async (t) => {
+  const world = await startWorld(t, { store: 'redis', redisSettings: 'timeout: 10s' })
+  const jane = await signedIn(world)
+  const { port } = new URL(world.url)
+  const head = `GET /.gatehouse/events HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nSec-Fetch-Site: same-origin\r\nCookie: ${jane.cookieHeader}\r\n\r\n`
+  // The gateway reads what was sent before this request.
+  const isRead = () => world.browser().fetch(`${world.url}/.gatehouse/session.js`)
+  world.redis?.freeze()
+  const sockets = Array.from({ length: 16 }, () => connect(Number(port), '127.0.0.1'))
+  for (const socket of sockets) socket.write(head)
+  for (const socket of sockets) if (socket.connecting) await once(socket, 'connect')
+  await isRead()
+  for (const socket of sockets) socket.resetAndDestroy()
+  await isRead()
+  await isRead()
+  world.redis?.resume()
+
+  await until('all have left', async () => (await open(t, world, jane)).status === 200)
+  for (let each = 1; each < 16; each += 1) assert.equal((await open(t, world, jane)).status, 200)
 })
 
 test('An event stream ends when the gateway stops, and the page does not take that for a sign-out', async (t) => {

@@ -7,14 +7,14 @@ import { test, type TestContext } from 'node:test'
  * A process that writes a log; the program's text can use `log`, `access(number)` and `wait(ms)`.
  */
 function writing(t: TestContext, program: string, stdout: 'pipe' | number = 'pipe') {
-  const log = new URL('../../src/observe/writing-log.ts', import.meta.url).href
+  const log = new URL('../../dist/observe/writing-log.js', import.meta.url).href
   const source = `
     import { createLog } from '${log}'
     import { setTimeout as wait } from 'node:timers/promises'
     const log = createLog({ level: 'info', isShared: process.argv.includes('shared') })
     const access = (n) => log.add(JSON.stringify({ msg: 'request.ended', n, padding: 'x'.repeat(300) }) + '\\n')
     ${program}`
-  const args = ['--import', 'tsx', '--input-type=module', '-e', source]
+  const args = ['--input-type=module', '-e', source]
   const child = spawn(process.execPath, stdout === 'pipe' ? args : [...args, 'shared'], {
     stdio: ['pipe', stdout, 'pipe'],
   })

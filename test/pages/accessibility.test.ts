@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { languages } from '../../src/config/model.ts'
 import { messagesByLanguage } from '../../src/pages/messages.ts'
 import { accessibilityFaults, colorRules } from '../support/axe.ts'
 import { startChromium } from '../support/chromium.ts'
 import { branded, pages, startPages } from './support.ts'
 
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 
 for (const [look, settings, language] of [
   ['plain', '{}', 'en'],

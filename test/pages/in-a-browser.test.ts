@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { messagesByLanguage } from '../../src/pages/messages.ts'
 import { accessibilityFaults } from '../support/axe.ts'
 import { picture, startChromium } from '../support/chromium.ts'
 import { startWorld } from '../support/world.ts'
 import { branded, choose, logo, startPages } from './support.ts'
 
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 
 test('A logo with scripts or external content is shown, and nothing in it runs or loads', async (t) => {
   const { nobody } = await startPages(t, chromium, branded)

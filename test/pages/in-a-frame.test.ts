@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, test, type TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { languages } from '../../src/config/model.ts'
 import { messagesByLanguage } from '../../src/pages/messages.ts'
 import { httpUpstream } from '../proxy/support.ts'
@@ -10,7 +10,7 @@ import { startChromium } from '../support/chromium.ts'
 import { startWorld, type World } from '../support/world.ts'
 import { choose } from './support.ts'
 
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 
 const frame = { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'same-origin' }
 

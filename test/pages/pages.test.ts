@@ -86,6 +86,19 @@ test('The Content Security Policy of a page allows its own style and nothing els
   )
 })
 
+test('The Content Security Policy of the page after a sign-in in a window allows its one script', () => {
+  const { headers, body } = pagesWith().signedInAgain(visit)
+
+  const [style = '', script = ''] = ['style', 'script'].map((name) => {
+    const [, source = ''] = new RegExp(`<${name}>([^]*)</${name}>`).exec(body) ?? []
+    return createHash('sha256').update(source).digest('base64')
+  })
+  assert.equal(
+    headers['Content-Security-Policy'],
+    `default-src 'none'; style-src 'sha256-${style}'; script-src 'sha256-${script}'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'`,
+  )
+})
+
 test('The Content Security Policy of a page with a logo allows data: images only', () => {
   const { headers } = pagesWith({ logo: 'data:image/png;base64,AA==' }).signedOut(visit)
 

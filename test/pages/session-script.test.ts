@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, test, type TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { languages } from '../../src/config/model.ts'
 import { messagesByLanguage } from '../../src/pages/messages.ts'
 import { httpUpstream } from '../proxy/support.ts'
@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
 import { choose } from './support.ts'
 
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 const minutes = 60_000
 
 /** An application with a strict policy, whose pages include the script. */
@@ -58,7 +58,7 @@ test('The notice warns before the end of a session, and its button keeps the per
   assert.deepEqual(jane.complaints, [], 'the policy of the application allows everything that the script does')
 })
 
-test('A logout at the provider shows in all tabs, and after a sign-in in another tab the notice goes', async (t) => {
+test('A logout at the provider shows in all tabs, and after a sign-in in a pop-up window the notice goes', async (t) => {
   const world = await start(t)
   const jane = await chromium.person(t)
   const [page, open, own] = [await jane.tab(), await jane.tab(), await jane.tab()]
@@ -85,11 +85,11 @@ test('A logout at the provider shows in all tabs, and after a sign-in in another
   assert.equal(streams.filter(({ path }) => path === '/.gatehouse/events').length, 1, 'one stream for three tabs')
 
   const opened = page.waitForEvent('popup')
-  await page.getByRole('link', { name: 'Sign in' }).click()
+  await page.getByRole('link', { name: 'Sign in again' }).click()
   const other = await opened
+  const closed = other.waitForEvent('close')
   await choose(other, 'Jane Doe')
-  await other.getByRole('heading', { name: 'Orders' }).waitFor()
-  await page.evaluate(`dispatchEvent(new Event('focus'))`)
+  await closed
 
   for (const tab of [page, open]) await tab.getByRole('alert').waitFor({ state: 'detached' })
   assert.equal(await page.getByLabel('Note').inputValue(), 'three of these', 'the page has stayed')

@@ -15,6 +15,7 @@ export const pages = [
   ['sign-in-failed', '/.gatehouse/callback', 'nobody', 400],
   ['sign-out', '/.gatehouse/signed-out', 'samir', 200],
   ['signed-out', '/.gatehouse/signed-out', 'nobody', 200],
+  ['signed-in', '/.gatehouse/signed-in', 'samir', 200],
 ] as const
 
 /** Whatever an image may try. */

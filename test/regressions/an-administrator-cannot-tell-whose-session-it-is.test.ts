@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { after, test, type TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { startChromium } from '../support/chromium.ts'
 import { startCommand } from '../support/command.ts'
 import { freePort } from '../support/free-port.ts'
 import { secrets, startWorld, type Replica, type World } from '../support/world.ts'
 
-const chromium = await startChromium({ after })
+const chromium = await startChromium()
 
 async function startWithPage(t: TestContext, page: string): Promise<{ readonly world: World; readonly admin: string }> {
   const adminPort = await freePort()

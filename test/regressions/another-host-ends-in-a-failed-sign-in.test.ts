@@ -123,7 +123,7 @@ test('A browser at external_url signs in behind a proxy that changes Host', asyn
 })
 
 test('In Chromium, the link on the page leads to the sign-in, and then to the requested page', async (t) => {
-  const chromium = await startChromium(t)
+  const chromium = await startChromium()
   const world = await started(t)
   const page = await (await chromium.person(t)).tab()
 

@@ -1,6 +1,7 @@
-import type { RequirementConfig, RuleConfig, UpstreamConfig } from '../../src/config/model.ts'
+import type { ClaimRequirement, RuleConfig, UpstreamConfig } from '../../src/config/model.ts'
 import { parseClaimPath } from '../../src/core/claims.ts'
 import { parsePathPattern, type PathPattern } from '../../src/core/path-pattern.ts'
+import type { Subject } from '../../src/rules/requirement.ts'
 
 /** An upstream that asks everybody to sign in, but for what is said otherwise. */
 export function upstream({
@@ -47,11 +48,15 @@ export function upstream({
   }
 }
 
-type Requirements = Partial<Pick<RequirementConfig, 'anyOf' | 'allOf' | 'noneOf'>>
+type Requirements = Omit<ClaimRequirement, 'kind' | 'claim' | 'claimText'>
 
-export function requirement(claimText: string, requirements: Requirements): RequirementConfig {
-  const { anyOf, allOf, noneOf } = requirements
-  return { claim: parseClaimPath(claimText), claimText, anyOf, allOf, noneOf }
+export function requirement(claimText: string, requirements: Requirements): ClaimRequirement {
+  return { kind: 'claim', claim: parseClaimPath(claimText), claimText, ...requirements }
+}
+
+/** A GET of a person without claims, by a client at a documentation address. */
+export function subject(said: Partial<Subject>): Subject {
+  return { claims: {}, method: 'GET', clientAddress: '203.0.113.7', now: Date.parse('2026-11-23T09:00:00Z'), ...said }
 }
 
 /** A rule for a path; `any_of` and the like apply to the claim `groups`. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { AddressSet } from '../../src/core/addresses.ts'
 import { parsePathPattern } from '../../src/core/path-pattern.ts'
 import { canonicalTarget } from '../../src/http/request-target.ts'
 import { createRouteTable, type RouteTable } from '../../src/rules/route-table.ts'
@@ -242,5 +243,35 @@ test('An encoded slash is accepted when all readings match the same rule', () =>
   assert.equal(access('/api/v4/projects/group%2Fproject'), 'signed_in')
   assert.equal(access('/public/@scope%2fname'), 'public')
   for (const path of ['/public%2fx', '/api%2Fadmin/x', '/api/admin%2fx', '/%2fpublic', '/api%252fadmin%252fx'])
+    assert.throws(() => access(path), { code: 'ERR_REQUEST_TARGET' }, path)
+})
+
+test('A rule with networks matches clients in them only, and the next rule decides about others', () => {
+  const networks = new AddressSet([{ address: '10.0.0.0', prefix: 8, family: 'ipv4' }])
+  const clients = { networks, text: ['10.0.0.0/8'] }
+  const rules = [{ ...rule('/metrics', { access: 'public' }), clients }, rule('/metrics', { anyOf: ['admins'] })]
+  const table = createRouteTable([upstream({ rules })])
+  const rulesFor = (client?: string) => table.route('any', 'GET', canonicalTarget('/metrics'), client)?.rule
+
+  assert.equal(rulesFor('10.1.2.3')?.access, 'public')
+  for (const client of ['11.1.2.3', '::1', 'unknown', '', undefined]) assert.equal(rulesFor(client), rules[1], client)
+})
+
+test('A rule for an ending opens only paths that end so in every reading', () => {
+  const table = createRouteTable([
+    upstream({ rules: [rule('/static/*.css', { access: 'public' }), rule('/static/*.pdf')] }),
+  ])
+  const access = (path: string) => table.route('any', 'GET', canonicalTarget(path))?.rule.access
+
+  assert.equal(access('/static/a/b.css'), 'public')
+  assert.equal(access('/static/a.css?x=/admin'), 'public')
+  for (const path of ['/static/a.CSS', '/static/a.css/', '/static/a', '/admin?x=.css', '/admin/x.css', '/static/.css'])
+    assert.equal(access(path), 'signed_in', path)
+  for (const path of [
+    '/static/admin;x.css',
+    '/static/admin%3fx.css',
+    '/static/a%2f..%2fadmin%2fx.css',
+    '/static/a%252ecss',
+  ])
     assert.throws(() => access(path), { code: 'ERR_REQUEST_TARGET' }, path)
 })

@@ -85,7 +85,6 @@ api_routes = ["^/api/"]`
 })
 
 for (const [what, toml] of Object.entries({
-  'a domain of addresses': 'email_domains = ["example.com"]',
   'neither domains nor a file, which flags may have named': '',
   'a file of addresses': 'authenticated_emails_file = "emails.txt"',
   'domains and a file, at Google':
@@ -94,8 +93,6 @@ for (const [what, toml] of Object.entries({
     'provider = "google"\nemail_domains = ["*"]\ngoogle_groups = ["staff@example.com"]',
   'an organization of GitHub': 'provider = "github"\nemail_domains = ["*"]\ngithub_org = "example"',
   'projects of GitLab': 'provider = "gitlab"\nemail_domains = ["*"]\ngitlab_projects = ["a/b"]',
-  'groups or roles': 'email_domains = ["*"]\nallowed_groups = ["staff"]\nallowed_roles = ["reader"]',
-  'roles of several clients': 'email_domains = ["*"]\nallowed_roles = ["one:reader", "two:reader"]',
 }))
   test(`A restriction that rules cannot express denies all people until a decision: ${what}`, (t) => {
     const all = toml.includes('provider =') ? `${usual.replace(/^provider.*\n/m, '')}${toml}` : `${usual}${toml}`
@@ -113,19 +110,33 @@ for (const [what, toml] of Object.entries({
     assert.match(yaml, /^# Decide before use:$/m)
   })
 
-test('Groups together with roles need a decision, and are not reported as translated', () => {
-  for (const provider of ['"oidc"', '"keycloak-oidc"']) {
-    const { yaml, notes } = translated(
-      `${usual.replace('"oidc"', provider)}email_domains = ["*"]\nallowed_groups = ["g1", "g2"]\nallowed_roles = ["r1"]`,
-    )
+test('A domain of addresses is a requirement on the verified address', (t) => {
+  const toml = `${usual}email_domains = ["example.com", ".example.org"]`
+  const verified = { ...jane, email_verified: true }
 
-    assert.match(yaml, /^# - allowed_groups: .*\(g1, g2\), so the file denies all people/m)
-    assert.match(yaml, /^# - allowed_roles: .*\(r1\), so the file denies all people/m)
-    assert.deepEqual(
-      notes.filter(({ option }) => /^allowed_/.test(option)).map(({ level }) => level),
-      ['decide', 'decide'],
-    )
-  }
+  loadedFrom(t, toml, [
+    { as: verified, get: '/', expect: 'pass' },
+    { as: { ...verified, email: 'a@b.example.org' }, get: '/', expect: 'pass' },
+    { as: { ...verified, email: 'a@example.org' }, get: '/', expect: 'forbidden' },
+    { as: { ...verified, email: 'a@b.example.com' }, get: '/', expect: 'forbidden' },
+    { as: { ...verified, email: 'a@evil.test@example.com' }, get: '/', expect: 'forbidden' },
+    { as: jane, get: '/', expect: 'forbidden' },
+  ])
+  assert.match(String(translated(toml).said('email_domains')?.text), /email_verified: true/)
+  loadedFrom(t, `${toml}\ninsecure_oidc_allow_unverified_email = true`, [{ as: jane, get: '/', expect: 'pass' }])
+})
+
+test('A person with one of the groups or one of the roles has access, as with oauth2-proxy', (t) => {
+  const toml = `${usual}email_domains = ["*"]\nallowed_groups = ["g1", "g2"]\nallowed_roles = ["r1", "my.app:r2"]`
+
+  loadedFrom(t, toml, [
+    { as: { ...jane, groups: ['g2'] }, get: '/', expect: 'pass' },
+    { as: { ...jane, realm_access: { roles: ['r1'] } }, get: '/', expect: 'pass' },
+    { as: { ...jane, resource_access: { 'my.app': { roles: ['r2'] } } }, get: '/', expect: 'pass' },
+    { as: { ...jane, resource_access: { my: { app: { roles: ['r2'] } } } }, get: '/', expect: 'forbidden' },
+    { as: { ...jane, realm_access: { roles: ['r2'] } }, get: '/', expect: 'forbidden' },
+    { as: jane, get: '/', expect: 'forbidden' },
+  ])
 })
 
 test('Domains at Google are checked with the claim hd', (t) => {

@@ -3,7 +3,11 @@ import { test } from 'node:test'
 import { returnToOrHome } from '../../src/signin/return-to.ts'
 
 const externalUrl = new URL('https://orders.example.com')
-const back = (value: string | undefined) => returnToOrHome(value, externalUrl, '/.gatehouse/')
+const back = (value: string | undefined) =>
+  returnToOrHome(value, externalUrl, {
+    reservedPrefix: '/.gatehouse/',
+    isLogoutLink: (host, { segments }) => host === 'orders.example.com' && segments[0] === 'logout',
+  })
 
 for (const target of [
   '/',
@@ -61,6 +65,15 @@ for (const target of [
   '/.gatehouse',
   '/.GateHouse/sign-out',
   '/a/../.gatehouse/sign-out',
+  '/%2egatehouse/sign-out',
+  '/.%67atehouse/sign-out',
+  '/./%2Egatehouse/signed-in',
+  '/.gatehouse;a=b/sign-out',
+  '/.gatehouse%2fsign-out',
+  '/logout',
+  '/logout?all=1',
+  '/%6Cogout',
+  '/a/../logout',
   '/.gatehouse/callback?code=c&state=s',
   `/${'x'.repeat(2000)}`,
 ])

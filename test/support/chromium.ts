@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
+import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { chromium, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core'
+import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core'
 
-/** A test context, or any object with `after`. `{ after }` of node:test stands for a whole file. */
+/** A test context, or any object with `after`. `{ after }` of node:test stands for all tests. */
 interface Scope {
   after(over: () => unknown): void
 }
@@ -26,8 +27,31 @@ export interface Person {
 
 const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
+// Chromium reads only the last `--disable-features`, which is this one instead of Playwright's.
+const disabledFeatures = [
+  // Both load the pop-up of the address bar into each window, with a process that costs more
+  // processor time than the page.
+  'WebUIOmniboxAimPopup',
+  'WebUIOmniboxPopup',
+  // Those that Playwright disables.
+  'AimEnabled',
+  'AvoidCorsURLLoaderRestartOnRedirect',
+  'AvoidUnnecessaryBeforeUnloadCheckSync',
+  'DestroyProfileOnBrowserClose',
+  'HttpsFirstBalancedModeAutoEnable',
+  'HttpsUpgrades',
+  'LensOverlay',
+  'MediaRouter',
+  'NetworkTimeServiceQuerying',
+  'OptimizationHints',
+  'PaintHolding',
+  'PreconnectToSearch',
+  'ThirdPartyStoragePartitioning',
+]
+
 // Disables the requests that a browser sends on its own, so that every request comes from the page.
 const args = [
+  `--disable-features=${disabledFeatures.join()}`,
   '--no-sandbox',
   '--disable-gpu',
   '--disable-quic',
@@ -37,18 +61,20 @@ const args = [
   '--disable-sync',
 ]
 
-/** @throws when there is no Chromium */
-export async function startChromium(scope: Scope, { keepsPagesForBack = false } = {}): Promise<Chromium> {
-  if (!existsSync(executablePath))
-    throw new Error(
-      `There is no Chromium at ${executablePath}. On Debian: apt-get install chromium. Elsewhere name yours in CHROMIUM.`,
-    )
-  const browser = await chromium.launch({
-    executablePath,
-    args,
-    ignoreDefaultArgs: keepsPagesForBack ? ['--disable-back-forward-cache'] : [],
-  })
-  scope.after(() => browser.close())
+/** By `keepsPagesForBack`. */
+const browsers = new Map<boolean, Promise<Browser>>()
+after(async () => {
+  for (const browser of browsers.values()) await (await browser).close()
+})
+
+/**
+ * Starts the browser, which all files in this process share until the last test is over.
+ * @throws when there is no Chromium
+ */
+export async function startChromium({ keepsPagesForBack = false } = {}): Promise<Chromium> {
+  const running = browsers.get(keepsPagesForBack) ?? launch(keepsPagesForBack)
+  browsers.set(keepsPagesForBack, running)
+  const browser = await running
   return {
     person: async (scope, options = {}) => {
       const viewport = { width: 1100, height: 750 }
@@ -58,6 +84,18 @@ export async function startChromium(scope: Scope, { keepsPagesForBack = false } 
       return { context, complaints: await listenForComplaints(context), tab: () => context.newPage() }
     },
   }
+}
+
+async function launch(keepsPagesForBack: boolean): Promise<Browser> {
+  if (!existsSync(executablePath))
+    throw new Error(
+      `There is no Chromium at ${executablePath}. On Debian: apt-get install chromium. Elsewhere name yours in CHROMIUM.`,
+    )
+  return chromium.launch({
+    executablePath,
+    args,
+    ignoreDefaultArgs: keepsPagesForBack ? ['--disable-back-forward-cache'] : [],
+  })
 }
 
 async function listenForComplaints(context: BrowserContext): Promise<readonly string[]> {

@@ -16,7 +16,7 @@ export function hintForPath(text: string): string | undefined {
     return `did you mean ${paths}${meant.length > 1 ? ', a rule each' : ''}?${wider}`
   }
   if (/(?:^|[ *+)/])\\?\.(?:[a-z]|\()/.test(rest))
-    return 'a path cannot match an ending: name the folder of these files, such as /static/*'
+    return 'an ending is written as /static/*.css, with a rule for each ending'
   return /[\^|()[\]{}<>\\$]|\.[*+]/.test(rest)
     ? 'a path is not a regular expression: /admin/* matches everything below /admin, and in /a/*/edit "*" matches one segment'
     : undefined

@@ -2,6 +2,7 @@ import { isLoopback, parseHttpUrl } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import { claimsIn } from '../header-claims.ts'
 import type { ProviderConfig, UpstreamConfig } from '../model.ts'
+import { claimsOf } from '../requirement-claims.ts'
 import type { ProviderSettings } from '../settings.ts'
 import { type BuildContext, present, readDuration } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
@@ -61,7 +62,7 @@ export function userinfoClaims(
     ...headers.flatMap(claimsIn),
     ...(signedIdentity?.claims ?? []).map(({ path }) => path),
     ...rules.flatMap(({ headers: own = [] }) => own.flatMap(claimsIn)),
-    ...rules.flatMap(({ require }) => require.map(({ claim }) => claim)),
+    ...rules.flatMap(({ require }) => require.flatMap(claimsOf)),
   ])
   const names = new Set(paths.map(([name]) => String(name)))
   return [...names].filter((name) => !protocolClaims.has(name) && !idTokenClaims.includes(name))

@@ -1,33 +1,16 @@
 import { ipAddress } from '../../core/addresses.ts'
-import { parseClaimPath } from '../../core/claims.ts'
 import { type NamePattern, parseNamePattern } from '../../core/name-pattern.ts'
 import { parsePathPattern, type PathPattern } from '../../core/path-pattern.ts'
 import { parseHost, parseHttpUrl, parseOrigin } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
-import type {
-  CorsConfig,
-  EmbeddedTest,
-  HeaderConfig,
-  LogoutCall,
-  LogoutLink,
-  RequirementConfig,
-  RuleConfig,
-  UpstreamConfig,
-} from '../model.ts'
-import type {
-  List,
-  LogoutCallSettings,
-  LogoutLinkSettings,
-  RequirementSettings,
-  RuleSettings,
-  TestSettings,
-  UpstreamSettings,
-} from '../settings.ts'
+import type { CorsConfig, EmbeddedTest, LogoutCall, LogoutLink, UpstreamConfig } from '../model.ts'
+import type { List, LogoutCallSettings, LogoutLinkSettings, TestSettings, UpstreamSettings } from '../settings.ts'
 import { present, readDuration, readOrigin, standInUrl } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
-import { hintForClaims, withLongName, withLongNames } from './claim-names.ts'
+import { withLongNames } from './claim-names.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
+import { readMethods, readRule } from './rules.ts'
 import { readSignedIdentity } from './signed-identity.ts'
 
 /** What an upstream needs from the rest of the file. */
@@ -253,84 +236,6 @@ function readUrl(text: string | undefined, at: string, report: Report): URL {
   })
 }
 
-function readRule(
-  settings: RuleSettings,
-  at: string,
-  inherited: readonly HeaderConfig[],
-  context: UpstreamContext,
-): RuleConfig[] {
-  const { report, claims } = context
-  const require = readRequirements(settings.require, below(at, 'require'), claims, report)
-  if (require.length > 0 && settings.access !== 'signed_in')
-    report.error(
-      below(at, 'require'),
-      `has no effect with access: ${settings.access}, which lets everybody in`,
-      'remove require or access',
-    )
-  const own = readHeaders(settings.headers ?? {}, below(at, 'headers'), context)
-  const { path } = settings
-  if (path === undefined) return []
-  const read = (): RuleConfig[] => [
-    {
-      place: report.keyPlace(at),
-      setting: report.pathText(at),
-      path: parsePathPattern(path),
-      methods: readMethods(settings.methods),
-      access: settings.access,
-      unauthenticated: settings.unauthenticated === 401 ? '401' : settings.unauthenticated,
-      require,
-      ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
-    },
-  ]
-  return report.parse(below(at, 'path'), [], read, hintForPath(path))
-}
-
-function readMethods(methods: List<string> | undefined): readonly string[] | undefined {
-  return methods && present(methods).map(([, method]) => method)
-}
-
-/** Letter case makes no difference in names of headers (RFC 9110 §5.1). */
-function withReplaced(headers: readonly HeaderConfig[], by: readonly HeaderConfig[]): readonly HeaderConfig[] {
-  const names = new Set(by.map(({ name }) => name.toLowerCase()))
-  return [...headers.filter(({ name }) => !names.has(name.toLowerCase())), ...by]
-}
-
-function readRequirements(
-  settings: RuleSettings['require'],
-  at: string,
-  claims: Readonly<Record<string, string>>,
-  report: Report,
-): RequirementConfig[] {
-  if (settings === undefined) return []
-  if (!isList(settings)) return readRequirement(settings, at, claims, report)
-  return present(settings).flatMap(([index, one]) => readRequirement(one, below(at, index), claims, report))
-}
-
-function isList(settings: NonNullable<RuleSettings['require']>): settings is List<RequirementSettings> {
-  return Array.isArray(settings)
-}
-
-function readRequirement(
-  settings: RequirementSettings,
-  at: string,
-  claims: Readonly<Record<string, string>>,
-  report: Report,
-): RequirementConfig[] {
-  const { claim } = settings
-  if (claim === undefined) return []
-  const values = (list: List<string> | undefined) => list && present(list).map(([, value]) => value)
-  const read = (): RequirementConfig[] => [
-    {
-      claim: withLongName(parseClaimPath(claim), claims),
-      claimText: claim,
-      anyOf: values(settings.any_of),
-      allOf: values(settings.all_of),
-      noneOf: values(settings.none_of),
-    },
-  ]
-  return report.parse(below(at, 'claim'), [], read, hintForClaims(claim))
-}
-
 const testMethods = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const
 
 function readTest(
@@ -339,6 +244,7 @@ function readTest(
   claims: Readonly<Record<string, string>>,
   report: Report,
 ): EmbeddedTest[] {
+  const { from, at: time } = settings
   const method = testMethods.find((name) => settings[name] !== undefined)
   if (method === undefined || settings.expect === undefined) return []
   if (Object.keys(settings.headers).length > 0 && settings.expect !== 'pass')
@@ -353,8 +259,22 @@ function readTest(
       as: settings.as && withLongNames(settings.as, claims),
       method: method.toUpperCase(),
       path: settings[method] ?? '/',
+      from: from && report.parse(below(at, 'from'), undefined, () => parseClientAddress(from)),
+      at: time === undefined ? undefined : report.parse(below(at, 'at'), undefined, () => parseTime(time)),
       expect: settings.expect,
       headers: settings.headers,
     },
   ]
+}
+
+function parseClientAddress(text: string): string {
+  const address = ipAddress(text)
+  if (address === undefined) throw new SyntaxError('must be an IP address such as 10.1.2.3')
+  return address
+}
+
+function parseTime(text: string): number {
+  const time = Date.parse(text)
+  if (Number.isNaN(time)) throw new SyntaxError('must be a time such as 2026-01-05T09:30:00Z')
+  return time
 }

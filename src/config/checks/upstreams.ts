@@ -236,6 +236,16 @@ function rules({ upstreams }: GatewayConfig, report: Report): void {
         )
       if (!canMatchBelow(rule.path, path))
         report.warning(below(place, 'path'), `is never reached: this upstream serves only paths below ${path}`)
+      if (
+        rule.access !== 'signed_in' &&
+        rule.path.suffix !== undefined &&
+        rule.path.segments.every((name) => name === '*')
+      )
+        report.warning(
+          below(place, 'path'),
+          `lets everybody request any path with this ending: many applications take /admin/x${rule.path.suffix} for /admin`,
+          `name the folder of these files, such as /static/*${rule.path.suffix}`,
+        )
       if (rule.access !== 'signed_in' && report.isSet(below(place, 'unauthenticated')))
         report.warning(below(place, 'unauthenticated'), `does not apply: access: ${rule.access} requires no sign-in`)
     }
@@ -245,11 +255,14 @@ function rules({ upstreams }: GatewayConfig, report: Report): void {
 /** Whether a rule matches every request that the other rule matches. */
 function covers(rule: RuleConfig, other: RuleConfig): boolean {
   const anyMethod = rule.methods === undefined
+  if (rule.clients !== undefined) return false
   const sameMethods = anyMethod || (other.methods?.every((method) => hasMethod(rule, method)) ?? false)
   if (!sameMethods || (other.path.below && !rule.path.below)) return false
   // A "*" in the path of the other rule matches anything. Only a "*" covers it, because no segment
   // of this rule is named "*".
-  return matchesPath(rule.path, other.path.segments)
+  const { suffix, ...path } = rule.path
+  if (suffix === undefined || !other.path.below) return matchesPath(rule.path, other.path.segments)
+  return other.path.suffix?.endsWith(suffix) === true && matchesPath(path, other.path.segments)
 }
 
 /** A rule for GET also applies to HEAD. */

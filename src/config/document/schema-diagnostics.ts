@@ -61,14 +61,18 @@ function hintForUnknown(name: string, meant: string | undefined, known: readonly
 function mapsWith(name: string): string[] {
   const schema = JSON.parse(schemaText()) as AnySchemaObject
   const homes: string[] = []
-  const look = (part: AnySchemaObject, path: readonly string[]): void => {
+  const look = (part: AnySchemaObject, path: readonly string[], within: readonly unknown[] = []): void => {
+    // A requirement may contain requirements.
+    if (part['$ref'] !== undefined && within.includes(part['$ref'])) return
+    const inner = [...within, part['$ref']]
     const target = typeof part['$ref'] === 'string' ? definition(part['$ref'], schema) : part
     const properties = (target['properties'] ?? {}) as Record<string, AnySchemaObject>
     if (Object.hasOwn(properties, name))
       homes.push(path.length === 0 ? 'at the top level' : `below "${path.join('.')}"`)
-    for (const [key, value] of Object.entries(properties)) look(value, [...path, key])
-    if (typeof target['additionalProperties'] === 'object') look(target['additionalProperties'], [...path, 'NAME'])
-    if (typeof target['items'] === 'object') look(target['items'], path)
+    for (const [key, value] of Object.entries(properties)) look(value, [...path, key], inner)
+    if (typeof target['additionalProperties'] === 'object')
+      look(target['additionalProperties'], [...path, 'NAME'], inner)
+    if (typeof target['items'] === 'object') look(target['items'], path, inner)
   }
   look(schema, [])
   return homes

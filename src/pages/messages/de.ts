@@ -64,6 +64,7 @@ export const de: Messages = {
     'Ihre Sitzung ist beendet, oder Sie sind nicht angemeldet. Die Anmeldung öffnet sich im gesamten Fenster.',
   signInFailed: 'Sie sind nicht angemeldet.',
   signedIn: 'Sie sind angemeldet.',
+  signedInAgain: { title: 'Sie sind wieder angemeldet.', text: 'Sie können dieses Fenster schließen.' },
   signedOut: { title: 'Sie sind abgemeldet.', text: 'Sie können dieses Fenster jetzt schließen.' },
   confirmSignOut: {
     title: 'Möchten Sie sich abmelden?',
@@ -89,6 +90,10 @@ export const de: Messages = {
     },
     send: 'Jetzt senden',
     decline: 'Nicht senden',
+    sending: {
+      title: 'Ihre Eingaben wurden möglicherweise bereits gesendet.',
+      text: 'Sie werden gerade gesendet, oder das Senden wurde unterbrochen. Prüfen Sie in der Anwendung, ob sie angekommen sind. Sie werden nicht noch einmal gesendet.',
+    },
     sent: { title: 'Ihre Eingaben wurden bereits gesendet.', text: 'Sie werden nicht noch einmal gesendet.' },
     gone: {
       title: 'Es gibt nichts mehr zu senden.',
@@ -119,9 +124,13 @@ export const de: Messages = {
     label: 'Ihre Sitzung',
     expiring: 'Sie werden in {n} Min. abgemeldet.',
     stay: 'Angemeldet bleiben',
-    ended: 'Sie sind abgemeldet. Melden Sie sich in einem anderen Tab wieder an: Diese Seite bleibt, wie sie ist.',
+    renew: 'Wieder anmelden',
+    ended: 'Sie sind abgemeldet. Melden Sie sich in einem neuen Fenster wieder an: Diese Seite bleibt, wie sie ist.',
+    changed: 'Sie sind jetzt mit einem anderen Konto angemeldet. Laden Sie diese Seite neu.',
+    reload: 'Neu laden',
     close: 'Schließen',
   },
   support: 'Benötigen Sie Hilfe?',
   request: 'Anfragenummer',
+  rule: 'Regel',
 }

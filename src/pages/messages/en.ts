@@ -27,6 +27,7 @@ export const en: Messages = {
   signInFromFrame: 'Your session has ended, or you are not signed in. The sign-in opens in the whole window.',
   signInFailed: 'You are not signed in.',
   signedIn: 'You are signed in.',
+  signedInAgain: { title: 'You are signed in again.', text: 'You can close this window.' },
   signedOut: { title: 'You are signed out.', text: 'You may close this window now.' },
   confirmSignOut: {
     title: 'Do you want to sign out?',
@@ -52,6 +53,10 @@ export const en: Messages = {
     },
     send: 'Send now',
     decline: 'Do not send',
+    sending: {
+      title: 'What you entered may have been sent already.',
+      text: 'It is being sent, or sending it was interrupted. Check in the application whether it has arrived. It is not sent a second time.',
+    },
     sent: { title: 'What you entered has already been sent.', text: 'It is not sent a second time.' },
     gone: {
       title: 'There is nothing to send any more.',
@@ -81,9 +86,13 @@ export const en: Messages = {
     label: 'Your session',
     expiring: 'You will be signed out in {n} min.',
     stay: 'Stay signed in',
-    ended: 'You are signed out. Sign in again in another tab: this page stays as it is.',
+    renew: 'Sign in again',
+    ended: 'You are signed out. Sign in again in a new window: this page stays as it is.',
+    changed: 'You are now signed in as somebody else. Reload this page.',
+    reload: 'Reload',
     close: 'Close',
   },
   support: 'Need help?',
   request: 'Request ID',
+  rule: 'Rule',
 }

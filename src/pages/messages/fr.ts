@@ -63,6 +63,7 @@ export const fr: Messages = {
     'Votre session est terminée ou n’a pas encore commencé. La page de connexion s’ouvrira dans toute la fenêtre.',
   signInFailed: 'La connexion a échoué.',
   signedIn: 'Connexion réussie.',
+  signedInAgain: { title: 'Vous êtes de nouveau connecté.', text: 'Vous pouvez fermer cette fenêtre.' },
   signedOut: { title: 'Déconnexion réussie.', text: 'Vous pouvez maintenant fermer cette fenêtre.' },
   confirmSignOut: {
     title: 'Voulez-vous vous déconnecter ?',
@@ -88,6 +89,10 @@ export const fr: Messages = {
     },
     send: 'Envoyer maintenant',
     decline: 'Ne pas envoyer',
+    sending: {
+      title: 'Votre saisie a peut-être déjà été envoyée.',
+      text: 'L’envoi est en cours ou a été interrompu. Vérifiez dans l’application si elle est arrivée. Elle n’est pas envoyée une seconde fois.',
+    },
     sent: { title: 'Votre saisie a déjà été envoyée.', text: 'Elle n’est pas envoyée une seconde fois.' },
     gone: {
       title: 'Il n’y a plus rien à envoyer.',
@@ -118,9 +123,13 @@ export const fr: Messages = {
     label: 'Votre session',
     expiring: 'Vous serez déconnecté dans {n} min.',
     stay: 'Rester connecté',
-    ended: 'Vous êtes déconnecté. Reconnectez-vous dans un autre onglet : cette page reste telle quelle.',
+    renew: 'Se reconnecter',
+    ended: 'Vous êtes déconnecté. Reconnectez-vous dans une nouvelle fenêtre : cette page reste telle quelle.',
+    changed: 'Vous êtes maintenant connecté avec un autre compte. Actualisez cette page.',
+    reload: 'Actualiser',
     close: 'Fermer',
   },
   support: 'Besoin d’aide ?',
   request: 'Référence de la demande',
+  rule: 'Règle',
 }

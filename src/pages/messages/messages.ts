@@ -20,6 +20,8 @@ export interface Messages {
   readonly signInFromFrame: string
   readonly signInFailed: string
   readonly signedIn: string
+  /** The end of a sign-in in another window. */
+  readonly signedInAgain: Heading
   readonly signedOut: Heading
   readonly confirmSignOut: Heading
   readonly stillSignedIn: Heading
@@ -33,6 +35,8 @@ export interface Messages {
   readonly support: string
   /** The text before the request ID. */
   readonly request: string
+  /** Before the name of a rule. */
+  readonly rule: string
 }
 
 /** The pages that are only about an error. */
@@ -57,6 +61,8 @@ interface KeptMessages {
   readonly kinds: Readonly<Record<ContentKind, string>>
   readonly send: string
   readonly decline: string
+  /** It is being sent, or it is unknown whether it was. */
+  readonly sending: Heading
   /** It was sent before, so it is not sent. */
   readonly sent: Heading
   /** It is not there any more. */
@@ -79,6 +85,11 @@ export interface NoticeMessages {
   /** `{n}` is the number of minutes. */
   readonly expiring: string
   readonly stay: string
+  /** Opens the sign-in in another window. */
+  readonly renew: string
   readonly ended: string
+  /** Another person has signed in. */
+  readonly changed: string
+  readonly reload: string
   readonly close: string
 }

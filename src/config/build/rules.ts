@@ -1,0 +1,210 @@
+import { AddressSet, asciiDomain } from '../../core/addresses.ts'
+import { parseClaimPath } from '../../core/claims.ts'
+import { LinearPattern } from '../../core/linear-pattern.ts'
+import { parsePathPattern } from '../../core/path-pattern.ts'
+import { TimeWindow } from '../../core/time-window.ts'
+import { parseSubnet } from '../addresses.ts'
+import { below, type Report } from '../document/report.ts'
+import type { HeaderConfig, Networks, RequirementConfig, RuleConfig } from '../model.ts'
+import type { List, RequirementSettings, RuleSettings } from '../settings.ts'
+import { present } from './build-context.ts'
+import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
+import { type HeaderContext, readHeaders } from './headers.ts'
+import { hintForPath } from './path-hints.ts'
+
+/** @param inherited the headers of the upstream */
+export function readRule(
+  settings: RuleSettings,
+  at: string,
+  inherited: readonly HeaderConfig[],
+  context: HeaderContext,
+): RuleConfig[] {
+  const { report } = context
+  const require = readRequirements(settings.require, below(at, 'require'), context)
+  if (require.length > 0 && settings.access !== 'signed_in')
+    report.error(
+      below(at, 'require'),
+      `has no effect with access: ${settings.access}, which lets everybody in`,
+      'remove require or access',
+    )
+  if (require.length === 0 && settings.mode === 'observe' && report.isValid(below(at, 'require')))
+    report.error(
+      below(at, 'mode'),
+      'has no effect without require, because people must sign in in any case',
+      'remove mode',
+    )
+  const own = readHeaders(settings.headers ?? {}, below(at, 'headers'), context)
+  const { path } = settings
+  if (path === undefined) return []
+  const read = (): RuleConfig[] => [
+    {
+      place: report.keyPlace(at),
+      setting: report.pathText(at),
+      name: settings.name,
+      path: parsePathPattern(path),
+      methods: readMethods(settings.methods),
+      clients: settings.networks && readNetworks(settings.networks, below(at, 'networks'), report),
+      access: settings.access,
+      unauthenticated: settings.unauthenticated === 401 ? '401' : settings.unauthenticated,
+      require,
+      mode: settings.mode,
+      ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
+    },
+  ]
+  return report.parse(below(at, 'path'), [], read, hintForPath(path))
+}
+
+export function readMethods(methods: List<string> | undefined): readonly string[] | undefined {
+  return methods && present(methods).map(([, method]) => method)
+}
+
+/** Letter case makes no difference in names of headers (RFC 9110 §5.1). */
+function withReplaced(headers: readonly HeaderConfig[], by: readonly HeaderConfig[]): readonly HeaderConfig[] {
+  const names = new Set(by.map(({ name }) => name.toLowerCase()))
+  return [...headers.filter(({ name }) => !names.has(name.toLowerCase())), ...by]
+}
+
+interface RequirementContext {
+  readonly report: Report
+  /** Short name → name of the claim. */
+  readonly claims: ShortNames
+}
+
+function readRequirements(
+  settings: RuleSettings['require'],
+  at: string,
+  context: RequirementContext,
+): readonly RequirementConfig[] {
+  if (settings === undefined) return []
+  return isList(settings) ? readList(settings, at, context) : readRequirement(settings, at, context)
+}
+
+function isList(settings: NonNullable<RuleSettings['require']>): settings is List<RequirementSettings> {
+  return Array.isArray(settings)
+}
+
+function readList(
+  list: List<RequirementSettings>,
+  at: string,
+  context: RequirementContext,
+): readonly RequirementConfig[] {
+  return present(list).flatMap(([index, one]) => readRequirement(one, below(at, index), context))
+}
+
+/** The settings that belong to a claim. */
+const claimTests = [
+  ...['equals', 'any_of', 'all_of', 'none_of'],
+  ...['contains', 'begins_with', 'ends_with', 'matches'],
+]
+
+function readRequirement(
+  settings: RequirementSettings,
+  at: string,
+  context: RequirementContext,
+): readonly RequirementConfig[] {
+  const { report } = context
+  const own = (setting: string) => below(at, setting)
+  if (settings.claim === undefined)
+    for (const test of claimTests)
+      if (report.isSet(own(test))) report.errorAtKey(own(test), 'needs claim beside it: the path of a claim')
+  if (settings.email_domains === undefined && report.isSet(own('verified')))
+    report.errorAtKey(own('verified'), 'has no effect without email_domains', 'remove it')
+
+  const { methods, all, any, not } = settings
+  if (settings.claim !== undefined) return readClaimRequirement(settings, settings.claim, at, context)
+  if (settings.email_domains !== undefined) return readEmailDomains(settings, settings.email_domains, at, report)
+  if (settings.networks !== undefined)
+    return [{ kind: 'networks', ...readNetworks(settings.networks, own('networks'), report) }]
+  if (settings.time !== undefined) return readTime(settings.time, own('time'), report)
+  if (methods !== undefined) return [{ kind: 'methods', methods: readMethods(methods) ?? [] }]
+  if (all !== undefined) return [{ kind: 'all', all: readList(all, own('all'), context) }]
+  if (any !== undefined) return [{ kind: 'any', any: readList(any, own('any'), context) }]
+  if (not !== undefined)
+    return readRequirement(not, own('not'), context).map((requirement) => ({ kind: 'not', not: requirement }))
+  return []
+}
+
+function readClaimRequirement(
+  settings: RequirementSettings,
+  claim: string,
+  at: string,
+  { report, claims }: RequirementContext,
+): readonly RequirementConfig[] {
+  const texts = (list: List<string> | undefined) => list && present(list).map(([, text]) => text)
+  const { matches } = settings
+  const pattern =
+    matches === undefined ? undefined : report.parse(below(at, 'matches'), undefined, () => new LinearPattern(matches))
+  const read = (): RequirementConfig[] => [
+    {
+      kind: 'claim',
+      claim: withLongName(parseClaimPath(claim), claims),
+      claimText: claim,
+      equals: settings.equals,
+      anyOf: texts(settings.any_of),
+      allOf: texts(settings.all_of),
+      noneOf: texts(settings.none_of),
+      contains: settings.contains,
+      beginsWith: settings.begins_with,
+      endsWith: settings.ends_with,
+      matches: pattern,
+    },
+  ]
+  return report.parse(below(at, 'claim'), [], read, hintForClaims(claim))
+}
+
+function readEmailDomains(
+  { verified }: RequirementSettings,
+  domains: List<string>,
+  at: string,
+  report: Report,
+): readonly RequirementConfig[] {
+  const listAt = below(at, 'email_domains')
+  const emailDomains = present(domains).flatMap(([index, text]) =>
+    report.parse(below(listAt, index), [], () => [parseDomain(text)], hintForDomain(text)),
+  )
+  if (!verified)
+    report.warning(
+      below(at, 'verified'),
+      'is false: with many providers, people can set any e-mail address for themselves',
+      'let the provider send email_verified, or require a claim that only administrators change',
+    )
+  return [{ kind: 'email_domains', emailDomains, verified }]
+}
+
+function parseDomain(text: string): string {
+  const domain = asciiDomain(text)
+  if (domain === undefined) throw new SyntaxError('must be a domain such as example.com')
+  return domain
+}
+
+function hintForDomain(text: string): string | undefined {
+  if (text === '*') return 'without this requirement, the domain makes no difference'
+  const meant = text.replace(/^[^@]*@|^\*?\./, '')
+  if (meant === text || meant === '') return undefined
+  return /^\*?\./.test(text) ? `name each domain: a domain does not include those below it` : `did you mean ${meant}?`
+}
+
+function readNetworks(networks: List<string>, at: string, report: Report): Networks {
+  const text = present(networks).map(([, network]) => network)
+  const subnets = present(networks).flatMap(([index, network]) =>
+    report.parse(below(at, index), [], () => [parseSubnet(network)]),
+  )
+  return { networks: new AddressSet(subnets), text }
+}
+
+function readTime(
+  { days, from, to, zone }: NonNullable<RequirementSettings['time']>,
+  at: string,
+  report: Report,
+): readonly RequirementConfig[] {
+  if (zone === undefined) return []
+  const names = present(days).map(([, day]) => day)
+  if (from === to) report.error(below(at, 'to'), 'is the same as from', 'for the whole day, remove both')
+  return report.parse(below(at, 'zone'), [], () => {
+    try {
+      return [{ kind: 'time', time: new TimeWindow({ days: names, from, to, zone }) }]
+    } catch {
+      throw new SyntaxError('must be the name of a time zone such as Europe/Berlin or UTC')
+    }
+  })
+}
