@@ -14,6 +14,7 @@ let programs = ''
 async function startJupyterLab(t: TestContext) {
   const folder = dataFolder(t)
   writeFileSync(join(folder, 'jupyter_server_config.py'), blockOf('jupyterlab', 'python'))
+  writeFileSync(join(folder, 'notes.md'), '# Notes')
   const extension = join(folder, 'labextensions', 'gatehouse-notice')
   mkdirSync(join(extension, 'static'), { recursive: true })
   writeFileSync(join(extension, 'package.json'), blockOf('jupyterlab', 'json'))
@@ -57,25 +58,19 @@ journeysOf({
   },
   use: runCode,
   script: {
-    enter: async (page) => {
-      await runCode(page)
-      // At the first time, JupyterLab asks for the name.
-      await page.keyboard.press('Control+s')
-      await page.locator('.jp-Dialog input[type=text]').fill('figures.ipynb')
-      const saved = page.waitForResponse(
-        (response) => response.request().method() === 'PUT' && response.url().includes('/api/contents/figures'),
-      )
-      await page.keyboard.press('Enter')
-      await saved
-      await page.locator('.jp-Notebook .jp-CodeCell .cm-content').last().click()
-      await page.keyboard.insertText('# not saved yet')
+    enter: async (page, site) => {
+      await page.goto(`${site.url}/lab/tree/notes.md`)
+      // Not a notebook: JupyterLab shows one dialog at a time, and the end of its kernel has one.
+      await page.locator('.jp-FileEditor .cm-content').click({ timeout: 120_000 })
+      await page.keyboard.insertText('not saved yet')
+      await page.locator('.jp-FileEditor .cm-content').getByText('not saved yet').waitFor()
     },
     send: (page) => page.keyboard.press('Control+s'),
     // Before it saves, JupyterLab asks whether the file has changed.
-    request: ['GET', /^\/api\/contents\/figures/],
+    request: ['GET', /^\/api\/contents\/notes/],
     saysNotSaved: async (page) => {
       await page.getByText('File Save Error').first().waitFor()
-      await page.locator('.jp-OutputArea-output').getByText('42 from the kernel').first().waitFor()
+      await page.locator('.jp-FileEditor .cm-content').getByText('not saved yet').waitFor()
     },
   },
   signOut: (page) => page.evaluate("location.href = '/logout'"),
