@@ -110,9 +110,13 @@ export const presets: Readonly<Record<string, Preset>> = {
     settings: { headers: user },
   },
   phpmyadmin: {
-    needs: 'an auth_type that reads X-Remote-User, or its own sign-in',
+    triedWith: 'phpMyAdmin 5.2 of Debian 12',
+    needs:
+      "$cfg['Servers'][1]['auth_type'] = 'http', and accounts of the database with the password in PHPMYADMIN_PASSWORD",
     settings: {
-      headers: user,
+      headers: {
+        Authorization: { basic: { user: 'preferred_username', password: { env: 'PHPMYADMIN_PASSWORD' } } },
+      },
       session_cookies: ['phpMyAdmin*', 'pmaUser*', 'pmaAuth*'],
       logout: { paths: [{ path: '/*', query: { route: '/logout' } }] },
     },
