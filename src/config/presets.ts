@@ -70,8 +70,13 @@ export const presets: Readonly<Record<string, Preset>> = {
     },
   },
   jupyterhub: {
+    triedWith: 'JupyterHub 6',
     needs: 'an authenticator that reads X-Remote-User',
-    settings: { headers: user, session_cookies: ['jupyterhub-*'], logout: { paths: ['/hub/logout'] } },
+    settings: {
+      headers: { ...user, 'X-Groups': 'groups' },
+      session_cookies: ['jupyterhub-*'],
+      logout: { paths: ['/hub/logout'] },
+    },
   },
   jupyterlab: {
     triedWith: 'JupyterLab 4',

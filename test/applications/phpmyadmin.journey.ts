@@ -13,7 +13,10 @@ import type { Site } from './site.ts'
 /** Starts a phpMyAdmin with files of its own, and a MariaDB with an account for each person. */
 async function startPhpMyAdmin(t: TestContext) {
   const socket = await startMariaDb(t, 'shop')
-  const accounts = blockOf('phpmyadmin', 'text').replace('the value of PHPMYADMIN_PASSWORD', secrets.PHPMYADMIN_PASSWORD)
+  const accounts = blockOf('phpmyadmin', 'text').replace(
+    'the value of PHPMYADMIN_PASSWORD',
+    secrets.PHPMYADMIN_PASSWORD,
+  )
   run(['mariadb', '--no-defaults', `--socket=${socket}`, '-uroot'], {
     input: accounts + accounts.replaceAll('jane', 'zoe'),
   })
