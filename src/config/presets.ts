@@ -24,7 +24,8 @@ export const presets: Readonly<Record<string, Preset>> = {
     settings: { headers: user, session_cookies: ['session'], logout: { paths: ['/logout'] } },
   },
   cockpit: {
-    needs: 'its own sign-in: Cockpit has no sign-in by a header',
+    triedWith: 'Cockpit 287 of Debian 12, as a local session',
+    needs: 'a rule that admits only people who may have the rights of its user, or its own sign-in',
     settings: { session_cookies: ['cockpit', 'machine-cockpit*'] },
   },
   django: {
@@ -70,8 +71,13 @@ export const presets: Readonly<Record<string, Preset>> = {
     },
   },
   jupyterhub: {
+    triedWith: 'JupyterHub 6',
     needs: 'an authenticator that reads X-Remote-User',
-    settings: { headers: user, session_cookies: ['jupyterhub-*'], logout: { paths: ['/hub/logout'] } },
+    settings: {
+      headers: { ...user, 'X-Groups': 'groups' },
+      session_cookies: ['jupyterhub-*'],
+      logout: { paths: ['/hub/logout'] },
+    },
   },
   jupyterlab: {
     triedWith: 'JupyterLab 4',
@@ -82,11 +88,18 @@ export const presets: Readonly<Record<string, Preset>> = {
     },
   },
   mediawiki: {
-    needs: 'the extension Auth_remoteuser, which reads X-Remote-User',
+    triedWith: 'MediaWiki 1.39 of Debian 12',
+    needs: 'a session provider that takes the user from X-Remote-User',
     settings: {
       headers: person,
       session_cookies: ['*_session', '*UserID', '*UserName', '*Token'],
-      logout: { paths: [{ path: '/*', query: { title: 'Special:UserLogout' } }] },
+      logout: {
+        paths: [
+          { path: '/*', query: { title: 'Special:UserLogout' } },
+          '/index.php/Special:UserLogout',
+          '/wiki/Special:UserLogout',
+        ],
+      },
     },
   },
   nexus: {
@@ -103,9 +116,13 @@ export const presets: Readonly<Record<string, Preset>> = {
     settings: { headers: user },
   },
   phpmyadmin: {
-    needs: 'an auth_type that reads X-Remote-User, or its own sign-in',
+    triedWith: 'phpMyAdmin 5.2 of Debian 12',
+    needs:
+      "$cfg['Servers'][1]['auth_type'] = 'http', and accounts of the database with the password in PHPMYADMIN_PASSWORD",
     settings: {
-      headers: user,
+      headers: {
+        Authorization: { basic: { user: 'preferred_username', password: { env: 'PHPMYADMIN_PASSWORD' } } },
+      },
       session_cookies: ['phpMyAdmin*', 'pmaUser*', 'pmaAuth*'],
       logout: { paths: [{ path: '/*', query: { route: '/logout' } }] },
     },

@@ -95,7 +95,7 @@ function commonJourneys(subject: Subject): Readonly<Record<string, Journey>> {
       'the link of the application signs out of everything': async (t) => {
         const { site, page } = await signedIn(t, subject)
         await signOut(page)
-        await page.waitForURL(({ pathname }) => pathname === '/.gatehouse/signed-out')
+        await page.getByRole('heading', { name: 'You are signed out.' }).waitFor()
         await page.goto(site.url + subject.home)
         await site.asks(page)
       },

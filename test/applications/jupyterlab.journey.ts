@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { freePort } from '../support/free-port.ts'
+import { until } from '../support/until.ts'
 import { installPython } from './installed.ts'
 import { journeysOf } from './journeys.ts'
 import { blockOf } from './pages.ts'
@@ -13,6 +14,7 @@ let programs = ''
 async function startJupyterLab(t: TestContext) {
   const folder = dataFolder(t)
   writeFileSync(join(folder, 'jupyter_server_config.py'), blockOf('jupyterlab', 'python'))
+  writeFileSync(join(folder, 'notes.md'), '# Notes')
   const extension = join(folder, 'labextensions', 'gatehouse-notice')
   mkdirSync(join(extension, 'static'), { recursive: true })
   writeFileSync(join(extension, 'package.json'), blockOf('jupyterlab', 'json'))
@@ -27,12 +29,19 @@ async function startJupyterLab(t: TestContext) {
 /** Opens a notebook, and runs code in its first cell. */
 async function runCode(page: Page): Promise<void> {
   await page.locator('.jp-LauncherCard[data-category="Notebook"]').first().click({ timeout: 120_000 })
-  // The kernel is a process that starts for the first time.
-  await page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').waitFor({ timeout: 300_000 })
-  await page.locator('.jp-Notebook .jp-CodeCell .cm-content').first().click()
-  await page.keyboard.type('print(6 * 7, "from the kernel")')
-  await page.keyboard.press('Shift+Enter')
-  await page.getByText('42 from the kernel').waitFor({ timeout: 300_000 })
+  const cell = page.locator('.jp-Notebook .jp-CodeCell .cm-content').first()
+  await cell.click()
+  await page.keyboard.insertText('print(6 * 7, "from the kernel")')
+  // JupyterLab ignores the button until the kernel, a process of its own, is connected.
+  await until('the kernel has run the code', async () => {
+    await cell.click()
+    await page.locator('[data-command="notebook:run-cell-and-select-next"]').first().click()
+    const output = page.locator('.jp-OutputArea-output').getByText('42 from the kernel').first()
+    return output.waitFor({ timeout: 5_000 }).then(
+      () => true,
+      () => false,
+    )
+  })
 }
 
 journeysOf({
@@ -42,20 +51,26 @@ journeysOf({
   start: startJupyterLab,
   home: '/lab',
   showsPerson: async (page, person) => {
-    await page.locator('#jp-main-dock-panel').waitFor({ timeout: 120_000 })
+    await page.locator('.jp-LauncherCard, .jp-Notebook').first().waitFor({ timeout: 120_000 })
     await page.waitForFunction(
       `fetch('/api/me').then((response) => response.json()).then(({ identity }) => identity.name === '${person}')`,
     )
   },
   use: runCode,
   script: {
-    enter: runCode,
+    enter: async (page, site) => {
+      await page.goto(`${site.url}/lab/tree/notes.md`)
+      // Not a notebook: JupyterLab shows one dialog at a time, and the end of its kernel has one.
+      await page.locator('.jp-FileEditor .cm-content').click({ timeout: 120_000 })
+      await page.keyboard.insertText('not saved yet')
+      await page.locator('.jp-FileEditor .cm-content').getByText('not saved yet').waitFor()
+    },
     send: (page) => page.keyboard.press('Control+s'),
     // Before it saves, JupyterLab asks whether the file has changed.
-    request: ['GET', /^\/api\/contents\/Untitled/],
+    request: ['GET', /^\/api\/contents\/notes/],
     saysNotSaved: async (page) => {
       await page.getByText('File Save Error').first().waitFor()
-      await page.getByText('42 from the kernel').waitFor()
+      await page.locator('.jp-FileEditor .cm-content').getByText('not saved yet').waitFor()
     },
   },
   signOut: (page) => page.evaluate("location.href = '/logout'"),

@@ -41,11 +41,7 @@ const subject: Subject = {
   home: '/',
   showsPerson: (page, person) =>
     person === 'Jane Doe'
-      ? // The editor is covered until it has loaded.
-        page
-          .locator('#red-ui-loading-progress')
-          .waitFor({ state: 'hidden' })
-          .then(() => deployButton(page).waitFor())
+      ? page.locator('.red-ui-palette-node').first().waitFor()
       : // Zoë may not edit flows.
         page.getByText('You are signed in, but you do not have access to this page.').waitFor(),
   script: {

@@ -90,6 +90,7 @@ export interface WorldOptions {
 export const secrets = {
   CLIENT_SECRET: 'correct horse battery staple',
   SESSION_KEY: Buffer.alloc(32, 7).toString('base64'),
+  PHPMYADMIN_PASSWORD: 'a password that only the gateway knows',
 }
 
 /**
