@@ -1,10 +1,10 @@
-/** What one character of a text must be. Takes a code point. */
+/** Whether one character of a text matches. Takes a code point. */
 type CharacterTest = (character: number) => boolean
 
 /** A step of a compiled pattern. The numbers are indexes of steps. */
 type Step =
   | { readonly kind: 'character'; readonly test: CharacterTest }
-  /** Goes on at both steps. */
+  /** Continues at all of these steps. */
   | { readonly kind: 'fork'; to: readonly number[] }
   | { readonly kind: 'end' }
 
@@ -205,7 +205,7 @@ class Parser {
     return is(character)
   }
 
-  /** What stands between `[` and `]`. */
+  /** The content of `[` and `]`. */
   #class(): CharacterTest {
     const isNegated = this.#take('^')
     const tests: CharacterTest[] = []

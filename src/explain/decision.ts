@@ -259,8 +259,8 @@ function sameSiteText({ method, isUpgrade, secFetchSite, origin }: RequestFacts)
 }
 
 function preflightWhy(fields: CorsFields): string {
-  const answered = 'the gateway itself responds to a preflight, because the upstream has cors'
-  return fields['Access-Control-Allow-Origin'] === undefined ? `${answered}; cors does not list the origin` : answered
+  const responds = 'the gateway itself responds to a preflight, because the upstream has cors'
+  return fields['Access-Control-Allow-Origin'] === undefined ? `${responds}; cors does not list the origin` : responds
 }
 
 function decided(admission: Admission, req: ArrivedRequest, switches: boolean): Decision {

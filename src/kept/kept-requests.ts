@@ -206,7 +206,7 @@ export class KeptRequests {
   }
 }
 
-/** The reference of a kept request; `undefined` when the text is none. */
+/** The reference of a kept request; `undefined` for any other text. */
 export function asReference(text: string | null | undefined): string | undefined {
   return text != null && /^[\w-]{8}$/.test(text) ? text : undefined
 }

@@ -133,7 +133,7 @@ function switchingResponse(
   const chosen = protocolIn(rawHeaders)
   // A server may only switch to an offered protocol (RFC 9110 §7.8).
   if (!protocols.toLowerCase().split(', ').includes(chosen.toLowerCase()))
-    return new GatewayError('ERR_UPSTREAM_ANSWER', 'the upstream switched to a protocol that it was not offered')
+    return new GatewayError('ERR_UPSTREAM_RESPONSE', 'the upstream switched to a protocol that it was not offered')
   try {
     const fields = responseHeaders(rawHeaders, {
       isGatewayCookie: parts.isGatewayCookie,
