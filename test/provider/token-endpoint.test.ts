@@ -56,7 +56,7 @@ test('client_secret_post sends them in the form, and nowhere else', async (t) =>
   assert.equal(provider.lastTokenRequest?.authorization, undefined)
 })
 
-test('a code is exchanged with the verifier and the redirect URI that it was asked for with', async (t) => {
+test('a code is exchanged with the verifier and the redirect URI of its authorization request', async (t) => {
   const provider = await startSigningProvider(t)
   provider.answer(paths.token, (_req, res) => sendJson(res, { ...bearer(), id_token: provider.idToken(soon()) }))
   const clock = { now: () => Date.now(), move: () => {} }
@@ -174,7 +174,7 @@ for (const [what, answer, code] of [
   ['invalid_client', (_req, res) => sendJson(res, { error: 'invalid_client' }, 401), 'ERR_SIGN_IN_RESPONSE'],
   ['an error without a name', (_req, res) => sendJson(res, {}, 400), 'ERR_SIGN_IN_RESPONSE'],
 ] satisfies readonly (readonly [string, Handler, string])[])
-  test(`a token endpoint that answers a code with ${what} is ${code}`, async (t) => {
+  test(`a token endpoint that responds to a code with ${what} is ${code}`, async (t) => {
     const provider = await startSigningProvider(t, { timeoutMs: 2_000 })
     provider.answer(paths.token, answer)
 

@@ -65,7 +65,7 @@ for (const [what, answer, code] of [
   ['nothing, and hangs up', (req) => req.destroy(), 'ERR_PROVIDER_UNAVAILABLE'],
   ['five megabytes', (_req, res) => sendJson(res, { sub: 'jane', pad: 'x'.repeat(5e6) }), 'ERR_PROVIDER_UNAVAILABLE'],
 ] satisfies readonly (readonly [string, Handler, string])[])
-  test(`userinfo that answers with ${what} is ${code}`, async (t) => {
+  test(`userinfo that responds with ${what} is ${code}`, async (t) => {
     const provider = await startSigningProvider(t, { timeoutMs: 2_000 })
     provider.answer(paths.userinfo, answer)
 
