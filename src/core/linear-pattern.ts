@@ -1,10 +1,10 @@
-/** Whether one character of a text matches. Takes a code point. */
+/** What one character of a text must be. Takes a code point. */
 type CharacterTest = (character: number) => boolean
 
 /** A step of a compiled pattern. The numbers are indexes of steps. */
 type Step =
   | { readonly kind: 'character'; readonly test: CharacterTest }
-  /** Continues at all of these steps. */
+  /** Goes on at both steps. */
   | { readonly kind: 'fork'; to: readonly number[] }
   | { readonly kind: 'end' }
 
@@ -205,7 +205,7 @@ class Parser {
     return is(character)
   }
 
-  /** The content of `[` and `]`. */
+  /** What stands between `[` and `]`. */
   #class(): CharacterTest {
     const isNegated = this.#take('^')
     const tests: CharacterTest[] = []

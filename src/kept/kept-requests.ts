@@ -206,7 +206,7 @@ export class KeptRequests {
   }
 }
 
-/** The reference of a kept request; `undefined` for any other text. */
+/** The reference of a kept request; `undefined` when the text is none. */
 export function asReference(text: string | null | undefined): string | undefined {
   return text != null && /^[\w-]{8}$/.test(text) ? text : undefined
 }

@@ -51,7 +51,7 @@ export function mayBeOrder({ method, headers }: Pick<IncomingMessage, 'method' |
   )
 }
 
-/** The reference in the content of such an order; `undefined` for other content. */
+/** The reference in the content of such an order; `undefined` when it is none. */
 export function referenceInOrder(content: Buffer): string | undefined {
   const [name, value, ...more] = content.toString('latin1').split('=')
   return name === markName && more.length === 0 ? asReference(value?.trimEnd()) : undefined

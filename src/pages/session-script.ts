@@ -96,19 +96,19 @@ const source = String.raw`(() => {
     if (state === 'changed') changed()
     else if (state === 'ended') ended()
   }
-  const share = (message) => { learn(message); channel.postMessage(message) }
+  const tell = (message) => { learn(message); channel.postMessage(message) }
   const connect = () => {
     clearTimeout(retry)
     if (source) source.close()
     source = new EventSource(prefix + 'events')
     source.addEventListener('session', ({ data }) => {
       const { now, expires_at, absolute_expires_at, person: who } = JSON.parse(data)
-      share({ endsAt: Date.now() + expires_at - now, canStay: absolute_expires_at - expires_at > 1000, who })
+      tell({ endsAt: Date.now() + expires_at - now, canStay: absolute_expires_at - expires_at > 1000, who })
     })
     source.addEventListener('ended', () => {
       source.close()
-      if (!isRenewing) return share({ isEnded: true })
-      // A new session ends this one a moment before the browser has it. Then the other window reports it.
+      if (!isRenewing) return tell({ isEnded: true })
+      // A new session ends this one a moment before the browser has it. Then the other window tells.
       clearTimeout(timer)
       isRenewing = false
       last = undefined

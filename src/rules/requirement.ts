@@ -10,7 +10,7 @@ export interface Unmet {
   readonly code: 'ERR_FORBIDDEN' | 'ERR_CLAIM_ABSENT'
   readonly why: string
   /**
-   * It is unknown whether the requirement applies, for example because a claim has an unexpected
+   * Nobody can say whether the requirement applies, for example because a claim has an unexpected
    * shape. Then `not` does not apply either.
    */
   readonly isUnknown?: true
@@ -66,7 +66,7 @@ function outcomeOf(requirement: RequirementConfig, subject: Subject): Unmet | un
   }
 }
 
-/** A requirement that certainly does not apply takes precedence over an unknown one. */
+/** A requirement that certainly does not apply counts more than one that nobody can decide. */
 function allOutcome(all: readonly RequirementConfig[], subject: Subject): Unmet | undefined {
   const unmet = all.flatMap((each) => outcomeOf(each, subject) ?? [])
   return unmet.find(({ isUnknown }) => isUnknown !== true) ?? unmet[0]

@@ -14,7 +14,7 @@ import type { SessionExpiry, Sessions } from '../session/sessions.ts'
 
 /** How often the expiry of a session with event streams is read, in ms. */
 const checkEveryMs = 5_000
-/** A comment follows after this many checks without an event. It keeps the connection open. */
+/** A comment is sent after so many checks without an event, so that proxies keep the connection. */
 const checksPerHeartbeat = 3
 /** A change of the expiry that is smaller is no event, in ms. */
 const noticeableMs = 1_000
@@ -38,7 +38,7 @@ export interface SessionEventsParts {
  * @throws {TooManyRequests} when the session, the client, or all clients have too many streams
  */
 export async function sessionEvents(request: EndpointRequest, parts: SessionEventsParts): Promise<Response> {
-  if (!isFromThisSite(request)) throw new GatewayError('ERR_CROSS_SITE', 'a page of another origin requested events')
+  if (!isFromThisSite(request)) throw new GatewayError('ERR_CROSS_SITE', 'a page of another origin asks for events')
   const id = parts.cookie.read(request.cookie)
   const key = id && sessionKey(id)
   const expiry = key && (await parts.sessions.expiry(key))

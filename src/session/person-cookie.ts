@@ -21,9 +21,9 @@ export interface PersonCookieParts {
 }
 
 /**
- * The cookie that names the person who signed in last in a browser. It outlives the session, and
- * gives access to nothing. With it, the gateway knows whose form it keeps. It keeps no forms of
- * clients that have never signed in. The cookie is sealed, and a sign-out removes it.
+ * The cookie that names the person who signed in last in a browser, after the session too. It gives
+ * access to nothing. With it, the gateway knows whose form it keeps, and nobody who never signed in
+ * can make it keep one. It is sealed, and expired by a sign-out.
  */
 export class PersonCookie {
   readonly #attributes: CookieAttributes
