@@ -44,7 +44,7 @@ async function carryOut(order: LoadOrder): Promise<LoadResult> {
     await Promise.race([connected, failed, late(patience, () => `connected: ${Object.keys(askers).length}, no more`)])
     say({ kind: 'connected' })
     await once(process, 'message')
-    return await Promise.race([work(askers, order), failed, late(order.ms + patience, () => 'answers stay away')])
+    return await Promise.race([work(askers, order), failed, late(order.ms + patience, () => 'no responses arrive')])
   } finally {
     for (const socket of sockets) socket?.removeAllListeners('end').destroy()
   }

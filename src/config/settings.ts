@@ -406,8 +406,8 @@ export interface UpstreamSettings {
    */
   readonly trusted_origins: 'any' | List<Origin>
   /**
-   * Lets pages of other origins read responses (CORS). The gateway answers preflights. Absent: the
-   * application decides.
+   * Lets pages of other origins read responses (CORS). The gateway responds to preflights. Absent:
+   * the application decides.
    */
   readonly cors?: UpstreamCorsSettings
   /**
@@ -722,8 +722,8 @@ export interface RuleStepUpSettings {
 }
 
 /**
- * Lets pages of other origins read responses (CORS). The gateway answers preflights. Absent: the
- * application decides.
+ * Lets pages of other origins read responses (CORS). The gateway responds to preflights. Absent:
+ * the application decides.
  */
 export interface UpstreamCorsSettings {
   /** The origins whose pages may read responses. Absent: those of trusted_origins. */

@@ -172,7 +172,7 @@ const table = {
     means: 'a Logout Token for this person or session arrived during the sign-in',
     todo: 'nothing: the person can start again',
   },
-  ERR_SIGN_IN_ANSWER: {
+  ERR_SIGN_IN_RESPONSE: {
     status: 502,
     text: 'The sign-in service sent an invalid response.',
     page: 'sign-in-failed',
@@ -242,7 +242,7 @@ const table = {
     means: 'no connection to the application was free, or too many streams were open',
     todo: 'find the requests that take long; raise max_connections or max_streams, as upstream.busy in the log says',
   },
-  ERR_UPSTREAM_ANSWER: {
+  ERR_UPSTREAM_RESPONSE: {
     status: 502,
     text: 'The application sent an invalid response.',
     page: 'unavailable',

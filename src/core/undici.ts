@@ -1,19 +1,47 @@
 import { createRequire } from 'node:module'
 import type undici from 'undici'
 
+/** The versions of undici that {@link readParts} was tested with. */
+export const testedWith = /^7\./
+
+interface Parts {
+  readonly Agent: typeof undici.Agent
+  readonly Client: typeof undici.Client
+  /** A method of every dispatcher in undici's main module. */
+  readonly request: undici.Dispatcher['request']
+}
+
+const require = createRequire(import.meta.url)
+const parts = readParts()
+
+export const { Agent, Client } = parts
+export type Agent = undici.Agent
+
+/** Sends a request through a dispatcher. */
+export async function request(
+  dispatcher: undici.Dispatcher,
+  options: undici.Dispatcher.RequestOptions,
+): Promise<undici.Dispatcher.ResponseData<unknown>> {
+  return parts.request.call(dispatcher, options)
+}
+
 /**
  * Loads only the clients of undici. Its main module also loads `fetch`, WebSocket, caches and
- * mocks, which costs 10 MB of memory and 20 ms of each start (docs/performance.md).
+ * mocks, which costs 10 MB of memory and 20 ms of each start (docs/performance.md). The files of
+ * undici are not part of its public interface. A version without them is loaded as a whole.
  */
-const require = createRequire(import.meta.url)
-
-export const Agent = require('undici/lib/dispatcher/agent.js') as typeof undici.Agent
-export type Agent = undici.Agent
-export const Client = require('undici/lib/dispatcher/client.js') as typeof undici.Client
-
-// `request` and the like are methods of every dispatcher, as in undici's main module.
-const { prototype } = require('undici/lib/dispatcher/dispatcher.js') as typeof undici.Dispatcher
-Object.assign(prototype, require('undici/lib/api/index.js'))
+function readParts(): Parts {
+  try {
+    return {
+      Agent: require('undici/lib/dispatcher/agent.js') as Parts['Agent'],
+      Client: require('undici/lib/dispatcher/client.js') as Parts['Client'],
+      request: require('undici/lib/api/api-request.js') as Parts['request'],
+    }
+  } catch {
+    const whole = require('undici') as typeof undici
+    return { Agent: whole.Agent, Client: whole.Client, request: whole.Dispatcher.prototype.request }
+  }
+}
 
 /** The origin and path of a URL, as a dispatcher takes them. */
 export function addressOf(url: string | URL): { readonly origin: string; readonly path: string } {

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { rootCertificates } from 'node:tls'
 import { reason } from '../core/errors.ts'
 import { randomHex } from '../core/random.ts'
-import { addressOf, Agent } from '../core/undici.ts'
+import { addressOf, Agent, request } from '../core/undici.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Span } from './tracing.ts'
@@ -154,7 +154,7 @@ export class OtlpExporter {
         statusCode,
         headers,
         body: content,
-      } = await this.#agent.request({
+      } = await request(this.#agent, {
         ...addressOf(this.#options.otlp),
         method: 'POST',
         headers: {

@@ -50,7 +50,7 @@ const source = String.raw`(() => {
 
   // If the browser blocks the window, the link opens a tab.
   const openSignIn = (event) => {
-    if (state !== 'ended') ask('renew')
+    if (state !== 'ended') send('renew')
     const opened = open('', 'gatehouse-sign-in', 'popup,width=500,height=700')
     if (!opened) return
     event.preventDefault()
@@ -61,7 +61,7 @@ const source = String.raw`(() => {
   }
   const stay = async () => {
     await fetch(prefix + 'session', { method: 'POST' }).catch(() => {})
-    ask('connect')
+    send('connect')
   }
   const expiring = () => {
     const { endsAt, canStay } = last
@@ -116,17 +116,17 @@ const source = String.raw`(() => {
     })
     source.onerror = () => { if (source.readyState === 2) retry = setTimeout(connect, 30000) }
   }
-  const answer = (question) => {
+  const follow = (order) => {
     if (!isLeader) return
-    if (question === 'renew') isRenewing = true
-    else if (question === 'connect' || last?.isEnded) connect()
+    if (order === 'renew') isRenewing = true
+    else if (order === 'connect' || last?.isEnded) connect()
     else if (last) channel.postMessage(last)
   }
-  const ask = (question) => { answer(question); channel.postMessage({ ask: question }) }
-  channel.onmessage = ({ data }) => { if (data.ask) answer(data.ask); else learn(data) }
-  addEventListener('focus', () => { if (state === 'ended' || state === 'signed_out') ask('connect') })
+  const send = (order) => { follow(order); channel.postMessage({ order }) }
+  channel.onmessage = ({ data }) => { if (data.order) follow(data.order); else learn(data) }
+  addEventListener('focus', () => { if (state === 'ended' || state === 'signed_out') send('connect') })
   const lead = () => { isLeader = true; connect(); return new Promise(() => {}) }
-  if (navigator.locks) { navigator.locks.request('gatehouse' + prefix, lead); channel.postMessage({ ask: 'state' }) }
+  if (navigator.locks) { navigator.locks.request('gatehouse' + prefix, lead); channel.postMessage({ order: 'state' }) }
   else lead()
 })()
 `
@@ -147,7 +147,7 @@ export interface ScriptTexts extends NoticeMessages {
 
 /** The script of the page at the end of a sign-in in another window. */
 export const signedInScript =
-  "new BroadcastChannel('gatehouse' + location.pathname.replace(/[^/]*$/, '')).postMessage({ ask: 'connect' }); close()"
+  "new BroadcastChannel('gatehouse' + location.pathname.replace(/[^/]*$/, '')).postMessage({ order: 'connect' }); close()"
 
 /** The script in a language. `ifNoneMatch`: the field of the request (RFC 9110 §13.1.2). */
 export function sessionScriptResponse(texts: ScriptTexts, reservedPrefix: string, ifNoneMatch?: string): Response {

@@ -45,11 +45,11 @@ export interface IdTokenExpectations extends TokenExpectations {
   readonly sub?: string
 }
 
-const code = 'ERR_SIGN_IN_ANSWER'
+const code = 'ERR_SIGN_IN_RESPONSE'
 
 /**
  * Verifies an ID Token (OpenID Connect Core §3.1.3.7, and §12.2 after a refresh).
- * @throws {GatewayError} `ERR_SIGN_IN_ANSWER` with the name of the claim, or
+ * @throws {GatewayError} `ERR_SIGN_IN_RESPONSE` with the name of the claim, or
  * `ERR_PROVIDER_UNAVAILABLE` when the keys are unavailable, or `ERR_STEP_UP_UNMET` when the
  * provider has not authenticated the person as the request demanded
  */

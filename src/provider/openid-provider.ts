@@ -70,7 +70,7 @@ export interface ProviderState {
 /**
  * One OpenID Provider, as its client sees it. Every method that sends a request rejects with a
  * `GatewayError`: `ERR_PROVIDER_UNAVAILABLE` without a usable response in time,
- * `ERR_SIGN_IN_ANSWER` when the response must not be accepted.
+ * `ERR_SIGN_IN_RESPONSE` when the response must not be accepted.
  */
 export class OpenidProvider {
   readonly config: ProviderConfig
@@ -339,7 +339,7 @@ export class OpenidProvider {
 }
 
 function reject(why: string): never {
-  throw new GatewayError('ERR_SIGN_IN_ANSWER', why)
+  throw new GatewayError('ERR_SIGN_IN_RESPONSE', why)
 }
 
 /**

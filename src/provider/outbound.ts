@@ -111,7 +111,7 @@ function wholeResponse(
 
 function asResponse(url: string, { status, headers, content }: WholeResponse): Response {
   const rejectResponse = (why: string) => {
-    throw new GatewayError('ERR_SIGN_IN_ANSWER', `${withoutQuery(url)} responded with ${why}`)
+    throw new GatewayError('ERR_SIGN_IN_RESPONSE', `${withoutQuery(url)} responded with ${why}`)
   }
   if (status < 200) rejectResponse(`status ${status}`)
   const valuesOf = (name: string) => [headers[name] ?? []].flat()

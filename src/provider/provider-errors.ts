@@ -14,7 +14,7 @@ export function isInvalidGrant(error: unknown): boolean {
  */
 export class InvalidTokensError extends GatewayError {
   constructor(why: string, cause: unknown) {
-    super('ERR_SIGN_IN_ANSWER', `the refreshed tokens are invalid: ${why}`, { cause })
+    super('ERR_SIGN_IN_RESPONSE', `the refreshed tokens are invalid: ${why}`, { cause })
   }
 }
 
@@ -42,33 +42,33 @@ export function throwProviderError(what: string, cause: unknown): never {
   // A parser quotes the text that it cannot read, which may be part of a token. So the cause is
   // left out too.
   if (causes(cause).some((error) => error instanceof SyntaxError))
-    throw new GatewayError('ERR_SIGN_IN_ANSWER', `${what}: the response is not JSON`)
+    throw new GatewayError('ERR_SIGN_IN_RESPONSE', `${what}: the response is not JSON`)
   const status = statusOf(cause)
   const fail = (
-    code: 'ERR_PROVIDER_UNAVAILABLE' | 'ERR_SIGN_IN_EXPIRED' | 'ERR_SIGN_IN_ANSWER',
+    code: 'ERR_PROVIDER_UNAVAILABLE' | 'ERR_SIGN_IN_EXPIRED' | 'ERR_SIGN_IN_RESPONSE',
     why: string,
   ): never => {
     throw new GatewayError(code, `${what}: ${why}`, { cause })
   }
   if (causes(cause).some((error) => 'code' in error && error.code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED'))
     return fail(
-      'ERR_SIGN_IN_ANSWER',
+      'ERR_SIGN_IN_RESPONSE',
       `by the clock of this machine, the ID Token has expired or is not valid yet: ${clockAdvice}`,
     )
   if (isInvalidGrant(cause)) return fail('ERR_SIGN_IN_EXPIRED', 'the provider responded with invalid_grant')
   if (cause instanceof client.ResponseBodyError)
     return fail(
-      'ERR_SIGN_IN_ANSWER',
+      'ERR_SIGN_IN_RESPONSE',
       `the provider responded with ${describeError(cause)}${responseHints.get(cause.error) ?? ''}`,
     )
   if (status !== undefined && (status >= 500 || status === 429))
     return fail('ERR_PROVIDER_UNAVAILABLE', `the provider responded with status ${status}`)
   // A 401 with a challenge means `invalid_client` (RFC 6749 §5.2).
-  if (status === 401) return fail('ERR_SIGN_IN_ANSWER', `the provider responded with status 401${clientHint}`)
-  if (status !== undefined) return fail('ERR_SIGN_IN_ANSWER', `the provider responded with status ${status}`)
+  if (status === 401) return fail('ERR_SIGN_IN_RESPONSE', `the provider responded with status 401${clientHint}`)
+  if (status !== undefined) return fail('ERR_SIGN_IN_RESPONSE', `the provider responded with status ${status}`)
   if (cause instanceof client.ClientError && cause.code === 'OAUTH_TIMEOUT')
     return fail('ERR_PROVIDER_UNAVAILABLE', 'no response in time')
-  return fail('ERR_SIGN_IN_ANSWER', `${reason(cause)}${hintForRejectedAlgorithm(cause)}`)
+  return fail('ERR_SIGN_IN_RESPONSE', `${reason(cause)}${hintForRejectedAlgorithm(cause)}`)
 }
 
 /** What to do when the clocks differ. */

@@ -217,7 +217,7 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
     const failure =
       error instanceof GatewayError
         ? error
-        : new GatewayError('ERR_UPSTREAM_ANSWER', `the content of the response cannot be decoded: ${String(error)}`)
+        : new GatewayError('ERR_UPSTREAM_RESPONSE', `the content of the response cannot be decoded: ${String(error)}`)
     this.#handler.onError(failure)
     this.#control?.abort(failure)
   }

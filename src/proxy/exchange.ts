@@ -407,7 +407,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       this.cut()
       return
     }
-    if (error.code === 'ERR_UPSTREAM_UNREACHABLE' || error.code === 'ERR_UPSTREAM_ANSWER')
+    if (error.code === 'ERR_UPSTREAM_UNREACHABLE' || error.code === 'ERR_UPSTREAM_RESPONSE')
       this.#upstream.target.reportWrongScheme(error.message, parts.log)
     this.#refuse(error.code)
   }

@@ -151,7 +151,7 @@ class LogoutExchange implements ResponseHandler, SlotHolder {
   onResponse(status: number): void {
     if (status < 200) return
     if (status < 500) this.#resolve(status)
-    else this.#reject(new GatewayError('ERR_UPSTREAM_ANSWER', `the response has the status ${status}`))
+    else this.#reject(new GatewayError('ERR_UPSTREAM_RESPONSE', `the response has the status ${status}`))
   }
 
   onText(text: string): void {
@@ -171,7 +171,7 @@ class LogoutExchange implements ResponseHandler, SlotHolder {
   onSwitch(socket: Duplex): void {
     this.#control = undefined
     socket.destroy()
-    this.#end(new GatewayError('ERR_UPSTREAM_ANSWER', 'the upstream switched to another protocol'))
+    this.#end(new GatewayError('ERR_UPSTREAM_RESPONSE', 'the upstream switched to another protocol'))
   }
 
   onError(error: GatewayError): void {

@@ -165,12 +165,12 @@ function namedInConnection(received: RawFields): ReadonlySet<string> {
 // because Transfer-Encoding is not passed on.
 function checkTransferEncoding(value: string): void {
   if (value.trim().toLowerCase() !== 'chunked')
-    throw new GatewayError('ERR_UPSTREAM_ANSWER', 'the response has a Transfer-Encoding other than chunked')
+    throw new GatewayError('ERR_UPSTREAM_RESPONSE', 'the response has a Transfer-Encoding other than chunked')
 }
 
 const controlCharacter = /[^\t\x20-\x7e\x80-\xff]/
 
 function checkValue(name: string, value: string): void {
   if (controlCharacter.test(value))
-    throw new GatewayError('ERR_UPSTREAM_ANSWER', `the response has a control character in "${name}"`)
+    throw new GatewayError('ERR_UPSTREAM_RESPONSE', `the response has a control character in "${name}"`)
 }

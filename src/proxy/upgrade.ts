@@ -1,4 +1,4 @@
-import { type IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { UpstreamConfig } from '../config/model.ts'
@@ -13,6 +13,7 @@ import type { RawFields } from '../transport/transport.ts'
 import type { Addresses } from './addresses.ts'
 import { Exchange } from './exchange.ts'
 import type { Pass, ProxyParts } from './parts.ts'
+import { responseOn } from './released-socket.ts'
 import { responseHeaders } from './response-headers.ts'
 import { Tunnel } from './tunnel.ts'
 
@@ -39,6 +40,15 @@ export function carryUpgrade(
   }
 
   const res = responseOn(socket as Socket, req, record)
+  if (res === undefined) {
+    parts.log.error('request.failed', {
+      request: record.id,
+      code: 'ERR_INTERNAL',
+      reason: 'this version of Node.js cannot write a response to a request for another protocol',
+    })
+    refuseUpgrade(socket, record, 'ERR_INTERNAL')
+    return
+  }
   // HTTP/1.0 cannot switch protocols (RFC 9110 §7.8).
   const protocols = req.httpVersionMinor === 0 ? '' : carriedProtocols(req.headers.upgrade, pass.upstream.upgrade)
   const onSwitch = (upstream: Duplex, rawHeaders: RawFields): void => {
@@ -123,7 +133,7 @@ function switchingResponse(
   const chosen = protocolIn(rawHeaders)
   // A server may only switch to an offered protocol (RFC 9110 §7.8).
   if (!protocols.toLowerCase().split(', ').includes(chosen.toLowerCase()))
-    return new GatewayError('ERR_UPSTREAM_ANSWER', 'the upstream switched to a protocol that it was not offered')
+    return new GatewayError('ERR_UPSTREAM_RESPONSE', 'the upstream switched to a protocol that it was not offered')
   try {
     const fields = responseHeaders(rawHeaders, {
       isGatewayCookie: parts.isGatewayCookie,
@@ -144,23 +154,4 @@ function protocolIn(rawHeaders: RawFields): string {
   for (let at = 0; at + 1 < rawHeaders.length; at += 2)
     if (String(rawHeaders[at]).toLowerCase() === 'upgrade') return String(rawHeaders[at + 1]).trim()
   return ''
-}
-
-/** A response on a socket that Node's server has released. Closes the connection afterwards. */
-function responseOn(socket: Socket, req: IncomingMessage, record: RequestRecord): ServerResponse {
-  const res = new ServerResponse(req)
-  res.shouldKeepAlive = false
-  res.assignSocket(socket)
-  // Node's server does the same for its own sockets.
-  socket.on('drain', () => res.emit('drain'))
-  // A client that ends its side before the response has begun is gone.
-  socket.once('end', () => {
-    if (res.socket === socket && !res.headersSent) socket.destroy()
-  })
-  res.once('finish', () => {
-    record.end(res.statusCode, true)
-    socket.destroySoon()
-    socket.resume()
-  })
-  return res
 }

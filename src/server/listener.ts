@@ -77,7 +77,13 @@ export async function listen(
     if (isDraining || ending.has(req.socket)) res.shouldKeepAlive = false
     handle(req, res)
   }
+  const closeOverrun = ({ socket }: IncomingMessage) => {
+    if (socket.destroyed) return
+    parts.rejectedClients.note('pipelined requests', socket.remoteAddress ?? 'unknown', pipeliningHint)
+    socket.destroy()
+  }
   const inOrder = (handle: Handler) => (req: IncomingMessage, res: ServerResponse) => {
+    if (order.isFull(req.socket)) return closeOverrun(req)
     order.await(req, res, () => refuseAfterIgnoredUpgrade(req, res, handle))
   }
   const request = inOrder((req, res) => handlers.request(req, res))
@@ -91,11 +97,7 @@ export async function listen(
   )
   server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {})
-    if (isOverrun(req)) {
-      parts.rejectedClients.note('pipelined requests', req.socket.remoteAddress ?? 'unknown', pipeliningHint)
-      req.socket.destroy()
-      return
-    }
+    if (isOverrun(req)) return closeOverrun(req)
     upgraded.add(socket.once('close', () => upgraded.delete(socket)))
     order.awaitUpgrade(socket, () => handlers.upgrade(req, socket, head))
   })

@@ -42,14 +42,14 @@ export function createProcessApi(parts: ProcessApiParts): ProcessApi {
 async function readiness(store: SessionStore, generations: Generations): Promise<Readiness> {
   const { sessions, provider } = generations.current
   const storeState = await store.ping().then(
-    () => 'answers',
+    () => 'responds',
     (error: unknown) => reason(error),
   )
   // The process is ready during the grace, because a process that is not ready gets no requests.
-  const grace = storeState !== 'answers' && sessions.mayServeInOutage
+  const grace = storeState !== 'responds' && sessions.mayServeInOutage
   const draining = generations.isClosing
   return {
-    ready: (storeState === 'answers' || grace) && !draining,
+    ready: (storeState === 'responds' || grace) && !draining,
     store: storeState,
     ...(grace && { grace }),
     provider: provider.isKnown ? 'found' : 'not found yet',

@@ -26,8 +26,8 @@ interface Queue {
  * pipelined requests at once, and buffers the later responses without limit until the client has
  * read the first one.
  *
- * A pipelined response gets its socket when the response before it has finished. Until then
- * `res.socket` is null; then the response emits `socket`.
+ * Node assigns the socket to a pipelined response when the response before it has finished. Until
+ * then `res.socket` is null.
  */
 export class RequestOrder {
   readonly #queues = new WeakMap<Duplex, Queue>()
@@ -62,20 +62,26 @@ export class RequestOrder {
       start()
       return
     }
+    const before = this.#newest(socket)
     const queue = this.#queueOf(socket, res)
     queue.last = res
     const bytes = bytesOf(req)
     queue.waiting += 1
     this.#addBytes(queue, bytes)
-    res.once('socket', () => {
+    before?.once('close', () => {
+      // Without a socket, the response before it was the last one of the connection.
+      if (res.socket === null || socket.destroyed) return
       this.#latest.set(socket, res)
       queue.waiting -= 1
       this.#addBytes(queue, -bytes)
-      // Node emits `socket` before it has finished the previous response.
-      process.nextTick(() => {
-        if (!socket.destroyed) start()
-      })
+      start()
     })
+  }
+
+  /** The response that comes last on a connection, of those that have not ended. */
+  #newest(socket: Duplex): ServerResponse | undefined {
+    const queue = this.#queues.get(socket)
+    return queue !== undefined && queue.waiting > 0 ? queue.last : this.currentResponse(socket)
   }
 
   #addBytes(queue: Queue, bytes: number): void {
@@ -106,8 +112,7 @@ export class RequestOrder {
       if (socket.destroyed || socket.writableEnded) socket.destroy()
       else start()
     }
-    const queue = this.#queues.get(socket)
-    const before = queue !== undefined && queue.waiting > 0 ? queue.last : this.currentResponse(socket)
+    const before = this.#newest(socket)
     if (before === undefined) {
       startUnlessClosed()
       return

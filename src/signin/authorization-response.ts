@@ -13,13 +13,13 @@ const sealContext = 'gatehouse authorization response'
  * `POST callback`, with `response_mode: form_post`. Redirects to `GET callback` with the form,
  * sealed, in the query. A browser sends no `Lax` cookie with a form from a page of another site,
  * but it does with the GET request. The code appears in no URL, no history and no log.
- * @throws {GatewayError} `ERR_SIGN_IN_ANSWER` when the form is too long
+ * @throws {GatewayError} `ERR_SIGN_IN_RESPONSE` when the form is too long
  */
 export async function callbackPost(request: Pick<EndpointRequest, 'form'>, parts: Parts): Promise<Response> {
   const form = request.form.toString()
   if (form.length > longestResponse)
     throw new GatewayError(
-      'ERR_SIGN_IN_ANSWER',
+      'ERR_SIGN_IN_RESPONSE',
       `the authorization response has ${form.length} characters, more than ${longestResponse}`,
     )
   const response = parts.keyring.seal(form, sealContext).toString('base64url')

@@ -127,7 +127,7 @@ async function describePerson(
 ): Promise<Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>> {
   const userinfo = await parts.provider.userinfo(tokens.access_token, idToken.sub)
   if (userinfo.kind === 'unauthorized')
-    throw new GatewayError('ERR_SIGN_IN_ANSWER', 'UserInfo rejects the access token that was just issued')
+    throw new GatewayError('ERR_SIGN_IN_RESPONSE', 'UserInfo rejects the access token that was just issued')
   const names = parts.provider.config.idTokenClaims
   const fromIdToken = { names, claims: claimsOfIdToken(tokens.id_token, names) }
   const claims = claimsOfSession(userinfo.claims, idToken, fromIdToken)

@@ -8,7 +8,7 @@ import { refresh, storeClaims, type UpkeepParts } from './refresh.ts'
  * detects a revocation without a Logout Token. After a 401 the tokens are refreshed once. If
  * UserInfo rejects the new access token too, the session ends.
  * @returns `undefined` when the session has ended
- * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, `ERR_SIGN_IN_ANSWER` or
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, `ERR_SIGN_IN_RESPONSE` or
  * `ERR_STORE_UNAVAILABLE`; the session is unchanged
  */
 export async function pollUserinfo(seen: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {

@@ -34,7 +34,7 @@ type Refreshable = StoredSession & { readonly record: { readonly tokens: { reado
  * result.
  * @returns `undefined` when the session has ended, before or by this refresh: `invalid_grant` shows
  * that it has expired at the provider
- * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, `ERR_SIGN_IN_ANSWER` or
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, `ERR_SIGN_IN_RESPONSE` or
  * `ERR_STORE_UNAVAILABLE`; the session is unchanged
  */
 export async function refresh(seen: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {

@@ -3,12 +3,12 @@ import { GatewayError, reason } from '../core/errors.ts'
 
 const codes: Readonly<Record<string, ErrorCode>> = {
   ETIMEDOUT: 'ERR_UPSTREAM_TIMEOUT',
-  UND_ERR_HEADERS_OVERFLOW: 'ERR_UPSTREAM_ANSWER',
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'ERR_UPSTREAM_ANSWER',
-  ERR_ASSERTION: 'ERR_UPSTREAM_ANSWER',
+  UND_ERR_HEADERS_OVERFLOW: 'ERR_UPSTREAM_RESPONSE',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'ERR_UPSTREAM_RESPONSE',
+  ERR_ASSERTION: 'ERR_UPSTREAM_RESPONSE',
   // Node.js rejects such a response when the gateway writes it to the client.
-  ERR_INVALID_CHAR: 'ERR_UPSTREAM_ANSWER',
-  ERR_HTTP_INVALID_STATUS_CODE: 'ERR_UPSTREAM_ANSWER',
+  ERR_INVALID_CHAR: 'ERR_UPSTREAM_RESPONSE',
+  ERR_HTTP_INVALID_STATUS_CODE: 'ERR_UPSTREAM_RESPONSE',
 }
 
 /**
@@ -23,9 +23,9 @@ export function upstreamError(error: unknown): GatewayError {
 function codeOf(error: unknown): ErrorCode {
   if (!(error instanceof Error)) return 'ERR_UPSTREAM_UNREACHABLE'
   // Only some versions of undici set a code on the errors of its parser.
-  if (error.name === 'HTTPParserError') return 'ERR_UPSTREAM_ANSWER'
+  if (error.name === 'HTTPParserError') return 'ERR_UPSTREAM_RESPONSE'
   if (!('code' in error) || typeof error.code !== 'string') return 'ERR_UPSTREAM_UNREACHABLE'
   // The messages are "bad response" and "bad upgrade".
-  if (error.code === 'UND_ERR_SOCKET' && /^bad /.test(error.message)) return 'ERR_UPSTREAM_ANSWER'
+  if (error.code === 'UND_ERR_SOCKET' && /^bad /.test(error.message)) return 'ERR_UPSTREAM_RESPONSE'
   return codes[error.code] ?? 'ERR_UPSTREAM_UNREACHABLE'
 }

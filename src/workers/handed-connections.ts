@@ -11,8 +11,9 @@ interface Handle {
  * wait too. After the close, the client retries, and another worker serves it. `node:cluster` sends
  * a worker one connection at a time.
  *
- * This function reads the internal messages of `node:cluster` (tested with Node.js 20 to 24). If
- * they have another form, it does nothing.
+ * This function reads the internal messages of `node:cluster` (tested with Node.js 20 to 24 by
+ * test/regressions/a-connection-handed-to-a-dead-worker-hangs.test.ts). If they have another form,
+ * it does nothing.
  */
 export function closeUnacknowledgedConnection(worker: Worker): void {
   let unacknowledged: Handle | undefined

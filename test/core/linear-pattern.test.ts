@@ -56,6 +56,16 @@ for (const [pattern, message] of [
     )
   })
 
+/** Nested repetitions may have more steps than the limit. */
+function isTooLarge(pattern: string): boolean {
+  try {
+    new LinearPattern(pattern)
+    return false
+  } catch (error) {
+    return /too large/.test(String(error))
+  }
+}
+
 test('A pattern has the same result as a regular expression of ECMAScript', () => {
   const atom = fc.constantFrom('a', 'b', '.', '[ab]', '[^a]', '\\d', '\\.', '1')
   const { pattern } = fc.letrec<{ pattern: string; item: string }>((tie) => ({
@@ -73,7 +83,7 @@ test('A pattern has the same result as a regular expression of ECMAScript', () =
 
   fc.assert(
     fc.property(pattern, text, (written, value) => {
-      fc.pre(written.length <= 200)
+      fc.pre(written.length <= 200 && !isTooLarge(written))
       assert.equal(new LinearPattern(written).matches(value), new RegExp(`^(?:${written})$`, 'u').test(value))
     }),
     { numRuns: 2000 },

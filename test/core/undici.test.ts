@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import * as undici from 'undici'
-import { addressOf, Agent, Client } from '../../src/core/undici.ts'
+import { addressOf, Agent, Client, testedWith } from '../../src/core/undici.ts'
 import { root } from '../support/command.ts'
 
 test('The imported parts of undici are those of its main module', () => {
   assert.equal(Agent, undici.Agent)
   assert.equal(Client, undici.Client)
-  assert.equal(typeof new Agent().request, 'function')
+  const { version } = createRequire(import.meta.url)('undici/package.json') as { version: string }
+  assert.match(version, testedWith, 'Run the tests with that version, then change testedWith.')
 })
 
 test('The unused parts of undici are not loaded', () => {

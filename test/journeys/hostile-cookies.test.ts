@@ -109,7 +109,7 @@ test('A callback with the code of another sign-in transaction of the same browse
 
   const page = await jane.send(one.href)
 
-  assert.equal(page.status, 400, 'the code was asked for with another code_challenge')
+  assert.equal(page.status, 400, 'the code belongs to another code_challenge')
   assert.ok(!jane.cookies.has('gatehouse'))
   await jane.get(other.href)
   assert.ok(jane.cookies.has('gatehouse'), 'its own callback is as good as before')

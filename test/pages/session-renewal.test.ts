@@ -157,7 +157,7 @@ test('When another person signs in, the pages say so, and stay until they are re
   await page.evaluate(`new Promise((told) => {
     const channel = new BroadcastChannel('gatehouse/.gatehouse/')
     channel.onmessage = told
-    channel.postMessage({ ask: 'connect' })
+    channel.postMessage({ order: 'connect' })
   })`)
   assert.deepEqual(await seen(page), [])
   assert.equal(await alert(page).count(), 0)

@@ -7,7 +7,7 @@ import { expectationsOf } from './expectations.ts'
 import { forgeries, wrongClaims } from './forged-tokens.ts'
 
 const at = now / 1000
-const refused = { code: 'ERR_SIGN_IN_ANSWER' }
+const refused = { code: 'ERR_SIGN_IN_RESPONSE' }
 
 for (const [why, forge] of forgeries)
   test(`an ID Token is refused: ${why}`, async (t) => {
@@ -126,7 +126,7 @@ test('a refreshed ID Token must have the "sub" of the session', async (t) => {
   const token = provider.idToken({ sub: 'samir', nonce: undefined })
 
   await assert.rejects(verifyIdToken(token, { ...expectationsOf(t, provider), sub: 'jane' }), {
-    code: 'ERR_SIGN_IN_ANSWER',
+    code: 'ERR_SIGN_IN_RESPONSE',
     message: 'ID Token refused: "sub" is not that of the session',
   })
 })

@@ -56,7 +56,7 @@ test('client_secret_post sends them in the form, and nowhere else', async (t) =>
   assert.equal(provider.lastTokenRequest?.authorization, undefined)
 })
 
-test('a code is exchanged with the verifier and the redirect URI that it was asked for with', async (t) => {
+test('a code is exchanged with the verifier and the redirect URI of its authorization request', async (t) => {
   const provider = await startSigningProvider(t)
   provider.answer(paths.token, (_req, res) => sendJson(res, { ...bearer(), id_token: provider.idToken(soon()) }))
   const clock = { now: () => Date.now(), move: () => {} }
@@ -113,8 +113,8 @@ test('PKCE is S256 and the parameters of the configuration are added, whatever t
 })
 
 for (const [what, parameters, code] of [
-  ['the state of another', { state: 'another' }, 'ERR_SIGN_IN_ANSWER'],
-  ['a strange issuer', { iss: 'https://evil.example' }, 'ERR_SIGN_IN_ANSWER'],
+  ['the state of another', { state: 'another' }, 'ERR_SIGN_IN_RESPONSE'],
+  ['a strange issuer', { iss: 'https://evil.example' }, 'ERR_SIGN_IN_RESPONSE'],
   ['access_denied', { error: 'access_denied' }, 'ERR_SIGN_IN_REFUSED'],
   ['login_required', { error: 'login_required' }, 'ERR_SIGN_IN_REFUSED'],
   ['temporarily_unavailable', { error: 'temporarily_unavailable' }, 'ERR_PROVIDER_UNAVAILABLE'],
@@ -135,7 +135,7 @@ for (const name of ['code', 'state', 'iss', 'error'])
     if (name === 'error') url.searchParams.append(name, 'and another')
 
     await assert.rejects(clientOf(t, provider).exchangeCode(url, authorizationRequest), (error: { code?: string }) =>
-      ['ERR_SIGN_IN_ANSWER', 'ERR_SIGN_IN_REFUSED'].includes(error.code ?? ''),
+      ['ERR_SIGN_IN_RESPONSE', 'ERR_SIGN_IN_REFUSED'].includes(error.code ?? ''),
     )
 
     assert.equal(provider.hits(paths.token), 0)
@@ -148,7 +148,7 @@ test('a provider that announces "iss" must send it (RFC 9207)', async (t) => {
   )
 
   await assert.rejects(clientOf(t, provider).exchangeCode(callback(), authorizationRequest), {
-    code: 'ERR_SIGN_IN_ANSWER',
+    code: 'ERR_SIGN_IN_RESPONSE',
   })
 
   assert.equal(provider.hits(paths.token), 0)
@@ -160,21 +160,21 @@ for (const [what, answer, code] of [
   ['nothing, and hangs up', (req) => req.destroy(), 'ERR_PROVIDER_UNAVAILABLE'],
   ['nothing at all', () => {}, 'ERR_PROVIDER_UNAVAILABLE'],
   ['five megabytes', (_req, res) => sendJson(res, { pad: 'x'.repeat(5_000_000) }), 'ERR_PROVIDER_UNAVAILABLE'],
-  ['a page', (_req, res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<html>'), 'ERR_SIGN_IN_ANSWER'],
-  ['a list', (_req, res) => sendJson(res, []), 'ERR_SIGN_IN_ANSWER'],
-  ['no tokens', (_req, res) => sendJson(res, {}), 'ERR_SIGN_IN_ANSWER'],
-  ['no ID Token', (_req, res) => sendJson(res, bearer()), 'ERR_SIGN_IN_ANSWER'],
+  ['a page', (_req, res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<html>'), 'ERR_SIGN_IN_RESPONSE'],
+  ['a list', (_req, res) => sendJson(res, []), 'ERR_SIGN_IN_RESPONSE'],
+  ['no tokens', (_req, res) => sendJson(res, {}), 'ERR_SIGN_IN_RESPONSE'],
+  ['no ID Token', (_req, res) => sendJson(res, bearer()), 'ERR_SIGN_IN_RESPONSE'],
   [
     'an access token that is a number',
     (_req, res) => sendJson(res, { ...bearer(), access_token: 1 }),
-    'ERR_SIGN_IN_ANSWER',
+    'ERR_SIGN_IN_RESPONSE',
   ],
-  ['tokens of another type', (_req, res) => sendJson(res, { ...bearer(), token_type: 'mac' }), 'ERR_SIGN_IN_ANSWER'],
+  ['tokens of another type', (_req, res) => sendJson(res, { ...bearer(), token_type: 'mac' }), 'ERR_SIGN_IN_RESPONSE'],
   ['invalid_grant', (_req, res) => sendJson(res, { error: 'invalid_grant' }, 400), 'ERR_SIGN_IN_EXPIRED'],
-  ['invalid_client', (_req, res) => sendJson(res, { error: 'invalid_client' }, 401), 'ERR_SIGN_IN_ANSWER'],
-  ['an error without a name', (_req, res) => sendJson(res, {}, 400), 'ERR_SIGN_IN_ANSWER'],
+  ['invalid_client', (_req, res) => sendJson(res, { error: 'invalid_client' }, 401), 'ERR_SIGN_IN_RESPONSE'],
+  ['an error without a name', (_req, res) => sendJson(res, {}, 400), 'ERR_SIGN_IN_RESPONSE'],
 ] satisfies readonly (readonly [string, Handler, string])[])
-  test(`a token endpoint that answers a code with ${what} is ${code}`, async (t) => {
+  test(`a token endpoint that responds to a code with ${what} is ${code}`, async (t) => {
     const provider = await startSigningProvider(t, { timeoutMs: 2_000 })
     provider.answer(paths.token, answer)
 
@@ -187,7 +187,7 @@ test('a redirect of the token endpoint is not followed with credentials', async 
     res.writeHead(307, { location: `${elsewhere.issuer}${paths.token}` }).end(),
   )
 
-  await assert.rejects(clientOf(t, provider).refresh(tokens, 'jane'), { code: 'ERR_SIGN_IN_ANSWER' })
+  await assert.rejects(clientOf(t, provider).refresh(tokens, 'jane'), { code: 'ERR_SIGN_IN_RESPONSE' })
 
   assert.equal(elsewhere.hits(paths.token), 0)
 })
@@ -288,7 +288,7 @@ for (const [what, claims] of [
     )
     const clock = { now: () => Date.now(), move: () => {} }
 
-    await assert.rejects(clientOf(t, provider, clock).refresh(tokens, 'jane'), { code: 'ERR_SIGN_IN_ANSWER' })
+    await assert.rejects(clientOf(t, provider, clock).refresh(tokens, 'jane'), { code: 'ERR_SIGN_IN_RESPONSE' })
   })
 
 test('a refresh with an ID Token that the provider has not signed is refused', async (t) => {
@@ -298,7 +298,7 @@ test('a refresh with an ID Token that the provider has not signed is refused', a
   )
   const clock = { now: () => Date.now(), move: () => {} }
 
-  await assert.rejects(clientOf(t, provider, clock).refresh(tokens, 'jane'), { code: 'ERR_SIGN_IN_ANSWER' })
+  await assert.rejects(clientOf(t, provider, clock).refresh(tokens, 'jane'), { code: 'ERR_SIGN_IN_RESPONSE' })
 })
 
 for (const [what, expires_in, lifetime] of [

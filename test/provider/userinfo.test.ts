@@ -33,39 +33,39 @@ for (const [what, answer] of [
   })
 
 for (const [what, answer, code] of [
-  ['another sub', (_req, res) => sendJson(res, { sub: 'samir' }), 'ERR_SIGN_IN_ANSWER'],
-  ['a sub that differs in case', (_req, res) => sendJson(res, { sub: 'Jane' }), 'ERR_SIGN_IN_ANSWER'],
-  ['no sub', (_req, res) => sendJson(res, { email: 'jane@example.com' }), 'ERR_SIGN_IN_ANSWER'],
-  ['a sub that is a list', (_req, res) => sendJson(res, { sub: ['jane'] }), 'ERR_SIGN_IN_ANSWER'],
-  ['nothing', (_req, res) => sendJson(res, null), 'ERR_SIGN_IN_ANSWER'],
+  ['another sub', (_req, res) => sendJson(res, { sub: 'samir' }), 'ERR_SIGN_IN_RESPONSE'],
+  ['a sub that differs in case', (_req, res) => sendJson(res, { sub: 'Jane' }), 'ERR_SIGN_IN_RESPONSE'],
+  ['no sub', (_req, res) => sendJson(res, { email: 'jane@example.com' }), 'ERR_SIGN_IN_RESPONSE'],
+  ['a sub that is a list', (_req, res) => sendJson(res, { sub: ['jane'] }), 'ERR_SIGN_IN_RESPONSE'],
+  ['nothing', (_req, res) => sendJson(res, null), 'ERR_SIGN_IN_RESPONSE'],
   [
     'a page',
     (_req, res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<html></html>'),
-    'ERR_SIGN_IN_ANSWER',
+    'ERR_SIGN_IN_RESPONSE',
   ],
   [
     'a token',
     (_req, res) => res.writeHead(200, { 'content-type': 'application/jwt' }).end('e30.e30.AA'),
-    'ERR_SIGN_IN_ANSWER',
+    'ERR_SIGN_IN_RESPONSE',
   ],
   [
     'compressed content',
     (_req, res) => res.writeHead(200, { ...json, 'content-encoding': 'gzip' }).end(gzipSync('{"sub":"jane"}')),
-    'ERR_SIGN_IN_ANSWER',
+    'ERR_SIGN_IN_RESPONSE',
   ],
   [
     'content that it says is compressed',
     (_req, res) => res.writeHead(200, { ...json, 'content-encoding': 'gzip' }).end('{"sub":"jane"}'),
-    'ERR_SIGN_IN_ANSWER',
+    'ERR_SIGN_IN_RESPONSE',
   ],
-  ['403', (_req, res) => res.writeHead(403).end(), 'ERR_SIGN_IN_ANSWER'],
+  ['403', (_req, res) => res.writeHead(403).end(), 'ERR_SIGN_IN_RESPONSE'],
   ['500', (_req, res) => res.writeHead(500).end(), 'ERR_PROVIDER_UNAVAILABLE'],
   ['503', (_req, res) => res.writeHead(503).end(), 'ERR_PROVIDER_UNAVAILABLE'],
   ['nothing at all', () => {}, 'ERR_PROVIDER_UNAVAILABLE'],
   ['nothing, and hangs up', (req) => req.destroy(), 'ERR_PROVIDER_UNAVAILABLE'],
   ['five megabytes', (_req, res) => sendJson(res, { sub: 'jane', pad: 'x'.repeat(5e6) }), 'ERR_PROVIDER_UNAVAILABLE'],
 ] satisfies readonly (readonly [string, Handler, string])[])
-  test(`userinfo that answers with ${what} is ${code}`, async (t) => {
+  test(`userinfo that responds with ${what} is ${code}`, async (t) => {
     const provider = await startSigningProvider(t, { timeoutMs: 2_000 })
     provider.answer(paths.userinfo, answer)
 
@@ -78,7 +78,7 @@ test('a redirect of UserInfo is not followed with the access token', async (t) =
     res.writeHead(302, { location: `${elsewhere.issuer}${paths.userinfo}` }).end(),
   )
 
-  await assert.rejects(clientOf(t, provider).userinfo('at-1', 'jane'), { code: 'ERR_SIGN_IN_ANSWER' })
+  await assert.rejects(clientOf(t, provider).userinfo('at-1', 'jane'), { code: 'ERR_SIGN_IN_RESPONSE' })
 
   assert.equal(elsewhere.hits(paths.userinfo), 0)
 })

@@ -13,8 +13,10 @@ for (const token_type of ['DPoP', 'dpop', 'mac', 'N_A'])
     )
     const client = clientOf(t, provider, systemClock)
 
-    await assert.rejects(client.exchangeCode(callbackWithCode(), authorizationRequest), { code: 'ERR_SIGN_IN_ANSWER' })
-    await assert.rejects(client.refresh(tokens, 'jane'), { code: 'ERR_SIGN_IN_ANSWER' })
+    await assert.rejects(client.exchangeCode(callbackWithCode(), authorizationRequest), {
+      code: 'ERR_SIGN_IN_RESPONSE',
+    })
+    await assert.rejects(client.refresh(tokens, 'jane'), { code: 'ERR_SIGN_IN_RESPONSE' })
   })
 
 test('The type of an access token is case-insensitive', async (t) => {

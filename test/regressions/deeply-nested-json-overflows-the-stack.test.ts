@@ -25,8 +25,8 @@ for (const [what, claim] of [
 for (const [path, why] of [
   [paths.discovery, 'ERR_PROVIDER_UNAVAILABLE'],
   [paths.jwks, 'ERR_PROVIDER_UNAVAILABLE'],
-  [paths.token, 'ERR_SIGN_IN_ANSWER'],
-  [paths.userinfo, 'ERR_SIGN_IN_ANSWER'],
+  [paths.token, 'ERR_SIGN_IN_RESPONSE'],
+  [paths.userinfo, 'ERR_SIGN_IN_RESPONSE'],
 ] as const)
   test(`A deeply nested response at ${path} is rejected`, async (t) => {
     const provider = await startSigningProvider(t)
@@ -57,7 +57,7 @@ test('A deeply nested ID Token is rejected', async (t) => {
   provider.answer(paths.token, (_req, res) => sendJson(res, { ...bearer(), id_token: jwt(text, provider.key) }))
 
   await assert.rejects(clientOf(t, provider, systemClock).exchangeCode(callbackWithCode(), authorizationRequest), {
-    code: 'ERR_SIGN_IN_ANSWER',
+    code: 'ERR_SIGN_IN_RESPONSE',
     message: /nested deeper than 64 levels/,
   })
 })

@@ -70,19 +70,24 @@ for (const [what, request, response, calls] of [
     ['done', 'end'],
   ],
   ['a connection that is closed', get, (socket: Socket) => socket.destroy(), ['done', 'ERR_UPSTREAM_UNREACHABLE']],
-  ['a malformed response', get, (socket: Socket) => socket.write('nonsense\r\n\r\n'), ['done', 'ERR_UPSTREAM_ANSWER']],
+  [
+    'a malformed response',
+    get,
+    (socket: Socket) => socket.write('nonsense\r\n\r\n'),
+    ['done', 'ERR_UPSTREAM_RESPONSE'],
+  ],
   [
     'a malformed chunk',
     get,
     (socket: Socket) => socket.write(chunked('').replace('0\r\n', 'x\r\n')),
-    ['done', 'ERR_UPSTREAM_ANSWER'],
+    ['done', 'ERR_UPSTREAM_RESPONSE'],
   ],
   ['a switch to another protocol', webSocket, (socket: Socket) => socket.write(switching), ['switch', 'done']],
   [
     'an unrequested switch of protocols',
     get,
     (socket: Socket) => socket.write(switching),
-    ['done', 'ERR_UPSTREAM_ANSWER'],
+    ['done', 'ERR_UPSTREAM_RESPONSE'],
   ],
   ['a response to an upgrade', webSocket, (socket: Socket) => socket.write(sized), ['done', 'end']],
   [

@@ -195,7 +195,11 @@ function signedIdentity({ upstreams }: GatewayConfig, report: Report): void {
     if (isReservedField(header) && kindOfField(header) !== 'signed_identity')
       report.error(at, 'is a header that only the gateway sets', 'use another name, such as X-Gatehouse-Identity')
     else if (header === 'authorization')
-      report.error(at, 'is for credentials, and this JWT is none', 'use another name, such as X-Gatehouse-Identity')
+      report.error(
+        at,
+        'is for credentials, and this JWT is not a credential',
+        'use another name, such as X-Gatehouse-Identity',
+      )
     else if (twin !== undefined) report.error(at, `is also a header of ${report.pathText(twin.at)}`, 'use another name')
   }
 }

@@ -25,7 +25,7 @@ interface Ended extends EndedSession {
 
 /** How the script ends sessions. */
 interface EndingOptions {
-  /** How long the tombstone of each single session is kept; 0: there is none. */
+  /** How long the tombstone of each session is kept; 0: the sessions have no tombstones. */
   readonly tombstone_ttl: number
   /** Whether the sessions leave the index of their sid at once. */
   readonly leave: boolean

@@ -242,9 +242,9 @@ ${now}
 return redis.call('ZADD', KEYS[1], 'XX', string.format('%.0f', now + tonumber(ARGV[2])), ARGV[1])`
 
 /**
- * Looks at a job. Returns how long to wait while its session is alive or another process does the
- * job; nothing when there is none; and otherwise the job and the number of this attempt. While a
- * session is alive, it may get a job at any time.
+ * Reads a job. Returns how long to wait while its session is alive or another process does the job.
+ * Returns nothing if the job does not exist. Otherwise returns the job and the number of this
+ * attempt. A session that is alive may get a job at any time.
  */
 const openJob = `
 ${now}

@@ -252,7 +252,7 @@ export class UpstreamConnection implements ExchangeConnection {
     if (this.#exchange !== exchange || event === 'more') return
     if (event === 'end') this.#complete(exchange, head, rest.length > 0)
     else if (event === 'unusual') this.#readUnusual(exchange, rest)
-    else this.#fail(new GatewayError('ERR_UPSTREAM_ANSWER', 'a chunk of the response is longer than its size'))
+    else this.#fail(new GatewayError('ERR_UPSTREAM_RESPONSE', 'a chunk of the response is longer than its size'))
   }
 
   /** The receiver may keep a part, so the part must not be in the buffer that is read into next. */
@@ -293,7 +293,7 @@ export class UpstreamConnection implements ExchangeConnection {
     const { request, handler } = exchange
     if (!request.isUpgrade) {
       this.#fail(
-        new GatewayError('ERR_UPSTREAM_ANSWER', 'the upstream switched to another protocol without a request for it'),
+        new GatewayError('ERR_UPSTREAM_RESPONSE', 'the upstream switched to another protocol without a request for it'),
       )
       return
     }

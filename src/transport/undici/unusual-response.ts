@@ -206,7 +206,7 @@ class UndiciHandler implements Dispatcher.DispatchHandler {
       (status < 200 || status === 204 || status === 304) &&
       announcesContent(headers['transfer-encoding'] !== undefined, headers['content-length']?.toString())
     if (announces && status < 200)
-      throw new GatewayError('ERR_UPSTREAM_ANSWER', `an interim response (${status}) announces content`)
+      throw new GatewayError('ERR_UPSTREAM_RESPONSE', `an interim response (${status}) announces content`)
     if (!this.#isOver) this.#handler.onHead(status, statusMessage, rawFields(controller.rawHeaders))
     if (announces) this.#end([])
   }

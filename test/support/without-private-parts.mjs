@@ -1,0 +1,72 @@
+// Node.js loads this module before a gateway. It takes away private parts of Node.js and undici
+// that the gateway uses, as another version may do. WITHOUT names the parts. Each part that the
+// gateway misses is written once to standard error.
+import cluster from 'node:cluster'
+import { writeSync } from 'node:fs'
+import http from 'node:http'
+import { Module, syncBuiltinESMExports } from 'node:module'
+import { Socket } from 'node:net'
+
+const reported = new Set()
+
+function report(part) {
+  if (reported.has(part)) return
+  reported.add(part)
+  writeSync(2, `without ${part}\n`)
+}
+
+/** Ignores what is assigned to a property. */
+function freeze(object, name, value) {
+  const set = () => {
+    report(name)
+  }
+  Object.defineProperty(object, name, { get: () => value, set })
+}
+
+const parts = {
+  httpAllowHalfOpen: () => freeze(http.Server.prototype, 'httpAllowHalfOpen', false),
+
+  destroySoon: () => freeze(Socket.prototype, 'destroySoon', Socket.prototype.destroySoon),
+
+  /** Each request has a property of its own, so an accessor in a class is not used. */
+  upgrade: () => {
+    http.IncomingMessage = class extends http.IncomingMessage {
+      constructor(socket) {
+        super(socket)
+        if (Object.hasOwn(this, 'upgrade')) return
+        report('upgrade')
+        Object.defineProperty(this, 'upgrade', { value: null, writable: true })
+      }
+    }
+  },
+
+  /** `node:cluster` does not send its messages through the method that the gateway replaces. */
+  newconn: () => {
+    const { fork } = cluster
+    cluster.fork = (env) => {
+      const worker = fork.call(cluster, env)
+      freeze(worker.process, 'send', worker.process.send)
+      return worker
+    }
+  },
+
+  assignSocket: () => {
+    http.ServerResponse = class extends http.ServerResponse {
+      get assignSocket() {
+        return void report('assignSocket')
+      }
+    }
+  },
+
+  undici: () => {
+    const { _resolveFilename: resolve } = Module
+    Module._resolveFilename = (request, ...others) => {
+      if (!request.startsWith('undici/')) return resolve.call(Module, request, ...others)
+      report('undici')
+      throw Object.assign(new Error(`${request} is not exported`), { code: 'ERR_PACKAGE_PATH_NOT_EXPORTED' })
+    }
+  },
+}
+
+for (const part of (process.env['WITHOUT'] ?? '').split(',')) parts[part]()
+syncBuiltinESMExports()
