@@ -18,7 +18,7 @@ export class Asking {
     this.#cookie = cookie
     const first = this.#ask()
     this.#firstServed = first.then((status) => {
-      if (status !== 200) throw new Error(`a signed-in request was answered with ${status}`)
+      if (status !== 200) throw new Error(`a signed-in request got ${status}`)
     })
     this.denied = this.#firstServed.then(() => this.#untilDenied())
   }
@@ -37,7 +37,7 @@ export class Asking {
       const status = await this.#ask().catch(() => undefined)
       if (status === undefined) continue
       if (status === 401) return performance.now()
-      if (status !== 200) throw new Error(`a request was answered with ${status}`)
+      if (status !== 200) throw new Error(`a request got ${status}`)
       this.lastAdmittedSentAt = sentAt
       // Requests without a pause would take the processors from the gateway.
       await wait(1)

@@ -23,8 +23,8 @@ export class Profiler {
   #lastId = 0
 
   static async connect(port: number): Promise<Profiler> {
-    const answer = await fetch(`http://127.0.0.1:${port}/json/list`)
-    const [target] = (await answer.json()) as { readonly webSocketDebuggerUrl: string }[]
+    const response = await fetch(`http://127.0.0.1:${port}/json/list`)
+    const [target] = (await response.json()) as { readonly webSocketDebuggerUrl: string }[]
     const socket = new WebSocket(target?.webSocketDebuggerUrl ?? '', { maxPayload: 2 ** 30 })
     await once(socket, 'open')
     return new Profiler(socket)
@@ -51,11 +51,11 @@ export class Profiler {
     const id = (this.#lastId += 1)
     return new Promise((resolve, reject) => {
       const onMessage = (data: WebSocket.RawData) => {
-        const answer = JSON.parse(String(data)) as { id?: number; result?: unknown; error?: { message: string } }
-        if (answer.id !== id) return
+        const response = JSON.parse(String(data)) as { id?: number; result?: unknown; error?: { message: string } }
+        if (response.id !== id) return
         this.#socket.off('message', onMessage)
-        if (answer.error) reject(new Error(`${method}: ${answer.error.message}`))
-        else resolve(answer.result)
+        if (response.error) reject(new Error(`${method}: ${response.error.message}`))
+        else resolve(response.result)
       }
       this.#socket.on('message', onMessage).send(JSON.stringify({ id, method, params }))
     })

@@ -59,9 +59,9 @@ const rows: string[] = []
 let alone: Served | undefined
 for (const [kind, connections] of floods) {
   if (values.only !== '' && kind !== 'nothing' && !kind.includes(values.only)) continue
-  const [served, answers] = await during(kind, connections, () => serve(seconds))
+  const [served, responses] = await during(kind, connections, () => serve(seconds))
   alone ??= served
-  rows.push(row(kind, connections, served, alone, answers))
+  rows.push(row(kind, connections, served, alone, responses))
 }
 print()
 for (const tidy of over.reverse()) await tidy()
@@ -118,10 +118,10 @@ async function during<T>(
   await wait(1000)
   const result = await work()
   flood.send('stop')
-  const [answers] = (await once(flood, 'message')) as [Record<string, number>]
+  const [responses] = (await once(flood, 'message')) as [Record<string, number>]
   await once(flood, 'exit')
   await wait(500)
-  return [result, answers]
+  return [result, responses]
 }
 
 /** Sends requests of a signed-in person at a steady rate, without waiting for earlier responses. */
@@ -157,9 +157,9 @@ function row(
   connections: number,
   served: Served,
   alone: Served,
-  answers: Record<string, number>,
+  responses: Record<string, number>,
 ): string {
-  const perSecond = Object.entries(answers)
+  const perSecond = Object.entries(responses)
     .map(([status, count]) => `${status}: ${Math.round(count / (seconds + 1)).toLocaleString('en')}/s`)
     .join(', ')
   const ms = (value: number) => value.toFixed(1)

@@ -112,9 +112,9 @@ export async function until(isTheCase: () => boolean | Promise<boolean>, otherwi
 function accepts(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
-    const over = (answer: boolean) => {
+    const over = (response: boolean) => {
       socket.destroy()
-      resolve(answer)
+      resolve(response)
     }
     socket.once('connect', () => over(true)).once('error', () => over(false))
   })

@@ -70,9 +70,9 @@ export async function startProvider(): Promise<BenchProvider> {
     renderError: (ctx, out) => void (ctx.body = out),
   })
   let people = 0
-  const answer = provider.callback()
+  const response = provider.callback()
   server.on('request', (req, res) => {
-    if (!req.url?.startsWith('/oauth/as/')) return void answer(req, res)
+    if (!req.url?.startsWith('/oauth/as/')) return void response(req, res)
     people += 1
     const login = { accountId: subOf(people) }
     const finished = provider.interactionFinished(req, res, { login }, { mergeWithLastSubmission: false })

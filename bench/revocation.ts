@@ -141,25 +141,25 @@ async function measure({ urls, signIn }: Pair): Promise<Round> {
   await Promise.all(clients.map((client) => client.served()))
 
   const postedAt = performance.now()
-  const answer = await request(`${urls[0]}/.gatehouse/backchannel-logout`, {
+  const response = await request(`${urls[0]}/.gatehouse/backchannel-logout`, {
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
     body: new URLSearchParams({ logout_token }).toString(),
   })
-  const answeredAt = performance.now()
-  await answer.body.dump()
-  if (answer.statusCode !== 200) throw new Error(`the logout token was answered with ${answer.statusCode}`)
+  const respondedAt = performance.now()
+  await response.body.dump()
+  if (response.statusCode !== 200) throw new Error(`the logout token got ${response.statusCode}`)
 
   const deniedAt = await Promise.all(clients.map((client) => client.denied))
   const closedAt = await Promise.all(streams.map(({ ended }) => ended))
   for (const tidy of tidies) tidy()
   await Promise.all(clients.map((client) => client.close()))
   return {
-    answered: answeredAt - postedAt,
+    answered: respondedAt - postedAt,
     firstDenied: Math.min(...deniedAt) - postedAt,
     allDenied: Math.max(...deniedAt) - postedAt,
     lastClosed: Math.max(...closedAt) - postedAt,
-    admittedAfter: clients.filter(({ lastAdmittedSentAt }) => lastAdmittedSentAt > answeredAt).length,
+    admittedAfter: clients.filter(({ lastAdmittedSentAt }) => lastAdmittedSentAt > respondedAt).length,
   }
 }
 

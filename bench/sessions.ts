@@ -226,25 +226,25 @@ async function signIn({ url, provider }: Crowd, person: string, callbacks: numbe
 /** The time of one request with a session, in ms. */
 async function ask({ client }: Crowd, id: string, expected: number): Promise<number> {
   const startedAt = performance.now()
-  const answer = await client.request({ method: 'GET', path: page, headers: { cookie: `gatehouse=${id}` } })
-  await answer.body.dump()
+  const response = await client.request({ method: 'GET', path: page, headers: { cookie: `gatehouse=${id}` } })
+  await response.body.dump()
   const ms = performance.now() - startedAt
-  if (answer.statusCode !== expected) throw new Error(`a request got ${answer.statusCode}, and not ${expected}`)
+  if (response.statusCode !== expected) throw new Error(`a request got ${response.statusCode}, and not ${expected}`)
   return ms
 }
 
 /** The time from a Logout Token to its 200, in ms. */
 async function postLogoutToken({ client }: Pick<Crowd, 'client'>, logout_token: string): Promise<number> {
   const startedAt = performance.now()
-  const answer = await client.request({
+  const response = await client.request({
     method: 'POST',
     path: '/.gatehouse/backchannel-logout',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
     body: new URLSearchParams({ logout_token }).toString(),
   })
-  await answer.body.dump()
+  await response.body.dump()
   const ms = performance.now() - startedAt
-  if (answer.statusCode !== 200) throw new Error(`a logout token was answered with ${answer.statusCode}`)
+  if (response.statusCode !== 200) throw new Error(`a logout token got ${response.statusCode}`)
   return ms
 }
 

@@ -79,9 +79,10 @@ async function signInMany(origin: string, people: number): Promise<readonly Visi
  * responses would not be checked then
  */
 async function proveCheck(origin: string, cookie: string, person: number): Promise<void> {
-  const answer = await request(`${origin}/bytes/1`, { headers: { cookie, 'x-bench-person': String(person + 1) } })
-  await answer.body.dump()
-  if (answer.statusCode !== 417) throw new Error(`${origin}: identity headers are not checked: ${answer.statusCode}`)
+  const response = await request(`${origin}/bytes/1`, { headers: { cookie, 'x-bench-person': String(person + 1) } })
+  await response.body.dump()
+  if (response.statusCode !== 417)
+    throw new Error(`${origin}: identity headers are not checked: ${response.statusCode}`)
 }
 
 /**

@@ -60,7 +60,7 @@ class Connection {
   #afterBody: Buffer = received
   /** The last parsed head, because most requests on a connection are equal. */
   #lastHead = ''
-  #lastAnswer: Buffer = unknown
+  #lastResponse: Buffer = unknown
 
   constructor(socket: Socket) {
     this.#socket = socket
@@ -93,13 +93,13 @@ class Connection {
     if (head.startsWith('GET /bytes/')) {
       if (head !== this.#lastHead) {
         this.#lastHead = head
-        this.#lastAnswer = isIdentified(head) ? bytes(/^GET \/bytes\/(\d+)/.exec(head)?.[1] ?? '0') : noIdentity
+        this.#lastResponse = isIdentified(head) ? bytes(/^GET \/bytes\/(\d+)/.exec(head)?.[1] ?? '0') : noIdentity
         if (isIdentified(head) && head.includes('\r\nX-Session-Cookie: ') && !head.includes('SID='))
-          this.#lastAnswer = withCookie
+          this.#lastResponse = withCookie
         const [, size = '', port = ''] = /^GET \/bytes\/(\d+)[^]*\r\nhost: [^:]*:(\d+)\r\n/i.exec(head) ?? []
-        if (isIdentified(head) && head.includes('\r\nX-Page: ')) this.#lastAnswer = page(size, port)
+        if (isIdentified(head) && head.includes('\r\nX-Page: ')) this.#lastResponse = page(size, port)
       }
-      this.#socket.write(this.#lastAnswer)
+      this.#socket.write(this.#lastResponse)
       return false
     }
     if (head.startsWith('POST /upload')) return this.#readBody(head)

@@ -8,7 +8,7 @@ export function echoFrames(socket: Socket, first: Buffer): void {
   let rest: Buffer = Buffer.alloc(0)
   const take = (chunk: Buffer) => {
     let data = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
-    const answers: Buffer[] = []
+    const responses: Buffer[] = []
     while (data.length >= 2) {
       const length = (data[1] as number) & 0x7f
       if (length > 125) return void socket.destroy()
@@ -19,11 +19,11 @@ export function echoFrames(socket: Socket, first: Buffer): void {
       frame[1] = length
       for (let index = 0; index < length; index += 1)
         frame[2 + index] = (data[6 + index] as number) ^ (data[2 + (index & 3)] as number)
-      answers.push(frame)
+      responses.push(frame)
       data = data.subarray(end)
     }
     rest = data
-    if (answers.length > 0) socket.write(answers.length === 1 ? (answers[0] as Buffer) : Buffer.concat(answers))
+    if (responses.length > 0) socket.write(responses.length === 1 ? (responses[0] as Buffer) : Buffer.concat(responses))
   }
   socket.on('data', take)
   if (first.length > 0) take(first)

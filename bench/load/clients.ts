@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Connection, requestOf } from './connection.ts'
-import { asFastAsAnswered, atRate, type Asker } from './loads.ts'
+import { asFastAsItResponds, atRate, type Asker } from './loads.ts'
 import type { LoadMessage, LoadOrder, LoadResult, Visitor } from './order.ts'
 import { openSocket } from './sockets.ts'
 import { EchoSocket, message } from './websocket.ts'
@@ -69,9 +69,9 @@ async function work(askers: readonly Asker[], order: LoadOrder): Promise<LoadRes
   if (order.kind === 'websockets')
     return order.areIdle
       ? { count: askers.length, seconds: 0, p50: NaN, p99: NaN }
-      : asFastAsAnswered(askers, [message], order.ms)
+      : asFastAsItResponds(askers, [message], order.ms)
   const requests = order.visitors.map((visitor) => requestOf(order, visitor))
   return order.rate === undefined
-    ? asFastAsAnswered(askers, requests, order.ms)
+    ? asFastAsItResponds(askers, requests, order.ms)
     : atRate(askers, requests, order.ms, order.rate)
 }

@@ -25,7 +25,7 @@ export class Connection implements Asker {
   readonly #socket: Socket
   readonly #bodyBytes: number
   readonly #fail: (reason: string) => void
-  #answered: () => void = () => {}
+  #responded: () => void = () => {}
   /** The received part of a response head that is not complete. */
   #head = ''
   #bodyLeft = 0
@@ -41,7 +41,7 @@ export class Connection implements Asker {
   }
 
   ask(request: Buffer, answered: () => void): void {
-    this.#answered = answered
+    this.#responded = answered
     this.#socket.write(request)
   }
 
@@ -76,13 +76,13 @@ export class Connection implements Asker {
       bytes += size
       at = end + 2 + size + 2
     }
-    if (bytes === this.#bodyBytes) this.#answered()
+    if (bytes === this.#bodyBytes) this.#responded()
     else this.#fail(`not ${this.#bodyBytes} bytes but ${bytes}`)
   }
 
   #takeBody(bytes: number): void {
     this.#bodyLeft -= bytes
-    if (this.#bodyLeft === 0) this.#answered()
+    if (this.#bodyLeft === 0) this.#responded()
     else if (this.#bodyLeft < 0) this.#fail('more bytes than were announced')
   }
 }

@@ -11,7 +11,7 @@ export interface Asker {
  * Each client sends a request as soon as it has the previous response. Ends after `ms`, with the
  * last response.
  */
-export async function asFastAsAnswered(
+export async function asFastAsItResponds(
   askers: readonly Asker[],
   requests: readonly Buffer[],
   ms: number,
@@ -25,9 +25,9 @@ export async function asFastAsAnswered(
       const ask = () => {
         const request = requests[next] as Buffer
         next = next + 1 === requests.length ? 0 : next + 1
-        asker.ask(request, onAnswer)
+        asker.ask(request, onResponse)
       }
-      const onAnswer = () => {
+      const onResponse = () => {
         const now = performance.now()
         latencies.push(now - askedAt)
         if (now - startedAt >= ms) return resolve()

@@ -14,7 +14,7 @@ const echoed = Buffer.concat([Buffer.from([0x81, text.length]), Buffer.from(text
 /** A WebSocket (RFC 6455) to an upstream that returns each message. */
 export class EchoSocket implements Asker {
   readonly #socket: Socket
-  #answered: () => void = () => {}
+  #responded: () => void = () => {}
   #received = Buffer.alloc(0)
 
   /**
@@ -23,8 +23,8 @@ export class EchoSocket implements Asker {
    */
   static async shake(socket: Socket, order: WebSocketsOrder, visitor: Visitor, fail: (reason: string) => void) {
     socket.write(handshakeOf(order, visitor))
-    const [answer] = (await once(socket, 'data')) as [Buffer]
-    const head = answer.toString('latin1')
+    const [response] = (await once(socket, 'data')) as [Buffer]
+    const head = response.toString('latin1')
     if (!head.startsWith('HTTP/1.1 101 ') || !head.endsWith('\r\n\r\n')) throw new Error(`not a 101 but:\n${head}`)
     return new EchoSocket(socket, fail)
   }
@@ -36,12 +36,12 @@ export class EchoSocket implements Asker {
       if (this.#received.length < echoed.length) return
       if (!this.#received.equals(echoed)) return fail('another message came back than was sent')
       this.#received = Buffer.alloc(0)
-      this.#answered()
+      this.#responded()
     })
   }
 
   ask(request: Buffer, answered: () => void): void {
-    this.#answered = answered
+    this.#responded = answered
     this.#socket.write(request)
   }
 }

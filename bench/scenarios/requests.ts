@@ -50,7 +50,7 @@ export const manyConnections: Scenario = {
 
 export const uploads: Scenario = {
   name: 'uploads',
-  title: 'POST, answered with 1 KiB',
+  title: 'POST, responded with 1 KiB',
   async run(bench) {
     const stands = await standAll(bench)
     for (const [size, uploadBytes, connections] of [

@@ -20,7 +20,7 @@ export const startUp: Scenario = {
         const setting = settingOf(await freePort(), options)
         const startedAt = performance.now()
         const starting = contender.start(bed, setting)
-        await untilAnswered(`http://127.0.0.1:${setting.port}/whoami`)
+        await untilItResponds(`http://127.0.0.1:${setting.port}/whoami`)
         if (round >= 0) times.push(performance.now() - startedAt)
         await (await starting).stop()
       }
@@ -32,10 +32,10 @@ export const startUp: Scenario = {
 }
 
 /** Sends a request every 2 ms. */
-async function untilAnswered(url: string): Promise<void> {
+async function untilItResponds(url: string): Promise<void> {
   for (;;) {
-    const answer = await request(url, { reset: true }).catch(() => undefined)
-    if (answer !== undefined) return answer.body.dump()
+    const response = await request(url, { reset: true }).catch(() => undefined)
+    if (response !== undefined) return response.body.dump()
     await wait(2)
   }
 }

@@ -15,9 +15,9 @@ test('The gateway is not affected by GHSA-wcvh-g65p-v576 (mod_auth_openidc): a t
     const start = await bed.ask('/.gatehouse/sign-in', page)
     const back = bed.provider.authorize(start.header('location')[0] ?? '')
 
-    const answer = await bed.ask(back.pathname + back.search, { ...page, cookie: cookiesOf(start) })
+    const response = await bed.ask(back.pathname + back.search, { ...page, cookie: cookiesOf(start) })
 
-    assert.ok(answer.status >= 400, JSON.stringify(idToken))
-    assert.ok(!answer.header('set-cookie').some((line) => line.startsWith('gatehouse=')))
+    assert.ok(response.status >= 400, JSON.stringify(idToken))
+    assert.ok(!response.header('set-cookie').some((line) => line.startsWith('gatehouse=')))
   }
 })

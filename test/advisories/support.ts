@@ -49,7 +49,7 @@ export interface Question {
   readonly body?: string
 }
 
-export interface Answer {
+export interface AdvisoryResponse {
   readonly status: number
   /** The lines of a name in lower case. */
   header(name: string): string[]
@@ -65,7 +65,7 @@ export interface SmallProvider {
   /** Takes a browser through the provider as this person. Returns the callback URL. */
   authorize(location: string, person?: Claims): URL
   /** Changes the responses of the token endpoint, or the claims of the ID Token in them. */
-  bend(change: { readonly answer?: Claims; readonly idToken?: Claims }): void
+  bend(change: { readonly response?: Claims; readonly idToken?: Claims }): void
   /** Replaces the responses at a path. */
   fault(path: string, listener: RequestListener): void
   /** Changes the claims of UserInfo from now on. */
@@ -81,7 +81,7 @@ export interface Bed {
   readonly seen: Seen[]
   readonly log: { readonly message: string; readonly fields: LogFields }[]
   /** Sends a request unchanged, on a new connection. */
-  ask(target: string, question?: Question): Promise<Answer>
+  ask(target: string, question?: Question): Promise<AdvisoryResponse>
   /** Sends bytes, and returns all received bytes when the connection is closed. */
   raw(text: string): Promise<string>
   /** Signs in, and returns the `Cookie` header. */
@@ -108,7 +108,7 @@ export async function startBed(t: TestContext, options: BedOptions = {}): Promis
   const origin = `http://127.0.0.1:${port}`
   const provider = await startSmallProvider(t)
   const seen: Seen[] = []
-  const application = await listen(t, createServer(keeping(seen, options.application ?? answerPlainly)))
+  const application = await listen(t, createServer(keeping(seen, options.application ?? respondPlainly)))
   const loaded = configure(
     t,
     `listen: 127.0.0.1:${port}
@@ -145,7 +145,7 @@ upstreams:
     const lines = [`${method} ${target} HTTP/1.1`, `Host: 127.0.0.1:${port}`, 'Connection: close', ...headers]
     if (cookie !== undefined) lines.push(`Cookie: ${cookie}`)
     if (body !== undefined) lines.push(`Content-Length: ${Buffer.byteLength(body)}`)
-    return answerOf(await raw(`${lines.join('\r\n')}\r\n\r\n${body ?? ''}`))
+    return responseOf(await raw(`${lines.join('\r\n')}\r\n\r\n${body ?? ''}`))
   }
   const come = async (person: Claims, return_to: string) => {
     const start = await ask(`/.gatehouse/sign-in?return_to=${encodeURIComponent(return_to)}`, page)
@@ -181,15 +181,15 @@ export const page = { headers: ['Accept: text/html'] } as const
 export const click = { headers: ['Accept: text/html', 'Sec-Fetch-Site: same-origin'] } as const
 
 /** Checks that a rejected request got nothing of the application and did not reach it. */
-export function assertHeld(answer: Answer, bed: Bed): void {
-  assert.ok([303, 400, 401, 403, 404].includes(answer.status), `${answer.status}`)
-  assert.ok(!answer.body.includes('application'), answer.body)
+export function assertHeld(response: AdvisoryResponse, bed: Bed): void {
+  assert.ok([303, 400, 401, 403, 404].includes(response.status), `${response.status}`)
+  assert.ok(!response.body.includes('application'), response.body)
   assert.deepEqual(bed.seen, [])
 }
 
 /** The `Cookie` header of a browser after this response. */
-export function cookiesOf(answer: Answer): string {
-  return answer
+export function cookiesOf(response: AdvisoryResponse): string {
+  return response
     .header('set-cookie')
     .filter((line) => !/max-age=0/i.test(line))
     .map((line) => line.split(';')[0])
@@ -215,7 +215,7 @@ function keeping(seen: Seen[], listener: RequestListener): RequestListener {
   }
 }
 
-const answerPlainly: RequestListener = (req, res) =>
+const respondPlainly: RequestListener = (req, res) =>
   void req.on('end', () => res.end(`the application, for ${req.headers['x-remote-user'] ?? 'nobody'}`)).resume()
 
 async function listen(t: TestContext, server: Server): Promise<number> {
@@ -245,7 +245,7 @@ function exchange(port: number, text: string): Promise<string> {
   })
 }
 
-function answerOf(text: string): Answer {
+function responseOf(text: string): AdvisoryResponse {
   const [head = '', ...body] = text.split('\r\n\r\n')
   const lines = head.split('\r\n').slice(1)
   return {
@@ -295,7 +295,7 @@ async function startSmallProvider(t: TestContext): Promise<SmallProvider> {
     const [access_token, refresh_token] = [randomBytes(24).toString('hex'), randomBytes(24).toString('hex')]
     people.set(access_token, person).set(refresh_token, person)
     const id_token = idToken(person, nonce)
-    return { access_token, refresh_token, id_token, token_type: 'Bearer', expires_in: 3600, ...bent.answer }
+    return { access_token, refresh_token, id_token, token_type: 'Bearer', expires_in: 3600, ...bent.response }
   }
 
   const server = createServer((req, res) => {

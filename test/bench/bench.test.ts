@@ -12,9 +12,9 @@ test("A request that lacks a claim of the person, or has another person's claim,
   t.after(() => process.kill(upstream.pid))
   const statusWith = async (claims: readonly string[]) => {
     const identity = Object.fromEntries(claims.map((value, index) => [`x-claim-${index}`, value]))
-    const answer = await fetch(`${upstream.url}/bytes/1024`, { headers: { ...identity, 'x-bench-person': '7' } })
-    await answer.arrayBuffer()
-    return answer.status
+    const response = await fetch(`${upstream.url}/bytes/1024`, { headers: { ...identity, 'x-bench-person': '7' } })
+    await response.arrayBuffer()
+    return response.status
   }
   const claims = claimValues(7)
   assert.equal(claims.length, 10)

@@ -27,10 +27,12 @@ for (const [name, token, isObeyed] of modules)
     const { headers } = await world.signOut(alice)
     assert.ok(world.provider.published.includes('ec'))
 
-    const answer = await world.postLogoutToken(`logout_token=${encodeURIComponent(world.provider.logoutToken(token))}`)
+    const response = await world.postLogoutToken(
+      `logout_token=${encodeURIComponent(world.provider.logoutToken(token))}`,
+    )
 
-    assert.equal(answer.status, isObeyed ? 200 : 400)
-    assert.match(answer.headers.get('cache-control') ?? '', /no-store/)
+    assert.equal(response.status, isObeyed ? 200 : 400)
+    assert.match(response.headers.get('cache-control') ?? '', /no-store/)
     assert.equal(await world.isSignedIn(sameSession), !isObeyed)
     const back = new URL(String(headers['location'])).searchParams
     const { status } = await alice.send(`${back.get('post_logout_redirect_uri')}?state=${back.get('state')}`)

@@ -85,7 +85,7 @@ export async function runModule(
   const { status } = await world.signIn(alice)
 
   assert.equal(await world.isSignedIn(alice), signsIn)
-  assert.ok(signsIn ? status === 303 : status >= 400 && status !== 500, `the callback answered ${status}`)
+  assert.ok(signsIn ? status === 303 : status >= 400 && status !== 500, `the callback responded with ${status}`)
   assert.equal(world.provider.hits('userinfo'), signsIn || asksUserinfo ? 1 : 0)
   also?.(world)
   return world

@@ -7,7 +7,7 @@ import { logoutEvent, part, type Json } from '../support/signing-provider.ts'
 import { bent, keys, random, seconds, signedToken, type TokenBend } from './hostile-tokens.ts'
 
 /** The fault of an endpoint: what it does instead of responding, or how it changes its response. */
-export interface AnswerBend {
+export interface ResponseBend {
   readonly set?: Json
   readonly del?: readonly string[]
   readonly status?: number
@@ -24,8 +24,8 @@ export interface AnswerBend {
 
 /** The faults of the provider. Absent members mean correct behavior. */
 export interface Bends {
-  readonly discovery?: AnswerBend
-  readonly jwks?: AnswerBend & { readonly mode?: string }
+  readonly discovery?: ResponseBend
+  readonly jwks?: ResponseBend & { readonly mode?: string }
   readonly authz?: {
     readonly set?: Readonly<Record<string, string>>
     readonly del?: readonly string[]
@@ -37,18 +37,18 @@ export interface Bends {
     /** By redirect, whatever was asked for. */
     readonly asQuery?: boolean
   }
-  readonly token?: AnswerBend & { readonly big?: number }
+  readonly token?: ResponseBend & { readonly big?: number }
   readonly idToken?: TokenBend
-  readonly userinfo?: AnswerBend & { readonly many?: number }
+  readonly userinfo?: ResponseBend & { readonly many?: number }
   /** From the first refresh on. */
-  readonly userinfoAfter?: AnswerBend
-  readonly refreshToken?: AnswerBend
+  readonly userinfoAfter?: ResponseBend
+  readonly refreshToken?: ResponseBend
   readonly refreshIdToken?: TokenBend
   readonly noRefreshIdToken?: boolean
   readonly noRotate?: boolean
   readonly refreshDelay?: number
   readonly expiresIn?: number
-  readonly revoke?: AnswerBend
+  readonly revoke?: ResponseBend
   readonly publish?: readonly string[]
   readonly rotateKeys?: 'weak' | 'between' | 'before-sign'
 }
@@ -179,13 +179,13 @@ export class HostileProvider {
     for await (const chunk of req) body += String(chunk)
     const path = url.pathname === '/.well-known/openid-configuration' ? '/discovery' : url.pathname
     this.#hit(path.startsWith('/evil') ? 'evil' : path.slice(1))
-    if (path === '/discovery') return this.#answer(res, this.#metadata(), this.bends.discovery)
-    if (path === '/jwks') return this.#answer(res, { keys: this.#jwks() }, this.bends.jwks)
-    if (path === '/evil/jwks') return this.#answer(res, { keys: [keys['evil']?.jwk] })
+    if (path === '/discovery') return this.#respond(res, this.#metadata(), this.bends.discovery)
+    if (path === '/jwks') return this.#respond(res, { keys: this.#jwks() }, this.bends.jwks)
+    if (path === '/evil/jwks') return this.#respond(res, { keys: [keys['evil']?.jwk] })
     if (path === '/authorize') return this.#authorize(url.searchParams, res)
     if (path === '/token') return this.#token(req, new URLSearchParams(body), res)
     if (path === '/userinfo') return this.#userinfo(req, url, res)
-    if (path === '/revoke') return this.#answer(res, {}, this.bends.revoke)
+    if (path === '/revoke') return this.#respond(res, {}, this.bends.revoke)
     // A page of the provider that contains a frame.
     if (path === '/frame') {
       const src = (url.searchParams.get('src') ?? '').replaceAll('&', '&amp;')
@@ -196,7 +196,7 @@ export class HostileProvider {
   }
 
   /** The response, or the fault in its place. */
-  #answer(res: ServerResponse, value: Json, bend: AnswerBend = {}, nonce?: string): void {
+  #respond(res: ServerResponse, value: Json, bend: ResponseBend = {}, nonce?: string): void {
     const { status = 200, ctype = 'application/json', encoding } = bend
     // The connection closes when the test ends.
     if (bend.hang !== undefined) return
@@ -213,7 +213,7 @@ export class HostileProvider {
     const headers = { 'content-type': ctype, ...(encoding === undefined ? {} : { 'content-encoding': encoding }) }
     const text =
       bend.body === undefined && bend.status === undefined
-        ? JSON.stringify(bent(value, this.#filled(bend, nonce) as AnswerBend))
+        ? JSON.stringify(bent(value, this.#filled(bend, nonce) as ResponseBend))
         : String(this.#filled(bend.body ?? '{}'))
     res.writeHead(status, headers).end(text)
   }
@@ -268,15 +268,15 @@ export class HostileProvider {
     this.oldNonce = this.oldNonce === 'old-nonce' ? (nonce ?? '') : this.oldNonce
     const bend = this.bends.authz ?? {}
     const { error, error_description = 'denied' } = bend
-    const answer: [string, string][] =
+    const response: [string, string][] =
       error === undefined
         ? [['code', code]]
         : [
             ['error', String(this.#filled(error))],
             ['error_description', error_description],
           ]
-    answer.push(['state', state], ['iss', this.issuer])
-    const sent = answer
+    response.push(['state', state], ['iss', this.issuer])
+    const sent = response
       .filter(([name]) => !bend.del?.includes(name))
       .map(([name, value]) => [name, String(this.#filled(bend.set?.[name] ?? value))] as const)
       .map(([name, value]) => [name, name === bend.cut ? value.slice(0, -1) : value] as const)
@@ -308,32 +308,33 @@ export class HostileProvider {
     this.#hit(isRefresh ? 'token_refresh' : 'token_code')
     const bend = isRefresh ? this.bends.refreshToken : this.bends.token
     this.lastTokenRequest = { form, authorization: req.headers.authorization ?? '' }
-    if (!this.#isOurClient(req, form)) return this.#answer(res, {}, { status: 401, body: '{"error":"invalid_client"}' })
-    if (bend !== undefined && isFault(bend)) return this.#answer(res, {}, bend)
+    if (!this.#isOurClient(req, form))
+      return this.#respond(res, {}, { status: 401, body: '{"error":"invalid_client"}' })
+    if (bend !== undefined && isFault(bend)) return this.#respond(res, {}, bend)
     const grant = isRefresh ? this.#redeemRefreshToken(form) : this.#redeemCode(form)
-    if (grant === undefined) return this.#answer(res, {}, { status: 400, body: '{"error":"invalid_grant"}' })
+    if (grant === undefined) return this.#respond(res, {}, { status: 400, body: '{"error":"invalid_grant"}' })
     if (this.bends.rotateKeys === 'before-sign' && !isRefresh) this.rotateTo('b')
 
-    const answer = this.#tokenAnswer(grant, isRefresh)
+    const response = this.#tokenResponse(grant, isRefresh)
     if (isRefresh) {
       await pause(this.bends.refreshDelay ?? 0)
       if (this.bends.userinfoAfter) this.bends = { ...this.bends, userinfo: this.bends.userinfoAfter }
     }
-    this.#answer(res, answer, bend, grant.nonce)
+    this.#respond(res, response, bend, grant.nonce)
   }
 
-  #tokenAnswer(grant: Grant, isRefresh: boolean): Json {
+  #tokenResponse(grant: Grant, isRefresh: boolean): Json {
     const [access_token, refresh_token] = [random(24), random(24)]
     const { expiresIn = 3600, noRefreshIdToken, noRotate, refreshIdToken, idToken } = this.bends
-    const answer: Json = { access_token, token_type: 'Bearer', expires_in: expiresIn, scope: 'openid', refresh_token }
+    const response: Json = { access_token, token_type: 'Bearer', expires_in: expiresIn, scope: 'openid', refresh_token }
     if (!isRefresh || !noRefreshIdToken)
-      answer['id_token'] = this.idToken({ ...grant, access_token }, isRefresh ? refreshIdToken : idToken)
-    if (isRefresh && noRotate) delete answer['refresh_token']
+      response['id_token'] = this.idToken({ ...grant, access_token }, isRefresh ? refreshIdToken : idToken)
+    if (isRefresh && noRotate) delete response['refresh_token']
     else this.#refreshTokens.set(refresh_token, grant)
     const { big } = this.bends.token ?? {}
-    if (big !== undefined) answer['pad'] = 'x'.repeat(big)
-    this.lastToken = { ...answer }
-    return answer
+    if (big !== undefined) response['pad'] = 'x'.repeat(big)
+    this.lastToken = { ...response }
+    return response
   }
 
   rotateTo(key: string): void {
@@ -396,7 +397,7 @@ export class HostileProvider {
     // Placeholders also stand inside a text.
     const body = bend?.body?.replaceAll('"$sub"', JSON.stringify(this.sub))
     const withBody = body === undefined ? bend : { ...bend, body }
-    this.#answer(res, { sub: this.sub, ...person, groups: ['dev', 'ops'], ...many }, withBody)
+    this.#respond(res, { sub: this.sub, ...person, groups: ['dev', 'ops'], ...many }, withBody)
   }
 
   #hit(what: string): void {
@@ -423,6 +424,6 @@ export function readForm(page: string): { readonly action: string; readonly body
 }
 
 /** Whether the fault replaces the response. Then no code is redeemed. */
-function isFault({ status, body, redirect, hang, reset, truncate }: AnswerBend): boolean {
+function isFault({ status, body, redirect, hang, reset, truncate }: ResponseBend): boolean {
   return [status, body, redirect, hang, reset, truncate].some((bend) => bend !== undefined)
 }

@@ -177,9 +177,9 @@ const scenarios: Readonly<Record<string, Scenario>> = {
 
   'cookie-flags': async ({ world, alice, row }) => {
     const first = await world.visit(alice)
-    const answer = await world.signIn(alice)
-    judgeCallback(answer, row)
-    for (const line of [first, answer].flatMap(({ headers }) => headers['set-cookie'] ?? [])) {
+    const response = await world.signIn(alice)
+    judgeCallback(response, row)
+    for (const line of [first, response].flatMap(({ headers }) => headers['set-cookie'] ?? [])) {
       for (const attribute of [/; HttpOnly/, /; SameSite=(?:Lax|Strict)/, /; Path=\//]) assert.match(line, attribute)
       assert.doesNotMatch(line, /domain=/i)
       for (const secret of secretsOf(world)) assert.ok(!line.includes(secret), 'a cookie holds a token')
@@ -196,8 +196,8 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   },
 
   'no-leak': async ({ world, alice }) => {
-    const [first, answer] = [await world.visit(alice), await world.signIn(alice)]
-    const shown = JSON.stringify([first.headers, first.body, answer.headers, answer.body])
+    const [first, response] = [await world.visit(alice), await world.signIn(alice)]
+    const shown = JSON.stringify([first.headers, first.body, response.headers, response.body])
     for (const secret of secretsOf(world)) assert.ok(!shown.includes(secret), 'the browser was shown a token')
     assert.ok(!shown.includes(encodeURIComponent(world.provider.client_secret)))
   },
@@ -218,8 +218,8 @@ const scenarios: Readonly<Record<string, Scenario>> = {
     const { world, alice, row } = aCase
     await signedIn(world, alice)
     const token = world.provider.logoutToken(row.token)
-    const answers = await Promise.all(Array.from({ length: 20 }, () => post(world, token)))
-    for (const answer of answers) await judgeReceiver(answer, row)
+    const responses = await Promise.all(Array.from({ length: 20 }, () => post(world, token)))
+    for (const response of responses) await judgeReceiver(response, row)
     await judgeAfter(aCase, alice)
   },
 
@@ -292,7 +292,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
     const { world, alice, row } = aCase
     await signedIn(world, alice)
     world.moveClock(untilExpired)
-    judgeAnswer(await timed(world.visit(alice), row))
+    judgeResponse(await timed(world.visit(alice), row))
     if (row.expect.after !== undefined) assert.equal(await world.isSignedIn(alice), row.expect.after)
     const [least, most] = row.expect.refreshes ?? [0, Infinity]
     const refreshes = world.provider.hits('token_refresh')
@@ -306,8 +306,8 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   'ref-concurrent': async ({ world, alice, row }) => {
     await signedIn(world, alice)
     world.moveClock(untilExpired)
-    const answers = await Promise.all(Array.from({ length: 20 }, () => world.isSignedIn(alice)))
-    assert.ok(answers.every(Boolean))
+    const responses = await Promise.all(Array.from({ length: 20 }, () => world.isSignedIn(alice)))
+    assert.ok(responses.every(Boolean))
     assert.equal(world.provider.hits('token_refresh'), row.expect.mostRefreshes)
   },
 
@@ -342,9 +342,11 @@ const scenarios: Readonly<Record<string, Scenario>> = {
     await signedIn(world, alice)
     await world.signOut(alice)
     const { state } = row.comesBack ?? {}
-    const answer = await alice.send(`${world.url}/.gatehouse/signed-out${state === undefined ? '' : `?state=${state}`}`)
-    assert.equal(answer.status, 200)
-    judgePage(answer, row)
+    const response = await alice.send(
+      `${world.url}/.gatehouse/signed-out${state === undefined ? '' : `?state=${state}`}`,
+    )
+    assert.equal(response.status, 200)
+    judgePage(response, row)
     assert.equal(await world.isSignedIn(alice), false)
   },
 
@@ -377,9 +379,9 @@ export async function play(aCase: Case): Promise<void> {
 async function login({ world, alice, row }: Case): Promise<void> {
   // The gateway does not redirect to an unreachable provider.
   const isFound = world.provider.bends.discovery === undefined
-  const answer = await timed(isFound ? world.signIn(alice) : alice.get(world.url + application), row)
-  judgeCallback(answer, row)
-  judgePage(answer, row)
+  const response = await timed(isFound ? world.signIn(alice) : alice.get(world.url + application), row)
+  judgeCallback(response, row)
+  judgePage(response, row)
   const isSignedIn = await world.isSignedIn(alice)
   if (row.expect.session !== undefined) assert.equal(isSignedIn, row.expect.session)
   if (!row.expect.recovers) return
@@ -429,12 +431,12 @@ async function post(world: HostileWorld, token: string, how: Post = {}, cookie?:
   })
 }
 
-async function judgeReceiver(answer: Response, { expect: { receiver } }: Behaviour): Promise<void> {
-  const body = await answer.text()
+async function judgeReceiver(response: Response, { expect: { receiver } }: Behaviour): Promise<void> {
+  const body = await response.text()
   if (receiver !== undefined)
-    assert.ok(receiver.includes(answer.status), `the receiver answered ${answer.status}: ${body}`)
-  assert.match(answer.headers.get('cache-control') ?? '', /no-store/)
-  assert.equal(answer.headers.get('set-cookie'), null)
+    assert.ok(receiver.includes(response.status), `the receiver responded with ${response.status}: ${body}`)
+  assert.match(response.headers.get('cache-control') ?? '', /no-store/)
+  assert.equal(response.headers.get('set-cookie'), null)
 }
 
 async function judgeAfter({ world, row }: Case, browser: Browser): Promise<void> {
@@ -443,14 +445,14 @@ async function judgeAfter({ world, row }: Case, browser: Browser): Promise<void>
 
 const classes = { done: /^(?:3..|200)$/, refused: /^(?:4..|50[234])$/, any: /^(?:3..|200|4..|50[234])$/ } as const
 
-function judgeCallback(answer: Visit, { expect: { callback } }: Behaviour): void {
-  judgeAnswer(answer)
+function judgeCallback(response: Visit, { expect: { callback } }: Behaviour): void {
+  judgeResponse(response)
   if (callback === undefined) return
-  if (typeof callback === 'string') assert.match(String(answer.status), classes[callback])
+  if (typeof callback === 'string') assert.match(String(response.status), classes[callback])
   else
     assert.ok(
-      callback.some((allowed) => matches(answer.status, allowed)),
-      `the callback answered ${answer.status}`,
+      callback.some((allowed) => matches(response.status, allowed)),
+      `the callback responded with ${response.status}`,
     )
 }
 
@@ -458,7 +460,7 @@ function matches(status: number, allowed: string): boolean {
   return allowed === `${Math.floor(status / 100)}xx` || allowed === String(status)
 }
 
-function judgeAnswer({ status, body }: Visit): void {
+function judgeResponse({ status, body }: Visit): void {
   assert.notEqual(status, 500)
   assert.doesNotMatch(body, /\n\s+at .+:\d+:\d+|node_modules\//)
 }

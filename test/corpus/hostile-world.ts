@@ -83,7 +83,7 @@ export async function startHostileWorld(
     },
     start,
     signIn: async (browser, path = application) => {
-      const atProvider = await untilAnsweredBy(provider.issuer, browser, url + path)
+      const atProvider = await untilResponseOf(provider.issuer, browser, url + path)
       return comeBack(browser, atProvider)
     },
     signOut: (browser) => browser.send(url + own('sign-out'), { headers: { 'sec-fetch-site': 'same-origin' } }),
@@ -97,7 +97,7 @@ export async function startHostileWorld(
 }
 
 /** Follows redirects until this origin has responded. */
-async function untilAnsweredBy(origin: string, browser: Browser, url: string): Promise<Visit> {
+async function untilResponseOf(origin: string, browser: Browser, url: string): Promise<Visit> {
   let visit = await browser.send(url)
   for (let hops = 0; hops < 5 && new URL(visit.url).origin !== origin; hops += 1) {
     const { location } = visit.headers

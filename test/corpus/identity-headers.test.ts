@@ -23,9 +23,9 @@ for (const who of ['anonymous', 'signed in'] as const)
       async (aCase, lane) => {
         const lines = linesOf(aCase, lane)
         const cookie = who === 'signed in' ? `Cookie: ${lane.cookie}\r\n` : ''
-        const answer = await exchangeRaw(lane.port, requestFor(openPath, lane, cookie + lines))
+        const response = await exchangeRaw(lane.port, requestFor(openPath, lane, cookie + lines))
 
-        assert.notEqual(answer.statuses[0], 500)
+        assert.notEqual(response.statuses[0], 500)
         const secret = lane.cookie.slice(lane.cookie.indexOf('=') + 1)
         for (const { headers, trailers, faults } of lane.upstream.seen) {
           assert.deepEqual(faults, [], 'an application could read it in another way')

@@ -28,7 +28,7 @@ for (const [what, { rules, foldsCase }] of Object.entries(configurations))
       async (target, { port, host, upstream }) => {
         const filled = Buffer.from(repeated(target).replaceAll('{host}', host)).toString('latin1')
         const head = `GET ${filled} HTTP/1.1\r\nHost: ${host}\r\nAccept: text/html\r\nConnection: close\r\n\r\n`
-        const answer = await exchangeRaw(port, head)
+        const response = await exchangeRaw(port, head)
 
         for (const request of upstream.seen) {
           const meant = pathReadings(request.target, { foldsCase }).filter(
@@ -36,9 +36,9 @@ for (const [what, { rules, foldsCase }] of Object.entries(configurations))
           )
           assert.deepEqual(meant, [], `forwarded as ${JSON.stringify(request.target)}`)
         }
-        assert.notEqual(answer.statuses[0], undefined, 'no answer')
-        assert.notEqual(answer.statuses[0], 500)
-        assert.doesNotMatch(headerOf(answer.text, 'location') ?? '/', /^(?:\/[\\/]|\\)/)
+        assert.notEqual(response.statuses[0], undefined, 'no answer')
+        assert.notEqual(response.statuses[0], 500)
+        assert.doesNotMatch(headerOf(response.text, 'location') ?? '/', /^(?:\/[\\/]|\\)/)
       },
       { upstreamSettings: `rules: [${rules}]` },
     )

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { exchangeRaw, type RawAnswer } from '../support/raw-exchange.ts'
+import { exchangeRaw, type RawResponse } from '../support/raw-exchange.ts'
 import type { SeenRequest } from '../support/strict-upstream.ts'
 import { fold, isIdentityName, openPath, protectedPath, readCases, repeated, runCases, type Lane } from './lanes.ts'
 
@@ -55,15 +55,15 @@ test('The gateway ends raw requests that never end', { concurrency: true }, asyn
     slow,
     ({ name }) => name,
     async (aCase, lane) => {
-      const answer = await send(aCase, lane, undefined, 10_000)
-      assert.equal(answer.end, 'closed')
-      judge(aCase, answer, lane)
+      const response = await send(aCase, lane, undefined, 10_000)
+      assert.equal(response.end, 'closed')
+      judge(aCase, response, lane)
     },
     { lanes: 1, settings: 'limits: { headers_timeout: 1s }' },
   )
 })
 
-async function send(aCase: RawCase, lane: Lane, cookie: string | undefined, waitMs = 1500): Promise<RawAnswer> {
+async function send(aCase: RawCase, lane: Lane, cookie: string | undefined, waitMs = 1500): Promise<RawResponse> {
   return exchangeRaw(lane.port, bytesOf(aCase.raw, lane.host, cookie), { waitMs })
 }
 
@@ -81,18 +81,18 @@ function bytesOf(raw: string, host: string, cookie: string | undefined): string 
     .replaceAll('{smuggled}', smuggled)
 }
 
-function judge(aCase: RawCase, answer: RawAnswer, { upstream: { seen } }: Lane): void {
-  const outcome = outcomeOf(answer, seen)
-  const told = `${outcome}: status ${answer.statuses.join(', ') || 'none'}, ${seen.map(({ requestLine }) => requestLine)}`
-  assert.ok(isAllowed(outcome, aCase.allow, answer), `${told}; allowed: ${aCase.allow.join(', ')}`)
-  assert.ok(!answer.statuses.includes(500), told)
+function judge(aCase: RawCase, response: RawResponse, { upstream: { seen } }: Lane): void {
+  const outcome = outcomeOf(response, seen)
+  const told = `${outcome}: status ${response.statuses.join(', ') || 'none'}, ${seen.map(({ requestLine }) => requestLine)}`
+  assert.ok(isAllowed(outcome, aCase.allow, response), `${told}; allowed: ${aCase.allow.join(', ')}`)
+  assert.ok(!response.statuses.includes(500), told)
   const whole = seen.filter(({ isWhole }) => isWhole)
   if (outcome.startsWith('forward')) assert.equal(whole.length, aCase.n ?? 1, told)
   for (const request of seen) judgeForwarded(aCase, request, outcome)
-  for (const text of aCase.answerLacks ?? []) assert.ok(!answer.text.includes(text), `the answer holds ${text}`)
+  for (const text of aCase.answerLacks ?? []) assert.ok(!response.text.includes(text), `the answer holds ${text}`)
 }
 
-function outcomeOf({ statuses: [status] }: RawAnswer, seen: readonly SeenRequest[]): Outcome {
+function outcomeOf({ statuses: [status] }: RawResponse, seen: readonly SeenRequest[]): Outcome {
   const whole = seen.filter(({ isWhole }) => isWhole)
   if (whole.length > 0) return whole.length === 2 ? 'forward-2' : 'forward'
   if (seen.length > 0) return 'incomplete'
@@ -101,7 +101,7 @@ function outcomeOf({ statuses: [status] }: RawAnswer, seen: readonly SeenRequest
   return status < 400 || status === 401 || status === 403 ? 'login' : 'reject'
 }
 
-function isAllowed(outcome: Outcome, allow: readonly Outcome[], { statuses: [status = 0] }: RawAnswer): boolean {
+function isAllowed(outcome: Outcome, allow: readonly Outcome[], { statuses: [status = 0] }: RawResponse): boolean {
   return allow.includes(outcome) || (outcome === 'login' && status >= 400 && allow.includes('reject'))
 }
 

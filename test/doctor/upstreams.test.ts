@@ -10,8 +10,8 @@ import { freePort } from '../support/free-port.ts'
 import { assertUseful, configOf, finding } from './support.ts'
 
 /** An application that listens on this address, on a port that is its own. */
-async function startApplication(t: TestContext, host: string, answer: RequestListener): Promise<number> {
-  const server = createServer(answer)
+async function startApplication(t: TestContext, host: string, response: RequestListener): Promise<number> {
+  const server = createServer(response)
   await new Promise<void>((resolve) => server.listen(0, host, resolve))
   t.after(() => {
     server.close()

@@ -282,13 +282,13 @@ test('explain reports 431 for exactly the header size at which the gateway sends
   ] as const) {
     const cookie = 'c'.repeat(bytes)
     const raw = `GET /echo HTTP/1.1\r\nHost: ${host}\r\nAccept: */*\r\nCookie: ${cookie}\r\n\r\n`
-    const answer = await new RawClient(t, Number(port)).send(raw).until(/\r\n\r\n/)
+    const response = await new RawClient(t, Number(port)).send(raw).until(/\r\n\r\n/)
     const call = readExplainCall(['-c', file, '-H', 'Accept: */*', '-H', `Cookie: ${cookie}`, `${url}/echo`])
     const { terminal, said } = recordingTerminal(secrets)
     assert.ok('carryOut' in call)
     await call.carryOut(terminal)
 
-    assert.equal(answer.slice(9, 12), status)
+    assert.equal(response.slice(9, 12), status)
     assert.match(said.out, told)
   }
 })

@@ -9,7 +9,7 @@ import { explain, type Explanation } from '../../src/explain/decision.ts'
 import { headerPairs } from '../../src/explain/header-text.ts'
 import { personWith } from '../../src/explain/person.ts'
 import { folderWith } from '../support/command-line.ts'
-import { exchangeRaw, headerOf, type RawAnswer } from '../support/raw-exchange.ts'
+import { exchangeRaw, headerOf, type RawResponse } from '../support/raw-exchange.ts'
 import { startStrictUpstream, type SeenRequest } from '../support/strict-upstream.ts'
 import { secrets, startWorld } from '../support/world.ts'
 import { fuzz, fuzzMs } from './fuzzing.ts'
@@ -297,10 +297,10 @@ ${upstreams.map(({ yaml }, index) => `  ${names[index]}:\n    ${yaml(application
         replica.access.length = 0
         const isChunked = /^transfer-encoding:/im.test(lines.join('\n'))
         const bytes = `${method} ${target} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${isChunked ? '0\r\n\r\n' : ''}`
-        const answer = await exchangeRaw(port, bytes, { quietMs: 5, waitMs: 1000 })
+        const response = await exchangeRaw(port, bytes, { quietMs: 5, waitMs: 1000 })
         const seen = names.flatMap((name) => applications[name].seen.map((one) => ({ name, one })))
         const done = () =>
-          `${JSON.stringify(bytes)}\n${yaml}\n${JSON.stringify(explanation, null, 1)}\n${JSON.stringify(seen)}\n${answer.text}`
+          `${JSON.stringify(bytes)}\n${yaml}\n${JSON.stringify(explanation, null, 1)}\n${JSON.stringify(seen)}\n${response.text}`
 
         assert.ok(seen.length <= 1, done())
         if (outcome === 'own_url') {
@@ -308,7 +308,7 @@ ${upstreams.map(({ yaml }, index) => `  ${names[index]}:\n    ${yaml(application
           continue
         }
         const told = said(explanation)
-        const real = happened(answer, seen[0], replica.access)
+        const real = happened(response, seen[0], replica.access)
         if (replica.access.length === 0 && told.status !== undefined && told.status >= 400) {
           // The HTTP parser rejects this request first, without an error code and without a log
           // line.
@@ -343,7 +343,7 @@ function said({ decision, upstream }: Explanation): Outcome {
 }
 
 function happened(
-  { text, statuses }: RawAnswer,
+  { text, statuses }: RawResponse,
   seen: { readonly name: string; readonly one: SeenRequest } | undefined,
   access: readonly Readonly<Record<string, unknown>>[],
 ): Outcome {

@@ -76,9 +76,9 @@ function locationOf(url: string, cookie: string, agent: Agent): Promise<string> 
     const { hostname, port } = new URL(url)
     // The unchanged text, because a URL object would normalize it.
     const path = url.slice(url.indexOf('/', 'http://'.length))
-    const sent = request({ agent, hostname, port, path, headers: { cookie, accept: 'text/html' } }, (answer) => {
-      answer.resume()
-      answer.on('end', () => resolve(answer.headers.location ?? `status ${answer.statusCode}`))
+    const sent = request({ agent, hostname, port, path, headers: { cookie, accept: 'text/html' } }, (response) => {
+      response.resume()
+      response.on('end', () => resolve(response.headers.location ?? `status ${response.statusCode}`))
     })
     sent.on('error', reject)
     sent.end()

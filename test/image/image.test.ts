@@ -66,13 +66,13 @@ test('The content of the image serves, is healthy, drains and writes nothing', a
   const demo = command('demo')
   const ends = [await command('health').ended, await demo.ended]
   const page = await new Browser('jane').get(`${around.url}/`)
-  const answer = request(`${around.url}/static/slow`).then(({ body }) => body.text())
+  const response = request(`${around.url}/static/slow`).then(({ body }) => body.text())
   await until('the upstream has the request', () => around.upstream.waiting() === 1)
   gateway.child.kill('SIGTERM')
   await until('it drains', async () => (await request(`${around.adminUrl}/ready`)).statusCode === 503)
   around.upstream.release()
 
-  assert.deepEqual([ready.statusCode, page.body, await answer], [200, 'for jane', 'at last'])
+  assert.deepEqual([ready.statusCode, page.body, await response], [200, 'for jane', 'at last'])
   assert.deepEqual([...ends, await gateway.ended], [0, 1, 0])
   assert.match(demo.err(), /the demo is not part of this installation/)
   assert.deepEqual(await contents(folder), before)

@@ -201,8 +201,8 @@ test('A WebSocket has its line when it ends, with its duration and the reason of
 test('A rejected upgrade has its error code', async (t) => {
   const world = await startWorld(t)
   const sent = request(`${world.url}/ws`, { headers: { connection: 'upgrade', upgrade: 'websocket' } }).end()
-  const [answer] = await once(sent, 'response')
-  answer.resume()
+  const [response] = await once(sent, 'response')
+  response.resume()
 
   const line = await lineOf(first(world), '/ws')
   assert.equal(line['status'], 401)
@@ -212,11 +212,11 @@ test('A rejected upgrade has its error code', async (t) => {
 test('A request with an unsupported Expect has its line and its error code', async (t) => {
   const world = await startWorld(t)
   const sent = request(`${world.url}/static/expecting`, { headers: { expect: 'tea' } }).end()
-  const [answer] = await once(sent, 'response')
-  answer.resume()
+  const [response] = await once(sent, 'response')
+  response.resume()
 
   const line = await lineOf(first(world), '/static/expecting')
-  assert.deepEqual([answer.statusCode, line['status'], line['code']], [417, 417, 'ERR_EXPECTATION'])
+  assert.deepEqual([response.statusCode, line['status'], line['code']], [417, 417, 'ERR_EXPECTATION'])
 })
 
 test('The log tells a client that disconnects from one that gets its response', async (t) => {
@@ -258,8 +258,8 @@ test('The line of a response that the application breaks off says so', async (t)
   const sent = request(`${world.url}/broken`, { agent: false })
     .on('error', () => {})
     .end()
-  const [answer] = await once(sent, 'response')
-  answer.on('error', () => {}).resume()
+  const [response] = await once(sent, 'response')
+  response.on('error', () => {}).resume()
 
   const line = await lineOf(first(world), '/broken')
   assert.deepEqual([line['status'], line['aborted'], line['code']], [200, true, 'ERR_UPSTREAM_UNREACHABLE'])

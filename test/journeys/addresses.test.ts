@@ -47,10 +47,10 @@ test('Cookies, header fields and the origin of a request are translated on the w
   })
 
   const headers = { origin: world.url, destination: `${world.url}/wiki/b` }
-  const answer = await world.browser().fetch(`${world.url}/wiki/a`, { method: 'POST', headers })
+  const response = await world.browser().fetch(`${world.url}/wiki/a`, { method: 'POST', headers })
 
-  assert.deepEqual(JSON.parse(answer.body), [own, `${world.url}/b`])
-  assert.deepEqual([answer.headers['set-cookie']].flat(), ['sid=1; Path=/wiki; SameSite=Strict'])
-  assert.equal(answer.headers['x-frame-options'], 'DENY')
-  assert.equal(answer.headers['x-powered-by'], undefined)
+  assert.deepEqual(JSON.parse(response.body), [own, `${world.url}/b`])
+  assert.deepEqual([response.headers['set-cookie']].flat(), ['sid=1; Path=/wiki; SameSite=Strict'])
+  assert.equal(response.headers['x-frame-options'], 'DENY')
+  assert.equal(response.headers['x-powered-by'], undefined)
 })

@@ -156,7 +156,7 @@ test('A site whose name resolves to this machine does not reach the administrati
   // address.
   const rebound = `http://evil.localhost:${new URL(admin).port}`
 
-  const answer = await page.goto(`${rebound}/`)
+  const response = await page.goto(`${rebound}/`)
   // The page that the site served before that.
   await page.route(`${rebound}/game`, (route) => route.fulfill({ contentType: 'text/html', body: 'Play!' }))
   await page.goto(`${rebound}/game`)
@@ -165,6 +165,6 @@ test('A site whose name resolves to this machine does not reach the administrati
     fetch('/sessions/end', { method: 'POST', body: new URLSearchParams({ order: '${order}' }) }).then((answer) => answer.status),
   ])`)) as readonly number[]
 
-  assert.deepEqual([answer?.status(), read, ended], [421, 421, 421])
+  assert.deepEqual([response?.status(), read, ended], [421, 421, 421])
   assert.equal(await isSignedIn(world, jane), true)
 })

@@ -77,10 +77,10 @@ for (const store of ['memory', 'redis'] as const)
       ['samir', 'jane'],
     )
 
-    const answer = await press(admin, ordersOn(page).get('jane') ?? '')
+    const response = await press(admin, ordersOn(page).get('jane') ?? '')
 
-    assert.equal(answer.status, 200)
-    assert.match(answer.body, /The session has ended.*It has ended at the provider too\./s)
+    assert.equal(response.status, 200)
+    assert.match(response.body, /The session has ended.*It has ended at the provider too\./s)
     for (const { url } of world.replicas) {
       assert.equal((await jane.fetch(`${url}/echo`)).status, 401)
       assert.equal((await samir.fetch(`${url}/echo`)).status, 200)
@@ -182,10 +182,10 @@ test('The page does not report a session as ended when the store rejects the wri
   const [order = ''] = ordersOn((await ask(`${admin}/`)).body).values()
   await world.redis?.kill()
 
-  const answer = await press(admin, order)
+  const response = await press(admin, order)
 
-  assert.equal(answer.status, 503)
-  assert.match(answer.body, /The session has not ended everywhere/)
+  assert.equal(response.status, 503)
+  assert.match(response.body, /The session has not ended everywhere/)
 })
 
 test('The page is served only under the address itself, under no other host name', async (t) => {
@@ -265,8 +265,8 @@ test('A form that arrives slowly has the same time limit as a form for the endpo
   const { port, host } = new URL(admin)
   const socket = connect(Number(port), '127.0.0.1')
   t.after(() => socket.destroy())
-  let answer = ''
-  socket.on('data', (chunk: Buffer) => (answer += chunk.toString()))
+  let response = ''
+  socket.on('data', (chunk: Buffer) => (response += chunk.toString()))
   socket.write(
     `POST /sessions/end HTTP/1.1\r\nHost: ${host}\r\nSec-Fetch-Site: same-origin\r\n` +
       'Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 500\r\n\r\norder=',
@@ -274,7 +274,7 @@ test('A form that arrives slowly has the same time limit as a form for the endpo
 
   await once(socket, 'close')
 
-  assert.match(answer, /^HTTP\/1\.1 408 /)
+  assert.match(response, /^HTTP\/1\.1 408 /)
 })
 
 for (const [store, told] of [
@@ -361,13 +361,13 @@ test('The page is not cached, cannot be framed and runs no script', async (t) =>
 test('Without admin.page there is no page, and the address says how to enable it', async (t) => {
   const { admin } = await startWithPage(t, { settings: 'admin: { listen: "127.0.0.1:0" }' })
 
-  const answers = [await ask(`${admin}/`), await press(admin, 'x')]
+  const responses = [await ask(`${admin}/`), await press(admin, 'x')]
 
   assert.deepEqual(
-    answers.map(({ status }) => status),
+    responses.map(({ status }) => status),
     [404, 405],
   )
-  assert.match(answers[0]?.body ?? '', /admin\.page opens a page/)
+  assert.match(responses[0]?.body ?? '', /admin\.page opens a page/)
 })
 
 test('The page shows two workers as one gateway, and names a worker that does not respond', async (t) => {

@@ -29,10 +29,10 @@ test('A form of another site does not act for the signed-in person', async (t) =
   const post = (headers: Readonly<Record<string, string>>) =>
     jane.send(`${world.url}/echo`, { method: 'POST', headers: { ...form, ...headers }, body: 'amount=1000' })
 
-  const answer = await post({})
+  const response = await post({})
 
-  assert.equal(answer.status, 403)
-  assert.match(answer.body, /came from another site and was not carried out/)
+  assert.equal(response.status, 403)
+  assert.match(response.body, /came from another site and was not carried out/)
   assert.deepEqual(refusals(world), [`a page of ${evil} made the request (cross-site)`])
   assert.equal((await post({ 'sec-fetch-site': 'same-site', origin: 'http://127.0.0.1:1' })).status, 403)
   assert.equal((await post({ 'sec-fetch-site': 'same-origin', origin: world.url })).status, 200)
@@ -42,10 +42,10 @@ test('A script of another site gets a problem document', async (t) => {
   const world = await startWorld(t)
   const jane = await signedIn(world)
 
-  const answer = await jane.fetch(`${world.url}/echo`, { method: 'PUT', headers: form, body: '' })
+  const response = await jane.fetch(`${world.url}/echo`, { method: 'PUT', headers: form, body: '' })
 
-  assert.equal(answer.status, 403)
-  assert.equal(answer.headers['content-type'], 'application/problem+json')
+  assert.equal(response.status, 403)
+  assert.equal(response.headers['content-type'], 'application/problem+json')
 })
 
 test('Requests of another site are forwarded where no session is passed on', async (t) => {
@@ -74,7 +74,7 @@ test('A WebSocket of another site does not open for the signed-in person', async
     t.after(() => socket.terminate())
     const [happened] = await Promise.race([
       once(socket, 'open').then(() => ['open']),
-      once(socket, 'unexpected-response').then(([, answer]) => [(answer as { statusCode: number }).statusCode]),
+      once(socket, 'unexpected-response').then(([, response]) => [(response as { statusCode: number }).statusCode]),
     ])
     return happened as unknown
   }

@@ -67,10 +67,10 @@ test('A Logout Token for an unknown sid gets 200', async (t) => {
   await jane.get(`${world.url}/echo`)
   const logout_token = await world.provider.logoutToken({ sid: 'never-seen-here', sub: 'jane' })
 
-  const answer = await world.postLogoutToken({ logout_token })
+  const response = await world.postLogoutToken({ logout_token })
 
-  assert.equal(answer.status, 200)
-  assert.equal(answer.headers.get('cache-control'), 'no-store')
+  assert.equal(response.status, 200)
+  assert.equal(response.headers.get('cache-control'), 'no-store')
   assert.equal(
     (await jane.fetch(`${world.url}/echo`)).status,
     200,
@@ -152,10 +152,10 @@ for (const [why, form, error] of [
   test(`The back-channel logout endpoint responds with ${error} when ${why}`, async (t) => {
     const world = await startWorld(t)
 
-    const answer = await world.postLogoutToken(form)
+    const response = await world.postLogoutToken(form)
 
-    assert.equal(answer.status, error)
-    assert.equal(answer.headers.get('cache-control'), 'no-store')
+    assert.equal(response.status, error)
+    assert.equal(response.headers.get('cache-control'), 'no-store')
   })
 }
 

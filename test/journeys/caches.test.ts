@@ -82,15 +82,15 @@ test('No cache stores a response that the gateway makes itself', async (t) => {
     ['/.gatehouse/elsewhere', 404],
     ['/%zz', 400],
   ] as const) {
-    const answer = await world.browser().fetch(`${world.url}${path}`)
-    assert.deepEqual([answer.status, answer.headers['cache-control']], [status, 'no-store'], path)
+    const response = await world.browser().fetch(`${world.url}${path}`)
+    assert.deepEqual([response.status, response.headers['cache-control']], [status, 'no-store'], path)
   }
   for (const [path, status] of [
     ['/echo', 303],
     ['/.gatehouse/callback', 400],
   ] as const) {
-    const answer = await world.browser().send(`${world.url}${path}`)
-    assert.deepEqual([answer.status, answer.headers['cache-control']], [status, 'no-store'], path)
+    const response = await world.browser().send(`${world.url}${path}`)
+    assert.deepEqual([response.status, response.headers['cache-control']], [status, 'no-store'], path)
   }
   assert.equal((await jane.fetch(`${world.url}/.gatehouse/session`)).headers['cache-control'], 'no-store')
 })

@@ -39,9 +39,9 @@ async function attentiveUpstream(t: TestContext) {
 async function send(url: string, method: string, path: string, headers: readonly string[]): Promise<IncomingMessage> {
   const { hostname, port } = new URL(url)
   const sent = request({ hostname, port, method, path, headers: [...headers], setHost: false, agent: false })
-  const [answer] = (await once(sent.end(), 'response')) as [IncomingMessage]
-  answer.resume()
-  return answer
+  const [response] = (await once(sent.end(), 'response')) as [IncomingMessage]
+  response.resume()
+  return response
 }
 
 const page = Object.entries(navigation).flat()
@@ -112,13 +112,13 @@ test('gatehouse explain predicts what the gateway does: the result, the target o
       const rawHeaders = ['Host', host, ...headers, ...cookie]
       upstream.take()
 
-      const answer = await send(world.url, method, target, rawHeaders)
+      const response = await send(world.url, method, target, rawHeaders)
       const explained = explain({ method, target, rawHeaders, peer: '127.0.0.1' }, who, loaded.config)
 
       const what = `${name ?? 'nobody'}: ${method} ${target} ${headers.join(' ')}`
       const { decision } = explained
-      assert.equal(answer.statusCode, decision.outcome === 'pass' ? 299 : decision.status, what)
-      if (decision.status === 303) assert.equal(answer.headers.location, decision.location, what)
+      assert.equal(response.statusCode, decision.outcome === 'pass' ? 299 : decision.status, what)
+      if (decision.status === 303) assert.equal(response.headers.location, decision.location, what)
       const asked = upstream.take()
       assert.equal(asked !== undefined, decision.outcome === 'pass', what)
       if (asked === undefined || explained.upstream === undefined) continue

@@ -8,15 +8,15 @@ import { startWorld, type World } from '../support/world.ts'
 async function statusOf(url: string, options: Parameters<typeof request>[1] = {}, body?: string): Promise<number> {
   const sent = request(url, { agent: false, ...options })
   sent.end(body)
-  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-  answer.resume()
-  await once(answer, 'close')
-  return answer.statusCode ?? 0
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  response.resume()
+  await once(response, 'close')
+  return response.statusCode ?? 0
 }
 
 const form = { 'content-type': 'application/x-www-form-urlencoded' }
 
-for (const [what, ask, answers] of [
+for (const [what, ask, responses] of [
   ['sign-ins', ({ url }) => statusOf(`${url}/.gatehouse/sign-in`), [303, 429]],
   ['callbacks', ({ url }) => statusOf(`${url}/.gatehouse/callback?state=x&code=y`), [400, 429]],
   [
@@ -45,7 +45,7 @@ for (const [what, ask, answers] of [
     await flood
 
     assert.deepEqual([...new Set(statuses)], [200])
-    assert.deepEqual([...seen].sort(), answers)
+    assert.deepEqual([...seen].sort(), responses)
   })
 
 test('A signed-in person is served while other clients send heads and forms that never end', async (t) => {
@@ -63,5 +63,5 @@ test('A signed-in person is served while other clients send heads and forms that
   while (statuses.length < 50) statuses.push((await jane.fetch(`${world.url}/echo`)).status)
 
   assert.deepEqual([...new Set(statuses)], [200])
-  for (const answer of await ended) assert.match(answer, /^HTTP\/1\.1 408 /)
+  for (const response of await ended) assert.match(response, /^HTTP\/1\.1 408 /)
 })

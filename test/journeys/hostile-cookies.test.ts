@@ -94,7 +94,7 @@ for (const [what, pair] of [
     assert.equal(signingIn.status, 303)
     assert.ok(
       [signingIn.headers['set-cookie'] ?? []].flat().length < 80,
-      'names of strangers are not answered one by one',
+      'names of strangers are without a response one by one',
     )
     assert.ok(busy() < 1000, `${busy()} ms`)
   })

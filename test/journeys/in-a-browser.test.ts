@@ -150,9 +150,9 @@ test('The page for an unreachable provider says so, and its link works when the 
   const world = await startDemoWorld(t, { providerStartsDown: true })
   const page = await (await chromium.person(t)).tab()
 
-  const answer = await page.goto(`${world.url}/admin/?month=may`)
+  const response = await page.goto(`${world.url}/admin/?month=may`)
 
-  assert.equal(answer?.status(), 503)
+  assert.equal(response?.status(), 503)
   await page.getByText('The sign-in service cannot be reached.').waitFor()
   await world.provider.up()
   // The gateway waits before its next request to an unreachable provider.
@@ -254,9 +254,9 @@ for (const [status, path] of [
     const page = await samir.tab()
     await signIn(page, world, 'Samir Haddad')
 
-    const answer = await page.goto(`${world.url}${path}`)
+    const response = await page.goto(`${world.url}${path}`)
 
-    assert.equal(answer?.status(), status)
+    assert.equal(response?.status(), status)
     // The status itself is one.
     assert.deepEqual(
       samir.complaints.filter((complaint) => !complaint.includes(`status of ${status}`)),

@@ -12,9 +12,9 @@ import { until } from '../support/until.ts'
 test('The files of gatehouse init pass gatehouse check and work unchanged: people sign in, and the application gets the identity', async (t) => {
   const { url, provider, upstream, env } = await prepareGateway(t)
   const cwd = folderWith(t, {})
-  const answers = ['--issuer', provider.issuer, '--client-id', 'orders', '--url', url, '--upstream', upstream.url]
+  const responses = ['--issuer', provider.issuer, '--client-id', 'orders', '--url', url, '--upstream', upstream.url]
 
-  const init = startCommand(t, ['init', ...answers], { cwd })
+  const init = startCommand(t, ['init', ...responses], { cwd })
   assert.equal(await init.ended, 0, init.err())
   const check = startCommand(t, ['check'], { cwd, env })
   assert.equal(await check.ended, 0, check.err())
@@ -31,7 +31,7 @@ test('On a real terminal, gatehouse init asks its five questions, and Ctrl+D lea
 
   // `script` (util-linux) is a terminal whose keys are its standard input.
   const asked = startCommand(t, [command, '/dev/null'], { cwd, program, keyboard: true })
-  for (const [question, answer] of [
+  for (const [question, response] of [
     ['issuer', 'https://id.example.com'],
     ['client_id', 'orders'],
     ['browsers', 'https://orders.example.com'],
@@ -39,7 +39,7 @@ test('On a real terminal, gatehouse init asks its five questions, and Ctrl+D lea
     ['stores sessions', ''],
   ] as const) {
     await until(`the question about ${question}`, () => isAsked(question, asked))
-    asked.child.stdin?.write(`${answer}\r`)
+    asked.child.stdin?.write(`${response}\r`)
   }
   assert.equal(await asked.ended, 0, asked.out())
   assert.match(readFileSync(join(cwd, 'gateway.yaml'), 'utf8'), /client_id: orders/)

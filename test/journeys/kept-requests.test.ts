@@ -460,10 +460,10 @@ async function submitInChunks(browser: Browser, url: string, chunks: readonly st
     cookie: browser.cookieHeader,
     referer: `${url}/forms`,
   }
-  const answer = await request(to, { method: 'POST', headers, body: Readable.from(chunks) })
-  for (const line of [answer.headers['set-cookie'] ?? []].flat()) {
+  const response = await request(to, { method: 'POST', headers, body: Readable.from(chunks) })
+  for (const line of [response.headers['set-cookie'] ?? []].flat()) {
     const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
     if (value !== '') browser.cookies.set(name, { value, path: '/' })
   }
-  return { url: to, status: answer.statusCode, headers: answer.headers, body: await answer.body.text() }
+  return { url: to, status: response.statusCode, headers: response.headers, body: await response.body.text() }
 }

@@ -7,11 +7,11 @@ import { startWorld, type World } from '../support/world.ts'
 
 /** Records all tokens that the provider issues, by name. */
 function remember(world: World, secrets: Map<string, string>): void {
-  let answers = 0
+  let responses = 0
   world.provider.bend('/oauth/token', (body) => {
-    answers += 1
+    responses += 1
     for (const name of ['access_token', 'refresh_token', 'id_token'])
-      secrets.set(`${name} ${answers}`, String(body[name]))
+      secrets.set(`${name} ${responses}`, String(body[name]))
     body['expires_in'] = 10
   })
 }
@@ -60,13 +60,13 @@ test('Sign-in, refresh, errors and sign-out leave no token, cookie, secret or e-
   // A refresh that succeeds, one that is rejected, and one with an invalid response.
   world.moveClock(11_000)
   await jane.fetch(`${world.url}/echo`)
-  for (const answer of [
+  for (const response of [
     '{"access_token":',
     '<html>',
     '{"error":"invalid_request","error_description":"for jane.doe@example.com"}',
   ]) {
     world.provider.fault('/oauth/token', (_req, res) =>
-      res.writeHead(400, { 'content-type': 'application/json' }).end(answer),
+      res.writeHead(400, { 'content-type': 'application/json' }).end(response),
     )
     world.moveClock(11_000)
     assert.equal((await jane.fetch(`${world.url}/echo`)).status, 503)

@@ -78,24 +78,26 @@ test('No page, JSON document, header, log line or probe response of a whole jour
   const location = new URL(String(signOut.headers['location']))
   assert.ok(secrets.some(({ text }) => text === location.searchParams.get('id_token_hint')))
   const ours = jane.visits.filter(({ url }) => url.startsWith(world.url))
-  const answers = ours
+  const responses = ours
     .filter((visit) => visit !== signOut)
     .map(({ url, headers, body }) => ({
       where: url.replace(/\?.*/, ''),
       text: `${JSON.stringify(withoutOurCookie(headers))}${body}`,
     }))
   const logged = world.replicas.flatMap(({ log }) => log).map((line) => ({ where: 'log', text: JSON.stringify(line) }))
-  const probed = await Promise.all(probes.map(async (answer) => ({ where: answer.url, text: await answer.text() })))
+  const probed = await Promise.all(
+    probes.map(async (response) => ({ where: response.url, text: await response.text() })),
+  )
   const spilt = secrets
     .flatMap(partsOf)
     .flatMap(({ name, text }) =>
-      [...answers, ...logged, ...probed]
+      [...responses, ...logged, ...probed]
         .filter((said) => said.text.includes(text))
         .map(({ where }) => `${name}: ${where}`),
     )
 
   assert.ok(secrets.length >= 8 && secrets.every(({ text }) => text.length >= 20), `${secrets.length} secrets`)
-  assert.ok(answers.length >= 25, `${answers.length} answers`)
+  assert.ok(responses.length >= 25, `${responses.length} answers`)
   assert.deepEqual([...new Set(spilt)], [])
 })
 

@@ -50,16 +50,16 @@ async function lastingUpstream(t: TestContext) {
 function brokenOff(t: TestContext, url: string, method: string, cookie: string) {
   const sent = request(url, { method, headers: { cookie }, agent: false })
   t.after(() => sent.destroy())
-  let answer: IncomingMessage | undefined
-  sent.once('response', (res) => (answer = res.resume()))
+  let response: IncomingMessage | undefined
+  sent.once('response', (res) => (response = res.resume()))
   const how = new Promise<string>((resolve) => {
     // The connection is closed for all that the client sends after the response.
     sent.on('error', () => {})
-    sent.once('close', () => resolve(answer?.complete === false ? 'broken off' : `whole: ${answer?.statusCode}`))
+    sent.once('close', () => resolve(response?.complete === false ? 'broken off' : `whole: ${response?.statusCode}`))
   })
   if (method === 'POST') sent.write('the beginning')
   else sent.end()
-  return { how, isAnswered: () => answer !== undefined }
+  return { how, hasResponse: () => response !== undefined }
 }
 
 test('All open responses of a session end with it, on every replica, and none looks complete', async (t) => {
@@ -76,7 +76,7 @@ test('All open responses of a session end with it, on every replica, and none lo
   })
   const streams = await Promise.all(world.replicas.map(open))
   await until('all have begun', () => {
-    const begun = streams.every(({ events, download }) => events.isAnswered() && download.isAnswered())
+    const begun = streams.every(({ events, download }) => events.hasResponse() && download.hasResponse())
     return begun && upstream.uploaded() === 2 * 'the beginning'.length
   })
 
@@ -100,9 +100,9 @@ test('An idle connection of a client whose session has ended carries no further 
   t.after(() => agent.destroy())
   const ask = async () => {
     const sent = request(`${world.url}/echo`, { agent, headers: { cookie: jane.cookieHeader } }).end()
-    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-    await answer.resume().toArray()
-    return { status: answer.statusCode, isSameConnection: sent.reusedSocket }
+    const [response] = (await once(sent, 'response')) as [IncomingMessage]
+    await response.resume().toArray()
+    return { status: response.statusCode, isSameConnection: sent.reusedSocket }
   }
   assert.deepEqual(await ask(), { status: 200, isSameConnection: false })
 

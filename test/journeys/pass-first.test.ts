@@ -66,10 +66,10 @@ for (const [what, respond] of [
     const jane = world.browser()
     await jane.get(`${world.url}/`)
 
-    const answer = await jane.fetch(`${world.url}/logout`, { method: 'POST', body: 'a=1', headers: fromThisSite })
+    const response = await jane.fetch(`${world.url}/logout`, { method: 'POST', body: 'a=1', headers: fromThisSite })
 
     assert.deepEqual(seen, [{ line: 'POST /logout', person: 'jane', body: 'a=1' }])
-    assert.deepEqual(JSON.parse(answer.body), { signed_out: true, provider: 'ended' })
+    assert.deepEqual(JSON.parse(response.body), { signed_out: true, provider: 'ended' })
     assert.deepEqual(world.provider.sessions(), [])
     assert.equal((await jane.fetch(`${world.url}/`)).status, 401)
   })
@@ -79,9 +79,9 @@ test('A script gets the cookies of the application and of the sign-out together'
   const jane = world.browser()
   await jane.get(`${world.url}/`)
 
-  const answer = await jane.fetch(`${world.url}/session`, { method: 'DELETE', headers: fromThisSite })
+  const response = await jane.fetch(`${world.url}/session`, { method: 'DELETE', headers: fromThisSite })
 
-  const names = [answer.headers['set-cookie'] ?? []].flat().map((cookie) => cookie.split(';', 1)[0])
+  const names = [response.headers['set-cookie'] ?? []].flat().map((cookie) => cookie.split(';', 1)[0])
   assert.deepEqual(names.slice(0, 2), ['theme=dark', 'sid=2'])
   assert.ok(names.includes('sid='), names.join())
 })
@@ -91,10 +91,10 @@ test('A logout link with a method leaves other methods to the application', asyn
   const jane = world.browser()
   await jane.get(`${world.url}/`)
 
-  const answer = await jane.fetch(`${world.url}/session`, { headers: fromThisSite })
+  const response = await jane.fetch(`${world.url}/session`, { headers: fromThisSite })
 
-  assert.equal(answer.status, 200)
-  assert.equal(answer.body, '/session')
+  assert.equal(response.status, 200)
+  assert.equal(response.body, '/session')
   assert.deepEqual(seen, [])
 })
 

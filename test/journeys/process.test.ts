@@ -40,7 +40,7 @@ test('After SIGTERM, exchanges in progress finish and no new ones begin', async 
   await gateway.said('gatehouse is ready')
   const agent = new Agent({ keepAliveTimeout: 60_000 })
   t.after(() => agent.destroy())
-  const answer = request(`${around.url}/static/slow`, { dispatcher: agent }).then(({ body }) => body.text())
+  const response = request(`${around.url}/static/slow`, { dispatcher: agent }).then(({ body }) => body.text())
   await until('the upstream has the request', () => around.upstream.waiting() === 1)
 
   gateway.child.kill('SIGTERM')
@@ -51,7 +51,7 @@ test('After SIGTERM, exchanges in progress finish and no new ones begin', async 
 
   assert.equal(ready.statusCode, 503)
   assert.equal(((await ready.body.json()) as { draining: boolean }).draining, true)
-  assert.equal(await answer, 'at last')
+  assert.equal(await response, 'at last')
   assert.equal(await gateway.ended, 0)
   // The client keeps its connection for a minute, and the drain time is 15 s. The gateway waits for
   // neither.
@@ -62,7 +62,7 @@ test('Exchanges that do not finish are closed when the drain time is over', asyn
   const around = await prepareGateway(t, { settings: 'shutdown: { drain_timeout: 200ms }' })
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
-  const answer = request(`${around.url}/static/slow`).then(
+  const response = request(`${around.url}/static/slow`).then(
     () => 'answered',
     () => 'broken off',
   )
@@ -70,7 +70,7 @@ test('Exchanges that do not finish are closed when the drain time is over', asyn
 
   gateway.child.kill('SIGTERM')
 
-  assert.equal(await answer, 'broken off')
+  assert.equal(await response, 'broken off')
   assert.equal(await gateway.ended, 0)
 })
 
@@ -78,7 +78,7 @@ test('The same signal twice at once counts as one signal', async (t) => {
   const around = await prepareGateway(t)
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
-  const answer = request(`${around.url}/static/slow`).then(({ body }) => body.text())
+  const response = request(`${around.url}/static/slow`).then(({ body }) => body.text())
   await until('the upstream has the request', () => around.upstream.waiting() === 1)
 
   gateway.child.kill('SIGTERM')
@@ -87,7 +87,7 @@ test('The same signal twice at once counts as one signal', async (t) => {
   gateway.child.kill('SIGINT')
   around.upstream.release()
 
-  assert.equal(await answer, 'at last')
+  assert.equal(await response, 'at last')
   assert.equal(await gateway.ended, 0)
 })
 
@@ -95,14 +95,14 @@ test('Further stop signals end the process without waiting for exchanges in prog
   const around = await prepareGateway(t)
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
-  const answer = request(`${around.url}/static/slow`).catch(() => 'broken off')
+  const response = request(`${around.url}/static/slow`).catch(() => 'broken off')
   await until('the upstream has the request', () => around.upstream.waiting() === 1)
   const startedAt = performance.now()
 
   await until('it has ended', () => !gateway.child.kill('SIGTERM') || gateway.child.exitCode !== null)
 
   assert.equal(await gateway.ended, 1)
-  assert.equal(await answer, 'broken off')
+  assert.equal(await response, 'broken off')
   assert.ok(performance.now() - startedAt > 900)
 })
 
@@ -304,14 +304,14 @@ for (const [whom, workers] of [
     const gateway = Number((await npm.said('gatehouse is ready'))['pid'])
     const family = [gateway, ...childrenOf(gateway)]
     assert.equal(family.length, workers === 1 ? 1 : 3)
-    const answer = request(`${around.url}/static/slow`).then(({ body }) => body.text())
+    const response = request(`${around.url}/static/slow`).then(({ body }) => body.text())
     await until('the upstream has the request', () => around.upstream.waiting() === 1)
 
     process.kill(whom === 'npm' ? npm.pid : -npm.pid, 'SIGTERM')
     await until('no connection is taken', () => refuses(around.url))
     around.upstream.release()
 
-    assert.equal(await answer, 'at last')
+    assert.equal(await response, 'at last')
     assert.equal(await npm.ended, 0)
     await until('nobody is left', () => !family.some(isAlive))
   })

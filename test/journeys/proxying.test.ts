@@ -91,12 +91,12 @@ for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'MKCOL', 
 test('A script without a session gets 401 as a problem document, no redirect and no cookie', async (t) => {
   const world = await startWorld(t)
 
-  const answer = await world.browser().fetch(`${world.url}/echo`)
+  const response = await world.browser().fetch(`${world.url}/echo`)
 
-  assert.equal(answer.status, 401)
-  assert.equal(answer.headers['content-type'], 'application/problem+json')
-  assert.equal(answer.headers['set-cookie'], undefined)
-  assert.equal((JSON.parse(answer.body) as { sign_in: string }).sign_in, '/.gatehouse/sign-in')
+  assert.equal(response.status, 401)
+  assert.equal(response.headers['content-type'], 'application/problem+json')
+  assert.equal(response.headers['set-cookie'], undefined)
+  assert.equal((JSON.parse(response.body) as { sign_in: string }).sign_in, '/.gatehouse/sign-in')
 })
 
 test('A page load on a path for scripts also gets 401 when the rule says so', async (t) => {
@@ -125,8 +125,8 @@ test("The gateway's own endpoints never reach the application, in any spelling",
     '/a/../.gatehouse/x',
     '/.gatehouse;v=1/x',
   ]) {
-    const answer = await fetch(world.url + path.replace('/a/..', '/a/%2e%2e'))
-    assert.ok([400, 404].includes(answer.status), `${path}: ${answer.status}`)
+    const response = await fetch(world.url + path.replace('/a/..', '/a/%2e%2e'))
+    assert.ok([400, 404].includes(response.status), `${path}: ${response.status}`)
   }
 })
 
@@ -141,7 +141,7 @@ test('An unreachable application causes a 502 that names no address', async (t) 
 })
 
 test('An application that does not respond in time causes a 504 that names no address', async (t) => {
-  const world = await startWorld(t, { upstream: await neverAnswers(t), upstreamSettings: 'response_timeout: 300ms' })
+  const world = await startWorld(t, { upstream: await neverResponds(t), upstreamSettings: 'response_timeout: 300ms' })
   const jane = world.browser()
 
   const page = await jane.get(`${world.url}/`)
@@ -163,9 +163,9 @@ for (const cookie of [
   test(`An invalid session cookie is no session: ${cookie.slice(0, 40)}`, async (t) => {
     const world = await startWorld(t)
 
-    const answer = await world.browser().fetch(`${world.url}/echo`, { headers: { cookie } })
+    const response = await world.browser().fetch(`${world.url}/echo`, { headers: { cookie } })
 
-    assert.equal(answer.status, 401)
+    assert.equal(response.status, 401)
   })
 }
 
@@ -177,7 +177,7 @@ async function nobodyListens(): Promise<URL> {
   return new URL(`http://127.0.0.1:${port}`)
 }
 
-async function neverAnswers(t: { after(done: () => void): void }): Promise<URL> {
+async function neverResponds(t: { after(done: () => void): void }): Promise<URL> {
   const server = createServer((socket) => socket.on('error', () => {}).resume())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.after(() => void server.close())

@@ -174,7 +174,7 @@ test('All workers reload', async (t) => {
 
   // Each connection may reach another worker.
   await until('no worker serves by the old one', async () => {
-    const answers = await Promise.all(Array.from({ length: 8 }, () => statusOf(`${around.url}/open/a`)))
-    return answers.every((status) => status === 200)
+    const responses = await Promise.all(Array.from({ length: 8 }, () => statusOf(`${around.url}/open/a`)))
+    return responses.every((status) => status === 200)
   })
 })

@@ -67,9 +67,9 @@ test('Fifty requests at once after the access token has expired make one refresh
   const before = world.provider.hits('/oauth/token')
   world.moveClock(11_000)
 
-  const answers = await Promise.all(Array.from({ length: 50 }, () => jane.fetch(`${world.url}/echo`)))
+  const responses = await Promise.all(Array.from({ length: 50 }, () => jane.fetch(`${world.url}/echo`)))
 
-  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+  assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([200]))
   assert.equal(world.provider.hits('/oauth/token') - before, 1)
 })
 
@@ -82,11 +82,11 @@ test('Fifty requests at once at two replicas make one refresh', async (t) => {
   const before = world.provider.hits('/oauth/token')
   world.moveClock(11_000)
 
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 50 }, (_, index) => jane.fetch(`${world.replicas[index % 2]?.url}/echo`)),
   )
 
-  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+  assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([200]))
   assert.equal(world.provider.hits('/oauth/token') - before, 1)
 })
 

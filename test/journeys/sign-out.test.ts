@@ -98,9 +98,9 @@ test('When a script signs out, the gateway ends the provider session from server
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
 
-  const answer = await jane.fetch(`${world.url}/.gatehouse/sign-out`, { method: 'POST' })
+  const response = await jane.fetch(`${world.url}/.gatehouse/sign-out`, { method: 'POST' })
 
-  assert.deepEqual(JSON.parse(answer.body), { signed_out: true, provider: 'ended' })
+  assert.deepEqual(JSON.parse(response.body), { signed_out: true, provider: 'ended' })
   assert.deepEqual(world.provider.sessions(), [])
 })
 
@@ -110,9 +110,9 @@ test('When a script signs out and the provider is unreachable, the local session
   await jane.get(`${world.url}/echo`)
   await world.provider.down()
 
-  const answer = await jane.fetch(`${world.url}/.gatehouse/sign-out`, { method: 'POST' })
+  const response = await jane.fetch(`${world.url}/.gatehouse/sign-out`, { method: 'POST' })
 
-  assert.deepEqual(JSON.parse(answer.body), { signed_out: true, provider: 'unreachable' })
+  assert.deepEqual(JSON.parse(response.body), { signed_out: true, provider: 'unreachable' })
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
   assert.ok(
     world.replicas[0]?.log.some(
@@ -153,9 +153,9 @@ for (const [what, provider, status, type, body] of [
     const headers = { 'content-type': type, location: `${world.provider.issuer}/ask` }
     world.provider.fault('/oauth/logout', (_req, res) => void res.writeHead(status, headers).end(body))
 
-    const answer = await jane.fetch(`${world.url}/.gatehouse/sign-out`, { method: 'POST' })
+    const response = await jane.fetch(`${world.url}/.gatehouse/sign-out`, { method: 'POST' })
 
-    assert.deepEqual(JSON.parse(answer.body), { signed_out: true, provider })
+    assert.deepEqual(JSON.parse(response.body), { signed_out: true, provider })
     assert.equal(outcomeOf(world, 'provider.end_session'), provider)
     assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
   })

@@ -240,12 +240,12 @@ test('The span of a WebSocket lasts as long as the WebSocket is open', async (t)
 
 test('A collector that does not respond delays no request, and gets the spans when it responds again', async (t) => {
   const { world, collector, replica } = await tracingWorld(t)
-  collector.answerWith(503)
+  collector.respondWith(503)
   const jane = await signedIn(world)
   for (let times = 0; times < 20; times += 1) assert.equal((await jane.send(`${world.url}/echo`)).status, 200)
   await until('it was asked', () => collector.asked.length > 0)
 
-  collector.answerWith(200)
+  collector.respondWith(200)
 
   await until('all have arrived', () => collector.spans.filter(at('/echo')).length === 20)
   assert.equal(dropped(replica), 0)
@@ -253,7 +253,7 @@ test('A collector that does not respond delays no request, and gets the spans wh
 
 test('A collector that rejects spans is logged once, and the rejected spans are counted', async (t) => {
   const { world, collector, replica } = await tracingWorld(t)
-  collector.answerWith(401)
+  collector.respondWith(401)
   const jane = await signedIn(world)
   await until('it has refused', () => dropped(replica) > 0)
   await jane.send(`${world.url}/echo`)
@@ -265,14 +265,14 @@ test('A collector that rejects spans is logged once, and the rejected spans are 
     told.map(({ level, fields }) => [level, fields]),
     [['warn', { collector: collector.url, reason: 'responded with status 401' }]],
   )
-  collector.answerWith(200)
+  collector.respondWith(200)
   await jane.send(`${world.url}/echo`)
   await until('it works again', () => replica.log.some(({ message }) => message === 'tracing.exported'))
 })
 
 test('A collector that hangs does not keep the gateway from stopping', async (t) => {
   const { world, collector, replica } = await tracingWorld(t)
-  collector.answerWith(0)
+  collector.respondWith(0)
   await signedIn(world)
   await until('it hangs', () => collector.asked.length > 0)
 

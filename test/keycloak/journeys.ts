@@ -175,10 +175,10 @@ test('a script signs out here: the session at Keycloak ends', async (t) => {
   const jane = new Browser('jane')
   await signIn(jane, world)
 
-  const answer = await jane.fetch(`${world.url}/.gatehouse/sign-out`, { method: 'POST' })
+  const response = await jane.fetch(`${world.url}/.gatehouse/sign-out`, { method: 'POST' })
 
-  assert.equal(answer.status, 200)
-  t.diagnostic(`POST sign-out: ${answer.body}`)
+  assert.equal(response.status, 200)
+  t.diagnostic(`POST sign-out: ${response.body}`)
   await until('the session at Keycloak has ended', async () => (await world.realm.sessions()).length === 0)
 })
 

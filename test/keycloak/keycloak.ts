@@ -117,23 +117,23 @@ async function createRealm(base: string, client: Json, settings: Json = {}): Pro
 }
 
 async function asAdmin(base: string, method: string, path: string, body?: Json): Promise<unknown> {
-  const answer = await fetch(base + path, {
+  const response = await fetch(base + path, {
     method,
     headers: { authorization: `Bearer ${await adminToken(base)}`, 'content-type': 'application/json' },
     body: body === undefined ? null : JSON.stringify(body),
   })
-  const text = await answer.text()
-  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
   return text === '' ? undefined : (JSON.parse(text) as unknown)
 }
 
 /** Tokens of the administrator live for a minute only. */
 async function adminToken(base: string): Promise<string> {
-  const answer = await fetch(`${base}/realms/master/protocol/openid-connect/token`, {
+  const response = await fetch(`${base}/realms/master/protocol/openid-connect/token`, {
     method: 'POST',
     body: new URLSearchParams({ grant_type: 'password', client_id: 'admin-cli', ...admin }),
   })
-  const { access_token } = (await answer.json()) as { readonly access_token?: string }
-  if (access_token === undefined) throw new Error(`no token for the administrator: ${answer.status}`)
+  const { access_token } = (await response.json()) as { readonly access_token?: string }
+  if (access_token === undefined) throw new Error(`no token for the administrator: ${response.status}`)
   return access_token
 }

@@ -34,12 +34,12 @@ for (const [what, headers, bodyOf] of [
   test(`a Logout Token in ${what} is accepted with 200 and no content`, async (t) => {
     const { world, logout_token, isSignedIn } = await startWithToken(t)
 
-    const answer = await send(world, { headers, body: bodyOf(logout_token) })
+    const response = await send(world, { headers, body: bodyOf(logout_token) })
 
-    assert.equal(answer.status, 200)
-    assert.equal(await answer.text(), '')
-    assert.equal(answer.headers.get('cache-control'), 'no-store')
-    assert.equal(answer.headers.get('set-cookie'), null)
+    assert.equal(response.status, 200)
+    assert.equal(await response.text(), '')
+    assert.equal(response.headers.get('cache-control'), 'no-store')
+    assert.equal(response.headers.get('set-cookie'), null)
     assert.equal(await isSignedIn(), false)
   })
 
@@ -70,20 +70,20 @@ for (const [what, headers, bodyOf, query] of [
   test(`a Logout Token that arrives ${what} gets 400, and no session ends`, async (t) => {
     const { world, logout_token, isSignedIn } = await startWithToken(t)
 
-    const answer = await send(world, { headers, body: bodyOf(logout_token) }, query?.(logout_token))
+    const response = await send(world, { headers, body: bodyOf(logout_token) }, query?.(logout_token))
 
-    assert.equal(answer.status, 400)
-    assert.equal(answer.headers.get('cache-control'), 'no-store')
-    assert.deepEqual(Object.keys((await answer.json()) as object), ['error', 'error_description'])
+    assert.equal(response.status, 400)
+    assert.equal(response.headers.get('cache-control'), 'no-store')
+    assert.deepEqual(Object.keys((await response.json()) as object), ['error', 'error_description'])
     assert.equal(await isSignedIn(), true)
   })
 
 test('content without a type is no form', async (t) => {
   const { world, logout_token, isSignedIn } = await startWithToken(t)
 
-  const answer = await send(world, { body: Buffer.from(`logout_token=${logout_token}`) })
+  const response = await send(world, { body: Buffer.from(`logout_token=${logout_token}`) })
 
-  assert.equal(answer.status, 400)
+  assert.equal(response.status, 400)
   assert.equal(await isSignedIn(), true)
 })
 
@@ -91,10 +91,10 @@ test('the back-channel logout endpoint accepts POST only', async (t) => {
   const { world, logout_token, isSignedIn } = await startWithToken(t)
 
   for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS']) {
-    const answer = await send(world, { method }, `?logout_token=${logout_token}`)
-    assert.equal(answer.status, 405, method)
-    assert.equal(answer.headers.get('allow'), 'POST')
-    assert.equal(answer.headers.get('access-control-allow-origin'), null)
+    const response = await send(world, { method }, `?logout_token=${logout_token}`)
+    assert.equal(response.status, 405, method)
+    assert.equal(response.headers.get('allow'), 'POST')
+    assert.equal(response.headers.get('access-control-allow-origin'), null)
   }
 
   assert.equal(await isSignedIn(), true)
@@ -103,9 +103,12 @@ test('the back-channel logout endpoint accepts POST only', async (t) => {
 test('a form that is too large is not read to its end', async (t) => {
   const { world, logout_token, isSignedIn } = await startWithToken(t)
 
-  const answer = await send(world, { headers: form, body: `logout_token=${logout_token}&pad=${'x'.repeat(17 * 1024)}` })
+  const response = await send(world, {
+    headers: form,
+    body: `logout_token=${logout_token}&pad=${'x'.repeat(17 * 1024)}`,
+  })
 
-  assert.equal(answer.status, 413)
+  assert.equal(response.status, 413)
   assert.equal(await isSignedIn(), true)
 })
 
@@ -123,9 +126,9 @@ test('a back-channel logout ignores cookies', async (t) => {
 test('the same Logout Token many times at once gets 200 each time, and is carried out once', async (t) => {
   const { world, logout_token, isSignedIn } = await startWithToken(t)
 
-  const answers = await Promise.all(Array.from({ length: 20 }, () => world.postLogoutToken({ logout_token })))
+  const responses = await Promise.all(Array.from({ length: 20 }, () => world.postLogoutToken({ logout_token })))
 
-  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+  assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([200]))
   assert.equal(await isSignedIn(), false)
   const obeyed = world.replicas[0]?.log.filter(({ message }) => message === 'logout_token.obeyed')
   assert.equal(obeyed?.length, 1)
@@ -172,18 +175,18 @@ test('a gateway that has no keys yet asks the provider to try again', async (t) 
   const world = await startWorld(t, { providerStartsDown: true })
   const logout_token = await world.provider.logoutToken({ sid: 's', sub: 'jane' })
 
-  const answer = await world.postLogoutToken({ logout_token })
+  const response = await world.postLogoutToken({ logout_token })
 
-  assert.equal(answer.status, 503)
-  assert.ok(answer.headers.get('retry-after'))
+  assert.equal(response.status, 503)
+  assert.ok(response.headers.get('retry-after'))
 })
 
 test('the reason for rejecting a Logout Token is in the log, but not in the response', async (t) => {
   const { world } = await startWithToken(t)
 
-  const answer = await world.postLogoutToken({ logout_token: 'e30.e30.AAAA' })
+  const response = await world.postLogoutToken({ logout_token: 'e30.e30.AAAA' })
 
-  assert.deepEqual(await answer.json(), { error: 'invalid_request', error_description: 'logout_token is invalid.' })
+  assert.deepEqual(await response.json(), { error: 'invalid_request', error_description: 'logout_token is invalid.' })
   const refused = world.replicas[0]?.log.find(({ message }) => message === 'logout_token.refused')
   assert.match(String(refused?.fields['reason']), /signature or registered claims/)
 })

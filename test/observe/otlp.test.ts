@@ -37,7 +37,7 @@ const mostWaiting = 4096
 
 test('Spans that cannot be sent are dropped and counted beyond a limit', async (t) => {
   const { collector, exporter, counted } = await exporting(t)
-  collector.answerWith(0)
+  collector.respondWith(0)
   for (let times = 0; times < batch; times += 1) exporter.add(span)
   await until('the first batch is under way', () => collector.asked.length === 1)
 
@@ -64,10 +64,10 @@ test('Many spans are sent in several batches, each span once', async (t) => {
 
 test('The exporter waits as long as Retry-After asks', async (t) => {
   const { collector, exporter, counted } = await exporting(t)
-  collector.answerWith(429, { headers: { 'retry-after': '2' } })
+  collector.respondWith(429, { headers: { 'retry-after': '2' } })
   exporter.add(span)
   await until('it has asked for patience', () => collector.asked.length === 1)
-  collector.answerWith(200)
+  collector.respondWith(200)
 
   await until('it has taken the span', () => counted('exported') === 1)
   const [first = 0, second = 0] = collector.asked
@@ -76,7 +76,7 @@ test('The exporter waits as long as Retry-After asks', async (t) => {
 
 test('Refused spans of a batch are counted, and the message of the collector is not logged', async (t) => {
   const { collector, exporter, told, counted } = await exporting(t)
-  collector.answerWith(200, { rejectedSpans: 3 })
+  collector.respondWith(200, { rejectedSpans: 3 })
 
   for (let times = 0; times < 10; times += 1) exporter.add(span)
 
@@ -87,10 +87,10 @@ test('Refused spans of a batch are counted, and the message of the collector is 
 
 test('A stop during a pause tries the batch a last time', async (t) => {
   const { collector, exporter, counted } = await exporting(t)
-  collector.answerWith(503, { headers: { 'retry-after': '30' } })
+  collector.respondWith(503, { headers: { 'retry-after': '30' } })
   exporter.add(span)
   await until('it was asked', () => collector.asked.length === 1)
-  collector.answerWith(200)
+  collector.respondWith(200)
 
   await exporter.close(5_000)
 
@@ -101,10 +101,10 @@ test('A stop during a pause tries the batch a last time', async (t) => {
 test('A stop during a request tries the refused batch a last time', async (t) => {
   const { collector, exporter, counted } = await exporting(t)
   let refuse = () => {}
-  collector.answerWith(503, { after: new Promise<void>((resolve) => (refuse = resolve)) })
+  collector.respondWith(503, { after: new Promise<void>((resolve) => (refuse = resolve)) })
   exporter.add(span)
   await until('it was asked', () => collector.asked.length === 1)
-  collector.answerWith(200)
+  collector.respondWith(200)
 
   const closed = exporter.close(5_000)
   refuse()

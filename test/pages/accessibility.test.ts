@@ -21,10 +21,10 @@ for (const [look, settings, language] of [
       await page.setExtraHTTPHeaders({ 'accept-language': `${language}-XX, en;q=0.1` })
       const ask = (request: { url(): string }) => void asked.push(request.url())
       page.on('request', ask)
-      const answer = await page.goto(path)
+      const response = await page.goto(path)
       page.off('request', ask)
 
-      assert.equal(answer?.status(), status, name)
+      assert.equal(response?.status(), status, name)
       assert.equal(await page.locator('html').getAttribute('lang'), language)
       assert.equal(await page.evaluate('getComputedStyle(document.body).direction'), messagesByLanguage[language].dir)
       await page.emulateMedia({ colorScheme: 'light' })

@@ -222,9 +222,9 @@ for (const [asked, language] of [
   ['ja', 'ja'],
 ] as const)
   test(`to "${asked}" all pages speak ${language}, and say so`, () => {
-    const answers = eachPage(pagesWith(), asked)
+    const responses = eachPage(pagesWith(), asked)
 
-    for (const { headers, body } of Object.values(answers)) {
+    for (const { headers, body } of Object.values(responses)) {
       assert.equal(headers['Content-Language'], language)
       assert.equal(headers['Vary'], 'Accept-Language')
       assert.match(body, new RegExp(`<html lang="${language}" dir="ltr">`))

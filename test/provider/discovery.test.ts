@@ -65,7 +65,7 @@ for (const [what, change] of [
 ] satisfies readonly (readonly [string, (metadata: Json) => Json])[])
   test(`a provider is rejected when its metadata has ${what}`, async (t) => {
     const provider = await startSigningProvider(t)
-    provider.answer(paths.discovery, announce(change)(provider))
+    provider.respond(paths.discovery, announce(change)(provider))
 
     await assert.rejects(discoveryOf(t, provider).provider(), { code: 'ERR_PROVIDER_UNAVAILABLE', status: 503 })
   })
@@ -75,7 +75,7 @@ for (const path of ['/application/o/orders/', '/realms/main'])
     const provider = await startSigningProvider(t)
     const issuer = `${provider.config.issuer}${path}`
     const document = `${path.replace(/\/$/, '')}/.well-known/openid-configuration`
-    provider.answer(document, (_req, res) => sendJson(res, { ...provider.metadata, issuer }))
+    provider.respond(document, (_req, res) => sendJson(res, { ...provider.metadata, issuer }))
 
     const found = await discoveryOf(t, { ...provider, config: { ...provider.config, issuer } }).provider()
 
@@ -89,12 +89,12 @@ for (const [announced, message] of [
   test(`what to do is said when a provider signs with ${announced.join(' and ')}`, async (t) => {
     const provider = await startSigningProvider(t)
     const change = (all: Json) => ({ ...all, id_token_signing_alg_values_supported: announced })
-    provider.answer(paths.discovery, announce(change)(provider))
+    provider.respond(paths.discovery, announce(change)(provider))
 
     await assert.rejects(discoveryOf(t, provider).provider(), { message })
   })
 
-for (const [what, answer] of [
+for (const [what, response] of [
   ['an error', (_req, res) => res.writeHead(500).end()],
   ['nothing that exists', (_req, res) => res.writeHead(404).end()],
   ['a page', (_req, res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<html></html>')],
@@ -108,16 +108,16 @@ for (const [what, answer] of [
     const provider = await startSigningProvider(t)
     const clock = movableClock()
     const discovery = discoveryOf(t, provider, clock)
-    provider.answer(paths.discovery, answer)
+    provider.respond(paths.discovery, response)
     await assert.rejects(discovery.provider(), { code: 'ERR_PROVIDER_UNAVAILABLE' })
 
-    provider.answer(paths.discovery)
+    provider.respond(paths.discovery)
     clock.move(1_000)
 
     assert.equal((await discovery.provider()).jwks_uri, `${provider.issuer}/jwks`)
   })
 
-for (const [what, answer, message] of [
+for (const [what, response, message] of [
   ['a status', (_req, res) => res.writeHead(404).end(), /status 404$/],
   [
     'a page',
@@ -127,7 +127,7 @@ for (const [what, answer, message] of [
 ] satisfies readonly (readonly [string, Handler, RegExp])[])
   test(`the log names the response instead of a discovery document, and its URL: ${what}`, async (t) => {
     const provider = await startSigningProvider(t)
-    provider.answer(paths.discovery, answer)
+    provider.respond(paths.discovery, response)
 
     const rejection: unknown = await discoveryOf(t, provider)
       .provider()
@@ -140,7 +140,7 @@ for (const [what, answer, message] of [
 
 test('a redirect of the metadata is not followed', async (t) => {
   const [provider, elsewhere] = [await startSigningProvider(t), await startSigningProvider(t)]
-  provider.answer(paths.discovery, (_req, res) =>
+  provider.respond(paths.discovery, (_req, res) =>
     res.writeHead(302, { location: `${elsewhere.issuer}${paths.discovery}` }).end(),
   )
 
@@ -151,7 +151,7 @@ test('a redirect of the metadata is not followed', async (t) => {
 
 test('a request to a provider that never responds ends after the timeout', async (t) => {
   const provider = await startSigningProvider(t, { timeoutMs: 100 })
-  provider.answer(paths.discovery, () => {})
+  provider.respond(paths.discovery, () => {})
 
   await assert.rejects(discoveryOf(t, provider).provider(), { code: 'ERR_PROVIDER_UNAVAILABLE' })
 })
@@ -189,7 +189,7 @@ test('an issuer that ends in a slash is another issuer, and is found as such', a
 test('not every sign-in asks a provider that is down', async (t) => {
   const provider = await startSigningProvider(t)
   const discovery = discoveryOf(t, provider)
-  provider.answer(paths.discovery, (_req, res) => res.writeHead(500).end())
+  provider.respond(paths.discovery, (_req, res) => res.writeHead(500).end())
 
   await Promise.allSettled(Array.from({ length: 10 }, () => discovery.provider()))
   await Promise.allSettled(Array.from({ length: 10 }, () => discovery.provider()))
@@ -200,9 +200,9 @@ test('not every sign-in asks a provider that is down', async (t) => {
 test('a sign-in right after a short failure is served', async (t) => {
   const provider = await startSigningProvider(t)
   const discovery = discoveryOf(t, provider)
-  provider.answer(paths.discovery, (_req, res) => res.writeHead(500).end())
+  provider.respond(paths.discovery, (_req, res) => res.writeHead(500).end())
   await assert.rejects(discovery.provider())
-  provider.answer(paths.discovery)
+  provider.respond(paths.discovery)
 
   assert.equal((await discovery.provider()).algorithm, 'RS256')
 })
@@ -211,10 +211,10 @@ test('a provider that is available again is not reported as failing', async (t) 
   const provider = await startSigningProvider(t)
   const clock = movableClock()
   const discovery = discoveryOf(t, provider, clock)
-  provider.answer(paths.discovery, (_req, res) => res.writeHead(500).end())
+  provider.respond(paths.discovery, (_req, res) => res.writeHead(500).end())
   await assert.rejects(discovery.provider())
   assert.match(String(discovery.state.failure), /status 500$/)
-  provider.answer(paths.discovery)
+  provider.respond(paths.discovery)
   clock.move(1_000)
 
   await discovery.provider()
@@ -226,10 +226,10 @@ test('the metadata is fetched in the background until that succeeds', async (t) 
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const provider = await startSigningProvider(t)
   const discovery = discoveryOf(t, provider)
-  provider.answer(paths.discovery, (_req, res) => res.writeHead(500).end())
+  provider.respond(paths.discovery, (_req, res) => res.writeHead(500).end())
   discovery.start()
   await assert.rejects(discovery.provider())
-  provider.answer(paths.discovery)
+  provider.respond(paths.discovery)
 
   await until(t, () => discovery.known !== undefined)
 
@@ -243,11 +243,11 @@ test('the metadata is renewed once an hour, and stays in use during an outage', 
   discovery.start()
   await until(t, () => discovery.known !== undefined)
 
-  provider.answer(paths.discovery, (_req, res) => res.writeHead(500).end())
+  provider.respond(paths.discovery, (_req, res) => res.writeHead(500).end())
   await until(t, () => provider.hits(paths.discovery) >= 3)
   assert.equal((await discovery.provider()).jwks_uri, `${provider.issuer}/jwks`)
 
-  provider.answer(paths.discovery, (_req, res) =>
+  provider.respond(paths.discovery, (_req, res) =>
     sendJson(res, { ...provider.metadata, jwks_uri: `${provider.issuer}/new` }),
   )
   await until(t, () => discovery.known?.jwks_uri === `${provider.issuer}/new`)
@@ -256,7 +256,7 @@ test('the metadata is renewed once an hour, and stays in use during an outage', 
 test('the registered algorithm is the one that is configured, else RS256, else the only one there is', async (t) => {
   const algorithmOf = async (announced: readonly string[] | undefined, configured?: 'ES256') => {
     const provider = await startSigningProvider(t, { id_token_signed_response_alg: configured })
-    provider.answer(paths.discovery, (_req, res) =>
+    provider.respond(paths.discovery, (_req, res) =>
       sendJson(res, { ...provider.metadata, id_token_signing_alg_values_supported: announced }),
     )
     return (await discoveryOf(t, provider).provider()).algorithm

@@ -143,7 +143,7 @@ test('a clock that differs by minutes is named in the error', async (t) => {
 
 test('when the keys are unavailable, the token is not rejected and the person may try again', async (t) => {
   const provider = await startSigningProvider(t)
-  provider.answer('/jwks', (_req, res) => res.writeHead(500).end())
+  provider.respond('/jwks', (_req, res) => res.writeHead(500).end())
 
   await assert.rejects(verifyIdToken(provider.idToken(), expectationsOf(t, provider)), {
     code: 'ERR_PROVIDER_UNAVAILABLE',

@@ -96,7 +96,7 @@ test('while the keys cannot be fetched, the last ones stay in use', async (t) =>
   const clock = movableClock()
   const keys = keysOf(t, provider, clock)
   await keys.verify(signedBy(provider.key), options)
-  provider.answer(paths.jwks, (_req, res) => res.writeHead(500).end())
+  provider.respond(paths.jwks, (_req, res) => res.writeHead(500).end())
   clock.move(24 * 60 * 60_000)
 
   // Not invalid: a logout token that is refused for good is not sent again.
@@ -109,7 +109,7 @@ test('while the keys cannot be fetched, tokens with unknown keys get a temporary
   const provider = await startSigningProvider(t)
   const keys = keysOf(t, provider)
   await keys.verify(signedBy(provider.key), options)
-  provider.answer(paths.jwks, (_req, res) => res.writeHead(500).end())
+  provider.respond(paths.jwks, (_req, res) => res.writeHead(500).end())
 
   for (let token = 0; token < 10; token += 1)
     await assert.rejects(keys.verify(signedBy(two), options), { code: 'ERR_PROVIDER_UNAVAILABLE', status: 503 })
@@ -124,7 +124,7 @@ test('keys are renewed after an hour, so that a withdrawn key is not accepted fo
   await keys.verify(signedBy(provider.key), options)
   provider.publish(two.jwk)
   const renewed = new Promise<void>((resolve) =>
-    provider.answer(paths.jwks, (_req, res) => {
+    provider.respond(paths.jwks, (_req, res) => {
       res.on('close', resolve)
       sendJson(res, { keys: [two.jwk] })
     }),
@@ -159,7 +159,7 @@ test('unsupported keys do not affect the others', async (t) => {
   assert.equal(payload.sub, 'jane')
 })
 
-for (const [what, answer] of [
+for (const [what, response] of [
   ['nothing', ''],
   ['a page', '<html></html>'],
   ['a list', '[]'],
@@ -170,11 +170,11 @@ for (const [what, answer] of [
     const provider = await startSigningProvider(t)
     const clock = movableClock()
     const keys = keysOf(t, provider, clock)
-    provider.answer(paths.jwks, (_req, res) => res.end(answer))
+    provider.respond(paths.jwks, (_req, res) => res.end(response))
 
     await assert.rejects(keys.verify(signedBy(provider.key), options), { code: 'ERR_PROVIDER_UNAVAILABLE' })
 
-    provider.answer(paths.jwks)
+    provider.respond(paths.jwks)
     clock.move(1_000)
     await keys.verify(signedBy(provider.key), options)
   })

@@ -41,11 +41,13 @@ test('a request that timed out while it waited for a connection is never sent, s
   // The time is up for all of them before anything else happens.
   t.mock.timers.enable({ apis: ['setTimeout'] })
   // No more than 32 are asked at once.
-  const answers = Array.from({ length: 40 }, (_, n) => outbound.fetch(`${origin}/${n}`, { method: 'POST', body: 'x' }))
+  const responses = Array.from({ length: 40 }, (_, n) =>
+    outbound.fetch(`${origin}/${n}`, { method: 'POST', body: 'x' }),
+  )
   const waitUntil = performance.now() + 20_000
   while (asked.length < 32 && performance.now() < waitUntil) await new Promise((resolve) => setImmediate(resolve))
   t.mock.timers.tick(1_000)
-  for (const answer of await Promise.allSettled(answers)) assert.equal(answer.status, 'rejected')
+  for (const response of await Promise.allSettled(responses)) assert.equal(response.status, 'rejected')
 
   assert.equal((await outbound.fetch(`${origin}/last`, {})).status, 200)
   assert.deepEqual(new Set(asked), new Set([...Array.from({ length: 32 }, (_, n) => `/${n}`), '/last']))

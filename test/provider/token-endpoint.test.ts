@@ -58,7 +58,7 @@ test('client_secret_post sends them in the form, and nowhere else', async (t) =>
 
 test('a code is exchanged with the verifier and the redirect URI of its authorization request', async (t) => {
   const provider = await startSigningProvider(t)
-  provider.answer(paths.token, (_req, res) => sendJson(res, { ...bearer(), id_token: provider.idToken(soon()) }))
+  provider.respond(paths.token, (_req, res) => sendJson(res, { ...bearer(), id_token: provider.idToken(soon()) }))
   const clock = { now: () => Date.now(), move: () => {} }
 
   const { idToken } = await clientOf(t, provider, clock).exchangeCode(callback(), authorizationRequest)
@@ -76,11 +76,11 @@ test('an access token without expires_in is refreshed after an hour, if there is
   const provider = await startSigningProvider(t)
   const clock = { now: () => Date.now(), move: () => {} }
   const lifetimeWith = async (more: object) => {
-    const { expires_in: _, ...answer } = { ...bearer(), id_token: provider.idToken(soon()), ...more } as Record<
+    const { expires_in: _, ...response } = { ...bearer(), id_token: provider.idToken(soon()), ...more } as Record<
       string,
       unknown
     >
-    provider.answer(paths.token, (_req, res) => sendJson(res, answer))
+    provider.respond(paths.token, (_req, res) => sendJson(res, response))
     const { tokens } = await clientOf(t, provider, clock).exchangeCode(callback(), authorizationRequest)
     return (tokens.access_token_expires_at ?? Infinity) - tokens.obtained_at
   }
@@ -91,7 +91,7 @@ test('an access token without expires_in is refreshed after an hour, if there is
 
 test('PKCE is S256 and the parameters of the configuration are added, whatever the metadata says', async (t) => {
   const provider = await startSigningProvider(t, { authorizationParams: { prompt: 'login', acr_values: 'urn:mfa' } })
-  provider.answer(paths.discovery, (_req, res) =>
+  provider.respond(paths.discovery, (_req, res) =>
     sendJson(res, { ...provider.metadata, code_challenge_methods_supported: ['plain'] }),
   )
 
@@ -143,7 +143,7 @@ for (const name of ['code', 'state', 'iss', 'error'])
 
 test('a provider that announces "iss" must send it (RFC 9207)', async (t) => {
   const provider = await startSigningProvider(t)
-  provider.answer(paths.discovery, (_req, res) =>
+  provider.respond(paths.discovery, (_req, res) =>
     sendJson(res, { ...provider.metadata, authorization_response_iss_parameter_supported: true }),
   )
 
@@ -154,7 +154,7 @@ test('a provider that announces "iss" must send it (RFC 9207)', async (t) => {
   assert.equal(provider.hits(paths.token), 0)
 })
 
-for (const [what, answer, code] of [
+for (const [what, response, code] of [
   ['500', (_req, res) => res.writeHead(500).end(), 'ERR_PROVIDER_UNAVAILABLE'],
   ['429', (_req, res) => res.writeHead(429).end(), 'ERR_PROVIDER_UNAVAILABLE'],
   ['nothing, and hangs up', (req) => req.destroy(), 'ERR_PROVIDER_UNAVAILABLE'],
@@ -176,14 +176,14 @@ for (const [what, answer, code] of [
 ] satisfies readonly (readonly [string, Handler, string])[])
   test(`a token endpoint that responds to a code with ${what} is ${code}`, async (t) => {
     const provider = await startSigningProvider(t, { timeoutMs: 2_000 })
-    provider.answer(paths.token, answer)
+    provider.respond(paths.token, response)
 
     await assert.rejects(clientOf(t, provider).exchangeCode(callback(), authorizationRequest), { code })
   })
 
 test('a redirect of the token endpoint is not followed with credentials', async (t) => {
   const [provider, elsewhere] = [await startSigningProvider(t), await startSigningProvider(t)]
-  provider.answer(paths.token, (_req, res) =>
+  provider.respond(paths.token, (_req, res) =>
     res.writeHead(307, { location: `${elsewhere.issuer}${paths.token}` }).end(),
   )
 
@@ -197,7 +197,7 @@ for (const error of ['invalid_client', 'unauthorized_client'])
   for (const status of [400, 401])
     test(`a wrong client secret is named to the operator: ${error} with ${status}`, async (t) => {
       const provider = await startSigningProvider(t)
-      provider.answer(paths.token, (_req, res) => sendJson(res, { error }, status))
+      provider.respond(paths.token, (_req, res) => sendJson(res, { error }, status))
       const told = { message: /check provider\.client_id, client_secret and token_endpoint_auth_method/ }
 
       await assert.rejects(clientOf(t, provider).refresh(tokens, 'jane'), told)
@@ -216,7 +216,7 @@ test('invalid_scope is logged with the description of the provider, cut and with
     assert.match(error.message, /^[\x20-\x7e]{1,500}$/)
     return true
   }
-  provider.answer(paths.token, (_req, res) => sendJson(res, parameters, 400))
+  provider.respond(paths.token, (_req, res) => sendJson(res, parameters, 400))
   const client = clientOf(t, provider)
 
   await assert.rejects(client.exchangeCode(callback(parameters), authorizationRequest), told)
@@ -225,8 +225,8 @@ test('invalid_scope is logged with the description of the provider, cut and with
 
 test('descriptions of other errors are not logged, because they may quote a code or a token', async (t) => {
   const provider = await startSigningProvider(t)
-  const answer = { error: 'invalid_request', error_description: 'the refresh token rt-secret is malformed' }
-  provider.answer(paths.token, (_req, res) => sendJson(res, answer, 400))
+  const response = { error: 'invalid_request', error_description: 'the refresh token rt-secret is malformed' }
+  provider.respond(paths.token, (_req, res) => sendJson(res, response, 400))
 
   await assert.rejects(clientOf(t, provider).refresh(tokens, 'jane'), (error: Error) => !error.message.includes('rt-'))
 })
@@ -235,20 +235,20 @@ test('an ID Token of another algorithm is logged with both algorithms and the se
   const provider = await startSigningProvider(t, { id_token_signed_response_alg: 'RS256' })
   const key = ecKey('ec')
   const clock = { now: () => Date.now(), move: () => {} }
-  const answerWith = (header: Json) =>
-    provider.answer(paths.token, (_req, res) =>
+  const respondWith = (header: Json) =>
+    provider.respond(paths.token, (_req, res) =>
       sendJson(res, { ...bearer(), id_token: provider.idToken(soon(), header, key) }),
     )
   const client = clientOf(t, provider, clock)
   provider.publish(provider.key.jwk, key.jwk)
 
-  answerWith({})
+  respondWith({})
   const told = { message: /signed with ES256 and not with RS256: set provider\.id_token_signed_response_alg/ }
   await assert.rejects(client.exchangeCode(callback(), authorizationRequest), told)
   await assert.rejects(client.refresh(tokens, 'jane'), told)
   await assert.rejects(client.verifyLogoutToken(provider.logoutToken({}, {}, key)), told)
 
-  answerWith({ alg: 'HS256' })
+  respondWith({ alg: 'HS256' })
   await assert.rejects(client.exchangeCode(callback(), authorizationRequest), {
     message: /configure the provider to sign the tokens of this client with RS256/,
   })
@@ -256,18 +256,18 @@ test('an ID Token of another algorithm is logged with both algorithms and the se
 
 test('a rejected refresh is a result, not an error', async (t) => {
   const provider = await startSigningProvider(t)
-  provider.answer(paths.token, (_req, res) => sendJson(res, { error: 'invalid_grant' }, 400))
+  provider.respond(paths.token, (_req, res) => sendJson(res, { error: 'invalid_grant' }, 400))
 
   assert.deepEqual(await clientOf(t, provider).refresh(tokens, 'jane'), { kind: 'invalid_grant' })
 })
 
-for (const [what, answer, kept] of [
+for (const [what, response, kept] of [
   ['rotates the refresh token', { ...bearer(), refresh_token: 'rt-2' }, 'rt-2'],
   ['keeps the refresh token', bearer(), 'rt'],
 ] as const)
   test(`a refresh that ${what} leaves the right one, and the last ID Token`, async (t) => {
     const provider = await startSigningProvider(t)
-    provider.answer(paths.token, (_req, res) => sendJson(res, answer))
+    provider.respond(paths.token, (_req, res) => sendJson(res, response))
 
     const refreshed = await clientOf(t, provider).refresh(tokens, 'jane')
 
@@ -283,7 +283,7 @@ for (const [what, claims] of [
 ] as const)
   test(`a refresh with an ID Token ${what} is refused`, async (t) => {
     const provider = await startSigningProvider(t)
-    provider.answer(paths.token, (_req, res) =>
+    provider.respond(paths.token, (_req, res) =>
       sendJson(res, { ...bearer(), id_token: provider.idToken({ ...soon(), ...claims, nonce: undefined }) }),
     )
     const clock = { now: () => Date.now(), move: () => {} }
@@ -293,7 +293,7 @@ for (const [what, claims] of [
 
 test('a refresh with an ID Token that the provider has not signed is refused', async (t) => {
   const provider = await startSigningProvider(t)
-  provider.answer(paths.token, (_req, res) =>
+  provider.respond(paths.token, (_req, res) =>
     sendJson(res, { ...bearer(), id_token: provider.idToken(soon()).replace(/[^.]{6}$/, 'AAAAAA') }),
   )
   const clock = { now: () => Date.now(), move: () => {} }
@@ -308,7 +308,7 @@ for (const [what, expires_in, lifetime] of [
 ] as const)
   test(`an access token that lives for ${what}`, async (t) => {
     const provider = await startSigningProvider(t)
-    provider.answer(paths.token, (_req, res) => sendJson(res, { ...bearer(), expires_in }))
+    provider.respond(paths.token, (_req, res) => sendJson(res, { ...bearer(), expires_in }))
 
     const refreshed = await clientOf(t, provider).refresh(tokens, 'jane')
 

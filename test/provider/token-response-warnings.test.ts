@@ -39,7 +39,7 @@ for (const [what, settings, response, warned] of [
 ] satisfies readonly (readonly [string, Partial<ProviderConfig>, Json, readonly string[]])[])
   test(`sign-ins warn of [${warned.join()}], once: ${what}`, async (t) => {
     const provider = await startSigningProvider(t, { scopes: ['openid'], ...settings })
-    provider.answer(paths.token, (_req, res) =>
+    provider.respond(paths.token, (_req, res) =>
       sendJson(res, { ...bearer(), ...response, id_token: provider.idToken(validNow()) }),
     )
     const { log, warnings } = recordedWarnings()
@@ -56,7 +56,7 @@ for (const [what, settings, response, warned] of [
 
 test('fewer scopes at a refresh are logged too', async (t) => {
   const provider = await startSigningProvider(t, { scopes: ['openid', 'email'] })
-  provider.answer(paths.token, (_req, res) => sendJson(res, { ...bearer(), scope: 'openid' }))
+  provider.respond(paths.token, (_req, res) => sendJson(res, { ...bearer(), scope: 'openid' }))
   const { log, warnings } = recordedWarnings()
   const tokens = { access_token: 'at', obtained_at: 0, id_token: 'it', refresh_token: 'rt' }
 

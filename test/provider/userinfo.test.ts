@@ -9,7 +9,7 @@ const json = { 'content-type': 'application/json' }
 test('a UserInfo request has the access token in the header, and nowhere else', async (t) => {
   const provider = await startSigningProvider(t)
   let seen: { readonly url: string | undefined; readonly authorization: string | undefined } | undefined
-  provider.answer(paths.userinfo, (req, res) => {
+  provider.respond(paths.userinfo, (req, res) => {
     seen = { url: req.url, authorization: req.headers.authorization }
     sendJson(res, { sub: 'jane', email: 'jane@example.com' })
   })
@@ -20,19 +20,19 @@ test('a UserInfo request has the access token in the header, and nowhere else', 
   assert.deepEqual(seen, { url: paths.userinfo, authorization: 'Bearer at-1' })
 })
 
-for (const [what, answer] of [
+for (const [what, response] of [
   ['a challenge', (_req, res) => res.writeHead(401, { 'www-authenticate': 'Bearer error="invalid_token"' }).end()],
   ['no challenge', (_req, res) => res.writeHead(401).end()],
   ['a page', (_req, res) => res.writeHead(401, { 'content-type': 'text/html' }).end('<html></html>')],
 ] satisfies readonly (readonly [string, Handler])[])
   test(`401 with ${what} means that the access token is not accepted any more`, async (t) => {
     const provider = await startSigningProvider(t)
-    provider.answer(paths.userinfo, answer)
+    provider.respond(paths.userinfo, response)
 
     assert.deepEqual(await clientOf(t, provider).userinfo('at-1', 'jane'), { kind: 'unauthorized' })
   })
 
-for (const [what, answer, code] of [
+for (const [what, response, code] of [
   ['another sub', (_req, res) => sendJson(res, { sub: 'samir' }), 'ERR_SIGN_IN_RESPONSE'],
   ['a sub that differs in case', (_req, res) => sendJson(res, { sub: 'Jane' }), 'ERR_SIGN_IN_RESPONSE'],
   ['no sub', (_req, res) => sendJson(res, { email: 'jane@example.com' }), 'ERR_SIGN_IN_RESPONSE'],
@@ -67,14 +67,14 @@ for (const [what, answer, code] of [
 ] satisfies readonly (readonly [string, Handler, string])[])
   test(`userinfo that responds with ${what} is ${code}`, async (t) => {
     const provider = await startSigningProvider(t, { timeoutMs: 2_000 })
-    provider.answer(paths.userinfo, answer)
+    provider.respond(paths.userinfo, response)
 
     await assert.rejects(clientOf(t, provider).userinfo('at-1', 'jane'), { code })
   })
 
 test('a redirect of UserInfo is not followed with the access token', async (t) => {
   const [provider, elsewhere] = [await startSigningProvider(t), await startSigningProvider(t)]
-  provider.answer(paths.userinfo, (_req, res) =>
+  provider.respond(paths.userinfo, (_req, res) =>
     res.writeHead(302, { location: `${elsewhere.issuer}${paths.userinfo}` }).end(),
   )
 

@@ -5,14 +5,14 @@ import zlib from 'node:zlib'
 import { startWorld, type World } from '../support/world.ts'
 import { httpUpstream } from './support.ts'
 
-interface Answer {
+interface RewrittenResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly content: Buffer
 }
 
 /** Sends a request without decoding the response. */
-function ask(url: string, headers: Readonly<Record<string, string>> = {}, method = 'GET'): Promise<Answer> {
+function ask(url: string, headers: Readonly<Record<string, string>> = {}, method = 'GET'): Promise<RewrittenResponse> {
   return new Promise((resolve, reject) => {
     request(url, { method, headers }, (res) => {
       const parts: Buffer[] = []

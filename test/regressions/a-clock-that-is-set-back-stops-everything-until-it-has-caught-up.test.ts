@@ -35,9 +35,9 @@ test('Keys that could not be read are requested again after the clock is set bac
   const provider = await startSigningProvider(t)
   const clock = movableClock()
   const keys = keysOf(t, provider, clock)
-  provider.answer(paths.jwks, (_req, res) => res.writeHead(500).end())
+  provider.respond(paths.jwks, (_req, res) => res.writeHead(500).end())
   await assert.rejects(keys.verify(jwt({}, provider.key), options))
-  provider.answer(paths.jwks)
+  provider.respond(paths.jwks)
 
   clock.move(-3 * hours)
 
@@ -59,9 +59,9 @@ test('A failed refresh is tried again after the clock is set back', async (t) =>
 test('A rate limit does not last longer than its interval after the clock is set back', async (t) => {
   const world = await startWorld(t, { settings: 'limits: { per_client: { sign_ins: 2/m } }' })
   const signIn = async () => {
-    const [answer] = (await once(get(`${world.url}/.gatehouse/sign-in`), 'response')) as [IncomingMessage]
-    answer.resume()
-    return answer.statusCode
+    const [response] = (await once(get(`${world.url}/.gatehouse/sign-in`), 'response')) as [IncomingMessage]
+    response.resume()
+    return response.statusCode
   }
   await fetch(`${world.url}/.gatehouse/sign-in`, { redirect: 'manual', headers: { accept: 'text/html' } })
   assert.deepEqual([await signIn(), await signIn(), await signIn()], [303, 303, 429])

@@ -24,10 +24,10 @@ test('A sign-in that began before a reload with another provider sends its code 
   assert.ok(loaded.ok)
   await replica.gateway.reload(loaded.config)
 
-  const answer = await jane.send(back)
+  const response = await jane.send(back)
 
-  assert.equal(answer.status, 400)
-  assert.match(answer.body, /return_to=%2Fecho/, 'she can start again where she was')
+  assert.equal(response.status, 400)
+  assert.match(response.body, /return_to=%2Fecho/, 'she can start again where she was')
   assert.deepEqual([world.provider.hits('/oauth/token'), other.hits('/oauth/token')], [0, 0])
   assert.equal((await jane.get(`${world.url}/echo`)).status, 200)
   assert.equal(other.sessions().length, 1)

@@ -45,6 +45,6 @@ for (const [what, path] of [
     }
     await until('they have all connections that they may have', () => asked.strangers >= 96)
 
-    const answers = await Promise.all(Array.from({ length: 20 }, () => jane.fetch(`${world.url}/orders`)))
-    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+    const responses = await Promise.all(Array.from({ length: 20 }, () => jane.fetch(`${world.url}/orders`)))
+    assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([200]))
   })

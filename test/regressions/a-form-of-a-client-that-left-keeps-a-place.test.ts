@@ -29,6 +29,6 @@ test('A form whose client leaves while the store begins is dropped at once', { t
   socket.connect((server.address() as AddressInfo).port, '127.0.0.1')
   socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nabc')
 
-  assert.match(String(await outcome), /the client has gone/)
+  assert.match(String(await outcome), /the client has closed the connection/)
   assert.equal(drops, 1)
 })

@@ -17,10 +17,10 @@ for (const [what, request, sent] of [
   test(`A form that never arrives gets 408, and the connection is closed: ${what}`, async (t) => {
     const { url } = await startWorld(t, { settings })
 
-    const answer = await new RawClient(t, Number(new URL(url).port)).send(request + sent).untilClosed()
+    const response = await new RawClient(t, Number(new URL(url).port)).send(request + sent).untilClosed()
 
-    assert.match(answer, /^HTTP\/1\.1 408 Request Timeout\r\n(?:.+\r\n)*?Connection: close\r\n/)
-    assert.equal(answer.split('HTTP/1.1').length - 1, 1)
+    assert.match(response, /^HTTP\/1\.1 408 Request Timeout\r\n(?:.+\r\n)*?Connection: close\r\n/)
+    assert.equal(response.split('HTTP/1.1').length - 1, 1)
   })
 }
 
@@ -37,11 +37,11 @@ test('A form that arrives byte by byte has the same time limit', async (t) => {
 test('The connection is closed after the response when content is left unread', async (t) => {
   const { url } = await startWorld(t)
 
-  const answer = await new RawClient(t, Number(new URL(url).port))
+  const response = await new RawClient(t, Number(new URL(url).port))
     .send(head('GET /.gatehouse/session', 'Content-Length: 1000'))
     .untilClosed()
 
-  assert.match(answer, /^HTTP\/1\.1 401 Unauthorized\r\n(?:.+\r\n)*?Connection: close\r\n/)
+  assert.match(response, /^HTTP\/1\.1 401 Unauthorized\r\n(?:.+\r\n)*?Connection: close\r\n/)
 })
 
 test('A client that waits for 100 (Continue) gets it, and the connection stays open', async (t) => {
@@ -51,8 +51,8 @@ test('A client that waits for 100 (Continue) gets it, and the connection stays o
 
   await client.until(/^HTTP\/1\.1 100 Continue\r\n\r\n/)
   client.send('logout_token=x')
-  const answer = await client.until(/logout_token is invalid/)
+  const response = await client.until(/logout_token is invalid/)
 
-  assert.match(answer, /\r\nHTTP\/1\.1 400 Bad Request\r\n/)
-  assert.match(answer, /\r\nConnection: keep-alive\r\n/)
+  assert.match(response, /\r\nHTTP\/1\.1 400 Bad Request\r\n/)
+  assert.match(response, /\r\nConnection: keep-alive\r\n/)
 })

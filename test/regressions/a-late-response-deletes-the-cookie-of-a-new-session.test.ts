@@ -5,11 +5,11 @@ import { startWorld } from '../support/world.ts'
 
 test('The response to a request from before a new sign-in does not delete the new cookie', async (t) => {
   let asked = () => {}
-  let answer = () => {}
+  let response = () => {}
   const isAsked = new Promise<void>((resolve) => (asked = resolve))
   const { port } = await httpUpstream(t, (req, res) => {
     if (req.url !== '/open/slow') return void res.end('fast')
-    answer = () => void res.end('slow')
+    response = () => void res.end('slow')
     asked()
   })
   const world = await startWorld(t, {
@@ -23,7 +23,7 @@ test('The response to a request from before a new sign-in does not delete the ne
   const slow = jane.send(`${world.url}/open/slow`)
   await isAsked
   assert.equal((await jane.get(`${world.url}/orders`)).status, 200)
-  answer()
+  response()
 
   assert.equal((await slow).headers['set-cookie'], undefined)
   assert.equal((await jane.send(`${world.url}/orders`)).status, 200)

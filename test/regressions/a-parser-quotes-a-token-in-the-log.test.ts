@@ -6,7 +6,7 @@ import { paths, startSigningProvider } from '../support/signing-provider.ts'
 
 test('A token response that is not JSON is not quoted in the log', async (t) => {
   const provider = await startSigningProvider(t)
-  provider.answer(paths.token, (_req, res) =>
+  provider.respond(paths.token, (_req, res) =>
     res.writeHead(200, { 'content-type': 'application/json' }).end('{"access_token": sesame-open}'),
   )
   const tokens = { access_token: 'at', obtained_at: 0, id_token: 'it', refresh_token: 'rt' }

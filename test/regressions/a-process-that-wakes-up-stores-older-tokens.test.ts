@@ -20,12 +20,12 @@ function issued(count: number): TokenSet & { readonly refresh_token: string } {
 }
 
 /** Refreshes at a replica. `answer` is the token endpoint of the provider. */
-function refreshAt({ store, sessions, endings, log }: Replica, seen: StoredSession, answer: () => Promise<TokenSet>) {
+function refreshAt({ store, sessions, endings, log }: Replica, seen: StoredSession, response: () => Promise<TokenSet>) {
   return refresh(seen, {
     ...{ store, sessions, endings, log, clock: { now: () => Date.now() }, audit: { record: () => {} } },
     provider: {
       config: { timeoutMs: 1_000, idTokenClaims: [] as readonly string[] } as OpenidProvider['config'],
-      refresh: async () => ({ kind: 'refreshed', tokens: await answer() }),
+      refresh: async () => ({ kind: 'refreshed', tokens: await response() }),
       userinfo: async () => ({ kind: 'claims', claims: { sub: 'jane' } }),
     },
   })

@@ -5,7 +5,7 @@ import { jwt, paths, startSigningProvider } from '../support/signing-provider.ts
 
 test('Tokens that arrive while the provider fails to deliver its keys do not cause one key request each', async (t) => {
   const provider = await startSigningProvider(t)
-  provider.answer(paths.jwks, (_req, res) => res.writeHead(500).end())
+  provider.respond(paths.jwks, (_req, res) => res.writeHead(500).end())
   const clock = movableClock()
   const keys = keysOf(t, provider, clock)
   const verify = () => keys.verify(jwt({}, provider.key), { algorithms: ['RS256'] })

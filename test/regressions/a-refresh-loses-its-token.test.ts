@@ -69,10 +69,10 @@ test('A rotated token is not lost when the store fails for a moment during the r
   })
   world.moveClock(21_000)
 
-  let isAnswered = false
-  const asked = jane.fetch(`${world.url}/echo`).finally(() => (isAnswered = true))
+  let hasResponse = false
+  const asked = jane.fetch(`${world.url}/echo`).finally(() => (hasResponse = true))
   // The pauses between this many attempts take more than half a second together.
-  await until('the store has refused the tokens often', async () => isAnswered || (await attempts()) >= before + 8)
+  await until('the store has refused the tokens often', async () => hasResponse || (await attempts()) >= before + 8)
   await admin.config('SET', 'maxmemory', '0')
 
   assert.equal((await asked).status, 200)

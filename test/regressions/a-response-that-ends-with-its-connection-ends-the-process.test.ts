@@ -10,11 +10,11 @@ import { createServer } from 'node:tls'
 import { rawUpstream, startGateway } from '../proxy/support.ts'
 import { issueCertificates } from '../support/certificates.ts'
 
-async function serve(t: TestContext, scheme: string, answer: (socket: Socket) => void) {
-  if (scheme === 'http') return { url: new URL(`http://127.0.0.1:${await rawUpstream(t, answer)}`), ca: undefined }
+async function serve(t: TestContext, scheme: string, response: (socket: Socket) => void) {
+  if (scheme === 'http') return { url: new URL(`http://127.0.0.1:${await rawUpstream(t, response)}`), ca: undefined }
   const { cert, key, ca } = issueCertificates().server
   const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (socket) => {
-    socket.on('error', () => {}).once('data', () => answer(socket))
+    socket.on('error', () => {}).once('data', () => response(socket))
   }).listen(0)
   await once(server, 'listening')
   t.after(() => server.close())

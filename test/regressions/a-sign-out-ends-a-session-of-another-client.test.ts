@@ -21,8 +21,8 @@ test('The cookie of another client with the same Redis and prefix ends no sessio
     })
 
   for (const method of ['GET', 'POST']) {
-    const answer = await sent(method)
-    assert.ok(answer.status < 400, `${method}: ${answer.status}`)
+    const response = await sent(method)
+    assert.ok(response.status < 400, `${method}: ${response.status}`)
     assert.equal((await jane.fetch(`${orders.url}/echo`)).status, 200, `after ${method}`)
   }
 })

@@ -8,7 +8,7 @@ const tokens = { access_token: 'at', obtained_at: 0, id_token: 'it', refresh_tok
 for (const token_type of ['DPoP', 'dpop', 'mac', 'N_A'])
   test(`An access token of the type ${token_type} is rejected because the gateway cannot use it`, async (t) => {
     const provider = await startSigningProvider(t)
-    provider.answer(paths.token, (_req, res) =>
+    provider.respond(paths.token, (_req, res) =>
       sendJson(res, { ...bearer(), token_type, id_token: provider.idToken(validNow()) }),
     )
     const client = clientOf(t, provider, systemClock)
@@ -21,14 +21,14 @@ for (const token_type of ['DPoP', 'dpop', 'mac', 'N_A'])
 
 test('The type of an access token is case-insensitive', async (t) => {
   const provider = await startSigningProvider(t)
-  provider.answer(paths.token, (_req, res) => sendJson(res, { ...bearer(), token_type: 'bEARER' }))
+  provider.respond(paths.token, (_req, res) => sendJson(res, { ...bearer(), token_type: 'bEARER' }))
 
   assert.equal((await clientOf(t, provider, systemClock).refresh(tokens, 'jane')).kind, 'refreshed')
 })
 
 test('A refresh token that is null counts as absent, at the sign-in and at a refresh', async (t) => {
   const provider = await startSigningProvider(t)
-  provider.answer(paths.token, (_req, res) => {
+  provider.respond(paths.token, (_req, res) => {
     const nulls = { refresh_token: null, scope: null, expires_in: null }
     sendJson(res, { ...bearer(), ...nulls, id_token: provider.idToken(validNow()) })
   })

@@ -16,11 +16,11 @@ async function heldWay(t: TestContext, target: number) {
   const held: { readonly client: Socket; readonly isOver: Promise<unknown> }[] = []
   const way = createServer({ allowHalfOpen: true }, (client) => {
     const server = connect({ port: target, host: '127.0.0.1', allowHalfOpen: true })
-    const answers: Buffer[] = []
+    const responses: Buffer[] = []
     for (const socket of [client, server]) socket.on('error', () => {})
     client.pipe(server)
-    server.on('data', (bytes) => answers.push(bytes))
-    server.on('end', () => client.end(Buffer.concat(answers)))
+    server.on('data', (bytes) => responses.push(bytes))
+    server.on('end', () => client.end(Buffer.concat(responses)))
     held.push({ client, isOver: once(client, 'close') })
   }).listen(0, '127.0.0.1')
   await once(way, 'listening')

@@ -16,8 +16,8 @@ for (const [what, mode, dest] of [
     await jane.get(`${world.url}/echo`)
     const headers = { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': mode, 'sec-fetch-dest': dest }
 
-    const { headers: answer } = await jane.send(`${world.url}/logout`, { headers })
-    await jane.send(new URL(String(answer['location']), world.url).href, { headers })
+    const { headers: response } = await jane.send(`${world.url}/logout`, { headers })
+    await jane.send(new URL(String(response['location']), world.url).href, { headers })
 
     assert.equal((await jane.fetch(`${world.url}/echo`)).status, 200)
   })

@@ -15,7 +15,7 @@ const request = (line: string, fields: readonly string[] = [], content = '') =>
     '\r\n',
   )
 
-const answerTo = (t: Parameters<typeof startWorld>[0], { url }: World, bytes: string) =>
+const responseTo = (t: Parameters<typeof startWorld>[0], { url }: World, bytes: string) =>
   new RawClient(t, Number(new URL(url).port)).send(bytes).untilClosed()
 
 test('A Logout Token in a request that offers h2c ends the session', async (t) => {
@@ -26,16 +26,16 @@ test('A Logout Token in a request that offers h2c ends the session', async (t) =
   const form = `logout_token=${await world.provider.logoutToken({ sid: session?.sid ?? '', sub: 'jane' })}`
   const type = 'Content-Type: application/x-www-form-urlencoded'
 
-  const answer = await answerTo(t, world, request('POST /.gatehouse/backchannel-logout', [type], form))
+  const response = await responseTo(t, world, request('POST /.gatehouse/backchannel-logout', [type], form))
 
-  assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
+  assert.match(response, /^HTTP\/1\.1 200 OK\r\n/)
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
 })
 
 test("The gateway's own endpoints respond to a request that offers h2c", async (t) => {
   const world = await startWorld(t)
 
-  assert.match(await answerTo(t, world, request('GET /.gatehouse/session')), /^HTTP\/1\.1 401 Unauthorized\r\n/)
+  assert.match(await responseTo(t, world, request('GET /.gatehouse/session')), /^HTTP\/1\.1 401 Unauthorized\r\n/)
 })
 
 test('The application gets the content of a request that offers h2c, and not the offer', async (t) => {
@@ -43,10 +43,10 @@ test('The application gets the content of a request that offers h2c, and not the
   const jane = world.browser()
   await jane.get(`${world.url}/echo`)
 
-  const answer = await answerTo(t, world, request('POST /echo', [`Cookie: ${jane.cookieHeader}`], 'hello'))
+  const response = await responseTo(t, world, request('POST /echo', [`Cookie: ${jane.cookieHeader}`], 'hello'))
 
-  assert.match(answer, /^HTTP\/1\.1 200 OK\r\n[^]*"bodyLength": ?5/)
-  assert.doesNotMatch(answer, /h2c|http2-settings/i)
+  assert.match(response, /^HTTP\/1\.1 200 OK\r\n[^]*"bodyLength": ?5/)
+  assert.doesNotMatch(response, /h2c|http2-settings/i)
 })
 
 for (const [what, settings, expected] of [
@@ -61,18 +61,18 @@ for (const [what, settings, expected] of [
     const bytes = request('POST /echo', [`Cookie: ${jane.cookieHeader}`], 'hello').replace('h2c', 'custom/1')
 
     // A tunnel has no content before it.
-    assert.match(await answerTo(t, world, bytes), expected)
+    assert.match(await responseTo(t, world, bytes), expected)
   })
 
 test('Bytes that follow a request with an offer of h2c are not read as another request', async (t) => {
   const asked: (string | undefined)[] = []
-  let answer = () => {}
+  let response = () => {}
   let arrive = () => {}
   const firstArrives = new Promise<void>((resolve) => (arrive = resolve))
   const upstream = await httpUpstream(t, (req, res) => {
     asked.push(req.url)
     if (req.url !== '/first') return void res.end()
-    answer = () => void res.end('first')
+    response = () => void res.end('first')
     arrive()
   })
   const world = await startWorld(t, {
@@ -86,7 +86,7 @@ test('Bytes that follow a request with an offer of h2c are not read as another r
   await firstArrives
   client.send(content)
   await fetch(`${world.url}/elsewhere`)
-  answer()
+  response()
 
   assert.match(
     await client.untilClosed(),

@@ -127,8 +127,8 @@ test('In Chromium, the link on the page leads to the sign-in, and then to the re
   const world = await started(t)
   const page = await (await chromium.person(t)).tab()
 
-  const answer = await page.goto(`${elsewhere(world)}/echo?month=may`)
-  assert.equal(answer?.status(), 421)
+  const response = await page.goto(`${elsewhere(world)}/echo?month=may`)
+  assert.equal(response?.status(), 421)
   await page.getByRole('link', { name: 'Go to the right address' }).click()
   await page.getByRole('listitem').filter({ hasText: 'Jane' }).getByRole('button').click()
 

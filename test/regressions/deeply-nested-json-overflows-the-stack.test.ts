@@ -30,15 +30,15 @@ for (const [path, why] of [
 ] as const)
   test(`A deeply nested response at ${path} is rejected`, async (t) => {
     const provider = await startSigningProvider(t)
-    provider.answer(paths.token, (_req, res) => sendJson(res, { ...bearer(), id_token: provider.idToken(validNow()) }))
-    provider.answer(path, (_req, res) => {
-      const answer = {
+    provider.respond(paths.token, (_req, res) => sendJson(res, { ...bearer(), id_token: provider.idToken(validNow()) }))
+    provider.respond(path, (_req, res) => {
+      const response = {
         ...provider.metadata,
         ...bearer(),
         id_token: provider.idToken(validNow()),
         keys: [provider.key.jwk],
       }
-      const text = JSON.stringify({ sub: 'jane', ...answer }).replace('{', `{"deep":${nested(50_000)},`)
+      const text = JSON.stringify({ sub: 'jane', ...response }).replace('{', `{"deep":${nested(50_000)},`)
       res.writeHead(200, { 'content-type': 'application/json' }).end(text)
     })
     const client = clientOf(t, provider, systemClock)
@@ -54,7 +54,7 @@ test('A deeply nested ID Token is rejected', async (t) => {
   const provider = await startSigningProvider(t)
   const claims = { iss: provider.issuer, aud: 'orders', sub: 'jane', nonce: 'n-1', ...validNow() }
   const text = JSON.stringify(claims).replace('{', `{"deep":${nested(20_000)},`)
-  provider.answer(paths.token, (_req, res) => sendJson(res, { ...bearer(), id_token: jwt(text, provider.key) }))
+  provider.respond(paths.token, (_req, res) => sendJson(res, { ...bearer(), id_token: jwt(text, provider.key) }))
 
   await assert.rejects(clientOf(t, provider, systemClock).exchangeCode(callbackWithCode(), authorizationRequest), {
     code: 'ERR_SIGN_IN_RESPONSE',

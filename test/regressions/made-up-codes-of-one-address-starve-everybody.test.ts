@@ -64,10 +64,10 @@ test('Invented codes from one address keep nobody else from signing in', async (
   const refuseAll = await sendMadeUpCodes(world)
   const before = world.provider.hits('/oauth/token')
 
-  const answering = jane.send(callback, { headers: { 'x-forwarded-for': '192.0.2.7' } })
+  const responding = jane.send(callback, { headers: { 'x-forwarded-for': '192.0.2.7' } })
   await until('the code of the other address reaches the provider', () => world.provider.hits('/oauth/token') > before)
 
-  assert.equal((await answering).status, 503)
+  assert.equal((await responding).status, 503)
   await refuseAll()
 })
 
@@ -77,9 +77,9 @@ test('Invented codes from one address keep no session from being refreshed', asy
   const before = refreshes()
   world.moveClock(11_000)
 
-  const answering = ask()
+  const responding = ask()
   await until('the refresh reaches the provider', () => refreshes() > before)
 
-  assert.equal((await answering).status, 503)
+  assert.equal((await responding).status, 503)
   await refuseAll()
 })

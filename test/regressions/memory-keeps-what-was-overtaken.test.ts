@@ -25,11 +25,11 @@ function replica(overtaking: { by?: (store: SessionStore) => Promise<StoreNotice
   const overtaken =
     <A extends unknown[], T>(ask: (...args: A) => Promise<T>) =>
     async (...args: A): Promise<T> => {
-      const answer = await ask(...args)
+      const response = await ask(...args)
       const by = overtaking.by
       delete overtaking.by
       if (by !== undefined) tell(await by(store))
-      return answer
+      return response
     }
   const far: SessionStore = Object.assign(Object.create(null) as object, {
     create: overtaken((session: Parameters<SessionStore['create']>[0]) => store.create(session)),

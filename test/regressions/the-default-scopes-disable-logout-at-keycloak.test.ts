@@ -52,7 +52,7 @@ for (const [what, response, isWarned] of [
 ] satisfies readonly (readonly [string, Json, boolean])[])
   test(`Sign-ins ${isWarned ? 'warn once' : 'do not warn'} of an offline session when the refresh token ${what}`, async (t) => {
     const provider = await startSigningProvider(t, { scopes: ['openid'] })
-    provider.answer(paths.token, (_req, res) =>
+    provider.respond(paths.token, (_req, res) =>
       sendJson(res, { ...bearer(), ...response, id_token: provider.idToken(validNow()) }),
     )
     const { log, warnings } = recordedWarnings()

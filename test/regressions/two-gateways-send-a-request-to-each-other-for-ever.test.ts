@@ -10,9 +10,9 @@ async function startProxy(t: Parameters<typeof httpUpstream>[0]) {
   const { port } = await httpUpstream(t, (req, res) => {
     passed += 1
     const options = { method: req.method ?? 'GET', headers: req.headers, agent: false }
-    const sent = request(`${to.origin}${req.url}`, options, (answer) => {
-      res.writeHead(answer.statusCode ?? 500, answer.headers)
-      answer.pipe(res)
+    const sent = request(`${to.origin}${req.url}`, options, (response) => {
+      res.writeHead(response.statusCode ?? 500, response.headers)
+      response.pipe(res)
     })
     sent.on('error', () => res.destroy())
     req.pipe(sent)

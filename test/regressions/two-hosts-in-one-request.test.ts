@@ -9,9 +9,9 @@ async function statusLine(url: string, bytes: string): Promise<string> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
   socket.write(bytes)
-  const [answer] = (await once(socket, 'data')) as [Buffer]
+  const [response] = (await once(socket, 'data')) as [Buffer]
   socket.destroy()
-  return answer.toString().split('\r\n')[0] ?? ''
+  return response.toString().split('\r\n')[0] ?? ''
 }
 
 test('A request whose target and Host name different hosts is rejected', async (t) => {

@@ -180,9 +180,9 @@ function farAway(store: SessionStore, gate: Gate): SessionStore {
     const ask = store[name].bind(store) as (...args: unknown[]) => Promise<unknown>
     const slow = async (...args: unknown[]) => {
       await distance()
-      const answer = await ask(...args)
+      const response = await ask(...args)
       await distance()
-      return answer
+      return response
     }
     return [name, slow]
   })

@@ -32,7 +32,7 @@ const isRefused = (asked: Promise<unknown>) => asked.then(() => false, assertUna
 const told = ({ log }: Replica) => log.lines.filter(({ message }) => message.startsWith('session.grace'))
 
 describe('in the grace', { concurrency: true }, () => {
-  for (const what of ['answers', 'requests', 'both'] as const)
+  for (const what of ['responses', 'requests', 'both'] as const)
     test(`an ended session is served for the grace and 1.5 s at most, when the ${what} of Redis are lost`, async (t) => {
       const graceMs = 3_000
       const proxy = await startTcpProxy(t, shared.port)
@@ -58,7 +58,7 @@ describe('in the grace', { concurrency: true }, () => {
     const [here, there] = [replica(t, shared.port), replica(t, proxy.port, { graceMs: 5 * minute })]
     const [{ id: ended }, { id: kept }] = [await signedInAt(here, there), await signedInAt(here, there, 'two')]
 
-    proxy.freeze('answers', await portOfNotices(admin, there.prefix, proxy))
+    proxy.freeze('responses', await portOfNotices(admin, there.prefix, proxy))
     await here.endings.endOne(ended, 'person')
     const endedAt = performance.now()
     const served = (await lastTrueAt(() => isServed(there, ended))) - endedAt

@@ -94,7 +94,7 @@ export function tick(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 5))
 }
 
-export async function answers(store: SessionStore): Promise<boolean> {
+export async function responds(store: SessionStore): Promise<boolean> {
   return store.ping().then(
     () => true,
     () => false,

@@ -185,10 +185,10 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     const ended = await created(store, now())
     const other = await created(store, now())
 
-    const answer = await store.endOne(ended.key)
+    const response = await store.endOne(ended.key)
 
-    assert.deepEqual(keysOf(answer), [ended.key])
-    assert.deepEqual(Buffer.from(answer[0]?.sealed ?? []), Buffer.from(ended.sealed))
+    assert.deepEqual(keysOf(response), [ended.key])
+    assert.deepEqual(Buffer.from(response[0]?.sealed ?? []), Buffer.from(ended.sealed))
     assert.equal(await store.read(ended.key), undefined)
     assert.notEqual(await store.read(other.key), undefined)
     assert.deepEqual(await store.endOne(ended.key), [])
@@ -199,9 +199,9 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     const otherSid = await created(store, now(), { sid: 'two' })
     const withoutSid = await created(store, now(), { sid: undefined })
 
-    const answer = await store.endSid(sidTag(iss, 'one'), order(now()))
+    const response = await store.endSid(sidTag(iss, 'one'), order(now()))
 
-    assert.deepEqual(keysOf(answer), [first.key, second.key].toSorted())
+    assert.deepEqual(keysOf(response), [first.key, second.key].toSorted())
     assert.equal(await store.read(first.key), undefined)
     assert.equal(await store.read(second.key), undefined)
     assert.notEqual(await store.read(otherSid.key), undefined)
@@ -214,9 +214,9 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     )
     const joe = await created(store, now(), { sub: 'joe', sid: 'three' })
 
-    const answer = await store.endSub(subTag(iss, 'jane'), order(now()))
+    const response = await store.endSub(subTag(iss, 'jane'), order(now()))
 
-    assert.deepEqual(keysOf(answer), jane.map(({ key }) => key).toSorted())
+    assert.deepEqual(keysOf(response), jane.map(({ key }) => key).toSorted())
     for (const { key } of jane) assert.equal(await store.read(key), undefined)
     assert.notEqual(await store.read(joe.key), undefined)
   })
@@ -339,11 +339,11 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
       const sessions = await Promise.all(times(5, () => created(store, now(), jane)))
       const token = order(now())
 
-      const answers = await Promise.all(times(10, () => end(store, token)))
+      const responses = await Promise.all(times(10, () => end(store, token)))
 
-      const ended = answers.flatMap((answer) => (answer === 'replayed' ? [] : keysOf(answer)))
+      const ended = responses.flatMap((response) => (response === 'replayed' ? [] : keysOf(response)))
       assert.deepEqual(ended.toSorted(), sessions.map(({ key }) => key).toSorted())
-      assert.ok(answers.includes('replayed'))
+      assert.ok(responses.includes('replayed'))
     })
 
     it(`forgets the jti of a token for a ${of} when it has expired`, async ({ store, now, tick }) => {
@@ -384,13 +384,13 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
   it('returns every session of a sub to exactly one of several endings', async ({ store, now }) => {
     const sessions = await Promise.all(times(12, (n) => created(store, now(), { sub: 'jane', sid: `sid ${n % 3}` })))
 
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       store.endSub(subTag(iss, 'jane'), order(now())),
       ...times(3, (n) => store.endSid(sidTag(iss, `sid ${n}`), order(now()))),
       ...sessions.slice(0, 4).map(({ key }) => store.endOne(key)),
     ])
 
-    const ended = answers.flatMap((answer) => (answer === 'replayed' ? assert.fail() : keysOf(answer)))
+    const ended = responses.flatMap((response) => (response === 'replayed' ? assert.fail() : keysOf(response)))
     assert.deepEqual(ended.toSorted(), sessions.map(({ key }) => key).toSorted())
   })
 
@@ -411,9 +411,9 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
   })
 
   it('lets an operation happen once', async ({ store }) => {
-    const answers = await Promise.all(times(50, () => store.takeOnce('https://id.example.com {state} *', 60_000)))
+    const responses = await Promise.all(times(50, () => store.takeOnce('https://id.example.com {state} *', 60_000)))
 
-    assert.equal(answers.filter(Boolean).length, 1)
+    assert.equal(responses.filter(Boolean).length, 1)
     assert.equal(await store.takeOnce('https://id.example.com {state} **', 60_000), true)
   })
 
@@ -429,9 +429,9 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
   it('gives a lease to one owner', async ({ store, now }) => {
     const { key } = await created(store, now())
 
-    const answers = await Promise.all(times(20, (n) => store.acquireLease(key, `owner ${n}`, 60_000)))
+    const responses = await Promise.all(times(20, (n) => store.acquireLease(key, `owner ${n}`, 60_000)))
 
-    assert.equal(answers.filter(Boolean).length, 1)
+    assert.equal(responses.filter(Boolean).length, 1)
     assert.equal(await store.acquireLease((await created(store, now())).key, 'another', 60_000), true)
   })
 

@@ -167,7 +167,7 @@ test('neither a form nor a HEAD request is a callback', async (t) => {
   assert.ok(isSignedIn(jane), 'the attempt was not used up')
 })
 
-for (const [what, answer, status] of [
+for (const [what, response, status] of [
   ['another person', { sub: 'samir' }, 502],
   ['nobody', {}, 502],
 ] as const)
@@ -175,7 +175,7 @@ for (const [what, answer, status] of [
     const world = await startWorld(t)
     const jane = world.browser()
     world.provider.fault('/oauth/userinfo', (_req, res) =>
-      res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer)),
+      res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(response)),
     )
 
     const page = await jane.get(`${world.url}/orders`)

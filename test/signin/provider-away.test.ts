@@ -5,7 +5,7 @@ import { startWorld } from '../support/world.ts'
 
 const metadata = '/.well-known/openid-configuration'
 
-for (const [what, answer] of [
+for (const [what, response] of [
   ['is another one than was configured', (_req, res) => res.end('{"issuer":"https://id.example.com"}')],
   ['fails', (_req, res) => res.writeHead(500).end()],
   ['answers with a page', (_req, res) => res.end('<html></html>')],
@@ -13,7 +13,7 @@ for (const [what, answer] of [
   test(`while the provider ${what}, a sign-in shows a page that asks to try again, and it works later`, async (t) => {
     const world = await startWorld(t, { providerStartsDown: true })
     const jane = world.browser()
-    const mend = world.provider.fault(metadata, answer)
+    const mend = world.provider.fault(metadata, response)
     await world.provider.up()
     world.moveClock(1_000)
 
@@ -32,12 +32,12 @@ for (const [what, answer] of [
 test('a script gets the same as a problem document', async (t) => {
   const world = await startWorld(t, { providerStartsDown: true })
 
-  const answer = await world.browser().send(`${world.url}/.gatehouse/sign-in`, {
+  const response = await world.browser().send(`${world.url}/.gatehouse/sign-in`, {
     headers: { accept: '*/*', 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' },
   })
 
-  assert.notEqual(answer.status, 200)
-  assert.match(String(answer.headers['content-type']), /^application\/problem\+json/)
+  assert.notEqual(response.status, 200)
+  assert.match(String(response.headers['content-type']), /^application\/problem\+json/)
 })
 
 test('in an outage of the provider, signed-in people continue, and a sign-in uses the known metadata', async (t) => {

@@ -45,13 +45,13 @@ export class Browser {
     const cookie = [...this.cookies]
       .filter(([, { path }]) => pathname.startsWith(path))
       .map(([name, { value }]) => `${name}=${value}`)
-    const answer = await request(url, {
+    const response = await request(url, {
       method: method as 'GET',
       headers: { ...navigation, ...(cookie.length > 0 ? { cookie: cookie.join('; ') } : {}), ...headers },
       body: body ?? null,
     })
-    for (const line of [answer.headers['set-cookie'] ?? []].flat()) this.#keep(line)
-    return { url, status: answer.statusCode, headers: answer.headers, body: await answer.body.text() }
+    for (const line of [response.headers['set-cookie'] ?? []].flat()) this.#keep(line)
+    return { url, status: response.statusCode, headers: response.headers, body: await response.body.text() }
   }
 
   /** Loads a page: follows redirects, and completes the sign-in form when the provider shows it. */

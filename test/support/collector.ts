@@ -41,7 +41,7 @@ export interface Collector {
    * Sets the status of all further responses. 0: sends no response. With 200, the given number of
    * spans of each batch is rejected.
    */
-  answerWith(
+  respondWith(
     status: number,
     others?: {
       readonly rejectedSpans?: number
@@ -100,7 +100,7 @@ export async function startCollector(scope: Scope): Promise<Collector> {
     spans,
     requests,
     refused,
-    answerWith: (next, others = {}) => {
+    respondWith: (next, others = {}) => {
       status = next
       rejectedSpans = others.rejectedSpans ?? 0
       extraHeaders = others.headers ?? {}

@@ -45,7 +45,7 @@ export async function openInEditor(t: TestContext, file: string, text: string): 
     child.kill('SIGKILL')
     await ended
   })
-  const answers = new Map<number, (result: unknown) => void>()
+  const responses = new Map<number, (result: unknown) => void>()
   const published = new Map<string, (diagnostics: readonly EditorDiagnostic[]) => void>()
   const send = (message: object) => {
     const body = JSON.stringify({ jsonrpc: '2.0', ...message })
@@ -55,11 +55,11 @@ export async function openInEditor(t: TestContext, file: string, text: string): 
   const ask = <T>(method: string, params: unknown) =>
     new Promise<T>((resolve) => {
       lastId += 1
-      answers.set(lastId, resolve as (result: unknown) => void)
+      responses.set(lastId, resolve as (result: unknown) => void)
       send({ id: lastId, method, params })
     })
   const receive = ({ id, method, params, result }: Message) => {
-    if (method === undefined) return answers.get(id as number)?.(result)
+    if (method === undefined) return responses.get(id as number)?.(result)
     if (method === 'textDocument/publishDiagnostics') {
       const { uri, diagnostics } = params as { uri: string; diagnostics: EditorDiagnostic[] }
       return published.get(uri)?.(diagnostics)

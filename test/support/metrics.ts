@@ -42,10 +42,10 @@ export function parseMetrics(text: string): MetricsPage {
 }
 
 export async function readMetrics(adminUrl: string): Promise<MetricsPage> {
-  const answer = await fetch(`${adminUrl}/metrics`)
-  const text = await answer.text()
-  if (answer.status !== 200) throw new Error(`${answer.status}: ${text}`)
-  if (answer.headers.get('content-type') !== 'text/plain; version=0.0.4; charset=utf-8')
-    throw new Error(`not the type of metrics: ${answer.headers.get('content-type')}`)
+  const response = await fetch(`${adminUrl}/metrics`)
+  const text = await response.text()
+  if (response.status !== 200) throw new Error(`${response.status}: ${text}`)
+  if (response.headers.get('content-type') !== 'text/plain; version=0.0.4; charset=utf-8')
+    throw new Error(`not the type of metrics: ${response.headers.get('content-type')}`)
   return parseMetrics(text)
 }

@@ -83,18 +83,18 @@ function forward(
 ): void {
   const onward = request(
     { host: '127.0.0.1', port, path: req.url, method: req.method, headers: req.headers },
-    (answer) => {
+    (response) => {
       const chunks: Buffer[] = []
-      answer.on('data', (chunk: Buffer) => chunks.push(chunk))
-      answer.on('end', () => {
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('end', () => {
         let body = Buffer.concat(chunks)
-        if (change !== undefined && answer.statusCode === 200) {
+        if (change !== undefined && response.statusCode === 200) {
           const value = JSON.parse(body.toString()) as Record<string, unknown>
           change(value)
           body = Buffer.from(JSON.stringify(value))
         }
-        const { 'transfer-encoding': _, ...headers } = answer.headers
-        res.writeHead(answer.statusCode ?? 502, { ...headers, 'content-length': body.length }).end(body)
+        const { 'transfer-encoding': _, ...headers } = response.headers
+        res.writeHead(response.statusCode ?? 502, { ...headers, 'content-length': body.length }).end(body)
       })
     },
   )

@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { afterRunning } from './running-time.ts'
 
-export interface RawAnswer {
+export interface RawResponse {
   /** All received bytes, one character for each byte. */
   readonly text: string
   /** The status codes of the responses, without 1xx. */
@@ -20,13 +20,13 @@ export interface RawExchangeOptions {
 }
 
 /** Sends bytes, one for each character, on a new connection, and records all received bytes. */
-export function exchangeRaw(port: number, bytes: string, options: RawExchangeOptions = {}): Promise<RawAnswer> {
+export function exchangeRaw(port: number, bytes: string, options: RawExchangeOptions = {}): Promise<RawResponse> {
   const { halfClose = false, waitMs = 1500, quietMs = 100 } = options
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
     let text = ''
     let stop = afterRunning(waitMs, () => finish('waiting'))
-    const finish = (end: RawAnswer['end']) => {
+    const finish = (end: RawResponse['end']) => {
       stop()
       socket.destroy()
       resolve({ text, statuses: statusesIn(text), end })

@@ -107,7 +107,7 @@ async function launch(port: number, dir: string, options: RedisOptions): Promise
   running.add(child)
   child.once('exit', () => running.delete(child))
   const startedAt = Date.now()
-  while (!(await answers(port, options.tls))) {
+  while (!(await responds(port, options.tls))) {
     if (child.exitCode !== null) throw new Error(`redis-server did not start: ${output}`)
     if (Date.now() - startedAt > 10_000) throw new Error(`redis-server did not answer within 10 s: ${output}`)
   }
@@ -120,14 +120,14 @@ export function tlsOf({ ca, cert, key }: RedisTls) {
 }
 
 /** Whether a server on this port replies, even with an error. */
-async function answers(port: number, tls: RedisTls | undefined): Promise<boolean> {
+async function responds(port: number, tls: RedisTls | undefined): Promise<boolean> {
   const socket = tls ? connectTls({ port, host: '127.0.0.1', ...tlsOf(tls) }) : connect(port, '127.0.0.1')
   // The reply may arrive just when the time is over.
   socket.on('error', () => {})
   try {
     socket.write('PING\r\n')
-    const [answer] = (await once(socket, 'data', { signal: AbortSignal.timeout(1_000) })) as [Buffer]
-    return /^[+-](PONG|NOAUTH|DENIED|MASTERDOWN)/.test(answer.toString())
+    const [response] = (await once(socket, 'data', { signal: AbortSignal.timeout(1_000) })) as [Buffer]
+    return /^[+-](PONG|NOAUTH|DENIED|MASTERDOWN)/.test(response.toString())
   } catch {
     // Gives the server process time to run before the next attempt.
     await new Promise((resolve) => setTimeout(resolve, 5))

@@ -67,7 +67,7 @@ export interface SigningProvider {
   idToken(claims?: Json, header?: Json, key?: SigningKey): string
   logoutToken(claims?: Json, header?: Json, key?: SigningKey): string
   /** Replaces the responses at a path. A call without a handler restores them. */
-  answer(path: string, handler?: Handler): void
+  respond(path: string, handler?: Handler): void
   hits(path: string): number
   /** The form of the last request to the token endpoint, and its `Authorization`. */
   readonly lastTokenRequest: { readonly form: URLSearchParams; readonly authorization: string | undefined } | undefined
@@ -105,7 +105,7 @@ export async function startSigningProvider(
     req.on('end', () => {
       if (path === paths.token)
         lastTokenRequest = { form: new URLSearchParams(body), authorization: req.headers.authorization }
-      const handler = handlers.get(path) ?? answers.get(path)
+      const handler = handlers.get(path) ?? responses.get(path)
       if (handler) handler(req, res, body)
       else res.writeHead(404).end()
     })
@@ -130,7 +130,7 @@ export async function startSigningProvider(
   const standard = { iss: issuer, aud: client_id, sub: 'jane', sid: 's-1', iat: now / 1000, exp: now / 1000 + 120 }
   const idToken = (changes: Json = {}, header: Json = {}, key = shared) =>
     jwt(claims({ ...standard, nonce: 'n-1' }, changes), key, header)
-  const answers = new Map<string, Handler>([
+  const responses = new Map<string, Handler>([
     [paths.discovery, (_req, res) => sendJson(res, metadata)],
     [paths.jwks, (_req, res) => sendJson(res, { keys: published })],
     [paths.token, (_req, res) => sendJson(res, { ...bearer(), id_token: idToken() })],
@@ -167,7 +167,7 @@ export async function startSigningProvider(
         key,
         header,
       ),
-    answer: (path, handler) => void (handler === undefined ? handlers.delete(path) : handlers.set(path, handler)),
+    respond: (path, handler) => void (handler === undefined ? handlers.delete(path) : handlers.set(path, handler)),
     hits: (path) => hits.get(path) ?? 0,
     get lastTokenRequest() {
       return lastTokenRequest

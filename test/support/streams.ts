@@ -46,10 +46,10 @@ export async function openEventStream(t: Scope, url: string, cookie: string): Pr
   t.after(() => sent.destroy())
   sent.on('error', () => {})
   sent.end()
-  const [answer] = await once(sent, 'response')
-  if (answer.statusCode !== 200) throw new Error(`the event stream was answered with ${answer.statusCode}`)
-  const ended = new Promise<number>((resolve) => answer.once('close', () => resolve(performance.now())))
-  answer.on('error', () => {})
-  await once(answer, 'data')
+  const [response] = await once(sent, 'response')
+  if (response.statusCode !== 200) throw new Error(`the event stream got ${response.statusCode}`)
+  const ended = new Promise<number>((resolve) => response.once('close', () => resolve(performance.now())))
+  response.on('error', () => {})
+  await once(response, 'data')
   return { ended }
 }

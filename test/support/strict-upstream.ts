@@ -46,7 +46,7 @@ export async function startStrictUpstream(t: Scope): Promise<StrictUpstream> {
     socket.on('error', () => {})
     socket.on('close', () => sockets.delete(socket))
     socket.on('data', (chunk) => {
-      for (const request of reader.read(chunk)) socket.write(answerTo(request), 'latin1')
+      for (const request of reader.read(chunk)) socket.write(responseTo(request), 'latin1')
       if (reader.isLost) socket.destroy()
     })
   })
@@ -64,7 +64,7 @@ export async function startStrictUpstream(t: Scope): Promise<StrictUpstream> {
   }
 }
 
-function answerTo({ method }: SeenRequest): string {
+function responseTo({ method }: SeenRequest): string {
   const body = `{${marker}}`
   const head = `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
   return method === 'HEAD' ? head : head + body

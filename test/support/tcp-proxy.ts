@@ -9,7 +9,7 @@ export interface TcpProxy {
    * connections stay open. With a port, only the connection with this port at the server is
    * affected.
    */
-  freeze(what: 'answers' | 'requests' | 'both', port?: number): void
+  freeze(what: 'responses' | 'requests' | 'both', port?: number): void
   /** The client ports that the server sees. */
   ports(): readonly (number | undefined)[]
   /** Delivers all bytes that were held back. */
@@ -18,14 +18,14 @@ export interface TcpProxy {
 
 /** A TCP proxy to a server on this machine that can fail silently, as networks do. */
 export async function startTcpProxy(scope: Scope, target: number): Promise<TcpProxy> {
-  let frozen: { readonly what: 'answers' | 'requests' | 'both' | 'nothing'; readonly port?: number | undefined } = {
+  let frozen: { readonly what: 'responses' | 'requests' | 'both' | 'nothing'; readonly port?: number | undefined } = {
     what: 'nothing',
   }
   const pairs = new Set<{ readonly client: Socket; readonly server: Socket }>()
   const apply = () => {
     for (const { client, server } of pairs) {
       const what = frozen.port === undefined || frozen.port === server.localPort ? frozen.what : 'nothing'
-      if (what === 'answers' || what === 'both') server.pause()
+      if (what === 'responses' || what === 'both') server.pause()
       else server.resume()
       if (what === 'requests' || what === 'both') client.pause()
       else client.resume()

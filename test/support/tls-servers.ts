@@ -43,10 +43,10 @@ export function tlsServer(scope: Scope, { cert, key }: RedisTls): Promise<number
  */
 export function explainingTlsServer(scope: Scope): Promise<number> {
   const alert = Buffer.from([0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x0a])
-  const answer = 'HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n'
+  const response = 'HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n'
   return listening(
     scope,
-    createTcpServer((socket) => socket.once('data', ([first]) => socket.end(first === 0x16 ? alert : answer))),
+    createTcpServer((socket) => socket.once('data', ([first]) => socket.end(first === 0x16 ? alert : response))),
   )
 }
 

@@ -60,11 +60,11 @@ test('many concurrent requests cause one UserInfo request, and none of them wait
   })
   world.moveClock(30_000)
 
-  const answers = await Promise.all(Array.from({ length: 50 }, ask))
+  const responses = await Promise.all(Array.from({ length: 50 }, ask))
   await asked
   release()
 
-  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+  assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([200]))
   assert.equal(polls(), 1)
 })
 

@@ -87,11 +87,11 @@ test('A certificate of an unknown issuer or of another host causes a 502', { ski
 test('An unsolicited response is never delivered to a request that waits for the connection', { skip }, async (t) => {
   assert.ok(byName)
   const sized = (content: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${content.length}\r\n\r\n${content}`
-  let answerFirst = (): void => {}
+  let respondFirst = (): void => {}
   const asked: (string | undefined)[] = []
   const port = await tlsUpstream(t, byName, ({ url, socket }, res) => {
     asked.push(url)
-    if (url === '/first') answerFirst = () => void socket.write(sized('/first') + sized('poison'))
+    if (url === '/first') respondFirst = () => void socket.write(sized('/first') + sized('poison'))
     else res.end(url)
   })
   const url = new URL(`https://localhost:${port}`)
@@ -101,7 +101,7 @@ test('An unsolicited response is never delivered to a request that waits for the
 
   const responses = ['/first', '/second', '/third'].map((path) => fetchWhole(origin, { path }))
   await until('all have arrived, and the first is asked for', () => arrived === 3 && asked.length === 1)
-  answerFirst()
+  respondFirst()
 
   for (const { body } of await Promise.all(responses)) assert.notEqual(body, 'poison')
 })

@@ -13,7 +13,7 @@ import { inTime } from '../../support/in-time.ts'
 import { clusterConfig, type ClusterSetup, startCluster } from '../../support/redis-cluster.ts'
 import { cutOff, type RedisServer, startRedis } from '../../support/redis.ts'
 import {
-  answers,
+  responds,
   assertUnavailable,
   beats,
   hearing,
@@ -243,7 +243,7 @@ test('a Cluster may be unavailable at the start', async (t) => {
   assert.match(String(log.lines[0]?.fields?.['reason']), /ECONNREFUSED|closed/)
 
   const known = openAt(t, shared, { nodes: [...nodes, ...shared.nodes] })
-  await until(tick, () => answers(known.store))
+  await until(tick, () => responds(known.store))
   await created(known.store, Date.now())
   await hearing(known.store)
 })

@@ -27,7 +27,7 @@ test('the other process drops an ended session at once', async (t) => {
 })
 
 describe('an ended session is served for 1.5 s at most when notices are lost', { concurrency: true }, () => {
-  for (const what of ['answers', 'requests', 'both'] as const)
+  for (const what of ['responses', 'requests', 'both'] as const)
     for (const which of ['its notices', 'everything'] as const)
       test(`when the ${what} of ${which} are lost`, async (t) => {
         const proxy = await startTcpProxy(t, shared.port)

@@ -8,7 +8,7 @@ import { issueCertificates } from '../../support/certificates.ts'
 import { freePort } from '../../support/free-port.ts'
 import { sentinelConfig, type SentinelSetup, startSentinel } from '../../support/redis-sentinel.ts'
 import { cutOff, startRedis, tlsOf } from '../../support/redis.ts'
-import { answers, assertUnavailable, beats, hearing, open, replicated, sizeOf, tick } from '../redis-stores.ts'
+import { responds, assertUnavailable, beats, hearing, open, replicated, sizeOf, tick } from '../redis-stores.ts'
 import { created, keysOf, newSession, order, storeContract, times, until } from '../store-contract.ts'
 
 const iss = 'https://id.example.com/'
@@ -37,7 +37,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     await setup.servers[0].kill()
     await assert.rejects(one.store.read(session.key), assertUnavailable)
     await until(tick, () => !one.store.receivesNotices() && !other.store.receivesNotices())
-    await until(tick, async () => (await answers(one.store)) && (await answers(other.store)))
+    await until(tick, async () => (await responds(one.store)) && (await responds(other.store)))
 
     assert.notEqual(await one.store.read(session.key), undefined)
     await hearing(one.store, other.store)
@@ -153,7 +153,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     const sentinels = [await freePort(), frozen.sentinel.port, shared.sentinel.port].map(local)
     const { store } = openAt(t, shared, { sentinels, timeoutMs: 400 })
 
-    await until(tick, () => answers(store))
+    await until(tick, () => responds(store))
     await created(store, Date.now())
   })
 
@@ -178,7 +178,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     await until(tick, () => log.lines.length > 0)
 
     await setup.sentinel.restart()
-    await until(tick, () => answers(store))
+    await until(tick, () => responds(store))
     await hearing(store)
     await created(store, Date.now())
   })
@@ -193,7 +193,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     await setup.servers[0].kill()
     await assert.rejects(store.endSid(sidTag(iss, 'one'), token), assertUnavailable)
 
-    await until(tick, () => answers(store))
+    await until(tick, () => responds(store))
 
     assert.deepEqual(keysOf(await store.endSid(sidTag(iss, 'one'), token)), sessions.map(({ key }) => key).toSorted())
     assert.equal(await store.endSid(sidTag(iss, 'one'), token), 'replayed')

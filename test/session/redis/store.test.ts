@@ -15,7 +15,7 @@ import { freePort } from '../../support/free-port.ts'
 import { inTime } from '../../support/in-time.ts'
 import { commandsDuring, type RedisServer, startRedis } from '../../support/redis.ts'
 import { startTcpProxy } from '../../support/tcp-proxy.ts'
-import { answers, assertUnavailable, hearing, open, refusedInTime, settings, sizeOf, tick } from '../redis-stores.ts'
+import { responds, assertUnavailable, hearing, open, refusedInTime, settings, sizeOf, tick } from '../redis-stores.ts'
 import { created, keysOf, newKeptKey, newSession, order, storeContract, times, until } from '../store-contract.ts'
 
 const iss = 'https://id.example.com/'
@@ -338,12 +338,12 @@ test('notices count as soon as both connections are ready, before the next beat'
       .split('\n')
       .find((line) => line.includes(`name=gatehouse-${purpose}`))
   const proxy = await startTcpProxy(t, server.port)
-  proxy.freeze('answers')
+  proxy.freeze('responses')
   const { store } = openUrl(t, { url: new URL(`redis://127.0.0.1:${proxy.port}`), timeoutMs: 5_000 })
   await until(tick, async () => (await clientOf('commands')) !== undefined)
   const port = Number(/ addr=127\.0\.0\.1:(\d+)/.exec((await clientOf('commands')) ?? '')?.[1])
 
-  proxy.freeze('answers', port)
+  proxy.freeze('responses', port)
   await until(tick, async () => (await clientOf('notices'))?.includes('cmd=ping') === true)
   proxy.thaw()
 
@@ -364,7 +364,7 @@ test('a Redis that hangs costs each call no more than the timeout, and many call
   })
 
   server.resume()
-  await until(tick, () => answers(store))
+  await until(tick, () => responds(store))
   assert.notEqual(await store.read(session.key), undefined)
 })
 
@@ -377,7 +377,7 @@ test('Redis may be unavailable at the start', async (t) => {
   assert.equal(store.receivesNotices(), false)
 
   await startRedis(t, { port })
-  await until(tick, () => answers(store))
+  await until(tick, () => responds(store))
   await hearing(store)
 
   await created(store, Date.now())
@@ -397,7 +397,7 @@ test('while the connection is down, no call waits for its time limit', async (t)
   assert.deepEqual(log.warnings(), ['store.unavailable'])
 
   await startRedis(t, { port })
-  await until(tick, () => answers(store))
+  await until(tick, () => responds(store))
 })
 
 test('Redis may die and return', async (t) => {
@@ -411,7 +411,7 @@ test('Redis may die and return', async (t) => {
     assert.equal(store.receivesNotices(), false)
 
     await server.restart()
-    await until(tick, () => answers(store))
+    await until(tick, () => responds(store))
     const { key } = await created(store, Date.now())
     assert.notEqual(await store.read(key), undefined)
     await hearing(store)
@@ -453,7 +453,7 @@ test('a busy Redis counts as unavailable', async (t) => {
   t.after(() => killer.disconnect())
   await until(tick, () => killer.script('KILL').then(Boolean, () => false))
   await busy
-  await until(tick, () => answers(store))
+  await until(tick, () => responds(store))
 })
 
 test('a rejected password is logged without the password', async (t) => {
