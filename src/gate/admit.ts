@@ -1,13 +1,13 @@
 import type { GatewayConfig, ProviderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
-import { matchesAny } from '../core/name-pattern.ts'
+import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
 import { maxReturnToLength, signInUrl } from '../core/return-to.ts'
 import { cookieNames } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { droppedTexts, type MissingHeader } from '../identity/claim-headers.ts'
 import type { Log } from '../observe/log.ts'
 import { type Unmet, unmetRequirement, unmetStepUp } from '../rules/requirement.ts'
-import { createRouteTable, type Route } from '../rules/route-table.ts'
+import { createRouteTable, type Route, type RouteTable } from '../rules/route-table.ts'
 import { foreignCookies } from '../session/browser-cookies.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { StoredSession } from '../session/record.ts'
@@ -43,13 +43,31 @@ const nothing: readonly string[] = []
 const fastestSignInMs = 1_000
 
 export function createAdmit(config: AdmitConfig, parts: AdmitParts): Admit {
-  const routes = createRouteTable(config.upstreams)
-  const headers = new HeadersForUpstream(parts)
-  const personal = config.upstreams.flatMap(({ logout }) => logout.cookies.map(({ names }) => names))
-  const signOut = { kind: 'sign_out', location: `${config.reservedPrefix}sign-out` } as const
+  const gate = new Gate(config, parts)
+  return (facts) => gate.admit(facts)
+}
 
-  function admit(facts: RequestFacts): Admission | Promise<Admission> {
-    const route = routes.route(facts.host, facts.method, facts.target, facts.forwarded.clientAddress)
+/** Decides about requests with one configuration. See {@link Admit}. */
+class Gate {
+  readonly #config: AdmitConfig
+  readonly #parts: AdmitParts
+  readonly #routes: RouteTable
+  readonly #headers: HeadersForUpstream
+  /** The names of cookies that belong to one person. */
+  readonly #personal: readonly NamePattern[]
+  readonly #signOut: { readonly kind: 'sign_out'; readonly location: string }
+
+  constructor(config: AdmitConfig, parts: AdmitParts) {
+    this.#config = config
+    this.#parts = parts
+    this.#routes = createRouteTable(config.upstreams)
+    this.#headers = new HeadersForUpstream(parts)
+    this.#personal = config.upstreams.flatMap(({ logout }) => logout.cookies.map(({ names }) => names))
+    this.#signOut = { kind: 'sign_out', location: `${config.reservedPrefix}sign-out` }
+  }
+
+  admit(facts: RequestFacts): Admission | Promise<Admission> {
+    const route = this.#routes.route(facts.host, facts.method, facts.target, facts.forwarded.clientAddress)
     if (route === undefined)
       return {
         kind: 'no_route',
@@ -58,59 +76,61 @@ export function createAdmit(config: AdmitConfig, parts: AdmitParts): Admit {
     const { cors } = route.upstream
     if (cors !== undefined && facts.isPreflight === true)
       return { kind: 'preflight', fields: preflightFields(cors, facts.origin) }
-    if (!route.isLogout) return access(facts, route)
-    if (!route.upstream.logout.passFirst) return signOut
-    const admission = access(facts, route)
-    return admission instanceof Promise ? admission.then(signOutAfter) : signOutAfter(admission)
+    if (!route.isLogout) return this.#access(facts, route)
+    if (!route.upstream.logout.passFirst) return this.#signOut
+    const admission = this.#access(facts, route)
+    return admission instanceof Promise
+      ? admission.then((first) => this.#signOutAfter(first))
+      : this.#signOutAfter(admission)
   }
 
-  function signOutAfter(first: Admission): Admission {
+  #signOutAfter(first: Admission): Admission {
     // Without access, the application does not receive the request, and the person is signed out.
-    return first.kind === 'pass' ? { ...signOut, first } : signOut
+    return first.kind === 'pass' ? { ...this.#signOut, first } : this.#signOut
   }
 
-  function access(facts: RequestFacts, { upstream, rule }: Route): Admission | Promise<Admission> {
+  #access(facts: RequestFacts, { upstream, rule }: Route): Admission | Promise<Admission> {
     if (rule.access === 'public')
       return {
         kind: 'pass',
         upstream,
-        identity: headers.forAnybody(facts, upstream, rule),
+        identity: this.#headers.forAnybody(facts, upstream, rule),
         session: undefined,
         caching: 'anybody',
       }
-    const identity = parts.identify(facts.cookie)
+    const identity = this.#parts.identify(facts.cookie)
     return identity instanceof Promise
-      ? identity.then((found) => decide(facts, upstream, rule, withKey(found, upstream)))
-      : decide(facts, upstream, rule, withKey(identity, upstream))
+      ? identity.then((found) => this.#decide(facts, upstream, rule, this.#withKey(found, upstream)))
+      : this.#decide(facts, upstream, rule, this.#withKey(identity, upstream))
   }
 
   /** Without a key, nobody can be named to an upstream that gets a signed identity. */
-  function withKey(identity: Identity, { signedIdentity }: UpstreamConfig): Identity {
-    if (signedIdentity === undefined || identity.kind !== 'signed_in' || parts.identities.isReady(signedIdentity))
+  #withKey(identity: Identity, { signedIdentity }: UpstreamConfig): Identity {
+    if (signedIdentity === undefined || identity.kind !== 'signed_in' || this.#parts.identities.isReady(signedIdentity))
       return identity
     return { kind: 'unavailable', code: 'ERR_STORE_UNAVAILABLE', why: 'no signing key was read from the store yet' }
   }
 
-  function decide(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, identity: Identity): Admission {
-    if (identity.kind === 'signed_in') return admitPerson(facts, upstream, rule, identity.session)
+  #decide(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, identity: Identity): Admission {
+    if (identity.kind === 'signed_in') return this.#admitPerson(facts, upstream, rule, identity.session)
     // Optional paths stay open when the store is unavailable. The request then has no identity.
     if (rule.access === 'optional') {
-      const anybody = headers.forAnybody(facts, upstream, rule)
+      const anybody = this.#headers.forAnybody(facts, upstream, rule)
       const pass = { kind: 'pass', upstream, identity: anybody, session: undefined, caching: 'varies' } as const
       if (identity.kind !== 'anonymous' || identity.ended === undefined) return pass
       // The application must not take anybody for the person whose session has ended.
-      const withheldCookies = cookieNames(facts.cookie, '').filter((name) => matchesAny(personal, name))
-      return { ...pass, withheldCookies, expire: expiry(identity.ended, facts, upstream) }
+      const withheldCookies = cookieNames(facts.cookie, '').filter((name) => matchesAny(this.#personal, name))
+      return { ...pass, withheldCookies, expire: this.#expiry(identity.ended, facts, upstream) }
     }
     if (identity.kind === 'unavailable') return identity
-    return signInFirst(facts, upstream, rule, identity)
+    return this.#signInFirst(facts, upstream, rule, identity)
   }
 
   /**
    * The person has to sign in before the upstream gets the request. `insufficient`: the person is
    * signed in, but has to authenticate as the rule requires.
    */
-  function signInFirst(
+  #signInFirst(
     facts: RequestFacts,
     upstream: UpstreamConfig,
     rule: RuleConfig,
@@ -119,27 +139,27 @@ export function createAdmit(config: AdmitConfig, parts: AdmitParts): Admit {
   ): Admission {
     const stepUp = rule.mode === 'observe' ? undefined : rule.stepUp
     const needed = { sessionEnded, stepUp, insufficient }
-    const signIn = signInUrl(config.reservedPrefix, undefined, { stepUp })
+    const signIn = signInUrl(this.#config.reservedPrefix, undefined, { stepUp })
     const mayRedirect =
       !facts.isFrame && (rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage))
     // After a sign-in the browser uses GET, which must not go to the URL that a form was sent to.
     if (mayRedirect && facts.isPage && facts.method === 'POST') {
-      const form = { upstream, expire: ended && expiry(ended, facts, upstream), stepUp }
+      const form = { upstream, expire: ended && this.#expiry(ended, facts, upstream), stepUp }
       return { kind: 'sign_in', location: signIn, setCookies: nothing, leavesPage: sessionEnded, form, ...needed }
     }
     // The browser may have the cookie of a new session already.
     const isStale = sessionEnded && ended?.isExpired() !== true
     ended?.noteExpired()
-    const setCookies = isStale ? expireAll(facts, upstream) : nothing
+    const setCookies = isStale ? this.#expireAll(facts, upstream) : nothing
     if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies, ...needed }
     const return_to = facts.target.path + facts.target.query
     // The sign-in would ignore a longer return_to, and such a long URL may exceed the limit for a
     // request head.
     if (return_to.length > maxReturnToLength) return { kind: 'sign_in', location: signIn, setCookies, ...needed }
-    if (insufficient === undefined && parts.cookie.isStrict && isLinkOnOtherSite(facts))
+    if (insufficient === undefined && this.#parts.cookie.isStrict && isLinkOnOtherSite(facts))
       return { kind: 'reload', location: return_to }
     const again = sessionEnded && facts.isPage && facts.secFetchSite === 'same-origin'
-    const location = signInUrl(config.reservedPrefix, return_to, { again, stepUp })
+    const location = signInUrl(this.#config.reservedPrefix, return_to, { again, stepUp })
     return { kind: 'sign_in', location, setCookies, ...(again && { leavesPage: true }), ...needed }
   }
 
@@ -147,36 +167,31 @@ export function createAdmit(config: AdmitConfig, parts: AdmitParts): Admit {
    * Returns what expires the cookie when the response begins. A late response does not expire it,
    * because the browser may have signed in again at another process.
    */
-  function expiry(ended: EndedCookie, facts: RequestFacts, upstream: UpstreamConfig): () => readonly string[] {
+  #expiry(ended: EndedCookie, facts: RequestFacts, upstream: UpstreamConfig): () => readonly string[] {
     const end = performance.now() + fastestSignInMs
     return () => {
       if (performance.now() > end || ended.isExpired()) return nothing
       ended.noteExpired()
-      return expireAll(facts, upstream)
+      return this.#expireAll(facts, upstream)
     }
   }
 
-  function expireAll({ cookie, target }: RequestFacts, { logout }: UpstreamConfig): readonly string[] {
-    return parts.cookie.expireAll(cookie, logout.cookies, { path: target.path })
+  #expireAll({ cookie, target }: RequestFacts, { logout }: UpstreamConfig): readonly string[] {
+    return this.#parts.cookie.expireAll(cookie, logout.cookies, { path: target.path })
   }
 
-  function admitPerson(
-    facts: RequestFacts,
-    upstream: UpstreamConfig,
-    rule: RuleConfig,
-    session: StoredSession,
-  ): Admission {
+  #admitPerson(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, session: StoredSession): Admission {
     const crossSite = crossSiteReason(facts, upstream)
     if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, upstream, rule, session }
-    const unmet = unmetOf(rule, facts, session)
+    const unmet = this.#unmetOf(rule, facts, session)
     if (unmet !== undefined && rule.mode !== 'observe')
       return unmet.code === 'ERR_STEP_UP'
-        ? signInFirst(facts, upstream, rule, { staleCookie: false }, unmet.why)
+        ? this.#signInFirst(facts, upstream, rule, { staleCookie: false }, unmet.why)
         : { kind: 'forbidden', ...unmet, setCookies: nothing, upstream, rule, session }
-    const sent = headers.forPerson(facts, upstream, rule, session)
+    const sent = this.#headers.forPerson(facts, upstream, rule, session)
     if ('missing' in sent)
       return { kind: 'forbidden', ...withoutHeader(sent), setCookies: nothing, upstream, rule, session }
-    const foreign = withoutForeign(facts, upstream, session)
+    const foreign = this.#withoutForeign(facts, upstream, session)
     // All requests of signed-in people get an object of the same shape, and no copy of another one,
     // because both make the hot path slower.
     return {
@@ -193,34 +208,28 @@ export function createAdmit(config: AdmitConfig, parts: AdmitParts): Admit {
     }
   }
 
-  function unmetOf(
-    rule: RuleConfig,
-    { method, forwarded }: RequestFacts,
-    { record }: StoredSession,
-  ): Unmet | undefined {
+  #unmetOf(rule: RuleConfig, { method, forwarded }: RequestFacts, { record }: StoredSession): Unmet | undefined {
     if (rule.require.length === 0 && rule.stepUp === undefined) return undefined
     const { clientAddress } = forwarded
-    const now = parts.clock.now()
+    const now = this.#parts.clock.now()
     return (
       unmetRequirement(rule, { claims: record.claims, method, clientAddress, now }) ??
-      unmetStepUp(rule, record.authentication, { now, tolerance: config.provider.clockToleranceMs })
+      unmetStepUp(rule, record.authentication, { now, tolerance: this.#config.provider.clockToleranceMs })
     )
   }
 
   /** Withholds the application cookies of other people, and expires them in the browser. */
-  function withoutForeign(
+  #withoutForeign(
     { cookie, host, target }: RequestFacts,
     { logout }: UpstreamConfig,
     { record }: StoredSession,
   ): Pick<Pass, 'withheldCookies' | 'expire'> | undefined {
-    if (personal.length === 0) return undefined
-    const withheldCookies = foreignCookies(cookie, record, personal, { host, path: target.path })
+    if (this.#personal.length === 0) return undefined
+    const withheldCookies = foreignCookies(cookie, record, this.#personal, { host, path: target.path })
     if (withheldCookies.length === 0) return undefined
     const options = { applicationCookies: logout.cookies, kept: record.browser_cookies ?? [] }
-    return { withheldCookies, expire: () => parts.cookie.expireWherever(withheldCookies, target.path, options) }
+    return { withheldCookies, expire: () => this.#parts.cookie.expireWherever(withheldCookies, target.path, options) }
   }
-
-  return admit
 }
 
 function withoutHeader({ missing, dropped }: MissingHeader): Unmet {
