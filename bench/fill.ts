@@ -56,7 +56,7 @@ async function fill(place: FillPlace, count: number, sample: number): Promise<Fi
   await withSessions(place, async ({ sessions }) => {
     await manyTimes(count, atOnce.fill, async (n) => {
       const { sub, sid, ...record } = newRecord(place.issuer)
-      const id = await sessions.create({ ...record, sub, sid }, Date.now())
+      const id = await sessions.create(audienceOf(place), { ...record, sub, sid }, Date.now())
       if (id === undefined) throw new Error('a session was refused')
       if (n < sample) filled.push({ id, sub, sid })
       else if (n % endEvery === 0) keys.push(sessionKey(id))
@@ -96,7 +96,7 @@ async function withSessions(
     await store.ping()
     const keyring = new Keyring([Buffer.from(place.sessionKey, 'base64')])
     const config = { idleTimeoutMs: 30 * 60_000, absoluteTimeoutMs, storeOutageGraceMs: 0 }
-    const parts = { store, keyring, audience: audienceOf(place), config, clock: systemClock, log, audit }
+    const parts = { store, keyring, audiences: [audienceOf(place)], config, clock: systemClock, log, audit }
     await work(createSessions({ ...parts, pending: new PendingEndings(log) }))
   } finally {
     await store.close()

@@ -12,7 +12,7 @@ import { createAudit, type Audit, type Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
 import { createSessions } from '../session/create-sessions.ts'
-import type { SessionEndings } from '../session/endings.ts'
+import type { Ended, SessionEndings } from '../session/endings.ts'
 import { PendingEndings } from '../session/pending-endings.ts'
 import { audienceOf, sidTag, subTag, type SessionRecord, type StoredSession } from '../session/record.ts'
 import { createRedisStore } from '../session/redis/store.ts'
@@ -37,6 +37,8 @@ export interface Selection {
  */
 export interface SessionSummary {
   readonly key: SessionKey
+  /** The name of the provider. Absent: there is only one. */
+  readonly provider: string | undefined
   readonly sub: string
   /**
    * The value of `admin.page.show_claim` on one line, truncated after 80 characters. Absent: the
@@ -96,13 +98,16 @@ export interface Administration extends SessionsAdministration {
 }
 
 export interface AdministrationParts {
-  readonly config: Pick<GatewayConfig, 'upstreams' | 'file' | 'provider' | 'session' | 'admin'>
+  readonly config: Pick<GatewayConfig, 'upstreams' | 'file' | 'providers' | 'session' | 'admin'>
   readonly store: SessionStore
   readonly sessions: Pick<Sessions, 'read'>
   readonly endings: Pick<SessionEndings, 'endOne'>
-  readonly provider: OpenidProvider
+  readonly providerOf: ProviderOf
   readonly audit: Audit
 }
+
+/** The provider of an audience. */
+type ProviderOf = (audience: string) => OpenidProvider | undefined
 
 /** How many sessions are read, ended, or ended at the provider at a time. */
 const batchSize = 25
@@ -123,15 +128,16 @@ export async function openAdministration(
     )
   const audit = createAudit(log)
   const store = createRedisStore(storeConfig, { log, clock })
-  const audience = audienceOf(config.provider)
+  const audiences = config.providers.map(audienceOf)
   const keyring = new Keyring(config.session.keys)
   const pending = new PendingEndings(log)
-  const common = { store, keyring, audience, clock, log, audit, pending }
+  const common = { store, keyring, audiences, clock, log, audit, pending }
   const { sessions, endings } = createSessions({ ...common, config: config.session })
-  const provider = new OpenidProvider(config.provider, { clock, log })
+  const providers = config.providers.map((provider) => new OpenidProvider(provider, { clock, log }))
+  const providerOf: ProviderOf = (audience) => providers[audiences.indexOf(audience)]
   const close = async () => {
     pending.clear()
-    await Promise.allSettled([store.close(), provider.close()])
+    await Promise.allSettled([store.close(), ...providers.map((provider) => provider.close())])
   }
   try {
     await store.ping()
@@ -139,20 +145,22 @@ export async function openAdministration(
     await close()
     throw forOperator(error)
   }
-  return { ...administer({ config, store, sessions, endings, provider, audit }), close }
+  return { ...administer({ config, store, sessions, endings, providerOf, audit }), close }
 }
 
 /** Lists and ends the sessions of a client with the parts of a gateway. */
 export function administer(parts: AdministrationParts): SessionsAdministration {
-  const { config, store, sessions, endings, provider, audit } = parts
-  const audience = audienceOf(config.provider)
+  const { config, store, sessions, endings, providerOf, audit } = parts
+  const audiences = config.providers.map(audienceOf)
+  const nameOf = (audience: string) =>
+    audiences.length === 1 ? undefined : config.providers[audiences.indexOf(audience)]?.name
   const select = (selection: Selection, deadline = Infinity) =>
-    selected(selection, { config, store, sessions, audience, deadline })
+    selected(selection, { config, store, sessions, audiences, deadline })
   return {
     async *list(selection, deadline = Infinity) {
       try {
-        for await (const { key, record } of select(selection, deadline))
-          yield summary(key, record, config.admin?.page?.showClaim)
+        for await (const { key, audience, record } of select(selection, deadline))
+          yield { ...summary(key, record, config.admin?.page?.showClaim), provider: nameOf(audience) }
       } catch (error) {
         throw forOperator(error)
       }
@@ -160,7 +168,7 @@ export function administer(parts: AdministrationParts): SessionsAdministration {
     count: async (selection, deadline) => {
       let count = 0
       try {
-        for await (const keys of keysOf(selection, store, audience)) {
+        for await (const keys of keysOf(selection, store, audiences)) {
           if (performance.now() > deadline) return undefined
           count += keys.length
         }
@@ -179,8 +187,14 @@ export function administer(parts: AdministrationParts): SessionsAdministration {
       }
       const { store: storeConfig } = config.session
       if (storeConfig.kind !== 'memory') await waitForNotices(store, storeConfig.timeoutMs)
-      const { records, failure } = await endHere(keys, endings, cause)
-      return { ended: records.length, atProvider: await endThere(records, { provider, audit, cause }), failure }
+      const { ended, failure } = await endHere(keys, endings, cause)
+      const atProvider: Partial<Record<ProviderOutcome, number>> = {}
+      for (const audience of audiences) {
+        const provider = providerOf(audience)
+        const records = ended.flatMap((one) => (one.audience === audience && one.record ? [one.record] : []))
+        if (provider !== undefined) await endThere(records, { provider, audit, cause }, atProvider)
+      }
+      return { ended: ended.length, atProvider, failure }
     },
   }
 }
@@ -203,14 +217,14 @@ async function* selected(
     readonly config: Pick<GatewayConfig, 'upstreams' | 'file'>
     readonly store: SessionStore
     readonly sessions: Pick<Sessions, 'read'>
-    readonly audience: string
+    readonly audiences: readonly string[]
     readonly deadline: number
   },
 ): AsyncIterable<StoredSession> {
   const { sub, sid } = selection
   const origin = originOf(selection.upstream, parts.config)
   const seen = new Set<SessionKey>()
-  for await (const keys of keysOf(selection, parts.store, parts.audience)) {
+  for await (const keys of keysOf(selection, parts.store, parts.audiences)) {
     if (performance.now() > parts.deadline) return
     const unseen = [...new Set(keys)].filter((key) => !seen.has(key))
     for (const key of unseen) seen.add(key)
@@ -232,11 +246,11 @@ async function* selected(
 async function* keysOf(
   { key, sub, sid }: Selection,
   store: SessionStore,
-  audience: string,
+  audiences: readonly string[],
 ): AsyncIterable<readonly SessionKey[]> {
   if (key !== undefined) yield isSessionKey(key) ? [key] : []
-  else if (sid !== undefined) yield await store.listSid(sidTag(audience, sid))
-  else if (sub !== undefined) yield await store.listSub(subTag(audience, sub))
+  else if (sid !== undefined) for (const audience of audiences) yield await store.listSid(sidTag(audience, sid))
+  else if (sub !== undefined) for (const audience of audiences) yield await store.listSub(subTag(audience, sub))
   else yield* store.list()
 }
 
@@ -258,24 +272,27 @@ async function endHere(
   keys: readonly SessionKey[],
   endings: Pick<SessionEndings, 'endOne'>,
   cause: Cause | undefined,
-): Promise<{ readonly records: readonly SessionRecord[]; readonly failure: string | undefined }> {
-  const records: SessionRecord[] = []
+): Promise<{ readonly ended: readonly Ended[]; readonly failure: string | undefined }> {
+  const ended: Ended[] = []
   for (const some of chunksOf(keys)) {
     const outcomes = await Promise.allSettled(some.map((key) => endings.endOne(key, 'administrator', cause)))
     for (const outcome of outcomes)
-      if (outcome.status === 'fulfilled') records.push(...outcome.value.flatMap(({ record }) => record ?? []))
+      if (outcome.status === 'fulfilled') ended.push(...outcome.value.filter(({ record }) => record !== undefined))
     const failed = outcomes.find((outcome) => outcome.status === 'rejected')
-    if (failed !== undefined) return { records, failure: reason(failed.reason) }
+    if (failed !== undefined) return { ended, failure: reason(failed.reason) }
   }
-  return { records, failure: undefined }
+  return { ended, failure: undefined }
 }
 
-/** Ends sessions at the provider. Stops after a batch for which the provider was unreachable. */
+/**
+ * Ends sessions at the provider, and counts the outcomes. Stops after a batch for which the
+ * provider was unreachable.
+ */
 async function endThere(
   records: readonly SessionRecord[],
   parts: { readonly provider: OpenidProvider; readonly audit: Audit; readonly cause: Cause | undefined },
-): Promise<Partial<Record<ProviderOutcome, number>>> {
-  const counts: Partial<Record<ProviderOutcome, number>> = {}
+  counts: Partial<Record<ProviderOutcome, number>>,
+): Promise<void> {
   const count = (outcome: ProviderOutcome, by = 1) => (counts[outcome] = (counts[outcome] ?? 0) + by)
   // Several sessions here may belong to one session at the provider, which ends only once.
   const bySid = new Map<unknown, SessionRecord[]>()
@@ -300,10 +317,13 @@ async function endThere(
     if (left > 0) count('not_asked', left)
     break
   }
-  return counts
 }
 
-function summary(key: SessionKey, record: SessionRecord, showClaim: ClaimPath | undefined): SessionSummary {
+function summary(
+  key: SessionKey,
+  record: SessionRecord,
+  showClaim: ClaimPath | undefined,
+): Omit<SessionSummary, 'provider'> {
   const { sub, sid, origin, created_at, absolute_expires_at, userinfo_read_at, authentication, tokens, claims } = record
   return {
     key,

@@ -24,7 +24,7 @@ export interface OverviewParts {
  * Everything that the administration page shows, with an error text where a part is unavailable.
  */
 export async function overviewOf(query: SessionQuery, { running, processes, clock }: OverviewParts): Promise<Overview> {
-  const { externalUrl, session, provider, upstreams } = running()
+  const { externalUrl, session, providers, upstreams } = running()
   const [{ reports, silent }, sessions, connections] = await Promise.all([
     processes.states(),
     processes.call('sessions', query).catch((error: unknown) => ({ fault: reason(error) })),
@@ -42,10 +42,13 @@ export async function overviewOf(query: SessionQuery, { running, processes, cloc
     isShared: session.store.kind !== 'memory',
     query,
     sessions,
-    provider: providerOfAll(
-      provider.issuer,
-      reports.map((report) => report.provider),
-    ),
+    providers: providers.map(({ name, issuer }) => ({
+      name,
+      ...providerOfAll(
+        issuer,
+        reports.flatMap((report) => report.providers.filter((provider) => provider.name === name)),
+      ),
+    })),
     upstreams: upstreams.map(({ name, url }, index) => ({
       name,
       url: url.origin,
@@ -59,7 +62,7 @@ export async function overviewOf(query: SessionQuery, { running, processes, cloc
   }
 }
 
-function providerOfAll(issuer: string, states: readonly ProviderState[]): ProviderView {
+function providerOfAll(issuer: string, states: readonly ProviderState[]): Omit<ProviderView, 'name'> {
   const found = states.filter(({ algorithm }) => algorithm !== undefined)
   const faults = states.flatMap(({ failure, keys }) => [failure, keys.failure].filter((fault) => fault !== undefined))
   const keys = new Map<string, ProviderView['keys'][number]>()

@@ -5,9 +5,14 @@ import type { SessionQuery, OrderOutcome, Overview } from '../pages/admin-page.t
 import type { ProviderState } from '../provider/openid-provider.ts'
 
 /** The state of one process, as it is sent between processes. Times in ms since the epoch. */
+/** The state of a provider, with its name in the configuration. */
+export interface NamedProviderState extends ProviderState {
+  readonly name: string
+}
+
 export interface ProcessState {
   readonly startedAt: number
-  readonly provider: ProviderState
+  readonly providers: readonly NamedProviderState[]
   readonly upstreams: readonly (UpstreamHealth & { readonly name: string; readonly waiting: number })[]
   readonly logouts: readonly LogoutNotice[]
 }

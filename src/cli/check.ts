@@ -1,8 +1,8 @@
 import type { Diagnostic } from '../config/document/diagnostics.ts'
 import { loadConfig, type LoadResult } from '../config/load.ts'
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig, ProviderConfig } from '../config/model.ts'
 import { offlineAccess, providerKind, type ProviderKind } from '../config/provider-kind.ts'
-import { registrationOf, registrationText, signedIdentityFacts, signedIdentityText } from '../config/registration.ts'
+import { registrationsOf, registrationsText, signedIdentityFacts, signedIdentityText } from '../config/registration.ts'
 import { failingTests } from '../explain/embedded-tests.ts'
 import {
   type Call,
@@ -61,7 +61,7 @@ function checkFile({ file, env }: CommandInput): CheckResult {
 }
 
 /**
- * The scopes that a sign-in requests without `provider.scopes`. `check` does not read the
+ * The scopes that a sign-in requests without `scopes`. `check` does not read the
  * provider's metadata, so it cannot always give the final list.
  */
 const defaultScopes: Readonly<Record<ProviderKind, string>> = {
@@ -75,13 +75,13 @@ const defaultScopes: Readonly<Record<ProviderKind, string>> = {
  * The scopes that a sign-in requests, and a note when the provider may require consent before it
  * issues a refresh token.
  */
-function scopesNote({ provider: { issuer, scopes, authorizationParams } }: GatewayConfig): string {
+function scopesNote({ setting, issuer, scopes, authorizationParams }: ProviderConfig): string {
   const kind = providerKind(issuer)
   if (scopes === undefined)
-    return `\nWithout provider.scopes, the gateway requests the scopes ${defaultScopes[kind]}.\n`
+    return `\nWithout ${setting}.scopes, the gateway requests the scopes ${defaultScopes[kind]}.\n`
   const prompts = authorizationParams['prompt']?.split(' ') ?? []
   if (kind !== 'other' || !scopes.includes(offlineAccess) || prompts.includes('consent')) return ''
-  return '\nIf the log says provider.no_refresh_token after a sign-in, set provider.authorization_params: { prompt: consent }.\n'
+  return `\nIf the log says provider.no_refresh_token after a sign-in, set ${setting}.authorization_params: { prompt: consent }.\n`
 }
 
 const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandInput) => void>> = {
@@ -91,7 +91,7 @@ const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandI
     const passed = tests === 0 ? '' : `; its ${tests === 1 ? 'test passes' : `${tests} tests pass`}`
     const message = `${file} is valid${passed}.`
     out(
-      `${paintOut?.('green', message) ?? message}\n\n${registrationText(config)}${signedIdentityText(config)}${scopesNote(config)}`,
+      `${paintOut?.('green', message) ?? message}\n\n${registrationsText(config)}${signedIdentityText(config)}${config.providers.map(scopesNote).join('')}`,
     )
   },
   json({ file, diagnostics, tests, config }, { out }) {
@@ -99,7 +99,7 @@ const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandI
     const register =
       config === undefined
         ? {}
-        : { register: registrationOf(config), ...(signed !== undefined && { signed_identity: signed }) }
+        : { register: registrationsOf(config), ...(signed !== undefined && { signed_identity: signed }) }
     out(
       `${JSON.stringify({ version: 1, file, good: config !== undefined, tests, diagnostics, ...register }, null, 2)}\n`,
     )

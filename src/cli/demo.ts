@@ -44,11 +44,12 @@ async function loadDemo(): Promise<typeof import('../demo/demo.ts')> {
 }
 
 function demoOptions(config: GatewayConfig) {
-  const issuer = new URL(config.provider.issuer)
+  const [provider] = config.providers
+  const issuer = new URL(provider.issuer)
   const [upstream] = config.upstreams
   if (upstream === undefined) throw new OperatorError('the demo needs an upstream')
-  const at = (name: string) => new URL(`${config.reservedPrefix}${name}`, config.externalUrl).href
-  const { client_id, client_secret } = config.provider
+  const at = (name: string) => new URL(`${provider.prefix}${name}`, config.externalUrl).href
+  const { client_id, client_secret } = provider
   return {
     provider: {
       issuer,
@@ -64,7 +65,7 @@ function demoOptions(config: GatewayConfig) {
   }
 }
 
-function welcome({ externalUrl, provider, file, workers, admin }: GatewayConfig): string {
+function welcome({ externalUrl, providers: [provider], file, workers, admin }: GatewayConfig): string {
   const alone = workers > 1 ? ` The demo is one process; gatehouse run starts ${workers} workers with this file.` : ''
   const page =
     admin?.page === undefined

@@ -1,5 +1,5 @@
 import { withLongNames } from '../config/build/claim-names.ts'
-import { registrationOf, registrationText } from '../config/registration.ts'
+import { registrationsOf, registrationsText } from '../config/registration.ts'
 import { printable } from '../core/printable.ts'
 import { examine, type SubjectFindings } from '../doctor/examine.ts'
 import type { Finding } from '../doctor/finding.ts'
@@ -44,16 +44,16 @@ export async function doctor({ asJson, as }: DoctorTask, input: CommandInput): P
     return 1
   }
   const { config, secretFiles } = loaded
-  const claims = as === undefined ? undefined : withLongNames(readClaims(as), config.provider.claims)
+  const claims = as === undefined ? undefined : withLongNames(readClaims(as), config.providers[0].claims)
   const examined = await examine({ config, secretFiles, env: input.env, claims })
   const count = countOf(examined)
   if (asJson)
     input.out(
-      `${JSON.stringify({ version: 1, file: input.file, ...count, examined, register: registrationOf(config) }, null, 2)}\n`,
+      `${JSON.stringify({ version: 1, file: input.file, ...count, examined, register: registrationsOf(config) }, null, 2)}\n`,
     )
   else
     input.out(
-      `${examinedText(examined, input.paintOut ?? withoutColors)}\n${registrationText(config)}\n${summary(count)}\n`,
+      `${examinedText(examined, input.paintOut ?? withoutColors)}\n${registrationsText(config)}\n${summary(count)}\n`,
     )
   return count.faults > 0 ? 1 : 0
 }

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { schemaText } from '../config/document/schema-text.ts'
 import { loadConfig } from '../config/load.ts'
-import { registrationText } from '../config/registration.ts'
+import { registrationsText } from '../config/registration.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import { type Answers, exportsFor, firstFile, type Question, questions } from '../setup/first-file.ts'
 import { type Call, commandPrefix, readOptions, type Terminal, unexpected } from './command.ts'
@@ -135,7 +135,7 @@ function conclude(file: string, answers: Answers, terminal: Terminal): number {
     `${gatehouse} run${named}      # start the gateway`,
   ]
   out(
-    `${paintOut('green', `${file} was written.`)}\n\n${registrationText(loaded.config)}\n` +
+    `${paintOut('green', `${file} was written.`)}\n\n${registrationsText(loaded.config)}\n` +
       `Then:\n${next.map((line) => `  ${line}\n`).join('')}`,
   )
   return 0

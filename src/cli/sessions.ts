@@ -6,6 +6,7 @@ import {
   type SessionSummary,
 } from '../admin/administration.ts'
 import { didYouMean } from '../config/document/did-you-mean.ts'
+import type { GatewayConfig } from '../config/model.ts'
 import { systemClock } from '../core/clock.ts'
 import { OperatorError } from '../core/errors.ts'
 import { createLog, type WritingLog } from '../observe/writing-log.ts'
@@ -40,7 +41,7 @@ export async function sessions(task: SessionsTask, input: CommandInput): Promise
       return await carryOut(task, administration, {
         ...input,
         log,
-        issuer: config.provider.issuer,
+        providers: config.providers,
         showsPerson: config.admin?.page?.showClaim !== undefined,
       })
     } finally {
@@ -58,17 +59,17 @@ async function carryOut(
     out,
     err,
     log,
-    issuer,
+    providers,
     showsPerson,
   }: Pick<CommandInput, 'out' | 'err'> & {
     readonly log: Pick<WritingLog, 'flush'>
-    readonly issuer: string
+    readonly providers: GatewayConfig['providers']
     readonly showsPerson: boolean
   },
 ): Promise<number> {
   switch (task.kind) {
     case 'list':
-      return list(task, administration, { out, err, showsPerson })
+      return list(task, administration, { out, err, showsPerson, showsProvider: providers.length > 1 })
     case 'show':
       for await (const session of administration.list({ key: task.key })) {
         out(task.asJson ? asDocument(details(session)) : sessionText(session))
@@ -82,7 +83,7 @@ async function carryOut(
       await log.flush(flushLimitMs)
       if (outcome.failure !== undefined) err(`gatehouse: some sessions have not ended: ${outcome.failure}\n`)
       else if (key !== undefined && outcome.ended === 0) throw new OperatorError(`unknown session ${quoted(key)}`)
-      out(task.asJson ? asDocument(counts(outcome)) : endingText(outcome, issuer))
+      out(task.asJson ? asDocument(counts(outcome)) : endingText(outcome, providers))
       return outcome.failure === undefined ? 0 : 1
     }
   }
@@ -91,15 +92,15 @@ async function carryOut(
 async function list(
   { selection, asJson }: Extract<SessionsTask, { kind: 'list' }>,
   administration: Administration,
-  { out, err, showsPerson }: Pick<CommandInput, 'out' | 'err'> & { readonly showsPerson: boolean },
+  { out, err, ...columns }: Pick<CommandInput, 'out' | 'err'> & Columns,
 ): Promise<number> {
   let count = 0
   for await (const session of administration.list(selection)) {
     if (count === 0 && !asJson)
       out(
-        `${'session'.padEnd(57)}  ${'signed in at'.padEnd(24)}  ${'expires at'.padEnd(24)}  sub  sid${showsPerson ? '  person' : ''}\n`,
+        `${'session'.padEnd(57)}  ${'signed in at'.padEnd(24)}  ${'expires at'.padEnd(24)}  sub  sid${columns.showsPerson ? '  person' : ''}${columns.showsProvider ? '  provider' : ''}\n`,
       )
-    out(`${asJson ? JSON.stringify(summaryOf(session)) : asLine(session, showsPerson)}\n`)
+    out(`${asJson ? JSON.stringify(summaryOf(session)) : asLine(session, columns)}\n`)
     count += 1
   }
   if (count === 0)
@@ -107,11 +108,19 @@ async function list(
   return 0
 }
 
+/** The columns of the list that depend on the configuration. */
+interface Columns {
+  readonly showsPerson: boolean
+  readonly showsProvider: boolean
+}
+
 function asLine(
-  { key, sub, person, sid, created_at, absolute_expires_at }: SessionSummary,
-  showsPerson: boolean,
+  { key, provider, sub, person, sid, created_at, absolute_expires_at }: SessionSummary,
+  { showsPerson, showsProvider }: Columns,
 ): string {
-  const names = [sub, sid, ...(showsPerson ? [person] : [])].map((name) => (name === undefined ? '-' : quoted(name)))
+  const names = [sub, sid, ...(showsPerson ? [person] : []), ...(showsProvider ? [provider] : [])].map((name) =>
+    name === undefined ? '-' : quoted(name),
+  )
   return [key, iso(created_at), iso(absolute_expires_at), ...names].join('  ')
 }
 
@@ -119,8 +128,9 @@ function asDocument(result: object): string {
   return `${JSON.stringify({ version: 1, ...result }, null, 2)}\n`
 }
 
-function summaryOf({ key, sub, person, sid, origin, created_at, absolute_expires_at }: SessionSummary) {
-  return { session: key, sub, person, sid, origin, signed_in_at: iso(created_at), expires_at: iso(absolute_expires_at) }
+function summaryOf({ key, provider, sub, person, sid, origin, created_at, absolute_expires_at }: SessionSummary) {
+  const times = { signed_in_at: iso(created_at), expires_at: iso(absolute_expires_at) }
+  return { session: key, provider, sub, person, sid, origin, ...times }
 }
 
 function details(session: SessionSummary) {
@@ -137,9 +147,11 @@ function details(session: SessionSummary) {
 }
 
 function sessionText(session: SessionSummary): string {
-  const { key, sub, person, sid, origin, access_token_expires_at, authentication: { acr, auth_time } = {} } = session
+  const { key, provider, sub, person, sid, origin, access_token_expires_at, authentication } = session
+  const { acr, auth_time } = authentication ?? {}
   const lines = [
     ['session', key],
+    ...(provider === undefined ? [] : [['provider', provider] as const]),
     ['sub', quoted(sub)],
     ...(person === undefined ? [] : [['person', quoted(person)] as const]),
     ['sid', sid === undefined ? '-' : quoted(sid)],
@@ -160,7 +172,8 @@ function counts({ ended, atProvider, failure }: EndingResult) {
 }
 
 /** How many sessions have ended, and the results at the provider. */
-function endingText({ ended, atProvider }: EndingResult, issuer: string): string {
+function endingText({ ended, atProvider }: EndingResult, [{ issuer }, ...others]: GatewayConfig['providers']): string {
+  const where = others.length === 0 ? `the provider ${issuer}` : 'the providers'
   const texts = {
     ended: 'ended there too',
     unsupported: 'the provider has no end_session_endpoint',
@@ -172,7 +185,7 @@ function endingText({ ended, atProvider }: EndingResult, issuer: string): string
     const count = atProvider[outcome]
     return count === undefined ? [] : `${sessionCount(count)}: ${texts[outcome]}`
   })
-  const atIssuer = results.map((result) => `at the provider ${issuer}, ${result}\n`).join('')
+  const atIssuer = results.map((result) => `at ${where}, ${result}\n`).join('')
   return `${sessionCount(ended)} ended\n${atIssuer}`
 }
 

@@ -1,12 +1,18 @@
-import type { GatewayConfig } from './model.ts'
+import type { GatewayConfig, ProviderConfig } from './model.ts'
 
 /** The part of the configuration that endpoints depend on. */
-export type EndpointConfig = Pick<GatewayConfig, 'provider' | 'upstreams'>
+export type EndpointConfig = Pick<GatewayConfig, 'providers' | 'upstreams' | 'reservedPrefix'>
 
 /** One of the gateway's own URLs below `reserved_prefix`, with the methods that share a handler. */
 export interface Endpoint {
   /** The last segment of its path. */
   readonly name: string
+  /**
+   * Which paths it has. `gateway`: one, at `reserved_prefix`. `provider`: one for each provider, at
+   * the prefix of the provider. `both`: all of these; at `reserved_prefix` the gateway finds out
+   * which provider is meant. With one provider, all prefixes are the same.
+   */
+  readonly at: 'gateway' | 'provider' | 'both'
   readonly methods: readonly ('GET' | 'HEAD' | 'POST')[]
   /** The limit of `limits.per_client` that requests count against. */
   readonly limit?: 'sign_ins' | 'callbacks' | 'frames' | 'refused_logout_tokens'
@@ -16,7 +22,7 @@ export interface Endpoint {
    */
   readonly isForPageLoads?: true
   /** The endpoint exists only when this returns true. Absent: it always exists. */
-  readonly exists?: (config: EndpointConfig) => boolean
+  readonly exists?: (provider: ProviderConfig, config: EndpointConfig) => boolean
 }
 
 /**
@@ -25,35 +31,50 @@ export interface Endpoint {
  * a callback and a sign-out happen once.
  */
 export const endpoints = {
-  signIn: { name: 'sign-in', methods: ['GET', 'HEAD'], limit: 'sign_ins', isForPageLoads: true },
-  initiateLogin: { name: 'initiate-login', methods: ['GET', 'HEAD'], limit: 'sign_ins', isForPageLoads: true },
-  initiateLoginPost: { name: 'initiate-login', methods: ['POST'] },
-  callback: { name: 'callback', methods: ['GET'], limit: 'callbacks', isForPageLoads: true },
+  signIn: { name: 'sign-in', at: 'both', methods: ['GET', 'HEAD'], limit: 'sign_ins', isForPageLoads: true },
+  initiateLogin: {
+    name: 'initiate-login',
+    at: 'provider',
+    methods: ['GET', 'HEAD'],
+    limit: 'sign_ins',
+    isForPageLoads: true,
+  },
+  initiateLoginPost: { name: 'initiate-login', at: 'provider', methods: ['POST'] },
+  callback: { name: 'callback', at: 'provider', methods: ['GET'], limit: 'callbacks', isForPageLoads: true },
   callbackPost: {
     name: 'callback',
+    at: 'provider',
     methods: ['POST'],
-    exists: ({ provider }: EndpointConfig) => provider.response_mode === 'form_post',
+    exists: ({ response_mode }: ProviderConfig) => response_mode === 'form_post',
   },
-  signOut: { name: 'sign-out', methods: ['GET', 'POST'] },
-  signedOut: { name: 'signed-out', methods: ['GET', 'HEAD'] },
-  backchannelLogout: { name: 'backchannel-logout', methods: ['POST'], limit: 'refused_logout_tokens' },
+  signOut: { name: 'sign-out', at: 'both', methods: ['GET', 'POST'] },
+  signedOut: { name: 'signed-out', at: 'both', methods: ['GET', 'HEAD'] },
+  backchannelLogout: {
+    name: 'backchannel-logout',
+    at: 'provider',
+    methods: ['POST'],
+    limit: 'refused_logout_tokens',
+  },
   frontchannelLogout: {
     name: 'frontchannel-logout',
+    at: 'provider',
     methods: ['GET'],
     limit: 'frames',
-    exists: ({ provider }: EndpointConfig) => provider.frontchannelLogout,
+    exists: ({ frontchannelLogout }: ProviderConfig) => frontchannelLogout,
   },
-  signedIn: { name: 'signed-in', methods: ['GET', 'HEAD'] },
-  keptRequest: { name: 'kept-request', methods: ['GET'], isForPageLoads: true },
-  declineKeptRequest: { name: 'kept-request', methods: ['POST'], isForPageLoads: true },
-  session: { name: 'session', methods: ['GET', 'HEAD'] },
-  extendSession: { name: 'session', methods: ['POST'] },
-  sessionScript: { name: 'session.js', methods: ['GET', 'HEAD'] },
-  events: { name: 'events', methods: ['GET'] },
+  signedIn: { name: 'signed-in', at: 'gateway', methods: ['GET', 'HEAD'] },
+  keptRequest: { name: 'kept-request', at: 'both', methods: ['GET'], isForPageLoads: true },
+  declineKeptRequest: { name: 'kept-request', at: 'both', methods: ['POST'], isForPageLoads: true },
+  session: { name: 'session', at: 'both', methods: ['GET', 'HEAD'] },
+  extendSession: { name: 'session', at: 'both', methods: ['POST'] },
+  sessionScript: { name: 'session.js', at: 'gateway', methods: ['GET', 'HEAD'] },
+  events: { name: 'events', at: 'both', methods: ['GET'] },
   jwks: {
     name: 'jwks.json',
+    at: 'gateway',
     methods: ['GET', 'HEAD'],
-    exists: ({ upstreams }: EndpointConfig) => upstreams.some(({ signedIdentity }) => signedIdentity !== undefined),
+    exists: (_provider: ProviderConfig, { upstreams }: EndpointConfig) =>
+      upstreams.some(({ signedIdentity }) => signedIdentity !== undefined),
   },
 } as const satisfies Readonly<Record<string, Endpoint>>
 
@@ -62,10 +83,31 @@ export type EndpointKey = keyof typeof endpoints
 /** The largest form that an endpoint reads, in bytes. */
 export const maxFormBytes = 16 * 1024
 
+/** An endpoint at one path. */
+export interface EndpointAtPath {
+  readonly key: EndpointKey
+  readonly endpoint: Endpoint
+  readonly path: string
+  /** The provider that the path belongs to. Absent: none of several providers. */
+  readonly provider: ProviderConfig | undefined
+}
+
 /** The endpoints that exist with this configuration. */
-export function endpointsOf(config: EndpointConfig): readonly (readonly [EndpointKey, Endpoint])[] {
+export function endpointsOf(config: EndpointConfig): readonly EndpointAtPath[] {
+  const { providers, reservedPrefix } = config
+  const [first] = providers
+  const isAlone = first.prefix === reservedPrefix
   const all = Object.entries(endpoints) as [EndpointKey, Endpoint][]
-  return all.filter(([, { exists }]) => exists?.(config) ?? true)
+  return all.flatMap(([key, endpoint]) => {
+    const { name, at, exists } = endpoint
+    const ofProviders = at === 'gateway' ? [] : providers.filter((provider) => exists?.(provider, config) ?? true)
+    const isAtGateway = at !== 'provider' && !(isAlone && at === 'both') && (exists?.(first, config) ?? true)
+    const own = { key, endpoint, path: `${reservedPrefix}${name}`, provider: isAlone ? first : undefined }
+    return [
+      ...(isAtGateway ? [own] : []),
+      ...ofProviders.map((provider) => ({ key, endpoint, path: `${provider.prefix}${name}`, provider })),
+    ]
+  })
 }
 
 /**
@@ -79,16 +121,8 @@ export type EndpointRefusal =
  * Why no endpoint serves a request, or `undefined` when one does. `path` is canonical and has no
  * query.
  */
-export function endpointRefusal(
-  method: string,
-  path: string,
-  config: EndpointConfig & Pick<GatewayConfig, 'reservedPrefix'>,
-): EndpointRefusal | undefined {
-  const { reservedPrefix } = config
-  const name = path.startsWith(reservedPrefix) ? path.slice(reservedPrefix.length) : ''
-  const allowed = endpointsOf(config).flatMap(([, endpoint]): readonly string[] =>
-    endpoint.name === name ? endpoint.methods : [],
-  )
+export function endpointRefusal(method: string, path: string, config: EndpointConfig): EndpointRefusal | undefined {
+  const allowed = endpointsOf(config).flatMap((at): readonly string[] => (at.path === path ? at.endpoint.methods : []))
   if (allowed.length === 0) return { code: 'ERR_NO_ROUTE' }
   return allowed.includes(method) ? undefined : { code: 'ERR_METHOD_NOT_ALLOWED', allowed }
 }

@@ -15,6 +15,7 @@ import type { Rate } from './quantities.ts'
  * → `headerSizeBytes`. Exceptions:
  *
  * - Parameters of OAuth and OpenID Connect keep the spelling of their specification (`client_id`).
+ * - `providers` has the one of `provider` too.
  * - `ca`, `cert` and `key` hold the content of `ca_file`, `cert_file` and `key_file`.
  * - `store.kind` says which of `memory` and `redis` (`url`, `sentinels`, `cluster`) is configured;
  *   `nodes` are the addresses in `cluster`.
@@ -38,7 +39,8 @@ export interface GatewayConfig {
   readonly trustedProxies: readonly Subnet[]
   /** The number of processes that share the port; 1 with the memory store. */
   readonly workers: number
-  readonly provider: ProviderConfig
+  /** At least one. The one of the setting `provider` is alone. */
+  readonly providers: readonly [ProviderConfig, ...ProviderConfig[]]
   readonly session: SessionConfig
   readonly upstreams: readonly UpstreamConfig[]
   readonly signingKeys: SigningKeysConfig
@@ -163,6 +165,16 @@ export const signingAlgorithms = [
 export type SigningAlgorithm = (typeof signingAlgorithms)[number]
 
 export interface ProviderConfig {
+  /** Its name below `providers`; `provider` for the one of the setting `provider`. */
+  readonly name: string
+  /** Its path in the configuration: `provider`, `providers.staff`. */
+  readonly setting: string
+  /** What people read where they choose between providers. */
+  readonly title: string
+  /** The path of its own endpoints, which begins with `reservedPrefix`. Ends in `/`. */
+  readonly prefix: string
+  /** The name of the cookie of its sessions. */
+  readonly cookieName: string
   readonly issuer: string
   readonly client_id: string
   readonly client_secret: string
@@ -178,8 +190,13 @@ export interface ProviderConfig {
   readonly scopes: readonly string[] | undefined
   /** Parameters that are added to each authorization request, such as `prompt` or `acr_values`. */
   readonly authorizationParams: Readonly<Record<string, string>>
-  /** Short name → name of the claim. */
+  /** Short name → name of the claim. Empty below `providers`: see `renamedClaims`. */
   readonly claims: Readonly<Record<string, string>>
+  /**
+   * Name of a claim → the short name that it has in sessions. Only below `providers`, where a short
+   * name means another claim of each provider.
+   */
+  readonly renamedClaims: Readonly<Record<string, string>>
   /** The claims that are taken from the ID Token instead of UserInfo. */
   readonly idTokenClaims: readonly string[]
   /** The claims that headers and rules use and that UserInfo must contain. */
@@ -319,6 +336,8 @@ export interface UpstreamConfig {
   readonly place?: Place
   /** Host names in lower case, without port; empty: any host. */
   readonly hosts: readonly string[]
+  /** The names of the providers at which people sign in for this upstream. At least one. */
+  readonly providers: readonly string[]
   /**
    * The upstream serves this path and everything below it. Starts and ends in `/`. The longest
    * match wins.

@@ -1,5 +1,5 @@
 import { endpoints } from './endpoints.ts'
-import type { GatewayConfig } from './model.ts'
+import type { GatewayConfig, ProviderConfig } from './model.ts'
 
 /**
  * What has to be registered at the provider, in the names of client metadata (OpenID Connect
@@ -25,10 +25,15 @@ export function originsOf({ externalUrl, upstreams }: Pick<GatewayConfig, 'exter
   return [...new Set([externalUrl, ...upstreams.map((upstream) => upstream.externalUrl)].map(({ origin }) => origin))]
 }
 
-export function registrationOf({ provider, externalUrl, reservedPrefix, upstreams }: GatewayConfig): Registration {
-  const origins = originsOf({ externalUrl, upstreams })
-  const at = (name: string) => origins.map((origin) => `${origin}${reservedPrefix}${name}`)
-  const first = (name: string) => `${externalUrl.origin}${reservedPrefix}${name}`
+/** Browsers return from a provider to the hosts of the upstreams where people sign in there. */
+export function registrationOf(
+  provider: ProviderConfig,
+  { externalUrl, upstreams }: Pick<GatewayConfig, 'externalUrl' | 'upstreams'>,
+): Registration {
+  const own = upstreams.filter(({ providers }) => providers.includes(provider.name))
+  const origins = originsOf({ externalUrl, upstreams: own })
+  const at = (name: string) => origins.map((origin) => `${origin}${provider.prefix}${name}`)
+  const first = (name: string) => `${externalUrl.origin}${provider.prefix}${name}`
   return {
     issuer: provider.issuer,
     client_id: provider.client_id,
@@ -84,9 +89,20 @@ export function signedIdentityText(config: GatewayConfig): string {
   return `\nApplications verify their signed identity with:\n${lines.join('\n')}\n`
 }
 
-/** The registration as text to copy. */
-export function registrationText(config: GatewayConfig): string {
-  const registration = registrationOf(config)
+/** The registration of the only provider, or those of several by their names. */
+export function registrationsOf(config: GatewayConfig): Registration | Readonly<Record<string, Registration>> {
+  const [first] = config.providers
+  if (first.setting === 'provider') return registrationOf(first, config)
+  return Object.fromEntries(config.providers.map((provider) => [provider.name, registrationOf(provider, config)]))
+}
+
+/** The registrations as text to copy. */
+export function registrationsText(config: GatewayConfig): string {
+  return config.providers.map((provider) => registrationText(provider, config)).join('\n')
+}
+
+function registrationText(provider: ProviderConfig, config: GatewayConfig): string {
+  const registration = registrationOf(provider, config)
   const { issuer, client_id, redirect_uris, post_logout_redirect_uris, frontchannel_logout_uri } = registration
   const lines = [
     ...redirect_uris.map((uri) => `  redirect URI               ${uri}`),

@@ -40,6 +40,11 @@ export interface GatewaySettings {
   readonly workers: 'auto' | number
   /** The OpenID Provider where people sign in. */
   readonly provider?: ProviderSettings
+  /**
+   * Several OpenID Providers instead of one, each under a name of your own. Each has sessions, URLs
+   * and cookies of its own.
+   */
+  readonly providers?: Readonly<Record<string, ProviderSettings>>
   /** How long sessions live, and where they are stored. */
   readonly session: SessionSettings
   /**
@@ -145,6 +150,11 @@ export interface ProviderSettings {
    * it.
    */
   readonly issuer?: string
+  /**
+   * What people read where they choose between providers. Absent: the name of the provider below
+   * providers.
+   */
+  readonly title?: string
   /** The client identifier, as registered at the provider. */
   readonly client_id?: string
   /** The client secret, as registered at the provider. */
@@ -369,6 +379,11 @@ export interface UpstreamSettings {
   readonly set_cookie: UpstreamSetCookieSettings
   /** Changes the header fields of the responses of the application. */
   readonly response_headers: UpstreamResponseHeadersSettings
+  /**
+   * Where people sign in for this upstream: names below providers. With several, people choose.
+   * Absent: all of them.
+   */
+  readonly providers?: List<string>
   /**
    * Where browsers reach this upstream, if not at the external_url of the gateway. Its sign-ins end
    * here.

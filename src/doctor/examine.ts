@@ -1,5 +1,5 @@
 import type { LoadResult } from '../config/load.ts'
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig, ProviderConfig, UpstreamConfig } from '../config/model.ts'
 import { registrationOf } from '../config/registration.ts'
 import type { Claims } from '../core/claims.ts'
 import { reason } from '../core/errors.ts'
@@ -39,12 +39,22 @@ export function examine(
   { config, secretFiles, env, claims }: ExamineParts,
   limitMs: number = timeLimitMs,
 ): Promise<SubjectFindings[]> {
-  const { provider, session, upstreams } = config
+  const { providers, session, upstreams } = config
   const { store } = session
-  const { redirect_uris } = registrationOf(config)
-  const providerFacts = examineProvider(provider, redirect_uris)
+  const examinations = providers.map((provider) => ({
+    provider,
+    facts: examineProvider(provider, registrationOf(provider, config).redirect_uris),
+  }))
+  const factsFor = (upstream: UpstreamConfig) =>
+    examinations.filter(({ provider }) => upstream.providers.includes(provider.name)).map(({ facts }) => facts)
   const checks: readonly (readonly [subject: string, check: () => Promise<Finding[]>])[] = [
-    [`provider ${provider.issuer}`, async () => providerFindings(await providerFacts, config, env)],
+    ...examinations.map(
+      ({ provider, facts }) =>
+        [
+          `provider ${provider.issuer}`,
+          async () => providerFindings(await facts, provider, upstreamsOf(provider, upstreams), env),
+        ] as const,
+    ),
     store.kind === 'memory'
       ? ['sessions in memory', async () => [memoryFinding()]]
       : ['Redis', async () => redisFindings(await examineRedis(store), store)],
@@ -54,7 +64,7 @@ export function examine(
           `upstream ${upstream.name}`,
           async () => [
             ...(await upstreamFindings(upstream)),
-            ...headerBudgetFinding(upstream, claims, await listedClaims(providerFacts)),
+            ...headerBudgetFinding(upstream, claims, await listedClaims(factsFor(upstream))),
           ],
         ] as const,
     ),
@@ -69,8 +79,18 @@ export function examine(
   )
 }
 
-/** The `claims_supported` of the provider; `undefined` when it is absent, or not known in time. */
-async function listedClaims(examination: Promise<ProviderFacts>): Promise<readonly string[] | undefined> {
+function upstreamsOf({ name }: ProviderConfig, upstreams: readonly UpstreamConfig[]): readonly UpstreamConfig[] {
+  return upstreams.filter(({ providers }) => providers.includes(name))
+}
+
+/**
+ * The `claims_supported` of the only provider of an upstream; `undefined` when it is absent, or not
+ * known in time. Claims of several providers may have other names in sessions.
+ */
+async function listedClaims([examination, ...others]: readonly Promise<ProviderFacts>[]): Promise<
+  readonly string[] | undefined
+> {
+  if (examination === undefined || others.length > 0) return undefined
   const timeout = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), checkTimeoutMs).unref())
   const facts = await Promise.race([examination, timeout])
   if (facts === undefined || 'why' in facts.metadata) return undefined

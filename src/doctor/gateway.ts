@@ -1,5 +1,5 @@
 import { isLoopback } from '../config/addresses.ts'
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig, ProviderConfig } from '../config/model.ts'
 import { originsOf } from '../config/registration.ts'
 import { addressesOf, type HttpOutcome, isPrivate, request } from './connect.ts'
 import { connectionAdvice } from './connection-advice.ts'
@@ -11,11 +11,12 @@ const day = 86_400_000
 /** The findings about how browsers and the provider reach the gateway, and about its cookie. */
 export async function gatewayFindings(config: GatewayConfig, env: Environment, now: number): Promise<Finding[]> {
   const origins = originsOf(config)
-  const [reach, ...reached] = await Promise.all([
-    providerReachFindings(config),
-    ...origins.map((origin) => originFindings(origin, config.reservedPrefix, now)),
+  const [reach, reached] = await Promise.all([
+    Promise.all(config.providers.map((provider) => providerReachFindings(provider, config))),
+    Promise.all(origins.map((origin) => originFindings(origin, config.reservedPrefix, now))),
   ])
-  return [...reached.flat(), ...tlsFindings(config), ...cookieFindings(config), ...reach, ...environmentFindings(env)]
+  const own = [...tlsFindings(config), ...cookieFindings(config)]
+  return [...reached.flat(), ...own, ...reach.flat(), ...environmentFindings(env)]
 }
 
 async function originFindings(origin: string, reservedPrefix: string, now: number): Promise<Finding[]> {
@@ -96,11 +97,11 @@ function cookieFindings(config: GatewayConfig): Finding[] {
 }
 
 /** A provider on the internet cannot send Logout Tokens to a private address. */
-async function providerReachFindings({ externalUrl, provider, reservedPrefix }: GatewayConfig): Promise<Finding[]> {
-  const [ours, theirs] = await Promise.all([
-    addressesOf(externalUrl.hostname),
-    addressesOf(new URL(provider.issuer).hostname),
-  ])
+async function providerReachFindings(
+  { issuer, prefix }: ProviderConfig,
+  { externalUrl }: GatewayConfig,
+): Promise<Finding[]> {
+  const [ours, theirs] = await Promise.all([addressesOf(externalUrl.hostname), addressesOf(new URL(issuer).hostname)])
   const isFar = theirs.length > 0 && theirs.every((address) => !isPrivate(address))
   if (ours.length === 0 || theirs.length === 0 || !isFar || ours.some((address) => !isPrivate(address))) return []
   return [
@@ -108,7 +109,7 @@ async function providerReachFindings({ externalUrl, provider, reservedPrefix }: 
       'gateway.backchannel_way',
       `${externalUrl.hostname} has private addresses only (${ours.join(', ')}), and the provider is on the internet`,
       {
-        why: `the servers of the provider have to reach ${externalUrl.origin}${reservedPrefix}backchannel-logout, otherwise logouts at the provider never arrive; the provider may resolve the name to other addresses, which doctor cannot see`,
+        why: `the servers of the provider have to reach ${externalUrl.origin}${prefix}backchannel-logout, otherwise logouts at the provider never arrive; the provider may resolve the name to other addresses, which doctor cannot see`,
         todo: 'publish that path, or set session.poll_userinfo, for example to 60s',
       },
     ),

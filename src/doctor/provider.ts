@@ -1,4 +1,4 @@
-import type { GatewayConfig, ProviderConfig, UpstreamConfig } from '../config/model.ts'
+import type { ProviderConfig, UpstreamConfig } from '../config/model.ts'
 import { harmOfOfflineAccess, offlineAccess } from '../config/provider-kind.ts'
 import { issuerHint } from '../provider/discovery.ts'
 import type { ProbeFailure, ProviderFacts, RedirectUriFact } from '../provider/examine.ts'
@@ -11,7 +11,8 @@ type Metadata = Readonly<Record<string, unknown>>
 /** The findings about the provider and about this client there. */
 export function providerFindings(
   facts: ProviderFacts,
-  { provider: config, upstreams }: Pick<GatewayConfig, 'provider' | 'upstreams'>,
+  config: ProviderConfig,
+  upstreams: readonly UpstreamConfig[],
   env: Environment,
 ): Finding[] {
   const clock = clockFindings(facts, config)

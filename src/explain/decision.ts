@@ -10,7 +10,7 @@ import type { Admission, ObservedDenial } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
 import type { CorsFields } from '../gate/cors.ts'
 import { crossSiteReason } from '../gate/cross-site.ts'
-import type { Identity } from '../gate/identify.ts'
+import type { Identity, RealmOfPerson } from '../gate/identify.ts'
 import { refusalOf } from '../gate/refusal.ts'
 import { upstreamsOfHost } from '../gate/upstreams-of-host.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
@@ -25,6 +25,7 @@ import { createRouteTable, type Route } from '../rules/route-table.ts'
 import { SessionCookie } from '../session/cookie.ts'
 import type { SessionRecord } from '../session/record.ts'
 import { requireExternalUrl, WrongHostError } from '../signin/sign-in.ts'
+import type { Who } from './person.ts'
 import { type ArrivedRequest, arrived, type SuppliedRequest } from './request.ts'
 import { isExpectationUnmet, serverRefusal } from './server-refusal.ts'
 import { trialIdentities } from './trial-identities.ts'
@@ -77,7 +78,7 @@ export interface Explanation {
  */
 export function explain(
   request: SuppliedRequest,
-  who: Identity,
+  who: Who,
   config: GatewayConfig,
   clock: Clock = systemClock,
 ): Explanation {
@@ -109,12 +110,14 @@ export function explain(
     steps.push(...aboutRoute(route))
     const cookie = new SessionCookie(config.session.cookie)
     const admission = createAdmit(config, {
-      identify: () => who,
+      identify: (_cookie, upstream) => who.at(upstream),
       identities: trialIdentities(config),
-      ...{ cookie, clock, log: silent },
+      isStrict: cookie.isStrict,
+      ...{ clock, log: silent },
     })(facts)
     if (admission instanceof Promise) throw new TypeError('a decision about a known identity is synchronous')
-    if (route !== undefined && !route.isLogout) steps.push(...aboutPerson(route, who, facts, config, clock.now()))
+    if (route !== undefined && !route.isLogout)
+      steps.push(...aboutPerson(route, who.at(route.upstream), facts, clock.now()))
     const decision = {
       ...decided(admission, req, switches),
       ...(admission.kind === 'sign_in' && wrongHost(facts, req.headers, config)),
@@ -143,16 +146,16 @@ export function explain(
 function atEndpoint(
   facts: RequestFacts,
   headers: ArrivedRequest['headers'],
-  who: Identity,
+  who: Who,
   config: GatewayConfig,
 ): Decision {
   const { method, target } = facts
   const why = `URLs below ${config.reservedPrefix} belong to the gateway itself`
   const refusal = endpointRefusal(method, target.path, config)
   if (refusal === undefined) {
-    const name = target.path.slice(config.reservedPrefix.length)
+    const name = target.path.slice(target.path.lastIndexOf('/') + 1)
     const beginsSignIn = [endpoints.signIn.name, endpoints.initiateLogin.name].some((each) => each === name)
-    const wrong = beginsSignIn && who.kind !== 'signed_in' ? wrongHost(facts, headers, config) : undefined
+    const wrong = beginsSignIn && !who.isSignedIn ? wrongHost(facts, headers, config) : undefined
     if (wrong === undefined) return { outcome: 'own_url', why }
     return { outcome: 'refused', status: errorRow(wrong.code).status, code: wrong.code, why: wrong.why }
   }
@@ -242,13 +245,7 @@ function placeOf({ place }: UpstreamConfig | RuleConfig): { readonly place?: Pla
   return place === undefined ? {} : { place }
 }
 
-function aboutPerson(
-  { rule, upstream }: Route,
-  who: Identity,
-  facts: RequestFacts,
-  config: GatewayConfig,
-  now: number,
-): Step[] {
+function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFacts, now: number): Step[] {
   if (rule.access === 'public') return [{ name: 'session', text: 'not read' }]
   const isNeeded = rule.access === 'optional' ? 'used when present' : 'required'
   if (who.kind !== 'signed_in') return [{ name: 'session', text: `${isNeeded}; absent` }]
@@ -265,18 +262,18 @@ function aboutPerson(
         text: unmet === undefined ? `${requirementText(requirement)}: met` : unmet.why,
       }
     }),
-    ...aboutStepUp(rule, who.session.record, config, now),
+    ...aboutStepUp(rule, who.session.record, who.realm, now),
   ]
 }
 
 function aboutStepUp(
   { stepUp }: RuleConfig,
   { authentication = {} }: SessionRecord,
-  { provider }: GatewayConfig,
+  { clockToleranceMs: tolerance }: RealmOfPerson,
   now: number,
 ): Step[] {
   if (stepUp === undefined) return []
-  const why = insufficiency(stepUp, authentication, { now, tolerance: provider.clockToleranceMs })
+  const why = insufficiency(stepUp, authentication, { now, tolerance })
   return [{ name: 'step-up', text: `${stepUpText(stepUp)}: ${why ?? 'met'}` }]
 }
 

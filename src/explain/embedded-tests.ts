@@ -50,10 +50,11 @@ function byLowerCaseName(headers: readonly (readonly [name: string, text: string
 }
 
 function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayConfig): Admission | string {
+  const who = personWith(test.as, config)
   const admit = createAdmit(config, {
-    identify: () => personWith(test.as, config),
+    identify: (_cookie, requested) => who.at(requested),
     identities: trialIdentities(config),
-    cookie: { expireAll: () => [], expireWherever: () => [], isStrict: false },
+    isStrict: false,
     clock: { now: () => test.at ?? Date.now() },
     log: silent,
   })

@@ -1,16 +1,47 @@
 import { withLongNames } from '../config/build/claim-names.ts'
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig, ProviderConfig, UpstreamConfig } from '../config/model.ts'
 import type { Claims } from '../core/claims.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Authentication } from '../core/step-up.ts'
 import type { Identity } from '../gate/identify.ts'
+import { SessionCookie } from '../session/cookie.ts'
+import type { StoredSession } from '../session/record.ts'
+
+/** A person for whom requests are explained, or nobody. */
+export interface Who {
+  readonly isSignedIn: boolean
+  /** Who this is for an upstream, which accepts people of its providers only. */
+  at(upstream: Pick<UpstreamConfig, 'providers'>): Identity
+}
 
 /**
- * The identity of a person with these claims, which may have the short names of the configuration.
- * Without claims: nobody is signed in.
+ * A person with these claims, which may have the short names of the configuration. `iss` says at
+ * which provider; without it, at the first one of each upstream. Without claims: nobody is signed
+ * in.
  */
-export function personWith(claims: Claims | undefined, { provider }: Pick<GatewayConfig, 'provider'>): Identity {
-  if (claims === undefined) return { kind: 'anonymous', staleCookie: false }
+export function personWith(claims: Claims | undefined, config: Pick<GatewayConfig, 'providers' | 'session'>): Who {
+  const realmOf = (provider: ProviderConfig) => ({
+    prefix: provider.prefix,
+    clockToleranceMs: provider.clockToleranceMs,
+    cookie: new SessionCookie({ ...config.session.cookie, name: provider.cookieName }),
+  })
+  return {
+    isSignedIn: claims !== undefined,
+    at: ({ providers: names }) => {
+      const accepted = config.providers.filter(({ name }) => names.includes(name))
+      const named = config.providers.find(({ issuer }) => issuer === claims?.['iss'])
+      const [first, ...others] = accepted
+      const provider = named === undefined ? first : accepted.find((each) => each === named)
+      if (claims === undefined || provider === undefined) {
+        const realm = first === undefined || others.length > 0 ? undefined : realmOf(first)
+        return { kind: 'anonymous', realm, staleCookie: false }
+      }
+      return { kind: 'signed_in', session: sessionOf(claims, provider), realm: realmOf(provider) }
+    },
+  }
+}
+
+function sessionOf(claims: Claims, provider: ProviderConfig): StoredSession {
   const sub = String(claims['sub'] ?? 'somebody')
   const record = {
     iss: provider.issuer,
@@ -19,11 +50,11 @@ export function personWith(claims: Claims | undefined, { provider }: Pick<Gatewa
     absolute_expires_at: Infinity,
     // Stand-ins: `explain` never shows a token.
     tokens: { access_token: 'token', obtained_at: 0, id_token: 'token' },
-    claims: { iss: provider.issuer, ...withLongNames(claims, provider.claims), sub },
+    claims: { ...withLongNames(claims, provider.claims), iss: provider.issuer, sub },
     userinfo_read_at: 0,
     authentication: authenticationIn(claims),
   }
-  return { kind: 'signed_in', session: { key: 'explained' as SessionKey, version: 1, record, bytes: 0 } }
+  return { key: 'explained' as SessionKey, audience: '', version: 1, record, bytes: 0 }
 }
 
 /** Without `auth_time`, the person has just authenticated. */

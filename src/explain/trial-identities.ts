@@ -9,7 +9,7 @@ const keys = new Map<IdentityAlgorithm, SigningKey>()
  * Signs identities as the gateway does, with keys that nobody publishes: `explain` and `check` have
  * no access to the store.
  */
-export function trialIdentities(config: Pick<GatewayConfig, 'externalUrl'>): SignedIdentities {
+export function trialIdentities(config: Pick<GatewayConfig, 'externalUrl' | 'providers'>): SignedIdentities {
   const inUse = (alg: IdentityAlgorithm): SigningKey => {
     const key = keys.get(alg) ?? createSigningKey(alg, 0)
     keys.set(alg, key)

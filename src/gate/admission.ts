@@ -72,6 +72,8 @@ export type Admission =
 /** A sign-in is needed before the request can be forwarded. */
 export interface SignInFirst {
   readonly location: string
+  /** The path of the endpoints where the person signs in. */
+  readonly prefix: string
   readonly setCookies: readonly string[]
   readonly sessionEnded: boolean
   /** How the person has to authenticate, if the rule says so. */

@@ -1,4 +1,4 @@
-import type { GatewayConfig, ProviderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
 import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
 import { maxReturnToLength, signInUrl } from '../core/return-to.ts'
@@ -9,7 +9,6 @@ import type { Log } from '../observe/log.ts'
 import { type Unmet, unmetRequirement, unmetStepUp } from '../rules/requirement.ts'
 import { createRouteTable, type Route, type RouteTable } from '../rules/route-table.ts'
 import { foreignCookies } from '../session/browser-cookies.ts'
-import type { SessionCookie } from '../session/cookie.ts'
 import type { StoredSession } from '../session/record.ts'
 import { cookiesOf } from '../session/session-cookies.ts'
 import type { SignedIdentities } from '../signing/signed-identity.ts'
@@ -17,7 +16,7 @@ import type { Admission, Pass } from './admission.ts'
 import { preflightFields } from './cors.ts'
 import { crossSiteReason } from './cross-site.ts'
 import { HeadersForUpstream } from './headers-for-upstream.ts'
-import type { AnonymousIdentity, EndedCookie, Identity } from './identify.ts'
+import type { AnonymousIdentity, Identity, RealmOfPerson } from './identify.ts'
 
 /**
  * THE decision. Returns no promise when the session is in memory and needs no refresh, because this
@@ -25,14 +24,13 @@ import type { AnonymousIdentity, EndedCookie, Identity } from './identify.ts'
  */
 export type Admit = (facts: RequestFacts) => Admission | Promise<Admission>
 
-interface AdmitConfig extends Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'> {
-  readonly provider: Pick<ProviderConfig, 'clockToleranceMs'>
-}
+type AdmitConfig = Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'>
 
 export interface AdmitParts {
-  /** Identifies the sender of a `Cookie` header. */
-  readonly identify: (cookieHeader: string | undefined) => Identity | Promise<Identity>
-  readonly cookie: Pick<SessionCookie, 'expireAll' | 'expireWherever' | 'isStrict'>
+  /** Identifies the sender of a `Cookie` header, for an upstream. */
+  readonly identify: (cookieHeader: string | undefined, upstream: UpstreamConfig) => Identity | Promise<Identity>
+  /** Whether browsers send session cookies only within the site (`SameSite=Strict`). */
+  readonly isStrict: boolean
   readonly identities: Pick<SignedIdentities, 'isReady' | 'of'>
   readonly clock: Clock
   readonly log: Log
@@ -98,7 +96,7 @@ class Gate {
         session: undefined,
         caching: 'anybody',
       }
-    const identity = this.#parts.identify(facts.cookie)
+    const identity = this.#parts.identify(facts.cookie, upstream)
     return identity instanceof Promise
       ? identity.then((found) => this.#decide(facts, upstream, rule, this.#withKey(found, upstream)))
       : this.#decide(facts, upstream, rule, this.#withKey(identity, upstream))
@@ -112,7 +110,7 @@ class Gate {
   }
 
   #decide(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, identity: Identity): Admission {
-    if (identity.kind === 'signed_in') return this.#admitPerson(facts, upstream, rule, identity.session)
+    if (identity.kind === 'signed_in') return this.#admitPerson(facts, upstream, rule, identity)
     // Optional paths stay open when the store is unavailable. The request then has no identity.
     if (rule.access === 'optional') {
       const anybody = this.#headers.forAnybody(facts, upstream, rule)
@@ -120,7 +118,7 @@ class Gate {
       if (identity.kind !== 'anonymous' || identity.ended === undefined) return pass
       // The application must not take anybody for the person whose session has ended.
       const withheldCookies = cookieNames(facts.cookie, '').filter((name) => matchesAny(this.#personal, name))
-      return { ...pass, withheldCookies, expire: this.#expiry(identity.ended, facts, upstream) }
+      return { ...pass, withheldCookies, expire: this.#expiry(identity, facts, upstream) }
     }
     if (identity.kind === 'unavailable') return identity
     return this.#signInFirst(facts, upstream, rule, identity)
@@ -134,32 +132,34 @@ class Gate {
     facts: RequestFacts,
     upstream: UpstreamConfig,
     rule: RuleConfig,
-    { staleCookie: sessionEnded, ended }: Pick<AnonymousIdentity, 'staleCookie' | 'ended'>,
+    identity: Omit<AnonymousIdentity, 'kind'>,
     insufficient?: string,
   ): Admission {
+    const { realm, staleCookie: sessionEnded, ended } = identity
+    const prefix = realm?.prefix ?? this.#config.reservedPrefix
     const stepUp = rule.mode === 'observe' ? undefined : rule.stepUp
-    const needed = { sessionEnded, stepUp, insufficient }
-    const signIn = signInUrl(this.#config.reservedPrefix, undefined, { stepUp })
+    const needed = { prefix, sessionEnded, stepUp, insufficient }
+    const signIn = signInUrl(prefix, undefined, { stepUp })
     const mayRedirect =
       !facts.isFrame && (rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage))
     // After a sign-in the browser uses GET, which must not go to the URL that a form was sent to.
     if (mayRedirect && facts.isPage && facts.method === 'POST') {
-      const form = { upstream, expire: ended && this.#expiry(ended, facts, upstream), stepUp }
+      const form = { upstream, expire: this.#expiry(identity, facts, upstream), stepUp }
       return { kind: 'sign_in', location: signIn, setCookies: nothing, leavesPage: sessionEnded, form, ...needed }
     }
     // The browser may have the cookie of a new session already.
     const isStale = sessionEnded && ended?.isExpired() !== true
     ended?.noteExpired()
-    const setCookies = isStale ? this.#expireAll(facts, upstream) : nothing
+    const setCookies = isStale ? this.#expireAll(realm, facts, upstream) : nothing
     if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies, ...needed }
     const return_to = facts.target.path + facts.target.query
     // The sign-in would ignore a longer return_to, and such a long URL may exceed the limit for a
     // request head.
     if (return_to.length > maxReturnToLength) return { kind: 'sign_in', location: signIn, setCookies, ...needed }
-    if (insufficient === undefined && this.#parts.cookie.isStrict && isLinkOnOtherSite(facts))
+    if (insufficient === undefined && this.#parts.isStrict && isLinkOnOtherSite(facts))
       return { kind: 'reload', location: return_to }
     const again = sessionEnded && facts.isPage && facts.secFetchSite === 'same-origin'
-    const location = signInUrl(this.#config.reservedPrefix, return_to, { again, stepUp })
+    const location = signInUrl(prefix, return_to, { again, stepUp })
     return { kind: 'sign_in', location, setCookies, ...(again && { leavesPage: true }), ...needed }
   }
 
@@ -167,31 +167,45 @@ class Gate {
    * Returns what expires the cookie when the response begins. A late response does not expire it,
    * because the browser may have signed in again at another process.
    */
-  #expiry(ended: EndedCookie, facts: RequestFacts, upstream: UpstreamConfig): () => readonly string[] {
+  #expiry(
+    { ended, realm }: Pick<AnonymousIdentity, 'ended' | 'realm'>,
+    facts: RequestFacts,
+    upstream: UpstreamConfig,
+  ): (() => readonly string[]) | undefined {
+    if (ended === undefined) return undefined
     const end = performance.now() + fastestSignInMs
     return () => {
       if (performance.now() > end || ended.isExpired()) return nothing
       ended.noteExpired()
-      return this.#expireAll(facts, upstream)
+      return this.#expireAll(realm, facts, upstream)
     }
   }
 
-  #expireAll({ cookie, target }: RequestFacts, { logout }: UpstreamConfig): readonly string[] {
-    return this.#parts.cookie.expireAll(cookie, logout.cookies, { path: target.path })
+  #expireAll(
+    realm: RealmOfPerson | undefined,
+    { cookie, target }: RequestFacts,
+    { logout }: UpstreamConfig,
+  ): readonly string[] {
+    return realm?.cookie.expireAll(cookie, logout.cookies, { path: target.path }) ?? nothing
   }
 
-  #admitPerson(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, session: StoredSession): Admission {
+  #admitPerson(
+    facts: RequestFacts,
+    upstream: UpstreamConfig,
+    rule: RuleConfig,
+    { session, realm }: Extract<Identity, { kind: 'signed_in' }>,
+  ): Admission {
     const crossSite = crossSiteReason(facts, upstream)
     if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, upstream, rule, session }
-    const unmet = this.#unmetOf(rule, facts, session)
+    const unmet = this.#unmetOf(rule, facts, session, realm)
     if (unmet !== undefined && rule.mode !== 'observe')
       return unmet.code === 'ERR_STEP_UP'
-        ? this.#signInFirst(facts, upstream, rule, { staleCookie: false }, unmet.why)
+        ? this.#signInFirst(facts, upstream, rule, { realm, staleCookie: false }, unmet.why)
         : { kind: 'forbidden', ...unmet, setCookies: nothing, upstream, rule, session }
     const sent = this.#headers.forPerson(facts, upstream, rule, session)
     if ('missing' in sent)
       return { kind: 'forbidden', ...withoutHeader(sent), setCookies: nothing, upstream, rule, session }
-    const foreign = this.#withoutForeign(facts, upstream, session)
+    const foreign = this.#withoutForeign(facts, upstream, session, realm)
     // All requests of signed-in people get an object of the same shape, and no copy of another one,
     // because both make the hot path slower.
     return {
@@ -208,13 +222,18 @@ class Gate {
     }
   }
 
-  #unmetOf(rule: RuleConfig, { method, forwarded }: RequestFacts, { record }: StoredSession): Unmet | undefined {
+  #unmetOf(
+    rule: RuleConfig,
+    { method, forwarded }: RequestFacts,
+    { record }: StoredSession,
+    { clockToleranceMs: tolerance }: RealmOfPerson,
+  ): Unmet | undefined {
     if (rule.require.length === 0 && rule.stepUp === undefined) return undefined
     const { clientAddress } = forwarded
     const now = this.#parts.clock.now()
     return (
       unmetRequirement(rule, { claims: record.claims, method, clientAddress, now }) ??
-      unmetStepUp(rule, record.authentication, { now, tolerance: this.#config.provider.clockToleranceMs })
+      unmetStepUp(rule, record.authentication, { now, tolerance })
     )
   }
 
@@ -223,12 +242,13 @@ class Gate {
     { cookie, host, target }: RequestFacts,
     { logout }: UpstreamConfig,
     { record }: StoredSession,
+    realm: RealmOfPerson,
   ): Pick<Pass, 'withheldCookies' | 'expire'> | undefined {
     if (this.#personal.length === 0) return undefined
     const withheldCookies = foreignCookies(cookie, record, this.#personal, { host, path: target.path })
     if (withheldCookies.length === 0) return undefined
     const options = { applicationCookies: logout.cookies, kept: record.browser_cookies ?? [] }
-    return { withheldCookies, expire: () => this.#parts.cookie.expireWherever(withheldCookies, target.path, options) }
+    return { withheldCookies, expire: () => realm.cookie.expireWherever(withheldCookies, target.path, options) }
   }
 }
 

@@ -3,12 +3,27 @@ import { GatewayError } from '../core/errors.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { ExpiredCookies } from '../session/expired-cookies.ts'
 import { sessionKey, type StoredSession } from '../session/record.ts'
-import type { Sessions } from '../session/sessions.ts'
+import type { SessionsOfAudience } from '../session/sessions-of-audience.ts'
 import type { Upkeep } from '../tokens/upkeep.ts'
 
-/** The sender of a request, according to its session cookie. */
+/** What the decision needs to know of a provider. */
+export interface RealmOfPerson {
+  /** The path of the endpoints of the provider. */
+  readonly prefix: string
+  readonly clockToleranceMs: number
+  readonly cookie: Pick<SessionCookie, 'expireAll' | 'expireWherever'>
+}
+
+/** A provider with its sessions. */
+export interface Realm extends RealmOfPerson {
+  readonly sessions: Pick<SessionsOfAudience, 'findInMemory' | 'find'>
+  readonly cookie: Pick<SessionCookie, 'read' | 'isIn' | 'expireAll' | 'expireWherever'>
+  readonly upkeep: Pick<Upkeep, 'fresh'>
+}
+
+/** The sender of a request, according to its session cookies. */
 export type Identity =
-  | { readonly kind: 'signed_in'; readonly session: StoredSession }
+  | { readonly kind: 'signed_in'; readonly session: StoredSession; readonly realm: RealmOfPerson }
   | AnonymousIdentity
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
 
@@ -17,6 +32,8 @@ export type Identity =
  */
 export interface AnonymousIdentity {
   readonly kind: 'anonymous'
+  /** Where the person signs in. Absent: one of several providers. */
+  readonly realm: RealmOfPerson | undefined
   readonly staleCookie: boolean
   readonly ended?: EndedCookie
 }
@@ -29,42 +46,76 @@ export interface EndedCookie {
   noteExpired(): void
 }
 
-export interface IdentifyParts {
-  readonly cookie: SessionCookie
-  readonly sessions: Pick<Sessions, 'findInMemory' | 'find'>
-  readonly expiredCookies: ExpiredCookies
-  readonly upkeep: Pick<Upkeep, 'fresh'>
-}
-
-const anonymous: Identity = { kind: 'anonymous', staleCookie: false }
-const withStaleCookie = { kind: 'anonymous', staleCookie: true } as const
-
 /**
  * Finds the session of a `Cookie` header. Returns no promise when the session is in memory and
  * needs no refresh. Returns `unavailable` when the store or the provider cannot be reached.
+ * @param realms those of the upstream; the first one with a session counts
  */
-export function identify(cookieHeader: string | undefined, parts: IdentifyParts): Identity | Promise<Identity> {
-  const id = parts.cookie.read(cookieHeader)
-  if (id === undefined) return parts.cookie.isIn(cookieHeader) ? withStaleCookie : anonymous
+export function identify(
+  cookieHeader: string | undefined,
+  realms: readonly Realm[],
+  expiredCookies: ExpiredCookies,
+): Identity | Promise<Identity> {
+  const [first, ...others] = realms
+  if (first === undefined) return anyone
+  const found = identifyAt(first, cookieHeader, expiredCookies)
+  if (others.length === 0) return found
+  return found instanceof Promise
+    ? found.then((identity) => orElsewhere(identity, cookieHeader, others, expiredCookies))
+    : orElsewhere(found, cookieHeader, others, expiredCookies)
+}
+
+const anyone: AnonymousIdentity = { kind: 'anonymous', realm: undefined, staleCookie: false }
+
+/** The identity, or another one in the other realms that says more. */
+function orElsewhere(
+  identity: Identity,
+  cookieHeader: string | undefined,
+  others: readonly Realm[],
+  expiredCookies: ExpiredCookies,
+): Identity | Promise<Identity> {
+  if (identity.kind === 'signed_in') return identity
+  const elsewhere = identify(cookieHeader, others, expiredCookies)
+  return elsewhere instanceof Promise
+    ? elsewhere.then((other) => moreTelling(identity, other))
+    : moreTelling(identity, elsewhere)
+}
+
+/** A session, then a session that cannot be read, then one that has ended. */
+function moreTelling(one: Exclude<Identity, { kind: 'signed_in' }>, other: Identity): Identity {
+  if (other.kind === 'signed_in' || one.kind === 'unavailable') return other.kind === 'signed_in' ? other : one
+  if (other.kind === 'unavailable') return other
+  return one.staleCookie ? one : other.staleCookie ? other : anyone
+}
+
+function identifyAt(
+  realm: Realm,
+  cookieHeader: string | undefined,
+  expiredCookies: ExpiredCookies,
+): Identity | Promise<Identity> {
+  const id = realm.cookie.read(cookieHeader)
+  if (id === undefined) return { kind: 'anonymous', realm, staleCookie: realm.cookie.isIn(cookieHeader) }
   const key = sessionKey(id)
   const asIdentity = (session: StoredSession | undefined): Identity =>
     session === undefined
       ? {
-          ...withStaleCookie,
+          kind: 'anonymous',
+          realm,
+          staleCookie: true,
           ended: {
-            isExpired: () => parts.expiredCookies.has(key),
-            noteExpired: () => parts.expiredCookies.add(key),
+            isExpired: () => expiredCookies.has(key),
+            noteExpired: () => expiredCookies.add(key),
           },
         }
-      : { kind: 'signed_in', session }
-  const inMemory = parts.sessions.findInMemory(key)
+      : { kind: 'signed_in', session, realm }
+  const inMemory = realm.sessions.findInMemory(key)
   if (inMemory === undefined)
-    return parts.sessions
+    return realm.sessions
       .find(key)
-      .then((found) => found && parts.upkeep.fresh(found))
+      .then((found) => found && realm.upkeep.fresh(found))
       .then(asIdentity, unavailable)
-  const fresh = parts.upkeep.fresh(inMemory)
-  return fresh instanceof Promise ? fresh.then(asIdentity, unavailable) : { kind: 'signed_in', session: fresh }
+  const fresh = realm.upkeep.fresh(inMemory)
+  return fresh instanceof Promise ? fresh.then(asIdentity, unavailable) : { kind: 'signed_in', session: fresh, realm }
 }
 
 function unavailable(error: unknown): Identity {

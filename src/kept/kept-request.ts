@@ -15,11 +15,11 @@ import { type KeptParts, markOf, personIn } from './send.ts'
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
  */
 export async function keptRequest(request: EndpointRequest, parts: KeptParts): Promise<Response> {
-  const { kept, pages, reservedPrefix } = parts
+  const { kept, pages, prefix } = parts
   const reference = asReference(request.query.get('id'))
   const person = await personIn(request.cookie, parts)
   if (reference !== undefined && person === undefined)
-    return redirect({ location: signInUrl(reservedPrefix, request.home, { kept: reference }), setCookies: [] })
+    return redirect({ location: signInUrl(prefix, request.home, { kept: reference }), setCookies: [] })
 
   const discarded = person === undefined ? [] : await discardOfOthers(request, person, parts)
   if (reference !== undefined && discarded.includes(reference))
@@ -43,12 +43,12 @@ export async function keptRequest(request: EndpointRequest, parts: KeptParts): P
  */
 export async function declineKeptRequest(request: EndpointRequest, parts: KeptParts): Promise<Response> {
   if (!isFromThisSite(request)) throw new GatewayError('ERR_CROSS_SITE', 'a page of another site declines')
-  const { kept, reservedPrefix } = parts
+  const { kept, prefix } = parts
   const reference = asReference(request.form.get('id'))
   const person = await personIn(request.cookie, parts)
   const found = reference && (await kept.find(reference, request.cookie))
   if (found === undefined || found === '' || person === undefined || !(await drop(found, person, request, parts)))
-    return redirect({ location: keptUrl(reservedPrefix, reference ?? ''), setCookies: [] })
+    return redirect({ location: keptUrl(prefix, reference ?? ''), setCookies: [] })
   const location = found.request.returnTo ?? request.home
   return redirect({ location, setCookies: [kept.expireCookie(found.reference)] })
 }

@@ -11,17 +11,18 @@ import type { SessionCookie } from '../session/cookie.ts'
 import { personOf } from '../session/kept-store.ts'
 import type { PersonCookie } from '../session/person-cookie.ts'
 import { sessionKey, type StoredSession } from '../session/record.ts'
-import type { Sessions } from '../session/sessions.ts'
+import type { SessionsOfAudience } from '../session/sessions-of-audience.ts'
 import { asReference, type FoundRequest, type KeptRequests } from './kept-requests.ts'
 
 /** The parts of the gateway that the endpoints and the sending of kept requests use. */
 export interface KeptParts {
   readonly kept: KeptRequests
   readonly personCookie: PersonCookie
-  readonly sessions: Pick<Sessions, 'read'>
+  readonly sessions: Pick<SessionsOfAudience, 'read'>
   readonly cookie: Pick<SessionCookie, 'read'>
   readonly pages: Pages
-  readonly reservedPrefix: string
+  /** The path of the endpoints of the provider. */
+  readonly prefix: string
   readonly log: Log
   readonly audit: Audit
 }

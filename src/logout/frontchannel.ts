@@ -24,7 +24,7 @@ export async function frontchannelLogout(request: EndpointRequest, parts: Logout
   if (moreIss.length + moreSid.length > 0) return reject('a parameter is repeated')
   if (iss !== parts.provider.config.issuer) return reject('"iss" is missing or names another issuer')
   if (sid === undefined || sid === '' || sid.length > longestSid) return reject('"sid" is missing or malformed')
-  const ended = await parts.endings.endPresentSid(sid, 'provider_frame', cause)
+  const ended = await parts.endings.endPresentSid(parts.sessions.audience, sid, 'provider_frame', cause)
   if (ended.length > 0) parts.audit.record('frontchannel_logout.obeyed', { iss, sid, ended: ended.length }, cause)
   return parts.pages.sessionEnded(parts.provider.frameOrigins, request)
 }

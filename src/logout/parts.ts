@@ -5,19 +5,23 @@ import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { SessionEndings } from '../session/endings.ts'
 import type { PersonCookie } from '../session/person-cookie.ts'
-import type { Sessions } from '../session/sessions.ts'
+import type { ProviderCookie } from '../session/provider-cookie.ts'
+import type { SessionsOfAudience } from '../session/sessions-of-audience.ts'
 
 export interface LogoutParts {
   readonly provider: Pick<
     OpenidProvider,
     'verifyLogoutToken' | 'endSessionUrl' | 'endSessionOrigin' | 'endSession' | 'frameOrigins' | 'revoke' | 'config'
   >
-  readonly sessions: Pick<Sessions, 'read'>
+  readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read'>
   readonly endings: Pick<SessionEndings, 'endOne' | 'endSid' | 'endPresentSid' | 'endSub'>
   readonly cookie: SessionCookie
   readonly personCookie: Pick<PersonCookie, 'expire'>
+  readonly providerCookie: Pick<ProviderCookie, 'expire'>
   readonly log: Log
   readonly audit: Audit
   readonly pages: Pages
+  /** The path of the endpoints of the provider. */
+  readonly prefix: string
   readonly reservedPrefix: string
 }

@@ -30,7 +30,7 @@ export async function signOut(request: EndpointRequest, parts: LogoutParts): Pro
 async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
   if (!isFromThisSite(request) || lacksUserActivation(request)) return askToSignOut('asked_elsewhere', request, parts)
   const record = await endLocally(request, parts)
-  const signedOut = new URL(`${parts.reservedPrefix}signed-out`, request.externalUrl).href
+  const signedOut = new URL(`${parts.prefix}signed-out`, request.externalUrl).href
   const other = otherAccountOf(request)
   // The query shows that the browser comes from a sign-out. After the provider, `state` shows it.
   const landing = other === undefined ? `${signedOut}?provider=not_asked` : signInAsOther(other, parts)
@@ -99,12 +99,13 @@ export function signsOutAtOnce(request: SignOutRequest): boolean {
 function expireCookies(
   record: SessionRecord | undefined,
   request: EndpointRequest,
-  { cookie, personCookie }: Pick<LogoutParts, 'cookie' | 'personCookie'>,
+  { cookie, personCookie, providerCookie }: Pick<LogoutParts, 'cookie' | 'personCookie' | 'providerCookie'>,
 ): string[] {
   const cookies = browserCookiesAt(record, hostName(request.host))
   return [
     ...cookie.expireAll(request.cookie, request.applicationCookies, { cookies }),
     ...personCookie.expire(request.cookie),
+    ...providerCookie.expire(request.cookie),
   ]
 }
 

@@ -25,8 +25,8 @@ export async function signedOut(request: EndpointRequest, parts: LogoutParts): P
  * query, the header loads the page again without the query. The response to that request makes the
  * browser drop the pages that it keeps.
  */
-function cleared({ url }: EndpointRequest, { reservedPrefix }: LogoutParts): Response['headers'] {
-  return url.includes('?') ? { Refresh: `0; url=${reservedPrefix}signed-out` } : clearCache
+function cleared({ url }: EndpointRequest, { prefix }: LogoutParts): Response['headers'] {
+  return url.includes('?') ? { Refresh: `0; url=${prefix}signed-out` } : clearCache
 }
 
 async function readReturn(request: EndpointRequest, parts: LogoutParts) {

@@ -22,7 +22,7 @@ export interface Overview {
   readonly isShared: boolean
   readonly query: SessionQuery
   readonly sessions: SessionsView | { readonly fault: string }
-  readonly provider: ProviderView
+  readonly providers: readonly ProviderView[]
   readonly upstreams: readonly UpstreamView[]
   readonly logouts: readonly LogoutView[]
 }
@@ -48,6 +48,8 @@ export interface SessionView {
   readonly sub: string
   /** The value of the claim `admin.page.show_claim`. */
   readonly person: string | undefined
+  /** The name of the provider. Absent: there is only one. */
+  readonly provider: string | undefined
   readonly sid: string | undefined
   readonly origin: string | undefined
   readonly began: number
@@ -60,6 +62,8 @@ export interface SessionView {
 }
 
 export interface ProviderView {
+  /** Its name in the configuration. */
+  readonly name: string
   readonly issuer: string
   readonly algorithm: string | undefined
   /** How many processes have read the discovery document. */
@@ -122,13 +126,21 @@ export class AdminPages {
   }
 
   overview(overview: Overview): Response {
-    const { host, sessions, provider, upstreams, logouts, processes } = overview
+    const { host, sessions, providers, upstreams, logouts, processes } = overview
     return this.#response(200, `Gatehouse at ${host}`, [
       about(overview),
       section('sessions', 'Sessions', sessionsHtml(sessions, overview)),
-      section('provider', 'Provider', providerHtml(provider, processes.responding, overview.at)),
+      ...providers.map((provider) => {
+        const [id, title] = providers.length === 1 ? ['', ''] : [`-${provider.name}`, ` ${provider.name}`]
+        const html = providerHtml(provider, `provider${id}`, processes.responding, overview.at)
+        return section(`provider${id}`, `Provider${title}`, html)
+      }),
       section('upstreams', 'Upstreams', upstreamsHtml(upstreams, overview)),
-      section('logouts', 'Last logouts from the provider', logoutsHtml(logouts, overview)),
+      section(
+        'logouts',
+        `Last logouts from the provider${providers.length === 1 ? '' : 's'}`,
+        logoutsHtml(logouts, overview),
+      ),
     ])
   }
 
@@ -230,13 +242,16 @@ function sessionsHtml(sessions: Overview['sessions'], { query, at }: Overview): 
   )}`
 }
 
-function sessionRow({ key, sub, person, sid, origin, began, ends, order }: SessionView, at: number): readonly string[] {
+function sessionRow(
+  { key, sub, person, provider, sid, origin, began, ends, order }: SessionView,
+  at: number,
+): readonly string[] {
   return [
     person === undefined ? escape(sub) : `${escape(person)}<br><code>${escape(sub)}</code>`,
     `${time(began)}<br>${age(began, at)}`,
     time(ends),
     origin === undefined ? 'not known' : escape(origin),
-    sid === undefined ? 'none' : `<code>${escape(sid)}</code>`,
+    `${provider === undefined ? '' : `${escape(provider)}<br>`}${sid === undefined ? 'none' : `<code>${escape(sid)}</code>`}`,
     `<code>${escape(key)}</code>`,
     [
       '<form method="post" action="/sessions/end">',
@@ -247,7 +262,7 @@ function sessionRow({ key, sub, person, sid, origin, began, ends, order }: Sessi
   ]
 }
 
-function providerHtml(provider: ProviderView, processes: number, at: number): string {
+function providerHtml(provider: ProviderView, id: string, processes: number, at: number): string {
   const { issuer, algorithm, foundBy, readAt, faults, keys, keysReadAt } = provider
   const ofAll = (some: number) => (processes === 1 ? '' : `, by ${some} of ${processes} processes`)
   const terms: [string, string][] = [
@@ -273,7 +288,7 @@ function providerHtml(provider: ProviderView, processes: number, at: number): st
     `${time(since)}, ${age(since, at)}${knownBy === processes ? '' : `<br>known to ${knownBy} of ${processes} processes`}`,
   ])
   const caption = `${count(keys.length, 'key', 'keys')}, the oldest first`
-  return `${list}\n${table('provider', caption, ['Key ID', 'Type', 'Algorithm', 'Use', 'First seen here'], rows)}`
+  return `${list}\n${table(id, caption, ['Key ID', 'Type', 'Algorithm', 'Use', 'First seen here'], rows)}`
 }
 
 function upstreamsHtml(upstreams: readonly UpstreamView[], { at, processes }: Overview): string {

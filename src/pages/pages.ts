@@ -95,6 +95,14 @@ export class Pages {
     return this.#renderer.page({ ...text, page: 'sign-out', urls: this.#urls({ home: context.home }), formTargets })
   }
 
+  /** The page where a person chooses between providers. `url` begins the sign-in at one of them. */
+  chooseProvider(choices: readonly { readonly title: string; readonly url: string }[], context: PageContext): Response {
+    return this.#renderer.builtIn(
+      this.#textOf(context, (messages) => messages.chooseProvider),
+      choices.map(({ title, url }) => ({ href: url, text: title })),
+    )
+  }
+
   /**
    * A page that redirects to `location`. Its request is same-site, so browsers send a `Strict`
    * cookie. They do not after a link on another site or a redirect that began there.

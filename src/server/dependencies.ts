@@ -1,30 +1,30 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Log } from '../observe/log.ts'
-import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { SessionStore } from '../session/store.ts'
 import type { SigningKeys } from '../signing/signing-keys.ts'
+import type { Realms } from './realms.ts'
 
 /** How long a start or a reload waits for Redis and the provider, in ms. */
 export const startupGraceMs = 2000
 
 const pollMs = 20
 
-/** Whether the store and the provider were reachable when the gateway began to serve. */
+/** Whether the store and all providers were reachable when the gateway began to serve. */
 export interface FoundAtStart {
   readonly store: boolean
   readonly provider: boolean
 }
 
 /**
- * Waits up to 2 s for Redis and the provider, so that the first requests do not fail when all start
- * together.
+ * Waits up to 2 s for Redis and the providers, so that the first requests do not fail when all
+ * start together.
  */
 export async function waitForDependencies(
   store: Pick<SessionStore, 'ping'>,
   {
-    provider,
+    realms,
     signingKeys,
-  }: { readonly provider: Pick<OpenidProvider, 'isKnown'>; readonly signingKeys: Pick<SigningKeys, 'isReady'> },
+  }: { readonly realms: Pick<Realms, 'isKnown'>; readonly signingKeys: Pick<SigningKeys, 'isReady'> },
   log: Log,
 ): Promise<FoundAtStart> {
   const isStoreReachable = () =>
@@ -34,7 +34,7 @@ export async function waitForDependencies(
     )
   const [foundStore, foundProvider] = await Promise.all([
     waitUntil(isStoreReachable, startupGraceMs),
-    waitUntil(async () => provider.isKnown, startupGraceMs),
+    waitUntil(async () => realms.isKnown, startupGraceMs),
     waitUntil(async () => signingKeys.isReady, startupGraceMs),
   ])
   if (!foundStore)

@@ -1,14 +1,20 @@
 import type { IncomingMessage } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import { type Endpoint, type EndpointKey, endpointRefusal, endpointsOf, maxFormBytes } from '../config/endpoints.ts'
-import type { GatewayConfig } from '../config/model.ts'
+import {
+  type EndpointAtPath,
+  type EndpointKey,
+  endpointRefusal,
+  endpointsOf,
+  maxFormBytes,
+} from '../config/endpoints.ts'
+import type { GatewayConfig, ProviderConfig } from '../config/model.ts'
 import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { startPageOf, upstreamsOfHost } from '../gate/upstreams-of-host.ts'
 import { type EndpointRequest, initiatorOf } from '../http/endpoint-request.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
-import { embeddingPage, requestFacts } from '../http/request-facts.ts'
+import { embeddingPage, hostName, requestFacts } from '../http/request-facts.ts'
 import { type Response, writeResponse } from '../http/response.ts'
 import { declineKeptRequest, keptRequest } from '../kept/kept-request.ts'
 import type { KeptParts } from '../kept/send.ts'
@@ -29,6 +35,7 @@ import { extendSession, session, signInRequired } from '../signin/session.ts'
 import { signIn } from '../signin/sign-in.ts'
 import { signedIn } from '../signin/signed-in.ts'
 import { jwks, type JwksParts } from '../signing/jwks.ts'
+import type { Meant, Realm, Realms } from './realms.ts'
 import { sessionEvents, type SessionEventsParts } from './session-events.ts'
 
 /** What the handlers of the endpoints need. */
@@ -63,13 +70,11 @@ const handlers: Readonly<Record<EndpointKey, Handler>> = {
   jwks: { handle: jwks },
 }
 
-export interface AppParts extends SignInParts, LogoutParts, JwksParts, KeptParts, SessionEventsParts {
-  readonly provider: SignInParts['provider']
-  readonly sessions: SignInParts['sessions'] & SessionEventsParts['sessions']
-  readonly cookie: SignInParts['cookie']
-  readonly kept: KeptParts['kept']
-  readonly personCookie: KeptParts['personCookie']
-  readonly endings: LogoutParts['endings']
+/** What depends on the realm that a request means. */
+type OfRealm = 'provider' | 'sessions' | 'cookie' | 'personCookie' | 'kept' | 'prefix' | 'otherCookies' | 'choices'
+
+export interface AppParts extends Omit<EndpointParts, OfRealm> {
+  readonly realms: Realms
   readonly trusted: TrustedProxies
   readonly recordOf: (req: IncomingMessage) => RequestRecord
   readonly rejectedClients: RejectedClients
@@ -89,31 +94,51 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
     genReqId: (req) => parts.recordOf(req).id,
   })
   readForms(app)
+  const partsOf = new Map(parts.realms.all.map((realm) => [realm, endpointPartsOf(realm, parts)]))
   const limits = new EndpointLimits(config.limits.perClient, parts)
   const requestOf = (request: FastifyRequest) => toEndpointRequest(request, config, parts)
 
   app.setErrorHandler((error, request, reply) => send(reply, errorResponse(error, request)))
   app.setNotFoundHandler((request, reply) => send(reply, notFound(request)))
-  for (const [key, endpoint] of endpointsOf(config))
+  for (const at of endpointsOf(config))
     app.route({
-      method: [...endpoint.methods],
-      url: `${config.reservedPrefix}${endpoint.name}`,
-      handler: async (request, reply) => send(reply, await serve(handlers[key], endpoint, requestOf(request))),
+      method: [...at.endpoint.methods],
+      url: at.path,
+      handler: async (request, reply) => send(reply, await serve(at, requestOf(request))),
     })
   await app.ready()
   return app
 
-  async function serve(handler: Handler, endpoint: Endpoint, request: EndpointRequest): Promise<Response> {
+  async function serve({ key, endpoint, provider }: EndpointAtPath, received: EndpointRequest): Promise<Response> {
+    const { handle, reject } = handlers[key]
+    const { realm, choices } = await meant(provider, received)
+    const request = { ...received, applicationCookies: applicationCookiesOf(realm, received) }
+    const known = partsOf.get(realm) as EndpointParts
+    // Until the person has chosen a provider, links lead to the choice.
+    const ofRealm = choices.length === 0 ? known : { ...known, choices, prefix: config.reservedPrefix }
     // These requests do not count against the limit. Otherwise a page of another site could use up
     // the limit of a client address.
-    if (endpoint.isForPageLoads && !isPersonal(request)) return signInRequired(request, parts)
+    if (endpoint.isForPageLoads && !isPersonal(request)) return signInRequired(request, ofRealm)
     try {
-      return await limits.within(endpoint.limit, clientOf(request.cause.client), () => handler.handle(request, parts))
+      return await limits.within(endpoint.limit, clientOf(request.cause.client), () => handle(request, ofRealm))
     } catch (error) {
-      if (handler.reject === undefined || !(error instanceof GatewayError) || error instanceof TooManyRequests)
-        throw error
-      return handler.reject(error, request, parts)
+      if (reject === undefined || !(error instanceof GatewayError) || error instanceof TooManyRequests) throw error
+      return reject(error, request, ofRealm)
     }
+  }
+
+  /** The realm that a request means: that of its path, or the one that the gateway finds. */
+  function meant(
+    provider: ProviderConfig | undefined,
+    { host, cookie, query }: EndpointRequest,
+  ): Promise<Meant> | Meant {
+    if (provider !== undefined) return { realm: parts.realms.of(provider), choices: [] }
+    return parts.realms.meant({ host: hostName(host), cookie, returnTo: query.get('return_to') ?? undefined })
+  }
+
+  function applicationCookiesOf(realm: Realm, { host }: EndpointRequest): EndpointRequest['applicationCookies'] {
+    const own = config.upstreams.filter(({ providers }) => providers.includes(realm.config.name))
+    return upstreamsOfHost(hostName(host), own).flatMap(({ logout }) => logout.cookies)
   }
 
   /** Sends the response and writes its facts to the record of the request. */
@@ -149,6 +174,13 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   }
 }
 
+/** The parts of the endpoints of a provider. */
+function endpointPartsOf(realm: Realm, parts: AppParts): EndpointParts {
+  const { provider, sessions, cookie, personCookie, kept, prefix } = realm
+  const otherCookies = parts.realms.besides(realm).map((other) => other.cookie)
+  return { ...parts, provider, sessions, cookie, personCookie, kept, prefix, otherCookies, choices: [] }
+}
+
 /** The facts that endpoints need about a request. */
 function toEndpointRequest(request: FastifyRequest, config: GatewayConfig, parts: AppParts): EndpointRequest {
   const { method, url, headers } = request
@@ -163,7 +195,8 @@ function toEndpointRequest(request: FastifyRequest, config: GatewayConfig, parts
     ...initiatorOf(headers),
     mayBeScript: headers['x-requested-with'] !== undefined || headers.accept?.includes('json') === true,
     embeddingPage: embeddingPage(headers, forwarded.host),
-    applicationCookies: upstreams.flatMap(({ logout }) => logout.cookies),
+    // Known with the realm: see `serve`.
+    applicationCookies: [],
     home: startPageOf(host, config.upstreams),
     requestId: request.id,
     acceptLanguage: headers['accept-language'],

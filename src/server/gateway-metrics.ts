@@ -1,11 +1,11 @@
 import type { Metrics } from '../observe/metrics.ts'
-import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { Upstreams } from '../proxy/upstream.ts'
 import type { SigningKeys } from '../signing/signing-keys.ts'
+import type { Realms } from './realms.ts'
 
 /** The parts of the current generation that have metrics. */
 interface MeasuredParts {
-  readonly provider: Pick<OpenidProvider, 'isKnown'>
+  readonly realms: Pick<Realms, 'all'>
   readonly signingKeys: Pick<SigningKeys, 'ages'>
   readonly upstreams: Upstreams
 }
@@ -16,9 +16,10 @@ export function addGatewayMetrics(metrics: Metrics, current: () => MeasuredParts
     {
       name: 'gatehouse_provider_known',
       help: 'Whether the gateway has read the discovery document of the provider: 1 or 0.',
+      labels: ['provider'],
     },
     'min',
-    () => (current().provider.isKnown ? 1 : 0),
+    () => current().realms.all.map(({ config, provider }) => [[config.name], provider.isKnown ? 1 : 0] as const),
   )
   metrics.gauge(
     {
@@ -56,30 +57,4 @@ export function addGatewayMetrics(metrics: Metrics, current: () => MeasuredParts
           [[upstream, 'stream'], streams] as const,
         ]),
   )
-}
-
-type Refreshing = Pick<OpenidProvider, 'refresh' | 'userinfo' | 'config'>
-
-/** The provider, with its refreshes counted. */
-export function countedRefreshes(provider: Refreshing, metrics: Metrics): Refreshing {
-  const refreshes = metrics.counter({
-    name: 'gatehouse_refreshes_total',
-    help: 'Token refreshes: refreshed, invalid_grant (the session ends), or failed (retried).',
-    labels: ['outcome'],
-  })
-  for (const outcome of ['refreshed', 'invalid_grant', 'failed']) refreshes.of(outcome)
-  return {
-    config: provider.config,
-    userinfo: (access_token, sub) => provider.userinfo(access_token, sub),
-    refresh: async (tokens, sub) => {
-      try {
-        const refreshed = await provider.refresh(tokens, sub)
-        refreshes.of(refreshed.kind).add()
-        return refreshed
-      } catch (error) {
-        refreshes.of('failed').add()
-        throw error
-      }
-    },
-  }
 }

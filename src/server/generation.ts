@@ -10,7 +10,6 @@ import { createCors } from '../gate/cors.ts'
 import { identify } from '../gate/identify.ts'
 import { createLogoutLinks } from '../gate/logout-links.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
-import { KeptRequests } from '../kept/kept-requests.ts'
 import { receiveForm } from '../kept/receive.ts'
 import { takeForSending } from '../kept/send.ts'
 import { EventStreamLimits } from '../limits/event-stream-limits.ts'
@@ -23,7 +22,6 @@ import type { Metrics } from '../observe/metrics.ts'
 import type { RequestRecord, RequestSink } from '../observe/request-record.ts'
 import type { Tracer } from '../observe/tracing.ts'
 import { Pages } from '../pages/pages.ts'
-import { OpenidProvider } from '../provider/openid-provider.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
 import { callLogout } from '../proxy/logout-call.ts'
 import { Upstreams } from '../proxy/upstream.ts'
@@ -34,17 +32,16 @@ import { ExpiredCookies } from '../session/expired-cookies.ts'
 import { LogoutJobs } from '../session/logout-jobs.ts'
 import type { NearCaches } from '../session/near-caches.ts'
 import type { PendingEndings } from '../session/pending-endings.ts'
-import { PersonCookie } from '../session/person-cookie.ts'
+import { ProviderCookie } from '../session/provider-cookie.ts'
 import { audienceOf } from '../session/record.ts'
 import { cookiesOf, SessionCookies } from '../session/session-cookies.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
 import { SignedIdentities } from '../signing/signed-identity.ts'
 import { algorithmsOf, SigningKeys } from '../signing/signing-keys.ts'
-import { Upkeep } from '../tokens/upkeep.ts'
 import { createApp } from './endpoints.ts'
-import { countedRefreshes } from './gateway-metrics.ts'
 import type { ListenerHandlers } from './listener.ts'
+import { Realms } from './realms.ts'
 import { RequestHandler } from './request-handler.ts'
 import { runInOrder } from './shutdown.ts'
 import { type StreamSessions, watchLiveSessions } from './watch-live-sessions.ts'
@@ -79,32 +76,32 @@ export interface Generation {
   readonly handlers: ListenerHandlers
   readonly sessions: Sessions
   readonly endings: SessionEndings
-  readonly provider: OpenidProvider
+  readonly realms: Realms
   readonly signingKeys: SigningKeys
   readonly trusted: TrustedProxies
   /** Stays open after {@link Generation.retire}, because an exchange has no time limit. */
   readonly upstreams: Upstreams
-  /** Lets the calls to the provider finish, then closes everything except `upstreams`. */
+  /** Lets the calls to the providers finish, then closes everything except `upstreams`. */
   retire(): Promise<void>
   /** Closes everything. Called when the gateway has no requests any more. */
   close(): Promise<void>
 }
 
-/** Builds a generation, and starts the discovery of its provider. */
+/** Builds a generation, and starts the discovery of its providers. */
 export async function createGeneration(config: GatewayConfig, parts: GenerationParts): Promise<Generation> {
   const { store, pending, caches, live, rejectedClients, log, clock, audit, metrics } = parts
   const keyring = new Keyring(config.session.keys)
-  const audience = audienceOf(config.provider)
+  const audiences = config.providers.map(audienceOf)
   const cookie = new SessionCookie(config.session.cookie)
   const trusted = new TrustedProxies(config.trustedProxies)
-  const jobs = new LogoutJobs({ keyring, audience, upstreams: config.upstreams })
+  const jobs = createJobs(config, keyring)
   const { sessions, endings } = createSessions({
-    ...{ store, pending, caches, keyring, clock, log, audit, audience },
+    ...{ store, pending, caches, keyring, clock, log, audit, audiences, jobs },
     config: config.session,
-    jobs: jobs.isEmpty ? undefined : jobs,
   })
   const signingKeys = new SigningKeys({
-    ...{ store, keyring, audience, clock, log },
+    ...{ store, keyring, clock, log },
+    audience: audienceOf(config.providers[0]),
     config: config.signingKeys,
     algorithms: algorithmsOf(config.upstreams),
   })
@@ -116,50 +113,26 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     // The browser may have signed in again at that process: its cookie is of the new session.
     if (where === 'elsewhere') for (const key of keys) expiredCookies.add(key)
   })
-  const provider = new OpenidProvider(config.provider, { clock, log, metrics })
-  const upkeep = new Upkeep(config.session, {
-    ...{ sessions, endings, store, clock, log, audit },
-    provider: countedRefreshes(provider, metrics),
+  const providerCookie = new ProviderCookie(cookie)
+  const realms = new Realms(config, {
+    ...{ store, sessions, endings, keyring, providerCookie, clock, log, audit, metrics },
   })
   const pages = new Pages(config.pages, config.reservedPrefix)
   const upstreams = new Upstreams(config.upstreams, {
     isTracing: parts.tracer !== undefined,
     reservedPrefix: config.reservedPrefix,
   })
-  const logoutCalls = jobs.isEmpty ? undefined : startLogoutCalls(config, { ...parts, jobs, upstreams })
-  endings.onEnded((keys, where) => logoutCalls?.noteEnded(keys, where))
+  const logoutCalls = [...jobs.values()].map((each) => startLogoutCalls(config, { ...parts, jobs: each, upstreams }))
+  endings.onEnded((keys, where) => logoutCalls.forEach((calls) => calls.noteEnded(keys, where)))
   const watch = watchLiveSessions({ live, sessions, known: parts.streamSessions, store, clock, log })
 
-  const personCookie = new PersonCookie({
-    ...{ cookie, keyring, audience, clock },
-    absoluteTimeoutMs: config.session.absoluteTimeoutMs,
-  })
-  const kept = new KeptRequests(config.keptRequests, { store: store.kept, keyring, audience, cookie, metrics })
   const { reservedPrefix } = config
   const { bodyIdleTimeoutMs: idleTimeoutMs, bodyRateBytesPerSecond: bytesPerSecond } = config.limits
-  const keptParts = { kept, personCookie, sessions, cookie, pages, reservedPrefix, log, audit }
 
   const records = new WeakMap<IncomingMessage, RequestRecord>()
   const app = await createApp(config, {
-    ...{
-      provider,
-      store,
-      sessions,
-      endings,
-      expiredCookies,
-      cookie,
-      keyring,
-      clock,
-      log,
-      audit,
-      trusted,
-      rejectedClients,
-      pages,
-      signingKeys,
-      kept,
-      personCookie,
-      live,
-    },
+    ...{ realms, store, endings, expiredCookies, providerCookie, keyring, clock, log, audit, trusted, rejectedClients },
+    ...{ pages, signingKeys, live },
     eventStreams: new EventStreamLimits(config.limits, rejectedClients),
     reservedPrefix,
     stepUps: config.upstreams.flatMap(({ rules }) => rules.flatMap(({ stepUp }) => stepUp ?? [])),
@@ -168,9 +141,10 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   })
   const handlers = new RequestHandler(config, {
     admit: createAdmit(config, {
-      identify: (header) => identify(header, { cookie, sessions, expiredCookies, upkeep }),
+      identify: (header, upstream) => identify(header, realms.ofUpstream(upstream), expiredCookies),
       identities: new SignedIdentities(config, { keys: signingKeys, clock }),
-      ...{ cookie, clock, log },
+      isStrict: cookie.isStrict,
+      ...{ clock, log },
     }),
     cors: createCors(config.upstreams),
     ...{ trusted, log, audit, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },
@@ -184,46 +158,59 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       bodyRateBytesPerSecond: config.limits.bodyRateBytesPerSecond,
       onActivity: parts.onActivity,
     },
-    receiveForm: (form) => receiveForm(form, { kept, personCookie, log, idleTimeoutMs, bytesPerSecond }),
-    takeKept: (reference, req, facts, cause) => takeForSending(reference, req, facts, cause, keptParts),
+    receiveForm: async (form) => {
+      const { kept, personCookie, prefix } = realms.ofForm(form.upstream, form.facts.cookie)
+      const outcome = await receiveForm(form, { kept, personCookie, log, idleTimeoutMs, bytesPerSecond })
+      return typeof outcome === 'string' ? outcome : { ...outcome, prefix }
+    },
+    takeKept: (reference, { upstream, session }, req, facts, cause) => {
+      const { kept, personCookie, sessions, cookie, prefix } = realms.ofSession(upstream, session, facts.cookie)
+      const ofRealm = { kept, personCookie, sessions, cookie, prefix }
+      return takeForSending(reference, req, facts, cause, { ...ofRealm, pages, log, audit })
+    },
     serveEndpoint: (req, res, record) => {
       records.set(req, record)
       app.routing(req, res)
     },
   })
-  provider.start()
+  realms.start()
   signingKeys.start()
 
-  /** Resolves when each call to the provider, and its one retry, has ended or timed out. */
-  const providerCallsEnd = () => wait(config.provider.timeoutMs * 2, undefined, { ref: false })
+  const finishLogoutCalls = () => Promise.all(logoutCalls.map((calls) => calls.finish()))
   let closing: Promise<void> | undefined
   const closeParts = () => {
     sessions.close()
     signingKeys.stop()
-    return (closing ??= runInOrder([() => app.close(), () => provider.close()], log))
+    return (closing ??= runInOrder([() => app.close(), () => realms.close()], log))
   }
   return {
-    ...{ handlers, sessions, endings, provider, signingKeys, trusted, upstreams },
+    ...{ handlers, sessions, endings, realms, signingKeys, trusted, upstreams },
     retire: async () => {
       watch.stop()
-      await providerCallsEnd()
-      await upkeep.settled()
-      await logoutCalls?.finish()
+      await realms.callsEnd()
+      await realms.settled()
+      await finishLogoutCalls()
       await closeParts()
     },
     close: async () => {
       watch.stop()
-      await Promise.race([upkeep.settled(), providerCallsEnd()])
-      await Promise.race([logoutCalls?.finish(), wait(config.shutdown.drainTimeoutMs, undefined, { ref: false })])
+      await Promise.race([realms.settled(), realms.callsEnd()])
+      await Promise.race([finishLogoutCalls(), wait(config.shutdown.drainTimeoutMs, undefined, { ref: false })])
       await closeParts()
       await runInOrder([() => upstreams.destroy()], log)
       // Calls that were cut off are stored again, for another process or the next start.
-      await logoutCalls?.finish()
+      await finishLogoutCalls()
     },
   }
 }
 
-/** Starts the logout calls of the upstreams that have one. */
+/** The logout jobs of each audience; none when no upstream has a logout call. */
+function createJobs({ providers, upstreams }: GatewayConfig, keyring: Keyring): ReadonlyMap<string, LogoutJobs> {
+  const all = providers.map(audienceOf).map((audience) => new LogoutJobs({ keyring, audience, upstreams }))
+  return new Map(all.flatMap((jobs) => (jobs.isEmpty ? [] : [[jobs.audience, jobs]])))
+}
+
+/** Starts the logout calls of the upstreams that have one, for the sessions of one audience. */
 function startLogoutCalls(
   { upstreams: configs }: GatewayConfig,
   parts: Pick<SharedParts, 'store' | 'clock' | 'log' | 'audit'> & {

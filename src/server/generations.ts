@@ -78,10 +78,10 @@ export class Generations {
     const { config: next, needRestart } = reloadable(this.#config, config)
     const successor = await this.#create(next)
     const predecessor = this.#current
-    if (audienceOf(this.#config.provider) === audienceOf(next.provider))
+    if (audienceOf(this.#config.providers[0]) === audienceOf(next.providers[0]))
       successor.signingKeys.takeOver(predecessor.signingKeys)
     // Without this wait, people who sign in now would wait for the discovery of the provider.
-    const isReady = () => successor.provider.isKnown && successor.signingKeys.isReady
+    const isReady = () => successor.realms.isKnown && successor.signingKeys.isReady
     await waitUntil(async () => this.#isClosing || isReady(), startupGraceMs)
     if (this.#isClosing) {
       await successor.close()
@@ -116,8 +116,9 @@ export class Generations {
 /** Whether the sessions of one configuration are valid under another one. */
 function keepsSessionsValid(one: GatewayConfig, other: GatewayConfig): boolean {
   const keys = other.session.keys.map((key) => key.toString('base64'))
+  const audiences = other.providers.map(audienceOf)
   return (
-    audienceOf(one.provider) === audienceOf(other.provider) &&
+    one.providers.every((provider) => audiences.includes(audienceOf(provider))) &&
     one.session.keys.every((key) => keys.includes(key.toString('base64')))
   )
 }

@@ -22,7 +22,11 @@ export function createProcessApi(parts: ProcessApiParts): ProcessApi {
   const sessions: AdminSessionsParts = {
     running: () => generations.config,
     administration: () =>
-      administer({ ...generations.current, store, config: generations.config, audit: observing.audit }),
+      administer({
+        ...generations.current,
+        ...{ store, config: generations.config, audit: observing.audit },
+        providerOf: (audience) => generations.current.realms.all.find((realm) => realm.audience === audience)?.provider,
+      }),
     clock,
   }
   return {
@@ -40,7 +44,7 @@ export function createProcessApi(parts: ProcessApiParts): ProcessApi {
 }
 
 async function readiness(store: SessionStore, generations: Generations): Promise<Readiness> {
-  const { sessions, provider } = generations.current
+  const { sessions, realms } = generations.current
   const storeState = await store.ping().then(
     () => 'responds',
     (error: unknown) => reason(error),
@@ -52,19 +56,19 @@ async function readiness(store: SessionStore, generations: Generations): Promise
     ready: (storeState === 'responds' || grace) && !draining,
     store: storeState,
     ...(grace && { grace }),
-    provider: provider.isKnown ? 'found' : 'not found yet',
+    provider: realms.isKnown ? 'found' : 'not found yet',
     draining,
   }
 }
 
 function processState({ startedAt, generations, observing }: ProcessApiParts): ProcessState {
-  const { provider, upstreams } = generations.current
+  const { realms, upstreams } = generations.current
   const { pageHistory } = observing
   if (pageHistory === undefined) throw new Error('admin.page is not configured')
   const loads = new Map(upstreams.loads())
   return {
     startedAt,
-    provider: provider.state,
+    providers: realms.all.map(({ config, provider }) => ({ name: config.name, ...provider.state })),
     upstreams: generations.config.upstreams.map(({ name }) => ({
       ...pageHistory.upstreams.of(name),
       name,

@@ -71,10 +71,11 @@ export interface RequestHandlerParts {
   /** Absent: the gateway does not trace, and forwards trace headers unchanged. */
   readonly tracer: Tracer | undefined
   /** See `receiveForm` of the room `kept`. */
-  readonly receiveForm: (form: ReceivedForm) => Promise<Kept | NotKept>
+  readonly receiveForm: (form: ReceivedForm) => Promise<(Kept & { readonly prefix: string }) | NotKept>
   /** See `takeForSending`. */
   readonly takeKept: (
     reference: string,
+    pass: Pass,
     req: IncomingMessage,
     facts: RequestFacts,
     cause: Cause,
@@ -301,9 +302,9 @@ export class RequestHandler implements ListenerHandlers {
         if (kept !== undefined) return this.#sendKept(req, res, facts, record, admission, kept)
         return carry(req, res, admission, facts, record, this.#parts.proxy, { content: same })
       case 'sign_in': {
-        const { location, setCookies, sessionEnded, stepUp, leavesPage = false, form } = admission
+        const { location, prefix, setCookies, sessionEnded, stepUp, leavesPage = false, form } = admission
         if (kept !== undefined) {
-          const signIn = signInUrl(this.#config.reservedPrefix, undefined, { kept, stepUp })
+          const signIn = signInUrl(prefix, undefined, { kept, stepUp })
           return respond(req, res, record, redirect({ location: signIn, setCookies }, keepsReferer))
         }
         if (form !== undefined) return this.#receiveForm(req, res, facts, record, { ...form, leavesPage })
@@ -392,13 +393,9 @@ export class RequestHandler implements ListenerHandlers {
             pages.refusal(code, { ...options, notKept: outcome, setCookies: expired, sessionEnded: leavesPage }),
           )
         }
-        const { reference: kept, setCookie } = outcome
+        const { reference: kept, setCookie, prefix } = outcome
         const again = leavesPage
-        const location = signInUrl(this.#config.reservedPrefix, options.returnTo ?? options.home, {
-          kept,
-          again,
-          stepUp,
-        })
+        const location = signInUrl(prefix, options.returnTo ?? options.home, { kept, again, stepUp })
         const setCookies = [setCookie, ...expired]
         const response = leavesPage
           ? withHeaders(pages.redirectPage(location, pageRequest(req, record)), cookies(setCookies))
@@ -420,7 +417,7 @@ export class RequestHandler implements ListenerHandlers {
     kept: string,
   ): void {
     this.#parts
-      .takeKept(kept, req, facts, record.cause)
+      .takeKept(kept, pass, req, facts, record.cause)
       .then((taken) => {
         if (taken === undefined) {
           const location = keptUrl(this.#config.reservedPrefix, kept)

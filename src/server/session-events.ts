@@ -10,7 +10,8 @@ import type { Log } from '../observe/log.ts'
 import type { CutReason, LiveStream, LiveStreams } from '../proxy/live-streams.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import { sessionKey } from '../session/record.ts'
-import type { SessionExpiry, Sessions } from '../session/sessions.ts'
+import type { SessionsOfAudience } from '../session/sessions-of-audience.ts'
+import type { SessionExpiry } from '../session/sessions.ts'
 
 /** How often the expiry of a session with event streams is read, in ms. */
 const checkEveryMs = 5_000
@@ -23,7 +24,7 @@ const retryMs = 2_000
 
 export interface SessionEventsParts {
   readonly cookie: Pick<SessionCookie, 'read'>
-  readonly sessions: Pick<Sessions, 'expiry'>
+  readonly sessions: Pick<SessionsOfAudience, 'expiry'>
   readonly live: Pick<LiveStreams, 'open'>
   readonly eventStreams: Pick<EventStreamLimits, 'begin'>
   readonly clock: Clock

@@ -14,8 +14,8 @@ import type { SessionStore } from './store.ts'
 export interface CreateSessionsParts {
   readonly store: SessionStore
   readonly keyring: Keyring
-  /** See `audienceOf`. */
-  readonly audience: string
+  /** See `SessionsParts`. */
+  readonly audiences: readonly string[]
   readonly config: Pick<SessionConfig, 'idleTimeoutMs' | 'absoluteTimeoutMs' | 'storeOutageGraceMs'>
   readonly clock: Clock
   readonly log: Log
@@ -25,7 +25,7 @@ export interface CreateSessionsParts {
   /** One for the whole process and this store. Absent: no other generation uses the store. */
   readonly caches?: NearCaches
   /** See `SessionsParts`. */
-  readonly jobs?: LogoutJobs | undefined
+  readonly jobs?: ReadonlyMap<string, LogoutJobs> | undefined
 }
 
 /** Creates the two objects that find and end sessions. They share a new near-cache. */

@@ -9,7 +9,7 @@ import type { NearCache } from './near-cache.ts'
 import type { NearCaches } from './near-caches.ts'
 import type { EndingScope, PendingEndings } from './pending-endings.ts'
 import { sidTag, subTag, tagOf, type SessionRecord, type StoredSession } from './record.ts'
-import { openRecord } from './sealed-record.ts'
+import { openRecord, type OpenedRecord } from './sealed-record.ts'
 import type { EndedSession, LogoutOrder, SessionStore } from './store.ts'
 
 /** Who or what ended a session, as the audit event names it. */
@@ -29,8 +29,8 @@ export const signInLifetimeMs = 15 * 60 * 1000
 export interface SessionEndingsParts {
   readonly store: SessionStore
   readonly keyring: Keyring
-  /** See `audienceOf`. */
-  readonly audience: string
+  /** The audiences whose sessions may be ended. See `audienceOf`. */
+  readonly audiences: readonly string[]
   readonly clock: Clock
   readonly audit: Audit
   readonly pending: PendingEndings
@@ -39,15 +39,19 @@ export interface SessionEndingsParts {
   readonly caches: NearCaches
 }
 
-/** An ended session. `record` is absent when the record could not be opened. */
+/** An ended session. `record` and `audience` are absent when the record could not be opened. */
 export interface Ended {
   readonly key: SessionKey
+  readonly audience: string | undefined
   readonly record: SessionRecord | undefined
 }
 
-/** The claims that identify a Logout Token: `iss`, `jti` and `exp` (seconds since the epoch). */
+/**
+ * A verified Logout Token: its `jti` and `exp` (seconds since the epoch), and the audience whose
+ * sessions it ends.
+ */
 export interface EndOrder {
-  readonly iss: string
+  readonly audience: string
   readonly jti: string
   readonly exp: number
 }
@@ -115,13 +119,13 @@ export class SessionEndings {
   }
 
   /**
-   * Ends all sessions of one (iss, sid), and no others.
+   * Ends all sessions of one `sid` at an audience, and no others.
    * @returns `replayed` when this Logout Token was used before
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: repeat the call
    */
   async endSid(sid: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
-    const { audience, caches, store } = this.#parts
-    const tag = sidTag(audience, sid)
+    const { caches, store } = this.#parts
+    const tag = sidTag(order.audience, sid)
     const ended = await this.#carryOut({
       name: jtiOf(order),
       scope: tag,
@@ -134,31 +138,32 @@ export class SessionEndings {
   }
 
   /**
-   * Ends all sessions of one (iss, sub).
+   * Ends all sessions of one `sub` at an audience.
    * @returns `replayed` when this Logout Token was used before
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: repeat the call
    */
   async endSub(sub: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
-    const { audience, caches, store } = this.#parts
+    const { audience } = order
+    const { caches, store } = this.#parts
     const tag = subTag(audience, sub)
     const ended = await this.#carryOut({
       name: jtiOf(order),
       scope: tag,
       isProven: true,
       send: async () => store.endSub(tag, await this.#logoutOrder(order)),
-      findInMemory: () => caches.keysOf(({ record }) => record.sub === sub),
+      findInMemory: () => caches.keysOf((session) => session.audience === audience && session.record.sub === sub),
       repeat: () => this.endSub(sub, order, by, cause),
     })
     return ended === 'replayed' ? ended : this.#record(ended, by, cause)
   }
 
   /**
-   * Ends the sessions that one (iss, sid) has now. This is for orders that are not signed: a
-   * sign-in that is under way continues, and the store keeps no tombstone.
+   * Ends the sessions that one `sid` has now at an audience. This is for orders that are not
+   * signed: a sign-in that is under way continues, and the store keeps no tombstone.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: repeat the call
    */
-  async endPresentSid(sid: string, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
-    const { audience, near, store } = this.#parts
+  async endPresentSid(audience: string, sid: string, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
+    const { near, store } = this.#parts
     const tag = sidTag(audience, sid)
     const keys = await store.listSid(tag).catch(async (error: unknown) => {
       await Promise.allSettled(near.keysOf(hasTag(tag)).map((key) => this.endOne(key, by, cause)))
@@ -204,7 +209,10 @@ export class SessionEndings {
 
   /** Writes the audit events of ended sessions, and announces them. */
   #record(sessions: readonly EndedSession[], by: EndedBy, cause: Cause | undefined): readonly Ended[] {
-    const ended = sessions.map(({ key, sealed }) => ({ key, record: this.#open(key, sealed) }))
+    const ended = sessions.map(({ key, sealed }) => {
+      const opened = this.#open(key, sealed)
+      return { key, audience: opened?.audience, record: opened?.record }
+    })
     for (const { key, record } of ended)
       this.#parts.audit.record(
         'session.ended',
@@ -215,9 +223,9 @@ export class SessionEndings {
     return ended
   }
 
-  #open(key: SessionKey, sealed: Uint8Array): SessionRecord | undefined {
-    const { keyring, audience } = this.#parts
-    return openRecord(keyring, { key, audience }, sealed)?.record
+  #open(key: SessionKey, sealed: Uint8Array): OpenedRecord | undefined {
+    const { keyring, audiences } = this.#parts
+    return openRecord(keyring, { key, audiences }, sealed)
   }
 }
 
@@ -225,6 +233,7 @@ function hasTag(tag: string): (session: StoredSession) => boolean {
   return ({ key }) => tagOf(key) === tag
 }
 
-function jtiOf({ iss, jti }: EndOrder): string {
-  return sha256(iss, jti)
+/** Two clients of one provider may get the same Logout Token. Each obeys it once. */
+function jtiOf({ audience, jti }: EndOrder): string {
+  return sha256(audience, jti)
 }

@@ -38,6 +38,8 @@ export interface SessionRecord {
 /** A record with its key and version. A write that names an older version is rejected (fencing). */
 export interface StoredSession {
   readonly key: SessionKey
+  /** The audience that the session was created for. See {@link audienceOf}. */
+  readonly audience: string
   readonly version: number
   readonly record: SessionRecord
   /** Whether the provider must confirm that the session has not ended. See `SealedSession`. */

@@ -24,18 +24,29 @@ export function sealRecord(keyring: Keyring, place: Place, record: SessionRecord
   return { sealed: keyring.seal(bytes, context(place)), unpackedBytes }
 }
 
+export interface OpenedRecord {
+  readonly record: SessionRecord
+  /** The one of the audiences that the record was sealed for. */
+  readonly audience: string
+  readonly unpackedBytes: number
+}
+
 /**
- * Opens a sealed record.
- * @returns `undefined` when the key is not configured, the bytes were changed, or the format is
- * unknown
+ * Opens a sealed record of one of these audiences.
+ * @returns `undefined` when it is for another audience, the key is not configured, the bytes were
+ * changed, or the format is unknown
  */
 export function openRecord(
   keyring: Keyring,
-  place: Place,
+  { key, audiences }: { readonly key: SessionKey; readonly audiences: readonly string[] },
   sealed: Uint8Array,
-): { readonly record: SessionRecord; readonly unpackedBytes: number } | undefined {
-  const plain = keyring.open(sealed, context(place))
-  return plain && unpackRecord(plain)
+): OpenedRecord | undefined {
+  for (const audience of audiences) {
+    const plain = keyring.open(sealed, context({ key, audience }))
+    const opened = plain && unpackRecord(plain)
+    if (opened !== undefined) return { ...opened, audience }
+  }
+  return undefined
 }
 
 function context({ key, audience }: Place): string {

@@ -29,8 +29,8 @@ const touchesPerIdleTimeout = 10
 export interface SessionsParts {
   readonly store: SessionStore
   readonly keyring: Keyring
-  /** See `audienceOf`. */
-  readonly audience: string
+  /** The audiences whose sessions are served. See `audienceOf`. */
+  readonly audiences: readonly string[]
   readonly config: Pick<SessionConfig, 'idleTimeoutMs' | 'absoluteTimeoutMs' | 'storeOutageGraceMs'>
   readonly clock: Clock
   readonly log: Log
@@ -40,12 +40,13 @@ export interface SessionsParts {
   /** All near-caches of this process. */
   readonly caches: NearCaches
   readonly endings: Pick<SessionEndings, 'announce'>
-  /** Absent: nothing is left to do when a session has ended. */
-  readonly jobs?: LogoutJobs | undefined
+  /** By audience. Absent: nothing is left to do when a session has ended. */
+  readonly jobs?: ReadonlyMap<string, LogoutJobs> | undefined
 }
 
 /** When a session ends, in ms since the epoch, and whose it is. */
 export interface SessionExpiry {
+  readonly audience: string
   /** When it ends without further activity. */
   readonly expires_at: number
   /** When it ends at the latest. */
@@ -81,11 +82,6 @@ export class Sessions {
     })
   }
 
-  /** The audience that sessions are created for. See `audienceOf`. */
-  get audience(): string {
-    return this.#parts.audience
-  }
-
   /** Stops listening for notices. Nothing may be served by this object afterwards. */
   close(): void {
     this.#parts.caches.delete(this.#near)
@@ -96,8 +92,8 @@ export class Sessions {
 
   /**
    * Copies the sessions that the previous generation has in memory. So a reload costs no query per
-   * session, and an outage grace continues. Both must have the same audience, and the keys of this
-   * one must open what the other sealed.
+   * session, and an outage grace continues. This one must have the audiences of the other, and its
+   * keys must open what the other sealed.
    */
   takeOver(other: Sessions): void {
     this.#near.takeOver(other.#near)
@@ -155,9 +151,10 @@ export class Sessions {
     const stored = await this.read(key)
     const expiresIn = stored && (await this.#store.expiresIn(key))
     if (stored === undefined || expiresIn === undefined) return undefined
-    const { absolute_expires_at, sub } = stored.record
+    const { audience, record } = stored
+    const { absolute_expires_at, sub } = record
     const expires_at = Math.min(this.#parts.clock.now() + expiresIn, absolute_expires_at)
-    return { expires_at, absolute_expires_at, person: personMark(this.audience, sub) }
+    return { audience, expires_at, absolute_expires_at, person: personMark(audience, sub) }
   }
 
   /**
@@ -173,7 +170,8 @@ export class Sessions {
       // copy.
       if (sealed === undefined) this.#near.drop(key)
       if (sealed === undefined || this.#near.hasEnded(key)) return undefined
-      const opened = openRecord(this.#parts.keyring, this.#place(key), sealed.sealed)
+      const { keyring, audiences } = this.#parts
+      const opened = openRecord(keyring, { key, audiences }, sealed.sealed)
       if (opened === undefined) {
         this.#parts.log.warn('session.unreadable', {
           session: key,
@@ -181,12 +179,12 @@ export class Sessions {
         })
         return undefined
       }
-      const { record, unpackedBytes: bytes } = opened
+      const { record, audience, unpackedBytes: bytes } = opened
       // The store decides when a session expires. This check applies when the clock of the store is
       // behind.
       if (this.#parts.clock.now() >= record.absolute_expires_at) return undefined
       const { version, isDoubtful = false } = sealed
-      const stored = { key, version, record, bytes, ...(isDoubtful && { isDoubtful }) }
+      const stored = { key, audience, version, record, bytes, ...(isDoubtful && { isDoubtful }) }
       if (this.#isEnding(stored)) return undefined
       const near = this.#near.get(key)
       if (near !== undefined) keep(stored, near.touchedAt)
@@ -195,12 +193,13 @@ export class Sessions {
   }
 
   /**
-   * Creates a session, always with a new id. `begun_at` is when the browser was sent to the
-   * provider, in the store's time. `cause` is for the audit event.
+   * Creates a session for an audience, always with a new id. `begun_at` is when the browser was
+   * sent to the provider, in the store's time. `cause` is for the audit event.
    * @returns `undefined` when a Logout Token for this session has arrived since `begun_at`
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async create(
+    audience: string,
     record: Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>,
     begun_at: number,
     cause?: Cause,
@@ -209,19 +208,19 @@ export class Sessions {
     const created_at = this.#parts.clock.now()
     const absolute_expires_at = created_at + absoluteTimeoutMs
     const whole: SessionRecord = { ...record, created_at, absolute_expires_at }
-    const id = newSessionId(this.#parts.audience, record.sid)
+    const id = newSessionId(audience, record.sid)
     const key = sessionKey(id)
-    const { sealed, unpackedBytes: bytes } = sealRecord(this.#parts.keyring, this.#place(key), whole)
+    const { sealed, unpackedBytes: bytes } = sealRecord(this.#parts.keyring, { key, audience }, whole)
     const created = await this.#query(key, async (keep) => {
       const outcome = await this.#store.create({
         key,
-        subTag: subTag(this.#parts.audience, record.sub),
+        subTag: subTag(audience, record.sub),
         sealed,
         idle_timeout: idleTimeoutMs,
         absolute_expires_at,
         begun_at,
       })
-      if (outcome === 'created') keep({ key, version: 1, record: whole, bytes }, created_at)
+      if (outcome === 'created') keep({ key, audience, version: 1, record: whole, bytes }, created_at)
       return outcome
     })
     if (created === 'ended') return undefined
@@ -237,20 +236,20 @@ export class Sessions {
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async replace(previous: StoredSession, record: SessionRecord): Promise<StoredSession | 'conflict' | 'gone'> {
-    const { key, version } = previous
-    const { sealed, unpackedBytes: bytes } = sealRecord(this.#parts.keyring, this.#place(key), record)
-    const job = this.#parts.jobs?.sealedFor(key, record)
+    const { key, audience, version } = previous
+    const { sealed, unpackedBytes: bytes } = sealRecord(this.#parts.keyring, { key, audience }, record)
+    const job = this.#parts.jobs?.get(audience)?.sealedFor(key, record)
     return this.#query(key, async (keep) => {
       const touchedAt = this.#near.get(key)?.touchedAt
       // First, because a job that is not in the index would not be noticed when the session
       // expires.
-      if (job instanceof Buffer) await this.#watchJob(key)
+      if (job instanceof Buffer) await this.#watchJob(key, audience)
       const outcome = await this.#store.replace(key, sealed, version, job)
       if (outcome !== 'replaced') {
         this.#near.drop(key)
         return outcome
       }
-      const stored = { key, version: version + 1, record, bytes }
+      const stored = { key, audience, version: version + 1, record, bytes }
       this.#parts.caches.dropElsewhere(key, this.#near)
       if (touchedAt !== undefined) keep(stored, touchedAt)
       return stored
@@ -258,10 +257,10 @@ export class Sessions {
   }
 
   /** Puts the job into the index: the session may expire after the idle timeout. */
-  #watchJob(key: SessionKey): Promise<void> {
+  #watchJob(key: SessionKey, audience: string): Promise<void> {
     const { idleTimeoutMs, absoluteTimeoutMs } = this.#parts.config
     const ttl = absoluteTimeoutMs + jobOutlivesSessionMs
-    return this.#store.jobs.watch(this.audience, key, Math.min(idleTimeoutMs, absoluteTimeoutMs), ttl)
+    return this.#store.jobs.watch(audience, key, Math.min(idleTimeoutMs, absoluteTimeoutMs), ttl)
   }
 
   async #orInGrace(
@@ -291,13 +290,9 @@ export class Sessions {
     this.#grace.end('store_answers')
   }
 
-  #place(key: SessionKey) {
-    return { key, audience: this.#parts.audience }
-  }
-
   /** Whether an order to end the session exists that the store has not accepted yet. */
-  #isEnding({ key, record }: StoredSession): boolean {
-    const { pending, audience } = this.#parts
+  #isEnding({ key, audience, record }: StoredSession): boolean {
+    const { pending } = this.#parts
     return !pending.isEmpty && pending.covers(record.created_at, key, tagOf(key), subTag(audience, record.sub))
   }
 

@@ -3,7 +3,7 @@ import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { redirect, type Response } from '../http/response.ts'
 import { onlyValue, type SignInParts } from './parts.ts'
 
-type Parts = Pick<SignInParts, 'keyring' | 'reservedPrefix' | 'provider'>
+type Parts = Pick<SignInParts, 'keyring' | 'prefix' | 'provider'>
 
 /** The longest response, in characters. A longer one, sealed, would not fit into a URL. */
 const longestResponse = 8_000
@@ -23,7 +23,7 @@ export async function callbackPost(request: Pick<EndpointRequest, 'form'>, parts
       `the authorization response has ${form.length} characters, more than ${longestResponse}`,
     )
   const response = parts.keyring.seal(form, sealContext).toString('base64url')
-  return redirect({ location: `${parts.reservedPrefix}callback?response=${response}`, setCookies: [] })
+  return redirect({ location: `${parts.prefix}callback?response=${response}`, setCookies: [] })
 }
 
 /**

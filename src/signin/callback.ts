@@ -54,8 +54,18 @@ export async function callback(request: EndpointRequest, parts: SignInParts): Pr
     if (!(error instanceof SignInError)) throw error
     const { code, returnTo, kept, stepUp } = error
     // A callback can be used only once, so a retry begins a new sign-in.
-    const retry = signInUrl(parts.reservedPrefix, returnTo, { kept, stepUp })
-    return parts.pages.refusal(code, { ...pageContext(request), asPage: true, returnTo, kept, stepUp, retry })
+    const retry = signInUrl(parts.prefix, returnTo, { kept, stepUp })
+    // The person may have chosen the wrong provider, and chooses again next time.
+    const setCookies = parts.providerCookie.expire(request.cookie)
+    return parts.pages.refusal(code, {
+      ...pageContext(request),
+      asPage: true,
+      returnTo,
+      kept,
+      stepUp,
+      retry,
+      setCookies,
+    })
   }
 }
 
@@ -66,7 +76,7 @@ export async function callback(request: EndpointRequest, parts: SignInParts): Pr
  * @throws {SignInError} the reason, and the page for a new sign-in
  */
 async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promise<Redirect> {
-  const callback = new URL(redirectUri(request.externalUrl, parts.reservedPrefix))
+  const callback = new URL(redirectUri(request.externalUrl, parts.prefix))
   callback.search = authorizationResponse(new URL(request.url, request.externalUrl), parts)
   const transaction = transactionFromState(onlyValue(callback.searchParams, 'state'), parts.keyring)
   const return_to = returnToOrHome(transaction?.return_to, request.externalUrl, parts)
@@ -128,9 +138,9 @@ async function describePerson(
   const userinfo = await parts.provider.userinfo(tokens.access_token, idToken.sub)
   if (userinfo.kind === 'unauthorized')
     throw new GatewayError('ERR_SIGN_IN_RESPONSE', 'UserInfo rejects the access token that was just issued')
-  const names = parts.provider.config.idTokenClaims
+  const { idTokenClaims: names, renamedClaims } = parts.provider.config
   const fromIdToken = { names, claims: claimsOfIdToken(tokens.id_token, names) }
-  const claims = claimsOfSession(userinfo.claims, idToken, fromIdToken)
+  const claims = claimsOfSession(userinfo.claims, idToken, fromIdToken, renamedClaims)
   return { ...idToken, tokens, claims, userinfo_read_at: parts.clock.now() }
 }
 
@@ -156,9 +166,28 @@ async function createSession(
       ...previous,
       parts.cookie.set(id),
       ...(kept.isOn ? [personCookie.set(record.sub)] : []),
+      ...(await endOthers(request, parts)),
+      ...(parts.otherCookies.length > 0 ? [parts.providerCookie.set(parts.provider.config.name)] : []),
       ...expireTransactions(request.cookie, parts.cookie),
     ],
   }
+}
+
+/**
+ * Ends the sessions of the browser at other providers of the same upstreams, because these
+ * upstreams would not know which person is meant.
+ */
+async function endOthers(request: EndpointRequest, { otherCookies, endings, log }: SignInParts): Promise<string[]> {
+  const setCookies: string[] = []
+  for (const cookie of otherCookies) {
+    const id = cookie.read(request.cookie)
+    if (cookie.isIn(request.cookie)) setCookies.push(cookie.expire())
+    if (id === undefined) continue
+    await endings.endOne(sessionKey(id), 'new_sign_in', request.cause).catch((error: unknown) => {
+      log.warn('session.previous_not_ended', { reason: reason(error) })
+    })
+  }
+  return setCookies
 }
 
 /**

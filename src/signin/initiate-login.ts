@@ -38,12 +38,12 @@ async function initiate(request: EndpointRequest, parts: SignInParts): Promise<R
  */
 export async function initiateLoginPost(
   { form }: EndpointRequest,
-  { reservedPrefix }: Pick<SignInParts, 'reservedPrefix'>,
+  { prefix }: Pick<SignInParts, 'prefix'>,
 ): Promise<Response> {
   const parameters = new URLSearchParams()
   for (const name of ['iss', 'login_hint', 'target_link_uri'])
     for (const value of form.getAll(name)) parameters.append(name, value)
-  return redirect({ location: `${reservedPrefix}initiate-login?${parameters.toString()}`, setCookies: [] })
+  return redirect({ location: `${prefix}initiate-login?${parameters.toString()}`, setCookies: [] })
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { ProviderConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { StepUp } from '../core/step-up.ts'
@@ -11,23 +12,31 @@ import type { SessionCookie } from '../session/cookie.ts'
 import type { SessionEndings } from '../session/endings.ts'
 import type { ExpiredCookies } from '../session/expired-cookies.ts'
 import type { PersonCookie } from '../session/person-cookie.ts'
-import type { Sessions } from '../session/sessions.ts'
+import type { ProviderCookie } from '../session/provider-cookie.ts'
+import type { SessionsOfAudience } from '../session/sessions-of-audience.ts'
 import type { SessionStore } from '../session/store.ts'
 
 export interface SignInParts {
   readonly provider: OpenidProvider
   readonly store: Pick<SessionStore, 'takeOnce' | 'receivesNotices' | 'ping' | 'time'>
-  readonly sessions: Pick<Sessions, 'audience' | 'find' | 'read' | 'peek' | 'create' | 'replace'>
+  readonly sessions: Pick<SessionsOfAudience, 'audience' | 'find' | 'read' | 'peek' | 'create' | 'replace'>
   readonly endings: Pick<SessionEndings, 'endOne'>
   readonly expiredCookies: Pick<ExpiredCookies, 'add' | 'has'>
   readonly cookie: SessionCookie
   readonly personCookie: Pick<PersonCookie, 'set' | 'tagOf'>
+  readonly providerCookie: ProviderCookie
+  /** The session cookies of the other providers whose people use the same upstreams. */
+  readonly otherCookies: readonly SessionCookie[]
+  /** The providers between which the person has to choose first. Empty: the provider is known. */
+  readonly choices: readonly ProviderConfig[]
   readonly kept: Pick<KeptRequests, 'isOn' | 'ofOthers'>
   readonly keyring: Keyring
   readonly clock: Clock
   readonly log: Log
   readonly audit: Audit
   readonly pages: Pages
+  /** The path of the endpoints of the provider. */
+  readonly prefix: string
   readonly reservedPrefix: string
   /** What the rules require of the authentication of people. */
   readonly stepUps: readonly StepUp[]
@@ -42,8 +51,8 @@ export interface SignInParts {
  * The registered redirect URI. It must be exactly the same in every request (OpenID Connect Core
  * §3.1.2.1).
  */
-export function redirectUri(externalUrl: URL, reservedPrefix: string): string {
-  return new URL(`${reservedPrefix}callback`, externalUrl).href
+export function redirectUri(externalUrl: URL, prefix: string): string {
+  return new URL(`${prefix}callback`, externalUrl).href
 }
 
 /**

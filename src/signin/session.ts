@@ -47,10 +47,10 @@ export async function extendSession(request: EndpointRequest, parts: SignInParts
 /** A 401 response with the URL where the person can sign in. */
 export function signInRequired(
   request: EndpointRequest,
-  { pages, reservedPrefix }: Pick<SignInParts, 'pages' | 'reservedPrefix'>,
+  { pages, prefix }: Pick<SignInParts, 'pages' | 'prefix'>,
   { setCookies, sessionEnded }: Pick<RefusalOptions, 'setCookies' | 'sessionEnded'> = {},
 ): Response {
-  const signIn = signInUrl(reservedPrefix, undefined)
+  const signIn = signInUrl(prefix, undefined)
   return pages.refusal('ERR_UNAUTHENTICATED', {
     ...pageContext(request),
     ...{ signIn, returnTo: request.embeddingPage, setCookies, sessionEnded },

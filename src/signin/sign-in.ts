@@ -1,14 +1,16 @@
 import { GatewayError } from '../core/errors.ts'
 import { keptUrl, signedInPath, signInUrl } from '../core/return-to.ts'
-import { insufficiency, type StepUp, stepUpParameters } from '../core/step-up.ts'
+import { insufficiency, type StepUp } from '../core/step-up.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
 import { clearCache, redirect, type Redirect, type Response } from '../http/response.ts'
 import { asReference } from '../kept/kept-requests.ts'
 import { pageContext } from '../pages/pages.ts'
 import type { AuthorizationRequest } from '../provider/openid-provider.ts'
 import { sessionKey } from '../session/record.ts'
+import { chooseProvider } from './choose-provider.ts'
 import { onlyValue, redirectUri, type SignInParts } from './parts.ts'
 import { returnToOrHome } from './return-to.ts'
+import { stepUpOf } from './step-up-of.ts'
 import { beginTransaction, bindTransaction, transactionToState } from './transaction.ts'
 
 /** The sign-in would begin at a host whose cookies the browser does not send to `external_url`. */
@@ -33,9 +35,11 @@ const wrongHostHint =
 
 /**
  * `GET sign-in?return_to=…&kept=…&prompt=login&acr_values=…&max_age=…`: redirects the browser to
- * the provider, or to the page when the person is signed in.
+ * the provider, or to the page when the person is signed in. With several providers, a page asks
+ * which one is meant.
  */
-export function signIn(request: EndpointRequest, parts: SignInParts): Promise<Response> {
+export async function signIn(request: EndpointRequest, parts: SignInParts): Promise<Response> {
+  if (parts.choices.length > 0) return chooseProvider(request, parts)
   const prompt = onlyValue(request.query, 'prompt') === 'login' ? 'login' : undefined
   const kept = asReference(onlyValue(request.query, 'kept'))
   const options = {
@@ -74,10 +78,10 @@ export async function begin(
 function toRightAddress(
   { code, message, address: rightAddress }: WrongHostError,
   request: EndpointRequest,
-  { log, pages, reservedPrefix }: SignInParts,
+  { log, pages, prefix }: SignInParts,
 ): Response {
   log.warn('sign_in.not_started', { code, reason: message, hint: wrongHostHint, request: request.requestId })
-  const signIn = new URL(signInUrl(reservedPrefix, undefined), request.externalUrl).href
+  const signIn = new URL(signInUrl(prefix, undefined), request.externalUrl).href
   // The browser sends a Referer when the link leads to the same origin: see requireExternalUrl.
   const headers = { 'Referrer-Policy': 'same-origin' }
   return pages.refusal(code, { ...pageContext(request), asPage: request.isPage, rightAddress, signIn, headers })
@@ -116,7 +120,7 @@ export async function goToProvider(
   const to = { return_to, kept, stepUp, origin: externalUrl.origin, audience, begun_at_store: earliest }
   const { transaction, secret } = beginTransaction(to, parts.clock.now())
   const location = await parts.provider.authorizationUrl({
-    redirect_uri: redirectUri(externalUrl, parts.reservedPrefix),
+    redirect_uri: redirectUri(externalUrl, parts.prefix),
     state: transactionToState(transaction, parts.keyring),
     nonce: transaction.nonce,
     code_verifier: transaction.code_verifier,
@@ -132,9 +136,9 @@ export async function goToProvider(
  */
 export function afterSignIn(
   { return_to, kept }: { readonly return_to: string; readonly kept?: string | undefined },
-  { reservedPrefix }: Pick<SignInParts, 'reservedPrefix'>,
+  { prefix }: Pick<SignInParts, 'prefix'>,
 ): string {
-  return kept === undefined ? return_to : keptUrl(reservedPrefix, kept)
+  return kept === undefined ? return_to : keptUrl(prefix, kept)
 }
 
 /**
@@ -151,18 +155,6 @@ export async function isSignedIn(
   if (found === undefined) return false
   const options = { now: clock.now(), tolerance: provider.config.clockToleranceMs }
   return insufficiency(stepUp, found.record.authentication ?? {}, options) === undefined
-}
-
-/**
- * The step-up in the query of a sign-in. Only that of a rule has an effect, because links on other
- * sites may have any query.
- */
-function stepUpOf(query: URLSearchParams, { stepUps }: SignInParts): StepUp | undefined {
-  const names = ['acr_values', 'max_age'] as const
-  return stepUps.find((stepUp) => {
-    const parameters = stepUpParameters(stepUp)
-    return names.every((name) => onlyValue(query, name) === parameters[name])
-  })
 }
 
 /**

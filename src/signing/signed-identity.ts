@@ -27,16 +27,19 @@ interface Cached {
 /** Signs JWTs that say who a person is. Each JWT is for one upstream. */
 export class SignedIdentities {
   readonly #issuer: string
+  /** With several providers, `sub` alone does not identify a person. */
+  readonly #namesProvider: boolean
   readonly #keys: Pick<SigningKeys, 'has' | 'inUse'>
   readonly #clock: Clock
   /** The entry of a session disappears when its record leaves memory, or is replaced. */
   readonly #ofRecord = new WeakMap<SessionRecord, Map<SignedIdentityConfig, Cached>>()
 
   constructor(
-    { externalUrl }: Pick<GatewayConfig, 'externalUrl'>,
+    { externalUrl, providers }: Pick<GatewayConfig, 'externalUrl' | 'providers'>,
     parts: { readonly keys: Pick<SigningKeys, 'has' | 'inUse'>; readonly clock: Clock },
   ) {
     this.#issuer = externalUrl.origin
+    this.#namesProvider = providers.length > 1
     this.#keys = parts.keys
     this.#clock = parts.clock
   }
@@ -75,6 +78,7 @@ export class SignedIdentities {
       iat: Math.floor(now / 1000),
       exp: Math.floor(Math.min(now + config.lifetimeMs, record.absolute_expires_at) / 1000),
       ...claims,
+      ...(this.#namesProvider && { idp: record.iss }),
     })
     return token.length > maxBytes ? { why: `longer than ${maxBytes} bytes` } : { token, dropped }
   }

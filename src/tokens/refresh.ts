@@ -170,11 +170,11 @@ export async function storeClaims(
   userinfo: Claims,
   parts: UpkeepParts,
 ): Promise<StoredSession | undefined> {
-  const names = parts.provider.config.idTokenClaims
+  const { idTokenClaims: names, renamedClaims } = parts.provider.config
   const fromIdToken = { names, claims: claimsOfIdToken(stored.record.tokens.id_token, names) }
   const record: SessionRecord = {
     ...stored.record,
-    claims: claimsOfSession(userinfo, stored.record, fromIdToken),
+    claims: claimsOfSession(userinfo, stored.record, fromIdToken, renamedClaims),
     userinfo_read_at: parts.clock.now(),
   }
   const outcome = await parts.sessions.replace(stored, record)

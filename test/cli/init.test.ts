@@ -62,7 +62,8 @@ for (const [what, options] of Object.entries({
       options.url.startsWith('http:') ? ['external_url'] : [],
     )
     assert.deepEqual(failingTests(loaded.config), [])
-    const { provider, externalUrl, upstreams } = loaded.config
+    const { externalUrl, upstreams } = loaded.config
+    const [provider] = loaded.config.providers
     assert.deepEqual(
       [provider.issuer, provider.client_id, externalUrl.origin, upstreams[0]?.url.origin],
       [options.issuer, options['client-id'], options.url, options.upstream],
@@ -114,7 +115,7 @@ test('On a terminal, init asks for each missing value until the answer is valid'
   assert.match(said.out, /must be an http or https URL such as https:\/\/id\.example\.com/)
   const loaded = loadConfig(file, secrets)
   assert.ok(loaded.ok)
-  assert.deepEqual([loaded.config.provider.client_id, loaded.config.session.store.kind], ['orders', 'memory'])
+  assert.deepEqual([loaded.config.providers[0].client_id, loaded.config.session.store.kind], ['orders', 'memory'])
 })
 
 for (const [option, value, why] of [
@@ -186,5 +187,5 @@ for (const [issuer, listed] of [
     assert.ok(readFileSync(file, 'utf8').includes(`# scopes: [${listed}]\n`))
     const loaded = loadConfig(file, secrets)
     assert.ok(loaded.ok)
-    assert.equal(loaded.config.provider.scopes, undefined)
+    assert.equal(loaded.config.providers[0].scopes, undefined)
   })

@@ -56,28 +56,37 @@ test('The smallest configuration has defaults for all other settings', () => {
     reservedPrefix: '/.gatehouse/',
     trustedProxies: [],
     workers: 1,
-    provider: {
-      issuer: 'https://id.example.com',
-      client_id: 'orders',
-      client_secret: 'a client secret of the tests',
-      token_endpoint_auth_method: 'client_secret_basic',
-      response_mode: 'query',
-      frontchannelLogout: false,
-      idTokenClaims: [],
-      userinfoClaims: ['email'],
-      scopes: undefined,
-      authorizationParams: {},
-      claims: {},
-      id_token_signed_response_alg: undefined,
-      clockToleranceMs: 30_000,
-      timeoutMs: 5_000,
-      ca: undefined,
-    },
+    providers: [
+      {
+        name: 'provider',
+        setting: 'provider',
+        title: '',
+        prefix: '/.gatehouse/',
+        cookieName: '__Host-gatehouse',
+        renamedClaims: {},
+        issuer: 'https://id.example.com',
+        client_id: 'orders',
+        client_secret: 'a client secret of the tests',
+        token_endpoint_auth_method: 'client_secret_basic',
+        response_mode: 'query',
+        frontchannelLogout: false,
+        idTokenClaims: [],
+        userinfoClaims: ['email'],
+        scopes: undefined,
+        authorizationParams: {},
+        claims: {},
+        id_token_signed_response_alg: undefined,
+        clockToleranceMs: 30_000,
+        timeoutMs: 5_000,
+        ca: undefined,
+      },
+    ],
     upstreams: [
       {
         name: 'orders',
         place: { file: 'smallest.yaml', line: 8, column: 3 },
         hosts: [],
+        providers: ['provider'],
         path: '/',
         url: new URL('http://127.0.0.1:3000'),
         externalUrl,
@@ -182,7 +191,13 @@ test('Every setting of a full configuration is read', () => {
     { address: 'fd00::', prefix: 8, family: 'ipv6' },
   ])
   assert.equal(full.workers, 4)
-  assert.deepEqual(full.provider, {
+  assert.deepEqual(full.providers[0], {
+    name: 'provider',
+    setting: 'provider',
+    title: '',
+    prefix: full.reservedPrefix,
+    cookieName: full.session.cookie.name,
+    renamedClaims: {},
     issuer: 'https://id.example.com',
     client_id: 'orders',
     client_secret: 'the client secret of the tests',
@@ -439,7 +454,7 @@ test('Paths of secrets are relative to their file, and a line break at the end i
   mkdirSync(join(file, '../secrets'))
   writeFileSync(join(file, '../secrets/client_secret'), ' with spaces and = signs \r\n\n')
 
-  assert.equal(config(file).provider.client_secret, ' with spaces and = signs ')
+  assert.equal(config(file).providers[0].client_secret, ' with spaces and = signs ')
 })
 
 test('The upstreams of included files follow those of the file', () => {

@@ -36,8 +36,9 @@ function respondWith(fault: TestProvider['fault'], fields: () => Readonly<Record
 async function findingsAbout(t: TestContext, issuer: string, settings = '', env = {}, headers = '{}', rules = '[]') {
   const upstream = `url: http://127.0.0.1:3000\n    headers: ${headers}\n    rules: ${rules}`
   const config = configOf(t, { externalUrl, issuer, provider: settings, upstream })
-  const facts = await examineProvider(config.provider, registrationOf(config).redirect_uris)
-  const findings = providerFindings(facts, config, env)
+  const [provider] = config.providers
+  const facts = await examineProvider(provider, registrationOf(provider, config).redirect_uris)
+  const findings = providerFindings(facts, provider, config.upstreams, env)
   assertUseful(findings)
   return findings
 }

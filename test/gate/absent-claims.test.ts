@@ -21,10 +21,10 @@ function visits(t: TestContext, path: string, people: readonly Claims[]) {
   const note = (msg: string, fields?: object) => void logged.push({ msg, ...fields })
   let claims: Claims = {}
   const admit = createAdmit(config, {
-    identify: () => personWith(claims, config),
+    identify: (_cookie, upstream) => personWith(claims, config).at(upstream),
     clock: systemClock,
     identities: trialIdentities(config),
-    cookie: { expireAll: () => [], expireWherever: () => [], isStrict: false },
+    isStrict: false,
     log: { debug: note, info: note, warn: note, error: note, announce: note },
   })
   const request = { method: 'GET', url: path, headers: { host: 'orders.example.com' }, socket: {} }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { ProviderConfig } from '../../src/config/model.ts'
 import { systemClock } from '../../src/core/clock.ts'
 import type { SessionKey } from '../../src/core/names.ts'
 import { parsePathPattern } from '../../src/core/path-pattern.ts'
@@ -15,7 +16,12 @@ import { rule, upstream } from '../rules/configs.ts'
 // The decision as a table: each rule, for each identity and each kind of request. A line that is
 // missing here has not been decided.
 
-const provider = { clockToleranceMs: 30_000 }
+const provider = {} as ProviderConfig
+const realm = {
+  prefix: '/.gatehouse/',
+  clockToleranceMs: 30_000,
+  cookie: { expireAll: () => ['__Host-gatehouse=; Max-Age=0'], expireWherever: () => [] },
+}
 
 const orders = upstream({
   logout: [parsePathPattern('/logout')],
@@ -32,8 +38,10 @@ const orders = upstream({
 
 const session = (groups: readonly string[], authentication?: Authentication): Identity => ({
   kind: 'signed_in',
+  realm,
   session: {
     key: 'tag:jane' as SessionKey,
+    audience: '',
     version: 1,
     bytes: 100,
     record: {
@@ -53,8 +61,8 @@ const identities = {
   'signed in': session(['staff']),
   'signed in as an administrator': session(['admins']),
   'signed in strongly as an administrator': session(['admins'], { acr: 'mfa' }),
-  'without a session': { kind: 'anonymous', staleCookie: false },
-  'with the cookie of an ended session': { kind: 'anonymous', staleCookie: true },
+  'without a session': { kind: 'anonymous', realm, staleCookie: false },
+  'with the cookie of an ended session': { kind: 'anonymous', realm, staleCookie: true },
   'while sessions cannot be read': { kind: 'unavailable', code: 'ERR_STORE_UNAVAILABLE', why: 'Redis is away' },
 } as const satisfies Record<string, Identity>
 
@@ -103,12 +111,12 @@ const table: readonly Row[] = [
 for (const [path, who, ...kinds] of table)
   test(`The decision on ${path} for a person ${who} depends on the kind of the request`, () => {
     const admit = createAdmit(
-      { upstreams: [orders], reservedPrefix: '/.gatehouse/', provider },
+      { upstreams: [orders], reservedPrefix: '/.gatehouse/' },
       {
         identify: () => identities[who],
         clock: systemClock,
-        identities: trialIdentities({ externalUrl: new URL('https://orders.example.com') }),
-        cookie: { expireAll: () => ['__Host-gatehouse=; Max-Age=0'], expireWherever: () => [], isStrict: false },
+        identities: trialIdentities({ externalUrl: new URL('https://orders.example.com'), providers: [provider] }),
+        isStrict: false,
         log: { debug() {}, info() {}, warn() {}, error() {}, announce() {} },
       },
     )
@@ -127,12 +135,12 @@ for (const [path, who, ...kinds] of table)
 
 test('A host without an upstream has no route for anybody', () => {
   const admit = createAdmit(
-    { upstreams: [upstream({ hosts: ['orders.example.com'] })], reservedPrefix: '/.gatehouse/', provider },
+    { upstreams: [upstream({ hosts: ['orders.example.com'] })], reservedPrefix: '/.gatehouse/' },
     {
       identify: () => assert.fail('the identity is not needed'),
       clock: systemClock,
-      identities: trialIdentities({ externalUrl: new URL('https://orders.example.com') }),
-      cookie: { expireAll: () => [], expireWherever: () => [], isStrict: false },
+      identities: trialIdentities({ externalUrl: new URL('https://orders.example.com'), providers: [provider] }),
+      isStrict: false,
       log: { debug() {}, info() {}, warn() {}, error() {}, announce() {} },
     },
   )

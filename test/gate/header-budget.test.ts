@@ -21,10 +21,10 @@ test('Identity headers beyond the common limit are logged once for each upstream
   const note = (msg: string, fields?: object) => void logged.push({ msg, ...fields })
   let claims: Claims = {}
   const admit = createAdmit(config, {
-    identify: () => personWith(claims, config),
+    identify: (_cookie, upstream) => personWith(claims, config).at(upstream),
     clock: systemClock,
     identities: trialIdentities(config),
-    cookie: { expireAll: () => [], expireWherever: () => [], isStrict: false },
+    isStrict: false,
     log: { debug() {}, info() {}, warn: note, error: note, announce: note },
   })
   const visit = (url: string, person: Claims) => {

@@ -51,10 +51,10 @@ ${upstream}
   const { config } = loaded
   const silent = () => {}
   const admit = createAdmit(config, {
-    identify: () => personWith(person, config),
+    identify: (_cookie, upstream) => personWith(person, config).at(upstream),
     clock: systemClock,
     identities: trialIdentities(config),
-    cookie: { expireAll: () => [], expireWherever: () => [], isStrict: false },
+    isStrict: false,
     log: { debug: silent, info: silent, warn: silent, error: silent, announce: silent },
   })
   const forwarded = { 'x-forwarded-for': '203.0.113.9', 'x-forwarded-proto': 'https', 'x-forwarded-host': host }

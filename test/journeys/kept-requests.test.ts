@@ -8,13 +8,11 @@ import { exposition } from '../../src/observe/exposition.ts'
 import type { LogFields } from '../../src/observe/log.ts'
 import { navigation, type Browser, type Visit } from '../support/browser.ts'
 import { startFormApplication, type FormApplication, type ReceivedContent } from '../support/form-application.ts'
+import { form, goOn, press, submit, typed } from '../support/form-browser.ts'
 import { freePort } from '../support/free-port.ts'
 import { parseMetrics } from '../support/metrics.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type World, type WorldOptions } from '../support/world.ts'
-
-const typed = new URLSearchParams({ item: 'Blaue Säge & Öl', note: 'zwei\r\nZeilen' }).toString()
-const form = { 'content-type': 'application/x-www-form-urlencoded' }
 
 /** A world with the form application, whose sessions end after an idle minute. */
 async function startForms(t: TestContext, options: WorldOptions = {}) {
@@ -30,54 +28,6 @@ async function signedOut(world: World, person = 'jane'): Promise<Browser> {
   if (world.redis === undefined) world.moveClock(61_000)
   else for (const { sid } of world.provider.sessions()) await world.provider.endSession(sid)
   return browser
-}
-
-interface Submission {
-  readonly path?: string
-  readonly body?: string
-  readonly headers?: Readonly<Record<string, string>>
-}
-
-/** Submits a form of the page `/forms`, and returns the first response. */
-function submit(
-  browser: Browser,
-  url: string,
-  { path = '/orders?new=1', body = typed, headers = {} }: Submission = {},
-) {
-  const origin = new URL(url).origin
-  const sent = { ...form, 'sec-fetch-site': 'same-origin', origin, referer: `${origin}/forms`, ...headers }
-  return browser.send(`${origin}${path}`, { method: 'POST', headers: sent, body })
-}
-
-/** Follows the redirects and refreshes of a response, signing in when the provider asks. */
-async function goOn(browser: Browser, from: Visit): Promise<Visit> {
-  const next = from.headers['location'] ?? /url=(.*)$/.exec(String(from.headers['refresh'] ?? ''))?.[1]
-  if (next === undefined) return from
-  const headers = { 'sec-fetch-site': 'same-origin' }
-  let page = await browser.get(new URL(String(next), from.url).href, { headers })
-  // A sign-in that begins within a moment of the logout is rejected. Its page offers another try.
-  await until('signed in', async () => {
-    const retry = /href="([^"]*)">Try again/.exec(page.body)?.[1]
-    if (!page.body.includes('Your session was ended while you were signing in')) return true
-    page = await browser.get(new URL(String(retry).replaceAll('&amp;', '&'), page.url).href, { headers })
-    return false
-  })
-  return page
-}
-
-/** Presses a button of the page about a kept request. */
-function press(browser: Browser, page: Visit, button: 'Send now' | 'Do not send'): Promise<Visit> {
-  const forms = [...page.body.matchAll(/<form method="post" action="([^"]*)"( enctype="text\/plain")?>(.*?)<\/form>/g)]
-  const [, action = '', plain, inside = ''] =
-    forms.find(([whole]) => whole.includes(`>${button}<`)) ?? assert.fail(page.body)
-  const [, name = '', value = ''] = /name="([^"]*)" value="([^"]*)"/.exec(inside) ?? []
-  const url = new URL(action.replaceAll('&amp;', '&'), page.url)
-  const type = plain === undefined ? 'application/x-www-form-urlencoded' : 'text/plain'
-  return browser.send(url.href, {
-    method: 'POST',
-    headers: { 'content-type': type, 'sec-fetch-site': 'same-origin', origin: url.origin, referer: page.url },
-    body: plain === undefined ? `${name}=${value}` : `${name}=${value}\r\n`,
-  })
 }
 
 /** The one request that the application received. */

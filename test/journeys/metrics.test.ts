@@ -52,7 +52,7 @@ test('The metrics show a journey from sign-in to logout', async (t) => {
   assert.equal(open.value('gatehouse_refreshes_total{outcome="refreshed"}'), 1)
   assert.equal(open.value('gatehouse_provider_requests_total{endpoint="token",outcome="ok"}'), 2)
   assert.equal(open.value('gatehouse_provider_requests_total{endpoint="userinfo",outcome="ok"}'), 2)
-  assert.equal(open.value('gatehouse_provider_known'), 1)
+  assert.equal(open.value('gatehouse_provider_known{provider="provider"}'), 1)
   assert.equal(open.value('gatehouse_store_available'), 1)
   assert.ok(open.value('gatehouse_store_duration_seconds_count{operation="create"}') === 1)
   assert.ok(open.value('process_resident_memory_bytes') > 10_000_000)

@@ -44,6 +44,7 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
   } as const
   return {
     name: 'orders',
+    providers: ['provider'],
     hosts: [],
     path: '/',
     url: new URL('http://127.0.0.1:1'),

@@ -85,12 +85,12 @@ test('Activity is written to the store after the clock is set back, so that no a
   const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
   const { sessions } = createSessions({
     ...{ store, clock, log: quiet, audit: { record: () => {} }, pending: new PendingEndings(quiet) },
-    ...{ keyring: new Keyring([Buffer.alloc(32, 1)]), audience: 'a' },
+    ...{ keyring: new Keyring([Buffer.alloc(32, 1)]), audiences: ['orders'] },
     config: { idleTimeoutMs: hours / 2, absoluteTimeoutMs: 12 * hours, storeOutageGraceMs: 0 },
   })
   const record = { iss: 'i', sub: 's', claims: {}, userinfo_read_at: 0 }
   const tokens = { access_token: 'a', obtained_at: 0, id_token: 'i' }
-  const id = await sessions.create({ ...record, tokens }, clock.now())
+  const id = await sessions.create('orders', { ...record, tokens }, clock.now())
   assert.ok(id !== undefined)
 
   clock.move(-2 * hours)

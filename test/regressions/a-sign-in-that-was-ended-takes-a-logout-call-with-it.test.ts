@@ -19,14 +19,18 @@ function open(t: TestContext) {
   const keyring = new Keyring([Buffer.alloc(32, 1)])
   const shop = { name: 'shop', logout: { call: {} }, headers: [], rules: [] }
   const { sessions, endings } = createSessions({
-    ...{ store, keyring, clock, audience: 'orders', log: quiet, audit: { record() {} } },
+    ...{ store, keyring, clock, audiences: ['orders'], log: quiet, audit: { record() {} } },
     config: { idleTimeoutMs: 60_000, absoluteTimeoutMs: 3_600_000, storeOutageGraceMs: 0 },
     pending: new PendingEndings(quiet),
-    jobs: new LogoutJobs({ keyring, audience: 'orders', upstreams: [shop as never] }),
+    jobs: new Map([['orders', new LogoutJobs({ keyring, audience: 'orders', upstreams: [shop as never] })]]),
   })
   const signIn = async () => {
     const tokens = { access_token: 'a', obtained_at: 0, id_token: 'i' }
-    const id = await sessions.create({ ...jane, tokens, claims: {}, userinfo_read_at: 0, browser_cookies: [] }, 0)
+    const id = await sessions.create(
+      'orders',
+      { ...jane, tokens, claims: {}, userinfo_read_at: 0, browser_cookies: [] },
+      0,
+    )
     assert.ok(id)
     return sessionKey(id)
   }

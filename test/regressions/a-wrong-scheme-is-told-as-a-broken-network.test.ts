@@ -48,7 +48,7 @@ async function wrongUrls(t: TestContext): Promise<[string, RegExp][]> {
 
 test("An error names the wrong scheme of the provider's address", async (t) => {
   for (const [issuer, said] of await wrongUrls(t)) {
-    const { provider } = configOf(t, { issuer })
+    const [provider] = configOf(t, { issuer }).providers
     const { log, hints } = recordingLog()
     const outbound = createOutbound(provider)
     const discovery = new Discovery(provider, { outbound, clock: systemClock, log })
@@ -58,7 +58,7 @@ test("An error names the wrong scheme of the provider's address", async (t) => {
     })
 
     await assert.rejects(discovery.provider(), { code: 'ERR_PROVIDER_UNAVAILABLE' })
-    const findings = providerFindings(await examineProvider(provider, []), { provider, upstreams: [] }, {})
+    const findings = providerFindings(await examineProvider(provider, []), provider, [], {})
 
     assert.match(hints('provider.unavailable')[0] ?? '', said)
     assert.match(finding(findings, 'provider.discovery').todo ?? '', said)

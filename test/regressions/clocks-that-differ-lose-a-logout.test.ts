@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Clock } from '../../src/core/clock.ts'
 import { hearing, tick } from '../session/redis-stores.ts'
-import { replica } from '../session/replica.ts'
+import { audience, replica } from '../session/replica.ts'
 import { until } from '../session/store-contract.ts'
 import { startRedis } from '../support/redis.ts'
 
@@ -21,16 +21,16 @@ for (const ms of [-2_000, 2_000, -3_600_000])
       await hearing(here.store, there.store)
       const begun = (await here.store.time()).earliest
 
-      const order = { iss, jti: `${which} ${ms}`, exp: Date.now() / 1000 + 120 }
+      const order = { audience, jti: `${which} ${ms}`, exp: Date.now() / 1000 + 120 }
       await (which === 'sid'
         ? there.endings.endSid('one', order, 'provider')
         : there.endings.endSub('jane', order, 'provider'))
 
-      assert.equal(await here.sessions.create(record, begun), undefined)
+      assert.equal(await here.sessions.create(audience, record, begun), undefined)
       // A sign-in that begins one round trip after the logout makes a session.
       const { latest } = await there.store.time()
       await until(tick, async () => (await here.store.time()).earliest > latest)
-      assert.notEqual(await here.sessions.create(record, (await here.store.time()).earliest), undefined)
+      assert.notEqual(await here.sessions.create(audience, record, (await here.store.time()).earliest), undefined)
       const warning = there.log.lines.find(({ message }) => message === 'store.clock_differs')
       // The time for the round trip to Redis may be part of the difference.
       assert.equal(Math.round(Number(warning?.fields?.['seconds'])), Math.abs(ms) / 1000)

@@ -45,7 +45,7 @@ function replica(overtaking: { by?: (store: SessionStore) => Promise<StoreNotice
   const { sessions } = createSessions({
     store: far,
     keyring: new Keyring([Buffer.alloc(32, 1)]),
-    audience: 'orders',
+    audiences: ['orders'],
     config: { idleTimeoutMs: 60_000, absoluteTimeoutMs: 600_000, storeOutageGraceMs: 0 },
     clock,
     log: quiet,
@@ -60,7 +60,7 @@ test('A session whose end was missed while it was created is not served from mem
   const { sessions } = replica(overtaking)
   overtaking.by = () => Promise.resolve({ kind: 'resumed' })
 
-  const id = await sessions.create(person, clock.now())
+  const id = await sessions.create('orders', person, clock.now())
 
   assert.ok(id)
   assert.equal(sessions.findInMemory(sessionKey(id)), undefined)
@@ -69,7 +69,7 @@ test('A session whose end was missed while it was created is not served from mem
 test('A record that another replica has replaced in the meantime is not served from memory', async () => {
   const overtaking: Parameters<typeof replica>[0] = {}
   const { sessions } = replica(overtaking)
-  const id = await sessions.create(person, clock.now())
+  const id = await sessions.create('orders', person, clock.now())
   assert.ok(id)
   const key = sessionKey(id)
   const seen = sessions.findInMemory(key)

@@ -10,6 +10,7 @@ export function upstream({
 }: Partial<Omit<UpstreamConfig, 'logout'>> & { logout?: PathPattern[] } = {}): UpstreamConfig {
   return {
     name: 'orders',
+    providers: ['provider'],
     hosts: [],
     path: '/',
     url: new URL('http://127.0.0.1:3000'),

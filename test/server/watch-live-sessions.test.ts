@@ -27,7 +27,7 @@ function startWatch(t: TestContext) {
       if (isDisconnected) throw new Error('unreachable')
       const absolute_expires_at = ends.get(key)
       if (absolute_expires_at === undefined) return undefined
-      return { key, version: 1, bytes: 0, record: { absolute_expires_at } as SessionRecord }
+      return { key, audience: '', version: 1, bytes: 0, record: { absolute_expires_at } as SessionRecord }
     },
   }
   const log = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }

@@ -19,7 +19,7 @@ function open(t: TestContext) {
   const { sessions, endings } = createSessions({
     store,
     keyring: new Keyring([Buffer.alloc(32, 1)]),
-    audience: 'orders',
+    audiences: ['orders'],
     config: { idleTimeoutMs: 60_000, absoluteTimeoutMs: 3_600_000, storeOutageGraceMs: 0 },
     clock,
     log: quiet,
@@ -28,7 +28,7 @@ function open(t: TestContext) {
   })
   const signIn = async (sub: string, own: Partial<SessionRecord> = { browser_cookies: [] }) => {
     const tokens = { access_token: 'a', obtained_at: 0, id_token: 'i' }
-    const id = await sessions.create({ iss, sub, tokens, claims: { sub }, userinfo_read_at: 0, ...own }, 0)
+    const id = await sessions.create('orders', { iss, sub, tokens, claims: { sub }, userinfo_read_at: 0, ...own }, 0)
     assert.ok(id)
     return sessionKey(id)
   }

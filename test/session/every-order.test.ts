@@ -130,7 +130,7 @@ async function startReplica(change: Change): Promise<Replica> {
   await store.ping()
   const shared = { log: quiet, audit: { record: () => {} }, clock }
   const pending = new PendingEndings(quiet)
-  const { sessions, endings } = createSessions({ ...shared, store, keyring, audience, config, pending })
+  const { sessions, endings } = createSessions({ ...shared, store, keyring, audiences: [audience], config, pending })
   return { ...shared, store, sessions, endings }
 }
 
@@ -278,7 +278,7 @@ class Run {
 
   async #create({ sessions }: Replica, begun_at: number): Promise<SessionKey | undefined> {
     const who = { iss, sub, sid, claims: { sub }, userinfo_read_at: 0 }
-    const id = await sessions.create({ ...who, tokens: this.#provider.issue() }, begun_at)
+    const id = await sessions.create(audience, { ...who, tokens: this.#provider.issue() }, begun_at)
     return id && sessionKey(id)
   }
 
@@ -297,7 +297,7 @@ class Run {
       this.#mayBeGone = true
       return [...this.#signIns]
     })
-    const order = { iss, jti: randomUUID(), exp: Date.now() / 1000 + 120 }
+    const order = { audience, jti: randomUUID(), exp: Date.now() / 1000 + 120 }
     if (event === 'logout_sid') await endings.endSid(sid, order, 'provider')
     else await endings.endSub(sub, order, 'provider')
     this.#hasEnded()

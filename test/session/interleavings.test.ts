@@ -233,7 +233,7 @@ class Run {
     this.#stores.push(store)
     const shared = { clock, log: quiet, audit: { record: () => {} } }
     const pending = new PendingEndings(quiet)
-    const parts = { ...shared, store, keyring: this.#keyring, audience, config, pending }
+    const parts = { ...shared, store, keyring: this.#keyring, audiences: [audience], config, pending }
     const { sessions, endings } = createSessions(parts)
     const upkeep = new Upkeep(config, {
       ...{ ...shared, store, sessions, endings },
@@ -327,7 +327,7 @@ class Run {
     const tokens = this.#provider.issue(sub)
     const createdFrom = this.#clock.now()
     const record = { iss, sub, sid: sidName(sid), tokens, claims: { sub }, userinfo_read_at: createdFrom }
-    const id = await sessions.create(record, begun_at).catch(() => null)
+    const id = await sessions.create(audience, record, begun_at).catch(() => null)
     if (id === null) return undefined
     if (id === undefined) return false
     this.#known.push({
@@ -363,7 +363,7 @@ class Run {
     this.#orders.push(order)
     const about = before.filter((known) => concerns(known.sid))
     for (const known of about) if (known.fate === 'alive') known.fate = 'maybe'
-    const token = { iss, jti: randomUUID(), exp: this.#clock.now() / 1000 + 120 }
+    const token = { audience, jti: randomUUID(), exp: this.#clock.now() / 1000 + 120 }
     const ending =
       sid === undefined
         ? endings.endSub(subName(person ?? 0), token, 'provider')
@@ -447,7 +447,7 @@ class Run {
     const { key } = known
     // Past the replicas, which are not to learn anything by it.
     const stored = await (this.#replicas[0] as Replica).store.read(key)
-    const record = stored && openRecord(this.#keyring, { key, audience }, stored.sealed)?.record
+    const record = stored && openRecord(this.#keyring, { key, audiences: [audience] }, stored.sealed)?.record
     const state = record && this.#provider.stateOf(record.tokens.refresh_token ?? '')
     // A token that was rotated may have died with a replica.
     if (!known.hasCrashed) assert.notEqual(state, 'spent', `an older record was written: ${JSON.stringify(known)}`)

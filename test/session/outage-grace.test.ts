@@ -11,7 +11,7 @@ import { startRedis } from '../support/redis.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until as untilWithin } from '../support/until.ts'
 import { assertUnavailable, hearing, replicated, settings, tick } from './redis-stores.ts'
-import { lastTrueAt, oneRedis, portOfNotices, replica, signedInAt, type Replica } from './replica.ts'
+import { audience, lastTrueAt, oneRedis, portOfNotices, replica, signedInAt, type Replica } from './replica.ts'
 import { until } from './store-contract.ts'
 
 /**
@@ -203,7 +203,7 @@ describe('in the grace', { concurrency: true }, () => {
   for (const [who, end] of [
     ['the person', ({ endings }: Replica, id: SessionKey) => endings.endOne(id, 'person')],
     ['a Logout Token with sid', ({ endings }: Replica) => endings.endSid('one', logoutToken, 'provider')],
-    ['a front-channel logout', ({ endings }: Replica) => endings.endPresentSid('one', 'provider_frame')],
+    ['a front-channel logout', ({ endings }: Replica) => endings.endPresentSid(audience, 'one', 'provider_frame')],
     ['a Logout Token with sub', ({ endings }: Replica) => endings.endSub('jane', logoutToken, 'provider')],
   ] as const)
     test(`in an outage, an ending by ${who} holds here at once, and everywhere when Redis is back`, async (t) => {
@@ -235,7 +235,7 @@ describe('in the grace', { concurrency: true }, () => {
     })
 })
 
-const logoutToken = { iss: 'https://id.example.com', jti: 'once', exp: Date.now() / 1000 + 120 }
+const logoutToken = { audience, jti: 'once', exp: Date.now() / 1000 + 120 }
 
 describe('through a failover', { concurrency: true }, () => {
   test('behind a Sentinel, sessions in memory are served during the whole failover', async (t) => {

@@ -9,7 +9,7 @@ import type { SessionRecord } from '../../src/session/record.ts'
 import { openRecord } from '../../src/session/sealed-record.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
-import { replica } from './replica.ts'
+import { audience, replica } from './replica.ts'
 
 const shared = await startRedis({ after })
 const admin = new Redis(shared.port, '127.0.0.1')
@@ -65,7 +65,7 @@ test('a session with three JWTs and ten claims takes at most 4 KiB in Redis', as
   const keysWithout = new Set(await admin.keys('*'))
 
   const { earliest } = await store.time()
-  for (let n = 0; n < count; n += 1) await sessions.create(record(), earliest)
+  for (let n = 0; n < count; n += 1) await sessions.create(audience, record(), earliest)
 
   const keys = (await admin.keys('*')).filter((key) => !keysWithout.has(key))
   const sizes = await Promise.all(keys.map((key) => admin.memory('USAGE', key) as Promise<number>))
@@ -91,10 +91,10 @@ for (const [what, tokens] of Object.entries({
 
 test('a record of an earlier version opens, and one of a later version does not', () => {
   const keyring = new Keyring([Buffer.alloc(32, 1)])
-  const place = { key: 'tag:hash' as SessionKey, audience: 'audience' }
+  const place = { key: 'tag:hash' as SessionKey, audiences: ['another', 'audience'] }
   const given = { ...record(), created_at: 1, absolute_expires_at: 2 }
   const sealed = (v: number) =>
-    keyring.seal(JSON.stringify({ v, ...given }), `gatehouse session ${place.key} for ${place.audience}`)
+    keyring.seal(JSON.stringify({ v, ...given }), `gatehouse session ${place.key} for audience`)
 
   assert.deepEqual(openRecord(keyring, place, sealed(1))?.record, given)
   assert.equal(openRecord(keyring, place, sealed(9)), undefined)

@@ -15,7 +15,8 @@ import type { TcpProxy } from '../support/tcp-proxy.ts'
 import { assertUnavailable, hearing, open, settings, tick } from './redis-stores.ts'
 import { until } from './store-contract.ts'
 
-const audience = audienceOf({ issuer: 'https://id.example.com', client_id: 'orders' })
+/** The audience of the sessions of all replicas. */
+export const audience = audienceOf({ issuer: 'https://id.example.com', client_id: 'orders' })
 const keyring = new Keyring([Buffer.alloc(32, 5)])
 
 export interface Replica extends ReturnType<typeof open> {
@@ -57,7 +58,7 @@ export function replica(
   const { sessions, endings } = createSessions({
     store: opened.store,
     keyring,
-    audience,
+    audiences: [audience],
     config: { idleTimeoutMs: 3_600_000, absoluteTimeoutMs: 7_200_000, storeOutageGraceMs: graceMs },
     clock,
     log: opened.log,
@@ -78,7 +79,7 @@ export async function signedInAt(here: Replica, there: Replica, sid = 'one'): Pr
   // A sign-in that begins within one round trip after a logout is rejected, because the order of
   // the two is unknown.
   await until(tick, async () => {
-    cookie = await here.sessions.create(record, (await here.store.time()).earliest)
+    cookie = await here.sessions.create(audience, record, (await here.store.time()).earliest)
     return cookie !== undefined
   })
   const id = sessionKey(cookie as unknown as SessionId)

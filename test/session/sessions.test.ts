@@ -21,7 +21,7 @@ function open(t: TestContext, maxSessions: number) {
   const { sessions, endings } = createSessions({
     store,
     keyring: new Keyring([Buffer.alloc(32, 1)]),
-    audience: 'orders',
+    audiences: ['orders'],
     config: { idleTimeoutMs, absoluteTimeoutMs: 60 * idleTimeoutMs, storeOutageGraceMs: 0 },
     clock,
     log: quiet,
@@ -31,7 +31,7 @@ function open(t: TestContext, maxSessions: number) {
   const signIn = async (sub: string) => {
     const tokens = { access_token: 'a', obtained_at: 0, id_token: 'i' }
     const person = { iss: 'https://id.example.com', sub, sid: sub, tokens, claims: { sub }, userinfo_read_at: 0 }
-    const id = await sessions.create(person, now)
+    const id = await sessions.create('orders', person, now)
     assert.ok(id)
     return sessionKey(id)
   }

@@ -81,7 +81,7 @@ api_routes = ["^/api/"]`
     { get: '/health', expect: 'pass' },
     { get: '/healthy', expect: 'sign_in' },
   ])
-  assert.deepEqual(config.provider.scopes?.includes('groups'), true)
+  assert.deepEqual(config.providers[0].scopes?.includes('groups'), true)
 })
 
 for (const [what, toml] of Object.entries({

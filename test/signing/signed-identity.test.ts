@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
-import type { IdentityAlgorithm, SignedIdentityConfig } from '../../src/config/model.ts'
+import type { IdentityAlgorithm, ProviderConfig, SignedIdentityConfig } from '../../src/config/model.ts'
 import { type Claims, parseClaimPath } from '../../src/core/claims.ts'
 import type { SessionRecord } from '../../src/session/record.ts'
 import { SignedIdentities } from '../../src/signing/signed-identity.ts'
@@ -11,13 +11,15 @@ const start = Date.UTC(2026, 0, 1)
 const externalUrl = new URL('https://wiki.example.com')
 const lifetimeMs = 300_000
 
-function setUp(alg: IdentityAlgorithm = 'ES256') {
+const provider = {} as ProviderConfig
+
+function setUp(alg: IdentityAlgorithm = 'ES256', others: readonly ProviderConfig[] = []) {
   let now = start
   let key: SigningKey | undefined = createSigningKey(alg, start)
   const clock = { now: () => now }
   const keys = { has: () => key !== undefined, inUse: () => key }
   return {
-    identities: new SignedIdentities({ externalUrl }, { keys, clock }),
+    identities: new SignedIdentities({ externalUrl, providers: [provider, ...others] }, { keys, clock }),
     pass: (ms: number) => void (now += ms),
     replaceKey: (next: SigningKey | undefined) => void (key = next),
     jwks: (): JSONWebKeySet => ({ keys: [{ ...key?.publicJwk, kid: key?.kid ?? '', alg, use: 'sig' }] }),
@@ -69,6 +71,13 @@ for (const algorithm of ['ES256', 'EdDSA'] as const)
     await assert.rejects(() => verify({ typ: 'JWT' }))
     await assert.rejects(() => verify({ currentDate: new Date(start + lifetimeMs) }))
   })
+
+test('With several providers the JWT also says whose person it is about', () => {
+  const { identities } = setUp('ES256', [provider])
+  const token = tokenOf(identities.of(recordOf({ idp: 'https://somebody-else.example.com' }), config({}, 'idp')))
+
+  assert.equal(decodeJwt(token)['idp'], 'https://id.example.com')
+})
 
 test('Only the claims that are listed are revealed', () => {
   const { identities } = setUp()

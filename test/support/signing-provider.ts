@@ -142,6 +142,12 @@ export async function startSigningProvider(
     metadata,
     key: shared,
     config: {
+      name: 'provider',
+      setting: 'provider',
+      title: '',
+      prefix: '/.gatehouse/',
+      cookieName: '__Host-gatehouse',
+      renamedClaims: {},
       issuer,
       client_id,
       client_secret: 'correct horse battery staple',

@@ -19,7 +19,7 @@ function session(tokens: Partial<TokenSet>, userinfo_read_at = 0, key = '0'.repe
     claims: {},
     userinfo_read_at,
   }
-  return { key: key as SessionKey, version: 1, bytes: 0, record }
+  return { key: key as SessionKey, audience: '', version: 1, bytes: 0, record }
 }
 
 const anHour = { refresh_token: 'rt', access_token_expires_at: hour }

@@ -11,6 +11,7 @@ import type {
   GatewayConfig,
   LimitsConfig,
   ListenConfig,
+  ProviderConfig,
 } from '../model.ts'
 import { parseRate } from '../quantities.ts'
 import type { AdminPageSettings, GatewaySettings } from '../settings.ts'
@@ -18,7 +19,7 @@ import { type BuildContext, present, readDuration, readOrigin, readSize, standIn
 import { checkTls } from './certificates.ts'
 import { type ShortNames, withLongName } from './claim-names.ts'
 import { buildPages } from './pages.ts'
-import { buildProvider, userinfoClaims } from './provider.ts'
+import { buildProviders, userinfoClaims } from './provider.ts'
 import { readSecret } from './secrets.ts'
 import { buildSession } from './session.ts'
 import { buildTracing } from './tracing.ts'
@@ -31,25 +32,30 @@ import { buildUpstream } from './upstream.ts'
 export function buildConfig(file: string, settings: GatewaySettings, context: BuildContext): GatewayConfig {
   const { report } = context
   const externalUrl = readOrigin(settings.external_url, '/external_url', standInUrl, report)
-  const provider = buildProvider(settings.provider, '/provider', context)
+  const reservedPrefix = readReservedPrefix(settings.reserved_prefix, report)
   const session = buildSession(settings.session, '/session', { ...context, secure: externalUrl.protocol === 'https:' })
-  const inherited = { ...context, externalUrl, claims: provider.claims }
+  const providers = buildProviders(settings, { ...context, reservedPrefix, cookieName: session.cookie.name })
+  const inherited = { ...context, externalUrl, claims: providers[0].claims, providers }
   const upstreams = Object.entries(settings.upstreams ?? {}).map(([name, upstream]) =>
     buildUpstream(name, upstream, below('/upstreams', name), inherited),
   )
+  const withUserinfoClaims = (provider: ProviderConfig): ProviderConfig => ({
+    ...provider,
+    userinfoClaims: userinfoClaims(upstreams, provider),
+  })
   return {
     version: 1,
     file,
     listen: buildListen(settings.listen, report),
     admin: buildAdmin(settings.admin, inherited),
     externalUrl,
-    reservedPrefix: readReservedPrefix(settings.reserved_prefix, report),
+    reservedPrefix,
     trustedProxies: present(settings.trusted_proxies).flatMap(([index, text]) =>
       report.parse(below('/trusted_proxies', index), [], () => [parseSubnet(text)]),
     ),
     workers:
       session.store.kind === 'memory' ? 1 : settings.workers === 'auto' ? availableParallelism() : settings.workers,
-    provider: { ...provider, userinfoClaims: userinfoClaims(upstreams, provider) },
+    providers: [withUserinfoClaims(providers[0]), ...providers.slice(1).map(withUserinfoClaims)],
     session,
     upstreams,
     signingKeys: {

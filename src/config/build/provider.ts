@@ -1,21 +1,52 @@
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import { claimsIn } from '../header-claims.ts'
-import type { ProviderConfig, UpstreamConfig } from '../model.ts'
+import type { GatewayConfig, ProviderConfig, UpstreamConfig } from '../model.ts'
 import { claimsOf } from '../requirement-claims.ts'
-import type { ProviderSettings } from '../settings.ts'
+import type { GatewaySettings, ProviderSettings } from '../settings.ts'
 import { type BuildContext, present, readDuration } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
 import { readSecret } from './secrets.ts'
 
-export function buildProvider(
-  settings: ProviderSettings | undefined,
-  at: string,
-  context: BuildContext,
-): ProviderConfig {
-  if (settings === undefined) return fallback
+interface ProviderContext extends BuildContext {
+  readonly reservedPrefix: string
+  /** The name of the session cookie. */
+  readonly cookieName: string
+}
+
+/** Builds the provider of the setting `provider`, or those below `providers`. */
+export function buildProviders(
+  { provider, providers }: Pick<GatewaySettings, 'provider' | 'providers'>,
+  context: ProviderContext,
+): GatewayConfig['providers'] {
+  const { report, reservedPrefix, cookieName } = context
+  if (provider !== undefined && providers !== undefined)
+    report.errorAtKey('/providers', 'cannot be used together with provider', 'move that provider below providers')
+  const [first, ...others] = Object.entries(providers ?? {}).map(([name, settings]): ProviderConfig => {
+    const built = buildProvider(settings, below('/providers', name), context)
+    return {
+      ...built,
+      name,
+      setting: `providers.${name}`,
+      title: settings.title ?? name,
+      prefix: `${reservedPrefix}${name}/`,
+      // No other cookie of the gateway has such a name, because names of providers have no "-".
+      cookieName: `${cookieName}-at-${name}`,
+      claims: {},
+      renamedClaims: Object.fromEntries(Object.entries(settings.claims).map(([short, long]) => [long, short])),
+    }
+  })
+  if (first !== undefined) return [first, ...others]
+  if (provider === undefined && !report.isReported('/provider') && !report.isReported('/providers'))
+    report.missing('/provider', 'is missing', 'The OpenID Provider where people sign in.')
+  const only = provider === undefined ? fallback : buildProvider(provider, '/provider', context)
+  return [{ ...only, prefix: reservedPrefix, cookieName, title: provider?.title ?? '' }]
+}
+
+function buildProvider(settings: ProviderSettings, at: string, context: BuildContext): ProviderConfig {
   const { env, report } = context
   return {
+    ...fallback,
     issuer: readIssuer(settings.issuer, below(at, 'issuer'), report),
     client_id: settings.client_id ?? '',
     client_secret:
@@ -36,6 +67,11 @@ export function buildProvider(
 }
 
 const fallback: ProviderConfig = {
+  name: 'provider',
+  setting: 'provider',
+  title: '',
+  prefix: '',
+  cookieName: '',
   issuer: '',
   client_id: '',
   client_secret: '',
@@ -45,6 +81,7 @@ const fallback: ProviderConfig = {
   scopes: undefined,
   authorizationParams: {},
   claims: {},
+  renamedClaims: {},
   idTokenClaims: [],
   userinfoClaims: [],
   id_token_signed_response_alg: undefined,
@@ -53,18 +90,23 @@ const fallback: ProviderConfig = {
   ca: undefined,
 }
 
-/** The claims that these upstreams use and that come from UserInfo, not from the ID Token. */
+/**
+ * The claims that the upstreams of a provider use and that come from UserInfo, not from the ID
+ * Token. As the provider spells them.
+ */
 export function userinfoClaims(
-  upstreams: readonly Pick<UpstreamConfig, 'headers' | 'rules' | 'signedIdentity'>[],
-  { idTokenClaims }: Pick<ProviderConfig, 'idTokenClaims'>,
+  upstreams: readonly Pick<UpstreamConfig, 'headers' | 'rules' | 'signedIdentity' | 'providers'>[],
+  { name: provider, idTokenClaims, renamedClaims }: ProviderConfig,
 ): string[] {
-  const paths = upstreams.flatMap(({ headers, rules, signedIdentity }) => [
+  const own = upstreams.filter(({ providers }) => providers.includes(provider))
+  const long = new Map(Object.entries(renamedClaims).map(([name, short]) => [short, name]))
+  const paths = own.flatMap(({ headers, rules, signedIdentity }) => [
     ...headers.flatMap(claimsIn),
     ...(signedIdentity?.claims ?? []).map(({ path }) => path),
     ...rules.flatMap(({ headers: own = [] }) => own.flatMap(claimsIn)),
     ...rules.flatMap(({ require }) => require.flatMap(claimsOf)),
   ])
-  const names = new Set(paths.map(([name]) => String(name)))
+  const names = new Set(paths.map(([name]) => long.get(String(name)) ?? String(name)))
   return [...names].filter((name) => !protocolClaims.has(name) && !idTokenClaims.includes(name))
 }
 

@@ -2,8 +2,9 @@ import { ipAddress } from '../../core/addresses.ts'
 import { type NamePattern, parseNamePattern } from '../../core/name-pattern.ts'
 import { parsePathPattern, type PathPattern } from '../../core/path-pattern.ts'
 import { parseHost, parseHttpUrl, parseOrigin } from '../addresses.ts'
+import { didYouMean } from '../document/did-you-mean.ts'
 import { below, type Report } from '../document/report.ts'
-import type { CorsConfig, EmbeddedTest, LogoutCall, LogoutLink, UpstreamConfig } from '../model.ts'
+import type { CorsConfig, EmbeddedTest, LogoutCall, LogoutLink, ProviderConfig, UpstreamConfig } from '../model.ts'
 import type { List, LogoutCallSettings, LogoutLinkSettings, TestSettings, UpstreamSettings } from '../settings.ts'
 import { present, readDuration, readOrigin, standInUrl } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
@@ -16,6 +17,7 @@ import { readSignedIdentity } from './signed-identity.ts'
 /** What an upstream needs from the rest of the file. */
 export interface UpstreamContext extends HeaderContext {
   readonly externalUrl: URL
+  readonly providers: readonly Pick<ProviderConfig, 'name'>[]
 }
 
 export function buildUpstream(
@@ -42,6 +44,7 @@ export function buildUpstream(
     name,
     place: report.keyPlace(at),
     hosts: readHosts(settings, externalUrl, own('hosts'), report),
+    providers: readProviders(settings.providers, own('providers'), context),
     path,
     url: readUrl(settings.url, own('url'), report),
     stripPath: settings.strip_path,
@@ -185,6 +188,23 @@ function readHosts(settings: UpstreamSettings, externalUrl: URL, at: string, rep
       report.parse(below(at, index), [], () => [parseHost(host)]),
     )
   return settings.external_url === undefined ? [] : [externalUrl.hostname]
+}
+
+function readProviders(
+  names: UpstreamSettings['providers'],
+  at: string,
+  { providers, report }: UpstreamContext,
+): readonly string[] {
+  const known = providers.map(({ name }) => name)
+  if (names === undefined) return known
+  if (!report.isSet('/providers')) report.errorAtKey(at, 'needs providers at the top level, and provider is one only')
+  for (const [index, name] of present(names))
+    if (report.isSet('/providers') && !known.includes(name)) {
+      const meant = didYouMean(name, known)
+      const hint = meant === undefined ? `the providers are ${known.join(', ')}` : `did you mean "${meant}"?`
+      report.error(below(at, index), 'is not the name of a provider', hint)
+    }
+  return present(names).map(([, name]) => name)
 }
 
 function readTrustedOrigins(

@@ -1,6 +1,6 @@
 import { isEveryAddress, isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
-import type { Address, GatewayConfig, RedisStoreConfig } from '../model.ts'
+import type { Address, GatewayConfig, ProviderConfig, RedisStoreConfig } from '../model.ts'
 import { placeholder } from '../placeholder.ts'
 import { harmOfOfflineAccess, offlineAccess, providerKind } from '../provider-kind.ts'
 import type { GatewaySettings } from '../settings.ts'
@@ -26,7 +26,7 @@ const checks: readonly Check[] = [
   externalUrls,
   trustedProxies,
   workers,
-  provider,
+  providers,
   sessionTimes,
   storeOutageGrace,
   sessionKeys,
@@ -37,11 +37,14 @@ const checks: readonly Check[] = [
   pageColors,
 ]
 
-function placeholders({ externalUrl, provider, session: { store } }: GatewayConfig, report: Report): void {
+function placeholders({ externalUrl, providers, session: { store } }: GatewayConfig, report: Report): void {
+  const ofProviders = providers.flatMap((provider) => [
+    [below(pointerOf(provider), 'issuer'), provider.issuer] as const,
+    [below(pointerOf(provider), 'client_id'), provider.client_id] as const,
+  ])
   const texts = {
     '/external_url': externalUrl.hostname,
-    '/provider/issuer': provider.issuer,
-    '/provider/client_id': provider.client_id,
+    ...Object.fromEntries(ofProviders),
     '/session/store/redis/url': store.kind === 'redis' ? store.url.hostname : '',
     '/session/store/redis/name': store.kind === 'redis_sentinel' ? store.name : '',
   }
@@ -138,24 +141,48 @@ function workers({ session }: GatewayConfig, report: Report, { workers: wanted }
     )
 }
 
-function provider({ provider }: GatewayConfig, report: Report): void {
+/** The pointer of a provider. */
+function pointerOf({ setting }: ProviderConfig): string {
+  return `/${setting.replace('.', '/')}`
+}
+
+function providers({ providers, upstreams }: GatewayConfig, report: Report): void {
+  for (const provider of providers) {
+    checkProvider(provider, report)
+    if (report.isValid('/upstreams') && upstreams.every((upstream) => !upstream.providers.includes(provider.name)))
+      report.warning(pointerOf(provider), 'is used by no upstream', 'name it in the providers of an upstream')
+  }
+  for (const [index, provider] of providers.entries()) {
+    const { issuer, client_id } = provider
+    const same = providers.slice(0, index).find((other) => other.issuer === issuer && other.client_id === client_id)
+    if (same !== undefined && report.isValid(pointerOf(provider), pointerOf(same)))
+      report.error(
+        below(pointerOf(provider), 'client_id'),
+        `is the same client at the same issuer as ${same.setting}`,
+        'one provider is enough: upstreams can share it',
+      )
+  }
+}
+
+function checkProvider(provider: ProviderConfig, report: Report): void {
   const { scopes, client_secret, issuer, ca, authorizationParams } = provider
+  const at = (setting: string) => below(pointerOf(provider), setting)
   const harm = scopes?.includes(offlineAccess) ? harmOfOfflineAccess(providerKind(issuer)) : undefined
-  if (harm !== undefined && report.isValid('/provider/scopes', '/provider/issuer'))
+  if (harm !== undefined && report.isValid(at('scopes'), at('issuer')))
     report[harm.isFatal ? 'error' : 'warning'](
-      below('/provider/scopes', scopes?.indexOf(offlineAccess) ?? 0),
+      below(at('scopes'), scopes?.indexOf(offlineAccess) ?? 0),
       `must not be requested from this provider: ${harm.what}`,
       'remove offline_access: this provider issues refresh tokens without it',
     )
-  if (report.isValid('/provider/client_secret') && client_secret.length < 16)
-    report.warning('/provider/client_secret', 'is shorter than 16 characters, so it can be guessed')
-  if (report.isValid('/provider/authorization_params') && authorizationParams['prompt'] === 'none')
+  if (report.isValid(at('client_secret')) && client_secret.length < 16)
+    report.warning(at('client_secret'), 'is shorter than 16 characters, so it can be guessed')
+  if (report.isValid(at('authorization_params')) && authorizationParams['prompt'] === 'none')
     report.warning(
-      '/provider/authorization_params/prompt',
+      below(at('authorization_params'), 'prompt'),
       'is none: only people who are already signed in at the provider can sign in',
     )
-  if (report.isValid('/provider/issuer', '/provider/ca_file') && ca !== undefined && issuer.startsWith('http:'))
-    report.error('/provider/ca_file', 'has no effect: the issuer is http')
+  if (report.isValid(at('issuer'), at('ca_file')) && ca !== undefined && issuer.startsWith('http:'))
+    report.error(at('ca_file'), 'has no effect: the issuer is http')
 }
 
 function sessionTimes({ session }: GatewayConfig, report: Report, settings: GatewaySettings): void {

@@ -18,6 +18,7 @@ export const upstreamChecks: readonly Check[] = [
   responseFields,
   hosts,
   headers,
+  peopleOfSeveralProviders,
   signedIdentity,
   headerBudget,
   rules,
@@ -27,6 +28,23 @@ export const upstreamChecks: readonly Check[] = [
   cors,
   cache,
 ]
+
+/**
+ * An application that tells people apart by one claim takes people of different providers for the
+ * same person, and whoever runs one of the providers can be anybody.
+ */
+function peopleOfSeveralProviders({ upstreams }: GatewayConfig, report: Report): void {
+  for (const { name, providers, headers } of upstreams) {
+    const at = settingOf(name, 'headers')
+    const claims = headers.flatMap(claimsIn).map(([claim]) => String(claim))
+    if (providers.length < 2 || claims.length === 0 || claims.includes('iss') || !report.isValid(at)) continue
+    report.warning(
+      at,
+      `do not say at which of ${providers.join(', ')} a person signed in: people of different providers may have the same ${[...new Set(claims)].join(', ')}`,
+      'add a header such as X-Issuer: iss and let the application use it, or give the upstream one provider',
+    )
+  }
+}
 
 /** The pointer of a setting of an upstream. */
 export function settingOf(upstream: string, name: string): string {

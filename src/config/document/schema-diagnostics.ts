@@ -15,14 +15,6 @@ export function subject({ keyword, instancePath, params }: ErrorObject): string 
   return instancePath
 }
 
-const unsupported: Readonly<Record<string, string>> = {
-  '/providers': 'only one provider is supported: write it below "provider:"',
-}
-
-const insteadOf: Readonly<Record<string, string>> = {
-  '/providers': 'provider',
-}
-
 /**
  * Reports an unknown setting. The setting that was probably meant is not reported as missing too.
  */
@@ -30,8 +22,8 @@ export function reportUnknown(error: ErrorObject, report: Report): void {
   const at = subject(error)
   const name = String(error.params['additionalProperty'])
   const known = Object.keys((error.parentSchema?.['properties'] as object | undefined) ?? {})
-  const meant = insteadOf[at] ?? didYouMean(name, known)
-  report.errorAtKey(at, 'unknown setting', unsupported[at] ?? hintForUnknown(name, meant, known, error))
+  const meant = didYouMean(name, known)
+  report.errorAtKey(at, 'unknown setting', hintForUnknown(name, meant, known, error))
   const meantAt = below(error.instancePath, meant ?? '')
   if (meant !== undefined && !report.isSet(meantAt)) report.markReported(meantAt)
 }

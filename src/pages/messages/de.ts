@@ -72,6 +72,7 @@ export const de: Messages = {
   signInFailed: 'Sie sind nicht angemeldet.',
   signedIn: 'Sie sind angemeldet.',
   signedInAgain: { title: 'Sie sind wieder angemeldet.', text: 'Sie können dieses Fenster schließen.' },
+  chooseProvider: { title: 'Wo möchten Sie sich anmelden?', text: 'Wählen Sie aus, wo Sie ein Konto haben.' },
   signedOut: { title: 'Sie sind abgemeldet.', text: 'Sie können dieses Fenster jetzt schließen.' },
   confirmSignOut: {
     title: 'Möchten Sie sich abmelden?',

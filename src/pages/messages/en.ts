@@ -32,6 +32,7 @@ export const en: Messages = {
   signInFailed: 'You are not signed in.',
   signedIn: 'You are signed in.',
   signedInAgain: { title: 'You are signed in again.', text: 'You can close this window.' },
+  chooseProvider: { title: 'Where do you want to sign in?', text: 'Choose where you have an account.' },
   signedOut: { title: 'You are signed out.', text: 'You may close this window now.' },
   confirmSignOut: {
     title: 'Do you want to sign out?',

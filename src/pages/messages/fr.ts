@@ -70,6 +70,7 @@ export const fr: Messages = {
   signInFailed: 'La connexion a échoué.',
   signedIn: 'Connexion réussie.',
   signedInAgain: { title: 'Vous êtes de nouveau connecté.', text: 'Vous pouvez fermer cette fenêtre.' },
+  chooseProvider: { title: 'Où souhaitez-vous vous connecter ?', text: 'Choisissez où vous avez un compte.' },
   signedOut: { title: 'Déconnexion réussie.', text: 'Vous pouvez maintenant fermer cette fenêtre.' },
   confirmSignOut: {
     title: 'Voulez-vous vous déconnecter ?',

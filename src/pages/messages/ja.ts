@@ -71,6 +71,7 @@ export const ja: Messages = {
   signInFailed: 'サインインできませんでした。',
   signedIn: 'サインインしました。',
   signedInAgain: { title: 'もう一度サインインしました。', text: 'このウィンドウは閉じていただけます。' },
+  chooseProvider: { title: 'どこでサインインしますか？', text: 'アカウントをお持ちの場所を選んでください。' },
   signedOut: { title: 'サインアウトしました。', text: 'このウィンドウは閉じていただけます。' },
   confirmSignOut: {
     title: 'サインアウトしますか？',

@@ -24,6 +24,7 @@ export interface Messages {
   readonly signedIn: string
   /** The end of a sign-in in another window. */
   readonly signedInAgain: Heading
+  readonly chooseProvider: Heading
   readonly signedOut: Heading
   readonly confirmSignOut: Heading
   readonly stillSignedIn: Heading

@@ -1,0 +1,204 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { GatewayConfig, ProviderConfig, UpstreamConfig } from '../config/model.ts'
+import type { Clock } from '../core/clock.ts'
+import type { SessionKey } from '../core/names.ts'
+import type { Keyring } from '../core/seal.ts'
+import type { Realm as GateRealm } from '../gate/identify.ts'
+import { createUpstreamOfPage } from '../gate/upstream-of-page.ts'
+import { upstreamsOfHost } from '../gate/upstreams-of-host.ts'
+import { KeptRequests } from '../kept/kept-requests.ts'
+import type { Audit } from '../observe/audit.ts'
+import type { Log } from '../observe/log.ts'
+import type { Metrics } from '../observe/metrics.ts'
+import { OpenidProvider } from '../provider/openid-provider.ts'
+import { SessionCookie } from '../session/cookie.ts'
+import type { SessionEndings } from '../session/endings.ts'
+import { PersonCookie } from '../session/person-cookie.ts'
+import type { ProviderCookie } from '../session/provider-cookie.ts'
+import { audienceOf, sessionKey } from '../session/record.ts'
+import { SessionsOfAudience } from '../session/sessions-of-audience.ts'
+import type { Sessions } from '../session/sessions.ts'
+import type { SessionStore } from '../session/store.ts'
+import { Upkeep } from '../tokens/upkeep.ts'
+import { countedRefreshes } from './counted-refreshes.ts'
+import { runInOrder } from './shutdown.ts'
+
+export interface RealmParts {
+  readonly store: SessionStore
+  readonly sessions: Sessions
+  readonly endings: SessionEndings
+  readonly keyring: Keyring
+  readonly providerCookie: ProviderCookie
+  readonly clock: Clock
+  readonly log: Log
+  readonly audit: Audit
+  readonly metrics: Metrics
+}
+
+/** A provider with what is its own: its sessions, its cookies, its URLs. */
+export class Realm implements GateRealm {
+  readonly config: ProviderConfig
+  readonly prefix: string
+  readonly clockToleranceMs: number
+  readonly provider: OpenidProvider
+  readonly cookie: SessionCookie
+  readonly sessions: SessionsOfAudience
+  readonly upkeep: Upkeep
+  readonly personCookie: PersonCookie
+  readonly kept: KeptRequests
+
+  constructor(config: ProviderConfig, { session, keptRequests }: GatewayConfig, parts: RealmParts) {
+    const { store, keyring, clock, log, audit, metrics } = parts
+    const audience = audienceOf(config)
+    this.config = config
+    this.prefix = config.prefix
+    this.clockToleranceMs = config.clockToleranceMs
+    this.cookie = new SessionCookie({ ...session.cookie, name: config.cookieName })
+    this.sessions = new SessionsOfAudience(audience, parts.sessions)
+    this.provider = new OpenidProvider(config, { clock, log, metrics })
+    this.upkeep = new Upkeep(session, {
+      ...{ store, clock, log, audit, sessions: this.sessions, endings: parts.endings },
+      provider: countedRefreshes(this.provider, metrics),
+    })
+    this.personCookie = new PersonCookie({
+      ...{ keyring, audience, clock, cookie: this.cookie },
+      absoluteTimeoutMs: session.absoluteTimeoutMs,
+    })
+    this.kept = new KeptRequests(keptRequests, { keyring, audience, metrics, store: store.kept, cookie: this.cookie })
+  }
+
+  get audience(): string {
+    return this.sessions.audience
+  }
+
+  /** Resolves when each call to the provider, and its one retry, has ended or timed out. */
+  callsEnd(): Promise<void> {
+    return wait(this.config.timeoutMs * 2, undefined, { ref: false })
+  }
+}
+
+/** The realm that a request means, or the providers between which the person has to choose. */
+export interface Meant {
+  readonly realm: Realm
+  readonly choices: readonly ProviderConfig[]
+}
+
+/** The realms of a gateway: one, or several that share the gateway and the store. */
+export class Realms {
+  readonly all: readonly [Realm, ...Realm[]]
+  readonly #log: Log
+  readonly #upstreams: readonly UpstreamConfig[]
+  readonly #ofUpstream: ReadonlyMap<UpstreamConfig, readonly Realm[]>
+  readonly #upstreamOfPage: ReturnType<typeof createUpstreamOfPage>
+  readonly #providerCookie: ProviderCookie
+
+  constructor(config: GatewayConfig, parts: RealmParts) {
+    const [first, ...others] = config.providers
+    this.all = [new Realm(first, config, parts), ...others.map((provider) => new Realm(provider, config, parts))]
+    this.#log = parts.log
+    this.#upstreams = config.upstreams
+    this.#ofUpstream = new Map(config.upstreams.map((upstream) => [upstream, this.#named(upstream.providers)]))
+    this.#upstreamOfPage = createUpstreamOfPage(config.upstreams)
+    this.#providerCookie = parts.providerCookie
+  }
+
+  /** Begins to discover the providers. */
+  start(): void {
+    for (const { provider } of this.all) provider.start()
+  }
+
+  /** Whether all providers have been found. */
+  get isKnown(): boolean {
+    return this.all.every(({ provider }) => provider.isKnown)
+  }
+
+  /** The realms in which people sign in for an upstream. */
+  ofUpstream(upstream: UpstreamConfig): readonly Realm[] {
+    return this.#ofUpstream.get(upstream) ?? []
+  }
+
+  of(provider: ProviderConfig): Realm {
+    return this.all.find(({ config }) => config.name === provider.name) ?? this.all[0]
+  }
+
+  /** The realm whose session a request has, by the cookie of the request. */
+  ofSession(upstream: UpstreamConfig, session: SessionKey | undefined, cookieHeader: string | undefined): Realm {
+    const isIn = ({ cookie }: Realm) => {
+      const id = cookie.read(cookieHeader)
+      return id !== undefined && sessionKey(id) === session
+    }
+    return this.ofUpstream(upstream).find(isIn) ?? this.all[0]
+  }
+
+  /** The realm in which the person of a browser without a session signed in last. */
+  ofForm(upstream: UpstreamConfig, cookieHeader: string | undefined): Realm {
+    const [first = this.all[0], ...others] = this.ofUpstream(upstream)
+    const hasPerson = ({ personCookie }: Realm) => personCookie.read(cookieHeader) !== undefined
+    return hasPerson(first) ? first : (others.find(hasPerson) ?? first)
+  }
+
+  /** The other realms in which people sign in for the same upstreams. */
+  besides(realm: Realm): readonly Realm[] {
+    const shared = [...this.#ofUpstream.values()].filter((realms) => realms.includes(realm)).flat()
+    return this.all.filter((other) => other !== realm && shared.includes(other))
+  }
+
+  /**
+   * Which realm a request at a path of no provider means: the one with a session of this browser,
+   * the only one of the host or of the page `returnTo`, or the one that was chosen last time. For a
+   * sign-in, the person has to choose otherwise.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+   */
+  async meant(request: {
+    readonly host: string
+    readonly cookie: string | undefined
+    readonly returnTo: string | undefined
+  }): Promise<Meant> {
+    if (this.all.length === 1) return { realm: this.all[0], choices: [] }
+    const candidates = this.#candidates(request.host, request.returnTo)
+    const [first = this.all[0], ...others] = candidates
+    if (others.length === 0) return { realm: first, choices: [] }
+    const withCookie = candidates.filter(({ cookie }) => cookie.isIn(request.cookie))
+    for (const realm of withCookie) {
+      const id = realm.cookie.read(request.cookie)
+      if (id !== undefined && (await realm.sessions.read(sessionKey(id))) !== undefined) return { realm, choices: [] }
+    }
+    const remembered = this.#providerCookie.read(request.cookie)
+    const again = withCookie[0] ?? candidates.find(({ config }) => config.name === remembered)
+    if (again !== undefined) return { realm: again, choices: [] }
+    return { realm: first, choices: candidates.map(({ config }) => config) }
+  }
+
+  /** Ends the calls to the providers. */
+  async close(): Promise<void> {
+    await runInOrder(
+      this.all.map(
+        ({ provider }) =>
+          () =>
+            provider.close(),
+      ),
+      this.#log,
+    )
+  }
+
+  /** Resolves when no call to a provider is under way. */
+  async settled(): Promise<void> {
+    await Promise.all(this.all.map(({ upkeep }) => upkeep.settled()))
+  }
+
+  /** Resolves when each call to a provider has ended or timed out. */
+  async callsEnd(): Promise<void> {
+    await Promise.all(this.all.map((realm) => realm.callsEnd()))
+  }
+
+  #candidates(host: string, returnTo: string | undefined): readonly Realm[] {
+    const upstream = returnTo === undefined ? undefined : this.#upstreamOfPage(host, returnTo)
+    if (upstream !== undefined) return this.ofUpstream(upstream)
+    const ofHost = upstreamsOfHost(host, this.#upstreams).flatMap((each) => this.ofUpstream(each))
+    return [...new Set(ofHost)]
+  }
+
+  #named(names: readonly string[]): readonly Realm[] {
+    return names.flatMap((name) => this.all.find(({ config }) => config.name === name) ?? [])
+  }
+}

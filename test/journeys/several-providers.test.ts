@@ -1,0 +1,329 @@
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { test, type TestContext } from 'node:test'
+import { loadConfig } from '../../src/config/load.ts'
+import { startDemoUpstream } from '../../src/demo/upstream.ts'
+import { Browser, type Visit } from '../support/browser.ts'
+import { startFormApplication } from '../support/form-application.ts'
+import { goOn, press, submit } from '../support/form-browser.ts'
+import { freePort } from '../support/free-port.ts'
+import { startProvider, type TestProvider } from '../support/provider.ts'
+import { startRedis } from '../support/redis.ts'
+import { runReplica, type Replica, secrets } from '../support/world.ts'
+
+/** A gateway with two providers: staff sign in at one, partners at the other. */
+interface TwoProviders {
+  readonly url: string
+  readonly staff: TestProvider
+  readonly partners: TestProvider
+  readonly replicas: readonly Replica[]
+  moveClock(ms: number): void
+}
+
+async function twoProviders(
+  t: TestContext,
+  {
+    upstreams,
+    session = '',
+    replicas = 1,
+    partnersStartDown = false,
+    application,
+  }: {
+    upstreams: (upstream: URL) => string
+    session?: string
+    replicas?: number
+    partnersStartDown?: boolean
+    application?: URL
+  },
+): Promise<TwoProviders> {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const start = (name: string, startDown = false) =>
+    startProvider(t, {
+      startDown,
+      client_id: 'orders',
+      client_secret: secrets.CLIENT_SECRET,
+      redirect_uris: [`${url}/.gatehouse/${name}/callback`],
+      post_logout_redirect_uris: [`${url}/.gatehouse/${name}/signed-out`],
+      backchannel_logout_uri: `${url}/.gatehouse/${name}/backchannel-logout`,
+    })
+  const [staff, partners] = [await start('staff'), await start('partners', partnersStartDown)]
+  const demo = await startDemoUpstream({ host: '127.0.0.1', port: 0 })
+  t.after(() => demo.close())
+  const redis = replicas > 1 ? await startRedis(t) : undefined
+  let moved = 0
+  const clock = { now: () => Date.now() + moved }
+  const yaml = (listen: number) => `version: 1
+listen: 127.0.0.1:${listen}
+external_url: ${url}
+shutdown: { drain_timeout: 500ms }
+providers:
+  staff:
+    title: Staff
+    issuer: ${staff.issuer}
+    client_id: orders
+    client_secret: { env: CLIENT_SECRET }
+  partners:
+    title: Partners & guests
+    issuer: ${partners.issuer}
+    client_id: orders
+    client_secret: { env: CLIENT_SECRET }
+    claims: { mail: email }
+session:
+  keys: [{ env: SESSION_KEY }]
+  store: ${redis === undefined ? 'memory' : `{ redis: { url: "${redis.url}" } }`}
+  ${session}
+upstreams:
+${upstreams(application ?? demo.url)}`
+  const running: Replica[] = []
+  for (let n = 0; n < replicas; n += 1) running.push(await runReplica(t, yaml(n === 0 ? port : 0), clock))
+  return { url, staff, partners, replicas: running, moveClock: (ms) => void (moved += ms) }
+}
+
+const headers = 'headers: { X-Remote-User: sub, X-Issuer: iss, X-Mail: mail }'
+const separate = (upstream: URL) => `  staff:
+    url: ${upstream.origin}
+    path: /staff
+    strip_path: true
+    providers: [staff]
+    ${headers}
+  partners:
+    url: ${upstream.origin}
+    path: /partners
+    strip_path: true
+    providers: [partners]
+    ${headers}
+`
+const shared = (upstream: URL) => `  orders:
+    url: ${upstream.origin}
+    ${headers}
+`
+
+/** The headers that the application got. */
+function headersOf({ body }: Visit): ReadonlyMap<string, string> {
+  return new Map((JSON.parse(body) as { headers: (readonly [name: string, value: string])[] }).headers)
+}
+
+/** Who the person is for the application. */
+function seen(visit: Visit): readonly [user: string | undefined, issuer: string | undefined] {
+  const received = headersOf(visit)
+  return [received.get('X-Remote-User'), received.get('X-Issuer')]
+}
+
+/** The links of a page, as the browser would follow them. */
+function linksOf({ body, url }: Visit): readonly string[] {
+  return [...body.matchAll(/<a [^>]*href="([^"]+)"/g)].map(
+    ([, href = '']) => new URL(href.replaceAll('&amp;', '&'), url).href,
+  )
+}
+
+/** Opens a page where the person chooses the provider with this path, and signs in there. */
+async function signInAt(browser: Browser, name: string, url: string): Promise<Visit> {
+  const choice = await browser.get(url)
+  const link = linksOf(choice).find((href) => new URL(href).pathname === `/.gatehouse/${name}/sign-in`)
+  assert.ok(link, `${choice.url} offers ${name}: ${choice.body}`)
+  return browser.get(link)
+}
+
+function isSignedIn(browser: Browser, url: string): Promise<boolean> {
+  return browser.send(url).then(({ status }) => status === 200)
+}
+
+test('One browser has a session at each of two providers, and each application gets its own person', async (t) => {
+  const { url, staff, partners } = await twoProviders(t, { upstreams: separate })
+  const jane = new Browser('jane')
+
+  assert.deepEqual(seen(await jane.get(`${url}/staff/echo`)), ['jane', staff.issuer])
+  assert.equal(await isSignedIn(jane, `${url}/partners/echo`), false)
+  assert.deepEqual(seen(await jane.get(`${url}/partners/echo`)), ['jane', partners.issuer])
+  assert.deepEqual(seen(await jane.send(`${url}/staff/echo`)), ['jane', staff.issuer])
+})
+
+test('A person chooses between the providers of an application, and the browser remembers the choice', async (t) => {
+  const { url, partners, replicas } = await twoProviders(t, { upstreams: shared })
+  const jane = new Browser('jane')
+
+  const choice = await jane.get(`${url}/echo?order=7`)
+  assert.equal(choice.status, 200)
+  assert.match(choice.body, />Staff</)
+  assert.match(choice.body, />Partners &amp; guests</)
+  const page = await signInAt(jane, 'partners', `${url}/echo?order=7`)
+  assert.deepEqual([page.url, ...seen(page)], [`${url}/echo?order=7`, 'jane', partners.issuer])
+
+  jane.cookies.delete('gatehouse-at-partners')
+  assert.deepEqual(seen(await jane.get(`${url}/echo`)), ['jane', partners.issuer])
+  assert.equal(partners.hits('/oauth/token'), 2)
+  assert.equal(replicas.length, 1)
+})
+
+test('After a sign-out, the person chooses again', async (t) => {
+  const { url } = await twoProviders(t, { upstreams: shared })
+  const jane = new Browser('jane')
+  await signInAt(jane, 'partners', `${url}/echo`)
+
+  await jane.get(`${url}/.gatehouse/sign-out`, { headers: { 'sec-fetch-site': 'same-origin' } })
+
+  assert.equal(await isSignedIn(jane, `${url}/echo`), false)
+  assert.equal(linksOf(await jane.get(`${url}/echo`)).length, 2)
+})
+
+test('A choice that fails is not remembered', async (t) => {
+  const { url, partners } = await twoProviders(t, { upstreams: shared })
+  const jane = new Browser('jane')
+  await signInAt(jane, 'partners', `${url}/echo`)
+  jane.cookies.delete('gatehouse-at-partners')
+  partners.fault('/oauth/token', (_req, res) => void res.writeHead(500).end())
+
+  assert.notEqual((await jane.get(`${url}/echo`)).status, 200)
+
+  assert.equal(linksOf(await jane.get(`${url}/echo`)).length, 2)
+})
+
+test('The sign-in of another person at the other provider ends the session of the first person', async (t) => {
+  const { url, partners } = await twoProviders(t, { upstreams: shared })
+  const browser = new Browser('jane')
+  await signInAt(browser, 'staff', `${url}/echo`)
+  const ofStaff = browser.cookies.get('gatehouse-at-staff')
+
+  const other = await browser.get(`${url}/.gatehouse/partners/sign-in?return_to=/echo`)
+
+  assert.deepEqual(seen(other), ['jane', partners.issuer])
+  assert.deepEqual(seen(await browser.send(`${url}/echo`)), ['jane', partners.issuer])
+  const thief = new Browser('mallory')
+  if (ofStaff !== undefined) thief.cookies.set('gatehouse-at-staff', ofStaff)
+  assert.equal(await isSignedIn(thief, `${url}/echo`), false)
+})
+
+test('A session at one provider is none at the other, even in the cookie of the other', async (t) => {
+  const { url } = await twoProviders(t, { upstreams: separate })
+  const jane = new Browser('jane')
+  await jane.get(`${url}/staff/echo`)
+  const session = jane.cookies.get('gatehouse-at-staff')
+  assert.ok(session)
+
+  const mallory = new Browser('mallory')
+  mallory.cookies.set('gatehouse-at-partners', session)
+
+  assert.equal(await isSignedIn(mallory, `${url}/partners/echo`), false)
+  const described = await mallory.fetch(`${url}/.gatehouse/partners/session`)
+  assert.equal(described.status, 401)
+  assert.equal(await isSignedIn(jane, `${url}/staff/echo`), true)
+})
+
+for (const replicas of [1, 2])
+  test(`A Logout Token ends the sessions of its own provider only, with ${replicas} of ${replicas} replicas`, async (t) => {
+    const world = await twoProviders(t, { upstreams: separate, replicas })
+    const { url, staff } = world
+    const jane = new Browser('jane')
+    await jane.get(`${url}/staff/echo`)
+    await jane.get(`${url}/partners/echo`)
+    const at = world.replicas.at(-1)?.url ?? url
+    const post = (name: string, logout_token: string) =>
+      fetch(`${at}/.gatehouse/${name}/backchannel-logout`, {
+        method: 'POST',
+        body: new URLSearchParams({ logout_token }),
+      })
+    const token = await staff.logoutToken({ sub: 'jane' })
+
+    const elsewhere = await post('partners', token)
+    assert.equal(elsewhere.status, 400)
+    assert.equal(await isSignedIn(jane, `${url}/staff/echo`), true)
+    assert.equal((await post('staff', token)).status, 200)
+
+    assert.equal(await isSignedIn(jane, `${url}/staff/echo`), false)
+    assert.equal(await isSignedIn(jane, `${url}/partners/echo`), true)
+  })
+
+test('A code of one provider is never sent to the other one', async (t) => {
+  const { url, staff, partners } = await twoProviders(t, { upstreams: separate })
+  const jane = new Browser('jane')
+  const back = await jane.until(`${url}/partners/echo`, '/.gatehouse/partners/callback')
+
+  const mixedUp = await jane.send(back.replace('/partners/callback', '/staff/callback'))
+
+  assert.notEqual(mixedUp.status, 303)
+  assert.equal(staff.hits('/oauth/token'), 0)
+  assert.equal((await jane.get(back)).status, 200)
+  assert.equal(partners.hits('/oauth/token'), 1)
+})
+
+test('The endpoints of a provider exist below its name only', async (t) => {
+  const { url } = await twoProviders(t, { upstreams: shared })
+
+  for (const [method, path, status] of [
+    ['POST', 'backchannel-logout', 404],
+    ['GET', 'callback', 404],
+    ['POST', 'staff/backchannel-logout', 400],
+    ['GET', 'others/sign-in', 404],
+    ['GET', 'staff/session.js', 404],
+    ['GET', 'session.js', 200],
+  ] as const)
+    assert.equal((await fetch(`${url}/.gatehouse/${path}`, { method })).status, status, `${method} ${path}`)
+})
+
+test('A short name of a claim means another claim at each provider', async (t) => {
+  const { url } = await twoProviders(t, { upstreams: shared })
+  const partner = await signInAt(new Browser('jane'), 'partners', `${url}/echo`)
+  const colleague = await signInAt(new Browser('jane'), 'staff', `${url}/echo`)
+
+  assert.match(String(headersOf(partner).get('X-Mail')), /^jane.*@/)
+  assert.equal(headersOf(colleague).get('X-Mail'), undefined)
+})
+
+test('A provider that is away does not disturb the people of the other one', async (t) => {
+  const { url, staff, partners } = await twoProviders(t, { upstreams: separate, partnersStartDown: true })
+  const jane = new Browser('jane')
+
+  assert.deepEqual(seen(await jane.get(`${url}/staff/echo`)), ['jane', staff.issuer])
+  assert.equal((await jane.get(`${url}/partners/echo`)).status, 503)
+  await partners.up()
+  assert.equal((await jane.get(`${url}/partners/echo`)).status, 200)
+})
+
+test('A form that met an ended session waits until its person has signed in at the same provider', async (t) => {
+  const application = await startFormApplication(t)
+  const options = { upstreams: shared, application: application.url, session: 'idle_timeout: 1m' }
+  const { url, moveClock, partners } = await twoProviders(t, options)
+  const jane = new Browser('jane')
+  await signInAt(jane, 'partners', `${url}/forms`)
+  moveClock(61_000)
+
+  const page = await goOn(jane, await submit(jane, url))
+  assert.equal(new URL(page.url).pathname, '/.gatehouse/partners/kept-request')
+  assert.equal((await press(jane, page, 'Send now')).status, 200)
+
+  assert.equal(application.received.length, 1)
+  assert.equal(partners.hits('/oauth/token'), 2)
+})
+
+test('Another account may be one at the other provider', async (t) => {
+  const { url } = await twoProviders(t, { upstreams: shared })
+  const jane = new Browser('jane')
+  await signInAt(jane, 'staff', `${url}/echo`)
+
+  const page = await jane.get(`${url}/.gatehouse/sign-out?then=sign-in&return_to=/echo`, {
+    headers: { 'sec-fetch-site': 'same-origin' },
+  })
+
+  assert.deepEqual(
+    linksOf(page).map((link) => new URL(link).pathname),
+    ['/.gatehouse/staff/sign-in', '/.gatehouse/partners/sign-in'],
+  )
+})
+
+test('A reload that adds a provider keeps the sessions at the others', async (t) => {
+  const { url, replicas } = await twoProviders(t, { upstreams: separate })
+  const jane = new Browser('jane')
+  await jane.get(`${url}/staff/echo`)
+  const [replica] = replicas
+  assert.ok(replica)
+  const text = readFileSync(replica.file, 'utf8')
+  const guests = `  guests: { issuer: https://guests.invalid, client_id: orders, client_secret: { env: CLIENT_SECRET } }`
+  writeFileSync(replica.file, text.replace('\nproviders:\n', `\nproviders:\n${guests}\n`))
+  const loaded = loadConfig(replica.file, secrets)
+  assert.ok(loaded.ok)
+
+  await replica.gateway.reload(loaded.config)
+
+  assert.equal(await isSignedIn(jane, `${url}/staff/echo`), true)
+})
