@@ -4,8 +4,8 @@ import { canonicalTarget } from '../http/request-target.ts'
 import { createRouteTable } from '../rules/route-table.ts'
 
 /**
- * Returns a function that finds the upstream of a page: a host (without port) with a path and query.
- * It returns `undefined` when no upstream serves the page, or the path is ambiguous.
+ * Returns a function that finds the upstream of a page: a host (without port) with a path and
+ * query. It returns `undefined` when no upstream serves the page, or the path is ambiguous.
  */
 export function createUpstreamOfPage(
   upstreams: readonly UpstreamConfig[],
