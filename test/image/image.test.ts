@@ -12,6 +12,16 @@ import { root, startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 import { until } from '../support/until.ts'
 
+/** The packages that `npm ci --omit=dev` installs, which takes ten times the processor time. */
+function copyPackages(folder: string): void {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { dev?: true }>
+  }
+  for (const [path, { dev }] of Object.entries(packages))
+    if (path !== '' && dev !== true && existsSync(join(root, path)))
+      cpSync(join(root, path), join(folder, path), { recursive: true })
+}
+
 /** The files of the image, without a container: the same files, read-only, and another user. */
 function layOutImage(): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-image-'))
@@ -20,7 +30,7 @@ function layOutImage(): string {
     cpSync(join(root, file), join(folder, file), { recursive: true })
   cpSync(join(root, 'dist'), join(folder, 'dist'), { recursive: true })
   rmSync(join(folder, 'dist', 'demo'), { recursive: true })
-  execFileSync('npm', ['ci', '--omit=dev', '--prefer-offline', '--loglevel=error'], { cwd: folder })
+  copyPackages(folder)
   execFileSync('chmod', ['-R', 'a+rX,a-w', folder])
   return folder
 }
