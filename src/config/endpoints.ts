@@ -32,7 +32,7 @@ export const endpoints = {
   callbackPost: {
     name: 'callback',
     methods: ['POST'],
-    exists: ({ provider }: EndpointConfig) => provider.response_mode === 'form_post',
+    exists: ({ provider }: EndpointConfig) => provider.response_mode.startsWith('form_post'),
   },
   signOut: { name: 'sign-out', methods: ['GET', 'POST'] },
   signedOut: { name: 'signed-out', methods: ['GET', 'HEAD'] },

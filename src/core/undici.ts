@@ -43,6 +43,21 @@ function readParts(): Parts {
   }
 }
 
+/**
+ * Sends requests through an HTTP proxy. It is loaded only when a proxy is configured.
+ */
+export function createProxyAgent(options: undici.ProxyAgent.Options): undici.Dispatcher {
+  return new (readProxyAgent())(options)
+}
+
+function readProxyAgent(): typeof undici.ProxyAgent {
+  try {
+    return require('undici/lib/dispatcher/proxy-agent.js') as typeof undici.ProxyAgent
+  } catch {
+    return (require('undici') as typeof undici).ProxyAgent
+  }
+}
+
 /** The origin and path of a URL, as a dispatcher takes them. */
 export function addressOf(url: string | URL): { readonly origin: string; readonly path: string } {
   const { origin, pathname, search } = new URL(url)

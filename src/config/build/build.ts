@@ -17,6 +17,7 @@ import type { AdminPageSettings, GatewaySettings } from '../settings.ts'
 import { type BuildContext, present, readDuration, readOrigin, readSize, standInUrl } from './build-context.ts'
 import { checkTls } from './certificates.ts'
 import { type ShortNames, withLongName } from './claim-names.ts'
+import { buildEgressProxy } from './egress-proxy.ts'
 import { buildPages } from './pages.ts'
 import { buildProvider, userinfoClaims } from './provider.ts'
 import { readSecret } from './secrets.ts'
@@ -31,7 +32,8 @@ import { buildUpstream } from './upstream.ts'
 export function buildConfig(file: string, settings: GatewaySettings, context: BuildContext): GatewayConfig {
   const { report } = context
   const externalUrl = readOrigin(settings.external_url, '/external_url', standInUrl, report)
-  const provider = buildProvider(settings.provider, '/provider', context)
+  const egressProxy = buildEgressProxy(settings.egress_proxy, '/egress_proxy', context)
+  const provider = buildProvider(settings.provider, '/provider', { ...context, egressProxy })
   const session = buildSession(settings.session, '/session', { ...context, secure: externalUrl.protocol === 'https:' })
   const inherited = { ...context, externalUrl, claims: provider.claims }
   const upstreams = Object.entries(settings.upstreams ?? {}).map(([name, upstream]) =>

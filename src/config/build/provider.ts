@@ -1,27 +1,38 @@
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import { claimsIn } from '../header-claims.ts'
-import type { ProviderConfig, UpstreamConfig } from '../model.ts'
+import type { EgressProxyConfig, ProviderConfig, UpstreamConfig } from '../model.ts'
 import { claimsOf } from '../requirement-claims.ts'
 import type { ProviderSettings } from '../settings.ts'
 import { type BuildContext, present, readDuration } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
-import { readSecret } from './secrets.ts'
+import { readCredentials } from './client-credentials.ts'
+import { readMetadata } from './provider-metadata.ts'
+
+type ProviderContext = BuildContext & { readonly egressProxy: EgressProxyConfig | undefined }
 
 export function buildProvider(
   settings: ProviderSettings | undefined,
   at: string,
-  context: BuildContext,
+  context: ProviderContext,
 ): ProviderConfig {
   if (settings === undefined) return fallback
-  const { env, report } = context
+  const { report, egressProxy } = context
   return {
     issuer: readIssuer(settings.issuer, below(at, 'issuer'), report),
+    metadata: readMetadata(settings.metadata, settings.issuer, below(at, 'metadata'), report),
     client_id: settings.client_id ?? '',
-    client_secret:
-      (settings.client_secret && readSecret(settings.client_secret, below(at, 'client_secret'), env, report)) ?? '',
+    ...readCredentials(settings, at, context),
     token_endpoint_auth_method: settings.token_endpoint_auth_method,
+    clientAssertionAudience: settings.client_assertion_audience,
     response_mode: settings.response_mode,
+    pushedAuthorizationRequests: settings.pushed_authorization_requests,
+    signedRequests: settings.signed_requests,
+    dpop: settings.dpop,
+    resource: readResource(settings.resource, below(at, 'resource'), report),
+    linkParams: readLinkParams(settings, below(at, 'link_params'), report),
+    profile: settings.profile,
+    egressProxy,
     frontchannelLogout: settings.frontchannel_logout,
     scopes: settings.scopes && present(settings.scopes).map(([, scope]) => scope),
     authorizationParams: readAuthorizationParams(settings, below(at, 'authorization_params'), report),
@@ -37,10 +48,21 @@ export function buildProvider(
 
 const fallback: ProviderConfig = {
   issuer: '',
+  metadata: undefined,
   client_id: '',
   client_secret: '',
   token_endpoint_auth_method: 'client_secret_basic',
+  clientKey: undefined,
+  clientAssertionAudience: 'issuer',
+  clientCertificate: undefined,
   response_mode: 'query',
+  pushedAuthorizationRequests: 'when_required',
+  signedRequests: false,
+  dpop: false,
+  resource: [],
+  linkParams: [],
+  profile: undefined,
+  egressProxy: undefined,
   frontchannelLogout: false,
   scopes: undefined,
   authorizationParams: {},
@@ -119,7 +141,44 @@ const gatewayParams: ReadonlySet<string> = new Set([
   'code_challenge_method',
   'request',
   'request_uri',
+  'resource',
+  'dpop_jkt',
 ])
+
+/**
+ * Parameters that a link must not set: the gateway gives them a meaning at `sign-in`, or they
+ * decide how a person authenticates.
+ */
+const signInParams: ReadonlySet<string> = new Set([
+  ...['return_to', 'kept', 'again', 'prompt', 'acr_values', 'max_age'],
+  ...['claims', 'id_token_hint', 'client_secret', 'client_assertion', 'client_assertion_type'],
+])
+
+function readLinkParams(settings: ProviderSettings, at: string, report: Report): string[] {
+  return present(settings.link_params).map(([index, name]) => {
+    if (gatewayParams.has(name)) report.error(below(at, index), 'is a parameter that only the gateway sets')
+    else if (signInParams.has(name))
+      report.error(
+        below(at, index),
+        'must not be set by a link, which anybody can write',
+        'write it in authorization_params, or as step_up of a rule',
+      )
+    return name
+  })
+}
+
+/** Absolute URIs without a fragment (RFC 8707 §2). */
+function readResource(resource: ProviderSettings['resource'], at: string, report: Report): string[] {
+  const entries =
+    typeof resource === 'string'
+      ? [[at, resource] as const]
+      : present(resource ?? []).map(([index, uri]) => [below(at, index), uri] as const)
+  return entries.map(([uriAt, uri]) => {
+    if (!/^[a-z][a-z\d+.-]*:[^\s#]+$/i.test(uri) || !URL.canParse(uri))
+      report.error(uriAt, 'must be an absolute URI without a fragment, such as https://api.example.com')
+    return uri
+  })
+}
 
 function readAuthorizationParams(settings: ProviderSettings, at: string, report: Report): Record<string, string> {
   for (const name of Object.keys(settings.authorization_params))
@@ -136,4 +195,5 @@ const insteadOf: Readonly<Record<string, string>> = {
   scope: 'write them as provider.scopes',
   response_mode: 'write it as provider.response_mode',
   redirect_uri: 'it follows from external_url and reserved_prefix',
+  resource: 'write it as provider.resource',
 }

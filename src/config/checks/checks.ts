@@ -2,9 +2,9 @@ import { isEveryAddress, isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import type { Address, GatewayConfig, RedisStoreConfig } from '../model.ts'
 import { placeholder } from '../placeholder.ts'
-import { harmOfOfflineAccess, offlineAccess, providerKind } from '../provider-kind.ts'
 import type { GatewaySettings } from '../settings.ts'
 import { pageColors } from './pages.ts'
+import { checkProvider } from './provider.ts'
 import { type Check, settingOf, upstreamChecks } from './upstreams.ts'
 
 /**
@@ -139,23 +139,7 @@ function workers({ session }: GatewayConfig, report: Report, { workers: wanted }
 }
 
 function provider({ provider }: GatewayConfig, report: Report): void {
-  const { scopes, client_secret, issuer, ca, authorizationParams } = provider
-  const harm = scopes?.includes(offlineAccess) ? harmOfOfflineAccess(providerKind(issuer)) : undefined
-  if (harm !== undefined && report.isValid('/provider/scopes', '/provider/issuer'))
-    report[harm.isFatal ? 'error' : 'warning'](
-      below('/provider/scopes', scopes?.indexOf(offlineAccess) ?? 0),
-      `must not be requested from this provider: ${harm.what}`,
-      'remove offline_access: this provider issues refresh tokens without it',
-    )
-  if (report.isValid('/provider/client_secret') && client_secret.length < 16)
-    report.warning('/provider/client_secret', 'is shorter than 16 characters, so it can be guessed')
-  if (report.isValid('/provider/authorization_params') && authorizationParams['prompt'] === 'none')
-    report.warning(
-      '/provider/authorization_params/prompt',
-      'is none: only people who are already signed in at the provider can sign in',
-    )
-  if (report.isValid('/provider/issuer', '/provider/ca_file') && ca !== undefined && issuer.startsWith('http:'))
-    report.error('/provider/ca_file', 'has no effect: the issuer is http')
+  checkProvider(provider, '/provider', report)
 }
 
 function sessionTimes({ session }: GatewayConfig, report: Report, settings: GatewaySettings): void {

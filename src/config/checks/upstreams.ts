@@ -7,6 +7,7 @@ import { claimsIn } from '../header-claims.ts'
 import { commonHeaderLimit, expectedSizes, longestOf, sizeText, totalOf } from '../header-size.ts'
 import type { Address, GatewayConfig, RuleConfig, UpstreamConfig } from '../model.ts'
 import type { GatewaySettings } from '../settings.ts'
+import { checkBoundTokens } from './provider.ts'
 
 export type Check = (config: GatewayConfig, report: Report, settings: GatewaySettings) => void
 
@@ -150,8 +151,9 @@ function headerMaps({ name, headers, rules }: UpstreamConfig) {
   return [{ at: settingOf(name, 'headers'), headers }, ...ofRules]
 }
 
-function headers({ upstreams }: GatewayConfig, report: Report): void {
+function headers({ provider, upstreams }: GatewayConfig, report: Report): void {
   for (const { at, headers } of upstreams.flatMap(headerMaps)) {
+    checkBoundTokens(provider, headers, at, report)
     for (const [index, header] of headers.entries()) {
       const twin = headers.slice(0, index).find((earlier) => earlier.name.toLowerCase() === header.name.toLowerCase())
       if (twin)
