@@ -7,9 +7,9 @@ import { examineProvider, type ProviderFacts } from '../provider/examine.ts'
 import { examineRedis } from '../session/redis/examine.ts'
 import { checkTimeoutMs } from './connect.ts'
 import { fault, type Finding, ok } from './finding.ts'
-import { gatewayFindings } from './gateway.ts'
+import { type Environment, gatewayFindings } from './gateway.ts'
 import { headerBudgetFinding } from './header-budget.ts'
-import { type Environment, providerFindings } from './provider.ts'
+import { providerFindings } from './provider.ts'
 import { redisFindings } from './redis.ts'
 import { fileFindings } from './secret-files.ts'
 import { upstreamFindings } from './upstreams.ts'
@@ -44,7 +44,7 @@ export function examine(
   const { redirect_uris } = registrationOf(config)
   const providerFacts = examineProvider(provider, redirect_uris)
   const checks: readonly (readonly [subject: string, check: () => Promise<Finding[]>])[] = [
-    [`provider ${provider.issuer}`, async () => providerFindings(await providerFacts, config, env)],
+    [`provider ${provider.issuer}`, async () => providerFindings(await providerFacts, config)],
     store.kind === 'memory'
       ? ['sessions in memory', async () => [memoryFinding()]]
       : ['Redis', async () => redisFindings(await examineRedis(store), store)],

@@ -43,6 +43,7 @@ export function signIn(request: EndpointRequest, parts: SignInParts): Promise<Re
     kept,
     prompt,
     stepUp: stepUpOf(request.query, parts),
+    linkParams: linkParamsOf(request.query, parts),
   } as const
   return begin(() => goToProvider(options, request, parts), request, parts)
 }
@@ -93,7 +94,7 @@ function toRightAddress(
 export async function goToProvider(
   options: { readonly return_to: string | undefined; readonly kept?: string | undefined } & Pick<
     AuthorizationRequest,
-    'login_hint' | 'prompt' | 'stepUp'
+    'login_hint' | 'prompt' | 'stepUp' | 'linkParams'
   >,
   request: EndpointRequest,
   parts: SignInParts,
@@ -123,6 +124,7 @@ export async function goToProvider(
     login_hint: options.login_hint,
     prompt: options.prompt,
     stepUp,
+    linkParams: options.linkParams,
   })
   return { location: location.href, setCookies: bindTransaction(transaction, secret, cookie, parts.cookie) }
 }
@@ -163,6 +165,18 @@ function stepUpOf(query: URLSearchParams, { stepUps }: SignInParts): StepUp | un
     const parameters = stepUpParameters(stepUp)
     return names.every((name) => onlyValue(query, name) === parameters[name])
   })
+}
+
+/** The longest value of a parameter of `link_params`, in characters. A longer one is ignored. */
+const longestLinkParam = 500
+
+/** The parameters in the query of a sign-in that `provider.link_params` allows. */
+function linkParamsOf(query: URLSearchParams, { provider }: SignInParts): Readonly<Record<string, string>> {
+  const found = provider.config.linkParams.flatMap((name) => {
+    const value = onlyValue(query, name)
+    return value === undefined || value === '' || value.length > longestLinkParam ? [] : [[name, value] as const]
+  })
+  return Object.fromEntries(found)
 }
 
 /**
