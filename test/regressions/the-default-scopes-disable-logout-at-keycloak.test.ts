@@ -28,11 +28,10 @@ for (const [scopes, level] of [
   test(`For Keycloak and the scopes ${String(scopes)}, the doctor reports: ${level}`, async (t) => {
     const provider = await startSigningProvider(t, { issuerPath: '/realms/main', scopes })
 
-    const findings = providerFindings(
-      await examineProvider(provider.config, []),
-      { provider: provider.config, upstreams: [] },
-      {},
-    )
+    const findings = providerFindings(await examineProvider(provider.config, []), {
+      provider: provider.config,
+      upstreams: [],
+    })
 
     assert.deepEqual(
       findings.filter(({ id }) => id === 'provider.scopes').map((finding) => finding.level),

@@ -1,4 +1,4 @@
-import { request } from 'undici'
+import { Agent, request } from 'undici'
 import { until } from './until.ts'
 
 /** The header fields that a browser sends with a navigation. */
@@ -34,9 +34,13 @@ interface Cookie {
 export class Browser {
   readonly cookies = new Map<string, Cookie>()
   readonly #person: string
+  readonly #agent: Agent | undefined
 
-  constructor(person: string) {
+  /** `ca` is the certificate authority (PEM) that it trusts. */
+  constructor(person: string, ca?: string) {
     this.#person = person
+    // Connections that stay open would keep the process of the test.
+    this.#agent = ca === undefined ? undefined : new Agent({ connect: { ca }, pipelining: 0 })
   }
 
   /** Sends one request and follows no redirect. */
@@ -49,6 +53,7 @@ export class Browser {
       method: method as 'GET',
       headers: { ...navigation, ...(cookie.length > 0 ? { cookie: cookie.join('; ') } : {}), ...headers },
       body: body ?? null,
+      ...(this.#agent === undefined ? {} : { dispatcher: this.#agent }),
     })
     for (const line of [response.headers['set-cookie'] ?? []].flat()) this.#keep(line)
     return { url, status: response.statusCode, headers: response.headers, body: await response.body.text() }
