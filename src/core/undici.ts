@@ -44,18 +44,12 @@ function readParts(): Parts {
 }
 
 /**
- * Sends requests through an HTTP proxy. It is loaded only when a proxy is configured.
+ * Sends requests through an HTTP proxy. It needs the whole of undici, which is loaded only when a
+ * proxy is configured.
  */
 export function createProxyAgent(options: undici.ProxyAgent.Options): undici.Dispatcher {
-  return new (readProxyAgent())(options)
-}
-
-function readProxyAgent(): typeof undici.ProxyAgent {
-  try {
-    return require('undici/lib/dispatcher/proxy-agent.js') as typeof undici.ProxyAgent
-  } catch {
-    return (require('undici') as typeof undici).ProxyAgent
-  }
+  const { ProxyAgent } = require('undici') as typeof undici
+  return new ProxyAgent(options)
 }
 
 /** The origin and path of a URL, as a dispatcher takes them. */

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { decodeJwt, decodeProtectedHeader, SignJWT } from 'jose'
 import { assertWholeJourney, type ClientJourney, startClient } from '../support/client-journey.ts'
 import { clientKeyPair, withFeatures } from '../support/client-keys.ts'
 import { folderWith } from '../support/command-line.ts'
+import { freePort } from '../support/free-port.ts'
 import { ecKey, rsaKey } from '../support/signing-provider.ts'
 
 const pushed = { pushedAuthorizationRequests: { enabled: true } } as const
@@ -342,7 +342,7 @@ test('A link sets only the parameters that the configuration allows, and they ar
 // Metadata in the configuration.
 
 test('A provider without a discovery document is described in the configuration', async (t) => {
-  const issuer = await reserveIssuer()
+  const issuer = `http://127.0.0.1:${await freePort()}`
   const journey = await startClient(t, {
     providerSettings: `metadata:
     authorization_endpoint: ${issuer}/oauth/authorize
@@ -363,12 +363,3 @@ test('A provider without a discovery document is described in the configuration'
   assert.ok(world.provider.hits('/oauth/jwks') > 0)
   assert.equal(out.status, 200)
 })
-
-/** The origin of a port that is free. */
-async function reserveIssuer(): Promise<string> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise<unknown>((resolve) => server.close(resolve))
-  return `http://127.0.0.1:${port}`
-}
