@@ -3,7 +3,7 @@ import { createServer as createSecureServer } from 'node:https'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 
-/** An HTTP proxy that tunnels every host to a port of this machine. */
+/** An HTTP proxy to whom every host is this machine. */
 export interface ConnectProxy {
   readonly url: string
   /** The targets of the tunnels: `id.example.com:443`. */
@@ -18,8 +18,13 @@ export interface ConnectProxy {
 
 export async function startConnectProxy(
   t: TestContext,
-  { port, tls }: { readonly port: number; readonly tls?: { readonly cert: string; readonly key: string } },
+  options: {
+    /** Where all tunnels lead. Default: the port that the client asks for. */
+    readonly port?: number
+    readonly tls?: { readonly cert: string; readonly key: string }
+  } = {},
 ): Promise<ConnectProxy> {
+  const { port, tls } = options
   const [tunnels, others, credentials] = [[] as string[], [] as string[], [] as (string | undefined)[]]
   const sockets = new Set<Socket>()
   let refusal: number | undefined
@@ -32,7 +37,7 @@ export async function startConnectProxy(
     tunnels.push(url)
     credentials.push(headers['proxy-authorization'])
     if (refusal !== undefined) return void client.end(`HTTP/1.1 ${refusal} Refused\r\n\r\n`)
-    const target = connect(port, '127.0.0.1', () => {
+    const target = connect(port ?? Number(url.split(':').at(-1)), '127.0.0.1', () => {
       client.write('HTTP/1.1 200 Connection established\r\n\r\n')
       target.pipe(client).pipe(target)
     })
