@@ -1,4 +1,5 @@
 import type { Diagnostic } from '../config/document/diagnostics.ts'
+import { proxyFor, proxyText } from '../config/egress-proxy.ts'
 import { loadConfig, type LoadResult } from '../config/load.ts'
 import type { GatewayConfig, ProviderConfig } from '../config/model.ts'
 import { offlineAccess, providerKind, type ProviderKind } from '../config/provider-kind.ts'
@@ -84,6 +85,12 @@ function scopesNote({ setting, issuer, scopes, authorizationParams }: ProviderCo
   return `\nIf the log says provider.no_refresh_token after a sign-in, set ${setting}.authorization_params: { prompt: consent }.\n`
 }
 
+/** The proxy for requests to the provider, if there is one. */
+function proxyNote({ issuer, egressProxy }: ProviderConfig): string {
+  const proxy = proxyFor(new URL(issuer), egressProxy)
+  return proxy === undefined ? '' : `\nThe gateway reaches the provider through the proxy ${proxyText(proxy)}.\n`
+}
+
 const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandInput) => void>> = {
   text({ file, diagnostics, sources, tests, config }, { out, err, paintOut, paintErr }) {
     err(formatDiagnostics(diagnostics, sources, paintErr))
@@ -91,7 +98,7 @@ const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandI
     const passed = tests === 0 ? '' : `; its ${tests === 1 ? 'test passes' : `${tests} tests pass`}`
     const message = `${file} is valid${passed}.`
     out(
-      `${paintOut?.('green', message) ?? message}\n\n${registrationsText(config)}${signedIdentityText(config)}${config.providers.map(scopesNote).join('')}`,
+      `${paintOut?.('green', message) ?? message}\n\n${registrationsText(config)}${signedIdentityText(config)}${config.providers.map((provider) => scopesNote(provider) + proxyNote(provider)).join('')}`,
     )
   },
   json({ file, diagnostics, tests, config }, { out }) {

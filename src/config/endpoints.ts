@@ -45,7 +45,7 @@ export const endpoints = {
     name: 'callback',
     at: 'provider',
     methods: ['POST'],
-    exists: ({ response_mode }: ProviderConfig) => response_mode === 'form_post',
+    exists: ({ response_mode }: ProviderConfig) => response_mode.startsWith('form_post'),
   },
   signOut: { name: 'sign-out', at: 'both', methods: ['GET', 'POST'] },
   signedOut: { name: 'signed-out', at: 'both', methods: ['GET', 'HEAD'] },

@@ -164,6 +164,42 @@ export const signingAlgorithms = [
 ] as const
 export type SigningAlgorithm = (typeof signingAlgorithms)[number]
 
+/**
+ * The metadata of a provider that publishes none, with the names of OpenID Connect Discovery 1.0
+ * §3.
+ */
+export type ProviderMetadata = Readonly<
+  Record<string, string | boolean | readonly string[] | Readonly<Record<string, string>>>
+>
+
+/** The private key that signs for the client. */
+export interface ClientKey {
+  /** A private JWK (RFC 7517), without members that restrict its use. */
+  readonly jwk: Readonly<Record<string, string>>
+  readonly kid: string | undefined
+  readonly alg: SigningAlgorithm
+}
+
+/** The HTTP proxy between the gateway and the provider. */
+export interface EgressProxyConfig {
+  /** Without user name and password. */
+  readonly url: URL
+  /** Where the setting comes from, for people: `egress_proxy.url` or an environment variable. */
+  readonly from: string
+  /** The value of `Proxy-Authorization` (RFC 9110 §11.7.2). A secret. */
+  readonly authorization: string | undefined
+  readonly noProxy: readonly NoProxy[]
+  /** Certificate authorities (PEM) for a proxy with https, in addition to those of Node.js. */
+  readonly ca: string | undefined
+}
+
+/** Hosts that are reached without the proxy. Absent `port`: at any port. */
+export type NoProxy =
+  | { readonly kind: 'all' }
+  /** The host and its subdomains. */
+  | { readonly kind: 'host'; readonly host: string; readonly port: number | undefined }
+  | { readonly kind: 'subnet'; readonly subnet: Subnet; readonly port: number | undefined }
+
 export interface ProviderConfig {
   /** Its name below `providers`; `provider` for the one of the setting `provider`. */
   readonly name: string
@@ -176,14 +212,39 @@ export interface ProviderConfig {
   /** The name of the cookie of its sessions. */
   readonly cookieName: string
   readonly issuer: string
+  /** Absent: the gateway reads the discovery document. */
+  readonly metadata: ProviderMetadata | undefined
   readonly client_id: string
+  /** Empty when `token_endpoint_auth_method` uses none. */
   readonly client_secret: string
-  readonly token_endpoint_auth_method: 'client_secret_basic' | 'client_secret_post'
+  readonly token_endpoint_auth_method:
+    | 'client_secret_basic'
+    | 'client_secret_post'
+    | 'client_secret_jwt'
+    | 'private_key_jwt'
+    | 'tls_client_auth'
+    | 'self_signed_tls_client_auth'
+  readonly clientKey: ClientKey | undefined
+  /** The `aud` of a client assertion (RFC 7523 §3 (3)). */
+  readonly clientAssertionAudience: 'issuer' | 'token_endpoint'
+  /** The certificate for connections to the provider, and its key, in PEM. */
+  readonly clientCertificate: { readonly cert: string; readonly key: string } | undefined
   /**
    * How the provider sends the authorization response: OAuth 2.0 Multiple Response Type Encoding
-   * Practices §2.1, OAuth 2.0 Form Post Response Mode.
+   * Practices §2.1, OAuth 2.0 Form Post Response Mode, JARM §2.3.
    */
-  readonly response_mode: 'query' | 'form_post'
+  readonly response_mode: 'query' | 'form_post' | 'jwt' | 'query.jwt' | 'form_post.jwt'
+  readonly pushedAuthorizationRequests: 'when_required' | 'always' | 'never'
+  readonly signedRequests: boolean
+  readonly dpop: boolean
+  /** RFC 8707 §2. Empty: the provider decides what the access tokens are for. */
+  readonly resource: readonly string[]
+  /** The parameters that a link to `sign-in` may add to the authorization request. */
+  readonly linkParams: readonly string[]
+  /** Absent: no security profile. */
+  readonly profile: 'fapi2' | 'fapi2_message_signing' | undefined
+  /** Absent: the provider is reached without a proxy. */
+  readonly egressProxy: EgressProxyConfig | undefined
   /** Whether OpenID Connect Front-Channel Logout 1.0 also ends sessions. */
   readonly frontchannelLogout: boolean
   /** Absent: the gateway chooses them by provider, see `requestedAccess`. */

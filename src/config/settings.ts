@@ -45,6 +45,11 @@ export interface GatewaySettings {
    * and cookies of its own.
    */
   readonly providers?: Readonly<Record<string, ProviderSettings>>
+  /**
+   * The HTTP proxy between the gateway and the provider. Upstreams are never reached through it.
+   * Absent: that of the environment variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
+   */
+  readonly egress_proxy?: EgressProxySettings
   /** How long sessions live, and where they are stored. */
   readonly session: SessionSettings
   /**
@@ -155,19 +160,69 @@ export interface ProviderSettings {
    * providers.
    */
   readonly title?: string
+  /**
+   * The metadata of a provider without a discovery document, with the names of OpenID Connect
+   * Discovery 1.0 §3. The gateway then requests no discovery document.
+   */
+  readonly metadata?: ProviderMetadataSettings
   /** The client identifier, as registered at the provider. */
   readonly client_id?: string
-  /** The client secret, as registered at the provider. */
+  /**
+   * The client secret, as registered at the provider. Required for the methods of
+   * token_endpoint_auth_method that begin with client_secret.
+   */
   readonly client_secret?: SecretSettings
   /**
-   * How the gateway sends its secret to the provider: in the Authorization header or in the form.
+   * How the gateway authenticates to the provider. client_secret_basic: the secret in the
+   * Authorization header; client_secret_post: the secret in the form; client_secret_jwt: a JWT
+   * signed with the secret; private_key_jwt: a JWT signed with client_key; tls_client_auth:
+   * client_certificate, issued by an authority that the provider trusts;
+   * self_signed_tls_client_auth: client_certificate, registered at the provider.
    */
-  readonly token_endpoint_auth_method: 'client_secret_basic' | 'client_secret_post'
+  readonly token_endpoint_auth_method:
+    | 'client_secret_basic'
+    | 'client_secret_post'
+    | 'client_secret_jwt'
+    | 'private_key_jwt'
+    | 'tls_client_auth'
+    | 'self_signed_tls_client_auth'
   /**
-   * How the provider sends the authorization response: query is a redirect; form_post is a form, so
-   * that the code is in no URL.
+   * The private key that signs for the client: for private_key_jwt and signed_requests. PEM (PKCS
+   * #8) or JWK.
    */
-  readonly response_mode: 'query' | 'form_post'
+  readonly client_key?: ProviderClientKeySettings
+  /**
+   * The audience of the JWT of private_key_jwt and client_secret_jwt: the issuer, or the token
+   * endpoint for providers that accept only that.
+   */
+  readonly client_assertion_audience: 'issuer' | 'token_endpoint'
+  /**
+   * The certificate that the gateway presents to the provider (RFC 8705): for tls_client_auth and
+   * self_signed_tls_client_auth, or beside another method when the provider binds access tokens to
+   * it.
+   */
+  readonly client_certificate?: ProviderClientCertificateSettings
+  /**
+   * How the provider sends the authorization response. query: a redirect; form_post: a form, so
+   * that the code is in no URL; query.jwt: a redirect with a signed JWT (JARM); jwt: the same as
+   * query.jwt; form_post.jwt: a form with a signed JWT.
+   */
+  readonly response_mode: 'query' | 'form_post' | 'jwt' | 'query.jwt' | 'form_post.jwt'
+  /**
+   * Whether the gateway sends authorization requests to the provider itself (RFC 9126), so that the
+   * browser carries only a reference. when_required: when the metadata of the provider requires it;
+   * always: at any provider that supports it; never: in the URL.
+   */
+  readonly pushed_authorization_requests: 'when_required' | 'always' | 'never'
+  /** Whether authorization requests are signed with client_key (RFC 9101). */
+  readonly signed_requests: boolean
+  /**
+   * Whether the access tokens of each session are bound to a key of that session (RFC 9449). The
+   * provider must then issue tokens of the type DPoP.
+   */
+  readonly dpop: boolean
+  /** The resource servers that access tokens are for (RFC 8707): one URI or several. */
+  readonly resource?: string | List<string>
   /**
    * Whether sessions also end when the provider loads frontchannel-logout in a frame. These
    * requests are not signed: anybody who knows the sid of a session can end it.
@@ -181,6 +236,8 @@ export interface ProviderSettings {
   readonly scopes?: List<string>
   /** Parameters that are added to each authorization request. */
   readonly authorization_params: Readonly<Record<string, string>>
+  /** Parameters that a link to sign-in may add to the authorization request, such as ui_locales. */
+  readonly link_params: List<string>
   /**
    * Short names for claims. A claim path in headers, rules and tests may begin with a short name.
    */
@@ -206,10 +263,122 @@ export interface ProviderSettings {
    * Node.js.
    */
   readonly ca_file?: Path
+  /**
+   * Refuses what a security profile forbids. fapi2: the client requirements of the FAPI 2.0
+   * Security Profile; fapi2_message_signing: also signed requests and responses, as FAPI 2.0
+   * Message Signing requires.
+   */
+  readonly profile?: 'fapi2' | 'fapi2_message_signing'
+}
+
+/**
+ * The metadata of a provider without a discovery document, with the names of OpenID Connect
+ * Discovery 1.0 §3. The gateway then requests no discovery document.
+ */
+export interface ProviderMetadataSettings {
+  /** Where people sign in. */
+  readonly authorization_endpoint?: string
+  /** Where the gateway gets tokens. */
+  readonly token_endpoint?: string
+  /** The keys that the provider signs with. */
+  readonly jwks_uri?: string
+  /** Where the gateway gets claims. Absent: all claims come from the ID Token. */
+  readonly userinfo_endpoint?: string
+  /** Where a sign-out also ends the session at the provider. */
+  readonly end_session_endpoint?: string
+  /** Where the gateway revokes refresh tokens. */
+  readonly revocation_endpoint?: string
+  /** Where the gateway sends authorization requests (RFC 9126). */
+  readonly pushed_authorization_request_endpoint?: string
+  /** Whether the provider accepts only pushed authorization requests. */
+  readonly require_pushed_authorization_requests?: boolean
+  /** Whether the provider accepts only signed authorization requests. */
+  readonly require_signed_request_object?: boolean
+  /** Whether each authorization response contains iss (RFC 9207). The gateway then requires it. */
+  readonly authorization_response_iss_parameter_supported?: boolean
+  /** The signature algorithms of ID Tokens. */
+  readonly id_token_signing_alg_values_supported?: List<string>
+  /** The scopes that the provider knows. */
+  readonly scopes_supported?: List<string>
+  /** The values of acr that the provider knows. */
+  readonly acr_values_supported?: List<string>
+  /** The endpoints for a client that presents a certificate (RFC 8705 §5). */
+  readonly mtls_endpoint_aliases?: ProviderMetadataMtlsEndpointAliasesSettings
+}
+
+/** The endpoints for a client that presents a certificate (RFC 8705 §5). */
+export interface ProviderMetadataMtlsEndpointAliasesSettings {
+  /** Replaces token_endpoint. */
+  readonly token_endpoint?: string
+  /** Replaces userinfo_endpoint. */
+  readonly userinfo_endpoint?: string
+  /** Replaces revocation_endpoint. */
+  readonly revocation_endpoint?: string
+  /** Replaces pushed_authorization_request_endpoint. */
+  readonly pushed_authorization_request_endpoint?: string
+}
+
+/**
+ * The private key that signs for the client: for private_key_jwt and signed_requests. PEM (PKCS #8)
+ * or JWK.
+ */
+export interface ProviderClientKeySettings {
+  /** The environment variable that contains the key. */
+  readonly env?: string
+  /** The file that contains the key, relative to this file. */
+  readonly file?: Path
+  /**
+   * The identifier under which the provider knows the public key. Absent: that of the JWK, or none.
+   */
+  readonly kid?: string
+  /**
+   * The signature algorithm. Absent: that of the JWK, or the usual one for the key: RS256 (PS256
+   * with a profile), ES256, ES384, ES512 or EdDSA.
+   */
+  readonly alg?: 'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA'
+}
+
+/**
+ * The certificate that the gateway presents to the provider (RFC 8705): for tls_client_auth and
+ * self_signed_tls_client_auth, or beside another method when the provider binds access tokens to
+ * it.
+ */
+export interface ProviderClientCertificateSettings {
+  /** The certificate (PEM), followed by those of its authorities. */
+  readonly cert_file?: Path
+  /** The private key of the certificate (PEM, not encrypted). */
+  readonly key_file?: Path
 }
 
 /** A duration such as 30m: a whole number and ms, s, m, h or d. */
 export type Duration = string
+
+/**
+ * The HTTP proxy between the gateway and the provider. Upstreams are never reached through it.
+ * Absent: that of the environment variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
+ */
+export interface EgressProxySettings {
+  /**
+   * The URL of the proxy, without a user name. Absent: HTTPS_PROXY or HTTP_PROXY of the
+   * environment.
+   */
+  readonly url?: string
+  /** The user name for the proxy. */
+  readonly username?: string
+  /** The password for the proxy. */
+  readonly password?: SecretSettings
+  /**
+   * Hosts that are reached without the proxy: a host name with its subdomains, an IP address, a
+   * CIDR range, HOST:PORT, or * for all. Absent: NO_PROXY of the environment. A provider on this
+   * machine is always reached without the proxy.
+   */
+  readonly no_proxy?: List<string>
+  /**
+   * Certificate authorities (PEM) that are trusted for a proxy with https, in addition to those of
+   * Node.js.
+   */
+  readonly ca_file?: Path
+}
 
 /** How long sessions live, and where they are stored. */
 export interface SessionSettings {

@@ -13,4 +13,15 @@ export interface TokenSet {
   readonly refresh_token?: string
   /** The latest ID Token, for `id_token_hint`. */
   readonly id_token: string
+  /** The private key that the access token is bound to (RFC 9449). Absent: it is a bearer token. */
+  readonly dpop_key?: DpopKey
+}
+
+/** A private key on the curve P-256, as a JWK (RFC 7518 §6.2). */
+export interface DpopKey {
+  readonly kty: 'EC'
+  readonly crv: 'P-256'
+  readonly x: string
+  readonly y: string
+  readonly d: string
 }

@@ -43,6 +43,15 @@ function readParts(): Parts {
   }
 }
 
+/**
+ * Sends requests through an HTTP proxy. It needs the whole of undici, which is loaded only when a
+ * proxy is configured.
+ */
+export function createProxyAgent(options: undici.ProxyAgent.Options): undici.Dispatcher {
+  const { ProxyAgent } = require('undici') as typeof undici
+  return new ProxyAgent(options)
+}
+
 /** The origin and path of a URL, as a dispatcher takes them. */
 export function addressOf(url: string | URL): { readonly origin: string; readonly path: string } {
   const { origin, pathname, search } = new URL(url)

@@ -22,6 +22,8 @@ export interface DemoProviderOptions {
    * The people who can sign in, read at each sign-in and UserInfo request. Default: `demoPeople`.
    */
   readonly people?: readonly DemoPerson[] | undefined
+  /** Changes the configuration of oidc-provider, for tests. */
+  readonly adjust?: ((configuration: Configuration) => Configuration) | undefined
 }
 
 export function personIn({ people = demoPeople }: DemoProviderOptions, sub: string): DemoPerson | undefined {

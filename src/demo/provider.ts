@@ -79,7 +79,7 @@ export async function startDemoProvider(options: DemoProviderOptions): Promise<D
 }
 
 function originOf(issuer: URL): string {
-  if (issuer.protocol === 'http:' && issuer.href === `${issuer.origin}/`) return issuer.origin
+  if (/^https?:$/.test(issuer.protocol) && issuer.href === `${issuer.origin}/`) return issuer.origin
   throw new OperatorError(
     `The issuer of the demo provider must be a plain origin such as http://127.0.0.1:8081, not ${issuer.href}`,
   )
@@ -105,7 +105,10 @@ class RunningProvider {
       return granted !== undefined && granted !== acr
     }
     policy.get('login')?.checks.add(new interactionPolicy.Check('acr', 'a stronger sign-in is requested', isStronger))
-    const oidc = new OidcProvider(issuer, configuration(options, store, policy))
+    const base = configuration(options, store, policy)
+    const oidc = new OidcProvider(issuer, options.adjust?.(base) ?? base)
+    // A proxy before the provider terminates TLS, and says so in X-Forwarded-Proto.
+    oidc.proxy = issuer.startsWith('https:')
     return new RunningProvider(issuer, options, store, oidc)
   }
 

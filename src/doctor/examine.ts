@@ -7,9 +7,9 @@ import { examineProvider, type ProviderFacts } from '../provider/examine.ts'
 import { examineRedis } from '../session/redis/examine.ts'
 import { checkTimeoutMs } from './connect.ts'
 import { fault, type Finding, ok } from './finding.ts'
-import { gatewayFindings } from './gateway.ts'
+import { type Environment, gatewayFindings } from './gateway.ts'
 import { headerBudgetFinding } from './header-budget.ts'
-import { type Environment, providerFindings } from './provider.ts'
+import { providerFindings } from './provider.ts'
 import { redisFindings } from './redis.ts'
 import { fileFindings } from './secret-files.ts'
 import { upstreamFindings } from './upstreams.ts'
@@ -52,7 +52,7 @@ export function examine(
       ({ provider, facts }) =>
         [
           `provider ${provider.issuer}`,
-          async () => providerFindings(await facts, provider, upstreamsOf(provider, upstreams), env),
+          async () => providerFindings(await facts, provider, upstreamsOf(provider, upstreams)),
         ] as const,
     ),
     store.kind === 'memory'

@@ -4,9 +4,11 @@ import { originsOf } from '../config/registration.ts'
 import { addressesOf, type HttpOutcome, isPrivate, request } from './connect.ts'
 import { connectionAdvice } from './connection-advice.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
-import type { Environment } from './provider.ts'
 
 const day = 86_400_000
+
+/** Environment variables. */
+export type Environment = Readonly<Record<string, string | undefined>>
 
 /** The findings about how browsers and the provider reach the gateway, and about its cookie. */
 export async function gatewayFindings(config: GatewayConfig, env: Environment, now: number): Promise<Finding[]> {

@@ -1,3 +1,4 @@
+import { proxyFor, proxyText } from '../config/egress-proxy.ts'
 import type { ProviderConfig, UpstreamConfig } from '../config/model.ts'
 import { harmOfOfflineAccess, offlineAccess } from '../config/provider-kind.ts'
 import { issuerHint } from '../provider/discovery.ts'
@@ -13,14 +14,21 @@ export function providerFindings(
   facts: ProviderFacts,
   config: ProviderConfig,
   upstreams: readonly UpstreamConfig[],
-  env: Environment,
 ): Finding[] {
   const clock = clockFindings(facts, config)
-  if ('why' in facts.metadata) return [unreachableFinding(facts.metadata, facts.wrongScheme, env), ...clock]
+  const proxy = proxyFindings(config)
+  if ('why' in facts.metadata)
+    return [unreachableFinding(facts.metadata, facts.wrongScheme, config), ...proxy, ...clock]
   const { value: metadata, ms } = facts.metadata
-  if ('why' in facts.derived) return [unusableFinding(facts.derived), ...clock]
+  if ('why' in facts.derived) return [unusableFinding(facts.derived), ...proxy, ...clock]
   return [
-    ok('provider.discovery', `responds in ${Math.ceil(ms)} ms, with the issuer ${config.issuer}`),
+    ok(
+      'provider.discovery',
+      config.metadata === undefined
+        ? `responds in ${Math.ceil(ms)} ms, with the issuer ${config.issuer}`
+        : 'is described by provider.metadata; its discovery document is not read',
+    ),
+    ...proxy,
     ...clock,
     keysFinding(facts.keys, facts.derived.algorithm),
     pkceFinding(metadata),
@@ -34,15 +42,18 @@ export function providerFindings(
   ]
 }
 
-/** Environment variables. */
-export type Environment = Readonly<Record<string, string | undefined>>
+/** The proxy between the gateway and the provider, if there is one. */
+function proxyFindings({ issuer, egressProxy }: ProviderConfig): Finding[] {
+  const proxy = proxyFor(new URL(issuer), egressProxy)
+  return proxy === undefined ? [] : [ok('provider.proxy', `is reached through the proxy ${proxyText(proxy)}`)]
+}
 
 function unreachableFinding(
   { why, problem }: ProbeFailure,
   wrongScheme: string | undefined,
-  env: Environment,
+  { issuer, egressProxy }: ProviderConfig,
 ): Finding {
-  const proxy = env['HTTPS_PROXY'] ?? env['https_proxy'] ?? env['HTTP_PROXY'] ?? env['http_proxy']
+  const proxy = proxyFor(new URL(issuer), egressProxy)
   const hasNoDocument = wrongScheme === undefined && problem === 'no_document'
   const failure = { why, isTimeout: problem === 'timeout' }
   const todo =
@@ -50,9 +61,9 @@ function unreachableFinding(
   return fault('provider.discovery', `its discovery document cannot be read: ${why}`, {
     why: 'nobody can sign in; signed-in people are served until their tokens need a refresh',
     todo:
-      proxy === undefined || hasNoDocument || wrongScheme !== undefined
+      proxy === undefined || hasNoDocument
         ? todo
-        : `${todo}; the gateway does not use the HTTP proxy of the environment variables`,
+        : `check that the proxy ${proxyText(proxy)} runs and permits this host, or write egress_proxy: { no_proxy: [${new URL(issuer).hostname}] }`,
   })
 }
 
@@ -135,6 +146,8 @@ function includes(metadata: Metadata, name: string, member: string, defaults: re
 function capabilityFindings(metadata: Metadata, config: ProviderConfig): Finding[] {
   const { token_endpoint_auth_method: method, response_mode } = config
   const findings: Finding[] = []
+  // `provider.metadata` has no lists of methods and modes.
+  if (config.metadata !== undefined) return findings
   if (!includes(metadata, 'token_endpoint_auth_methods_supported', method, ['client_secret_basic']))
     findings.push(
       warning(
@@ -153,15 +166,34 @@ function capabilityFindings(metadata: Metadata, config: ProviderConfig): Finding
         todo: 'set provider.response_mode to query',
       }),
     )
-  for (const [name, what] of unsupportedRequirements)
-    if (metadata[name] === true)
-      findings.push(
-        fault(`provider.${name}`, `requires ${what} (${name})`, {
-          why: 'the gateway does not support this, so the provider will reject its authorization requests',
-          todo: 'disable it for this client',
-        }),
-      )
-  return findings
+  return [...findings, ...algorithmFindings(metadata, config)]
+}
+
+/** The lists of algorithms that the gateway signs with, and the setting that each is about. */
+function algorithmFindings(metadata: Metadata, config: ProviderConfig): Finding[] {
+  const { token_endpoint_auth_method: method, clientKey, signedRequests, dpop } = config
+  const uses: readonly (readonly [setting: string, list: string, alg: string | undefined])[] = [
+    [
+      'client_key',
+      'token_endpoint_auth_signing_alg_values_supported',
+      method === 'private_key_jwt' ? clientKey?.alg : method === 'client_secret_jwt' ? 'HS256' : undefined,
+    ],
+    ['signed_requests', 'request_object_signing_alg_values_supported', signedRequests ? clientKey?.alg : undefined],
+    ['dpop', 'dpop_signing_alg_values_supported', dpop ? 'ES256' : undefined],
+  ]
+  return uses.flatMap(([setting, list, alg]) =>
+    alg === undefined || (Array.isArray(metadata[list]) ? includes(metadata, list, alg) : setting !== 'dpop')
+      ? []
+      : [
+          warning(`provider.${setting}`, `does not list ${alg} among its ${list}`, {
+            why: 'nobody can sign in if the provider accepts only other signatures',
+            todo:
+              setting === 'dpop'
+                ? 'enable DPoP at the provider, or remove provider.dpop'
+                : `use a key for one that it lists: ${listed(metadata[list])}`,
+          }),
+        ],
+  )
 }
 
 function scopeFindings(metadata: Metadata, { issuer }: ProviderConfig, access: RequestedAccess): Finding[] {
@@ -209,11 +241,6 @@ function acrFindings(metadata: Metadata, upstreams: readonly Pick<UpstreamConfig
     }),
   ]
 }
-
-const unsupportedRequirements = [
-  ['require_pushed_authorization_requests', 'pushed authorization requests'],
-  ['require_signed_request_object', 'signed request objects'],
-] as const
 
 function listed(value: unknown): string {
   return Array.isArray(value) ? value.join(', ') : 'none listed'
@@ -300,6 +327,11 @@ function redirectUriFinding({ redirect_uri, outcome, detail }: RedirectUriFact):
   })
 }
 
+function credentialOf(method: ProviderConfig['token_endpoint_auth_method']): string {
+  if (method === 'private_key_jwt') return 'client_key'
+  return method.startsWith('client_secret') ? 'client_secret' : 'client_certificate'
+}
+
 function clientFinding(
   { client }: ProviderFacts,
   { client_id, token_endpoint_auth_method: method }: ProviderConfig,
@@ -308,7 +340,7 @@ function clientFinding(
   if (client?.outcome === 'refused')
     return fault(id, `rejects the client ${client_id} (${client.detail})`, {
       why: 'no code can be exchanged: nobody can sign in',
-      todo: `compare client_id and client_secret, and check that the provider accepts ${method}`,
+      todo: `compare client_id and ${credentialOf(method)}, and check that the provider accepts ${method}`,
     })
   if (client?.outcome === 'accepted')
     return ok(id, `accepts the credentials of the client ${client_id} (tested with an invalid code)`)
@@ -316,7 +348,7 @@ function clientFinding(
     id,
     `does not tell whether it accepts the client ${client_id} (${client?.detail ?? 'not requested'})`,
     {
-      why: 'with a wrong secret nobody can sign in',
+      why: `with a wrong ${credentialOf(method)} nobody can sign in`,
       todo: 'sign in once',
     },
   )

@@ -1,5 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import * as client from 'openid-client'
+import { proxyFor } from '../config/egress-proxy.ts'
+import { fapiAlgorithms } from '../config/fapi.ts'
 import { signingAlgorithms, type ProviderConfig, type SigningAlgorithm } from '../config/model.ts'
 import { portOf } from '../core/addresses.ts'
 import { isWithin, type Clock } from '../core/clock.ts'
@@ -8,6 +10,9 @@ import { printable } from '../core/printable.ts'
 import { schemeMismatch } from '../core/scheme-mismatch.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import type { Log } from '../observe/log.ts'
+import type { AuthorizationRequestForm } from './authorization-url.ts'
+import { clientAuth, importSigner } from './client-auth.ts'
+import { lackForProfile } from './fapi.ts'
 import type { Outbound } from './outbound.ts'
 import { gatewayErrorIn } from './provider-errors.ts'
 import { requestedAccess, type RequestedAccess } from './requested-access.ts'
@@ -24,8 +29,7 @@ const retryMostMs = 30_000
 const quickMs = 150
 
 /** A provider as its metadata describes it: OpenID Connect Discovery 1.0 §3. */
-export interface DiscoveredProvider {
-  readonly configuration: client.Configuration
+export interface DiscoveredProvider extends AuthorizationRequestForm {
   readonly algorithm: SigningAlgorithm
   /** The scopes and parameters of an authorization request. */
   readonly access: RequestedAccess
@@ -126,7 +130,7 @@ export class Discovery {
         const before = this.#failure?.message
         this.#failure = unavailable(this.#config.issuer, cause)
         if (this.#failure.message !== before) {
-          const wrongScheme = await issuerSchemeMismatch(this.#config.issuer, this.#failure.message)
+          const wrongScheme = await issuerSchemeMismatch(this.#config, this.#failure.message)
           const advice = wrongScheme ?? (problemOf(cause) === 'no_document' ? issuerHint : 'check provider.issuer')
           this.#parts.log.warn('provider.unavailable', {
             issuer: this.#config.issuer,
@@ -145,8 +149,13 @@ export class Discovery {
  * See {@link schemeMismatch}.
  * @returns `undefined` when the scheme is not the problem
  */
-export async function issuerSchemeMismatch(issuer: string, why: string): Promise<string | undefined> {
+export async function issuerSchemeMismatch(
+  { issuer, egressProxy }: Pick<ProviderConfig, 'issuer' | 'egressProxy'>,
+  why: string,
+): Promise<string | undefined> {
   const url = new URL(issuer)
+  // Only the proxy may be able to connect to the port.
+  if (proxyFor(url, egressProxy) !== undefined) return undefined
   const server = { host: url.hostname, port: portOf(url), isTls: url.protocol === 'https:', tlsScheme: 'https://' }
   const found = await schemeMismatch(why, server)
   return found === undefined ? undefined : `${found} in provider.issuer`
@@ -162,18 +171,25 @@ function unavailable(issuer: string, cause: unknown): GatewayError {
 }
 
 /**
- * Fetches and checks the metadata of the provider.
+ * Fetches and checks the metadata of the provider. With `provider.metadata` nothing is fetched.
  * @throws the errors of openid-client, or a GatewayError `ERR_PROVIDER_UNAVAILABLE` that says what
  * is invalid
  */
 export async function discover(config: ProviderConfig, outbound: Outbound): Promise<DiscoveredProvider> {
+  const metadata: client.ServerMetadata =
+    config.metadata === undefined
+      ? await fetchMetadata(config, outbound)
+      : { ...config.metadata, issuer: config.issuer }
+  return derive(config, metadata, outbound)
+}
+
+async function fetchMetadata(config: ProviderConfig, outbound: Outbound): Promise<client.ServerMetadata> {
   const issuer = new URL(config.issuer)
-  const onLoopback = issuer.protocol === 'http:'
   const options: client.DiscoveryRequestOptions = {
     [client.customFetch]: asFetch(outbound),
   }
   // The configuration allows http only for an issuer on loopback.
-  if (onLoopback) options.execute = [client.allowInsecureRequests]
+  if (issuer.protocol === 'http:') options.execute = [client.allowInsecureRequests]
   const discovered = await client
     .discovery(issuer, config.client_id, undefined, client.None(), options)
     .catch((error: unknown) => {
@@ -183,17 +199,26 @@ export async function discover(config: ProviderConfig, outbound: Outbound): Prom
       if (response === undefined) throw error
       return reject(`GET ${metadataUrl(config.issuer)}: ${response.why}`, response.problem)
     })
-  const metadata = discovered.serverMetadata()
+  return discovered.serverMetadata()
+}
+
+/** Checks the metadata, and derives from it how the gateway talks to the provider. */
+async function derive(
+  config: ProviderConfig,
+  metadata: client.ServerMetadata,
+  outbound: Outbound,
+): Promise<DiscoveredProvider> {
+  const onLoopback = config.issuer.startsWith('http:')
   // The issuer must be identical (OpenID Connect Discovery 1.0 §4.3). A slash at the end makes it
   // another issuer.
   if (metadata.issuer !== config.issuer) rejectIssuer(metadata.issuer)
-  const endpoint = (name: keyof client.ServerMetadata): URL | undefined => {
-    const value = metadata[name]
+  const urlIn = (value: unknown, name: string): URL | undefined => {
     if (value === undefined) return undefined
     const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined
     if (url?.protocol === 'https:' || (onLoopback && url?.protocol === 'http:')) return url
-    return reject(`its ${String(name)} is not an ${onLoopback ? 'http or ' : ''}https URL`)
+    return reject(`its ${name} is not an ${onLoopback ? 'http or ' : ''}https URL`)
   }
+  const endpoint = (name: keyof client.ServerMetadata) => urlIn(metadata[name], String(name))
   for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const)
     if (endpoint(name) === undefined) reject(`its metadata has no ${name}`)
   const userinfo_endpoint = endpoint('userinfo_endpoint')
@@ -202,32 +227,73 @@ export async function discover(config: ProviderConfig, outbound: Outbound): Prom
       `its metadata has no userinfo_endpoint: add to provider.id_token_claims the claims that its ID Tokens contain: ${config.userinfoClaims.join(', ')}`,
     )
 
+  // A client with a certificate uses these endpoints, if there are any (RFC 8705 §5).
+  const aliases = config.clientCertificate === undefined ? {} : (metadata.mtls_endpoint_aliases ?? {})
+  for (const [name, value] of Object.entries(aliases)) urlIn(value, `mtls_endpoint_aliases.${name}`)
+  const isPushed = pushesRequests(config, metadata, endpoint('pushed_authorization_request_endpoint'))
+  if (metadata.require_signed_request_object === true && !config.signedRequests)
+    reject('it requires signed authorization requests: set provider.signed_requests and provider.client_key')
+
   const algorithm = chooseAlgorithm(config, metadata.id_token_signing_alg_values_supported)
+  const lack = config.profile === undefined ? undefined : lackForProfile(config, metadata, algorithm)
+  if (lack !== undefined) reject(lack)
+  const signer = config.clientKey && (await importSigner(config.clientKey))
   const configuration = new client.Configuration(
     metadata,
     config.client_id,
-    { id_token_signed_response_alg: algorithm, [client.clockTolerance]: config.clockToleranceMs / 1000 },
-    clientAuth(config),
+    {
+      id_token_signed_response_alg: algorithm,
+      use_mtls_endpoint_aliases: config.clientCertificate !== undefined,
+      [client.clockTolerance]: config.clockToleranceMs / 1000,
+    },
+    clientAuth(config, signer, metadata),
   )
-  configuration[client.customFetch] = withoutNulls(asFetch(outbound), metadata.token_endpoint)
+  const tokenEndpoints = [metadata.token_endpoint, aliases.token_endpoint]
+  configuration[client.customFetch] = withoutNulls(asFetch(outbound), (url) => tokenEndpoints.includes(url))
   // `Outbound` has a time limit. The timers of openid-client would continue after the response.
   configuration.timeout = 0
   if (onLoopback) client.allowInsecureRequests(configuration)
   return {
     configuration,
+    requestSigner: config.signedRequests ? signer : undefined,
+    isPushed,
     algorithm,
     access: requestedAccess(config, metadata),
     jwks_uri: metadata.jwks_uri as string,
-    endpoints: endpointsOf(metadata),
+    endpoints: new Map([...endpointsOf(metadata), ...endpointsOf(aliases)]),
     userinfo_endpoint,
     end_session_endpoint: endpoint('end_session_endpoint'),
     revocation_endpoint: endpoint('revocation_endpoint'),
   }
 }
 
-function endpointsOf(metadata: client.ServerMetadata): ReadonlyMap<string, string> {
+/**
+ * Whether the gateway pushes authorization requests.
+ * @throws {DiscoveryError} when the settings do not fit the provider
+ */
+function pushesRequests(
+  { pushedAuthorizationRequests }: ProviderConfig,
+  metadata: client.ServerMetadata,
+  endpoint: URL | undefined,
+): boolean {
+  const isRequired = metadata.require_pushed_authorization_requests === true
+  if (pushedAuthorizationRequests === 'never') {
+    if (isRequired)
+      reject('it requires pushed authorization requests: remove provider.pushed_authorization_requests: never')
+    return false
+  }
+  const isPushed = isRequired || pushedAuthorizationRequests === 'always'
+  if (isPushed && endpoint === undefined)
+    reject(
+      `its metadata has no pushed_authorization_request_endpoint${isRequired ? '' : ': remove provider.pushed_authorization_requests: always, unless it has to have one'}`,
+    )
+  return isPushed
+}
+
+function endpointsOf(metadata: Partial<client.ServerMetadata>): ReadonlyMap<string, string> {
   const { token_endpoint, userinfo_endpoint, jwks_uri, end_session_endpoint, revocation_endpoint } = metadata
   const named = {
+    par: metadata.pushed_authorization_request_endpoint,
     revocation: revocation_endpoint,
     end_session: end_session_endpoint,
     jwks: jwks_uri,
@@ -308,33 +374,29 @@ export const issuerHint =
  */
 function chooseAlgorithm(config: ProviderConfig, announced: readonly string[] | undefined): SigningAlgorithm {
   if (config.id_token_signed_response_alg !== undefined) return config.id_token_signed_response_alg
-  const usable = signingAlgorithms.filter((algorithm) => announced?.includes(algorithm))
+  const allowed = config.profile === undefined ? signingAlgorithms : fapiAlgorithms
+  const usable = allowed.filter((algorithm) => announced?.includes(algorithm))
   const [only] = usable
   if (announced === undefined || usable.includes('RS256')) return 'RS256'
+  // `lackForProfile` says what is missing.
+  if (config.profile !== undefined && usable.length === 0) return 'RS256'
   if (only !== undefined && usable.length === 1) return only
   throw new GatewayError(
     'ERR_PROVIDER_UNAVAILABLE',
     usable.length > 0
-      ? `it does not sign with RS256: set provider.id_token_signed_response_alg to one of ${usable.join(', ')}`
+      ? `${config.profile === undefined ? 'it does not sign with RS256' : 'it offers several algorithms'}: set provider.id_token_signed_response_alg to one of ${usable.join(', ')}`
       : `it signs with ${announced.join(', ')} only, which the gateway cannot verify: configure it to sign the tokens of this client with RS256`,
   )
-}
-
-function clientAuth(config: ProviderConfig): client.ClientAuth {
-  const { client_secret } = config
-  return config.token_endpoint_auth_method === 'client_secret_post'
-    ? client.ClientSecretPost(client_secret)
-    : client.ClientSecretBasic(client_secret)
 }
 
 /**
  * Removes members with the value `null` from token responses, because some providers send
  * `"refresh_token": null`.
  */
-function withoutNulls(fetch: client.CustomFetch, token_endpoint: string | undefined): client.CustomFetch {
+function withoutNulls(fetch: client.CustomFetch, isTokenEndpoint: (url: string) => boolean): client.CustomFetch {
   return async (url, options) => {
     const response = await fetch(url, options)
-    if (url !== token_endpoint) return response
+    if (!isTokenEndpoint(url)) return response
     const read = response.json.bind(response)
     const json = async (): Promise<unknown> => {
       const body: unknown = await read()

@@ -3,6 +3,7 @@ import type { ProviderConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
 import { randomToken, sha256 } from '../core/random.ts'
+import { authorizationUrlFor } from './authorization-url.ts'
 import {
   discover,
   type DiscoveredProvider,
@@ -11,6 +12,7 @@ import {
   metadataUrl,
   problemOf,
 } from './discovery.ts'
+import { DpopProofs, newDpopKey } from './dpop.ts'
 import { createOutbound, isResponseTimeout, type Outbound } from './outbound.ts'
 import { gatewayErrorIn } from './provider-errors.ts'
 import type { RequestedAccess } from './requested-access.ts'
@@ -78,18 +80,20 @@ export async function examineProvider(config: ProviderConfig, redirectUris: read
   const timed: Outbound = { ...outbound, fetch: (url, options) => clock.watch(outbound.fetch(url, options)) }
   try {
     const [metadata, found] = await Promise.all([
-      readJson(metadataUrl(config.issuer), timed),
+      config.metadata === undefined
+        ? readJson(metadataUrl(config.issuer), timed)
+        : { value: { issuer: config.issuer, ...config.metadata }, ms: 0 },
       discoverProvider(config, timed),
     ])
     const ahead = () => (clock.aheadMs === undefined ? {} : { clockAheadMs: clock.aheadMs })
     if ('why' in found) {
-      const wrongScheme = 'why' in metadata ? await issuerSchemeMismatch(config.issuer, metadata.why) : undefined
+      const wrongScheme = 'why' in metadata ? await issuerSchemeMismatch(config, metadata.why) : undefined
       return { metadata, derived: found, redirectUris: [], ...ahead(), ...(wrongScheme && { wrongScheme }) }
     }
     const [keys, clientFact, ...facts] = await Promise.all([
       readKeys(found.jwks_uri, timed),
-      tryClient(found, redirectUris[0] ?? ''),
-      ...redirectUris.map((uri) => tryRedirectUri(found, uri, timed)),
+      tryClient(found, config, redirectUris[0] ?? ''),
+      ...redirectUris.map((uri) => tryRedirectUri(found, config, uri, timed)),
     ])
     return { metadata, derived: found, keys, client: clientFact, redirectUris: facts, ...ahead() }
   } finally {
@@ -138,11 +142,13 @@ async function readKeys(url: string, outbound: Outbound): Promise<NonNullable<Pr
 }
 
 async function tryRedirectUri(
-  { configuration, access: { scopes, params } }: DiscoveredProvider,
+  found: DiscoveredProvider,
+  { resource }: ProviderConfig,
   redirect_uri: string,
   outbound: Outbound,
 ): Promise<RedirectUriFact> {
-  const url = client.buildAuthorizationUrl(configuration, {
+  const { scopes, params } = found.access
+  const parameters = new URLSearchParams({
     ...params,
     response_type: 'code',
     scope: scopes.join(' '),
@@ -155,7 +161,9 @@ async function tryRedirectUri(
     // Connect Core §3.1.2.6).
     prompt: 'none',
   })
+  for (const uri of resource) parameters.append('resource', uri)
   try {
+    const url = await authorizationUrlFor(found, parameters)
     const response = await outbound.fetch(url.href, { headers: { accept: 'text/html' } })
     const location = response.headers.get('location')
     const back = location !== null && URL.canParse(location) ? new URL(location) : undefined
@@ -172,10 +180,15 @@ async function tryRedirectUri(
  * Sends a token request with an invented code. A provider checks the client before the code (RFC
  * 6749 §5.2).
  */
-async function tryClient({ configuration }: DiscoveredProvider, redirect_uri: string): Promise<ClientFact> {
+async function tryClient(
+  { configuration }: DiscoveredProvider,
+  { dpop }: ProviderConfig,
+  redirect_uri: string,
+): Promise<ClientFact> {
   const parameters = { code: randomToken(24), code_verifier: randomToken(32), redirect_uri }
   try {
-    await client.genericGrantRequest(configuration, 'authorization_code', parameters)
+    const proof = dpop ? { DPoP: await new DpopProofs().of(await newDpopKey(), configuration) } : {}
+    await client.genericGrantRequest(configuration, 'authorization_code', parameters, proof)
     return { outcome: 'unknown', detail: 'it accepted an invented authorization code' }
   } catch (error) {
     const oauthCode = oauthError(error)

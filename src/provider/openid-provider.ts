@@ -3,14 +3,18 @@ import type { ProviderConfig } from '../config/model.ts'
 import type { Claims } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
+import { printable } from '../core/printable.ts'
 import { sha256 } from '../core/random.ts'
 import { type StepUp, stepUpParameters } from '../core/step-up.ts'
-import type { TokenSet } from '../core/token-set.ts'
+import type { DpopKey, TokenSet } from '../core/token-set.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import { authorizationUrlFor } from './authorization-url.ts'
 import { Discovery, type DiscoveredProvider } from './discovery.ts'
+import { DpopProofs, newDpopKey } from './dpop.ts'
 import { endSessionOutcome } from './end-session-response.ts'
 import { verifyIdToken, type IdToken } from './id-token.ts'
+import { isJwtMode, readJwtResponse } from './jwt-response.ts'
 import { KeySet, type KeySetState } from './key-set.ts'
 import { verifyLogoutToken, type LogoutToken } from './logout-token.ts'
 import { measuredOutbound } from './measured-outbound.ts'
@@ -40,6 +44,8 @@ export interface AuthorizationRequest {
   readonly prompt?: 'login' | undefined
   /** How the person has to authenticate. It adds to `authorization_params`. */
   readonly stepUp?: StepUp | undefined
+  /** Parameters of a link that `link_params` allows. */
+  readonly linkParams?: Readonly<Record<string, string>> | undefined
 }
 
 export interface SignedIn {
@@ -55,6 +61,9 @@ export type Refreshed = { readonly kind: 'refreshed'; readonly tokens: TokenSet 
  * §3.1).
  */
 export type Userinfo = { readonly kind: 'claims'; readonly claims: Claims } | { readonly kind: 'unauthorized' }
+
+/** The access token, and the key that it is bound to. */
+export type AccessToken = Pick<TokenSet, 'access_token' | 'dpop_key'>
 
 export interface ProviderState {
   readonly issuer: string
@@ -79,6 +88,7 @@ export class OpenidProvider {
   readonly #discovery: Discovery
   readonly #keys: KeySet
   readonly #warnings: TokenResponseWarnings
+  readonly #proofs = new DpopProofs()
 
   constructor(config: ProviderConfig, parts: { readonly clock: Clock; readonly log: Log; readonly metrics?: Metrics }) {
     this.config = config
@@ -143,12 +153,14 @@ export class OpenidProvider {
 
   /**
    * The URL of an authorization request (OpenID Connect Core §3.1.2.1). It always uses PKCE with
-   * S256 (RFC 9700 §2.1.1).
+   * S256 (RFC 9700 §2.1.1). The request may be signed, and the gateway may push it.
    */
   async authorizationUrl(request: AuthorizationRequest): Promise<URL> {
-    const { configuration, access } = await this.#discovery.provider()
-    return client.buildAuthorizationUrl(configuration, {
+    const found = await this.#discovery.provider()
+    const { access } = found
+    const parameters = new URLSearchParams({
       ...access.params,
+      ...request.linkParams,
       ...stepUpParameters(this.#authenticationFor(request)),
       ...(request.login_hint === undefined ? {} : { login_hint: request.login_hint }),
       ...(request.prompt === undefined ? {} : { prompt: request.prompt }),
@@ -163,6 +175,8 @@ export class OpenidProvider {
       code_challenge: sha256(request.code_verifier),
       code_challenge_method: 'S256',
     })
+    for (const uri of this.config.resource) parameters.append('resource', uri)
+    return authorizationUrlFor(found, parameters)
   }
 
   /**
@@ -177,16 +191,29 @@ export class OpenidProvider {
     },
   ): Promise<SignedIn> {
     const found = await this.#discovery.provider()
+    const redirect = new URL(callback)
+    if (isJwtMode(this.config.response_mode)) {
+      const parameters = await readJwtResponse(callback.searchParams, this.#expectations(found))
+      redirect.search = parameters.toString()
+    }
+    const dpop_key = this.config.dpop ? await newDpopKey() : undefined
+    const proof = await this.#proofWith(dpop_key, found)
     const began = this.#clock.now()
     const response = await client
-      .authorizationCodeGrant(found.configuration, callback, {
-        expectedState: request.state,
-        expectedNonce: request.nonce,
-        pkceCodeVerifier: request.code_verifier,
-        idTokenExpected: true,
-      })
+      .authorizationCodeGrant(
+        found.configuration,
+        redirect,
+        {
+          expectedState: request.state,
+          expectedNonce: request.nonce,
+          pkceCodeVerifier: request.code_verifier,
+          idTokenExpected: true,
+        },
+        this.#resources(),
+        proof,
+      )
       .catch((cause: unknown) => throwProviderError('the authorization code was not exchanged', cause))
-    rejectOtherTokenTypes(response)
+    rejectOtherTokenTypes(response, dpop_key)
     const id_token = response.id_token ?? reject('there is no id_token in the token response')
     const { max_age } = this.#authenticationFor(request)
     const idToken = await verifyIdToken(id_token, {
@@ -197,7 +224,20 @@ export class OpenidProvider {
       acr_values: request.stepUp?.acr_values,
     })
     this.#warnings.reviewSignIn(response, found.access)
-    return { tokens: tokenSet(response, id_token, undefined, began), idToken }
+    return { tokens: tokenSet(response, { id_token, dpop_key }, began), idToken }
+  }
+
+  /** The proof that this client has the key of its tokens (RFC 9449 §4). */
+  async #proofWith(
+    dpop_key: DpopKey | undefined,
+    { configuration }: Pick<DiscoveredProvider, 'configuration'>,
+  ): Promise<client.DPoPOptions> {
+    return dpop_key === undefined ? {} : { DPoP: await this.#proofs.of(dpop_key, configuration) }
+  }
+
+  /** The parameters of RFC 8707 §2.2. */
+  #resources(): URLSearchParams {
+    return new URLSearchParams(this.config.resource.map((uri): [string, string] => ['resource', uri]))
   }
 
   /** What a step-up requires. A shorter `max_age` of `authorization_params` applies too. */
@@ -216,10 +256,13 @@ export class OpenidProvider {
   async refresh(tokens: TokenSet & { readonly refresh_token: string }, sub: string): Promise<Refreshed> {
     const found = await this.#discovery.provider()
     await this.#keys.ready()
+    // A session that began without DPoP gets its key here.
+    const dpop_key = this.config.dpop ? (tokens.dpop_key ?? (await newDpopKey())) : undefined
+    const proof = await this.#proofWith(dpop_key, found)
     const began = this.#clock.now()
     let response: client.TokenEndpointResponse
     try {
-      response = await client.refreshTokenGrant(found.configuration, tokens.refresh_token)
+      response = await client.refreshTokenGrant(found.configuration, tokens.refresh_token, this.#resources(), proof)
     } catch (cause) {
       if (isInvalidGrant(cause)) return { kind: 'invalid_grant' }
       if (isAboutTokens(cause))
@@ -227,8 +270,9 @@ export class OpenidProvider {
       return throwProviderError('the tokens were not refreshed', cause)
     }
     this.#warnings.reviewScope(response, found.access)
-    const id_token = await this.#refreshedIdToken(response, sub, found)
-    return { kind: 'refreshed', tokens: tokenSet(response, id_token ?? tokens.id_token, tokens.refresh_token, began) }
+    const id_token = (await this.#refreshedIdToken(response, { sub, dpop_key }, found)) ?? tokens.id_token
+    const { refresh_token } = tokens
+    return { kind: 'refreshed', tokens: tokenSet(response, { id_token, refresh_token, dpop_key }, began) }
   }
 
   /**
@@ -238,12 +282,12 @@ export class OpenidProvider {
    */
   async #refreshedIdToken(
     response: client.TokenEndpointResponse,
-    sub: string,
+    { sub, dpop_key }: { readonly sub: string; readonly dpop_key: DpopKey | undefined },
     found: DiscoveredProvider,
   ): Promise<string | undefined> {
     const { id_token } = response
     try {
-      rejectOtherTokenTypes(response)
+      rejectOtherTokenTypes(response, dpop_key)
       if (id_token === undefined) return undefined
       await verifyIdToken(id_token, { ...this.#expectations(found), access_token: response.access_token, sub })
       return id_token
@@ -255,12 +299,17 @@ export class OpenidProvider {
   }
 
   /** Reads UserInfo. Its `sub` must be that of the ID Token (OpenID Connect Core §5.3.2). */
-  async userinfo(access_token: string, sub: string): Promise<Userinfo> {
-    const { configuration, userinfo_endpoint } = await this.#discovery.provider()
-    // `id_token_claims` then covers all claims of headers and rules: see `discover`.
-    if (userinfo_endpoint === undefined) return { kind: 'claims', claims: { sub } }
+  async userinfo({ access_token, dpop_key }: AccessToken, sub: string): Promise<Userinfo> {
+    const found = await this.#discovery.provider()
+    const { configuration, userinfo_endpoint } = found
+    const { resource, userinfoClaims } = this.config
+    // A token for a resource server may not be for UserInfo too. `id_token_claims` covers all
+    // claims of headers and rules then, as it does without the endpoint: see `discover`.
+    const isUnneeded = resource.length > 0 && userinfoClaims.length === 0
+    if (userinfo_endpoint === undefined || isUnneeded) return { kind: 'claims', claims: { sub } }
+    const proof = await this.#proofWith(dpop_key, found)
     try {
-      return { kind: 'claims', claims: (await client.fetchUserInfo(configuration, access_token, sub)) as Claims }
+      return { kind: 'claims', claims: (await client.fetchUserInfo(configuration, access_token, sub, proof)) as Claims }
     } catch (cause) {
       if (isUnauthorized(cause)) return { kind: 'unauthorized' }
       return throwProviderError('UserInfo could not be read', cause)
@@ -343,11 +392,16 @@ function reject(why: string): never {
 }
 
 /**
- * Rejects access tokens of other types than Bearer, because the gateway cannot prove the possession
- * of a key (RFC 9449 §5).
+ * Rejects access tokens of another type than the requested one. Without a key the gateway cannot
+ * use a bound token, and with a key it must not accept one that anybody can use (RFC 9449 §5).
  */
-function rejectOtherTokenTypes({ token_type }: client.TokenEndpointResponse): void {
-  if (token_type.toLowerCase() !== 'bearer') reject(`the access token is of the type ${token_type}, and not Bearer`)
+function rejectOtherTokenTypes({ token_type }: client.TokenEndpointResponse, dpop_key: DpopKey | undefined): void {
+  const [type, remedy] =
+    dpop_key === undefined
+      ? (['Bearer', 'set provider.dpop when the provider binds tokens with DPoP'] as const)
+      : (['DPoP', 'enable DPoP for this client at the provider, or remove provider.dpop'] as const)
+  if (token_type.toLowerCase() !== type.toLowerCase())
+    reject(`the access token is of the type ${printable(token_type)}, and not ${type}: ${remedy}`)
 }
 
 /**
@@ -357,16 +411,16 @@ function rejectOtherTokenTypes({ token_type }: client.TokenEndpointResponse): vo
 const usualAccessTokenSeconds = 60 * 60
 
 /**
- * Builds the token set. `began` is when the request was sent, so that the computed expiry is never
- * too late.
+ * Builds the token set. `kept` has what the response may lack or never has. `began` is when the
+ * request was sent, so that the computed expiry is never too late.
  */
 function tokenSet(
   response: client.TokenEndpointResponse,
-  id_token: string,
-  previous: string | undefined,
+  kept: Pick<TokenSet, 'id_token'> & { readonly refresh_token?: string; readonly dpop_key: DpopKey | undefined },
   began: number,
 ): TokenSet {
-  const { access_token, refresh_token = previous } = response
+  const { id_token, dpop_key } = kept
+  const { access_token, refresh_token = kept.refresh_token } = response
   const { expires_in = refresh_token === undefined ? undefined : usualAccessTokenSeconds } = response
   const lifetime = expires_in === undefined ? undefined : Math.min(expires_in, longestAccessTokenSeconds) * 1000
   return {
@@ -375,5 +429,6 @@ function tokenSet(
     id_token,
     ...(lifetime === undefined ? {} : { access_token_expires_at: began + lifetime }),
     ...(refresh_token === undefined ? {} : { refresh_token }),
+    ...(dpop_key === undefined ? {} : { dpop_key }),
   }
 }

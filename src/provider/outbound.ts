@@ -1,15 +1,17 @@
 import { rootCertificates } from 'node:tls'
 import type { Dispatcher } from 'undici'
+import { proxyFor } from '../config/egress-proxy.ts'
+import type { EgressProxyConfig, ProviderConfig } from '../config/model.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { maxJsonDepth, isDeeperThan } from '../core/json-depth.ts'
-import { addressOf, Agent } from '../core/undici.ts'
+import { addressOf, Agent, createProxyAgent } from '../core/undici.ts'
 
 /** The longest response content, in bytes. A longer response is rejected. */
 const maxResponseBytes = 1024 * 1024
 /**
  * The header fields that are read. Copying all fields would take as long as reading the content.
  */
-const readFields = ['content-type', 'www-authenticate', 'date', 'age', 'location']
+const readFields = ['content-type', 'www-authenticate', 'dpop-nonce', 'date', 'age', 'location']
 const utf8 = new TextDecoder()
 
 export interface OutboundRequest {
@@ -29,21 +31,43 @@ export interface Outbound {
   close(): Promise<void>
 }
 
-export function createOutbound(settings: { readonly timeoutMs: number; readonly ca: string | undefined }): Outbound {
-  const { timeoutMs, ca } = settings
-  const agent = new Agent({
+export type OutboundSettings = Pick<ProviderConfig, 'timeoutMs' | 'ca'> &
+  Partial<Pick<ProviderConfig, 'clientCertificate' | 'egressProxy'>>
+
+export function createOutbound(settings: OutboundSettings): Outbound {
+  const { timeoutMs, ca, clientCertificate, egressProxy } = settings
+  const common = {
     connections: 32,
-    connect: { timeout: timeoutMs, ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }) },
     // `wholeResponse` limits the time. The timers of undici fire up to half a second early, and
     // restart with each part of the content.
     headersTimeout: 0,
     bodyTimeout: 0,
     maxResponseSize: maxResponseBytes,
-  })
-  return {
-    fetch: (url, options) => fetchBounded(url, options, agent, timeoutMs),
-    close: () => agent.close(),
   }
+  const connect = { timeout: timeoutMs, minVersion: 'TLSv1.2' as const, ...trusting(ca), ...clientCertificate }
+  const agent = new Agent({ ...common, connect })
+  const proxyAgent =
+    egressProxy &&
+    createProxyAgent({
+      ...common,
+      uri: egressProxy.url.href,
+      ...(egressProxy.authorization === undefined ? {} : { token: egressProxy.authorization }),
+      requestTls: connect,
+      proxyTls: { timeout: timeoutMs, ...trusting(egressProxy.ca) },
+    })
+  return {
+    fetch: (url, options) => {
+      const proxy = proxyFor(new URL(url), egressProxy)
+      const dispatcher = proxy === undefined ? agent : (proxyAgent ?? agent)
+      return fetchBounded(url, options, { dispatcher, proxy, timeoutMs })
+    },
+    close: async () => void (await Promise.all([agent.close(), proxyAgent?.close()])),
+  }
+}
+
+/** Certificate authorities in addition to those of Node.js. */
+function trusting(ca: string | undefined): { readonly ca?: string[] } {
+  return ca === undefined ? {} : { ca: [...rootCertificates, ca] }
 }
 
 class ResponseTimeout extends Error {}
@@ -53,11 +77,16 @@ export function isResponseTimeout(error: unknown): boolean {
   return error instanceof GatewayError && error.cause instanceof ResponseTimeout
 }
 
+interface Way {
+  readonly dispatcher: Dispatcher
+  readonly proxy: EgressProxyConfig | undefined
+  readonly timeoutMs: number
+}
+
 async function fetchBounded(
   url: string,
   options: OutboundRequest,
-  dispatcher: Dispatcher,
-  timeoutMs: number,
+  { dispatcher, proxy, timeoutMs }: Way,
 ): Promise<Response> {
   const { method = 'GET', headers, body = null } = options
   try {
@@ -66,7 +95,9 @@ async function fetchBounded(
     return asResponse(url, await wholeResponse(sent, dispatcher, timeoutMs))
   } catch (cause) {
     if (cause instanceof GatewayError) throw cause
-    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${method} ${withoutQuery(url)}: ${reason(cause)}`, { cause })
+    const through = proxy === undefined ? '' : ` through the proxy ${proxy.url.origin}`
+    const why = `${method} ${withoutQuery(url)}${through}: ${reason(cause)}`
+    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', why, { cause })
   }
 }
 

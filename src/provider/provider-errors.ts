@@ -26,9 +26,17 @@ export function isAboutTokens(error: unknown): boolean {
 
 const aboutTokens = /\bJWT\b|"id_token"|`token_type`/
 
-/** Whether the access token is not accepted any more (RFC 6750 §3.1). */
+/**
+ * Whether the access token is not accepted any more (RFC 6750 §3.1). A rejected proof says nothing
+ * about the token (RFC 9449 §7.1).
+ */
 export function isUnauthorized(error: unknown): boolean {
-  return statusOf(error) === 401
+  return statusOf(error) === 401 && !isAboutProof(error)
+}
+
+function isAboutProof(error: unknown): boolean {
+  if (!(error instanceof client.WWWAuthenticateChallengeError)) return false
+  return error.cause.some(({ parameters }) => /^(?:use_dpop_nonce|invalid_dpop_proof)$/.test(parameters.error ?? ''))
 }
 
 /**
@@ -63,6 +71,7 @@ export function throwProviderError(what: string, cause: unknown): never {
     )
   if (status !== undefined && (status >= 500 || status === 429))
     return fail('ERR_PROVIDER_UNAVAILABLE', `the provider responded with status ${status}`)
+  if (isAboutProof(cause)) return fail('ERR_PROVIDER_UNAVAILABLE', `the provider rejected the DPoP proof${proofHint}`)
   // A 401 with a challenge means `invalid_client` (RFC 6749 §5.2).
   if (status === 401) return fail('ERR_SIGN_IN_RESPONSE', `the provider responded with status 401${clientHint}`)
   if (status !== undefined) return fail('ERR_SIGN_IN_RESPONSE', `the provider responded with status ${status}`)
@@ -74,7 +83,9 @@ export function throwProviderError(what: string, cause: unknown): never {
 /** What to do when the clocks differ. */
 export const clockAdvice = 'synchronize the clocks of this machine and of the provider'
 
-const clientHint = '; check provider.client_id, client_secret and token_endpoint_auth_method'
+const clientHint =
+  '; check provider.client_id, client_secret and token_endpoint_auth_method (or client_key, client_certificate)'
+const proofHint = `; ${clockAdvice}`
 const scopeHint = '; check provider.scopes: not every provider knows offline_access'
 
 /** What to do about an error of the token endpoint (RFC 6749 §5.2). */
@@ -83,6 +94,9 @@ const responseHints: ReadonlyMap<string, string> = new Map([
   // Keycloak sends this for a wrong secret too.
   ['unauthorized_client', `${clientHint}, and that the client may use the authorization code flow`],
   ['invalid_scope', scopeHint],
+  ['invalid_dpop_proof', proofHint],
+  ['use_dpop_nonce', '; it rejected the nonce that it has just sent'],
+  ['invalid_target', '; check provider.resource'],
 ])
 
 /**
@@ -109,6 +123,7 @@ export function hintForAlgorithm(alg: unknown, expected: unknown): string {
 /** What to do about an error in an authorization response. */
 const refusalHints: ReadonlyMap<string, string> = new Map([
   ['invalid_scope', scopeHint],
+  ['invalid_target', '; check provider.resource'],
   ['unauthorized_client', '; allow the client the authorization code flow at the provider'],
   ['unsupported_response_type', '; allow the client the authorization code flow at the provider'],
   ['access_denied', '; the person declined, or may not use this client'],

@@ -13,7 +13,7 @@ export function countedRefreshes(provider: Refreshing, metrics: Metrics): Refres
   for (const outcome of ['refreshed', 'invalid_grant', 'failed']) refreshes.of(outcome)
   return {
     config: provider.config,
-    userinfo: (access_token, sub) => provider.userinfo(access_token, sub),
+    userinfo: (tokens, sub) => provider.userinfo(tokens, sub),
     refresh: async (tokens, sub) => {
       try {
         const refreshed = await provider.refresh(tokens, sub)

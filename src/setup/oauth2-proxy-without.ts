@@ -51,7 +51,7 @@ export const withoutTranslation: ReadonlyMap<string, { readonly level: Note['lev
       oidc_audience_claims: 'the audience is the claim aud and must be client_id',
       oidc_extra_audiences: 'the audience must be client_id',
       oidc_public_key_files: 'the gateway reads the keys from the provider, so that the provider can rotate them',
-      skip_oidc_discovery: 'the provider must have a discovery document',
+      skip_oidc_discovery: 'write the endpoints of the provider below provider.metadata',
       skip_claims_from_profile_url: 'the gateway reads claims from UserInfo',
       ssl_insecure_skip_verify: 'certificates are always verified; name the CA in provider.ca_file',
       'jwt_key jwt_key_file pubjwk_url entra_id_federated_token_auth': 'the client authenticates with a secret',

@@ -31,7 +31,7 @@ export async function callbackPost(request: Pick<EndpointRequest, 'form'>, parts
  * response mode.
  */
 export function authorizationResponse(callback: URL, { keyring, provider }: Parts): string {
-  if (provider.config.response_mode === 'query') return callback.search
+  if (!provider.config.response_mode.startsWith('form_post')) return callback.search
   const sealed = onlyValue(callback.searchParams, 'response') ?? ''
   return keyring.open(Buffer.from(sealed, 'base64url'), sealContext)?.toString('utf8') ?? ''
 }

@@ -7,6 +7,7 @@ import { hostName } from '../http/request-facts.ts'
 import { clearCache, cookies, redirect, type Redirect, type Response, withHeaders } from '../http/response.ts'
 import { pageContext } from '../pages/pages.ts'
 import { claimsOfIdToken } from '../provider/id-token.ts'
+import { stateOf } from '../provider/jwt-response.ts'
 import type { SignedIn } from '../provider/openid-provider.ts'
 import { browserCookiesAt } from '../session/browser-cookies.ts'
 import { carryOver } from '../session/carry-over.ts'
@@ -14,7 +15,7 @@ import { signInLifetimeMs } from '../session/endings.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
 import { claimsOfSession } from '../session/session-claims.ts'
 import { authorizationResponse } from './authorization-response.ts'
-import { onlyValue, redirectUri, type SignInParts } from './parts.ts'
+import { redirectUri, type SignInParts } from './parts.ts'
 import { returnToOrHome } from './return-to.ts'
 import { afterSignIn, isSignedIn } from './sign-in.ts'
 import {
@@ -78,7 +79,8 @@ export async function callback(request: EndpointRequest, parts: SignInParts): Pr
 async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promise<Redirect> {
   const callback = new URL(redirectUri(request.externalUrl, parts.prefix))
   callback.search = authorizationResponse(new URL(request.url, request.externalUrl), parts)
-  const transaction = transactionFromState(onlyValue(callback.searchParams, 'state'), parts.keyring)
+  const state = stateOf(callback.searchParams, parts.provider.config.response_mode)
+  const transaction = transactionFromState(state, parts.keyring)
   const return_to = returnToOrHome(transaction?.return_to, request.externalUrl, parts)
   try {
     const rejection = await rejectCallback(transaction, request, parts)
@@ -123,7 +125,7 @@ async function rejectCallback(
 
 function exchange(transaction: SignInTransaction, callback: URL, parts: SignInParts): Promise<SignedIn> {
   const { nonce, code_verifier, begun_at, stepUp } = transaction
-  const state = onlyValue(callback.searchParams, 'state') ?? ''
+  const state = stateOf(callback.searchParams, parts.provider.config.response_mode) ?? ''
   return parts.provider.exchangeCode(callback, { state, nonce, code_verifier, begun_at, stepUp })
 }
 
@@ -135,7 +137,7 @@ async function describePerson(
   { tokens, idToken }: SignedIn,
   parts: SignInParts,
 ): Promise<Omit<SessionRecord, 'created_at' | 'absolute_expires_at'>> {
-  const userinfo = await parts.provider.userinfo(tokens.access_token, idToken.sub)
+  const userinfo = await parts.provider.userinfo(tokens, idToken.sub)
   if (userinfo.kind === 'unauthorized')
     throw new GatewayError('ERR_SIGN_IN_RESPONSE', 'UserInfo rejects the access token that was just issued')
   const { idTokenClaims: names, renamedClaims } = parts.provider.config

@@ -2,6 +2,7 @@ import { signInUrl } from '../core/return-to.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import type { Response } from '../http/response.ts'
 import { asReference } from '../kept/kept-requests.ts'
+import { linkParamsOf } from './link-params.ts'
 import { onlyValue, type SignInParts } from './parts.ts'
 import { stepUpOf } from './step-up-of.ts'
 
@@ -18,6 +19,10 @@ export function chooseProvider(request: EndpointRequest, parts: SignInParts): Re
     stepUp: stepUpOf(query, parts),
   } as const
   const returnTo = onlyValue(query, 'return_to')
-  const choices = parts.choices.map(({ prefix, title }) => ({ title, url: signInUrl(prefix, returnTo, options) }))
+  const choices = parts.choices.map((provider) => {
+    const url = new URL(signInUrl(provider.prefix, returnTo, options), request.externalUrl)
+    for (const [name, value] of Object.entries(linkParamsOf(query, provider))) url.searchParams.set(name, value)
+    return { title: provider.title, url: url.pathname + url.search }
+  })
   return parts.pages.chooseProvider(choices, request)
 }

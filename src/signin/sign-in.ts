@@ -8,6 +8,7 @@ import { pageContext } from '../pages/pages.ts'
 import type { AuthorizationRequest } from '../provider/openid-provider.ts'
 import { sessionKey } from '../session/record.ts'
 import { chooseProvider } from './choose-provider.ts'
+import { linkParamsOf } from './link-params.ts'
 import { onlyValue, redirectUri, type SignInParts } from './parts.ts'
 import { returnToOrHome } from './return-to.ts'
 import { stepUpOf } from './step-up-of.ts'
@@ -47,6 +48,7 @@ export async function signIn(request: EndpointRequest, parts: SignInParts): Prom
     kept,
     prompt,
     stepUp: stepUpOf(request.query, parts),
+    linkParams: linkParamsOf(request.query, parts.provider.config),
   } as const
   return begin(() => goToProvider(options, request, parts), request, parts)
 }
@@ -97,7 +99,7 @@ function toRightAddress(
 export async function goToProvider(
   options: { readonly return_to: string | undefined; readonly kept?: string | undefined } & Pick<
     AuthorizationRequest,
-    'login_hint' | 'prompt' | 'stepUp'
+    'login_hint' | 'prompt' | 'stepUp' | 'linkParams'
   >,
   request: EndpointRequest,
   parts: SignInParts,
@@ -127,6 +129,7 @@ export async function goToProvider(
     login_hint: options.login_hint,
     prompt: options.prompt,
     stepUp,
+    linkParams: options.linkParams,
   })
   return { location: location.href, setCookies: bindTransaction(transaction, secret, cookie, parts.cookie) }
 }

@@ -50,6 +50,6 @@ async function readUnderLease(
 ): Promise<StoredSession | undefined | 'unauthorized'> {
   const current = await parts.sessions.read(seen.key)
   if (current === undefined || current.record.userinfo_read_at > seen.record.userinfo_read_at) return current
-  const userinfo = await parts.provider.userinfo(current.record.tokens.access_token, current.record.sub)
+  const userinfo = await parts.provider.userinfo(current.record.tokens, current.record.sub)
   return userinfo.kind === 'unauthorized' ? 'unauthorized' : storeClaims(current, userinfo.claims, parts)
 }

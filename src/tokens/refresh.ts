@@ -151,7 +151,7 @@ function issuedAt({ id_token }: TokenSet): number {
  */
 async function withFreshClaims(stored: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
   try {
-    const userinfo = await parts.provider.userinfo(stored.record.tokens.access_token, stored.record.sub)
+    const userinfo = await parts.provider.userinfo(stored.record.tokens, stored.record.sub)
     if (userinfo.kind === 'claims') return await storeClaims(stored, userinfo.claims, parts)
     await parts.endings.endOne(stored.key, 'userinfo_401')
     return undefined

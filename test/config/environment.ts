@@ -8,6 +8,7 @@ export const environment: Readonly<Record<string, string>> = {
   BLANK_SECRET: ' a client secret with a blank ',
   WIKI_TOKEN: 'a wiki token of the tests',
   PHPMYADMIN_PASSWORD: 'a phpMyAdmin password of the tests',
+  PROXY_PASSWORD: 'a proxy password of the tests',
   REDIS_PASSWORD: 'a redis password of the tests',
   SESSION_KEY: key.toString('base64'),
   SESSION_KEY_HEX: key.toString('hex').toUpperCase(),

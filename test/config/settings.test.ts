@@ -17,6 +17,12 @@ const exceptions = [
   ...['days', 'to', 'zone', 'acr_values'],
   ...['get', 'post', 'put', 'patch', 'delete', 'head', 'options'],
   ...['client_id', 'client_secret', 'token_endpoint_auth_method', 'response_mode', 'id_token_signed_response_alg'],
+  // Metadata of a provider: OpenID Connect Discovery 1.0 §3.
+  ...['authorization_endpoint', 'token_endpoint', 'userinfo_endpoint', 'jwks_uri', 'end_session_endpoint'],
+  ...['revocation_endpoint', 'pushed_authorization_request_endpoint', 'mtls_endpoint_aliases'],
+  ...['require_pushed_authorization_requests', 'require_signed_request_object', 'scopes_supported'],
+  ...['authorization_response_iss_parameter_supported', 'id_token_signing_alg_values_supported'],
+  'acr_values_supported',
 ]
 
 test('Each setting has the same name in the configuration that the gateway uses', () => {

@@ -33,12 +33,12 @@ function respondWith(fault: TestProvider['fault'], fields: () => Readonly<Record
     })
 }
 
-async function findingsAbout(t: TestContext, issuer: string, settings = '', env = {}, headers = '{}', rules = '[]') {
+async function findingsAbout(t: TestContext, issuer: string, settings = '', headers = '{}', rules = '[]') {
   const upstream = `url: http://127.0.0.1:3000\n    headers: ${headers}\n    rules: ${rules}`
   const config = configOf(t, { externalUrl, issuer, provider: settings, upstream })
   const [provider] = config.providers
   const facts = await examineProvider(provider, registrationOf(provider, config).redirect_uris)
-  const findings = providerFindings(facts, provider, config.upstreams, env)
+  const findings = providerFindings(facts, provider, config.upstreams)
   assertUseful(findings)
   return findings
 }
@@ -68,7 +68,7 @@ test('A provider without problems has only good findings', async (t) => {
 test('An acr of a rule that the provider does not list is a warning that names those that it lists', async (t) => {
   const { issuer, bend } = await provider(t)
   const rules = '[{ path: /a, step_up: { acr_values: [mfa, phr] } }, { path: /b, step_up: { max_age: 5m } }]'
-  const about = async () => finding(await findingsAbout(t, issuer, '', {}, '{}', rules), 'provider.acr')
+  const about = async () => finding(await findingsAbout(t, issuer, '', '{}', rules), 'provider.acr')
 
   const { level, what, todo } = await about()
 
@@ -110,22 +110,26 @@ test('A wrong issuer is a fault that names the issuer of the provider', async (t
   assert.match(todo ?? '', /exactly as the provider does/)
 })
 
-test('An issuer without a discovery document is a fault with the usual reason; an HTTP proxy is mentioned when the provider is unreachable', async (t) => {
+test('An issuer without a discovery document is a fault with the usual reason', async (t) => {
   const { issuer } = await provider(t)
 
-  const nothing = finding(
-    await findingsAbout(t, `${issuer}/realms/staff`, '', { HTTPS_PROXY: 'http://proxy' }),
-    'provider.discovery',
-  )
-  const gone = finding(
-    await findingsAbout(t, `http://127.0.0.1:${await freePort()}`, '', { https_proxy: 'http://proxy' }),
-    'provider.discovery',
-  )
+  const { what, todo } = finding(await findingsAbout(t, `${issuer}/realms/staff`), 'provider.discovery')
 
-  assert.match(nothing.what, /status 404/)
-  assert.match(nothing.todo ?? '', /realms\/REALM/)
-  assert.doesNotMatch(nothing.todo ?? '', /HTTP proxy/)
-  assert.match(gone.todo ?? '', /does not use the HTTP proxy/)
+  assert.match(what, /status 404/)
+  assert.match(todo ?? '', /realms\/REALM/)
+})
+
+test('A provider that cannot be reached through a proxy is a fault that names the proxy', async (t) => {
+  const proxy = `http://127.0.0.1:${await freePort()}`
+  const config = configOf(t, { settings: `egress_proxy: { url: ${proxy} }` })
+
+  const [provider] = config.providers
+  const findings = providerFindings(await examineProvider(provider, []), provider, config.upstreams)
+
+  const { what, todo } = finding(findings, 'provider.discovery')
+  assert.ok(what.includes(`through the proxy ${proxy}`), what)
+  assert.ok(todo?.includes(`${proxy} (egress_proxy.url)`), todo)
+  assert.equal(finding(findings, 'provider.proxy').level, 'ok')
 })
 
 for (const [seconds, level] of [
@@ -180,18 +184,35 @@ for (const [what, change, id, level] of [
     assert.equal(finding(await findingsAbout(t, issuer), id).level, level)
   })
 
-test('A provider that requires what the gateway does not support is a fault', async (t) => {
-  const { issuer, bend } = await provider(t)
-  bend(metadataPath, (body) => (body['require_pushed_authorization_requests'] = true))
+for (const [requirement, setting, said] of [
+  ['require_pushed_authorization_requests', 'never', /requires pushed authorization requests: remove/],
+  ['require_signed_request_object', 'when_required', /requires signed authorization requests: set/],
+] as const)
+  test(`A provider with ${requirement} is a fault with settings that do not fit it`, async (t) => {
+    const { issuer, bend } = await provider(t)
+    bend(metadataPath, (body) => (body[requirement] = true))
 
-  assert.equal(finding(await findingsAbout(t, issuer), 'provider.require_pushed_authorization_requests').level, 'fault')
+    const findings = await findingsAbout(t, issuer, `pushed_authorization_requests: ${setting}`)
+
+    const { level, what } = finding(findings, 'provider.discovery')
+    assert.equal(level, 'fault')
+    assert.match(what, said)
+  })
+
+test('A provider that does not announce DPoP is a warning with provider.dpop', async (t) => {
+  const { issuer } = await provider(t)
+
+  const { level, what } = finding(await findingsAbout(t, issuer, 'dpop: true'), 'provider.dpop')
+
+  assert.equal(level, 'warning')
+  assert.match(what, /does not list ES256 among its dpop_signing_alg_values_supported/)
 })
 
 test('A missing endpoint is a fault with the message of the gateway', async (t) => {
   const { issuer, bend } = await provider(t)
   bend(metadataPath, (body) => delete body['userinfo_endpoint'])
 
-  const findings = await findingsAbout(t, issuer, '', {}, '{ X-Email: email }')
+  const findings = await findingsAbout(t, issuer, '', '{ X-Email: email }')
 
   const { level, what } = finding(findings, 'provider.discovery')
   assert.equal(level, 'fault')
@@ -202,7 +223,7 @@ test('A provider without a UserInfo endpoint is a warning that names the effect'
   const { issuer, bend } = await provider(t)
   bend(metadataPath, (body) => delete body['userinfo_endpoint'])
 
-  const findings = await findingsAbout(t, issuer, 'id_token_claims: [email]', {}, '{ X-Email: email }')
+  const findings = await findingsAbout(t, issuer, 'id_token_claims: [email]', '{ X-Email: email }')
 
   assert.equal(finding(findings, 'provider.discovery').level, 'ok')
   assert.equal(finding(findings, 'provider.userinfo').level, 'warning')

@@ -14,7 +14,7 @@ test('a UserInfo request has the access token in the header, and nowhere else', 
     sendJson(res, { sub: 'jane', email: 'jane@example.com' })
   })
 
-  const userinfo = await clientOf(t, provider).userinfo('at-1', 'jane')
+  const userinfo = await clientOf(t, provider).userinfo({ access_token: 'at-1' }, 'jane')
 
   assert.deepEqual(userinfo, { kind: 'claims', claims: { sub: 'jane', email: 'jane@example.com' } })
   assert.deepEqual(seen, { url: paths.userinfo, authorization: 'Bearer at-1' })
@@ -29,7 +29,7 @@ for (const [what, response] of [
     const provider = await startSigningProvider(t)
     provider.respond(paths.userinfo, response)
 
-    assert.deepEqual(await clientOf(t, provider).userinfo('at-1', 'jane'), { kind: 'unauthorized' })
+    assert.deepEqual(await clientOf(t, provider).userinfo({ access_token: 'at-1' }, 'jane'), { kind: 'unauthorized' })
   })
 
 for (const [what, response, code] of [
@@ -69,7 +69,7 @@ for (const [what, response, code] of [
     const provider = await startSigningProvider(t, { timeoutMs: 2_000 })
     provider.respond(paths.userinfo, response)
 
-    await assert.rejects(clientOf(t, provider).userinfo('at-1', 'jane'), { code })
+    await assert.rejects(clientOf(t, provider).userinfo({ access_token: 'at-1' }, 'jane'), { code })
   })
 
 test('a redirect of UserInfo is not followed with the access token', async (t) => {
@@ -78,7 +78,9 @@ test('a redirect of UserInfo is not followed with the access token', async (t) =
     res.writeHead(302, { location: `${elsewhere.issuer}${paths.userinfo}` }).end(),
   )
 
-  await assert.rejects(clientOf(t, provider).userinfo('at-1', 'jane'), { code: 'ERR_SIGN_IN_RESPONSE' })
+  await assert.rejects(clientOf(t, provider).userinfo({ access_token: 'at-1' }, 'jane'), {
+    code: 'ERR_SIGN_IN_RESPONSE',
+  })
 
   assert.equal(elsewhere.hits(paths.userinfo), 0)
 })

@@ -58,7 +58,7 @@ test("An error names the wrong scheme of the provider's address", async (t) => {
     })
 
     await assert.rejects(discovery.provider(), { code: 'ERR_PROVIDER_UNAVAILABLE' })
-    const findings = providerFindings(await examineProvider(provider, []), provider, [], {})
+    const findings = providerFindings(await examineProvider(provider, []), provider, [])
 
     assert.match(hints('provider.unavailable')[0] ?? '', said)
     assert.match(finding(findings, 'provider.discovery').todo ?? '', said)

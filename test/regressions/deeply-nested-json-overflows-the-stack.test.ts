@@ -45,7 +45,7 @@ for (const [path, why] of [
 
     const signIn = client
       .exchangeCode(callbackWithCode(), authorizationRequest)
-      .then(({ tokens }) => client.userinfo(tokens.access_token, 'jane'))
+      .then(({ tokens }) => client.userinfo(tokens, 'jane'))
 
     await assert.rejects(signIn, { code: why })
   })

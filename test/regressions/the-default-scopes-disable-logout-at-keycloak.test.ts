@@ -28,7 +28,7 @@ for (const [scopes, level] of [
   test(`For Keycloak and the scopes ${String(scopes)}, the doctor reports: ${level}`, async (t) => {
     const provider = await startSigningProvider(t, { issuerPath: '/realms/main', scopes })
 
-    const findings = providerFindings(await examineProvider(provider.config, []), provider.config, [], {})
+    const findings = providerFindings(await examineProvider(provider.config, []), provider.config, [])
 
     assert.deepEqual(
       findings.filter(({ id }) => id === 'provider.scopes').map((finding) => finding.level),

@@ -1,4 +1,5 @@
-import { request } from 'undici'
+import type { LookupFunction } from 'node:net'
+import { Agent, request } from 'undici'
 import { until } from './until.ts'
 
 /** The header fields that a browser sends with a navigation. */
@@ -27,6 +28,10 @@ interface Cookie {
   readonly path: string
 }
 
+/** Every name leads to this machine, as a name server of the tests would say. */
+const toThisMachine: LookupFunction = (_host, { all }, done) =>
+  all === true ? done(null, [{ address: '127.0.0.1', family: 4 }]) : done(null, '127.0.0.1', 4)
+
 /**
  * Acts like a person's browser at the level of HTTP: it keeps cookies by host and path (not by
  * port, RFC 6265 §8.5) and follows redirects.
@@ -34,9 +39,13 @@ interface Cookie {
 export class Browser {
   readonly cookies = new Map<string, Cookie>()
   readonly #person: string
+  readonly #agent: Agent | undefined
 
-  constructor(person: string) {
+  /** `ca` is the certificate authority (PEM) that it trusts. */
+  constructor(person: string, ca?: string) {
     this.#person = person
+    // Connections that stay open would keep the process of the test.
+    this.#agent = ca === undefined ? undefined : new Agent({ connect: { ca, lookup: toThisMachine }, pipelining: 0 })
   }
 
   /** Sends one request and follows no redirect. */
@@ -49,6 +58,7 @@ export class Browser {
       method: method as 'GET',
       headers: { ...navigation, ...(cookie.length > 0 ? { cookie: cookie.join('; ') } : {}), ...headers },
       body: body ?? null,
+      ...(this.#agent === undefined ? {} : { dispatcher: this.#agent }),
     })
     for (const line of [response.headers['set-cookie'] ?? []].flat()) this.#keep(line)
     return { url, status: response.statusCode, headers: response.headers, body: await response.body.text() }

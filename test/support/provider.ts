@@ -1,6 +1,8 @@
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
+import type { TLSSocket } from 'node:tls'
 import type { DemoPerson } from '../../src/demo/people.ts'
 import { startDemoProvider, type DemoProvider, type DemoProviderOptions } from '../../src/demo/provider.ts'
 
@@ -23,35 +25,48 @@ export interface TestProvider extends DemoProvider {
 export interface TestProviderOptions extends Omit<DemoProviderOptions, 'host' | 'port' | 'issuer'> {
   readonly startDown?: boolean
   readonly people?: readonly DemoPerson[]
+  /**
+   * Serves https with this certificate (PEM). The provider finds the certificate of a client, in
+   * base64, in the field `x-client-certificate`.
+   */
+  readonly tls?: { readonly cert: string; readonly key: string }
+  /** The host in the issuer. Default: 127.0.0.1. */
+  readonly host?: string
+  /** The port in the issuer. Default: a free one. */
+  readonly port?: number
 }
 
 export async function startProvider(
   t: TestContext,
-  { startDown = false, ...options }: TestProviderOptions,
+  { startDown = false, tls, host = '127.0.0.1', port: wanted = 0, ...options }: TestProviderOptions,
 ): Promise<TestProvider> {
   const hits = new Map<string, number>()
   const faults = new Map<string, Fault>()
   let behind = 0
-  const door = createServer((req, res) => {
+  const handle = (req: IncomingMessage, res: ServerResponse) => {
     const path = (req.url ?? '').replace(/\?.*$/s, '')
     hits.set(path, (hits.get(path) ?? 0) + 1)
     const pass = () => forward(req, res, behind)
     const fault = faults.get(path)
     if (fault) fault(req, res, pass)
     else pass()
-  })
+  }
+  const door =
+    tls === undefined
+      ? createServer(handle)
+      : createSecureServer({ ...tls, requestCert: true, rejectUnauthorized: false }, handle)
   const listen = (port: number) => new Promise<void>((resolve) => door.listen(port, '127.0.0.1', resolve))
   const shut = () =>
     new Promise<void>((resolve) => {
       door.close(() => resolve())
       door.closeAllConnections()
     })
-  await listen(0)
+  await listen(wanted)
   const { port } = door.address() as AddressInfo
   if (startDown) await shut()
   const provider = await startDemoProvider({
     ...options,
-    issuer: new URL(`http://127.0.0.1:${port}`),
+    issuer: new URL(`${tls === undefined ? 'http' : 'https'}://${host}:${port}`),
     host: '127.0.0.1',
     port: 0,
   })
@@ -82,7 +97,7 @@ function forward(
   change?: (body: Record<string, unknown>) => void,
 ): void {
   const onward = request(
-    { host: '127.0.0.1', port, path: req.url, method: req.method, headers: req.headers },
+    { host: '127.0.0.1', port, path: req.url, method: req.method, headers: { ...req.headers, ...tlsFacts(req) } },
     (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -100,4 +115,14 @@ function forward(
   )
   onward.on('error', () => res.destroy())
   req.pipe(onward)
+}
+
+/** What the server behind learns about a connection with TLS. */
+function tlsFacts({ socket }: IncomingMessage): Record<string, string> {
+  if (!('getPeerCertificate' in socket)) return {}
+  const { raw } = (socket as TLSSocket).getPeerCertificate() as { readonly raw?: Buffer }
+  return {
+    'x-forwarded-proto': 'https',
+    ...(raw === undefined ? {} : { 'x-client-certificate': raw.toString('base64') }),
+  }
 }

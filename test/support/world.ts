@@ -11,7 +11,7 @@ import { Metrics } from '../../src/observe/metrics.ts'
 import { startGateway, type Gateway } from '../../src/server/gateway.ts'
 import { Browser } from './browser.ts'
 import { freePort } from './free-port.ts'
-import { startProvider, type TestProvider } from './provider.ts'
+import { startProvider, type TestProvider, type TestProviderOptions } from './provider.ts'
 import { startRedis, type RedisServer } from './redis.ts'
 
 export interface LogLine {
@@ -72,6 +72,12 @@ export interface WorldOptions {
   readonly session?: string
   /** YAML below `provider:`, indented by two. */
   readonly providerSettings?: string
+  /** Replaces `client_secret` in the configuration: YAML below `provider:`, on one line. */
+  readonly credentials?: string
+  /** The certificate authority (PEM) that browsers trust. */
+  readonly browserCa?: string
+  /** More options of the provider. */
+  readonly provider?: Partial<TestProviderOptions>
   /** Replaces the identity headers: YAML below `headers:`, indented by six. */
   readonly headers?: string
   /** The path in the `url` of the upstream. */
@@ -108,6 +114,7 @@ export async function startWorld(t: TestContext, options: WorldOptions = {}): Pr
     post_logout_redirect_uris: [`${url}/.gatehouse/signed-out`],
     backchannel_logout_uri: `${url}/.gatehouse/backchannel-logout`,
     startDown: options.providerStartsDown ?? false,
+    ...options.provider,
   })
   const upstream = options.upstream ?? (await startUpstream(t))
   let moved = 0
@@ -130,7 +137,7 @@ export async function startWorld(t: TestContext, options: WorldOptions = {}): Pr
     url,
     upstream,
     moveClock: (ms) => void (moved += ms),
-    browser: (person = 'jane') => new Browser(person),
+    browser: (person = 'jane') => new Browser(person, options.browserCa),
     startReplica,
     postLogoutToken: (form, at = replicas[0] as Replica) =>
       fetch(`${at.url}/.gatehouse/backchannel-logout`, {
@@ -197,7 +204,7 @@ ${options.settings ?? ''}
 provider:
   issuer: ${provider.issuer}
   client_id: ${options.client_id ?? 'orders'}
-  client_secret: { env: CLIENT_SECRET }
+  ${options.credentials ?? 'client_secret: { env: CLIENT_SECRET }'}
   claims: { fields: https://id.example.com/claims/fields }
   ${options.providerSettings ?? ''}
 session:

@@ -18,6 +18,7 @@ import type { AdminPageSettings, GatewaySettings } from '../settings.ts'
 import { type BuildContext, present, readDuration, readOrigin, readSize, standInUrl } from './build-context.ts'
 import { checkTls } from './certificates.ts'
 import { type ShortNames, withLongName } from './claim-names.ts'
+import { buildEgressProxy } from './egress-proxy.ts'
 import { buildPages } from './pages.ts'
 import { buildProviders, userinfoClaims } from './provider.ts'
 import { readSecret } from './secrets.ts'
@@ -33,8 +34,14 @@ export function buildConfig(file: string, settings: GatewaySettings, context: Bu
   const { report } = context
   const externalUrl = readOrigin(settings.external_url, '/external_url', standInUrl, report)
   const reservedPrefix = readReservedPrefix(settings.reserved_prefix, report)
+  const egressProxy = buildEgressProxy(settings.egress_proxy, '/egress_proxy', context)
   const session = buildSession(settings.session, '/session', { ...context, secure: externalUrl.protocol === 'https:' })
-  const providers = buildProviders(settings, { ...context, reservedPrefix, cookieName: session.cookie.name })
+  const providers = buildProviders(settings, {
+    ...context,
+    egressProxy,
+    reservedPrefix,
+    cookieName: session.cookie.name,
+  })
   const inherited = { ...context, externalUrl, claims: providers[0].claims, providers }
   const upstreams = Object.entries(settings.upstreams ?? {}).map(([name, upstream]) =>
     buildUpstream(name, upstream, below('/upstreams', name), inherited),

@@ -1,14 +1,16 @@
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import { claimsIn } from '../header-claims.ts'
-import type { GatewayConfig, ProviderConfig, UpstreamConfig } from '../model.ts'
+import type { EgressProxyConfig, GatewayConfig, ProviderConfig, UpstreamConfig } from '../model.ts'
 import { claimsOf } from '../requirement-claims.ts'
 import type { GatewaySettings, ProviderSettings } from '../settings.ts'
 import { type BuildContext, present, readDuration } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
-import { readSecret } from './secrets.ts'
+import { readCredentials } from './client-credentials.ts'
+import { readMetadata } from './provider-metadata.ts'
 
 interface ProviderContext extends BuildContext {
+  readonly egressProxy: EgressProxyConfig | undefined
   readonly reservedPrefix: string
   /** The name of the session cookie. */
   readonly cookieName: string
@@ -43,16 +45,24 @@ export function buildProviders(
   return [{ ...only, prefix: reservedPrefix, cookieName, title: provider?.title ?? '' }]
 }
 
-function buildProvider(settings: ProviderSettings, at: string, context: BuildContext): ProviderConfig {
-  const { env, report } = context
+function buildProvider(settings: ProviderSettings, at: string, context: ProviderContext): ProviderConfig {
+  const { report, egressProxy } = context
   return {
     ...fallback,
     issuer: readIssuer(settings.issuer, below(at, 'issuer'), report),
+    metadata: readMetadata(settings.metadata, settings.issuer, below(at, 'metadata'), report),
     client_id: settings.client_id ?? '',
-    client_secret:
-      (settings.client_secret && readSecret(settings.client_secret, below(at, 'client_secret'), env, report)) ?? '',
+    ...readCredentials(settings, at, context),
     token_endpoint_auth_method: settings.token_endpoint_auth_method,
+    clientAssertionAudience: settings.client_assertion_audience,
     response_mode: settings.response_mode,
+    pushedAuthorizationRequests: settings.pushed_authorization_requests,
+    signedRequests: settings.signed_requests,
+    dpop: settings.dpop,
+    resource: readResource(settings.resource, below(at, 'resource'), report),
+    linkParams: readLinkParams(settings, below(at, 'link_params'), report),
+    profile: settings.profile,
+    egressProxy,
     frontchannelLogout: settings.frontchannel_logout,
     scopes: settings.scopes && present(settings.scopes).map(([, scope]) => scope),
     authorizationParams: readAuthorizationParams(settings, below(at, 'authorization_params'), report),
@@ -73,10 +83,21 @@ const fallback: ProviderConfig = {
   prefix: '',
   cookieName: '',
   issuer: '',
+  metadata: undefined,
   client_id: '',
   client_secret: '',
   token_endpoint_auth_method: 'client_secret_basic',
+  clientKey: undefined,
+  clientAssertionAudience: 'issuer',
+  clientCertificate: undefined,
   response_mode: 'query',
+  pushedAuthorizationRequests: 'when_required',
+  signedRequests: false,
+  dpop: false,
+  resource: [],
+  linkParams: [],
+  profile: undefined,
+  egressProxy: undefined,
   frontchannelLogout: false,
   scopes: undefined,
   authorizationParams: {},
@@ -161,7 +182,44 @@ const gatewayParams: ReadonlySet<string> = new Set([
   'code_challenge_method',
   'request',
   'request_uri',
+  'resource',
+  'dpop_jkt',
 ])
+
+/**
+ * Parameters that a link must not set: the gateway gives them a meaning at `sign-in`, or they
+ * decide how a person authenticates.
+ */
+const signInParams: ReadonlySet<string> = new Set([
+  ...['return_to', 'kept', 'again', 'prompt', 'acr_values', 'max_age'],
+  ...['claims', 'id_token_hint', 'client_secret', 'client_assertion', 'client_assertion_type'],
+])
+
+function readLinkParams(settings: ProviderSettings, at: string, report: Report): string[] {
+  return present(settings.link_params).map(([index, name]) => {
+    if (gatewayParams.has(name)) report.error(below(at, index), 'is a parameter that only the gateway sets')
+    else if (signInParams.has(name))
+      report.error(
+        below(at, index),
+        'must not be set by a link, which anybody can write',
+        'write it in authorization_params, or as step_up of a rule',
+      )
+    return name
+  })
+}
+
+/** Absolute URIs without a fragment (RFC 8707 §2). */
+function readResource(resource: ProviderSettings['resource'], at: string, report: Report): string[] {
+  const entries =
+    typeof resource === 'string'
+      ? [[at, resource] as const]
+      : present(resource ?? []).map(([index, uri]) => [below(at, index), uri] as const)
+  return entries.map(([uriAt, uri]) => {
+    if (!/^[a-z][a-z\d+.-]*:[^\s#]+$/i.test(uri) || !URL.canParse(uri))
+      report.error(uriAt, 'must be an absolute URI without a fragment, such as https://api.example.com')
+    return uri
+  })
+}
 
 function readAuthorizationParams(settings: ProviderSettings, at: string, report: Report): Record<string, string> {
   for (const name of Object.keys(settings.authorization_params))
@@ -178,4 +236,5 @@ const insteadOf: Readonly<Record<string, string>> = {
   scope: 'write them as provider.scopes',
   response_mode: 'write it as provider.response_mode',
   redirect_uri: 'it follows from external_url and reserved_prefix',
+  resource: 'write it as provider.resource',
 }

@@ -14,19 +14,39 @@ export function readSecret(secret: SecretSettings, at: string, env: Environment,
   return undefined
 }
 
+/** Reads a secret that may have several lines, such as a key. */
+export function readSecretText(
+  secret: Pick<SecretSettings, 'env' | 'file'>,
+  at: string,
+  env: Environment,
+  report: Report,
+): string | undefined {
+  if (secret.env !== undefined) return valueOf(secret.env, below(at, 'env'), env, report)
+  if (secret.file !== undefined) return contentOf(secret.file, below(at, 'file'), report)?.bytes.toString('utf8')
+  return undefined
+}
+
 function readVariable(name: string, at: string, env: Environment, report: Report): string | undefined {
+  const value = valueOf(name, at, env, report)
+  return value === undefined ? undefined : checkSecret(value, at, `the environment variable ${name}`, report)
+}
+
+function valueOf(name: string, at: string, env: Environment, report: Report): string | undefined {
   const value = env[name]
-  if (value === undefined) {
+  if (value === undefined)
     report.error(at, `the environment variable ${name} is not set`, 'set it before the start, or write { file: PATH }')
-    return undefined
-  }
-  return checkSecret(value, at, `the environment variable ${name}`, report)
+  return value
 }
 
 function readSecretFile(path: string, at: string, report: Report): string | undefined {
+  const content = contentOf(path, at, report)
+  return content && checkSecret(content.bytes.toString('utf8'), at, content.file, report)
+}
+
+function contentOf(path: string, at: string, report: Report): ReturnType<typeof readNamedFile> {
   const content = readNamedFile(path, at, report, maxSecretBytes)
   if (content !== undefined) report.secretFiles.push({ setting: report.pathText(at), file: content.file })
-  return content && checkSecret(content.bytes.toString('utf8'), at, content.file, report)
+  return content
 }
 
 function checkSecret(text: string, at: string, source: string, report: Report): string | undefined {

@@ -2,9 +2,9 @@ import { isEveryAddress, isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import type { Address, GatewayConfig, ProviderConfig, RedisStoreConfig } from '../model.ts'
 import { placeholder } from '../placeholder.ts'
-import { harmOfOfflineAccess, offlineAccess, providerKind } from '../provider-kind.ts'
 import type { GatewaySettings } from '../settings.ts'
 import { pageColors } from './pages.ts'
+import { checkProvider } from './provider.ts'
 import { type Check, settingOf, upstreamChecks } from './upstreams.ts'
 
 /**
@@ -148,7 +148,7 @@ function pointerOf({ setting }: ProviderConfig): string {
 
 function providers({ providers, upstreams }: GatewayConfig, report: Report): void {
   for (const provider of providers) {
-    checkProvider(provider, report)
+    checkProvider(provider, pointerOf(provider), report)
     if (report.isValid('/upstreams') && upstreams.every((upstream) => !upstream.providers.includes(provider.name)))
       report.warning(pointerOf(provider), 'is used by no upstream', 'name it in the providers of an upstream')
   }
@@ -162,27 +162,6 @@ function providers({ providers, upstreams }: GatewayConfig, report: Report): voi
         'one provider is enough: upstreams can share it',
       )
   }
-}
-
-function checkProvider(provider: ProviderConfig, report: Report): void {
-  const { scopes, client_secret, issuer, ca, authorizationParams } = provider
-  const at = (setting: string) => below(pointerOf(provider), setting)
-  const harm = scopes?.includes(offlineAccess) ? harmOfOfflineAccess(providerKind(issuer)) : undefined
-  if (harm !== undefined && report.isValid(at('scopes'), at('issuer')))
-    report[harm.isFatal ? 'error' : 'warning'](
-      below(at('scopes'), scopes?.indexOf(offlineAccess) ?? 0),
-      `must not be requested from this provider: ${harm.what}`,
-      'remove offline_access: this provider issues refresh tokens without it',
-    )
-  if (report.isValid(at('client_secret')) && client_secret.length < 16)
-    report.warning(at('client_secret'), 'is shorter than 16 characters, so it can be guessed')
-  if (report.isValid(at('authorization_params')) && authorizationParams['prompt'] === 'none')
-    report.warning(
-      below(at('authorization_params'), 'prompt'),
-      'is none: only people who are already signed in at the provider can sign in',
-    )
-  if (report.isValid(at('issuer'), at('ca_file')) && ca !== undefined && issuer.startsWith('http:'))
-    report.error(at('ca_file'), 'has no effect: the issuer is http')
 }
 
 function sessionTimes({ session }: GatewayConfig, report: Report, settings: GatewaySettings): void {

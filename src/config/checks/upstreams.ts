@@ -7,6 +7,7 @@ import { claimsIn } from '../header-claims.ts'
 import { commonHeaderLimit, expectedSizes, longestOf, sizeText, totalOf } from '../header-size.ts'
 import type { Address, GatewayConfig, RuleConfig, UpstreamConfig } from '../model.ts'
 import type { GatewaySettings } from '../settings.ts'
+import { checkBoundTokens } from './provider.ts'
 
 export type Check = (config: GatewayConfig, report: Report, settings: GatewaySettings) => void
 
@@ -160,16 +161,17 @@ function hosts({ upstreams }: GatewayConfig, report: Report): void {
 const tokens = ['access_token', 'id_token', 'refresh_token']
 
 /** The maps of headers of an upstream and of its rules, each with its place. */
-function headerMaps({ name, headers, rules }: UpstreamConfig) {
+function headerMaps({ name, headers, rules, providers }: UpstreamConfig) {
   const ofRules = rules.map(({ headers: all = [] }, index) => ({
     at: below(below(settingOf(name, 'rules'), index), 'headers'),
     headers: all.filter((header) => !headers.includes(header)),
   }))
-  return [{ at: settingOf(name, 'headers'), headers }, ...ofRules]
+  return [{ at: settingOf(name, 'headers'), headers }, ...ofRules].map((map) => ({ ...map, names: providers }))
 }
 
-function headers({ upstreams }: GatewayConfig, report: Report): void {
-  for (const { at, headers } of upstreams.flatMap(headerMaps)) {
+function headers({ providers, upstreams }: GatewayConfig, report: Report): void {
+  for (const { at, headers, names } of upstreams.flatMap(headerMaps)) {
+    for (const provider of providers) if (names.includes(provider.name)) checkBoundTokens(provider, headers, at, report)
     for (const [index, header] of headers.entries()) {
       const twin = headers.slice(0, index).find((earlier) => earlier.name.toLowerCase() === header.name.toLowerCase())
       if (twin)

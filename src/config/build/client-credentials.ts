@@ -1,0 +1,167 @@
+import { createPrivateKey, type JsonWebKey, type KeyObject } from 'node:crypto'
+import { below, type Report } from '../document/report.ts'
+import { signingAlgorithms, type ClientKey, type ProviderConfig, type SigningAlgorithm } from '../model.ts'
+import type { ProviderClientKeySettings, ProviderSettings } from '../settings.ts'
+import type { BuildContext } from './build-context.ts'
+import { readKeyPair } from './certificates.ts'
+import { readSecret, readSecretText } from './secrets.ts'
+
+type Credentials = Pick<ProviderConfig, 'client_secret' | 'clientKey' | 'clientCertificate'>
+
+/**
+ * The credentials of the client: its secret, its key and its certificate. Reports those that the
+ * settings need and lack, and those that have no effect.
+ */
+export function readCredentials(settings: ProviderSettings, at: string, { env, report }: BuildContext): Credentials {
+  const { token_endpoint_auth_method: method, client_secret, client_key, client_certificate } = settings
+  reportNeeds(settings, at, report)
+  const keyAt = below(at, 'client_key')
+  const certificateAt = below(at, 'client_certificate')
+  const isHttp = settings.issuer?.startsWith('http:') === true
+  if (client_certificate !== undefined && isHttp)
+    report.errorAtKey(certificateAt, 'has no effect: the issuer is http', 'a provider with https can ask for it')
+  if (client_key !== undefined && method !== 'private_key_jwt' && !settings.signed_requests)
+    report.errorAtKey(
+      keyAt,
+      'has no effect: nothing is signed with it',
+      'set token_endpoint_auth_method: private_key_jwt, or signed_requests: true',
+    )
+  return {
+    client_secret: (client_secret && readSecret(client_secret, below(at, 'client_secret'), env, report)) ?? '',
+    clientKey: client_key && readClientKey(client_key, keyAt, settings.profile !== undefined, { env, report }),
+    clientCertificate: client_certificate && readKeyPair(client_certificate, certificateAt, report),
+  }
+}
+
+/** The credential that each method of `token_endpoint_auth_method` needs. */
+const credentialOf = {
+  client_secret_basic: 'client_secret',
+  client_secret_post: 'client_secret',
+  client_secret_jwt: 'client_secret',
+  private_key_jwt: 'client_key',
+  tls_client_auth: 'client_certificate',
+  self_signed_tls_client_auth: 'client_certificate',
+} as const
+
+const examples = {
+  client_secret: 'for example client_secret: { env: CLIENT_SECRET }',
+  client_key: 'for example client_key: { file: /run/secrets/client_key.pem }',
+  client_certificate:
+    'for example client_certificate: { cert_file: /run/tls/client.crt, key_file: /run/tls/client.key }',
+} as const
+
+function reportNeeds(settings: ProviderSettings, at: string, report: Report): void {
+  const method = settings.token_endpoint_auth_method
+  const needed = credentialOf[method]
+  if (settings[needed] === undefined && !report.isReported(below(at, needed)))
+    report.missing(
+      below(at, needed),
+      needed === 'client_secret' ? 'is missing' : `is missing: token_endpoint_auth_method is ${method}`,
+      examples[needed],
+    )
+  if (settings.client_secret !== undefined && needed !== 'client_secret')
+    report.errorAtKey(
+      below(at, 'client_secret'),
+      `has no effect: token_endpoint_auth_method is ${method}`,
+      'remove it, so that nobody relies on it',
+    )
+  if (settings.signed_requests && settings.client_key === undefined && needed !== 'client_key')
+    report.missing(below(at, 'client_key'), 'is missing: signed_requests is true', examples.client_key)
+  if (settings.client_assertion_audience !== 'issuer' && !method.endsWith('_jwt'))
+    report.error(
+      below(at, 'client_assertion_audience'),
+      `has no effect: token_endpoint_auth_method is ${method}`,
+      'it is for private_key_jwt and client_secret_jwt',
+    )
+}
+
+function readClientKey(
+  settings: ProviderClientKeySettings,
+  at: string,
+  hasProfile: boolean,
+  { env, report }: BuildContext,
+): ClientKey | undefined {
+  const text = readSecretText(settings, at, env, report)
+  if (text === undefined) return undefined
+  const { key, kid, alg } = parseKey(text) ?? {}
+  if (key === undefined) {
+    report.error(
+      at,
+      'is not a private key in PEM (PKCS #8, without a passphrase) or JWK',
+      'generate one with: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out client_key.pem',
+    )
+    return undefined
+  }
+  const allowed = algorithmsOf(key, hasProfile)
+  const [usual] = allowed
+  if (usual === undefined) {
+    report.error(
+      at,
+      `is a key that the gateway cannot sign with: ${descriptionOf(key)}`,
+      'use RSA with 2048 bits or more, P-256, P-384, P-521 or Ed25519',
+    )
+    return undefined
+  }
+  const ofJwk = alg === 'Ed25519' ? 'EdDSA' : alg
+  const chosen = settings.alg ?? signingAlgorithms.find((name) => name === ofJwk) ?? usual
+  if (!allowed.includes(chosen)) {
+    const where = settings.alg === undefined ? at : below(at, 'alg')
+    report.error(where, `is ${chosen}, which does not fit the key: ${descriptionOf(key)} signs ${allowed.join(', ')}`)
+  }
+  const { kty, crv, d, x, y, n, e, p, q, dp, dq, qi } = key.export({ format: 'jwk' })
+  const jwk = { kty, crv, d, x, y, n, e, p, q, dp, dq, qi }
+  return {
+    jwk: Object.fromEntries(
+      Object.entries(jwk).filter((member): member is [string, string] => member[1] !== undefined),
+    ),
+    kid: settings.kid ?? kid,
+    alg: chosen,
+  }
+}
+
+function parseKey(
+  text: string,
+): { readonly key: KeyObject; readonly kid?: string | undefined; readonly alg?: string | undefined } | undefined {
+  try {
+    if (!text.trimStart().startsWith('{')) return { key: createPrivateKey(text) }
+    const jwk = JSON.parse(text) as JsonWebKey
+    const { kid, alg } = jwk as { readonly kid?: unknown; readonly alg?: unknown }
+    const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined)
+    return { key: createPrivateKey({ key: jwk, format: 'jwk' }), kid: textOf(kid), alg: textOf(alg) }
+  } catch {
+    return undefined
+  }
+}
+
+/** The algorithms of a key, the usual one first; empty when the gateway cannot sign with it. */
+function algorithmsOf(
+  { asymmetricKeyType, asymmetricKeyDetails }: KeyObject,
+  hasProfile: boolean,
+): readonly SigningAlgorithm[] {
+  switch (asymmetricKeyType) {
+    case 'rsa': {
+      if ((asymmetricKeyDetails?.modulusLength ?? 0) < 2048) return []
+      // Every provider knows RS256 (OpenID Connect Core §15.1). FAPI 2.0 §5.4.1 forbids it.
+      const usual = hasProfile ? 'PS256' : 'RS256'
+      return [...new Set<SigningAlgorithm>([usual, 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'])]
+    }
+    case 'ec':
+      return curves.get(asymmetricKeyDetails?.namedCurve ?? '') ?? []
+    case 'ed25519':
+      return ['EdDSA']
+    default:
+      return []
+  }
+}
+
+/** The names of OpenSSL for the curves of RFC 7518 §3.4. */
+const curves: ReadonlyMap<string, readonly SigningAlgorithm[]> = new Map([
+  ['prime256v1', ['ES256']],
+  ['secp384r1', ['ES384']],
+  ['secp521r1', ['ES512']],
+])
+
+function descriptionOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string {
+  const detail = asymmetricKeyDetails?.namedCurve ?? asymmetricKeyDetails?.modulusLength
+  return `${asymmetricKeyType ?? 'unknown'}${detail === undefined ? '' : ` ${detail}`}`
+}

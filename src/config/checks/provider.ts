@@ -1,0 +1,200 @@
+import { below, type Report } from '../document/report.ts'
+import { fapiAlgorithms } from '../fapi.ts'
+import type { ProviderConfig, UpstreamConfig } from '../model.ts'
+import { harmOfOfflineAccess, offlineAccess, providerKind } from '../provider-kind.ts'
+
+/** Checks that compare the settings of a provider, which stand at `at`. */
+export function checkProvider(config: ProviderConfig, at: string, report: Report): void {
+  for (const check of [offlineScope, secret, prompt, authorities, metadata, profile]) check(config, at, report)
+}
+
+function offlineScope({ scopes, issuer }: ProviderConfig, at: string, report: Report): void {
+  const harm = scopes?.includes(offlineAccess) ? harmOfOfflineAccess(providerKind(issuer)) : undefined
+  if (harm !== undefined && report.isValid(below(at, 'scopes'), below(at, 'issuer')))
+    report[harm.isFatal ? 'error' : 'warning'](
+      below(below(at, 'scopes'), scopes?.indexOf(offlineAccess) ?? 0),
+      `must not be requested from this provider: ${harm.what}`,
+      'remove offline_access: this provider issues refresh tokens without it',
+    )
+}
+
+function secret(
+  { client_secret, token_endpoint_auth_method: method }: ProviderConfig,
+  at: string,
+  report: Report,
+): void {
+  const secretAt = below(at, 'client_secret')
+  if (!report.isValid(secretAt) || !method.startsWith('client_secret')) return
+  if (client_secret.length < 16) report.warning(secretAt, 'is shorter than 16 characters, so it can be guessed')
+  // RFC 7518 §3.2: the key of HS256 has 256 bits or more.
+  else if (method === 'client_secret_jwt' && client_secret.length < 32)
+    report.warning(
+      secretAt,
+      'is shorter than 32 characters, which HS256 needs',
+      'generate a longer secret at the provider',
+    )
+}
+
+function prompt({ authorizationParams }: ProviderConfig, at: string, report: Report): void {
+  const paramsAt = below(at, 'authorization_params')
+  if (report.isValid(paramsAt) && authorizationParams['prompt'] === 'none')
+    report.warning(
+      below(paramsAt, 'prompt'),
+      'is none: only people who are already signed in at the provider can sign in',
+    )
+}
+
+function authorities({ issuer, ca }: ProviderConfig, at: string, report: Report): void {
+  if (report.isValid(below(at, 'issuer'), below(at, 'ca_file')) && ca !== undefined && issuer.startsWith('http:'))
+    report.error(below(at, 'ca_file'), 'has no effect: the issuer is http')
+}
+
+function metadata(
+  { metadata, pushedAuthorizationRequests: par, signedRequests }: ProviderConfig,
+  at: string,
+  report: Report,
+): void {
+  const metadataAt = below(at, 'metadata')
+  if (metadata === undefined || !report.isValid(metadataAt)) return
+  const isRequired = metadata['require_pushed_authorization_requests'] === true
+  if (par === 'never' && isRequired)
+    report.error(
+      below(at, 'pushed_authorization_requests'),
+      'is never, but metadata says that the provider requires them',
+    )
+  if ((par === 'always' || isRequired) && metadata['pushed_authorization_request_endpoint'] === undefined)
+    report.errorAtKey(
+      metadataAt,
+      'has no pushed_authorization_request_endpoint, which pushed authorization requests need',
+    )
+  if (metadata['require_signed_request_object'] === true && !signedRequests)
+    report.error(
+      below(metadataAt, 'require_signed_request_object'),
+      'is true, but the gateway does not sign its requests',
+      'set signed_requests: true and client_key',
+    )
+}
+
+/** What a security profile forbids: each rule with its clause. */
+function profile(config: ProviderConfig, at: string, report: Report): void {
+  if (config.profile === undefined || !report.isValid(below(at, 'profile'))) return
+  for (const rule of [...fapi2Rules, ...(config.profile === 'fapi2_message_signing' ? messageSigningRules : [])]) {
+    const place = below(at, rule.setting)
+    if (rule.isKept(config) || !report.isValid(place)) continue
+    report[report.isSet(place) ? 'error' : 'missing'](
+      place,
+      `${rule.what} (${config.setting}.profile is ${config.profile}: ${rule.clause})`,
+      rule.todo,
+    )
+  }
+}
+
+interface ProfileRule {
+  readonly setting: string
+  readonly isKept: (config: ProviderConfig) => boolean
+  readonly what: string
+  readonly clause: string
+  readonly todo: string
+}
+
+const securityProfile = 'FAPI 2.0 Security Profile'
+
+const fapi2Rules: readonly ProfileRule[] = [
+  {
+    setting: 'issuer',
+    isKept: ({ issuer }) => issuer === '' || issuer.startsWith('https:'),
+    what: 'must be https',
+    clause: `${securityProfile} §5.2.1`,
+    todo: 'also for a provider on this machine',
+  },
+  {
+    setting: 'metadata',
+    isKept: ({ metadata }) => metadata === undefined,
+    what: 'must not be set: the metadata has to come from the provider',
+    clause: `${securityProfile} §5.3.3.1`,
+    todo: 'remove it, and enable the discovery document at the provider',
+  },
+  {
+    setting: 'token_endpoint_auth_method',
+    isKept: ({ token_endpoint_auth_method }) => !token_endpoint_auth_method.startsWith('client_secret'),
+    what: 'must not be a method with a secret',
+    clause: `${securityProfile} §5.3.3.1`,
+    todo: 'use private_key_jwt, tls_client_auth or self_signed_tls_client_auth',
+  },
+  {
+    setting: 'client_assertion_audience',
+    isKept: ({ clientAssertionAudience }) => clientAssertionAudience === 'issuer',
+    what: 'must be issuer',
+    clause: `${securityProfile} §5.3.3.1`,
+    todo: 'remove the setting',
+  },
+  {
+    setting: 'client_key',
+    isKept: ({ clientKey }) => clientKey === undefined || fapiAlgorithms.includes(clientKey.alg),
+    what: `must sign with ${fapiAlgorithms.join(', ')}`,
+    clause: `${securityProfile} §5.4.1`,
+    todo: 'set alg: PS256 for an RSA key, or use a key on P-256 or Ed25519',
+  },
+  {
+    setting: 'id_token_signed_response_alg',
+    isKept: ({ id_token_signed_response_alg: alg }) => alg === undefined || fapiAlgorithms.includes(alg),
+    what: `must be ${fapiAlgorithms.join(', ')}`,
+    clause: `${securityProfile} §5.4.1`,
+    todo: 'register the client with one of them',
+  },
+  {
+    setting: 'pushed_authorization_requests',
+    isKept: ({ pushedAuthorizationRequests }) => pushedAuthorizationRequests === 'always',
+    what: 'must be always',
+    clause: `${securityProfile} §5.3.3.2`,
+    todo: 'write pushed_authorization_requests: always',
+  },
+  {
+    setting: 'dpop',
+    isKept: ({ dpop, clientCertificate }) => dpop || clientCertificate !== undefined,
+    what: 'must be true, unless access tokens are bound to a client_certificate',
+    clause: `${securityProfile} §5.3.3.1`,
+    todo: 'write dpop: true, or set client_certificate',
+  },
+]
+
+const messageSigning = 'FAPI 2.0 Message Signing'
+
+const messageSigningRules: readonly ProfileRule[] = [
+  {
+    setting: 'signed_requests',
+    isKept: ({ signedRequests }) => signedRequests,
+    what: 'must be true',
+    clause: `${messageSigning} §5.3.2`,
+    todo: 'write signed_requests: true, and set client_key',
+  },
+  {
+    setting: 'response_mode',
+    isKept: ({ response_mode }) => response_mode.endsWith('jwt'),
+    what: 'must be a mode with signed responses',
+    clause: `${messageSigning} §5.4.2`,
+    todo: 'write response_mode: jwt',
+  },
+]
+
+/**
+ * Rejects headers that pass on a bound access token: an upstream cannot use it, because the gateway
+ * alone has the key or the certificate (RFC 9449 §7, RFC 8705 §3). `headers` are those of an
+ * upstream or a rule, which stand at `at`.
+ */
+export function checkBoundTokens(
+  { setting, dpop, profile }: Pick<ProviderConfig, 'setting' | 'dpop' | 'profile'>,
+  headers: UpstreamConfig['headers'],
+  at: string,
+  report: Report,
+): void {
+  if (!dpop && profile === undefined) return
+  const [binding, to] = dpop ? (['dpop', 'a key'] as const) : (['profile', 'the certificate'] as const)
+  for (const { name, source } of headers)
+    if (source.kind === 'bearer' && source.bearer === 'access_token')
+      report.error(
+        below(below(at, name), 'bearer'),
+        `is a token that the upstream cannot use: ${setting}.${binding} binds it to ${to} of the gateway`,
+        `write bearer: id_token or use signed_identity, or remove ${setting}.${binding}`,
+      )
+}

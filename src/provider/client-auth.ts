@@ -1,0 +1,62 @@
+import { importJWK, type CryptoKey } from 'jose'
+import * as client from 'openid-client'
+import type { ClientKey, ProviderConfig, SigningAlgorithm } from '../config/model.ts'
+
+/** The key that signs for the client. */
+export interface ClientSigner {
+  readonly key: CryptoKey
+  readonly kid: string | undefined
+  readonly alg: SigningAlgorithm
+}
+
+export async function importSigner({ jwk, kid, alg }: ClientKey): Promise<ClientSigner> {
+  return { key: (await importJWK({ ...jwk, kty: jwk['kty'] as string }, alg)) as CryptoKey, kid, alg }
+}
+
+/** The key as openid-client takes it. */
+export function privateKeyOf({ key, kid }: ClientSigner): CryptoKey | client.PrivateKey {
+  return kid === undefined ? key : { key, kid }
+}
+
+/**
+ * How the client authenticates to the provider: RFC 6749 §2.3.1, RFC 7523 §2.2, RFC 8705 §2.
+ */
+export function clientAuth(
+  config: ProviderConfig,
+  signer: ClientSigner | undefined,
+  metadata: Pick<client.ServerMetadata, 'token_endpoint'>,
+): client.ClientAuth {
+  const { client_secret, token_endpoint_auth_method: method, clientAssertionAudience } = config
+  // openid-client writes the issuer, as FAPI 2.0 §5.3.3.1 requires. Older providers accept only the
+  // token endpoint (RFC 7523 §3 (3)).
+  const audience = clientAssertionAudience === 'token_endpoint' ? { aud: metadata.token_endpoint } : {}
+  switch (method) {
+    case 'client_secret_basic':
+      return client.ClientSecretBasic(client_secret)
+    case 'client_secret_post':
+      return client.ClientSecretPost(client_secret)
+    case 'client_secret_jwt':
+      return client.ClientSecretJwt(client_secret, {
+        [client.modifyAssertion]: (_header, payload) => void Object.assign(payload, audience),
+      })
+    case 'private_key_jwt':
+      // The configuration has a key for this method.
+      return client.PrivateKeyJwt(privateKeyOf(signer as ClientSigner), {
+        [client.modifyAssertion]: (header, payload) => {
+          Object.assign(header, algorithmOf(signer as ClientSigner))
+          Object.assign(payload, audience)
+        },
+      })
+    case 'tls_client_auth':
+    case 'self_signed_tls_client_auth':
+      return client.TlsClientAuth()
+  }
+}
+
+/**
+ * The `alg` of a signature. openid-client writes `Ed25519` (RFC 9864), but most providers know only
+ * `EdDSA` (RFC 8037 §3.1).
+ */
+export function algorithmOf({ alg }: ClientSigner): { readonly alg: SigningAlgorithm } {
+  return { alg }
+}
