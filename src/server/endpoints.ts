@@ -65,6 +65,7 @@ const handlers: Readonly<Record<EndpointKey, Handler>> = {
 
 export interface AppParts extends SignInParts, LogoutParts, JwksParts, KeptParts, SessionEventsParts {
   readonly provider: SignInParts['provider']
+  readonly store: SignInParts['store'] & SessionEventsParts['store']
   readonly sessions: SignInParts['sessions'] & SessionEventsParts['sessions']
   readonly cookie: SignInParts['cookie']
   readonly kept: KeptParts['kept']
