@@ -12,7 +12,8 @@ const source = String.raw`(() => {
   const texts = TEXTS, prefix = PREFIX
   if (document.documentElement.dataset.gatehouse) return
   document.documentElement.dataset.gatehouse = 'on'
-  const warnMs = 1000 * (Number(document.currentScript?.dataset.warnBefore) || 120)
+  const warnBefore = Number(document.currentScript?.dataset.warnBefore || 120)
+  const warnMs = warnBefore === 0 ? -Infinity : 1000 * (warnBefore > 0 ? warnBefore : 120)
   const signIn = prefix + 'sign-in?return_to=' + encodeURIComponent(prefix + 'signed-in')
   const channel = new BroadcastChannel('gatehouse' + prefix)
   let state = 'unknown', isLeader = false, source, last, person, timer, retry, notice, text
