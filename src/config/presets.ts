@@ -129,8 +129,9 @@ export const presets: Readonly<Record<string, Preset>> = {
     },
   },
   superset: {
-    needs: 'AUTH_TYPE = AUTH_REMOTE_USER, and a middleware that takes the user from X-Remote-User',
-    settings: { headers: user, session_cookies: ['session'], logout: { paths: ['/logout'] } },
+    triedWith: 'Superset 6.1',
+    needs: 'AUTH_TYPE = AUTH_REMOTE_USER, and a security manager that reads X-Remote-User',
+    settings: { headers: person, session_cookies: ['session'], logout: { paths: ['/logout'] } },
   },
   tomcat: {
     triedWith: 'Tomcat 10.1 and its examples',
