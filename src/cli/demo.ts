@@ -8,7 +8,8 @@ import { serve, serveAlone } from './run.ts'
 
 /**
  * `gatehouse demo`: runs the gateway of a file, with a demo provider and a demo application at the
- * addresses that the file names.
+ * addresses that the file names. A program that listens at the address of the application takes its
+ * place.
  */
 export async function demo(given: CommandInput): Promise<number> {
   const { startDemo } = await loadDemo()
@@ -21,7 +22,7 @@ export async function demo(given: CommandInput): Promise<number> {
     const servers = await startDemo(options)
     const needRestart = (next: GatewayConfig) => (isDeepStrictEqual(demoOptions(next), options) ? [] : [demoServers])
     const stop = await serveAlone(config, input, { ...parts, files, needRestart })
-    input.out(welcome(config))
+    input.out(welcome(config, servers.upstream === undefined))
     return async () => {
       await stop()
       await servers.close()
@@ -65,7 +66,10 @@ function demoOptions(config: GatewayConfig) {
   }
 }
 
-function welcome({ externalUrl, providers: [provider], file, workers, admin }: GatewayConfig): string {
+function welcome(
+  { externalUrl, providers: [provider], file, workers, admin, upstreams }: GatewayConfig,
+  isOwnApplication: boolean,
+): string {
   const alone = workers > 1 ? ` The demo is one process; gatehouse run starts ${workers} workers with this file.` : ''
   const page =
     admin?.page === undefined
@@ -74,7 +78,7 @@ function welcome({ externalUrl, providers: [provider], file, workers, admin }: G
   return `
   Gatehouse is running with ${file}.
 
-    open   ${externalUrl.origin}        the application, behind the sign-in
+    open   ${externalUrl.origin}        ${isOwnApplication ? `your application at ${upstreams[0]?.url.origin}, which was running before,` : 'the application,'} behind the sign-in
     then   ${provider.issuer}        the provider: end a session there and watch the application${page}
 
   The gateway applies changes of the file within seconds. Stop it with Ctrl+C.${alone}

@@ -137,6 +137,7 @@ Exit codes: 0 printed; 2 the call is invalid.
   demo: `gatehouse demo [--config FILE]
 
 Runs the gateway as "run" does, with a demo provider and a demo application at the addresses that the file names. Loopback only.
+If a program listens at the address of the application already, the demo uses that program instead of its own application.
 
 Exit codes: 0 stopped by a signal; 1 the file is invalid, a port cannot be used, or this installation has no demo; 2 the call is invalid.
 `,

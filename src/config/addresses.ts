@@ -75,6 +75,8 @@ export function parseOrigin(text: string, example = 'https://orders.example.com'
   return url
 }
 
+const noPattern = '"*" is not supported here'
+
 /**
  * An http or https URL without user name, password, query and fragment.
  * @throws {SyntaxError} names what is wrong
@@ -87,12 +89,12 @@ export function parseHttpUrl(text: string, example: string): URL {
   // The URL parser accepts spaces, tabs, backslashes and missing slashes. In a configuration they
   // are mistakes.
   if (!/^https?:\/\/[^\s\\/]+[^\s\\]*$/i.test(text) || !URL.canParse(text))
-    throw new SyntaxError(`must be an http or https URL such as ${example}`)
+    throw new SyntaxError(`must be an http or https URL such as ${example}${text === '*' ? `; ${noPattern}` : ''}`)
   const url = new URL(text)
   if (url.username !== '' || url.password !== '') throw new SyntaxError('must not contain a user name or password')
   if (text.includes('?')) throw new SyntaxError('must not contain a query ("?")')
   if (text.includes('#')) throw new SyntaxError('must not contain a fragment ("#")')
-  if (url.hostname.includes('*')) throw new SyntaxError('must name one host; "*" is not supported here')
+  if (url.hostname.includes('*')) throw new SyntaxError(`must name one host; ${noPattern}`)
   if (url.hostname.endsWith('.')) throw new SyntaxError('has a host name that ends in "."; remove that "."')
   return url
 }

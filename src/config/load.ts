@@ -47,7 +47,7 @@ function read(file: string, env: Environment, report: Report): GatewayConfig | u
     report.error('', 'is not a map of settings', 'a configuration begins with "version: 1"')
     return undefined
   }
-  const settings = validate(withPresets(withIncluded(document, file, report)), report)
+  const settings = validate(withPresets(withIncluded(document, file, report), report), report)
   const config = buildConfig(file, settings, { env, report })
   checkConfig(config, report, settings)
   return config

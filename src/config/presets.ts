@@ -1,4 +1,5 @@
 import { stringify } from 'yaml'
+import { below, type Report } from './document/report.ts'
 
 /** What one application needs. */
 export interface Preset {
@@ -128,8 +129,9 @@ export const presets: Readonly<Record<string, Preset>> = {
     },
   },
   superset: {
-    needs: 'AUTH_TYPE = AUTH_REMOTE_USER, and a middleware that takes the user from X-Remote-User',
-    settings: { headers: user, session_cookies: ['session'], logout: { paths: ['/logout'] } },
+    triedWith: 'Superset 6.1',
+    needs: 'AUTH_TYPE = AUTH_REMOTE_USER, and a security manager that reads X-Remote-User',
+    settings: { headers: person, session_cookies: ['session'], logout: { paths: ['/logout'] } },
   },
   tomcat: {
     triedWith: 'Tomcat 10.1 and its examples',
@@ -149,29 +151,44 @@ export const presets: Readonly<Record<string, Preset>> = {
 
 /**
  * A document in which each upstream has the settings of its `preset`. Settings that the document
- * has itself win; of `headers` and `logout`, each key by itself.
+ * has itself win; of `headers` and `logout`, each key by itself. The place of a setting of a preset
+ * is the line of `preset`.
  */
-export function withPresets(document: object): object {
+export function withPresets(document: object, report: Report): object {
   const { upstreams } = document as { readonly upstreams?: unknown }
   if (!isMap(upstreams)) return document
   return {
     ...document,
-    upstreams: Object.fromEntries(Object.entries(upstreams).map(([name, upstream]) => [name, withPreset(upstream)])),
+    upstreams: Object.fromEntries(
+      Object.entries(upstreams).map(([name, upstream]) => [
+        name,
+        withPreset(upstream, below('/upstreams', name), report),
+      ]),
+    ),
   }
 }
 
-function withPreset(upstream: unknown): unknown {
+function withPreset(upstream: unknown, at: string, report: Report): unknown {
   if (!isMap(upstream)) return upstream
   const { preset } = upstream
   // The schema reports an unknown name.
   if (typeof preset !== 'string' || !Object.hasOwn(presets, preset)) return upstream
   // A copy, because the validation adds defaults.
   const settings = structuredClone(presets[preset]?.settings ?? {})
+  const place = report.keyPlace(below(at, 'preset'))
+  addPlaces(settings, at)
   const merged = ['headers', 'logout'].flatMap((key) => {
     const [ours, own] = [settings[key], upstream[key]]
     return isMap(ours) && isMap(own) ? [[key, { ...ours, ...own }]] : []
   })
   return { ...settings, ...upstream, ...Object.fromEntries(merged) }
+
+  /** The places of settings that the file has itself are known already. */
+  function addPlaces(value: unknown, at: string): void {
+    report.add(at, { key: place, value: place, isList: Array.isArray(value) })
+    if (typeof value !== 'object' || value === null) return
+    for (const [name, member] of Object.entries(value)) addPlaces(member, below(at, name))
+  }
 }
 
 function isMap(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -34,6 +34,12 @@ export async function listen(server: Server, listener: Listener, given: string, 
   return new URL(`http://${bracketed(host)}:${bound.port}`)
 }
 
+/** Whether `listen` has failed because another program listens at the address. */
+export function isAddressTaken(error: unknown): boolean {
+  const cause = error instanceof OperatorError ? error.cause : undefined
+  return cause instanceof Error && 'code' in cause && cause.code === 'EADDRINUSE'
+}
+
 function listenFault({ what, setting }: Listener, host: string, port: number, cause: unknown): string {
   const at = `${bracketed(host)}:${port}`
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined

@@ -30,9 +30,10 @@ const pageBytes = 256 * 1024
  * only for signed-in people.
  */
 async function addressesFinding(upstream: UpstreamConfig): Promise<readonly Finding[]> {
-  const { name, url, path, stripPath, alsoKnownAs, externalUrl, rewriteContent, ca } = upstream
+  const { name, url, path, alsoKnownAs, externalUrl, rewriteContent, ca } = upstream
   if (rewriteContent) return []
-  const first = new URL(url.pathname.replace(/\/$/, '') + (stripPath ? '/' : path), url)
+  const first = firstPage(upstream)
+  const publicUrl = externalUrl.origin + path.replace(/\/$/, '')
   const headers = { host: hostFor(upstream), accept: 'text/html', 'accept-encoding': 'identity' }
   const page = await request(first, { method: 'GET', headers, ca, contentBytes: pageBytes })
   if (!('status' in page) || page.content === undefined) return []
@@ -44,13 +45,18 @@ async function addressesFinding(upstream: UpstreamConfig): Promise<readonly Find
   return [
     warning(
       'upstream.addresses',
-      `the application writes its own address ${count === 1 ? 'once' : `${count} times`} into ${first.pathname}, not ${externalUrl.origin}`,
+      `the application writes its own address ${count === 1 ? 'once' : `${count} times`} into ${first.pathname}, not ${publicUrl}`,
       {
         why: 'browsers cannot reach that address, or reach the application without the gateway',
-        todo: `set the base URL of the application to ${externalUrl.origin}, or set upstreams.${name}.rewrite_content`,
+        todo: `set the base URL of the application to ${publicUrl}, or set upstreams.${name}.rewrite_content`,
       },
     ),
   ]
+}
+
+/** The page that the application gets for the `path` of the upstream. */
+function firstPage({ url, path, stripPath }: UpstreamConfig): URL {
+  return new URL(url.pathname.replace(/\/$/, '') + (stripPath ? '/' : path), url)
 }
 
 /** The `Host` that the application gets. */
@@ -60,9 +66,10 @@ function hostFor({ url, externalUrl, hostHeader }: UpstreamConfig): string {
 
 async function reachableFinding(upstream: UpstreamConfig): Promise<Finding> {
   const id = 'upstream.reachable'
-  const { url, path, ca } = upstream
+  const { url, ca } = upstream
   const host = hostFor(upstream)
-  const send = (method: string) => request(new URL(path, url), { method, headers: { host }, ca })
+  const first = firstPage(upstream)
+  const send = (method: string) => request(first, { method, headers: { host }, ca })
   const head = await send('HEAD')
   // Some applications support GET only.
   const isUnsupported = 'status' in head && (head.status === 501 || head.status === 405)
@@ -78,7 +85,7 @@ async function reachableFinding(upstream: UpstreamConfig): Promise<Finding> {
           : `${mismatch} in the url of the upstream`,
     })
   }
-  const what = `${url.origin} responds to ${method} ${path} with ${outcome.status} in ${Math.ceil(outcome.ms)} ms`
+  const what = `${url.origin} responds to ${method} ${first.pathname} with ${outcome.status} in ${Math.ceil(outcome.ms)} ms`
   // A TLS server that receives plain HTTP responds with 400 in plain HTTP.
   const mismatch = outcome.status === 400 ? await httpSchemeMismatch('status 400', url) : undefined
   if (mismatch !== undefined)

@@ -241,10 +241,14 @@ function addressOf(url: string): string {
   return url === '' ? '' : ` ${new URL(url).host}`
 }
 
-/** The size of content, as `1.5 MB` in a language. */
+/** The size of content in a language: `1 byte`, `22 bytes`, `1.5 MB`. */
 function sizeText(bytes: number, language: Language): string {
-  const [unit, divisor] = bytes < 1000 ? ['byte', 1] : bytes < 1_000_000 ? ['kilobyte', 1000] : ['megabyte', 1_000_000]
-  return new Intl.NumberFormat(language, { style: 'unit', unit: String(unit), maximumFractionDigits: 1 }).format(
-    bytes / Number(divisor),
-  )
+  const [unit, divisor, unitDisplay] =
+    bytes < 1000
+      ? (['byte', 1, 'long'] as const)
+      : bytes < 1_000_000
+        ? (['kilobyte', 1000, 'short'] as const)
+        : (['megabyte', 1_000_000, 'short'] as const)
+  const options = { style: 'unit', unit, unitDisplay, maximumFractionDigits: 1 } as const
+  return new Intl.NumberFormat(language, options).format(bytes / divisor)
 }

@@ -12,10 +12,11 @@ const source = String.raw`(() => {
   const texts = TEXTS, prefix = PREFIX
   if (document.documentElement.dataset.gatehouse) return
   document.documentElement.dataset.gatehouse = 'on'
-  const warnMs = 1000 * (Number(document.currentScript?.dataset.warnBefore) || 120)
+  const warnBefore = Number(document.currentScript?.dataset.warnBefore || 120)
+  const warnMs = warnBefore === 0 ? -Infinity : 1000 * (warnBefore > 0 ? warnBefore : 120)
   const signIn = prefix + 'sign-in?return_to=' + encodeURIComponent(prefix + 'signed-in')
   const channel = new BroadcastChannel('gatehouse' + prefix)
-  let state = 'unknown', isLeader = false, isRenewing = false, source, last, person, timer, retry, notice, text
+  let state = 'unknown', isLeader = false, source, last, person, timer, retry, notice, text
 
   const emit = (name, detail) =>
     document.dispatchEvent(new CustomEvent('gatehouse:' + name, { detail, cancelable: true }))
@@ -50,7 +51,6 @@ const source = String.raw`(() => {
 
   // If the browser blocks the window, the link opens a tab.
   const openSignIn = (event) => {
-    if (state !== 'ended') send('renew')
     const opened = open('', 'gatehouse-sign-in', 'popup,width=500,height=700')
     if (!opened) return
     event.preventDefault()
@@ -105,21 +105,12 @@ const source = String.raw`(() => {
       const { now, expires_at, absolute_expires_at, person: who } = JSON.parse(data)
       tell({ endsAt: Date.now() + expires_at - now, canStay: absolute_expires_at - expires_at > 1000, who })
     })
-    source.addEventListener('ended', () => {
-      source.close()
-      if (!isRenewing) return tell({ isEnded: true })
-      // The new session ends this one before the browser has its cookie. Then "signed-in" asks to connect.
-      clearTimeout(timer)
-      isRenewing = false
-      last = undefined
-      retry = setTimeout(connect, 10000)
-    })
+    source.addEventListener('ended', () => { source.close(); tell({ isEnded: true }) })
     source.onerror = () => { if (source.readyState === 2) retry = setTimeout(connect, 30000) }
   }
   const follow = (order) => {
     if (!isLeader) return
-    if (order === 'renew') isRenewing = true
-    else if (order === 'connect' || last?.isEnded) connect()
+    if (order === 'connect' || last?.isEnded) connect()
     else if (last) channel.postMessage(last)
   }
   const send = (order) => { follow(order); channel.postMessage({ order }) }

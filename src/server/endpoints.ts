@@ -75,6 +75,7 @@ type OfRealm = 'provider' | 'sessions' | 'cookie' | 'personCookie' | 'kept' | 'p
 
 export interface AppParts extends Omit<EndpointParts, OfRealm> {
   readonly realms: Realms
+  readonly store: SignInParts['store'] & SessionEventsParts['store']
   readonly trusted: TrustedProxies
   readonly recordOf: (req: IncomingMessage) => RequestRecord
   readonly rejectedClients: RejectedClients

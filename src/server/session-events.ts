@@ -10,8 +10,10 @@ import type { Log } from '../observe/log.ts'
 import type { CutReason, LiveStream, LiveStreams } from '../proxy/live-streams.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import { sessionKey } from '../session/record.ts'
+import { isRenewed } from '../session/renewals.ts'
 import type { SessionsOfAudience } from '../session/sessions-of-audience.ts'
 import type { SessionExpiry } from '../session/sessions.ts'
+import type { SessionStore } from '../session/store.ts'
 
 /** How often the expiry of a session with event streams is read, in ms. */
 const checkEveryMs = 5_000
@@ -25,6 +27,7 @@ const retryMs = 2_000
 export interface SessionEventsParts {
   readonly cookie: Pick<SessionCookie, 'read'>
   readonly sessions: Pick<SessionsOfAudience, 'expiry'>
+  readonly store: Pick<SessionStore, 'readDocument'>
   readonly live: Pick<LiveStreams, 'open'>
   readonly eventStreams: Pick<EventStreamLimits, 'begin'>
   readonly clock: Clock
@@ -34,7 +37,8 @@ export interface SessionEventsParts {
 /**
  * `GET events`: an event stream that tells the pages of this origin when the session ends (HTML
  * §9.2). It does not count as activity. Without a session it has one event, `ended`, and the next
- * connection of the same `EventSource` gets 204, which stops it.
+ * connection of the same `EventSource` gets 204, which stops it. When the person has signed in
+ * again in this browser, the event is `renewed`, and the next connection has the new session.
  * @throws {GatewayError} `ERR_CROSS_SITE` for a page of another origin; `ERR_STORE_UNAVAILABLE`
  * @throws {TooManyRequests} when the session, the client, or all clients have too many streams
  */
@@ -43,6 +47,9 @@ export async function sessionEvents(request: EndpointRequest, parts: SessionEven
   const id = parts.cookie.read(request.cookie)
   const key = id && sessionKey(id)
   const expiry = key && (await parts.sessions.expiry(key))
+  // The browser may connect before it has the cookie of the new session.
+  if (key !== undefined && expiry === undefined && (await isRenewed(key, parts.store)))
+    return eventStream((res) => void res.end(renewed))
   if (key === undefined || expiry === undefined)
     return request.lastEventId === endedId ? empty(204) : eventStream((res) => void res.end(ended))
   const release = parts.eventStreams.begin(key, clientOf(request.cause.client))
@@ -58,6 +65,8 @@ function eventStream(stream: (res: ServerResponse) => void): Response {
 /** The ID of the last event of a stream. A browser sends it in `Last-Event-ID`. */
 const endedId = 'ended'
 const ended = `retry: ${retryMs}\nid: ${endedId}\nevent: ended\ndata: {}\n\n`
+/** The last event when the person has a new session. The browser connects again by itself. */
+const renewed = `retry: ${retryMs}\nid: session\nevent: renewed\ndata: {}\n\n`
 
 /** The event stream of one page. */
 class SessionStream implements LiveStream {
@@ -97,7 +106,13 @@ class SessionStream implements LiveStream {
     if (this.#isOver) return
     this.#isOver = true
     // When the gateway stops, the browser connects again, to another replica or the next process.
-    this.#res.end(why === 'session_ended' ? ended : undefined)
+    if (why === 'going_away') this.#res.end()
+    else void this.#lastEvent().then((event) => this.#res.end(event))
+  }
+
+  /** What the page learns when the session has ended. */
+  async #lastEvent(): Promise<string> {
+    return (await isRenewed(this.#key, this.#parts.store).catch(() => false)) ? renewed : ended
   }
 
   async #check(): Promise<void> {

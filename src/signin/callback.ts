@@ -13,6 +13,7 @@ import { browserCookiesAt } from '../session/browser-cookies.ts'
 import { carryOver } from '../session/carry-over.ts'
 import { signInLifetimeMs } from '../session/endings.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
+import { rememberRenewal } from '../session/renewals.ts'
 import { claimsOfSession } from '../session/session-claims.ts'
 import { authorizationResponse } from './authorization-response.ts'
 import { redirectUri, type SignInParts } from './parts.ts'
@@ -205,7 +206,7 @@ async function endPrevious(
   request: EndpointRequest,
   parts: SignInParts,
 ): Promise<readonly string[]> {
-  const { cookie, expiredCookies, endings, sessions, log } = parts
+  const { cookie, expiredCookies, endings, sessions, store, log } = parts
   const previous = cookie.read(request.cookie)
   if (previous === undefined) return cookie.expireApplications(request.cookie, request.applicationCookies)
   const key = sessionKey(previous)
@@ -213,6 +214,8 @@ async function endPrevious(
     log.warn('session.cookies_not_carried_over', { reason: reason(error) })
     return false
   })
+  // Without it, open pages learn that the session has ended, and soon that there is a new one.
+  if (isCarriedOver) await rememberRenewal(key, store).catch(() => {})
   expiredCookies.add(key)
   const [ended] = await endings.endOne(key, 'new_sign_in', request.cause).catch((error: unknown) => {
     log.warn('session.previous_not_ended', { reason: reason(error) })

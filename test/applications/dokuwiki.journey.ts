@@ -21,6 +21,7 @@ async function startDokuWiki(t: TestContext) {
   mkdirSync(plugin)
   writeFileSync(join(plugin, 'auth.php'), blockOf('dokuwiki', 'php'))
   writeFileSync(join(plugin, 'plugin.info.txt'), blockOf('dokuwiki', 'text'))
+  writeFileSync(join(data, 'pages', 'start.txt'), '====== Intranet ======\n\nThe wiki of Example Ltd.\n')
   return startPhp(t, program, '/doku.php')
 }
 

@@ -14,13 +14,19 @@ let programs = ''
 async function startJupyterLab(t: TestContext) {
   const folder = dataFolder(t)
   writeFileSync(join(folder, 'jupyter_server_config.py'), blockOf('jupyterlab', 'python'))
-  writeFileSync(join(folder, 'notes.md'), '# Notes')
+  const files = join(folder, 'files')
+  mkdirSync(files)
+  writeFileSync(join(files, 'notes.md'), '# Notes')
+  // Otherwise, JupyterLab asks at the first start whether it may fetch news.
+  const notifications = join(folder, 'lab', 'user-settings', '@jupyterlab', 'apputils-extension')
+  mkdirSync(notifications, { recursive: true })
+  writeFileSync(join(notifications, 'notification.jupyterlab-settings'), '{ "fetchNews": "false" }')
   const extension = join(folder, 'labextensions', 'gatehouse-notice')
   mkdirSync(join(extension, 'static'), { recursive: true })
   writeFileSync(join(extension, 'package.json'), blockOf('jupyterlab', 'json'))
   writeFileSync(join(extension, 'static', 'notice.js'), blockOf('jupyterlab', 'js'))
   const port = await freePort()
-  const options = ['--no-browser', '--allow-root', `--ServerApp.port=${port}`, `--ServerApp.root_dir=${folder}`]
+  const options = ['--no-browser', '--allow-root', `--ServerApp.port=${port}`, `--ServerApp.root_dir=${files}`]
   const env = { JUPYTER_CONFIG_DIR: folder, JUPYTER_DATA_DIR: folder, JUPYTER_RUNTIME_DIR: folder, IPYTHONDIR: folder }
   const url = new URL(`http://127.0.0.1:${port}/api`)
   return startProgram(t, [join(programs, 'jupyter-lab'), ...options], url, { env })

@@ -39,11 +39,14 @@ const subject: Subject = {
   install: () => (programs = installNode('node-red', 'node-red@4')),
   start: startNodeRed,
   home: '/',
-  showsPerson: (page, person) =>
-    person === 'Jane Doe'
-      ? page.locator('.red-ui-palette-node').first().waitFor()
-      : // Zoë may not edit flows.
-        page.getByText('You are signed in, but you do not have access to this page.').waitFor(),
+  showsPerson: async (page, person) => {
+    // Zoë may not edit flows.
+    if (person !== 'Jane Doe')
+      return page.getByText('You are signed in, but you do not have access to this page.').waitFor()
+    await page.locator('.red-ui-palette-node').first().waitFor()
+    // Node-RED forgets changes that are made while it loads the flows.
+    await page.locator('#red-ui-loading-progress').waitFor({ state: 'hidden' })
+  },
   script: {
     enter: addNode,
     send: (page) => deployButton(page).click(),

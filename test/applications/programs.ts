@@ -14,13 +14,18 @@ export interface Application {
   readonly url: URL
 }
 
-const endings = new WeakMap<TestContext, (() => unknown)[]>()
+/** A test context, or any object with `after`. `{ after }` of node:test stands for all tests. */
+interface Scope {
+  after(over: () => unknown): void
+}
+
+const endings = new WeakMap<Scope, (() => unknown)[]>()
 
 /**
  * Does something when the test ends, the last one first: a program has to end before its folder is
  * removed.
  */
-function atEnd(t: TestContext, ending: () => unknown): void {
+function atEnd(t: Scope, ending: () => unknown): void {
   const known = endings.get(t)
   if (known !== undefined) return void known.push(ending)
   const all = [ending]
@@ -84,7 +89,7 @@ export async function startProgram(
 }
 
 /** A folder for the data of an application, until the test ends. */
-export function dataFolder(t: TestContext): string {
+export function dataFolder(t: Scope): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-application-'))
   atEnd(t, () => rmSync(folder, { recursive: true, force: true }))
   return folder
@@ -94,8 +99,17 @@ export function dataFolder(t: TestContext): string {
  * Runs a program to its end.
  * @throws {AssertionError} when it fails, with its output
  */
-export function run([program, ...args]: CommandLine, { cwd, input = '' }: { cwd?: string; input?: string } = {}): void {
-  const { status, stderr, stdout } = spawnSync(program, args, { encoding: 'utf8', input, cwd })
+export function run(
+  [program, ...args]: CommandLine,
+  { cwd, env = {}, input = '' }: ProgramOptions & { readonly input?: string } = {},
+): void {
+  const options = {
+    encoding: 'utf8',
+    input,
+    env: { ...process.env, ...env },
+    ...(cwd !== undefined && { cwd }),
+  } as const
+  const { status, stderr, stdout } = spawnSync(program, args, options)
   assert.equal(status, 0, `${program}: ${stderr}${stdout}`)
 }
 

@@ -56,6 +56,9 @@ require_once ABSPATH . 'wp-settings.php';
   const plugins = join(program, 'wp-content', 'mu-plugins')
   mkdirSync(plugins, { recursive: true })
   writeFileSync(join(plugins, 'gatehouse.php'), plugin)
+  // News need a connection to wordpress.org.
+  const withoutNews = `add_action('wp_dashboard_setup', fn() => remove_meta_box('dashboard_primary', 'dashboard', 'side'));`
+  writeFileSync(join(plugins, 'without-news.php'), `<?php ${withoutNews}\n`)
   return startPhp(t, program, '/readme.html')
 }
 

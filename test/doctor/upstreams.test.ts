@@ -141,6 +141,22 @@ test('An untrusted authority and a server without TLS are told apart', async (t)
   assert.match(noTls.todo ?? '', /does not speak TLS, which https:\/\/ needs: .*or write http:\/\/ in the url/)
 })
 
+test('An application at another path is examined where it is', async (t) => {
+  const requested: (string | undefined)[] = []
+  const port = await startApplication(t, '127.0.0.1', (req, res) => {
+    requested.push(`${req.method} ${req.url}`)
+    res.end(`<a href="http://127.0.0.1:${port}/app/a">`)
+  })
+
+  const found = await findingsAbout(t, `url: http://127.0.0.1:${port}/app\n    path: /wiki\n    strip_path: true`)
+
+  assert.deepEqual(requested.toSorted(), ['GET /app/', 'HEAD /app/'])
+  assert.match(finding(found, 'upstream.reachable').what, /responds to HEAD \/app\/ with 200/)
+  const { what, todo } = finding(found, 'upstream.addresses')
+  assert.match(what, /once into \/app\/, not https:\/\/orders\.example\.com\/wiki$/)
+  assert.match(todo ?? '', /^set the base URL of the application to https:\/\/orders\.example\.com\/wiki, /)
+})
+
 test('An application that writes its own address is told to use the public one', async (t) => {
   let page = ''
   const port = await startApplication(t, '127.0.0.1', (_req, res) => res.end(page))

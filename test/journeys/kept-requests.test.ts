@@ -45,6 +45,7 @@ for (const store of ['memory', 'redis'] as const) {
 
     assert.equal(page.status, 200)
     assert.match(page.body, /You had to sign in before it could be sent to 127\.0\.0\.1:\d+\/orders\./)
+    assert.ok(page.body.includes(`Form (POST, ${typed.length} bytes)`))
     assert.doesNotMatch(page.body, /S%C3%A4ge|Säge|Zeilen/)
     assert.deepEqual(application.received, [])
 

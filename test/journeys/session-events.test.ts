@@ -1,68 +1,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { test, type TestContext } from 'node:test'
-import { request } from 'undici'
+import { test } from 'node:test'
 import type { Browser } from '../support/browser.ts'
+import { openSessionEvents as open, type SessionEvent } from '../support/session-events.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
 
-interface Event {
-  readonly name: string
-  readonly data: Readonly<Record<'now' | 'expires_at' | 'absolute_expires_at', number>> & { readonly person?: string }
-}
-
-interface Events {
-  readonly status: number
-  /** The next event, or `undefined` at the end of the stream. */
-  next(): Promise<Event | undefined>
-}
-
 const minutes = 60_000
-
-/** Opens the event stream as a page of the gateway's own origin does. */
-async function open(
-  t: TestContext,
-  world: World,
-  person: Browser | undefined,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<Events> {
-  const stop = new AbortController()
-  t.after(() => stop.abort())
-  const response = await request(`${world.url}/.gatehouse/events`, {
-    headers: {
-      accept: 'text/event-stream',
-      'sec-fetch-site': 'same-origin',
-      cookie: person?.cookieHeader ?? '',
-      ...headers,
-    },
-    signal: stop.signal,
-    bodyTimeout: 0,
-  })
-  response.body.on('error', () => {})
-  const blocks = blocksOf(response.body)
-  return {
-    status: response.statusCode,
-    next: async () => {
-      for (;;) {
-        const { value, done } = await blocks.next()
-        if (done === true) return undefined
-        const name = /^event: (.*)$/m.exec(value)?.[1]
-        if (name !== undefined) return { name, data: JSON.parse(/^data: (.*)$/m.exec(value)?.[1] ?? '') }
-      }
-    },
-  }
-}
-
-async function* blocksOf(body: AsyncIterable<Buffer>): AsyncGenerator<string, void> {
-  let text = ''
-  for await (const part of body) {
-    text += part.toString()
-    const blocks = text.split('\n\n')
-    text = blocks.pop() ?? ''
-    yield* blocks
-  }
-}
 
 async function signedIn(world: World): Promise<Browser> {
   const jane = world.browser()
@@ -76,8 +21,8 @@ for (const store of ['memory', 'redis'] as const)
     const jane = await signedIn(world)
     const before = Date.now()
 
-    const events = await open(t, world, jane)
-    const { name, data } = (await events.next()) as Event
+    const events = await open(t, world.url, jane)
+    const { name, data } = (await events.next()) as SessionEvent
 
     assert.equal(name, 'session')
     const left = (time: number | undefined) => Math.round(((time ?? 0) - (data['now'] ?? 0)) / minutes)
@@ -94,29 +39,29 @@ for (const store of ['memory', 'redis'] as const)
 test('Without a session, the only event is ended, and the next connection gets 204', async (t) => {
   const world = await startWorld(t)
 
-  const events = await open(t, world, undefined)
+  const events = await open(t, world.url, undefined)
   assert.deepEqual(
     [events.status, await events.next(), await events.next()],
     [200, { name: 'ended', data: {} }, undefined],
   )
-  assert.equal((await open(t, world, undefined, { 'last-event-id': 'ended' })).status, 204)
+  assert.equal((await open(t, world.url, undefined, { 'last-event-id': 'ended' })).status, 204)
 
   const jane = await signedIn(world)
-  const again = await open(t, world, jane, { 'last-event-id': 'ended' })
+  const again = await open(t, world.url, jane, { 'last-event-id': 'ended' })
   assert.equal((await again.next())?.name, 'session', 'signed in again')
 })
 
 test('An event stream does not count as activity, and reports when activity has moved the end', async (t) => {
   const world = await startWorld(t, { session: 'idle_timeout: 30m' })
   const jane = await signedIn(world)
-  const events = await open(t, world, jane)
-  const first = (await events.next()) as Event
+  const events = await open(t, world.url, jane)
+  const first = (await events.next()) as SessionEvent
 
   world.moveClock(10 * minutes)
-  const second = (await (await open(t, world, jane)).next()) as Event
+  const second = (await (await open(t, world.url, jane)).next()) as SessionEvent
   assert.ok(Math.abs((second.data['expires_at'] ?? 0) - (first.data['expires_at'] ?? 0)) < minutes)
   assert.equal((await jane.send(`${world.url}/echo`)).status, 200)
-  const moved = (await events.next()) as Event
+  const moved = (await events.next()) as SessionEvent
   assert.equal(moved.name, 'session')
   assert.ok((moved.data['expires_at'] ?? 0) - (first.data['expires_at'] ?? 0) > 9 * minutes)
 
@@ -129,17 +74,17 @@ test('A page of another origin gets no events', async (t) => {
   const jane = await signedIn(world)
 
   for (const site of ['same-site', 'cross-site'])
-    assert.equal((await open(t, world, jane, { 'sec-fetch-site': site })).status, 403)
+    assert.equal((await open(t, world.url, jane, { 'sec-fetch-site': site })).status, 403)
 })
 
 test('A session has a limited number of event streams', async (t) => {
   const world = await startWorld(t)
   const [jane, other] = [await signedIn(world), await signedIn(world)]
-  const streams = await Promise.all(Array.from({ length: 16 }, () => open(t, world, jane)))
+  const streams = await Promise.all(Array.from({ length: 16 }, () => open(t, world.url, jane)))
   assert.ok(streams.every(({ status }) => status === 200))
 
-  assert.equal((await open(t, world, jane)).status, 429)
-  assert.equal((await open(t, world, other)).status, 200, 'of another session')
+  assert.equal((await open(t, world.url, jane)).status, 429)
+  assert.equal((await open(t, world.url, other)).status, 200, 'of another session')
 })
 
 test('Behind a proxy, the event streams of a client count together, also with many sessions', async (t) => {
@@ -148,7 +93,7 @@ test('Behind a proxy, the event streams of a client count together, also with ma
   })
   const people = [await signedIn(world), await signedIn(world)]
   const openFrom = (client: string, each: number) =>
-    open(t, world, people[each % 2], { 'x-forwarded-for': client, 'x-forwarded-proto': 'http' })
+    open(t, world.url, people[each % 2], { 'x-forwarded-for': client, 'x-forwarded-proto': 'http' })
   for (const each of [0, 1, 2]) assert.equal((await openFrom('192.0.2.1', each)).status, 200)
 
   assert.equal((await openFrom('192.0.2.1', 3)).status, 429)
@@ -172,13 +117,13 @@ test('Clients that leave while their session is looked up do not use up the even
   await isRead()
   world.redis?.resume()
 
-  await until('all have left', async () => (await open(t, world, jane)).status === 200)
-  for (let each = 1; each < 16; each += 1) assert.equal((await open(t, world, jane)).status, 200)
+  await until('all have left', async () => (await open(t, world.url, jane)).status === 200)
+  for (let each = 1; each < 16; each += 1) assert.equal((await open(t, world.url, jane)).status, 200)
 })
 
 test('When the gateway stops, an event stream ends without the event ended', async (t) => {
   const world = await startWorld(t, { drain: '60s' })
-  const events = await open(t, world, await signedIn(world))
+  const events = await open(t, world.url, await signedIn(world))
   assert.equal((await events.next())?.name, 'session')
 
   await world.replicas[0]?.stop()

@@ -95,6 +95,23 @@ for (const store of ['memory', 'redis'] as const)
     assert.deepEqual(jane.complaints, [])
   })
 
+test('Open pages do not notice when the same person signs in again without the notice', async (t) => {
+  const world = await start(t, { session: 'idle_timeout: 2h' })
+  const jane = await chromium.person(t)
+  const [page, other] = [await jane.tab(), await jane.tab()]
+  await page.goto(`${world.url}/orders`)
+  await choose(page, 'Jane Doe')
+  await page.waitForURL(`${world.url}/orders`)
+
+  await other.goto(`${world.url}/.gatehouse/sign-in?return_to=%2F.gatehouse%2Fsigned-in`)
+  await other.getByRole('heading', { name: 'You are signed in again.' }).waitFor()
+
+  assert.deepEqual(endings(world), ['new_sign_in'])
+  await endAtProvider(world)
+  await page.getByText('You are signed out.').waitFor()
+  assert.deepEqual(await seen(page), ['ended'], 'only of the second session')
+})
+
 test('Where the browser blocks pop-up windows, the sign-in opens in a tab', async (t) => {
   const world = await start(t)
   const jane = await chromium.person(t)

@@ -21,10 +21,11 @@ async function start(t: TestContext): Promise<World> {
       return void res.writeHead(200, { 'content-type': 'text/javascript' }).end(own)
     }
     const own = req.url === '/open/own' ? '<script src="/open/own.js"></script>' : ''
+    const seconds = new URL(req.url ?? '', 'http://orders').searchParams.get('warn') ?? '540'
     res
       .writeHead(200, { 'content-type': 'text/html', 'content-security-policy': policy })
       .end(
-        `<!doctype html><html lang="en"><title>Orders</title>${own}<script src="/.gatehouse/session.js" data-warn-before="540" defer></script><main><h1>Orders</h1><input aria-label="Note"></main></html>`,
+        `<!doctype html><html lang="en"><title>Orders</title>${own}<script src="/.gatehouse/session.js" data-warn-before="${seconds}" defer></script><main><h1>Orders</h1><input aria-label="Note"></main></html>`,
       )
   })
   return startWorld(t, {
@@ -93,6 +94,27 @@ test('A logout at the provider shows in all tabs, and after a sign-in in a pop-u
 
   for (const tab of [page, open]) await tab.getByRole('alert').waitFor({ state: 'detached' })
   assert.equal(await page.getByLabel('Note').inputValue(), 'three of these', 'the page has stayed')
+})
+
+test('With data-warn-before="0", there is no warning, and the notice says when the session has ended', async (t) => {
+  const world = await start(t)
+  const jane = await chromium.person(t)
+  const [page, warned] = [await jane.tab(), await jane.tab()]
+  await page.goto(`${world.url}/orders`)
+  await choose(page, 'Jane Doe')
+  await page.waitForURL(`${world.url}/orders`)
+  world.moveClock(9 * minutes)
+  await page.goto(`${world.url}/open/orders?warn=0`)
+  await page.waitForFunction(() => navigator.locks.query().then(({ held }) => held?.length === 1))
+  // Without a number, the warning comes 120 seconds before the end.
+  await warned.goto(`${world.url}/open/orders?warn=soon`)
+
+  // The first page has told it.
+  await warned.getByRole('alert').getByText('You will be signed out in 1 min.').waitFor()
+  assert.equal(await page.getByRole('alert').count(), 0)
+
+  world.moveClock(2 * minutes)
+  await page.getByRole('alert').getByText('You are signed out.').waitFor()
 })
 
 test('Without a session there is no notice', async (t) => {

@@ -72,8 +72,8 @@ const adminToken = /\btoken["']?\s{0,64}:\s*/gi
  * The value of each header for a collector is a secret. A line can contain several.
  */
 const collectorHeaders = /\bheaders?["']?\s{0,64}:\s*/gi
-/** A reference to a secret, which is not a secret itself. */
-const reference = /^(?:[{[]\s*)*["']?(?:env|file)["']?\s*:/
+/** A reference to a secret, or to settings, which is not a secret itself. */
+const reference = /^(?:[{[]\s*)*["']?(?:env|file|preset)["']?\s*:/
 
 /** Hides secrets that somebody wrote into the file by mistake. */
 function withoutSecrets(line: string, at: number, about: string): string {
