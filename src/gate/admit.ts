@@ -1,4 +1,4 @@
-import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { GatewayConfig, ProviderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
 import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
 import { maxReturnToLength, signInUrl } from '../core/return-to.ts'
@@ -24,7 +24,9 @@ import type { AnonymousIdentity, Identity, RealmOfPerson } from './identify.ts'
  */
 export type Admit = (facts: RequestFacts) => Admission | Promise<Admission>
 
-type AdmitConfig = Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'>
+interface AdmitConfig extends Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'> {
+  readonly providers: readonly Pick<ProviderConfig, 'name' | 'prefix'>[]
+}
 
 export interface AdmitParts {
   /** Identifies the sender of a `Cookie` header, for an upstream. */
@@ -53,7 +55,6 @@ class Gate {
   readonly #headers: HeadersForUpstream
   /** The names of cookies that belong to one person. */
   readonly #personal: readonly NamePattern[]
-  readonly #signOut: { readonly kind: 'sign_out'; readonly location: string }
 
   constructor(config: AdmitConfig, parts: AdmitParts) {
     this.#config = config
@@ -61,7 +62,6 @@ class Gate {
     this.#routes = createRouteTable(config.upstreams)
     this.#headers = new HeadersForUpstream(parts)
     this.#personal = config.upstreams.flatMap(({ logout }) => logout.cookies.map(({ names }) => names))
-    this.#signOut = { kind: 'sign_out', location: `${config.reservedPrefix}sign-out` }
   }
 
   admit(facts: RequestFacts): Admission | Promise<Admission> {
@@ -75,16 +75,19 @@ class Gate {
     if (cors !== undefined && facts.isPreflight === true)
       return { kind: 'preflight', fields: preflightFields(cors, facts.origin) }
     if (!route.isLogout) return this.#access(facts, route)
-    if (!route.upstream.logout.passFirst) return this.#signOut
+    const signOut = { kind: 'sign_out', location: `${this.#prefixOf(route.upstream)}sign-out` } as const
+    if (!route.upstream.logout.passFirst) return signOut
+    // Without access, the application does not receive the request, and the person is signed out.
+    const after = (first: Admission): Admission => (first.kind === 'pass' ? { ...signOut, first } : signOut)
     const admission = this.#access(facts, route)
-    return admission instanceof Promise
-      ? admission.then((first) => this.#signOutAfter(first))
-      : this.#signOutAfter(admission)
+    return admission instanceof Promise ? admission.then(after) : after(admission)
   }
 
-  #signOutAfter(first: Admission): Admission {
-    // Without access, the application does not receive the request, and the person is signed out.
-    return first.kind === 'pass' ? { ...this.#signOut, first } : this.#signOut
+  /** The path of the endpoints of the only provider of an upstream, or of those for any provider. */
+  #prefixOf({ providers: [name, ...others] }: UpstreamConfig): string {
+    const { providers, reservedPrefix } = this.#config
+    const only = others.length === 0 ? providers.find((provider) => provider.name === name) : undefined
+    return only?.prefix ?? reservedPrefix
   }
 
   #access(facts: RequestFacts, { upstream, rule }: Route): Admission | Promise<Admission> {

@@ -32,7 +32,12 @@ export async function keptRequest(request: EndpointRequest, parts: KeptParts): P
   // While it is `sending`, only the process that sends it knows whether it was sent.
   if (found.state !== 'kept') return pages.keptEnd(found.state, found.request.returnTo ?? request.home, request)
   const { target, bytes } = found.request
-  const content = { reference: found.reference, to: new URL(request.externalUrl.origin + target), bytes }
+  const content = {
+    reference: found.reference,
+    decline: `${prefix}kept-request`,
+    to: new URL(request.externalUrl.origin + target),
+    bytes,
+  }
   return pages.kept({ ...content, kind: kindOf(found.request), mark: markOf(found.reference) }, request)
 }
 

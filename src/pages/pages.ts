@@ -47,6 +47,8 @@ export interface RefusalOptions extends ProblemOptions, PageContext {
 /** What the page about a kept request shows. It never shows the content. */
 export interface KeptPageContent {
   readonly reference: string
+  /** The path where the person declines. */
+  readonly decline: string
   /** The URL that it is sent to. */
   readonly to: URL
   readonly kind: ContentKind
@@ -145,7 +147,7 @@ export class Pages {
 
   /** Asks the person whether to send a kept request. */
   kept(content: KeptPageContent, context: PageContext): Response {
-    const { reference, to, kind, bytes, mark } = content
+    const { reference, decline: declineUrl, to, kind, bytes, mark } = content
     const address = to.host + to.pathname
     const language = chooseLanguage(context.acceptLanguage, this.#language)
     const text = this.#textOf(context, ({ kept: { ask, kinds } }) => ({
@@ -156,7 +158,7 @@ export class Pages {
     const buttons = [
       // Browsers send the field as it is, in a request that no form of an application looks like.
       { href: to.href, text: send, post: { fields: mark, type: 'text/plain' } },
-      { href: `${this.#reservedPrefix}kept-request`, text: decline, post: { fields: { id: reference } } },
+      { href: declineUrl, text: decline, post: { fields: { id: reference } } },
     ] as const
     // The application may redirect the browser anywhere after the form.
     return this.#renderer.builtIn(text, buttons, { formTargets: ['*'] })

@@ -129,12 +129,10 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   }
 
   /** The realm that a request means: that of its path, or the one that the gateway finds. */
-  function meant(
-    provider: ProviderConfig | undefined,
-    { host, cookie, query }: EndpointRequest,
-  ): Promise<Meant> | Meant {
+  function meant(provider: ProviderConfig | undefined, request: EndpointRequest): Promise<Meant> | Meant {
     if (provider !== undefined) return { realm: parts.realms.of(provider), choices: [] }
-    return parts.realms.meant({ host: hostName(host), cookie, returnTo: query.get('return_to') ?? undefined })
+    const { host, cookie, query, embeddingPage: from } = request
+    return parts.realms.meant({ host: hostName(host), cookie, page: query.get('return_to') ?? from })
   }
 
   function applicationCookiesOf(realm: Realm, { host }: EndpointRequest): EndpointRequest['applicationCookies'] {

@@ -144,18 +144,19 @@ export class Realms {
   }
 
   /**
-   * Which realm a request at a path of no provider means: the one with a session of this browser,
-   * the only one of the host or of the page `returnTo`, or the one that was chosen last time. For a
-   * sign-in, the person has to choose otherwise.
+   * Which realm a request at a path of no provider means, among those of the page that it is about,
+   * or else of the host: the one with a session of this browser, the only one, or the one that was
+   * chosen last time. For a sign-in, the person has to choose otherwise.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async meant(request: {
     readonly host: string
     readonly cookie: string | undefined
-    readonly returnTo: string | undefined
+    /** The path of the page that the sign-in leads to, or that made the request. */
+    readonly page: string | undefined
   }): Promise<Meant> {
     if (this.all.length === 1) return { realm: this.all[0], choices: [] }
-    const candidates = this.#candidates(request.host, request.returnTo)
+    const candidates = this.#candidates(request.host, request.page)
     const [first = this.all[0], ...others] = candidates
     if (others.length === 0) return { realm: first, choices: [] }
     const withCookie = candidates.filter(({ cookie }) => cookie.isIn(request.cookie))
@@ -191,8 +192,10 @@ export class Realms {
     await Promise.all(this.all.map((realm) => realm.callsEnd()))
   }
 
-  #candidates(host: string, returnTo: string | undefined): readonly Realm[] {
-    const upstream = returnTo === undefined ? undefined : this.#upstreamOfPage(host, returnTo)
+  #candidates(host: string, page: string | undefined): readonly Realm[] {
+    const ofPrefix = this.all.find(({ prefix }) => page?.startsWith(prefix))
+    if (ofPrefix !== undefined) return [ofPrefix]
+    const upstream = page === undefined ? undefined : this.#upstreamOfPage(host, page)
     if (upstream !== undefined) return this.ofUpstream(upstream)
     const ofHost = upstreamsOfHost(host, this.#upstreams).flatMap((each) => this.ofUpstream(each))
     return [...new Set(ofHost)]

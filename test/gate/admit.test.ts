@@ -111,7 +111,7 @@ const table: readonly Row[] = [
 for (const [path, who, ...kinds] of table)
   test(`The decision on ${path} for a person ${who} depends on the kind of the request`, () => {
     const admit = createAdmit(
-      { upstreams: [orders], reservedPrefix: '/.gatehouse/' },
+      { upstreams: [orders], reservedPrefix: '/.gatehouse/', providers: [] },
       {
         identify: () => identities[who],
         clock: systemClock,
@@ -135,7 +135,7 @@ for (const [path, who, ...kinds] of table)
 
 test('A host without an upstream has no route for anybody', () => {
   const admit = createAdmit(
-    { upstreams: [upstream({ hosts: ['orders.example.com'] })], reservedPrefix: '/.gatehouse/' },
+    { upstreams: [upstream({ hosts: ['orders.example.com'] })], reservedPrefix: '/.gatehouse/', providers: [] },
     {
       identify: () => assert.fail('the identity is not needed'),
       clock: systemClock,

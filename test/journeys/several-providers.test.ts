@@ -91,6 +91,7 @@ const separate = (upstream: URL) => `  staff:
     url: ${upstream.origin}
     path: /partners
     strip_path: true
+    logout: { paths: [/partners/logout] }
     providers: [partners]
     ${headers}
 `
@@ -326,4 +327,32 @@ test('A reload that adds a provider keeps the sessions at the others', async (t)
   await replica.gateway.reload(loaded.config)
 
   assert.equal(await isSignedIn(jane, `${url}/staff/echo`), true)
+})
+
+test('The logout link of an application signs out of its own provider only', async (t) => {
+  const { url } = await twoProviders(t, { upstreams: separate })
+  const jane = new Browser('jane')
+  await jane.get(`${url}/staff/echo`)
+  await jane.get(`${url}/partners/echo`)
+
+  await jane.get(`${url}/partners/logout`, { headers: { 'sec-fetch-site': 'same-origin' } })
+
+  assert.equal(await isSignedIn(jane, `${url}/partners/echo`), false)
+  assert.equal(await isSignedIn(jane, `${url}/staff/echo`), true)
+})
+
+test('A script learns who is signed in for the application of its page', async (t) => {
+  const { url } = await twoProviders(t, { upstreams: separate })
+  const jane = new Browser('jane')
+  await jane.get(`${url}/staff/echo`)
+  await jane.get(`${url}/partners/echo`)
+  const sessionFor = async (page: string) => {
+    const visit = await jane.fetch(`${url}/.gatehouse/session`, { headers: { referer: `${url}${page}` } })
+    return (JSON.parse(visit.body) as { signed_in_at: string }).signed_in_at
+  }
+
+  const [staff, partners] = [await sessionFor('/staff/a'), await sessionFor('/partners/b')]
+
+  assert.notEqual(staff, undefined)
+  assert.notEqual(staff, partners)
 })
