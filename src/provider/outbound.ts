@@ -48,13 +48,16 @@ export function createOutbound(settings: OutboundSettings): Outbound {
   const agent = new Agent({ ...common, connect })
   const proxyAgent =
     egressProxy &&
-    createProxyAgent({
-      ...common,
-      uri: egressProxy.url.href,
-      ...(egressProxy.authorization === undefined ? {} : { token: egressProxy.authorization }),
-      requestTls: connect,
-      proxyTls: { timeout: timeoutMs, ...trusting(egressProxy.ca) },
-    })
+    createProxyAgent(
+      {
+        ...common,
+        uri: egressProxy.url.href,
+        ...(egressProxy.authorization === undefined ? {} : { token: egressProxy.authorization }),
+        requestTls: connect,
+        proxyTls: { timeout: timeoutMs, ...trusting(egressProxy.ca) },
+      },
+      timeoutMs,
+    )
   return {
     fetch: (url, options) => {
       const proxy = proxyFor(new URL(url), egressProxy)
