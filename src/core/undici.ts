@@ -45,11 +45,14 @@ function readParts(): Parts {
 
 /**
  * Sends requests through an HTTP proxy. It needs the whole of undici, which is loaded only when a
- * proxy is configured.
+ * proxy is configured. `tunnelTimeoutMs` is how long the proxy may take to open a tunnel: without
+ * it, requests would wait five minutes for tunnels that a proxy began to open before it hung.
  */
-export function createProxyAgent(options: undici.ProxyAgent.Options): undici.Dispatcher {
-  const { ProxyAgent } = require('undici') as typeof undici
-  return new ProxyAgent(options)
+export function createProxyAgent(options: undici.ProxyAgent.Options, tunnelTimeoutMs: number): undici.Dispatcher {
+  const { Pool, ProxyAgent } = require('undici') as typeof undici
+  const clientFactory = (origin: URL, ofClient: object) =>
+    new Pool(origin, { ...ofClient, headersTimeout: tunnelTimeoutMs })
+  return new ProxyAgent({ ...options, clientFactory })
 }
 
 /** The origin and path of a URL, as a dispatcher takes them. */

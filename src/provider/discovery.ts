@@ -230,7 +230,11 @@ async function derive(
   // A client with a certificate uses these endpoints, if there are any (RFC 8705 §5).
   const aliases = config.clientCertificate === undefined ? {} : (metadata.mtls_endpoint_aliases ?? {})
   for (const [name, value] of Object.entries(aliases)) urlIn(value, `mtls_endpoint_aliases.${name}`)
-  const isPushed = pushesRequests(config, metadata, endpoint('pushed_authorization_request_endpoint'))
+  const isPushed = pushesRequests(config, metadata)
+  if (isPushed && endpoint('pushed_authorization_request_endpoint') === undefined)
+    reject(
+      'its metadata has no pushed_authorization_request_endpoint, which provider.pushed_authorization_requests needs',
+    )
   if (metadata.require_signed_request_object === true && !config.signedRequests)
     reject('it requires signed authorization requests: set provider.signed_requests and provider.client_key')
 
@@ -271,23 +275,11 @@ async function derive(
  * Whether the gateway pushes authorization requests.
  * @throws {DiscoveryError} when the settings do not fit the provider
  */
-function pushesRequests(
-  { pushedAuthorizationRequests }: ProviderConfig,
-  metadata: client.ServerMetadata,
-  endpoint: URL | undefined,
-): boolean {
+function pushesRequests({ pushedAuthorizationRequests }: ProviderConfig, metadata: client.ServerMetadata): boolean {
   const isRequired = metadata.require_pushed_authorization_requests === true
-  if (pushedAuthorizationRequests === 'never') {
-    if (isRequired)
-      reject('it requires pushed authorization requests: remove provider.pushed_authorization_requests: never')
-    return false
-  }
-  const isPushed = isRequired || pushedAuthorizationRequests === 'always'
-  if (isPushed && endpoint === undefined)
-    reject(
-      `its metadata has no pushed_authorization_request_endpoint${isRequired ? '' : ': remove provider.pushed_authorization_requests: always, unless it has to have one'}`,
-    )
-  return isPushed
+  if (isRequired && pushedAuthorizationRequests === 'never')
+    reject('it requires pushed authorization requests: remove provider.pushed_authorization_requests: never')
+  return isRequired || pushedAuthorizationRequests === 'always'
 }
 
 function endpointsOf(metadata: Partial<client.ServerMetadata>): ReadonlyMap<string, string> {

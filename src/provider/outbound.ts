@@ -32,10 +32,10 @@ export interface Outbound {
 }
 
 export type OutboundSettings = Pick<ProviderConfig, 'timeoutMs' | 'ca'> &
-  Partial<Pick<ProviderConfig, 'clientCertificate' | 'egressProxy'>>
+  Partial<Pick<ProviderConfig, 'clientCertificate' | 'egressProxy' | 'profile'>>
 
 export function createOutbound(settings: OutboundSettings): Outbound {
-  const { timeoutMs, ca, clientCertificate, egressProxy } = settings
+  const { timeoutMs, ca, clientCertificate, egressProxy, profile } = settings
   const common = {
     connections: 32,
     // `wholeResponse` limits the time. The timers of undici fire up to half a second early, and
@@ -44,17 +44,26 @@ export function createOutbound(settings: OutboundSettings): Outbound {
     bodyTimeout: 0,
     maxResponseSize: maxResponseBytes,
   }
-  const connect = { timeout: timeoutMs, minVersion: 'TLSv1.2' as const, ...trusting(ca), ...clientCertificate }
+  const connect = {
+    timeout: timeoutMs,
+    minVersion: 'TLSv1.2' as const,
+    ...(profile !== undefined && { ciphers: fapiCiphers }),
+    ...trusting(ca),
+    ...clientCertificate,
+  }
   const agent = new Agent({ ...common, connect })
   const proxyAgent =
     egressProxy &&
-    createProxyAgent({
-      ...common,
-      uri: egressProxy.url.href,
-      ...(egressProxy.authorization === undefined ? {} : { token: egressProxy.authorization }),
-      requestTls: connect,
-      proxyTls: { timeout: timeoutMs, ...trusting(egressProxy.ca) },
-    })
+    createProxyAgent(
+      {
+        ...common,
+        uri: egressProxy.url.href,
+        ...(egressProxy.authorization === undefined ? {} : { token: egressProxy.authorization }),
+        requestTls: connect,
+        proxyTls: { timeout: timeoutMs, ...trusting(egressProxy.ca) },
+      },
+      timeoutMs,
+    )
   return {
     fetch: (url, options) => {
       const proxy = proxyFor(new URL(url), egressProxy)
@@ -64,6 +73,17 @@ export function createOutbound(settings: OutboundSettings): Outbound {
     close: async () => void (await Promise.all([agent.close(), proxyAgent?.close()])),
   }
 }
+
+/** The cipher suites of RFC 9325 §4.2, and those of TLS 1.3 (FAPI 2.0 Security Profile §5.2.2). */
+const fapiCiphers = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+].join(':')
 
 /** Certificate authorities in addition to those of Node.js. */
 function trusting(ca: string | undefined): { readonly ca?: string[] } {

@@ -3,6 +3,7 @@ import { test, type TestContext } from 'node:test'
 import { registrationOf } from '../../src/config/registration.ts'
 import { providerFindings } from '../../src/doctor/provider.ts'
 import { examineProvider } from '../../src/provider/examine.ts'
+import { clientKeyPair } from '../support/client-keys.ts'
 import { freePort } from '../support/free-port.ts'
 import { inTime } from '../support/in-time.ts'
 import { startProvider, type TestProvider, type TestProviderOptions } from '../support/provider.ts'
@@ -206,6 +207,49 @@ test('A provider that does not announce DPoP is a warning with provider.dpop', a
 
   assert.equal(level, 'warning')
   assert.match(what, /does not list ES256 among its dpop_signing_alg_values_supported/)
+})
+
+test('A signature of the client that the provider does not list is a warning', async (t) => {
+  const { issuer, bend } = await provider(t)
+  bend(metadataPath, (body) => {
+    body['token_endpoint_auth_signing_alg_values_supported'] = ['RS256']
+    body['request_object_signing_alg_values_supported'] = ['RS256']
+  })
+  const config = configOf(t, { externalUrl, issuer })
+  const { privateJwk } = clientKeyPair('ES256')
+  const { kty, crv, x, y, d } = privateJwk as Record<string, string>
+  const signing = {
+    ...config.providers[0],
+    token_endpoint_auth_method: 'private_key_jwt',
+    signedRequests: true,
+    clientKey: { jwk: { kty, crv, x, y, d } as Record<string, string>, kid: undefined, alg: 'ES256' },
+  } as const
+
+  const findings = providerFindings(await examineProvider(signing, []), signing, config.upstreams)
+
+  assertUseful(findings)
+  for (const id of ['provider.client_key', 'provider.signed_requests']) {
+    const { level, what, todo } = finding(findings, id)
+    assert.equal(level, 'warning')
+    assert.match(what, /does not list ES256 among its \w+/)
+    assert.match(todo ?? '', /RS256/)
+  }
+  assert.match(finding(findings, 'provider.client').todo ?? '', /client_key/)
+})
+
+test('A provider of provider.metadata is examined without a discovery document', async (t) => {
+  const { issuer, hits } = await provider(t)
+
+  const findings = await findingsAbout(
+    t,
+    issuer,
+    `metadata: { authorization_endpoint: ${issuer}/oauth/authorize, token_endpoint: ${issuer}/oauth/token, jwks_uri: ${issuer}/oauth/jwks, userinfo_endpoint: ${issuer}/oauth/userinfo }`,
+  )
+
+  assert.equal(finding(findings, 'provider.discovery').level, 'ok')
+  assert.equal(finding(findings, 'provider.client').level, 'ok')
+  assert.equal(finding(findings, 'provider.keys').level, 'ok')
+  assert.equal(hits(metadataPath), 0)
 })
 
 test('A missing endpoint is a fault with the message of the gateway', async (t) => {

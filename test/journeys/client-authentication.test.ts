@@ -9,6 +9,7 @@ import { assertWholeJourney, startClient } from '../support/client-journey.ts'
 import { type ClientKeyPair, clientKeyPair, withFeatures } from '../support/client-keys.ts'
 import { folderWith } from '../support/command-line.ts'
 import type { TestProvider } from '../support/provider.ts'
+import { until } from '../support/until.ts'
 
 /** YAML of a key in a file, on one line. */
 function keySetting(t: TestContext, { pem }: Pick<ClientKeyPair, 'pem'>, more = ''): string {
@@ -156,7 +157,12 @@ const mtls: NonNullable<Configuration['features']> = {
   },
 }
 
-function tlsWorld(registration: Readonly<Record<string, unknown>>, method: string, t: TestContext) {
+function tlsWorld(
+  registration: Readonly<Record<string, unknown>>,
+  method: string,
+  t: TestContext,
+  providerStartsDown = false,
+) {
   const { server, client } = issueCertificates()
   const textOf = (file: string) => readFileSync(file, 'utf8')
   const folder = folderWith(t, { 'client.crt': client.cert, 'client.key': client.key })
@@ -164,6 +170,7 @@ function tlsWorld(registration: Readonly<Record<string, unknown>>, method: strin
     credentials: `client_certificate: { cert_file: ${folder}/client.crt, key_file: ${folder}/client.key }`,
     providerSettings: `token_endpoint_auth_method: ${method}\n  ca_file: ${server.ca}`,
     browserCa: client.ca,
+    providerStartsDown,
     provider: {
       tls: { cert: textOf(server.cert), key: textOf(server.key) },
       adjust: withFeatures(
@@ -207,7 +214,7 @@ test('A client authenticates with a certificate that is registered at the provid
 })
 
 test('A client with a certificate uses the endpoints for it', async (t) => {
-  const journey = await tlsWorld({ tls_client_auth_san_dns: 'gatehouse' }, 'tls_client_auth', t)
+  const journey = await tlsWorld({ tls_client_auth_san_dns: 'gatehouse' }, 'tls_client_auth', t, true)
   const { provider } = journey.world
   provider.bend('/.well-known/openid-configuration', (body) => {
     body['mtls_endpoint_aliases'] = {
@@ -217,9 +224,12 @@ test('A client with a certificate uses the endpoints for it', async (t) => {
     body['token_endpoint'] = `${provider.issuer}/no-certificate/token`
     body['userinfo_endpoint'] = `${provider.issuer}/no-certificate/userinfo`
   })
+  await provider.up()
+  await until('the provider was found', async () => journey.log().includes('provider.found'))
 
   await assertWholeJourney(journey)
 
+  assert.ok(provider.hits('/oauth/token') > 0)
   assert.equal(provider.hits('/no-certificate/token'), 0)
   assert.equal(provider.hits('/no-certificate/userinfo'), 0)
 })

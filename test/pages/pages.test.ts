@@ -46,7 +46,9 @@ test('Pages escape all texts of the operator and of the client', () => {
 test('The page about a kept request escapes its address, and the application may redirect anywhere', () => {
   for (const acceptLanguage of languages) {
     const to = new URL('https://orders.example.com/a"><script>?q="><script>$&')
-    const content = { reference: 'abcdefgh', to, kind: 'form', bytes: 1_500_000, mark: { 'a"b': hostile } } as const
+    const mark = { 'a"b': hostile }
+    const decline = '/.gatehouse/kept-request'
+    const content = { reference: 'abcdefgh', decline, to, kind: 'form', bytes: 1_500_000, mark } as const
     const { body, headers } = pagesWith().kept(content, { ...visit, acceptLanguage })
 
     assert.equal(body.includes('<script'), false)

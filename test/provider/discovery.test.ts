@@ -70,6 +70,56 @@ for (const [what, change] of [
     await assert.rejects(discoveryOf(t, provider).provider(), { code: 'ERR_PROVIDER_UNAVAILABLE', status: 503 })
   })
 
+for (const [what, settings, change, message] of [
+  [
+    'no endpoint for the pushed requests that it requires',
+    {},
+    { require_pushed_authorization_requests: true },
+    /no pushed_authorization_request_endpoint/,
+  ],
+  [
+    'no endpoint for the pushed requests that are configured',
+    { pushedAuthorizationRequests: 'always' },
+    {},
+    /no pushed_authorization_request_endpoint/,
+  ],
+  [
+    'a script for that endpoint',
+    { pushedAuthorizationRequests: 'always' },
+    { pushed_authorization_request_endpoint: 'javascript:alert(1)' },
+    /pushed_authorization_request_endpoint is not an/,
+  ],
+  [
+    'pushed requests only, which are switched off',
+    { pushedAuthorizationRequests: 'never' },
+    { require_pushed_authorization_requests: true },
+    /requires pushed authorization requests: remove/,
+  ],
+  ['signed requests only', {}, { require_signed_request_object: true }, /requires signed authorization requests: set/],
+  [
+    'a path for an endpoint of a certificate',
+    { clientCertificate: { cert: '', key: '' } },
+    { mtls_endpoint_aliases: { token_endpoint: '/token' } },
+    /mtls_endpoint_aliases\.token_endpoint is not an/,
+  ],
+] as const)
+  test(`a provider with ${what} is not used`, async (t) => {
+    const provider = await startSigningProvider(t, settings)
+    provider.respond(paths.discovery, announce((all) => ({ ...all, ...change }))(provider))
+
+    await assert.rejects(discoveryOf(t, provider).provider(), { code: 'ERR_PROVIDER_UNAVAILABLE', message })
+  })
+
+test('an endpoint that is not needed may be invalid', async (t) => {
+  const provider = await startSigningProvider(t)
+  const change = { pushed_authorization_request_endpoint: 'http', mtls_endpoint_aliases: { token_endpoint: '/t' } }
+  provider.respond(paths.discovery, announce((all) => ({ ...all, ...change }))(provider))
+
+  const { isPushed } = await discoveryOf(t, provider).provider()
+
+  assert.equal(isPushed, false)
+})
+
 for (const path of ['/application/o/orders/', '/realms/main'])
   test(`the metadata is fetched below the issuer as it is written: ${path}`, async (t) => {
     const provider = await startSigningProvider(t)

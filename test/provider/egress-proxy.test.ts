@@ -6,10 +6,11 @@ import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { proxyFor } from '../../src/config/egress-proxy.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { createOutbound, type OutboundSettings } from '../../src/provider/outbound.ts'
-import { issueCertificates } from '../support/certificates.ts'
+import { elsewhere, issueCertificates } from '../support/certificates.ts'
 import { recordingTerminal, folderWith } from '../support/command-line.ts'
 import { startConnectProxy } from '../support/connect-proxy.ts'
 import { tlsServer } from '../support/tls-servers.ts'
+import { until } from '../support/until.ts'
 
 /** The settings of the provider in a file with these lines, in this environment. */
 function loaded(
@@ -87,6 +88,29 @@ test('A proxy that refuses, or that is away, is named in the error, without its 
     return true
   })
   assert.deepEqual(proxy.credentials, [`Basic ${Buffer.from('gatehouse:swordfish').toString('base64')}`])
+})
+
+test('After a proxy has hung, it is used again', async (t) => {
+  const { server } = issueCertificates()
+  const port = await tlsServer(t, server)
+  const proxy = await startConnectProxy(t, { port })
+  const config = providerOf(t, `egress_proxy: { url: '${proxy.url}' }`)
+  const { fetch } = outboundOf(t, { ...config, ca: readFileSync(server.ca, 'utf8'), timeoutMs: 500 })
+  const resume = proxy.hang()
+
+  const stuck = Array.from({ length: 40 }, () => fetch(`https://${elsewhere}/`, {}))
+  for (const outcome of await Promise.allSettled(stuck)) {
+    assert.equal(outcome.status, 'rejected')
+    assert.match(String(outcome.reason), /through the proxy .*: no response within 500 ms/)
+  }
+  resume()
+
+  await until('a request succeeds', () =>
+    fetch(`https://${elsewhere}/`, {}).then(
+      ({ status }) => status === 200,
+      () => false,
+    ),
+  )
 })
 
 test('The proxy itself can have TLS, with its own authority', async (t) => {

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { createOutbound } from '../../src/provider/outbound.ts'
+import { issueCertificates } from '../support/certificates.ts'
 
 test('a request without a connection to the provider ends after the timeout', async (t) => {
   const sockets: Socket[] = []
@@ -51,4 +54,26 @@ test('a request that timed out while it waited for a connection is never sent, s
 
   assert.equal((await outbound.fetch(`${origin}/last`, {})).status, 200)
   assert.deepEqual(new Set(asked), new Set([...Array.from({ length: 32 }, (_, n) => `/${n}`), '/last']))
+})
+
+test('With a security profile, only the cipher suites of RFC 9325 are used', async (t) => {
+  const { server } = issueCertificates()
+  const files = { cert: readFileSync(server.cert), key: readFileSync(server.key) }
+  const ca = readFileSync(server.ca, 'utf8')
+  const old = { maxVersion: 'TLSv1.2', ciphers: 'ECDHE-ECDSA-AES128-SHA256' } as const
+  const listening = createSecureServer({ ...files, ...old }, (_req, res) => res.end('{}')).listen(0, '127.0.0.1')
+  t.after(() => {
+    listening.closeAllConnections()
+    listening.close()
+  })
+  await once(listening, 'listening')
+  const url = `https://localhost:${(listening.address() as AddressInfo).port}/`
+  const statusWith = async (profile: 'fapi2' | undefined) => {
+    const outbound = createOutbound({ timeoutMs: 5_000, ca, profile })
+    t.after(() => outbound.close())
+    return (await outbound.fetch(url, {})).status
+  }
+
+  assert.equal(await statusWith(undefined), 200)
+  await assert.rejects(statusWith('fapi2'), { code: 'ERR_PROVIDER_UNAVAILABLE', message: /handshake failure/i })
 })

@@ -14,6 +14,8 @@ export interface ConnectProxy {
   readonly credentials: readonly (string | undefined)[]
   /** Responds to all further tunnels with this status. */
   refuse(status: number): void
+  /** Does not respond to further tunnels, until the returned function is called. */
+  hang(): () => void
 }
 
 export async function startConnectProxy(
@@ -28,6 +30,7 @@ export async function startConnectProxy(
   const [tunnels, others, credentials] = [[] as string[], [] as string[], [] as (string | undefined)[]]
   const sockets = new Set<Socket>()
   let refusal: number | undefined
+  let isHanging = false
   const server = tls === undefined ? createServer() : createSecureServer(tls)
   server.on('request', ({ method, url }, res) => {
     others.push(`${method} ${url}`)
@@ -36,6 +39,7 @@ export async function startConnectProxy(
   server.on('connect', ({ url = '', headers }: IncomingMessage, client: Socket) => {
     tunnels.push(url)
     credentials.push(headers['proxy-authorization'])
+    if (isHanging) return void sockets.add(client)
     if (refusal !== undefined) return void client.end(`HTTP/1.1 ${refusal} Refused\r\n\r\n`)
     const target = connect(port ?? Number(url.split(':').at(-1)), '127.0.0.1', () => {
       client.write('HTTP/1.1 200 Connection established\r\n\r\n')
@@ -56,5 +60,9 @@ export async function startConnectProxy(
     url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     ...{ tunnels, others, credentials },
     refuse: (status) => void (refusal = status),
+    hang: () => {
+      isHanging = true
+      return () => void (isHanging = false)
+    },
   }
 }
