@@ -84,6 +84,12 @@ function scopesNote({ provider: { issuer, scopes, authorizationParams } }: Gatew
   return '\nIf the log says provider.no_refresh_token after a sign-in, set provider.authorization_params: { prompt: consent }.\n'
 }
 
+function forwardAuthNote({ upstreams }: GatewayConfig): string {
+  const asked = upstreams.filter(({ forwardAuth }) => forwardAuth).map(({ name }) => name)
+  if (asked.length === 0) return ''
+  return `\nAnother proxy carries the requests of ${asked.join(', ')} (forward_auth). After a logout the gateway refuses further requests, but it cannot close WebSockets and event streams that are open in that proxy.\n`
+}
+
 const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandInput) => void>> = {
   text({ file, diagnostics, sources, tests, config }, { out, err, paintOut, paintErr }) {
     err(formatDiagnostics(diagnostics, sources, paintErr))
@@ -91,7 +97,7 @@ const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandI
     const passed = tests === 0 ? '' : `; its ${tests === 1 ? 'test passes' : `${tests} tests pass`}`
     const message = `${file} is valid${passed}.`
     out(
-      `${paintOut?.('green', message) ?? message}\n\n${registrationText(config)}${signedIdentityText(config)}${scopesNote(config)}`,
+      `${paintOut?.('green', message) ?? message}\n\n${registrationText(config)}${signedIdentityText(config)}${scopesNote(config)}${forwardAuthNote(config)}`,
     )
   },
   json({ file, diagnostics, tests, config }, { out }) {

@@ -45,7 +45,7 @@ async function loadDemo(): Promise<typeof import('../demo/demo.ts')> {
 
 function demoOptions(config: GatewayConfig) {
   const issuer = new URL(config.provider.issuer)
-  const [upstream] = config.upstreams
+  const upstream = config.upstreams.find(({ forwardAuth }) => !forwardAuth)
   if (upstream === undefined) throw new OperatorError('the demo needs an upstream')
   const at = (name: string) => new URL(`${config.reservedPrefix}${name}`, config.externalUrl).href
   const { client_id, client_secret } = config.provider

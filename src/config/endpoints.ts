@@ -3,6 +3,11 @@ import type { GatewayConfig } from './model.ts'
 /** The part of the configuration that endpoints depend on. */
 export type EndpointConfig = Pick<GatewayConfig, 'provider' | 'upstreams'>
 
+/** Whether another proxy carries the requests of some upstream. */
+function someForwardAuth({ upstreams }: EndpointConfig): boolean {
+  return upstreams.some(({ forwardAuth }) => forwardAuth)
+}
+
 /** One of the gateway's own URLs below `reserved_prefix`, with the methods that share a handler. */
 export interface Endpoint {
   /** The last segment of its path. */
@@ -55,6 +60,10 @@ export const endpoints = {
     methods: ['GET', 'HEAD'],
     exists: ({ upstreams }: EndpointConfig) => upstreams.some(({ signedIdentity }) => signedIdentity !== undefined),
   },
+  forwardAuth: { name: 'forward-auth', methods: ['GET', 'HEAD', 'POST'], exists: someForwardAuth },
+  authRequest: { name: 'forward-auth/auth-request', methods: ['GET', 'HEAD', 'POST'], exists: someForwardAuth },
+  extAuthz: { name: 'forward-auth/ext-authz', methods: ['GET', 'HEAD', 'POST'], exists: someForwardAuth },
+  authResponse: { name: 'forward-auth/response', methods: ['GET', 'HEAD', 'POST'], exists: someForwardAuth },
 } as const satisfies Readonly<Record<string, Endpoint>>
 
 export type EndpointKey = keyof typeof endpoints

@@ -6,6 +6,7 @@ import { type Clock, systemClock } from '../core/clock.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
 import { insufficiency } from '../core/step-up.ts'
+import { asAsked } from '../forward/question.ts'
 import type { Admission, ObservedDenial } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
 import type { CorsFields } from '../gate/cors.ts'
@@ -87,7 +88,8 @@ export function explain(
   const early = serverRefusal(req, config.limits)
   if (early !== undefined) return { steps, decision: { outcome: 'refused', ...early } }
   try {
-    const facts = unambiguousFacts(req, config, new TrustedProxies(config.trustedProxies))
+    const received = unambiguousFacts(req, config, new TrustedProxies(config.trustedProxies))
+    const facts = askedWhereNeeded(received, config)
     steps.push(...aboutRequest(facts, request, switches))
     if (isExpectationUnmet(req, switches))
       throw new GatewayError('ERR_EXPECTATION', 'the only supported value of Expect is 100-continue')
@@ -138,6 +140,17 @@ export function explain(
     const { code, status, message: why } = error
     return { steps, decision: { outcome: 'refused', status, code, why } }
   }
+}
+
+/**
+ * The facts about the request, as a question of another proxy if such a proxy carries the requests
+ * of the upstream.
+ */
+function askedWhereNeeded(facts: RequestFacts, { upstreams }: Pick<GatewayConfig, 'upstreams'>): RequestFacts {
+  const { host, method, target, forwarded } = facts
+  if (target === wholeServer) return facts
+  const route = createRouteTable(upstreams).route(host, method, target, forwarded.clientAddress)
+  return route?.upstream.forwardAuth === true ? asAsked(facts, target.path + target.query) : facts
 }
 
 function atEndpoint(

@@ -73,7 +73,14 @@ class Gate {
         kind: 'no_route',
         why: `no upstream serves ${facts.host} at this path: compare hosts and path of the upstreams`,
       }
-    const { cors } = route.upstream
+    const { cors, forwardAuth, name } = route.upstream
+    if (forwardAuth !== (facts.isAsked === true))
+      return {
+        kind: 'no_route',
+        why: forwardAuth
+          ? `another proxy carries the requests of upstreams.${name} (forward_auth): send them there`
+          : `the gateway carries the requests of upstreams.${name}: send them here, or set forward_auth`,
+      }
     if (cors !== undefined && facts.isPreflight === true)
       return { kind: 'preflight', fields: preflightFields(cors, facts.origin) }
     if (!route.isLogout) return this.#access(facts, route)

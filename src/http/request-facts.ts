@@ -28,6 +28,8 @@ export interface RequestFacts {
   /** The `Cookie` header; several fields are joined by `; `. */
   readonly cookie: string | undefined
   readonly forwarded: ForwardedFacts
+  /** Another proxy asks about the request, and carries it. */
+  readonly isAsked?: true
 }
 
 /** The part of Node's `IncomingMessage` that the facts come from. */

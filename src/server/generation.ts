@@ -5,6 +5,8 @@ import type { Clock } from '../core/clock.ts'
 import { matchesAny } from '../core/name-pattern.ts'
 import type { SessionKey } from '../core/names.ts'
 import { Keyring } from '../core/seal.ts'
+import { ForwardAuthEndpoints } from '../forward/endpoints.ts'
+import { ForwardAuth } from '../forward/forward-auth.ts'
 import { createAdmit } from '../gate/admit.ts'
 import { createCors } from '../gate/cors.ts'
 import { identify } from '../gate/identify.ts'
@@ -166,12 +168,18 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     isLogoutLink: createLogoutLinks(config.upstreams),
     recordOf: (req) => records.get(req) as RequestRecord,
   })
+  const admit = createAdmit(config, {
+    identify: (header) => identify(header, { cookie, sessions, expiredCookies, upkeep }),
+    identities: new SignedIdentities(config, { keys: signingKeys, clock }),
+    ...{ cookie, clock, log },
+  })
+  const forwardAuth = new ForwardAuth(config, {
+    ...{ admit, trusted, pages, log, audit },
+    isGatewayCookie: cookie.isGatewayCookie,
+  })
   const handlers = new RequestHandler(config, {
-    admit: createAdmit(config, {
-      identify: (header) => identify(header, { cookie, sessions, expiredCookies, upkeep }),
-      identities: new SignedIdentities(config, { keys: signingKeys, clock }),
-      ...{ cookie, clock, log },
-    }),
+    admit,
+    questions: forwardAuth.isUsed ? new ForwardAuthEndpoints(reservedPrefix, forwardAuth) : undefined,
     cors: createCors(config.upstreams),
     ...{ trusted, log, audit, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },
     proxy: {
