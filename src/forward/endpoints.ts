@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { endpoints } from '../config/endpoints.ts'
 import { GatewayError } from '../core/errors.ts'
-import { cookies, empty, redirect, type Response } from '../http/response.ts'
+import { cookies, empty, redirect, type Response, withHeaders } from '../http/response.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import type { ForwardAuth, Permission, Refusal } from './forward-auth.ts'
 import { questionInFields, questionInTarget, type Question } from './question.ts'
@@ -42,9 +42,11 @@ export class ForwardAuthEndpoints {
       const asked = rest.slice(inTarget.length - 1)
       return (req, record) => this.#respond(() => questionInTarget(req, asked), record, asResponse)
     }
-    const name = rest.replace(/\?.*$/s, '')
-    const answer = this.#answers.get(name)
-    return answer && ((req, record) => this.#respond(() => questionInFields(req), record, answer))
+    const [name = '', query = ''] = rest.split('?', 2)
+    const answer =
+      query === absentAsEmpty && name === endpoints.forwardAuth.name ? withEmptyFields : this.#answers.get(name)
+    const isFirst = name === endpoints.authRequest.name
+    return answer && ((req, record) => this.#respond(() => ({ ...questionInFields(req), isFirst }), record, answer))
   }
 
   async #respond(
@@ -73,6 +75,16 @@ function asResponse(answer: Answer): Response {
     ...Object.fromEntries(set),
     ...(remove.length > 0 && { [removalField]: remove.join(', ') }),
   })
+}
+
+/** The query with which a proxy asks for an empty field in place of each absent one. */
+const absentAsEmpty = 'absent=empty'
+
+/** For Caddy 2.6, which copies a placeholder in place of a field that is absent. */
+function withEmptyFields(answer: Answer): Response {
+  const response = asResponse(answer)
+  if (answer.kind === 'refusal') return response
+  return withHeaders(response, Object.fromEntries(answer.remove.map((name) => [name, ''])))
 }
 
 /** The field with which Envoy's `ext_authz` removes fields of a request. */

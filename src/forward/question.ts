@@ -24,6 +24,8 @@ export interface Question {
    * only those that their configuration names.
    */
   readonly removesListed: boolean
+  /** See {@link RequestFacts.isAsked}. */
+  readonly isFirst?: boolean
 }
 
 /** The part of Node's `IncomingMessage` that a question is read from. */
@@ -124,7 +126,7 @@ type Description = Omit<Question, 'proto' | 'forwardedFor'> & {
  * Checks the parts of a question.
  * @throws {GatewayError} ERR_FORWARD_AUTH, or ERR_METHOD_UNKNOWN
  */
-function validQuestion(description: Description): Question {
+export function validQuestion(description: Description): Question {
   const { method, target, host, forwardedFor } = description
   // A gateway does not forward these methods (RFC 9110 §9.3.6, §9.3.8).
   if (method === 'TRACE' || method === 'CONNECT')
@@ -160,15 +162,19 @@ export function askedFacts(question: Question, trusted: TrustedProxies): Request
     trusted,
     host,
   )
-  return asAsked(facts, target)
+  return asAsked(facts, target, question.isFirst === true ? 'first' : 'once')
 }
 
 /**
  * The facts about a request that another proxy carries.
  * @param received path and query as the proxy received them
  */
-export function asAsked(facts: RequestFacts, received: string): RequestFacts {
-  return { ...facts, target: asCarried(facts.target, received), isAsked: true }
+export function asAsked(
+  facts: RequestFacts,
+  received: string,
+  isAsked: RequestFacts['isAsked'] & string = 'once',
+): RequestFacts {
+  return { ...facts, target: asCarried(facts.target, received), isAsked }
 }
 
 /**
@@ -190,7 +196,9 @@ function opensWebSocket({ headers }: Question): boolean {
 function asCarried(target: CanonicalTarget, received: string): CanonicalTarget {
   const path = received.replace(/\?.*$/s, '')
   if (path === target.path) return target
-  const readings = [path, decodeUnreserved(path)].map((reading) => reading.slice(1).split('/'))
+  // RFC 3986 §5.2.4 removes an empty segment before "..", the gateway the segment before it.
+  const resolved = new URL(`http://host${path}`).pathname
+  const readings = [path, decodeUnreserved(path), resolved].map((reading) => reading.slice(1).split('/'))
   return { ...target, otherReadings: [...(target.otherReadings ?? []), ...readings] }
 }
 

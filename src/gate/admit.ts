@@ -74,7 +74,7 @@ class Gate {
         why: `no upstream serves ${facts.host} at this path: compare hosts and path of the upstreams`,
       }
     const { cors, forwardAuth, name } = route.upstream
-    if (forwardAuth !== (facts.isAsked === true))
+    if (forwardAuth !== (facts.isAsked !== undefined))
       return {
         kind: 'no_route',
         why: forwardAuth
@@ -156,7 +156,8 @@ class Gate {
     }
     // The browser may have the cookie of a new session already.
     const isStale = sessionEnded && ended?.isExpired() !== true
-    ended?.noteExpired()
+    // The cookies of a first answer do not reach the browser.
+    if (facts.isAsked !== 'first') ended?.noteExpired()
     const setCookies = isStale ? this.#expireAll(facts, upstream) : nothing
     if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies, ...needed }
     const return_to = facts.target.path + facts.target.query

@@ -2,6 +2,8 @@ import { startAdmin } from '../admin/listener.ts'
 import { singleProcess, type ProcessApi } from '../admin/processes.ts'
 import type { Address, GatewayConfig, StoreConfig } from '../config/model.ts'
 import { systemClock, type Clock } from '../core/clock.ts'
+import { checkMethod } from '../forward/ext-authz.ts'
+import { listenForGrpc } from '../forward/grpc.ts'
 import { connectionsWithin } from '../limits/file-descriptors.ts'
 import { MemoryBudget, processMemory } from '../limits/memory-budget.ts'
 import { RejectedClients } from '../limits/rejected-clients.ts'
@@ -25,6 +27,7 @@ import { runInOrder } from './shutdown.ts'
 export interface Gateway {
   readonly address: Address
   readonly adminAddress: Address | undefined
+  readonly extAuthzAddress: Address | undefined
   readonly foundAtStart: FoundAtStart
   /**
    * Serves by another configuration from the next request on. Sessions, connections and streams
@@ -85,6 +88,15 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
       { trusted: { has: (address) => generations.current.trusted.has(address) }, rejectedClients, memory, log },
     )
     closeSteps.unshift(() => listener.drain(generations.config.shutdown.drainTimeoutMs))
+    const extAuthz =
+      config.extAuthz === undefined
+        ? undefined
+        : await listenForGrpc(
+            config.extAuthz,
+            { [checkMethod]: (message, peer) => generations.current.check(message, peer) },
+            log,
+          )
+    if (extAuthz !== undefined) closeSteps.unshift(() => extAuthz.close())
     const api = createProcessApi({ generations, observing, store, clock, startedAt })
     serveProcessApi?.(api)
     const admin =
@@ -97,6 +109,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     return {
       foundAtStart: await waitForDependencies(store, generations.current, log),
       address: listener.address,
+      extAuthzAddress: extAuthz?.address,
       adminAddress: admin?.address,
       reload: (next) => generations.reload(next),
       close: () => {

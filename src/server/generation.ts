@@ -6,7 +6,9 @@ import { matchesAny } from '../core/name-pattern.ts'
 import type { SessionKey } from '../core/names.ts'
 import { Keyring } from '../core/seal.ts'
 import { ForwardAuthEndpoints } from '../forward/endpoints.ts'
+import { createCheck } from '../forward/ext-authz.ts'
 import { ForwardAuth } from '../forward/forward-auth.ts'
+import type { UnaryMethod } from '../forward/grpc.ts'
 import { createAdmit } from '../gate/admit.ts'
 import { createCors } from '../gate/cors.ts'
 import { identify } from '../gate/identify.ts'
@@ -84,6 +86,8 @@ export interface Generation {
   readonly provider: OpenidProvider
   readonly signingKeys: SigningKeys
   readonly trusted: TrustedProxies
+  /** Answers a question of Envoy over gRPC. */
+  readonly check: UnaryMethod
   /** Stays open after {@link Generation.retire}, because an exchange has no time limit. */
   readonly upstreams: Upstreams
   /** Lets the calls to the provider finish, then closes everything except `upstreams`. */
@@ -199,6 +203,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       app.routing(req, res)
     },
   })
+  const check = createCheck({ forwardAuth, trusted, sink: parts.sink })
   provider.start()
   signingKeys.start()
 
@@ -211,7 +216,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     return (closing ??= runInOrder([() => app.close(), () => provider.close()], log))
   }
   return {
-    ...{ handlers, sessions, endings, provider, signingKeys, trusted, upstreams },
+    ...{ handlers, sessions, endings, provider, signingKeys, trusted, check, upstreams },
     retire: async () => {
       watch.stop()
       await providerCallsEnd()
