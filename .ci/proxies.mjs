@@ -10,7 +10,7 @@ ensurePackages()
 ensureBuild()
 const env = { ...process.env, PROXIES: process.argv.slice(2).join(',') }
 const options = ['--import', 'tsx', '--test', '--test-reporter=spec', '--test-timeout=600000']
-const files = [join('test', 'proxies', 'asking.ts')]
+const files = ['asking.ts', 'fronts.ts'].map((name) => join('test', 'proxies', name))
 const tests = spawn(process.execPath, [...options, ...files], { cwd: root, stdio: 'inherit', env })
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => tests.kill(signal))
 tests.on('exit', (code) => process.exit(code ?? 1))

@@ -36,7 +36,7 @@ interface Envoy {
   readonly world: AskedWorld
   readonly port: number
   /** Asks about a page load of the wiki with these attributes. */
-  check(http?: HttpAttributes, source?: string | undefined): Promise<CheckResponse>
+  check(http?: HttpAttributes, source?: string): Promise<CheckResponse>
   call(method: 'Check' | 'Other', request: object): Promise<CheckResponse>
 }
 

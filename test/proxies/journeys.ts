@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { WebSocketServer } from 'ws'
 import { Missing } from '../applications/installed.ts'
 import { dataFolder } from '../applications/programs.ts'
 import { Browser } from '../support/browser.ts'
 import { root } from '../support/command.ts'
 import { freePort } from '../support/free-port.ts'
-import { startProvider, type TestProvider } from '../support/provider.ts'
+import type { TestProvider } from '../support/provider.ts'
 import { exchangeRaw } from '../support/raw-exchange.ts'
-import { runReplica, secrets, type Replica } from '../support/world.ts'
+import { runReplica, type Replica } from '../support/world.ts'
+import { last, placed, type Received, startApplication, startProviderFor, valuesOf } from './site.ts'
 import { connectWebSocket } from './web-socket.ts'
 
 /** A proxy that asks the gateway, with the configuration of its example. */
@@ -24,14 +22,6 @@ export interface Asking {
   start(t: TestContext, folder: string, url: URL): Promise<unknown>
 }
 
-/** A request as the application received it. */
-interface Received {
-  readonly method: string
-  readonly url: string
-  readonly headers: readonly (readonly [name: string, value: string])[]
-  readonly body: string
-}
-
 interface Site {
   readonly url: string
   readonly port: number
@@ -41,85 +31,24 @@ interface Site {
   browser(person?: string): Browser
 }
 
-/** An application that returns each request as JSON. */
-async function startApplication(t: TestContext): Promise<{ port: number; received: Received[] }> {
-  const received: Received[] = []
-  const note = (req: IncomingMessage, body: string) => {
-    const { rawHeaders, method = '', url = '' } = req
-    const headers = rawHeaders.flatMap((name, at) => (at % 2 === 0 ? [[name, rawHeaders[at + 1] ?? ''] as const] : []))
-    const request = { method, url, headers, body }
-    received.push(request)
-    return request
-  }
-  const server = createServer((req, res) => {
-    let body = ''
-    req.setEncoding('utf8').on('data', (text: string) => (body += text))
-    req.on('end', () => {
-      res.setHeader('Set-Cookie', 'WIKISESSION=1; Path=/')
-      res.end(JSON.stringify(note(req, body)))
-    })
-  })
-  const sockets = new WebSocketServer({ server })
-  sockets.on('connection', (socket, req) => socket.send(JSON.stringify(note(req, ''))))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.after(() => {
-    for (const socket of sockets.clients) socket.terminate()
-    server.closeAllConnections()
-    server.close()
-  })
-  return { port: (server.address() as AddressInfo).port, received }
-}
-
 /** Starts the gateway, the application and the proxy of an example, on free ports. */
 async function startSite(t: TestContext, proxy: Asking): Promise<Site> {
-  const port = await freePort()
-  const [gatewayPort, grpcPort] = [await freePort(), await freePort()]
+  const [port, gatewayPort, grpc] = [await freePort(), await freePort(), await freePort()]
   const url = `http://127.0.0.1:${port}`
   const application = await startApplication(t)
-  const provider = await startProvider(t, {
-    client_id: 'wiki',
-    client_secret: secrets.CLIENT_SECRET,
-    redirect_uris: [`${url}/.gatehouse/callback`],
-    post_logout_redirect_uris: [`${url}/.gatehouse/signed-out`],
-    backchannel_logout_uri: `${url}/.gatehouse/backchannel-logout`,
-  })
-  const here = (text: string) =>
-    text
-      .replaceAll('127.0.0.1:8000', `127.0.0.1:${port}`)
-      .replaceAll('127.0.0.1:8080', `127.0.0.1:${gatewayPort}`)
-      .replaceAll('127.0.0.1:9191', `127.0.0.1:${grpcPort}`)
-      .replaceAll('127.0.0.1:3000', `127.0.0.1:${application.port}`)
-      .replaceAll('port_value: 8000', `port_value: ${port}`)
-      .replaceAll('port_value: 8080', `port_value: ${gatewayPort}`)
-      .replaceAll('port_value: 9191', `port_value: ${grpcPort}`)
-      .replaceAll('port_value: 3000', `port_value: ${application.port}`)
-      .replaceAll('https://wiki.example.com', url)
-      .replaceAll(
-        'https://id.example.com/realms/staff',
-        `${provider.issuer}\n  claims: { fields: https://id.example.com/claims/fields }`,
-      )
-  const examples = join(root, 'examples', 'forward-auth')
-  const yaml = here(readFileSync(join(examples, 'gateway.yaml'), 'utf8'))
-  const gateway = await runReplica(t, yaml, { now: () => Date.now() })
+  const provider = await startProviderFor(t, url)
+  const here = (...path: readonly string[]) =>
+    placed(readFileSync(join(root, 'examples', 'forward-auth', ...path), 'utf8'), {
+      ...{ url, provider, grpc, proxy: port, gateway: gatewayPort, application: application.port },
+    })
+  const gateway = await runReplica(t, here('gateway.yaml'), { now: () => Date.now() })
   const folder = join(dataFolder(t), proxy.example)
   mkdirSync(folder, { recursive: true })
-  for (const name of readdirSync(join(examples, proxy.example)))
-    writeFileSync(join(folder, name), here(readFileSync(join(examples, proxy.example, name), 'utf8')))
+  for (const name of readdirSync(join(root, 'examples', 'forward-auth', proxy.example)))
+    writeFileSync(join(folder, name), here(proxy.example, name))
   await proxy.start(t, folder, new URL(`${url}/public/started`))
   application.received.length = 0
   return { url, port, provider, gateway, received: application.received, browser: (who = 'jane') => new Browser(who) }
-}
-
-function valuesOf({ headers }: Received, name: string): string[] {
-  const canonical = (text: string) => text.toLowerCase().replaceAll(/[^a-z\d]+/g, '-')
-  return headers.filter(([each]) => canonical(each) === name).map(([, value]) => value)
-}
-
-/** What the application received last. */
-function last({ received }: Site): Received {
-  const request = received.at(-1)
-  assert.ok(request, 'the application received no request')
-  return request
 }
 
 const script = { accept: 'application/json', 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }
