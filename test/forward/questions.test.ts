@@ -92,6 +92,22 @@ test('The method of the request decides, not that of the question', async (t) =>
   assert.equal((await world.ask(world.described({ ...write, 'X-Forwarded-Method': 'POST' }))).status, 403)
 })
 
+test('A question refreshes the session, and the identity is the new one', async (t) => {
+  const world = await startAskedWorld(t)
+  world.provider.bend('/oauth/token', (body) => (body['expires_in'] = 10))
+  const cookie = await world.signIn('jane')
+  const before = world.provider.hits('/oauth/token')
+  world.moveClock(11_000)
+
+  const answers = await Promise.all([1, 2, 3].map(() => world.ask(world.described({ Cookie: cookie }))))
+
+  assert.deepEqual(
+    answers.map(({ status, headers }) => [status, headers['x-remote-user']]),
+    [1, 2, 3].map(() => [200, 'jane']),
+  )
+  assert.equal(world.provider.hits('/oauth/token') - before, 1)
+})
+
 test('A logout link is redirected to the sign-out', async (t) => {
   const world = await startAskedWorld(t)
 
@@ -238,6 +254,7 @@ for (const [what, uri] of [
   ['has an encoded dot segment', '/wiki/public/%2e%2e/admin/users'],
   ['has a disguised dot segment', '/wiki/public/..;/admin/users'],
   ['has an empty segment before a public path', '//wiki/public/x'],
+  ['has an empty segment before a dot segment', '/wiki/admin//../public/x'],
   ['has a backslash', '/wiki/public/..\\admin'],
   ['leads to an upstream that the gateway carries', '/wiki/../echo'],
 ] as const)
@@ -370,6 +387,15 @@ for (const endpoint of ['x/../forward-auth', '%66orward-auth', 'forward-auth/', 
 
     assert.deepEqual([status, headers['x-remote-user']], [404, undefined])
   })
+
+test('Caddy gets an empty field in place of each absent one', async (t) => {
+  const world = await startAskedWorld(t)
+  const cookie = await world.signIn('noa')
+
+  const { headers } = await world.ask(world.described({ Cookie: cookie }), { endpoint: 'forward-auth?absent=empty' })
+
+  assert.deepEqual([headers['x-remote-user'], headers['x-nickname'], headers['cookie']], ['noa', '', ''])
+})
 
 test('Without an upstream with forward_auth, the endpoint does not exist', async (t) => {
   const { url } = await startWorld(t, { settings: 'trusted_proxies: [127.0.0.1]' })
