@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { parse } from 'yaml'
 import { check } from '../../src/cli/check.ts'
-import { recordingTerminal } from '../support/command-line.ts'
+import { readExplainCall } from '../../src/cli/explain.ts'
+import { folderWith, recordingTerminal } from '../support/command-line.ts'
 import { root } from '../support/command.ts'
 import { secrets } from '../support/world.ts'
 
@@ -23,6 +24,26 @@ for (const [folder, note] of [
     assert.deepEqual([code, said.err], [0, ''])
     assert.match(said.out, note)
   })
+
+test('explain shows the decision about a request that another proxy carries', async (t) => {
+  const folder = folderWith(t, { 'claims.json': JSON.stringify({ sub: 'jane' }) })
+  const config = join(examples, 'forward-auth', 'gateway.yaml')
+  const call = readExplainCall([
+    '--config',
+    config,
+    '--as',
+    join(folder, 'claims.json'),
+    'https://wiki.example.com/page',
+  ])
+  assert.ok('carryOut' in call)
+  const { said, terminal } = recordingTerminal(secrets)
+
+  const code = await call.carryOut(terminal)
+
+  assert.deepEqual([code, said.err], [0, ''])
+  assert.match(said.out, /\/page \(another proxy carries the request\)/)
+  assert.match(said.out, /X-Remote-User: jane/)
+})
 
 interface GatewayFile {
   readonly upstreams: { readonly wiki: { readonly headers: Readonly<Record<string, unknown>> } }
