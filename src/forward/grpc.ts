@@ -1,4 +1,10 @@
-import { createServer, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import {
+  constants,
+  createServer,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import type { Address, ExtAuthzConfig } from '../config/model.ts'
 import { OperatorError, reason } from '../core/errors.ts'
@@ -23,6 +29,14 @@ const prefixBytes = 5
 /** How long a client may take to send a message, in ms. */
 const messageTimeoutMs = 10_000
 
+export interface GrpcParts {
+  /** The methods, by their path. */
+  readonly methods: Readonly<Record<string, UnaryMethod>>
+  /** Whether a client may connect. Others are disconnected at once. */
+  readonly admits: (peer: string) => boolean
+  readonly log: Log
+}
+
 /**
  * A gRPC server for unary methods (gRPC over HTTP/2), without TLS. Messages are not compressed, and
  * not longer than `messageSizeBytes`.
@@ -30,15 +44,15 @@ const messageTimeoutMs = 10_000
  */
 export async function listenForGrpc(
   { host, port, messageSizeBytes }: ExtAuthzConfig,
-  methods: Readonly<Record<string, UnaryMethod>>,
-  log: Log,
+  { methods, admits, log }: GrpcParts,
 ): Promise<GrpcListener> {
   const server = createServer({ settings: { maxConcurrentStreams: 1000, enablePush: false } })
   const sessions = new Set<ServerHttp2Session>()
   server.on('session', (session) => {
+    session.on('error', () => {})
+    if (!admits(session.socket.remoteAddress ?? '')) return session.destroy()
     sessions.add(session)
     session.on('close', () => sessions.delete(session))
-    session.on('error', () => {})
   })
   server.on('sessionError', () => {})
   server.on('stream', (stream, headers) => {
@@ -81,6 +95,8 @@ async function serve(
   stream.setTimeout(messageTimeoutMs, () => stream.close())
   const received = await readCall(stream, maxBytes)
   if (received === undefined) return
+  // The answer may take longer, for example while tokens are refreshed.
+  stream.setTimeout(0)
   if (!('message' in received)) return refuse(stream, received.status, received.why)
   const message = await method(received.message)
   if (stream.destroyed) return
@@ -121,5 +137,6 @@ function refuse(stream: ServerHttp2Stream, status: number, message: string): voi
   if (stream.destroyed || stream.headersSent) return
   const fields = { 'grpc-status': String(status), 'grpc-message': encodeURIComponent(message) }
   stream.respond({ ':status': 200, 'content-type': 'application/grpc', ...fields }, { endStream: true })
-  stream.resume()
+  // The client need not send the rest of its message (RFC 9113 §8.1).
+  stream.close(constants.NGHTTP2_NO_ERROR)
 }

@@ -17,6 +17,7 @@ import { createRedisStore } from '../session/redis/store.ts'
 import type { SessionStore } from '../session/store.ts'
 import { type FoundAtStart, waitForDependencies } from './dependencies.ts'
 import { addGatewayMetrics } from './gateway-metrics.ts'
+import type { Generation } from './generation.ts'
 import { Generations } from './generations.ts'
 import { listen, type ListenerHandlers } from './listener.ts'
 import { startObserving, type ObservingParts } from './observing.ts'
@@ -91,11 +92,11 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     const extAuthz =
       config.extAuthz === undefined
         ? undefined
-        : await listenForGrpc(
-            config.extAuthz,
-            { [checkMethod]: (message, peer) => generations.current.check(message, peer) },
+        : await listenForGrpc(config.extAuthz, {
+            methods: { [checkMethod]: (message, peer) => generations.current.check(message, peer) },
+            admits: (peer) => admitsToExtAuthz(peer, generations.current, rejectedClients),
             log,
-          )
+          })
     if (extAuthz !== undefined) closeSteps.unshift(() => extAuthz.close())
     const api = createProcessApi({ generations, observing, store, clock, startedAt })
     serveProcessApi?.(api)
@@ -121,6 +122,14 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     await runInOrder(closeSteps, log)
     throw error
   }
+}
+
+const untrustedHint = 'Add the address of Envoy to trusted_proxies; its connection to ext_authz was closed.'
+
+function admitsToExtAuthz(peer: string, { trusted }: Generation, rejectedClients: RejectedClients): boolean {
+  const isTrusted = trusted.hasPeer(peer)
+  if (!isTrusted) rejectedClients.note('ext_authz', peer, untrustedHint)
+  return isTrusted
 }
 
 /** The handlers of the current generation, looked up for each request. */

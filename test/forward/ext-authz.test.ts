@@ -178,10 +178,13 @@ for (const [what, http, source] of [
     assert.match(String(line?.fields['reason']), new RegExp(what))
   })
 
-test('A CheckRequest of a client that is no trusted proxy is refused', async (t) => {
-  const { check } = await startEnvoy(t, { settings: 'trusted_proxies: [10.0.0.1]' })
+test('A client that is no trusted proxy is disconnected, and the log says so', async (t) => {
+  const { world, port } = await startEnvoy(t, { settings: 'trusted_proxies: [10.0.0.1]' })
 
-  assert.equal((await check()).denied_response?.status.code, 400)
+  await assert.rejects(sendBytes(port, frame([])))
+
+  const line = world.replicas[0]?.log.find(({ fields }) => String(fields['hint']).includes('trusted_proxies'))
+  assert.ok(line)
 })
 
 test('A message beyond message_size is RESOURCE_EXHAUSTED, and the connection serves the next one', async (t) => {
