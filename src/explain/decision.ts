@@ -89,19 +89,19 @@ export function explain(
   if (early !== undefined) return { steps, decision: { outcome: 'refused', ...early } }
   try {
     const received = unambiguousFacts(req, config, new TrustedProxies(config.trustedProxies))
-    const facts = askedWhereNeeded(received, config)
-    steps.push(...aboutRequest(facts, request, switches))
+    steps.push(...aboutRequest(received, request, switches))
     if (isExpectationUnmet(req, switches))
       throw new GatewayError('ERR_EXPECTATION', 'the only supported value of Expect is 100-continue')
-    if (facts.target === wholeServer && !switches)
+    if (received.target === wholeServer && !switches)
       return {
         steps,
         decision: { outcome: 'own_url', why: 'OPTIONS * is a request to the gateway itself, which responds with 200' },
       }
-    if (facts.target === wholeServer || isReserved(facts.target, config.reservedPrefix)) {
+    if (received.target === wholeServer || isReserved(received.target, config.reservedPrefix)) {
       if (switches) throw new GatewayError('ERR_NO_ROUTE', 'an endpoint of the gateway cannot be upgraded')
-      return { steps, decision: atEndpoint(facts, req.headers, who, config) }
+      return { steps, decision: atEndpoint(received, req.headers, who, config) }
     }
+    const facts = askedWhereNeeded(received, config)
     const route = createRouteTable(config.upstreams).route(
       facts.host,
       facts.method,
@@ -148,7 +148,6 @@ export function explain(
  */
 function askedWhereNeeded(facts: RequestFacts, { upstreams }: Pick<GatewayConfig, 'upstreams'>): RequestFacts {
   const { host, method, target, forwarded } = facts
-  if (target === wholeServer) return facts
   const route = createRouteTable(upstreams).route(host, method, target, forwarded.clientAddress)
   return route?.upstream.forwardAuth === true ? asAsked(facts, target.path + target.query) : facts
 }
