@@ -91,6 +91,12 @@ function proxyNote({ issuer, egressProxy }: ProviderConfig): string {
   return proxy === undefined ? '' : `\nThe gateway reaches the provider through the proxy ${proxyText(proxy)}.\n`
 }
 
+function forwardAuthNote({ upstreams }: GatewayConfig): string {
+  const asked = upstreams.filter(({ forwardAuth }) => forwardAuth).map(({ name }) => name)
+  if (asked.length === 0) return ''
+  return `\nAnother proxy carries the requests of ${asked.join(', ')} (forward_auth). After a logout the gateway refuses further requests, but it cannot close WebSockets and event streams that are open in that proxy.\n`
+}
+
 const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandInput) => void>> = {
   text({ file, diagnostics, sources, tests, config }, { out, err, paintOut, paintErr }) {
     err(formatDiagnostics(diagnostics, sources, paintErr))
@@ -98,7 +104,7 @@ const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandI
     const passed = tests === 0 ? '' : `; its ${tests === 1 ? 'test passes' : `${tests} tests pass`}`
     const message = `${file} is valid${passed}.`
     out(
-      `${paintOut?.('green', message) ?? message}\n\n${registrationsText(config)}${signedIdentityText(config)}${config.providers.map((provider) => scopesNote(provider) + proxyNote(provider)).join('')}`,
+      `${paintOut?.('green', message) ?? message}\n\n${registrationsText(config)}${signedIdentityText(config)}${config.providers.map((provider) => scopesNote(provider) + proxyNote(provider)).join('')}${forwardAuthNote(config)}`,
     )
   },
   json({ file, diagnostics, tests, config }, { out }) {

@@ -3,6 +3,11 @@ import type { GatewayConfig, ProviderConfig } from './model.ts'
 /** The part of the configuration that endpoints depend on. */
 export type EndpointConfig = Pick<GatewayConfig, 'providers' | 'upstreams' | 'reservedPrefix'>
 
+/** Whether another proxy carries the requests of some upstream. */
+function someForwardAuth(_provider: ProviderConfig, { upstreams }: EndpointConfig): boolean {
+  return upstreams.some(({ forwardAuth }) => forwardAuth)
+}
+
 /** One of the gateway's own URLs below `reserved_prefix`, with the methods that share a handler. */
 export interface Endpoint {
   /** The last segment of its path. */
@@ -75,6 +80,25 @@ export const endpoints = {
     methods: ['GET', 'HEAD'],
     exists: (_provider: ProviderConfig, { upstreams }: EndpointConfig) =>
       upstreams.some(({ signedIdentity }) => signedIdentity !== undefined),
+  },
+  forwardAuth: { name: 'forward-auth', at: 'gateway', methods: ['GET', 'HEAD', 'POST'], exists: someForwardAuth },
+  authRequest: {
+    name: 'forward-auth/auth-request',
+    at: 'gateway',
+    methods: ['GET', 'HEAD', 'POST'],
+    exists: someForwardAuth,
+  },
+  extAuthz: {
+    name: 'forward-auth/ext-authz',
+    at: 'gateway',
+    methods: ['GET', 'HEAD', 'POST'],
+    exists: someForwardAuth,
+  },
+  authResponse: {
+    name: 'forward-auth/response',
+    at: 'gateway',
+    methods: ['GET', 'HEAD', 'POST'],
+    exists: someForwardAuth,
   },
 } as const satisfies Readonly<Record<string, Endpoint>>
 

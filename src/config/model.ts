@@ -31,6 +31,8 @@ export interface GatewayConfig {
   readonly listen: ListenConfig
   /** The administration listener. Absent: there is none. */
   readonly admin: AdminConfig | undefined
+  /** Where Envoy asks about requests over gRPC. Absent: nowhere. */
+  readonly extAuthz: ExtAuthzConfig | undefined
   /** Where browsers reach the gateway: an origin, without path. */
   readonly externalUrl: URL
   /** The path of all endpoints of the gateway. Starts and ends in `/`. */
@@ -66,6 +68,12 @@ export interface AdminPageConfig {
   readonly hosts: readonly string[]
   /** A claim that the page shows besides `sub`. Absent: none. */
   readonly showClaim: ClaimPath | undefined
+}
+
+/** The listener for the questions of Envoy over gRPC. */
+export interface ExtAuthzConfig extends Address {
+  /** The largest message. */
+  readonly messageSizeBytes: number
 }
 
 export interface TracingConfig {
@@ -404,8 +412,12 @@ export interface UpstreamConfig {
    * match wins.
    */
   readonly path: string
-  /** Its path, if any, precedes the paths of requests. */
+  /** Its path, if any, precedes the paths of requests. With `forwardAuth` a stand-in. */
   readonly url: URL
+  /**
+   * Another proxy carries the requests to the application, and asks the gateway about each one.
+   */
+  readonly forwardAuth: boolean
   /** Whether `path` is removed from the paths of requests. */
   readonly stripPath: boolean
   /** Further origins that the upstream takes for its own. */

@@ -22,6 +22,11 @@ export interface GatewaySettings {
    */
   readonly admin?: AdminSettings
   /**
+   * Where Envoy asks about requests over gRPC (envoy.service.auth.v3.Authorization), for upstreams
+   * with forward_auth. Absent: nowhere.
+   */
+  readonly ext_authz?: ExtAuthzSettings
+  /**
    * Where browsers reach the gateway: scheme, host and port, without a path. The redirect URI
    * registered with the provider begins with it.
    */
@@ -144,6 +149,26 @@ export interface SecretSettings {
    */
   readonly file?: Path
 }
+
+/**
+ * Where Envoy asks about requests over gRPC (envoy.service.auth.v3.Authorization), for upstreams
+ * with forward_auth. Absent: nowhere.
+ */
+export interface ExtAuthzSettings {
+  /**
+   * HOST:PORT, or a port alone, which is then served on 127.0.0.1 only. Without TLS: use loopback
+   * or a private network.
+   */
+  readonly listen?: Address
+  /**
+   * The largest message, from 4kb to 4mb. A larger one, for example with the content of a request,
+   * gets RESOURCE_EXHAUSTED, which Envoy treats like an authorization service that failed.
+   */
+  readonly message_size: Size
+}
+
+/** A size such as 16kb: a whole number and b, kb or mb. */
+export type Size = string
 
 /** An http or https URL without a path, such as https://orders.example.com. */
 export type Origin = string
@@ -505,6 +530,11 @@ export interface UpstreamSettings {
    */
   readonly url?: string
   /**
+   * true, in place of url: another proxy (nginx, HAProxy, Caddy, Traefik, Envoy) carries the
+   * requests to the application, and asks the gateway about each one first. Needs trusted_proxies.
+   */
+  readonly forward_auth?: true
+  /**
    * Settings for a known application, as gatehouse explain --preset NAME prints them. Settings of
    * the upstream itself win; of headers and logout, each key by itself.
    */
@@ -756,9 +786,6 @@ export interface HeaderBasicSettings {
   /** The password, the same for everybody. */
   readonly password?: SecretSettings
 }
-
-/** A size such as 16kb: a whole number and b, kb or mb. */
-export type Size = string
 
 /**
  * Sends a JWT that the gateway signs, so that the upstream can verify that a request came through

@@ -31,6 +31,13 @@ const table = {
       'the gateway and the application could read the path differently, so the gateway did not forward the request',
     todo: 'change the link; the reason names the ambiguous part',
   },
+  ERR_FORWARD_AUTH: {
+    status: 400,
+    text: 'The proxy in front of this application is not configured correctly.',
+    page: 'bad-request',
+    means: 'a proxy asked about a request (forward_auth) without saying clearly which one, or is not trusted',
+    todo: 'the reason names the field; compare the configuration of the proxy with docs/forward-auth.md, and its address with trusted_proxies',
+  },
   ERR_METHOD_NOT_ALLOWED: {
     status: 405,
     text: 'This method is not available here.',

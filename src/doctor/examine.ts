@@ -63,7 +63,7 @@ export function examine(
         [
           `upstream ${upstream.name}`,
           async () => [
-            ...(await upstreamFindings(upstream)),
+            ...(upstream.forwardAuth ? [] : await upstreamFindings(upstream)),
             ...headerBudgetFinding(upstream, claims, await listedClaims(factsFor(upstream))),
           ],
         ] as const,

@@ -6,6 +6,7 @@ import { type Clock, systemClock } from '../core/clock.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
 import { insufficiency } from '../core/step-up.ts'
+import { asAsked } from '../forward/question.ts'
 import type { Admission, ObservedDenial } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
 import type { CorsFields } from '../gate/cors.ts'
@@ -88,19 +89,20 @@ export function explain(
   const early = serverRefusal(req, config.limits)
   if (early !== undefined) return { steps, decision: { outcome: 'refused', ...early } }
   try {
-    const facts = unambiguousFacts(req, config, new TrustedProxies(config.trustedProxies))
-    steps.push(...aboutRequest(facts, request, switches))
+    const received = unambiguousFacts(req, config, new TrustedProxies(config.trustedProxies))
+    steps.push(...aboutRequest(received, request, switches))
     if (isExpectationUnmet(req, switches))
       throw new GatewayError('ERR_EXPECTATION', 'the only supported value of Expect is 100-continue')
-    if (facts.target === wholeServer && !switches)
+    if (received.target === wholeServer && !switches)
       return {
         steps,
         decision: { outcome: 'own_url', why: 'OPTIONS * is a request to the gateway itself, which responds with 200' },
       }
-    if (facts.target === wholeServer || isReserved(facts.target, config.reservedPrefix)) {
+    if (received.target === wholeServer || isReserved(received.target, config.reservedPrefix)) {
       if (switches) throw new GatewayError('ERR_NO_ROUTE', 'an endpoint of the gateway cannot be upgraded')
-      return { steps, decision: atEndpoint(facts, req.headers, who, config) }
+      return { steps, decision: atEndpoint(received, req.headers, who, config) }
     }
+    const facts = askedWhereNeeded(received, config)
     const route = createRouteTable(config.upstreams).route(
       facts.host,
       facts.method,
@@ -141,6 +143,16 @@ export function explain(
     const { code, status, message: why } = error
     return { steps, decision: { outcome: 'refused', status, code, why } }
   }
+}
+
+/**
+ * The facts about the request, as a question of another proxy if such a proxy carries the requests
+ * of the upstream.
+ */
+function askedWhereNeeded(facts: RequestFacts, { upstreams }: Pick<GatewayConfig, 'upstreams'>): RequestFacts {
+  const { host, method, target, forwarded } = facts
+  const route = createRouteTable(upstreams).route(host, method, target, forwarded.clientAddress)
+  return route?.upstream.forwardAuth === true ? asAsked(facts, target.path + target.query) : facts
 }
 
 function atEndpoint(

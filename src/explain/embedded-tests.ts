@@ -1,6 +1,7 @@
 import type { Diagnostic } from '../config/document/diagnostics.ts'
 import type { EmbeddedTest, GatewayConfig, UpstreamConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
+import { asAsked } from '../forward/question.ts'
 import type { Admission } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
@@ -61,11 +62,12 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
   // Each test request is a page load of a browser, because that is what authors of tests expect.
   const headers = { host: hostOf(upstream, config), accept: 'text/html' }
   try {
-    const facts = requestFacts(
+    const received = requestFacts(
       { method: test.method, url: test.path, headers, socket: { remoteAddress: test.from } },
       new TrustedProxies([]),
       '',
     )
+    const facts = upstream.forwardAuth ? asAsked(received, test.path) : received
     // A request that this upstream does not serve would not test its rules.
     if (isReserved(facts.target, config.reservedPrefix))
       return `the gateway itself serves this path, because it is below ${config.reservedPrefix}`

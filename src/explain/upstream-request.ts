@@ -70,7 +70,9 @@ export function upstreamRequest(
   const others = addresses.request(sent, facts.forwarded.host)
   return {
     name: upstream.name,
-    url: upstream.url.origin + addresses.path(facts.target.path, facts.target.query),
+    url: upstream.forwardAuth
+      ? `${facts.target.path}${facts.target.query} (another proxy carries the request)`
+      : upstream.url.origin + addresses.path(facts.target.path, facts.target.query),
     identity: shownHeaders(identity, upstream),
     // Each field adds a colon, a space, CR and LF.
     identityBytes: identity.reduce((sum, text) => sum + text.length + 2, 0),

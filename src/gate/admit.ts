@@ -71,7 +71,14 @@ class Gate {
         kind: 'no_route',
         why: `no upstream serves ${facts.host} at this path: compare hosts and path of the upstreams`,
       }
-    const { cors } = route.upstream
+    const { cors, forwardAuth, name } = route.upstream
+    if (forwardAuth !== (facts.isAsked !== undefined))
+      return {
+        kind: 'no_route',
+        why: forwardAuth
+          ? `another proxy carries the requests of upstreams.${name} (forward_auth): send them there`
+          : `the gateway carries the requests of upstreams.${name}: send them here, or set forward_auth`,
+      }
     if (cors !== undefined && facts.isPreflight === true)
       return { kind: 'preflight', fields: preflightFields(cors, facts.origin) }
     if (!route.isLogout) return this.#access(facts, route)
@@ -83,7 +90,9 @@ class Gate {
     return admission instanceof Promise ? admission.then(after) : after(admission)
   }
 
-  /** The path of the endpoints of the only provider of an upstream, or of those for any provider. */
+  /**
+   * The path of the endpoints of the only provider of an upstream, or of those for any provider.
+   */
   #prefixOf({ providers: [name, ...others] }: UpstreamConfig): string {
     const { providers, reservedPrefix } = this.#config
     const only = others.length === 0 ? providers.find((provider) => provider.name === name) : undefined
@@ -152,7 +161,8 @@ class Gate {
     }
     // The browser may have the cookie of a new session already.
     const isStale = sessionEnded && ended?.isExpired() !== true
-    ended?.noteExpired()
+    // The cookies of a first answer do not reach the browser.
+    if (facts.isAsked !== 'first') ended?.noteExpired()
     const setCookies = isStale ? this.#expireAll(realm, facts, upstream) : nothing
     if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies, ...needed }
     const return_to = facts.target.path + facts.target.query

@@ -158,7 +158,7 @@ function forwardedElements(value: string): Hop[] {
  * The IP address of a node: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`.
  * `undefined` for `unknown` and for names such as `_proxy` (RFC 7239 §6).
  */
-function nodeAddress(node: string): string | undefined {
+export function nodeAddress(node: string): string | undefined {
   const [, bracketed, v4] = /^\[([\da-f:.]+)\](?::\w+)?$|^([\d.]+):\w+$/i.exec(node) ?? []
   return ipAddress(bracketed ?? v4 ?? node)
 }

@@ -28,6 +28,11 @@ export interface RequestFacts {
   /** The `Cookie` header; several fields are joined by `; `. */
   readonly cookie: string | undefined
   readonly forwarded: ForwardedFacts
+  /**
+   * Another proxy asks about the request, and carries it. `first`: it asks a second time for the
+   * response to a refused request, because only the status of the first answer counts.
+   */
+  readonly isAsked?: 'once' | 'first'
 }
 
 /** The part of Node's `IncomingMessage` that the facts come from. */

@@ -89,7 +89,7 @@ function canonicalPath(raw: string): Pick<CanonicalTarget, 'path' | 'segments' |
 }
 
 /** Decodes `%61` to `a`, because both are equivalent (RFC 3986 §6.2.2.2). The rest is unchanged. */
-function decodeUnreserved(path: string): string {
+export function decodeUnreserved(path: string): string {
   if (!path.includes('%')) return path
   return path.replaceAll(/%([\da-f]{2})/gi, (encoded, hex: string) => {
     const character = String.fromCharCode(parseInt(hex, 16))

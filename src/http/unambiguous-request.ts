@@ -16,14 +16,22 @@ export function unambiguousFacts(
   { limits, externalUrl }: Pick<GatewayConfig, 'limits' | 'externalUrl'>,
   trusted: TrustedProxies,
 ): RequestFacts {
-  if (req.rawHeaders.length > 2 * limits.headerCount)
-    throw new GatewayError('ERR_HEADERS_TOO_LARGE', 'more header fields than limits.header_count')
-  const fault = framingFault(req)
-  if (fault !== undefined) throw new GatewayError('ERR_REQUEST_MALFORMED', fault)
+  requireUnambiguous(req, limits)
   // A gateway does not forward these methods (RFC 9110 §9.3.6, §9.3.8).
   if (req.method === 'TRACE' || req.method === 'CONNECT')
     throw new GatewayError('ERR_METHOD_UNKNOWN', `the method ${req.method} is not supported`)
   return requestFacts(req, trusted, externalUrl.host)
+}
+
+/**
+ * @throws {GatewayError} when the end of the request, or its host, can be read in two ways, or when
+ * it has too many header fields
+ */
+export function requireUnambiguous(req: FramedRequest, limits: Pick<GatewayConfig['limits'], 'headerCount'>): void {
+  if (req.rawHeaders.length > 2 * limits.headerCount)
+    throw new GatewayError('ERR_HEADERS_TOO_LARGE', 'more header fields than limits.header_count')
+  const fault = framingFault(req)
+  if (fault !== undefined) throw new GatewayError('ERR_REQUEST_MALFORMED', fault)
 }
 
 /**

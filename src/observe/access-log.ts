@@ -20,13 +20,14 @@ export function createAccessLog(write: (line: string) => void): RequestSink {
 
 /** `time` is ISO 8601. */
 export function accessLine(record: RequestRecord, time: string): string {
-  const { upstream, session, code, traceId } = record
+  const { askedBy, upstream, session, code, traceId } = record
   const us = Math.round(record.durationMs * 1000)
   let line =
     `{"level":"info","time":"${time}","msg":"request.ended","request":"${record.id}","method":"${record.method}",` +
     `"host":"${escaped(record.host)}","path":"${escaped(record.path)}","status":${record.status},"bytes":${record.bytes},` +
     `"ms":${Math.floor(us / 1000)}.${String(1000 + (us % 1000)).slice(1)},"client":"${record.client}"`
   if (record.waitedMs >= 1) line += `,"waited_ms":${Math.round(record.waitedMs)}`
+  if (askedBy !== undefined) line += `,"asked_by":"${askedBy}"`
   if (upstream !== undefined) line += `,"upstream":"${upstream}"`
   if (session !== undefined) line += `,"session":"${session}"`
   if (code !== undefined) line += `,"code":"${code}"`

@@ -51,6 +51,7 @@ interface AboutDenial extends AboutSession, Fault {
   readonly rule_name?: string
   readonly method: string
   readonly path: string
+  readonly asked_by?: string
   readonly repeated?: number
 }
 

@@ -32,7 +32,8 @@ export function combinedSink(sinks: readonly RequestSink[]): RequestSink {
 export class RequestRecord {
   /** The request ID, which proxies and applications log too. */
   readonly id: string
-  readonly method: string
+  /** With `askedBy`, the method of the request that was asked about, if it is known. */
+  method: string
   /** On the monotonic clock, in ms. */
   readonly startedAt = performance.now()
   host = ''
@@ -40,6 +41,8 @@ export class RequestRecord {
   path = ''
   /** The address of the client, from trusted sources. */
   client = ''
+  /** The address of the proxy that asked about the request (forward_auth). */
+  askedBy: string | undefined
   upstream: string | undefined
   session: SessionKey | undefined
   /**

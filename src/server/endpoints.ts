@@ -11,6 +11,7 @@ import type { GatewayConfig, ProviderConfig } from '../config/model.ts'
 import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
+import { refuseOtherSpelling } from '../forward/endpoints.ts'
 import { startPageOf, upstreamsOfHost } from '../gate/upstreams-of-host.ts'
 import { type EndpointRequest, initiatorOf } from '../http/endpoint-request.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
@@ -68,6 +69,11 @@ const handlers: Readonly<Record<EndpointKey, Handler>> = {
   },
   events: { handle: sessionEvents },
   jwks: { handle: jwks },
+  // The request handler serves these.
+  forwardAuth: { handle: refuseOtherSpelling },
+  authRequest: { handle: refuseOtherSpelling },
+  extAuthz: { handle: refuseOtherSpelling },
+  authResponse: { handle: refuseOtherSpelling },
 }
 
 /** What depends on the realm that a request means. */

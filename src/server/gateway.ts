@@ -2,6 +2,8 @@ import { startAdmin } from '../admin/listener.ts'
 import { singleProcess, type ProcessApi } from '../admin/processes.ts'
 import type { Address, GatewayConfig, StoreConfig } from '../config/model.ts'
 import { systemClock, type Clock } from '../core/clock.ts'
+import { checkMethod } from '../forward/ext-authz.ts'
+import { listenForGrpc } from '../forward/grpc.ts'
 import { connectionsWithin } from '../limits/file-descriptors.ts'
 import { MemoryBudget, processMemory } from '../limits/memory-budget.ts'
 import { RejectedClients } from '../limits/rejected-clients.ts'
@@ -15,6 +17,7 @@ import { createRedisStore } from '../session/redis/store.ts'
 import type { SessionStore } from '../session/store.ts'
 import { type FoundAtStart, waitForDependencies } from './dependencies.ts'
 import { addGatewayMetrics } from './gateway-metrics.ts'
+import type { Generation } from './generation.ts'
 import { Generations } from './generations.ts'
 import { listen, type ListenerHandlers } from './listener.ts'
 import { startObserving, type ObservingParts } from './observing.ts'
@@ -25,6 +28,7 @@ import { runInOrder } from './shutdown.ts'
 export interface Gateway {
   readonly address: Address
   readonly adminAddress: Address | undefined
+  readonly extAuthzAddress: Address | undefined
   readonly foundAtStart: FoundAtStart
   /**
    * Serves by another configuration from the next request on. Sessions, connections and streams
@@ -85,6 +89,15 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
       { trusted: { has: (address) => generations.current.trusted.has(address) }, rejectedClients, memory, log },
     )
     closeSteps.unshift(() => listener.drain(generations.config.shutdown.drainTimeoutMs))
+    const extAuthz =
+      config.extAuthz === undefined
+        ? undefined
+        : await listenForGrpc(config.extAuthz, {
+            methods: { [checkMethod]: (message, peer) => generations.current.check(message, peer) },
+            admits: (peer) => admitsToExtAuthz(peer, generations.current, rejectedClients),
+            log,
+          })
+    if (extAuthz !== undefined) closeSteps.unshift(() => extAuthz.close())
     const api = createProcessApi({ generations, observing, store, clock, startedAt })
     serveProcessApi?.(api)
     const admin =
@@ -97,6 +110,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     return {
       foundAtStart: await waitForDependencies(store, generations.current, log),
       address: listener.address,
+      extAuthzAddress: extAuthz?.address,
       adminAddress: admin?.address,
       reload: (next) => generations.reload(next),
       close: () => {
@@ -108,6 +122,14 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     await runInOrder(closeSteps, log)
     throw error
   }
+}
+
+const untrustedHint = 'Add the address of Envoy to trusted_proxies; its connection to ext_authz was closed.'
+
+function admitsToExtAuthz(peer: string, { trusted }: Generation, rejectedClients: RejectedClients): boolean {
+  const isTrusted = trusted.hasPeer(peer)
+  if (!isTrusted) rejectedClients.note('ext_authz', peer, untrustedHint)
+  return isTrusted
 }
 
 /** The handlers of the current generation, looked up for each request. */

@@ -5,6 +5,10 @@ import type { Clock } from '../core/clock.ts'
 import { matchesAny } from '../core/name-pattern.ts'
 import type { SessionKey } from '../core/names.ts'
 import { Keyring } from '../core/seal.ts'
+import { ForwardAuthEndpoints } from '../forward/endpoints.ts'
+import { createCheck } from '../forward/ext-authz.ts'
+import { ForwardAuth } from '../forward/forward-auth.ts'
+import type { UnaryMethod } from '../forward/grpc.ts'
 import { createAdmit } from '../gate/admit.ts'
 import { createCors } from '../gate/cors.ts'
 import { identify } from '../gate/identify.ts'
@@ -79,6 +83,8 @@ export interface Generation {
   readonly realms: Realms
   readonly signingKeys: SigningKeys
   readonly trusted: TrustedProxies
+  /** Answers a question of Envoy over gRPC. */
+  readonly check: UnaryMethod
   /** Stays open after {@link Generation.retire}, because an exchange has no time limit. */
   readonly upstreams: Upstreams
   /** Lets the calls to the providers finish, then closes everything except `upstreams`. */
@@ -139,13 +145,19 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     isLogoutLink: createLogoutLinks(config.upstreams),
     recordOf: (req) => records.get(req) as RequestRecord,
   })
+  const admit = createAdmit(config, {
+    identify: (header, upstream) => identify(header, realms.ofUpstream(upstream), expiredCookies),
+    identities: new SignedIdentities(config, { keys: signingKeys, clock }),
+    isStrict: cookie.isStrict,
+    ...{ clock, log },
+  })
+  const forwardAuth = new ForwardAuth(config, {
+    ...{ admit, trusted, pages, log, audit },
+    isGatewayCookie: cookie.isGatewayCookie,
+  })
   const handlers = new RequestHandler(config, {
-    admit: createAdmit(config, {
-      identify: (header, upstream) => identify(header, realms.ofUpstream(upstream), expiredCookies),
-      identities: new SignedIdentities(config, { keys: signingKeys, clock }),
-      isStrict: cookie.isStrict,
-      ...{ clock, log },
-    }),
+    admit,
+    questions: forwardAuth.isUsed ? new ForwardAuthEndpoints(reservedPrefix, forwardAuth) : undefined,
     cors: createCors(config.upstreams),
     ...{ trusted, log, audit, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },
     proxy: {
@@ -173,6 +185,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       app.routing(req, res)
     },
   })
+  const check = createCheck({ forwardAuth, trusted, sink: parts.sink })
   realms.start()
   signingKeys.start()
 
@@ -184,7 +197,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     return (closing ??= runInOrder([() => app.close(), () => realms.close()], log))
   }
   return {
-    ...{ handlers, sessions, endings, realms, signingKeys, trusted, upstreams },
+    ...{ handlers, sessions, endings, realms, signingKeys, trusted, check, upstreams },
     retire: async () => {
       watch.stop()
       await realms.callsEnd()

@@ -11,6 +11,7 @@ interface StartSetting {
 const startSettings: readonly StartSetting[] = [
   { setting: 'listen', of: ({ listen }) => listen },
   { setting: 'admin', of: ({ admin }) => admin },
+  { setting: 'ext_authz', of: ({ extAuthz }) => extAuthz },
   { setting: 'workers', of: ({ workers }) => workers },
   { setting: 'session.store', of: ({ session }) => session.store },
   { setting: 'log', of: ({ log }) => log },
@@ -36,7 +37,7 @@ export function reloadable(
   const needRestart = startSettings
     .filter(({ of }) => !isDeepStrictEqual(of(running), of(next)))
     .map(({ setting }) => setting)
-  const { listen, admin, workers, log, tracing } = running
+  const { listen, admin, extAuthz, workers, log, tracing } = running
   const { headerSizeBytes, headerCount, headersTimeoutMs, connections, perClient } = running.limits
   // A generated key stays in use. Otherwise the sessions that are sealed with it would be lost.
   const { keys } = running.session.isKeyGenerated && next.session.isKeyGenerated ? running.session : next.session
@@ -45,5 +46,5 @@ export function reloadable(
     ...{ ...next.limits, headerSizeBytes, headerCount, headersTimeoutMs, connections },
     perClient: { ...next.limits.perClient, connections: perClient.connections },
   }
-  return { config: { ...next, listen, admin, workers, log, tracing, session, limits }, needRestart }
+  return { config: { ...next, listen, admin, extAuthz, workers, log, tracing, session, limits }, needRestart }
 }

@@ -1,14 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { lineText } from '../config/document/sources.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason, unreachable } from '../core/errors.ts'
 import { keptUrl, signInUrl } from '../core/return-to.ts'
+import type { ForwardAuthEndpoints, QuestionHandler } from '../forward/endpoints.ts'
 import type { Admission, Denial, FormAdmission, ObservedDenial } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import type { CorsFields } from '../gate/cors.ts'
+import { denialFields } from '../gate/denial-fields.ts'
 import { refusalOf } from '../gate/refusal.ts'
 import { startPageOf } from '../gate/upstreams-of-host.ts'
 import { initiatorOf } from '../http/endpoint-request.ts'
@@ -27,9 +28,10 @@ import {
   type Response,
   withHeaders,
   writeResponse,
+  writeToSocket,
 } from '../http/response.ts'
 import type { ReplacedContent } from '../http/stored-content.ts'
-import { isReserved, unambiguousFacts } from '../http/unambiguous-request.ts'
+import { isReserved, requireUnambiguous, unambiguousFacts } from '../http/unambiguous-request.ts'
 import type { Kept } from '../kept/kept-requests.ts'
 import type { ReceivedForm } from '../kept/receive.ts'
 import {
@@ -42,8 +44,7 @@ import {
 import { formTimeoutMs } from '../limits/connection-limits.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
 import { signsOutAtOnce } from '../logout/sign-out.ts'
-import { withoutParameters } from '../observe/access-log.ts'
-import type { Audit, AuditEvents, Cause } from '../observe/audit.ts'
+import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
 import { parseTraceParent } from '../observe/trace-context.ts'
@@ -80,6 +81,8 @@ export interface RequestHandlerParts {
     facts: RequestFacts,
     cause: Cause,
   ) => Promise<SentRequest | undefined>
+  /** Answers the questions of other proxies. Absent: no upstream has `forward_auth`. */
+  readonly questions?: Pick<ForwardAuthEndpoints, 'handlerOf'> | undefined
   /** Serves a request for an endpoint of the gateway. */
   readonly serveEndpoint: (req: IncomingMessage, res: ServerResponse, record: RequestRecord) => void
 }
@@ -130,6 +133,13 @@ export class RequestHandler implements ListenerHandlers {
   request(req: IncomingMessage, res: ServerResponse): void {
     if (invalidlyFramed.has(req.socket)) return void res.destroy()
     const record = this.#begin(req)
+    const question = this.#parts.questions?.handlerOf(req.url ?? '')
+    if (question !== undefined) {
+      return this.#answer(question, req, record, {
+        respond: (response) => respond(req, res, record, response),
+        reject: (code, why) => this.#refuse(req, res, record, code, why),
+      })
+    }
     const facts = this.#factsOf(req, record, (code, why) => this.#refuse(req, res, record, code, why))
     if (facts === undefined) return
     if (facts.target === wholeServer) return respond(req, res, record, empty(200))
@@ -217,6 +227,15 @@ export class RequestHandler implements ListenerHandlers {
       this.#logRefusal(req, record, code, why)
       refuseUpgrade(socket, record, code, {})
     }
+    const question = this.#parts.questions?.handlerOf(req.url ?? '')
+    if (question !== undefined) {
+      // Some proxies ask about a WebSocket with `Upgrade`.
+      const respondToSocket = (response: Response) => {
+        record.bytes = writeToSocket(socket, response)
+        record.end(response.status, true)
+      }
+      return this.#answer(question, req, record, { respond: respondToSocket, reject })
+    }
     const facts = this.#factsOf(req, record, reject)
     if (facts === undefined) return
     if (facts.target === wholeServer || isReserved(facts.target, this.#config.reservedPrefix))
@@ -238,6 +257,31 @@ export class RequestHandler implements ListenerHandlers {
       },
       (error) => reject(codeOf(error), reason(error)),
     )
+  }
+
+  /** Answers the question of another proxy about a request. */
+  #answer(
+    question: QuestionHandler,
+    req: IncomingMessage,
+    record: RequestRecord,
+    {
+      respond,
+      reject,
+    }: {
+      readonly respond: (response: Response) => void
+      readonly reject: (code: ErrorCode, why: string) => void
+    },
+  ): void {
+    record.client = req.socket.remoteAddress ?? 'unknown'
+    record.askedBy = record.client
+    record.host = (req.headers.host ?? '').replace(/:\d*$/, '')
+    record.path = pathOf(req.url ?? '')
+    try {
+      requireUnambiguous(req, this.#config.limits)
+    } catch (error) {
+      return reject(codeOf(error), reason(error))
+    }
+    question(req, record).then(respond, (error: unknown) => reject(codeOf(error), reason(error)))
   }
 
   #begin(req: IncomingMessage): RequestRecord {
@@ -476,20 +520,6 @@ export class RequestHandler implements ListenerHandlers {
     const fields = { request: id, code, reason: why, method: req.method, upstream, session, peer }
     if (code === 'ERR_INTERNAL') this.#parts.log.error('request.failed', fields)
     else this.#parts.log.warn('request.refused', fields)
-  }
-}
-
-function denialFields(
-  { method, path }: RequestRecord,
-  code: ErrorCode,
-  { upstream, rule, session, why }: Denial & { readonly why: string },
-): AuditEvents['access.denied'] {
-  const { iss, sub, sid } = session.record
-  return {
-    ...{ session: session.key, iss, sub, sid, code, reason: why },
-    ...{ upstream: upstream.name, rule: rule.place === undefined ? 'default' : lineText(rule.place) },
-    ...(rule.name !== undefined && { rule_name: rule.name }),
-    ...{ method, path: withoutParameters(path) },
   }
 }
 

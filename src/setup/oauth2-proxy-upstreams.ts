@@ -73,7 +73,7 @@ function upstreamsOf(from: Translation): Upstream[] {
   from.note(
     'upstreams',
     'decide',
-    'the gateway is a reverse proxy and does not support auth_request of another proxy; write the URL of the application as upstreams.app.url',
+    'write the URL of the application as upstreams.app.url; for auth_request of another proxy, write forward_auth: true in place of url (docs/forward-auth.md)',
   )
   return [{ name: 'app', origin: 'http://127.0.0.1:3000', path: '/', only: undefined }]
 }

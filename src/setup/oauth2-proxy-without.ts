@@ -68,9 +68,10 @@ export const withoutTranslation: ReadonlyMap<string, { readonly level: Note['lev
       redis_insecure_skip_tls_verify: 'certificates are always verified; name the CA in ca_file',
       pass_access_token:
         'the gateway does not send X-Forwarded-Access-Token; if the application accepts a bearer token, write headers: { Authorization: { bearer: access_token } }',
-      'set_authorization_header set_basic_auth': 'the gateway does not support auth_request of another proxy',
+      'set_authorization_header set_basic_auth':
+        'another proxy that asks (forward_auth) gets the headers of upstreams.NAME.headers',
       set_xauthrequest:
-        'the gateway does not support auth_request of another proxy; it is the reverse proxy in front of the application',
+        'for auth_request of another proxy, write forward_auth: true in place of url: see docs/forward-auth.md',
       signature_key: 'the gateway does not sign whole requests; signed_identity of an upstream signs who the person is',
       ssl_upstream_insecure_skip_verify: 'certificates are always verified; name the CA in ca_file of the upstream',
       force_https: 'let the proxy that terminates TLS redirect from http',

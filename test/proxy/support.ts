@@ -48,6 +48,7 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
     hosts: [],
     path: '/',
     url: new URL('http://127.0.0.1:1'),
+    forwardAuth: false,
     stripPath: false,
     rewriteContent: false,
     alsoKnownAs: [],

@@ -14,6 +14,7 @@ export function upstream({
     hosts: [],
     path: '/',
     url: new URL('http://127.0.0.1:3000'),
+    forwardAuth: false,
     stripPath: false,
     rewriteContent: false,
     alsoKnownAs: [],

@@ -8,6 +8,7 @@ import type {
   AdminConfig,
   AdminPageConfig,
   ClientLimitsConfig,
+  ExtAuthzConfig,
   GatewayConfig,
   LimitsConfig,
   ListenConfig,
@@ -55,6 +56,7 @@ export function buildConfig(file: string, settings: GatewaySettings, context: Bu
     file,
     listen: buildListen(settings.listen, report),
     admin: buildAdmin(settings.admin, inherited),
+    extAuthz: buildExtAuthz(settings.ext_authz, report),
     externalUrl,
     reservedPrefix,
     trustedProxies: present(settings.trusted_proxies).flatMap(([index, text]) =>
@@ -96,6 +98,14 @@ function buildListen(settings: GatewaySettings['listen'], report: Report): Liste
     ...report.parse('/listen/address', fallback, () => parseAddress(settings.address, '0.0.0.0')),
     tls: checkTls(settings.tls, '/listen/tls', report),
   }
+}
+
+function buildExtAuthz(settings: GatewaySettings['ext_authz'], report: Report): ExtAuthzConfig | undefined {
+  if (settings?.listen === undefined) return undefined
+  const { listen, message_size } = settings
+  const address = report.parse('/ext_authz/listen', undefined, () => parseAddress(listen, '127.0.0.1'))
+  const messageSizeBytes = readSize(message_size, '/ext_authz/message_size', '4kb', '4mb', report)
+  return address && { ...address, messageSizeBytes }
 }
 
 type AdminContext = BuildContext & { readonly claims: ShortNames }

@@ -46,7 +46,8 @@ export function buildUpstream(
     hosts: readHosts(settings, externalUrl, own('hosts'), report),
     providers: readProviders(settings.providers, own('providers'), context),
     path,
-    url: readUrl(settings.url, own('url'), report),
+    url: settings.forward_auth === true ? otherProxyUrl : readUrl(settings.url, own('url'), report),
+    forwardAuth: settings.forward_auth === true,
     stripPath: settings.strip_path,
     alsoKnownAs: present(settings.also_known_as).flatMap(([index, origin]) =>
       report.parse(below(own('also_known_as'), index), [], () => [
@@ -100,6 +101,12 @@ export function buildUpstream(
     ),
   }
 }
+
+/**
+ * Stands for the URL of an application whose requests another proxy carries. It is the same for all
+ * of these upstreams, so each one is treated as if it led to the same application.
+ */
+const otherProxyUrl = new URL('http://forward-auth.invalid')
 
 function readSessionCookies(cookies: UpstreamSettings['session_cookies']): readonly NamePattern[] {
   if (cookies === undefined) return []

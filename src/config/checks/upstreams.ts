@@ -13,6 +13,7 @@ export type Check = (config: GatewayConfig, report: Report, settings: GatewaySet
 
 export const upstreamChecks: readonly Check[] = [
   missingUpstreams,
+  forwardAuth,
   overlaps,
   gatewayConflicts,
   paths,
@@ -55,6 +56,41 @@ export function settingOf(upstream: string, name: string): string {
 function missingUpstreams({ upstreams }: GatewayConfig, report: Report): void {
   if (upstreams.length === 0 && report.isValid('/upstreams', '/include'))
     report.missing('/upstreams', 'contains no upstream', 'for example orders: { url: http://127.0.0.1:3000 }')
+}
+
+/** Settings of an upstream that change what the gateway itself carries. */
+const settingsOfTraffic = [
+  ...['strip_path', 'also_known_as', 'rewrite_content', 'set_cookie', 'response_headers', 'host_header'],
+  ...['origin_header', 'cors', 'cache', 'session_cookies', 'upgrade', 'connect_timeout', 'response_timeout'],
+  ...['idle_timeout', 'keep_alive', 'max_connections', 'max_streams', 'max_streams_per_client', 'ca_file'],
+]
+
+function forwardAuth({ upstreams, trustedProxies, extAuthz }: GatewayConfig, report: Report): void {
+  if (extAuthz !== undefined && !upstreams.some((each) => each.forwardAuth) && report.isValid('/upstreams'))
+    report.errorAtKey(
+      '/ext_authz',
+      'has no effect: no upstream has forward_auth',
+      'set forward_auth: true in place of url',
+    )
+  for (const upstream of upstreams.filter((each) => each.forwardAuth)) {
+    const own = (name: string) => settingOf(upstream.name, name)
+    if (trustedProxies.length === 0 && report.isValid('/trusted_proxies'))
+      report.error(
+        own('forward_auth'),
+        'needs trusted_proxies: the gateway responds only to proxies that it trusts',
+        'name the address of the proxy that asks, such as trusted_proxies: [10.1.2.3]',
+      )
+    const carried = 'another proxy carries the requests of this upstream (forward_auth)'
+    if (report.isSet(own('url')))
+      report.errorAtKey(own('url'), `has no effect: ${carried}`, 'remove it, or remove forward_auth')
+    if (report.isSet(own('preset')))
+      report.errorAtKey(own('preset'), `cannot be used: ${carried}`, 'write its headers and logout.paths here')
+    const logout = below(own('logout'), 'call')
+    const passFirst = below(own('logout'), 'pass_first')
+    for (const at of [...settingsOfTraffic.map(own), logout, passFirst])
+      if (report.isSet(at))
+        report.errorAtKey(at, `has no effect: ${carried}`, 'configure it in that proxy, or use url instead')
+  }
 }
 
 function overlaps({ upstreams }: GatewayConfig, report: Report): void {

@@ -10,9 +10,14 @@ export function subject({ keyword, instancePath, params }: ErrorObject): string 
   if (keyword === 'propertyNames') return below(instancePath, String(params['propertyName']))
   if (keyword === 'required' || keyword === 'dependencies')
     return below(instancePath, String(params['missingProperty']))
-  // Either `upstreams` or `include` is required. `upstreams` is what most people need.
-  if (keyword === 'anyOf' && instancePath === '') return '/upstreams'
-  return instancePath
+  const usual = keyword === 'anyOf' ? usualChoice(instancePath) : undefined
+  return usual === undefined ? instancePath : below(instancePath, usual)
+}
+
+/** Of several settings of which one is required, the one that most people need. */
+function usualChoice(instancePath: string): string | undefined {
+  if (instancePath === '') return 'upstreams'
+  return /^\/upstreams\/[^/]+$/.test(instancePath) ? 'url' : undefined
 }
 
 /**
@@ -89,7 +94,7 @@ export function reportOther(error: ErrorObject, report: Report): void {
     case 'contains':
       return report.error(at, `must contain "${error.parentSchema?.['contains'].const}"`)
     case 'anyOf':
-      if (at === '/upstreams') return reportMissing(at, exampleOf(error), report)
+      if (at !== error.instancePath) return reportMissing(at, exampleOf(error), report)
       return report.error(at, messageOf(error))
     default:
       return reportValue(error, at, report)

@@ -51,7 +51,10 @@ function isAttempt({ keyword, schemaPath, propertyName }: ErrorObject): boolean 
  * Whether an error may only be the consequence of another one, such as an unknown setting that was
  * meant to be the missing one.
  */
-function followsFromAnother({ keyword, instancePath: at }: ErrorObject, errors: readonly ErrorObject[]): boolean {
+function followsFromAnother(error: ErrorObject, errors: readonly ErrorObject[]): boolean {
+  const { keyword, instancePath: at } = error
+  // A missing setting is not reported if an unknown one was probably meant to be it.
+  if (isChoice(keyword) && at !== '' && subject(error) !== at) return false
   if (isChoice(keyword))
     return errors.some((other) => other.keyword === 'additionalProperties' && other.instancePath === at)
   return keyword === 'contains' && errors.some((other) => other.instancePath.startsWith(`${at}/`) && !isAttempt(other))

@@ -5,6 +5,7 @@ export const de: Messages = {
   errors: {
     ERR_REQUEST_MALFORMED: 'Die Anfrage konnte nicht verarbeitet werden.',
     ERR_REQUEST_TARGET: 'Die Adresse dieser Seite ist fehlerhaft.',
+    ERR_FORWARD_AUTH: 'Der Proxy vor dieser Anwendung ist falsch konfiguriert.',
     ERR_METHOD_NOT_ALLOWED: 'Diese Aktion ist hier nicht möglich.',
     ERR_METHOD_UNKNOWN: 'Diese Aktion ist hier nicht möglich.',
     ERR_REQUEST_TIMEOUT: 'Die Anfrage ist nicht rechtzeitig angekommen.',

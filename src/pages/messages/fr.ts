@@ -5,6 +5,7 @@ export const fr: Messages = {
   errors: {
     ERR_REQUEST_MALFORMED: 'La demande n’a pas pu être traitée.',
     ERR_REQUEST_TARGET: 'L’adresse de cette page n’est pas valide.',
+    ERR_FORWARD_AUTH: 'Le proxy devant cette application est mal configuré.',
     ERR_METHOD_NOT_ALLOWED: 'Cette action n’est pas possible ici.',
     ERR_METHOD_UNKNOWN: 'Cette action n’est pas possible ici.',
     ERR_REQUEST_TIMEOUT: 'La demande n’est pas arrivée à temps.',

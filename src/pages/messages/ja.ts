@@ -5,6 +5,7 @@ export const ja: Messages = {
   errors: {
     ERR_REQUEST_MALFORMED: 'リクエストを処理できませんでした。',
     ERR_REQUEST_TARGET: 'このページのアドレスが正しくありません。',
+    ERR_FORWARD_AUTH: 'このアプリケーションの前にあるプロキシの設定が正しくありません。',
     ERR_METHOD_NOT_ALLOWED: 'この操作はここでは行えません。',
     ERR_METHOD_UNKNOWN: 'この操作はここでは行えません。',
     ERR_REQUEST_TIMEOUT: 'リクエストが時間内に届きませんでした。',

@@ -1,0 +1,250 @@
+import type { GatewayConfig, UpstreamConfig } from '../config/model.ts'
+import type { ErrorCode } from '../core/error-codes.ts'
+import { GatewayError, reason } from '../core/errors.ts'
+import { kindOfField } from '../core/header-fields.ts'
+import type { Admission, Denial } from '../gate/admission.ts'
+import type { Admit } from '../gate/admit.ts'
+import { denialFields } from '../gate/denial-fields.ts'
+import { refusalOf } from '../gate/refusal.ts'
+import { startPageOf, upstreamsOfHost } from '../gate/upstreams-of-host.ts'
+import { withoutCookies } from '../http/cookies.ts'
+import type { TrustedProxies } from '../http/forwarded.ts'
+import { isPage, returnPage, type RequestFacts } from '../http/request-facts.ts'
+import { clearCache, cookies, redirect, type Response, withHeaders } from '../http/response.ts'
+import { isReserved } from '../http/unambiguous-request.ts'
+import { canonicalName, reservedNames } from '../identity/reserved-names.ts'
+import type { Audit } from '../observe/audit.ts'
+import type { Log } from '../observe/log.ts'
+import type { RequestRecord } from '../observe/request-record.ts'
+import type { Pages, RefusalOptions } from '../pages/pages.ts'
+import { askedFacts, type Question } from './question.ts'
+
+export interface ForwardAuthParts {
+  readonly admit: Admit
+  readonly trusted: TrustedProxies
+  readonly isGatewayCookie: (name: string) => boolean
+  readonly pages: Pages
+  readonly log: Log
+  readonly audit: Audit
+}
+
+/** The proxy may send the request to the application. */
+export interface Permission {
+  readonly kind: 'permission'
+  /** The page of the request, for a proxy that has to send the client there again. */
+  readonly url: string
+  /** Fields that the proxy sets: names and values. They replace those of the client. */
+  readonly set: readonly (readonly [name: string, value: string])[]
+  /** Fields of the client that the proxy removes, in lower case. */
+  readonly remove: readonly string[]
+  /** `Set-Cookie` values for the response of the application. */
+  readonly setCookies: readonly string[]
+}
+
+/** The response that the proxy sends to the client. Its status is not a success. */
+export interface Refusal {
+  readonly kind: 'refusal'
+  readonly response: Response
+}
+
+/** Fields that applications may read in place of the URL that the proxy sends. */
+const addressFields = ['x-original-url', 'x-original-uri', 'x-original-method', 'x-rewrite-url']
+
+type ForwardAuthConfig = Pick<GatewayConfig, 'upstreams' | 'externalUrl' | 'reservedPrefix'>
+
+/**
+ * Decides about requests that another proxy carries. The decision is the one about requests that
+ * the gateway carries itself; only how it is carried out differs.
+ */
+export class ForwardAuth {
+  readonly #config: ForwardAuthConfig
+  readonly #parts: ForwardAuthParts
+  readonly #reserved: ReadonlyMap<UpstreamConfig, ReadonlySet<string>>
+
+  constructor(config: ForwardAuthConfig, parts: ForwardAuthParts) {
+    this.#config = config
+    this.#parts = parts
+    const asked = config.upstreams.filter(({ forwardAuth }) => forwardAuth)
+    this.#reserved = new Map(asked.map((upstream) => [upstream, reservedNames(upstream, config.upstreams)]))
+  }
+
+  /** Whether another proxy carries the requests of some upstream. */
+  get isUsed(): boolean {
+    return this.#reserved.size > 0
+  }
+
+  /**
+   * Answers a question.
+   * @param read reads the question; its error is a refusal
+   * @param record of the question; it gets the facts about the request that is asked about
+   */
+  async answer(read: () => Question, record: RequestRecord): Promise<Permission | Refusal> {
+    let question: Question | undefined
+    try {
+      question = read()
+      return await this.#decide(question, record)
+    } catch (error) {
+      const code = error instanceof GatewayError ? error.code : 'ERR_INTERNAL'
+      this.#logRefusal(record, code, reason(error))
+      record.code = code
+      const asPage = question !== undefined && isPage(question.method, question.headers)
+      return refused(this.#parts.pages.refusal(code, { asPage, ...this.#context(question, record) }))
+    }
+  }
+
+  async #decide(question: Question, record: RequestRecord): Promise<Permission | Refusal> {
+    record.method = question.method
+    const facts = askedFacts(question, this.#parts.trusted)
+    record.client = facts.forwarded.clientAddress
+    record.host = facts.host
+    record.path = facts.target.path
+    const { reservedPrefix } = this.#config
+    if (isReserved(facts.target, reservedPrefix))
+      throw new GatewayError(
+        'ERR_NO_ROUTE',
+        `requests below ${reservedPrefix} are for the gateway: the proxy has to send them there without asking`,
+      )
+    const admission = await this.#parts.admit(facts)
+    if (admission.kind !== 'pass') return refused(this.#refusal(admission, question, facts, record))
+    record.upstream = admission.upstream.name
+    record.session = admission.session
+    if (admission.observed !== undefined)
+      this.#parts.audit.record(
+        'access.would_be_denied',
+        denialFields(record, admission.observed.code, admission.observed),
+        record.cause,
+      )
+    return this.#permission(admission, question, facts)
+  }
+
+  #permission(
+    { upstream, identity, withheldCookies = [], expire }: Admission & { readonly kind: 'pass' },
+    { headers, removesListed }: Question,
+    { cookie, target }: RequestFacts,
+  ): Permission {
+    const reserved = this.#reserved.get(upstream) ?? new Set<string>()
+    const received = Object.keys(headers).filter((name) => headers[name] !== undefined)
+    const disguised = received.find((name) => isDisguised(name, reserved))
+    if (disguised !== undefined && !removesListed)
+      throw new GatewayError(
+        'ERR_REQUEST_MALFORMED',
+        `the application could read the field ${disguised} as one that only the gateway sets`,
+      )
+    const kept = cookie && withoutCookies(cookie, (name) => this.#isWithheld(name, withheldCookies))
+    const set = [...pairsOf(identity), ...(kept === undefined ? [] : [['Cookie', kept] as const])]
+    const isSet = new Set(set.map(([name]) => name.toLowerCase()))
+    const unwanted = [...reserved, 'cookie', ...addressFields, ...received.filter(isUnwanted)]
+    const listed = removesListed ? received.filter((name) => isDisguised(name, reserved)) : []
+    return {
+      kind: 'permission',
+      url: upstream.externalUrl.origin + target.path + target.query,
+      set,
+      remove: [...new Set([...unwanted, ...listed])].filter((name) => !isSet.has(name)),
+      setCookies: expire?.() ?? [],
+    }
+  }
+
+  #isWithheld(name: string, withheld: readonly string[]): boolean {
+    return this.#parts.isGatewayCookie(name) || withheld.includes(name)
+  }
+
+  #refusal(
+    admission: Exclude<Admission, { kind: 'pass' }>,
+    question: Question,
+    facts: RequestFacts,
+    record: RequestRecord,
+  ): Response {
+    const { pages } = this.#parts
+    const context = this.#context(question, record)
+    const externalUrl = upstreamsOfHost(facts.host, this.#config.upstreams)[0]?.externalUrl ?? this.#config.externalUrl
+    // Some proxies complete a relative Location with the address at which they reach the gateway.
+    const absolute = (location: string) => new URL(location, externalUrl).href
+    if (facts.isUpgrade) return this.#rejected(admission, { ...context, asPage: false }, record)
+    switch (admission.kind) {
+      case 'sign_in': {
+        const { location, setCookies, sessionEnded, leavesPage = false, form } = admission
+        if (form !== undefined) {
+          // The proxy has the content, so the gateway cannot keep it.
+          const options = { ...this.#pageOptions(question, facts, record), sessionEnded: leavesPage }
+          record.code = 'ERR_UNAUTHENTICATED'
+          return pages.refusal(record.code as ErrorCode, {
+            ...options,
+            setCookies: form.expire?.() ?? [],
+            notKept: 'off',
+          })
+        }
+        const response = leavesPage
+          ? withHeaders(pages.redirectPage(absolute(location), context), cookies(setCookies))
+          : redirect({ location: absolute(location), setCookies }, { 'Referrer-Policy': 'same-origin' })
+        return sessionEnded ? withHeaders(response, clearCache) : response
+      }
+      case 'sign_out':
+        return redirect({ location: absolute(admission.location), setCookies: [] })
+      case 'reload':
+        return pages.redirectPage(absolute(admission.location), context)
+      default:
+        return this.#rejected(admission, this.#pageOptions(question, facts, record), record)
+    }
+  }
+
+  #rejected(admission: Exclude<Admission, { kind: 'pass' }>, options: RefusalOptions, record: RequestRecord): Response {
+    const [code, why, details] = refusalOf(admission)
+    if ('rule' in admission) this.#auditDenial(record, code, admission)
+    else if (admission.kind !== 'unauthorized') this.#logRefusal(record, code, why)
+    record.code = code
+    return this.#parts.pages.refusal(code, {
+      ...options,
+      ...details,
+      mayRepeat: admission.kind === 'unauthorized',
+    })
+  }
+
+  #pageOptions(question: Question, facts: RequestFacts, record: RequestRecord): RefusalOptions {
+    const returnTo = returnPage(facts, question.headers)
+    const home = startPageOf(facts.host, this.#config.upstreams)
+    const retry = facts.method === 'POST' ? (returnTo ?? home) : undefined
+    return { ...this.#context(question, record), asPage: facts.isPage, inFrame: facts.isFrame, returnTo, home, retry }
+  }
+
+  #context(question: Question | undefined, { id: requestId }: RequestRecord) {
+    const language = question?.headers['accept-language']
+    return { requestId, acceptLanguage: typeof language === 'string' ? language : undefined }
+  }
+
+  #auditDenial(record: RequestRecord, code: ErrorCode, denial: Denial & { readonly why: string }): void {
+    record.upstream = denial.upstream.name
+    record.session = denial.session.key
+    this.#parts.audit.record('access.denied', denialFields(record, code, denial), record.cause)
+  }
+
+  #logRefusal({ id, method, upstream, session, askedBy }: RequestRecord, code: ErrorCode, why: string): void {
+    const fields = { request: id, code, reason: why, method, upstream, session, asked_by: askedBy }
+    if (code === 'ERR_INTERNAL') this.#parts.log.error('request.failed', fields)
+    else this.#parts.log.warn('request.refused', fields)
+  }
+}
+
+/** A proxy takes a success for permission, so the response gets another status. */
+function refused(response: Response): Refusal {
+  return { kind: 'refusal', response: response.status < 300 ? { ...response, status: 401 } : response }
+}
+
+/**
+ * Whether an application may read a field of the client as one that only the gateway sets, although
+ * its name is spelt differently, or as another method. A proxy that removes fields by their exact
+ * names lets it through.
+ */
+function isDisguised(name: string, reserved: ReadonlySet<string>): boolean {
+  if (kindOfField(name) === 'method_override') return reserved.has(name)
+  return !reserved.has(name) && reserved.has(canonicalName(name))
+}
+
+/** Whether a field must not reach an application, whatever the configuration says. */
+function isUnwanted(name: string): boolean {
+  const kind = kindOfField(name)
+  return kind === 'other_address' || kind === 'proxy_setting'
+}
+
+function pairsOf(fields: readonly string[]): (readonly [string, string])[] {
+  return fields.flatMap((name, index) => (index % 2 === 0 ? [[name, fields[index + 1] ?? ''] as const] : []))
+}

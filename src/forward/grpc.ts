@@ -1,0 +1,142 @@
+import {
+  constants,
+  createServer,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import type { Address, ExtAuthzConfig } from '../config/model.ts'
+import { OperatorError, reason } from '../core/errors.ts'
+import { listenError } from '../http/listen-error.ts'
+import type { Log } from '../observe/log.ts'
+
+/** A method that takes one message and returns one. */
+export type UnaryMethod = (message: Uint8Array, peer: string | undefined) => Promise<Uint8Array>
+
+/** The listener of a gRPC server. */
+export interface GrpcListener {
+  readonly address: Address
+  /** Closes all connections. */
+  close(): Promise<void>
+}
+
+/** The status codes of gRPC that the server sends. */
+const statuses = { ok: 0, invalidArgument: 3, resourceExhausted: 8, unimplemented: 12, internal: 13 } as const
+
+/** A prefix: one byte that says whether the message is compressed, then its length. */
+const prefixBytes = 5
+/** How long a client may take to send a message, in ms. */
+const messageTimeoutMs = 10_000
+
+export interface GrpcParts {
+  /** The methods, by their path. */
+  readonly methods: Readonly<Record<string, UnaryMethod>>
+  /** Whether a client may connect. Others are disconnected at once. */
+  readonly admits: (peer: string) => boolean
+  readonly log: Log
+}
+
+/**
+ * A gRPC server for unary methods (gRPC over HTTP/2), without TLS. Messages are not compressed, and
+ * not longer than `messageSizeBytes`.
+ * @throws {OperatorError} when the address cannot be listened on
+ */
+export async function listenForGrpc(
+  { host, port, messageSizeBytes }: ExtAuthzConfig,
+  { methods, admits, log }: GrpcParts,
+): Promise<GrpcListener> {
+  const server = createServer({ settings: { maxConcurrentStreams: 1000, enablePush: false } })
+  const sessions = new Set<ServerHttp2Session>()
+  server.on('session', (session) => {
+    session.on('error', () => {})
+    if (!admits(session.socket.remoteAddress ?? '')) return session.destroy()
+    sessions.add(session)
+    session.on('close', () => sessions.delete(session))
+  })
+  server.on('sessionError', () => {})
+  server.on('stream', (stream, headers) => {
+    stream.on('error', () => {})
+    const method = methods[headers[':path'] ?? '']
+    if (!isCall(headers)) return stream.respond({ ':status': 415 }, { endStream: true })
+    if (method === undefined) return refuse(stream, statuses.unimplemented, 'the method is unknown')
+    const peer = stream.session?.socket.remoteAddress
+    serve(stream, (message) => method(message, peer), messageSizeBytes).catch((error: unknown) => {
+      log.error('ext_authz.failed', { reason: reason(error) })
+      refuse(stream, statuses.internal, 'internal error')
+    })
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause: NodeJS.ErrnoException) =>
+      reject(new OperatorError(listenError(cause, { host, port }, 'ext_authz.listen'), { cause })),
+    )
+    server.listen({ host, port }, () => resolve())
+  })
+  server.on('error', (error) => log.error('ext_authz.listener_failed', { reason: reason(error) }))
+  return {
+    address: { host, port: (server.address() as AddressInfo).port },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        for (const session of sessions) session.destroy()
+      }),
+  }
+}
+
+function isCall({ ':method': method, 'content-type': type = '' }: IncomingHttpHeaders): boolean {
+  return method === 'POST' && /^application\/grpc(?:\+proto)?(?:$|;)/i.test(type)
+}
+
+async function serve(
+  stream: ServerHttp2Stream,
+  method: (message: Uint8Array) => Promise<Uint8Array>,
+  maxBytes: number,
+): Promise<void> {
+  stream.setTimeout(messageTimeoutMs, () => stream.close())
+  const received = await readCall(stream, maxBytes)
+  if (received === undefined) return
+  // The answer may take longer, for example while tokens are refreshed.
+  stream.setTimeout(0)
+  if (!('message' in received)) return refuse(stream, received.status, received.why)
+  const message = await method(received.message)
+  if (stream.destroyed) return
+  stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
+  stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': String(statuses.ok) }))
+  const prefix = Buffer.alloc(prefixBytes)
+  prefix.writeUInt32BE(message.length, 1)
+  stream.end(Buffer.concat([prefix, message]))
+}
+
+type Received = { readonly message: Uint8Array } | { readonly status: number; readonly why: string }
+
+/** Reads the one message of a call; `undefined` when the client has cancelled it. */
+async function readCall(stream: ServerHttp2Stream, maxBytes: number): Promise<Received | undefined> {
+  const chunks: Buffer[] = []
+  let length = 0
+  try {
+    for await (const chunk of stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      chunks.push(chunk)
+      length += chunk.length
+      // More cannot be one message within the limit, whatever its prefix says.
+      if (length > prefixBytes + maxBytes)
+        return { status: statuses.resourceExhausted, why: `the message is longer than ${maxBytes} bytes` }
+    }
+  } catch {
+    return undefined
+  }
+  if (stream.destroyed) return undefined
+  const all = Buffer.concat(chunks)
+  if (all.length < prefixBytes) return { status: statuses.invalidArgument, why: 'there is no message' }
+  if (all[0] !== 0) return { status: statuses.unimplemented, why: 'the message is compressed' }
+  if (all.readUInt32BE(1) !== all.length - prefixBytes)
+    return { status: statuses.invalidArgument, why: 'the message has not the length that it states' }
+  return { message: all.subarray(prefixBytes) }
+}
+
+function refuse(stream: ServerHttp2Stream, status: number, message: string): void {
+  if (stream.destroyed || stream.headersSent) return
+  const fields = { 'grpc-status': String(status), 'grpc-message': encodeURIComponent(message) }
+  stream.respond({ ':status': 200, 'content-type': 'application/grpc', ...fields }, { endStream: true })
+  // The client need not send the rest of its message (RFC 9113 §8.1).
+  stream.close(constants.NGHTTP2_NO_ERROR)
+}
