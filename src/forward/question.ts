@@ -196,10 +196,11 @@ function opensWebSocket({ headers }: Question): boolean {
 function asCarried(target: CanonicalTarget, received: string): CanonicalTarget {
   const path = received.replace(/\?.*$/s, '')
   if (path === target.path) return target
-  // RFC 3986 §5.2.4 removes an empty segment before "..", the gateway the segment before it.
-  const resolved = new URL(`http://host${path}`).pathname
-  const readings = [path, decodeUnreserved(path), resolved].map((reading) => reading.slice(1).split('/'))
-  return { ...target, otherReadings: [...(target.otherReadings ?? []), ...readings] }
+  const literal = decodeUnreserved(path).slice(1).split('/')
+  // Programs differ in what they resolve, decode and trim first. Browsers never send such a path.
+  if (literal.some((segment) => segment === '.' || segment === '..'))
+    throw new GatewayError('ERR_REQUEST_TARGET', 'the path has a dot segment, which another proxy may not resolve')
+  return { ...target, otherReadings: [...(target.otherReadings ?? []), path.slice(1).split('/'), literal] }
 }
 
 /** Reads the fields that describe a request. Each one may occur once. */

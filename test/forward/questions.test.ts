@@ -255,6 +255,7 @@ for (const [what, uri] of [
   ['has a disguised dot segment', '/wiki/public/..;/admin/users'],
   ['has an empty segment before a public path', '//wiki/public/x'],
   ['has an empty segment before a dot segment', '/wiki/admin//../public/x'],
+  ['has a dot segment after a name that may become empty', '/wiki/public/%2520/../x'],
   ['has a backslash', '/wiki/public/..\\admin'],
   ['leads to an upstream that the gateway carries', '/wiki/../echo'],
 ] as const)
