@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { test, type TestContext } from 'node:test'
+import { openAdministration } from '../../src/admin/administration.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import { systemClock } from '../../src/core/clock.ts'
 import { startDemoUpstream } from '../../src/demo/upstream.ts'
 import { Browser, type Visit } from '../support/browser.ts'
 import { startFormApplication } from '../support/form-application.ts'
@@ -355,4 +357,26 @@ test('A script learns who is signed in for the application of its page', async (
 
   assert.notEqual(staff, undefined)
   assert.notEqual(staff, partners)
+})
+
+test('An administrator sees at which provider each person is signed in, and ends sessions at all of them', async (t) => {
+  const { url, replicas, staff, partners } = await twoProviders(t, { upstreams: separate, replicas: 2 })
+  const jane = new Browser('jane')
+  await jane.get(`${url}/staff/echo`)
+  await jane.get(`${url}/partners/echo`)
+  const loaded = loadConfig(String(replicas[0]?.file), secrets)
+  assert.ok(loaded.ok)
+  const log = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
+  const administration = await openAdministration(loaded.config, { log, clock: systemClock })
+  t.after(() => administration.close())
+
+  const listed: (string | undefined)[] = []
+  for await (const { provider } of administration.list({ sub: 'jane' })) listed.push(provider)
+  const outcome = await administration.end({ sub: 'jane' })
+
+  assert.deepEqual(listed.toSorted(), ['partners', 'staff'])
+  assert.deepEqual([outcome.ended, outcome.atProvider], [2, { ended: 2 }])
+  assert.equal(await isSignedIn(jane, `${url}/staff/echo`), false)
+  assert.equal(await isSignedIn(jane, `${url}/partners/echo`), false)
+  assert.deepEqual([staff.sessions().length, partners.sessions().length], [0, 0])
 })
