@@ -7,6 +7,11 @@ export class SingleFlight<K, V> {
     return this.#underWay.size
   }
 
+  /** Whether work for this key is under way. */
+  has(key: K): boolean {
+    return this.#underWay.has(key)
+  }
+
   /** Resolves when the current work has ended, with or without success. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#underWay.values())

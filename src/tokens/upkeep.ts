@@ -64,7 +64,13 @@ export class Upkeep {
     const isWaitedFor = due === 'refresh_now' || due === 'confirm'
     const pauseMs = isWaitedFor ? firstPauseMs : failure?.pauseMs
     const pausing = failure !== undefined && isWithin(pauseMs ?? 0, failure.at, now)
-    if (isWaitedFor) return pausing ? Promise.reject(failure.error) : this.#run(session, due)
+    if (isWaitedFor) {
+      if (pausing) return Promise.reject(failure.error)
+      // What is under way may be less than what is due: UserInfo is read, and the token has expired.
+      const joins = this.#underWay.has(session.key)
+      const work = this.#run(session, due)
+      return joins ? work.then((found) => found && this.fresh(found)) : work
+    }
     // Work beside requests must not delay sign-ins and waiting requests. The next request tries
     // again.
     if (!pausing && this.#underWay.size < maxAtOnce)
