@@ -77,7 +77,7 @@ const handlers: Readonly<Record<EndpointKey, Handler>> = {
 }
 
 /** What depends on the realm that a request means. */
-type OfRealm = 'provider' | 'sessions' | 'cookie' | 'personCookie' | 'kept' | 'prefix' | 'otherCookies' | 'choices'
+type OfRealm = 'provider' | 'sessions' | 'cookie' | 'personCookie' | 'kept' | 'prefix' | 'others' | 'choices'
 
 export interface AppParts extends Omit<EndpointParts, OfRealm> {
   readonly realms: Realms
@@ -182,8 +182,8 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
 /** The parts of the endpoints of a provider. */
 function endpointPartsOf(realm: Realm, parts: AppParts): EndpointParts {
   const { provider, sessions, cookie, personCookie, kept, prefix } = realm
-  const otherCookies = parts.realms.besides(realm).map((other) => other.cookie)
-  return { ...parts, provider, sessions, cookie, personCookie, kept, prefix, otherCookies, choices: [] }
+  const others = parts.realms.besides(realm)
+  return { ...parts, provider, sessions, cookie, personCookie, kept, prefix, others, choices: [] }
 }
 
 /** The facts that endpoints need about a request. */

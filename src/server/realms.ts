@@ -130,11 +130,19 @@ export class Realms {
     return this.ofUpstream(upstream).find(isIn) ?? this.all[0]
   }
 
-  /** The realm in which the person of a browser without a session signed in last. */
-  ofForm(upstream: UpstreamConfig, cookieHeader: string | undefined): Realm {
-    const [first = this.all[0], ...others] = this.ofUpstream(upstream)
-    const hasPerson = ({ personCookie }: Realm) => personCookie.read(cookieHeader) !== undefined
-    return hasPerson(first) ? first : (others.find(hasPerson) ?? first)
+  /**
+   * The realm of the person who sent a form: that of the session, also of one that has ended, or
+   * else the one in which the person of the browser signed in last.
+   * @param prefix the path of the endpoints of the realm; another path when it is unknown
+   */
+  ofForm(upstream: UpstreamConfig, prefix: string, cookieHeader: string | undefined): Realm {
+    const realms = this.ofUpstream(upstream)
+    return (
+      realms.find((realm) => realm.prefix === prefix) ??
+      realms.find(({ personCookie }) => personCookie.read(cookieHeader) !== undefined) ??
+      realms[0] ??
+      this.all[0]
+    )
   }
 
   /** The other realms in which people sign in for the same upstreams. */
