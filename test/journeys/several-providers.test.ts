@@ -67,6 +67,16 @@ test('A choice that fails is not remembered', async (t) => {
   assert.equal(linksOf(await jane.get(`${url}/echo`)).length, 2)
 })
 
+test('A person whose last provider is away chooses again', async (t) => {
+  const { url, staff, partners } = await twoProviders(t, { upstreams: shared, partnersStartDown: true })
+  const jane = new Browser('jane')
+  jane.cookies.set('gatehouse-provider', { value: 'partners', path: '/' })
+
+  assert.equal((await jane.get(`${url}/echo`)).status, 503)
+  assert.deepEqual(seen(await signInAt(jane, 'staff', `${url}/echo`)), ['jane', staff.issuer])
+  assert.equal(partners.hits('/oauth/token'), 0)
+})
+
 test('The sign-in of another person at the other provider ends the session of the first person', async (t) => {
   const { url, partners } = await twoProviders(t, { upstreams: shared })
   const browser = new Browser('jane')
