@@ -866,7 +866,10 @@ export type Method = string
 export interface RequirementSettings {
   /** The path of a claim. A single value counts as a list of one. */
   readonly claim?: string
-  /** This is the only value of the claim. */
+  /**
+   * This is the only value of the claim. An empty text means an empty value: an absent claim does
+   * not have it.
+   */
   readonly equals?: string
   /** At least one of these is among the claim's values. */
   readonly any_of?: List<string>

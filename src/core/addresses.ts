@@ -5,10 +5,12 @@ const maxResults = 1024
 
 /** A set of networks. */
 export class AddressSet {
+  readonly #subnets: readonly Subnet[]
   readonly #networks = new BlockList()
   readonly #results = new Map<string, boolean>()
 
-  constructor(subnets: readonly { address: string; prefix: number; family: 'ipv4' | 'ipv6' }[]) {
+  constructor(subnets: readonly Subnet[]) {
+    this.#subnets = subnets
     for (const { address, prefix, family } of subnets) this.#networks.addSubnet(address, prefix, family)
   }
 
@@ -22,6 +24,22 @@ export class AddressSet {
     this.#results.set(address, result)
     return result
   }
+
+  /** Whether each network of another set lies in one network of this set. */
+  covers(other: AddressSet): boolean {
+    return other.#subnets.every((inner) => this.#subnets.some((outer) => isWithin(inner, outer)))
+  }
+}
+
+interface Subnet {
+  readonly address: string
+  /** The length of the prefix, in bits. */
+  readonly prefix: number
+  readonly family: 'ipv4' | 'ipv6'
+}
+
+function isWithin(inner: Subnet, outer: Subnet): boolean {
+  return inner.family === outer.family && inner.prefix >= outer.prefix && new AddressSet([outer]).has(inner.address)
 }
 
 /** The IPv4-mapped IPv6 address of an IPv4 peer on a dual-stack socket. */

@@ -8,7 +8,7 @@ import { messagesByLanguage } from './messages.ts'
 import type { ContentKind, Heading, Messages, NotKept } from './messages/messages.ts'
 import { PageRenderer, type PageText } from './page-renderer.ts'
 import { problem, refusalHeaders, type ProblemOptions } from './problem.ts'
-import { sessionScriptResponse, signedInScript } from './session-script.ts'
+import { type ScriptScope, sessionScriptResponse, signedInScript } from './session-script.ts'
 
 /** What a page needs to know about the request. */
 export interface PageContext {
@@ -138,11 +138,15 @@ export class Pages {
     return this.#renderer.builtIn(text, links, { script: signedInScript })
   }
 
-  /** The script that shows a notice about the end of the session. */
-  sessionScript({ acceptLanguage }: Pick<PageContext, 'acceptLanguage'>, ifNoneMatch: string | undefined): Response {
+  /** The script that shows a notice about the end of the session, in the pages of `scope`. */
+  sessionScript(
+    { acceptLanguage }: Pick<PageContext, 'acceptLanguage'>,
+    scope: ScriptScope,
+    ifNoneMatch: string | undefined,
+  ): Response {
     const lang = chooseLanguage(acceptLanguage, this.#language)
     const { dir, notice } = messagesByLanguage[lang]
-    return sessionScriptResponse({ ...notice, lang, dir }, this.#reservedPrefix, ifNoneMatch)
+    return sessionScriptResponse({ ...notice, lang, dir }, this.#reservedPrefix, scope, ifNoneMatch)
   }
 
   /** Asks the person whether to send a kept request. */

@@ -9,13 +9,13 @@ import type { NoticeMessages } from './messages/messages.ts'
  * `unsafe-inline` and no `eval`: the notice is in a shadow tree with a constructed style sheet.
  */
 const source = String.raw`(() => {
-  const texts = TEXTS, prefix = PREFIX
+  const texts = TEXTS, { prefix, name, commonPrefix } = SCOPE
   if (document.documentElement.dataset.gatehouse) return
   document.documentElement.dataset.gatehouse = 'on'
   const warnBefore = Number(document.currentScript?.dataset.warnBefore || 120)
   const warnMs = warnBefore === 0 ? -Infinity : 1000 * (warnBefore > 0 ? warnBefore : 120)
-  const signIn = prefix + 'sign-in?return_to=' + encodeURIComponent(prefix + 'signed-in')
-  const channel = new BroadcastChannel('gatehouse' + prefix)
+  const signIn = prefix + 'sign-in?return_to=' + encodeURIComponent(commonPrefix + 'signed-in')
+  const channel = new BroadcastChannel(name)
   let state = 'unknown', isLeader = false, source, last, person, timer, retry, notice, text
 
   const emit = (name, detail) =>
@@ -115,9 +115,12 @@ const source = String.raw`(() => {
   }
   const send = (order) => { follow(order); channel.postMessage({ order }) }
   channel.onmessage = ({ data }) => { if (data.order) follow(data.order); else learn(data) }
+  // The page at the end of a sign-in does not know at which provider the pages are signed in.
+  const commonName = 'gatehouse' + commonPrefix
+  if (name !== commonName) new BroadcastChannel(commonName).onmessage = ({ data }) => { if (data.order) follow(data.order) }
   addEventListener('focus', () => { if (state === 'ended' || state === 'signed_out') send('connect') })
   const lead = () => { isLeader = true; connect(); return new Promise(() => {}) }
-  if (navigator.locks) { navigator.locks.request('gatehouse' + prefix, lead); channel.postMessage({ order: 'state' }) }
+  if (navigator.locks) { navigator.locks.request(name, lead); channel.postMessage({ order: 'state' }) }
   else lead()
 })()
 `
@@ -140,11 +143,25 @@ export interface ScriptTexts extends NoticeMessages {
 export const signedInScript =
   "new BroadcastChannel('gatehouse' + location.pathname.replace(/[^/]*$/, '')).postMessage({ order: 'connect' }); close()"
 
+/** The pages of an origin that have a session in common. */
+export interface ScriptScope {
+  /** The path of the endpoints of their provider, or of those for any provider. */
+  readonly prefix: string
+  /** The names of the providers, if there are several in one gateway and the pages accept several. */
+  readonly providers: readonly string[]
+}
+
 /** The script in a language. `ifNoneMatch`: the field of the request (RFC 9110 §13.1.2). */
-export function sessionScriptResponse(texts: ScriptTexts, reservedPrefix: string, ifNoneMatch?: string): Response {
+export function sessionScriptResponse(
+  texts: ScriptTexts,
+  reservedPrefix: string,
+  { prefix, providers }: ScriptScope = { prefix: reservedPrefix, providers: [] },
+  ifNoneMatch?: string,
+): Response {
+  const scope = { prefix, name: `gatehouse${prefix}${providers.join(',')}`, commonPrefix: reservedPrefix }
   const body = source
     .replace('TEXTS', () => JSON.stringify(texts))
-    .replace('PREFIX', () => JSON.stringify(reservedPrefix))
+    .replace('SCOPE', () => JSON.stringify(scope))
     .replace('STYLE', () => JSON.stringify(style))
   const etag = `"${sha256(body).slice(0, 24)}"`
   const headers = {

@@ -208,13 +208,21 @@ function hasParameters(query: string, wanted: LogoutLink['query']): boolean {
   return wanted.every(([name, value]) => sent.some((parameter) => parameter[0] === name && parameter[1] === value))
 }
 
-/** Whether two routes have the same effect. Rules with requirements are never equivalent. */
+/**
+ * Whether two routes have the same effect. Rules with requirements or a step-up are never
+ * equivalent.
+ */
 function isEquivalent(one: Route | undefined, other: Route | undefined): boolean {
   if (one?.upstream !== other?.upstream) return false
   if (one === undefined || other === undefined || one.rule === other.rule) return true
   const [a, b] = [one.rule, other.rule]
   if (a.headers !== b.headers) return false
-  return a.access === b.access && a.unauthenticated === b.unauthenticated && a.require.length + b.require.length === 0
+  return a.access === b.access && a.unauthenticated === b.unauthenticated && admitsEverybody(a) && admitsEverybody(b)
+}
+
+/** Whether a rule admits each signed-in person. */
+function admitsEverybody({ require, stepUp }: RuleConfig): boolean {
+  return require.length === 0 && stepUp === undefined
 }
 
 function reject(one: Route | undefined, other: Route | undefined): never {

@@ -28,6 +28,7 @@ import { signOut } from '../logout/sign-out.ts'
 import { signedOut } from '../logout/signed-out.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import { pageContext } from '../pages/pages.ts'
+import type { ScriptScope } from '../pages/session-script.ts'
 import { callbackPost } from '../signin/authorization-response.ts'
 import { callback } from '../signin/callback.ts'
 import { initiateLogin, initiateLoginPost } from '../signin/initiate-login.ts'
@@ -40,7 +41,11 @@ import type { Meant, Realm, Realms } from './realms.ts'
 import { sessionEvents, type SessionEventsParts } from './session-events.ts'
 
 /** What the handlers of the endpoints need. */
-export type EndpointParts = SignInParts & LogoutParts & JwksParts & KeptParts & SessionEventsParts
+export type EndpointParts = SignInParts &
+  LogoutParts &
+  JwksParts &
+  KeptParts &
+  SessionEventsParts & { readonly scope: ScriptScope }
 
 interface Handler {
   /** @throws {GatewayError} */
@@ -65,7 +70,7 @@ const handlers: Readonly<Record<EndpointKey, Handler>> = {
   session: { handle: session },
   extendSession: { handle: extendSession },
   sessionScript: {
-    handle: async (request, { pages }) => pages.sessionScript(request, request.ifNoneMatch),
+    handle: async (request, { pages, scope }) => pages.sessionScript(request, scope, request.ifNoneMatch),
   },
   events: { handle: sessionEvents },
   jwks: { handle: jwks },
@@ -77,7 +82,7 @@ const handlers: Readonly<Record<EndpointKey, Handler>> = {
 }
 
 /** What depends on the realm that a request means. */
-type OfRealm = 'provider' | 'sessions' | 'cookie' | 'personCookie' | 'kept' | 'prefix' | 'otherCookies' | 'choices'
+type OfRealm = 'provider' | 'sessions' | 'cookie' | 'personCookie' | 'kept' | 'prefix' | 'others' | 'choices' | 'scope'
 
 export interface AppParts extends Omit<EndpointParts, OfRealm> {
   readonly realms: Realms
@@ -118,9 +123,9 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
 
   async function serve({ key, endpoint, provider }: EndpointAtPath, received: EndpointRequest): Promise<Response> {
     const { handle, reject } = handlers[key]
-    const { realm, choices } = await meant(provider, received)
+    const { realm, choices, candidates } = await meant(provider, received)
     const request = { ...received, applicationCookies: applicationCookiesOf(realm, received) }
-    const known = partsOf.get(realm) as EndpointParts
+    const known = { ...(partsOf.get(realm) as Omit<EndpointParts, 'scope'>), scope: scopeOf(candidates) }
     // Until the person has chosen a provider, links lead to the choice.
     const ofRealm = choices.length === 0 ? known : { ...known, choices, prefix: config.reservedPrefix }
     // These requests do not count against the limit. Otherwise a page of another site could use up
@@ -136,9 +141,17 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
 
   /** The realm that a request means: that of its path, or the one that the gateway finds. */
   function meant(provider: ProviderConfig | undefined, request: EndpointRequest): Promise<Meant> | Meant {
-    if (provider !== undefined) return { realm: parts.realms.of(provider), choices: [] }
+    if (provider !== undefined) return ofProvider(parts.realms.of(provider))
     const { host, cookie, query, embeddingPage: from } = request
-    return parts.realms.meant({ host: hostName(host), cookie, page: query.get('return_to') ?? from })
+    const pages = [query.get('return_to') ?? [], from ?? []].flat()
+    return parts.realms.meant({ host: hostName(host), cookie, pages })
+  }
+
+  /** The pages that have a session in common with a page of these realms. */
+  function scopeOf([only, ...others]: readonly Realm[]): ScriptScope {
+    if (only !== undefined && others.length === 0) return { prefix: only.prefix, providers: [] }
+    const providers = [only, ...others].flatMap((realm) => realm?.config.name ?? [])
+    return { prefix: config.reservedPrefix, providers }
   }
 
   function applicationCookiesOf(realm: Realm, { host }: EndpointRequest): EndpointRequest['applicationCookies'] {
@@ -179,11 +192,15 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   }
 }
 
+function ofProvider(realm: Realm): Meant {
+  return { realm, choices: [], candidates: [realm] }
+}
+
 /** The parts of the endpoints of a provider. */
-function endpointPartsOf(realm: Realm, parts: AppParts): EndpointParts {
+function endpointPartsOf(realm: Realm, parts: AppParts): Omit<EndpointParts, 'scope'> {
   const { provider, sessions, cookie, personCookie, kept, prefix } = realm
-  const otherCookies = parts.realms.besides(realm).map((other) => other.cookie)
-  return { ...parts, provider, sessions, cookie, personCookie, kept, prefix, otherCookies, choices: [] }
+  const others = parts.realms.besides(realm)
+  return { ...parts, provider, sessions, cookie, personCookie, kept, prefix, others, choices: [] }
 }
 
 /** The facts that endpoints need about a request. */

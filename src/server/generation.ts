@@ -170,8 +170,8 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       bodyRateBytesPerSecond: config.limits.bodyRateBytesPerSecond,
       onActivity: parts.onActivity,
     },
-    receiveForm: async (form) => {
-      const { kept, personCookie, prefix } = realms.ofForm(form.upstream, form.facts.cookie)
+    receiveForm: async (form, prefixOfPerson) => {
+      const { kept, personCookie, prefix } = realms.ofForm(form.upstream, prefixOfPerson, form.facts.cookie)
       const outcome = await receiveForm(form, { kept, personCookie, log, idleTimeoutMs, bytesPerSecond })
       return typeof outcome === 'string' ? outcome : { ...outcome, prefix }
     },

@@ -81,12 +81,15 @@ export class Realm implements GateRealm {
 export interface Meant {
   readonly realm: Realm
   readonly choices: readonly ProviderConfig[]
+  /** All realms of the page, or else of the host. */
+  readonly candidates: readonly Realm[]
 }
 
 /** The realms of a gateway: one, or several that share the gateway and the store. */
 export class Realms {
   readonly all: readonly [Realm, ...Realm[]]
   readonly #log: Log
+  readonly #reservedPrefix: string
   readonly #upstreams: readonly UpstreamConfig[]
   readonly #ofUpstream: ReadonlyMap<UpstreamConfig, readonly Realm[]>
   readonly #upstreamOfPage: ReturnType<typeof createUpstreamOfPage>
@@ -96,6 +99,7 @@ export class Realms {
     const [first, ...others] = config.providers
     this.all = [new Realm(first, config, parts), ...others.map((provider) => new Realm(provider, config, parts))]
     this.#log = parts.log
+    this.#reservedPrefix = config.reservedPrefix
     this.#upstreams = config.upstreams
     this.#ofUpstream = new Map(config.upstreams.map((upstream) => [upstream, this.#named(upstream.providers)]))
     this.#upstreamOfPage = createUpstreamOfPage(config.upstreams)
@@ -130,11 +134,19 @@ export class Realms {
     return this.ofUpstream(upstream).find(isIn) ?? this.all[0]
   }
 
-  /** The realm in which the person of a browser without a session signed in last. */
-  ofForm(upstream: UpstreamConfig, cookieHeader: string | undefined): Realm {
-    const [first = this.all[0], ...others] = this.ofUpstream(upstream)
-    const hasPerson = ({ personCookie }: Realm) => personCookie.read(cookieHeader) !== undefined
-    return hasPerson(first) ? first : (others.find(hasPerson) ?? first)
+  /**
+   * The realm of the person who sent a form: that of the session, also of one that has ended, or
+   * else the one in which the person of the browser signed in last.
+   * @param prefix the path of the endpoints of the realm; another path when it is unknown
+   */
+  ofForm(upstream: UpstreamConfig, prefix: string, cookieHeader: string | undefined): Realm {
+    const realms = this.ofUpstream(upstream)
+    return (
+      realms.find((realm) => realm.prefix === prefix) ??
+      realms.find(({ personCookie }) => personCookie.read(cookieHeader) !== undefined) ??
+      realms[0] ??
+      this.all[0]
+    )
   }
 
   /** The other realms in which people sign in for the same upstreams. */
@@ -144,30 +156,31 @@ export class Realms {
   }
 
   /**
-   * Which realm a request at a path of no provider means, among those of the page that it is about,
-   * or else of the host: the one with a session of this browser, the only one, or the one that was
+   * Which realm a request at a path of no provider means, among those of the first page that belongs
+   * to an application or a provider, or else of the host: the one with a session of this browser, the only one, or the one that was
    * chosen last time. For a sign-in, the person has to choose otherwise.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async meant(request: {
     readonly host: string
     readonly cookie: string | undefined
-    /** The path of the page that the sign-in leads to, or that made the request. */
-    readonly page: string | undefined
+    /** The paths of the pages that the request is about, the one that counts most first. */
+    readonly pages: readonly string[]
   }): Promise<Meant> {
-    if (this.all.length === 1) return { realm: this.all[0], choices: [] }
-    const candidates = this.#candidates(request.host, request.page)
+    if (this.all.length === 1) return { realm: this.all[0], choices: [], candidates: this.all }
+    const candidates = this.#candidates(request.host, request.pages)
     const [first = this.all[0], ...others] = candidates
-    if (others.length === 0) return { realm: first, choices: [] }
+    if (others.length === 0) return { realm: first, choices: [], candidates: [first] }
     const withCookie = candidates.filter(({ cookie }) => cookie.isIn(request.cookie))
     for (const realm of withCookie) {
       const id = realm.cookie.read(request.cookie)
-      if (id !== undefined && (await realm.sessions.read(sessionKey(id))) !== undefined) return { realm, choices: [] }
+      if (id !== undefined && (await realm.sessions.read(sessionKey(id))) !== undefined)
+        return { realm, choices: [], candidates }
     }
     const remembered = this.#providerCookie.read(request.cookie)
     const again = withCookie[0] ?? candidates.find(({ config }) => config.name === remembered)
-    if (again !== undefined) return { realm: again, choices: [] }
-    return { realm: first, choices: candidates.map(({ config }) => config) }
+    if (again !== undefined) return { realm: again, choices: [], candidates }
+    return { realm: first, choices: candidates.map(({ config }) => config), candidates }
   }
 
   /** Ends the calls to the providers. */
@@ -192,13 +205,23 @@ export class Realms {
     await Promise.all(this.all.map((realm) => realm.callsEnd()))
   }
 
-  #candidates(host: string, page: string | undefined): readonly Realm[] {
-    const ofPrefix = this.all.find(({ prefix }) => page?.startsWith(prefix))
-    if (ofPrefix !== undefined) return [ofPrefix]
-    const upstream = page === undefined ? undefined : this.#upstreamOfPage(host, page)
-    if (upstream !== undefined) return this.ofUpstream(upstream)
+  #candidates(host: string, pages: readonly string[]): readonly Realm[] {
+    for (const page of pages) {
+      const realms = this.#ofPage(host, page)
+      if (realms !== undefined) return realms
+    }
     const ofHost = upstreamsOfHost(host, this.#upstreams).flatMap((each) => this.ofUpstream(each))
     return [...new Set(ofHost)]
+  }
+
+  /** The realms of a page; `undefined` for one that belongs to no application and no provider. */
+  #ofPage(host: string, page: string): readonly Realm[] | undefined {
+    const ofPrefix = this.all.find(({ prefix }) => page.startsWith(prefix))
+    if (ofPrefix !== undefined) return [ofPrefix]
+    // An upstream at "/" does not serve the pages of the gateway.
+    if (page.startsWith(this.#reservedPrefix)) return undefined
+    const upstream = this.#upstreamOfPage(host, page)
+    return upstream && this.ofUpstream(upstream)
   }
 
   #named(names: readonly string[]): readonly Realm[] {

@@ -71,8 +71,11 @@ export interface RequestHandlerParts {
   readonly memory: Pick<MemoryBudget, 'isExceeded'>
   /** Absent: the gateway does not trace, and forwards trace headers unchanged. */
   readonly tracer: Tracer | undefined
-  /** See `receiveForm` of the room `kept`. */
-  readonly receiveForm: (form: ReceivedForm) => Promise<(Kept & { readonly prefix: string }) | NotKept>
+  /**
+   * See `receiveForm` of the room `kept`. `prefix` is the path of the endpoints where the person
+   * signs in.
+   */
+  readonly receiveForm: (form: ReceivedForm, prefix: string) => Promise<(Kept & { readonly prefix: string }) | NotKept>
   /** See `takeForSending`. */
   readonly takeKept: (
     reference: string,
@@ -351,7 +354,7 @@ export class RequestHandler implements ListenerHandlers {
           const signIn = signInUrl(prefix, undefined, { kept, stepUp })
           return respond(req, res, record, redirect({ location: signIn, setCookies }, keepsReferer))
         }
-        if (form !== undefined) return this.#receiveForm(req, res, facts, record, { ...form, leavesPage })
+        if (form !== undefined) return this.#receiveForm(req, res, facts, record, { ...form, leavesPage, prefix })
         const response = leavesPage
           ? withHeaders(this.#parts.pages.redirectPage(location, pageRequest(req, record)), cookies(setCookies))
           : redirect({ location, setCookies }, keepsReferer)
@@ -418,13 +421,19 @@ export class RequestHandler implements ListenerHandlers {
     res: ServerResponse,
     facts: RequestFacts,
     record: RequestRecord,
-    { upstream, expire, stepUp, leavesPage }: FormAdmission & { readonly leavesPage: boolean },
+    {
+      upstream,
+      expire,
+      stepUp,
+      leavesPage,
+      prefix: prefixOfPerson,
+    }: FormAdmission & { readonly leavesPage: boolean; readonly prefix: string },
   ): void {
     const { pages, receiveForm } = this.#parts
     const options = this.#pageOptions(req, facts, record)
     record.upstream = upstream.name
     endRecordWith(res, record)
-    receiveForm({ req, res, facts, upstream, returnTo: options.returnTo, requestId: record.id })
+    receiveForm({ req, res, facts, upstream, returnTo: options.returnTo, requestId: record.id }, prefixOfPerson)
       .then((outcome) => {
         if (res.destroyed) return
         const expired = expire?.() ?? []

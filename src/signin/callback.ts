@@ -170,7 +170,7 @@ async function createSession(
       parts.cookie.set(id),
       ...(kept.isOn ? [personCookie.set(record.sub)] : []),
       ...(await endOthers(request, parts)),
-      ...(parts.otherCookies.length > 0 ? [parts.providerCookie.set(parts.provider.config.name)] : []),
+      ...(parts.others.length > 0 ? [parts.providerCookie.set(parts.provider.config.name)] : []),
       ...expireTransactions(request.cookie, parts.cookie),
     ],
   }
@@ -180,12 +180,18 @@ async function createSession(
  * Ends the sessions of the browser at other providers of the same upstreams, because these
  * upstreams would not know which person is meant.
  */
-async function endOthers(request: EndpointRequest, { otherCookies, endings, log }: SignInParts): Promise<string[]> {
+async function endOthers(
+  request: EndpointRequest,
+  { others, expiredCookies, endings, log }: SignInParts,
+): Promise<string[]> {
   const setCookies: string[] = []
-  for (const cookie of otherCookies) {
+  for (const { cookie, personCookie } of others) {
+    // A form that a page sends later is not one of the person who signed in there.
+    setCookies.push(...personCookie.expire(request.cookie))
     const id = cookie.read(request.cookie)
     if (cookie.isIn(request.cookie)) setCookies.push(cookie.expire())
     if (id === undefined) continue
+    expiredCookies.add(sessionKey(id))
     await endings.endOne(sessionKey(id), 'new_sign_in', request.cause).catch((error: unknown) => {
       log.warn('session.previous_not_ended', { reason: reason(error) })
     })

@@ -25,8 +25,11 @@ export interface SignInParts {
   readonly cookie: SessionCookie
   readonly personCookie: Pick<PersonCookie, 'set' | 'tagOf'>
   readonly providerCookie: ProviderCookie
-  /** The session cookies of the other providers whose people use the same upstreams. */
-  readonly otherCookies: readonly SessionCookie[]
+  /** The cookies of the other providers whose people use the same upstreams. */
+  readonly others: readonly {
+    readonly cookie: Pick<SessionCookie, 'read' | 'isIn' | 'expire'>
+    readonly personCookie: Pick<PersonCookie, 'expire'>
+  }[]
   /** The providers between which the person has to choose first. Empty: the provider is known. */
   readonly choices: readonly ProviderConfig[]
   readonly kept: Pick<KeptRequests, 'isOn' | 'ofOthers'>

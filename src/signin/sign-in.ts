@@ -72,7 +72,10 @@ export async function begin(
     const returnTo = request.query.get('return_to') ?? undefined
     const kept = asReference(request.query.get('kept'))
     const stepUp = stepUpOf(request.query, parts)
-    return parts.pages.refusal(code, { ...pageContext(request), asPage: true, returnTo, kept, stepUp, retry: '' })
+    // The person may choose another provider.
+    const setCookies = parts.providerCookie.expire(request.cookie)
+    const options = { asPage: true, returnTo, kept, stepUp, retry: '', setCookies }
+    return parts.pages.refusal(code, { ...pageContext(request), ...options })
   }
 }
 

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { test } from 'node:test'
 import { calculateJwkThumbprint, decodeJwt, decodeProtectedHeader, type JWK } from 'jose'
+import { loadConfig } from '../../src/config/load.ts'
 import { assertWholeJourney, type ClientJourney, startClient } from '../support/client-journey.ts'
 import { withFeatures } from '../support/client-keys.ts'
 import { until } from '../support/until.ts'
+import { secrets } from '../support/world.ts'
 
 const dpop = { dPoP: { enabled: true } } as const
 const bound = { adjust: withFeatures(dpop, { dpop_bound_access_tokens: true }) }
@@ -163,4 +166,28 @@ test('A token that UserInfo does not accept any more ends the session, also with
   await until('the session has ended', async () => (await jane.send(`${world.url}/echo`)).status !== 200)
 
   assert.match(log(), /session\.ended.*invalid_grant/)
+})
+
+test('A session from before DPoP gets its key at its next refresh, and goes on', async (t) => {
+  const journey = await startClient(t, { providerSettings: 'dpop: false', provider: { adjust: withFeatures(dpop) } })
+  const { world, jane, log } = journey
+  assert.equal((await jane.get(`${world.url}/echo`)).status, 200)
+  const [replica] = world.replicas
+  assert.ok(replica)
+  writeFileSync(replica.file, readFileSync(replica.file, 'utf8').replace('dpop: false', 'dpop: true'))
+  const loaded = loadConfig(replica.file, secrets)
+  assert.ok(loaded.ok)
+  await replica.gateway.reload(loaded.config)
+  const recorded: Promise<Proof>[] = recordProofs(journey)
+  assert.equal((await jane.send(`${world.url}/echo`)).status, 200)
+
+  world.moveClock(11 * 60_000)
+  await until('the tokens were refreshed and UserInfo was read', async () => {
+    assert.equal((await jane.send(`${world.url}/echo`)).status, 200, log())
+    return recorded.length >= 2
+  })
+
+  const proofs = await Promise.all(recorded)
+  assert.equal(new Set(proofs.map(({ thumbprint }) => thumbprint)).size, 1)
+  assert.ok(proofs.some(({ path, authorization }) => path === '/oauth/userinfo' && /^DPoP /.test(authorization ?? '')))
 })

@@ -1,136 +1,23 @@
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { test, type TestContext } from 'node:test'
+import { test } from 'node:test'
 import { openAdministration } from '../../src/admin/administration.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { systemClock } from '../../src/core/clock.ts'
-import { startDemoUpstream } from '../../src/demo/upstream.ts'
-import { Browser, type Visit } from '../support/browser.ts'
+import { Browser } from '../support/browser.ts'
 import { startFormApplication } from '../support/form-application.ts'
 import { goOn, press, submit } from '../support/form-browser.ts'
-import { freePort } from '../support/free-port.ts'
-import { startProvider, type TestProvider } from '../support/provider.ts'
-import { startRedis } from '../support/redis.ts'
-import { runReplica, type Replica, secrets } from '../support/world.ts'
-
-/** A gateway with two providers: staff sign in at one, partners at the other. */
-interface TwoProviders {
-  readonly url: string
-  readonly staff: TestProvider
-  readonly partners: TestProvider
-  readonly replicas: readonly Replica[]
-  moveClock(ms: number): void
-}
-
-async function twoProviders(
-  t: TestContext,
-  {
-    upstreams,
-    session = '',
-    replicas = 1,
-    partnersStartDown = false,
-    application,
-  }: {
-    upstreams: (upstream: URL) => string
-    session?: string
-    replicas?: number
-    partnersStartDown?: boolean
-    application?: URL
-  },
-): Promise<TwoProviders> {
-  const port = await freePort()
-  const url = `http://127.0.0.1:${port}`
-  const start = (name: string, startDown = false) =>
-    startProvider(t, {
-      startDown,
-      client_id: 'orders',
-      client_secret: secrets.CLIENT_SECRET,
-      redirect_uris: [`${url}/.gatehouse/${name}/callback`],
-      post_logout_redirect_uris: [`${url}/.gatehouse/${name}/signed-out`],
-      backchannel_logout_uri: `${url}/.gatehouse/${name}/backchannel-logout`,
-    })
-  const [staff, partners] = [await start('staff'), await start('partners', partnersStartDown)]
-  const demo = await startDemoUpstream({ host: '127.0.0.1', port: 0 })
-  t.after(() => demo.close())
-  const redis = replicas > 1 ? await startRedis(t) : undefined
-  let moved = 0
-  const clock = { now: () => Date.now() + moved }
-  const yaml = (listen: number) => `version: 1
-listen: 127.0.0.1:${listen}
-external_url: ${url}
-shutdown: { drain_timeout: 500ms }
-providers:
-  staff:
-    title: Staff
-    issuer: ${staff.issuer}
-    client_id: orders
-    client_secret: { env: CLIENT_SECRET }
-  partners:
-    title: Partners & guests
-    issuer: ${partners.issuer}
-    client_id: orders
-    client_secret: { env: CLIENT_SECRET }
-    claims: { mail: email }
-session:
-  keys: [{ env: SESSION_KEY }]
-  store: ${redis === undefined ? 'memory' : `{ redis: { url: "${redis.url}" } }`}
-  ${session}
-upstreams:
-${upstreams(application ?? demo.url)}`
-  const running: Replica[] = []
-  for (let n = 0; n < replicas; n += 1) running.push(await runReplica(t, yaml(n === 0 ? port : 0), clock))
-  return { url, staff, partners, replicas: running, moveClock: (ms) => void (moved += ms) }
-}
-
-const headers = 'headers: { X-Remote-User: sub, X-Issuer: iss, X-Mail: mail }'
-const separate = (upstream: URL) => `  staff:
-    url: ${upstream.origin}
-    path: /staff
-    strip_path: true
-    providers: [staff]
-    ${headers}
-  partners:
-    url: ${upstream.origin}
-    path: /partners
-    strip_path: true
-    logout: { paths: [/partners/logout] }
-    providers: [partners]
-    ${headers}
-`
-const shared = (upstream: URL) => `  orders:
-    url: ${upstream.origin}
-    ${headers}
-`
-
-/** The headers that the application got. */
-function headersOf({ body }: Visit): ReadonlyMap<string, string> {
-  return new Map((JSON.parse(body) as { headers: (readonly [name: string, value: string])[] }).headers)
-}
-
-/** Who the person is for the application. */
-function seen(visit: Visit): readonly [user: string | undefined, issuer: string | undefined] {
-  const received = headersOf(visit)
-  return [received.get('X-Remote-User'), received.get('X-Issuer')]
-}
-
-/** The links of a page, as the browser would follow them. */
-function linksOf({ body, url }: Visit): readonly string[] {
-  return [...body.matchAll(/<a [^>]*href="([^"]+)"/g)].map(
-    ([, href = '']) => new URL(href.replaceAll('&amp;', '&'), url).href,
-  )
-}
-
-/** Opens a page where the person chooses the provider with this path, and signs in there. */
-async function signInAt(browser: Browser, name: string, url: string): Promise<Visit> {
-  const choice = await browser.get(url)
-  const link = linksOf(choice).find((href) => new URL(href).pathname === `/.gatehouse/${name}/sign-in`)
-  assert.ok(link, `${choice.url} offers ${name}: ${choice.body}`)
-  return browser.get(link)
-}
-
-function isSignedIn(browser: Browser, url: string): Promise<boolean> {
-  return browser.send(url).then(({ status }) => status === 200)
-}
+import {
+  headersOf,
+  isSignedIn,
+  linksOf,
+  seen,
+  separate,
+  shared,
+  signInAt,
+  twoProviders,
+} from '../support/two-providers.ts'
+import { secrets } from '../support/world.ts'
 
 test('One browser has a session at each of two providers, and each application gets its own person', async (t) => {
   const { url, staff, partners } = await twoProviders(t, { upstreams: separate })
@@ -180,6 +67,16 @@ test('A choice that fails is not remembered', async (t) => {
   assert.notEqual((await jane.get(`${url}/echo`)).status, 200)
 
   assert.equal(linksOf(await jane.get(`${url}/echo`)).length, 2)
+})
+
+test('A person whose last provider is away chooses again', async (t) => {
+  const { url, staff, partners } = await twoProviders(t, { upstreams: shared, partnersStartDown: true })
+  const jane = new Browser('jane')
+  jane.cookies.set('gatehouse-provider', { value: 'partners', path: '/' })
+
+  assert.equal((await jane.get(`${url}/echo`)).status, 503)
+  assert.deepEqual(seen(await signInAt(jane, 'staff', `${url}/echo`)), ['jane', staff.issuer])
+  assert.equal(partners.hits('/oauth/token'), 0)
 })
 
 test('The sign-in of another person at the other provider ends the session of the first person', async (t) => {

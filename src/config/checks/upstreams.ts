@@ -315,9 +315,10 @@ function rules({ upstreams }: GatewayConfig, report: Report): void {
 /** Whether a rule matches every request that the other rule matches. */
 function covers(rule: RuleConfig, other: RuleConfig): boolean {
   const anyMethod = rule.methods === undefined
-  if (rule.clients !== undefined) return false
+  const sameClients =
+    rule.clients === undefined || (other.clients !== undefined && rule.clients.networks.covers(other.clients.networks))
   const sameMethods = anyMethod || (other.methods?.every((method) => hasMethod(rule, method)) ?? false)
-  if (!sameMethods || (other.path.below && !rule.path.below)) return false
+  if (!sameClients || !sameMethods || (other.path.below && !rule.path.below)) return false
   // A "*" in the path of the other rule matches anything. Only a "*" covers it, because no segment
   // of this rule is named "*".
   const { suffix, ...path } = rule.path
