@@ -29,6 +29,7 @@ export function accessLine(record: RequestRecord, time: string): string {
   if (record.waitedMs >= 1) line += `,"waited_ms":${Math.round(record.waitedMs)}`
   if (upstream !== undefined) line += `,"upstream":"${upstream}"`
   if (session !== undefined) line += `,"session":"${session}"`
+  if (record.caller !== undefined) line += `,"caller":"${record.caller}"`
   if (code !== undefined) line += `,"code":"${code}"`
   if (record.aborted) line += ',"aborted":true'
   if (traceId !== undefined) line += `,"trace":"${traceId}"`

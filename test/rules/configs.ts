@@ -24,6 +24,7 @@ export function upstream({
     originHeader: 'client',
     headers: [],
     signedIdentity: undefined,
+    accessTokens: undefined,
     rules: [],
     trustedOrigins: [],
     cors: undefined,
