@@ -436,6 +436,8 @@ export interface UpstreamConfig {
   /** Absent: the upstream gets no signed identity. */
   readonly signedIdentity: SignedIdentityConfig | undefined
   readonly rules: readonly RuleConfig[]
+  /** Absent: the upstream accepts no access tokens. */
+  readonly accessTokens: AccessTokensConfig | undefined
   /** The origins, besides its own, whose pages may send requests with the session cookie. */
   readonly trustedOrigins: readonly string[] | 'any'
   /** Absent: the application decides which origins may read its responses. */
@@ -481,6 +483,22 @@ export interface UpstreamConfig {
   /** Certificate authorities (PEM) for an `https:` upstream. */
   readonly ca: string | undefined
   readonly tests: readonly EmbeddedTest[]
+}
+
+/** Which access tokens of its providers an upstream accepts. */
+export interface AccessTokensConfig {
+  /** One of these has to be in `aud` of the token. */
+  readonly audience: readonly string[]
+  /** `jwt`: the gateway verifies the token (RFC 9068). `introspection`: it asks the provider. */
+  readonly check: 'jwt' | 'introspection'
+  /** The accepted values of `typ` of a JWT, in lower case; `none`: no `typ`. */
+  readonly types: readonly string[]
+  /** The scopes that each token needs. */
+  readonly scopes: readonly string[]
+  /** How long the result of an introspection is used at most. */
+  readonly introspectionCacheMs: number
+  /** Whether the gateway publishes metadata about the resource (RFC 9728). */
+  readonly metadata: boolean
 }
 
 /** Which pages of other origins may read responses (CORS). */
@@ -654,6 +672,11 @@ export interface RuleConfig {
   readonly mode?: 'enforce' | 'observe'
   /** How the person has to authenticate. Absent: as for any sign-in. */
   readonly stepUp?: StepUp
+  /**
+   * A request may have an access token instead of a session. It needs these scopes besides those of
+   * the upstream. Absent: the rule accepts no access tokens.
+   */
+  readonly accessTokens?: { readonly scopes: readonly string[] }
   /** All headers for requests of this rule. Absent: those of the upstream. */
   readonly headers?: readonly HeaderConfig[]
 }
@@ -702,6 +725,8 @@ export interface EmbeddedTest {
   readonly setting: string
   /** Absent: nobody is signed in. */
   readonly as: Claims | undefined
+  /** `as` are the claims of an access token, and not those of a session. */
+  readonly bearer: boolean
   readonly method: string
   readonly path: string
   /** The address of the client. Absent: unknown. */

@@ -605,6 +605,11 @@ export interface UpstreamSettings {
    */
   readonly headers: Readonly<Record<string, string | HeaderSettings>>
   /**
+   * Which access tokens of its providers the upstream accepts. They count only in rules with
+   * access_tokens.
+   */
+  readonly access_tokens?: UpstreamAccessTokensSettings
+  /**
    * Sends a JWT that the gateway signs, so that the upstream can verify that a request came through
    * the gateway, and who is signed in. true: with the defaults.
    */
@@ -788,6 +793,38 @@ export interface HeaderBasicSettings {
 }
 
 /**
+ * Which access tokens of its providers the upstream accepts. They count only in rules with
+ * access_tokens.
+ */
+export interface UpstreamAccessTokensSettings {
+  /** The names of this API at the provider. One of them has to be in aud of a token. */
+  readonly audience?: List<string>
+  /**
+   * jwt: the gateway verifies the signature of a JWT (RFC 9068). introspection: the gateway asks
+   * the provider (RFC 7662), which also knows about revoked tokens.
+   */
+  readonly check: 'jwt' | 'introspection'
+  /**
+   * The accepted values of typ in the header of a JWT. at+jwt: as RFC 9068 says. JWT: for providers
+   * such as Keycloak, whose ID Tokens have it too. none: no typ.
+   */
+  readonly types: List<'at+jwt' | 'JWT' | 'none'>
+  /** The scopes that each token needs. */
+  readonly scopes: List<string>
+  /**
+   * How long the response to an introspection is used, from 0s to 10m, and never longer than the
+   * token is valid. A token that the provider revokes is accepted this long.
+   */
+  readonly introspection_cache: Duration
+  /**
+   * true: the gateway publishes which provider issues tokens for this API (RFC 9728), at
+   * /.well-known/oauth-protected-resource, followed by the path of the upstream. Responses with 401
+   * then name that URL.
+   */
+  readonly metadata: boolean
+}
+
+/**
  * Sends a JWT that the gateway signs, so that the upstream can verify that a request came through
  * the gateway, and who is signed in. true: with the defaults.
  */
@@ -847,6 +884,11 @@ export interface RuleSettings {
    * again: the provider gets acr_values and max_age (RFC 9470).
    */
   readonly step_up?: RuleStepUpSettings
+  /**
+   * true: a request may have an access token instead of a session (Authorization: Bearer). Which
+   * ones: see access_tokens of the upstream. With scopes: the token needs these too.
+   */
+  readonly access_tokens: boolean | RuleAccessTokensSettings
   /**
    * enforce: a person who does not meet require is denied access. observe: the person has access,
    * and the audit log says that the rule would have denied it. Also for step_up.
@@ -933,6 +975,15 @@ export interface RuleStepUpSettings {
   readonly acr_values?: List<string>
   /** The longest time since the authentication at the provider. From 1m to 30d. */
   readonly max_age?: Duration
+}
+
+/**
+ * true: a request may have an access token instead of a session (Authorization: Bearer). Which
+ * ones: see access_tokens of the upstream. With scopes: the token needs these too.
+ */
+export interface RuleAccessTokensSettings {
+  /** The scopes that the token needs, besides those of the upstream. */
+  readonly scopes: List<string>
 }
 
 /**
@@ -1027,6 +1078,8 @@ export type RequestPath = string
 export interface TestSettings {
   /** The claims of the person. Absent: nobody is signed in. */
   readonly as?: Readonly<Record<string, JsonValue>>
+  /** true: as are the claims of an access token, which the request has instead of a session. */
+  readonly bearer: boolean
   /** A GET request for this path. */
   readonly get?: RequestPath
   /** A POST request for this path. */

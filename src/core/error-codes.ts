@@ -109,6 +109,20 @@ const table = {
       'a person was signed in, but not as strongly or as recently as step_up of the rule requires, and the request was not a page load that can be redirected',
     todo: 'nothing: a script that gets 401 has to send the person to sign_in',
   },
+  ERR_TOKEN_INVALID: {
+    status: 401,
+    text: 'The access token is not accepted.',
+    page: 'bad-request',
+    means: 'a request had an access token that the gateway does not accept, or a malformed one',
+    todo: 'nothing if the token had expired; otherwise the reason names the failed check: compare the token with audience and types of access_tokens',
+  },
+  ERR_TOKEN_SCOPE: {
+    status: 403,
+    text: 'The access token does not allow this request.',
+    page: 'forbidden',
+    means: 'an access token is valid, but lacks a scope that access_tokens of the upstream or of the rule needs',
+    todo: 'let the client request the scope, and allow it for this client at the provider',
+  },
   ERR_FORBIDDEN: {
     status: 403,
     text: 'You are signed in, but you do not have access to this page.',

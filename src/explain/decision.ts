@@ -9,6 +9,7 @@ import { insufficiency } from '../core/step-up.ts'
 import { asAsked } from '../forward/question.ts'
 import type { Admission, ObservedDenial } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
+import { bearerToken, missingScopes } from '../gate/bearer.ts'
 import type { CorsFields } from '../gate/cors.ts'
 import { crossSiteReason } from '../gate/cross-site.ts'
 import type { Identity, RealmOfPerson } from '../gate/identify.ts'
@@ -26,7 +27,7 @@ import { createRouteTable, type Route } from '../rules/route-table.ts'
 import { SessionCookie } from '../session/cookie.ts'
 import type { SessionRecord } from '../session/record.ts'
 import { requireExternalUrl, WrongHostError } from '../signin/sign-in.ts'
-import type { Who } from './person.ts'
+import { tokenOf, type Who } from './person.ts'
 import { type ArrivedRequest, arrived, type SuppliedRequest } from './request.ts'
 import { isExpectationUnmet, serverRefusal } from './server-refusal.ts'
 import { trialIdentities } from './trial-identities.ts'
@@ -43,6 +44,8 @@ export interface Step {
     | 'rule'
     | 'logout call'
     | 'session'
+    | 'access token'
+    | 'scopes'
     | 'cross-site'
     | 'claims'
     | 'require'
@@ -113,6 +116,7 @@ export function explain(
     const cookie = new SessionCookie(config.session.cookie)
     const admission = createAdmit(config, {
       identify: (_cookie, upstream) => who.at(upstream),
+      identifyToken: (_token, upstream) => tokenOf(who.at(upstream)),
       identities: trialIdentities(config),
       isStrict: cookie.isStrict,
       ...{ clock, log: silent },
@@ -260,12 +264,23 @@ function placeOf({ place }: UpstreamConfig | RuleConfig): { readonly place?: Pla
 function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFacts, now: number): Step[] {
   if (rule.access === 'public') return [{ name: 'session', text: 'not read' }]
   const isNeeded = rule.access === 'optional' ? 'used when present' : 'required'
-  if (who.kind !== 'signed_in') return [{ name: 'session', text: `${isNeeded}; absent` }]
+  const isToken = rule.accessTokens !== undefined && bearerToken(facts.authorization) !== undefined
+  if (who.kind !== 'signed_in')
+    return isToken
+      ? [{ name: 'access token', text: 'present, and not verified: give its claims with --as' }]
+      : [{ name: 'session', text: `${isNeeded}; absent` }]
   const { claims, sub } = who.session.record
-  const crossSite = crossSiteReason(facts, upstream)
+  const about: Step[] = isToken
+    ? [
+        { name: 'access token', text: `used instead of a session; of ${sub}` },
+        { name: 'scopes', text: scopesText(missingScopes(claims, upstream, rule)) },
+      ]
+    : [
+        { name: 'session', text: `${isNeeded}; present, of ${sub}` },
+        { name: 'cross-site', text: crossSiteReason(facts, upstream) ?? sameSiteText(facts) },
+      ]
   return [
-    { name: 'session', text: `${isNeeded}; present, of ${sub}` },
-    { name: 'cross-site', text: crossSite ?? sameSiteText(facts) },
+    ...about,
     ...rule.require.map((requirement): Step => {
       const subject = { claims, method: facts.method, clientAddress: facts.forwarded.clientAddress, now }
       const unmet = unmetRequirement({ require: [requirement] }, subject)
@@ -276,6 +291,10 @@ function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFac
     }),
     ...aboutStepUp(rule, who.session.record, who.realm, now),
   ]
+}
+
+function scopesText(missing: readonly string[]): string {
+  return missing.length === 0 ? 'the token has all that are needed' : `the token lacks ${missing.join(', ')}`
 }
 
 function aboutStepUp(
@@ -334,6 +353,7 @@ function decided(admission: Admission, req: ArrivedRequest, switches: boolean): 
       return { ...refused, location: admission.location }
     case 'forbidden':
     case 'cross_site':
+    case 'token_refused':
     case 'no_route':
     case 'unavailable':
       return refused

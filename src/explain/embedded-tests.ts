@@ -9,7 +9,7 @@ import { requestFacts } from '../http/request-facts.ts'
 import { isReserved } from '../http/unambiguous-request.ts'
 import { createRouteTable } from '../rules/route-table.ts'
 import { headerPairs, shownHeaders } from './header-text.ts'
-import { personWith } from './person.ts'
+import { personWith, tokenOf } from './person.ts'
 import { trialIdentities } from './trial-identities.ts'
 
 /**
@@ -30,7 +30,7 @@ export function failingTests(config: GatewayConfig): Diagnostic[] {
 function failure(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayConfig): string | undefined {
   const admission = admissionOf(test, upstream, config)
   if (typeof admission === 'string') return admission
-  const outcome: string = admission.kind
+  const outcome: string = admission.kind === 'token_refused' ? 'unauthorized' : admission.kind
   if (outcome !== test.expect) {
     const why = admission.kind === 'forbidden' ? ` (${admission.why})` : ''
     return `expected ${test.expect}, but the outcome is ${outcome}${why}`
@@ -52,15 +52,19 @@ function byLowerCaseName(headers: readonly (readonly [name: string, text: string
 
 function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayConfig): Admission | string {
   const who = personWith(test.as, config)
+  // A request with a token has no session.
+  const person = test.bearer ? personWith(undefined, config) : who
   const admit = createAdmit(config, {
-    identify: (_cookie, requested) => who.at(requested),
+    identify: (_cookie, requested) => person.at(requested),
+    identifyToken: (_token, requested) => tokenOf(who.at(requested)),
     identities: trialIdentities(config),
     isStrict: false,
     clock: { now: () => test.at ?? Date.now() },
     log: silent,
   })
   // Each test request is a page load of a browser, because that is what authors of tests expect.
-  const headers = { host: hostOf(upstream, config), accept: 'text/html' }
+  const authorization = test.bearer ? { authorization: 'Bearer of-the-test' } : {}
+  const headers = { host: hostOf(upstream, config), accept: 'text/html', ...authorization }
   try {
     const received = requestFacts(
       { method: test.method, url: test.path, headers, socket: { remoteAddress: test.from } },

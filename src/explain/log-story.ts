@@ -91,6 +91,10 @@ function sentence(line: LogLine): string {
       return `${when}  ${text('method')} ${text('path')} was denied to ${text('sub')} ${byRule(line)}${of}: ${text('reason')}`
     case 'access.would_be_denied':
       return `${when}  ${text('method')} ${text('path')} was allowed to ${text('sub')}, but would be denied ${byRule(line)}${of}: ${text('reason')}`
+    case 'token.refused':
+      return `${when}  the access token was refused with ${text('code')}${of}: ${text('reason')}`
+    case 'token.would_be_refused':
+      return `${when}  ${text('method')} ${text('path')} was allowed to ${text('sub')}, but would be refused${of}: ${text('reason')}`
     case 'upstream.failed':
       return `${when}  the upstream${named} failed at ${text('url')} with ${text('code')}: ${text('reason')}`
     case 'upstream.busy':

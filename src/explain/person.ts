@@ -3,6 +3,7 @@ import type { GatewayConfig, ProviderConfig, UpstreamConfig } from '../config/mo
 import type { Claims } from '../core/claims.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Authentication } from '../core/step-up.ts'
+import type { TokenIdentity } from '../gate/bearer.ts'
 import type { Identity } from '../gate/identify.ts'
 import { SessionCookie } from '../session/cookie.ts'
 import type { StoredSession } from '../session/record.ts'
@@ -39,6 +40,15 @@ export function personWith(claims: Claims | undefined, config: Pick<GatewayConfi
       return { kind: 'signed_in', session: sessionOf(claims, provider), realm: realmOf(provider) }
     },
   }
+}
+
+/**
+ * The same claims as those of an access token. `explain` has no token that it could verify.
+ */
+export function tokenOf(who: Identity): TokenIdentity {
+  if (who.kind !== 'signed_in')
+    return { kind: 'refused', why: 'the access token was not verified: explain knows the claims of --as only' }
+  return { kind: 'accepted', session: who.session, clockToleranceMs: who.realm.clockToleranceMs }
 }
 
 function sessionOf(claims: Claims, provider: ProviderConfig): StoredSession {

@@ -61,6 +61,7 @@ export function upstreamRequest(
     fields: new RequestFields(reserved, isTracing),
     isWithheldCookie: (name) => cookie.isGatewayCookie(name) || isWithheld(upstream.sessionCookies, name),
     keptCookies: undefined,
+    withholdsAuthorization: pass.caller === 'access_token',
     host: upstream.hostHeader === 'client' ? facts.forwarded.host : upstream.url.host,
     forwarded: facts.forwarded,
     requestId,
@@ -82,14 +83,21 @@ export function upstreamRequest(
   }
 }
 
-function absentHeaders(configured: readonly HeaderConfig[], { identity, dropped = [], session }: Pass): Header[] {
+function absentHeaders(
+  configured: readonly HeaderConfig[],
+  { identity, dropped = [], session, caller }: Pass,
+): Header[] {
   const sent = new Set(identity.filter((_, index) => index % 2 === 0))
   return configured
     .filter(({ name }) => !sent.has(name))
     .map(({ name, source }) => {
       const why = dropped.find((header) => header.name === name)?.why
       if (source.kind === 'request') return [name, 'the path of the upstream is /']
-      return [name, why ?? (session !== undefined ? 'the claim has no value' : 'this rule forwards no identity')]
+      return [
+        name,
+        why ??
+          (session !== undefined || caller !== undefined ? 'the claim has no value' : 'this rule forwards no identity'),
+      ]
     })
 }
 
@@ -127,6 +135,7 @@ function removedCookies(
 
 function removalReason(name: string, reserved: ReadonlySet<string>): string {
   if (reserved.has(canonicalName(name))) return 'only the gateway sets this field'
+  if (name === 'authorization') return 'the access token is for the gateway'
   if (kindOfField(name) === 'trace') return 'the gateway writes this field, from trusted sources only'
   return withheldReason(name) ?? 'the Connection field names it, so it is about one connection only'
 }

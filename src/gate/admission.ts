@@ -1,4 +1,5 @@
 import type { RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { BearerChallenge } from '../core/bearer-challenge.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { StepUp } from '../core/step-up.ts'
@@ -45,7 +46,7 @@ export type Admission =
   /** The same for a request that is not redirected. `location` is for the front end. */
   | ({ readonly kind: 'unauthorized' } & SignInFirst)
   /** The signed-in person does not satisfy the rule; `why` is for the log. */
-  | ({ readonly kind: 'forbidden'; readonly setCookies: readonly string[] } & Unmet & Denial)
+  | ({ readonly kind: 'forbidden'; readonly setCookies: readonly string[] } & (Unmet | LacksScope) & Denial)
   /**
    * A page of another origin made the request, which would act in the name of the signed-in person;
    * `why` is for the log.
@@ -58,6 +59,16 @@ export type Admission =
   | { readonly kind: 'reload'; readonly location: string }
   /** The gateway responds for the upstream, because the request is a preflight. */
   | { readonly kind: 'preflight'; readonly fields: CorsFields }
+  /**
+   * The access token of the request is not accepted, or does not suffice; `why` is for the log.
+   */
+  | {
+      readonly kind: 'token_refused'
+      readonly code: 'ERR_TOKEN_INVALID' | 'ERR_STEP_UP'
+      readonly why: string
+      readonly challenge: BearerChallenge
+      readonly upstream: UpstreamConfig
+    }
   /** No upstream serves the request; `why` is for the log. */
   | { readonly kind: 'no_route'; readonly why: string }
   /**
@@ -68,6 +79,13 @@ export type Admission =
   | { readonly kind: 'sign_out'; readonly location: string; readonly first?: Pass }
   /** The store or the provider is unavailable, so the request is rejected (fail closed). */
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
+
+/** The access token lacks a scope. */
+export interface LacksScope {
+  readonly code: 'ERR_TOKEN_SCOPE'
+  readonly why: string
+  readonly challenge: BearerChallenge
+}
 
 /** A sign-in is needed before the request can be forwarded. */
 export interface SignInFirst {
@@ -82,6 +100,8 @@ export interface SignInFirst {
    * The person is signed in, but the authentication does not meet `stepUp`. The reason for the log.
    */
   readonly insufficient?: string | undefined
+  /** The rule accepts access tokens too. */
+  readonly challenge?: BearerChallenge | undefined
 }
 
 /** A form that met no session, or one whose authentication is not sufficient. */
@@ -102,6 +122,8 @@ export interface Pass {
   readonly dropped?: readonly DroppedHeader[]
   /** `undefined` on public paths and without a session. */
   readonly session: SessionKey | undefined
+  /** The request has an access token, and not a session. The upstream does not get the token. */
+  readonly caller?: 'access_token' | undefined
   /** The cookies of the upstream that the session keeps. */
   readonly cookies?: readonly KeptCookie[] | undefined
   /** The names of cookies of the client that the upstream does not get. Absent: none. */
@@ -124,4 +146,6 @@ export interface Denial {
   readonly upstream: UpstreamConfig
   readonly rule: RuleConfig
   readonly session: StoredSession
+  /** `session` is about the access token of the request: see `TokenIdentity`. */
+  readonly caller?: 'access_token' | undefined
 }

@@ -1,4 +1,4 @@
-import type { GatewayConfig, ProviderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { AccessTokensConfig, GatewayConfig, ProviderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
 import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
 import { maxReturnToLength, signInUrl } from '../core/return-to.ts'
@@ -12,7 +12,9 @@ import { foreignCookies } from '../session/browser-cookies.ts'
 import type { StoredSession } from '../session/record.ts'
 import { cookiesOf } from '../session/session-cookies.ts'
 import type { SignedIdentities } from '../signing/signed-identity.ts'
+import type { TokenIdentity } from '../tokens/access-tokens.ts'
 import type { Admission, Pass } from './admission.ts'
+import { bearerToken, challengeOf, missingScopes } from './bearer.ts'
 import { preflightFields } from './cors.ts'
 import { crossSiteReason } from './cross-site.ts'
 import { HeadersForUpstream } from './headers-for-upstream.ts'
@@ -31,6 +33,14 @@ interface AdmitConfig extends Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'
 export interface AdmitParts {
   /** Identifies the sender of a `Cookie` header, for an upstream. */
   readonly identify: (cookieHeader: string | undefined, upstream: UpstreamConfig) => Identity | Promise<Identity>
+  /**
+   * Who sends a request with an access token, for an upstream. Absent: no token is accepted.
+   */
+  readonly identifyToken?: (
+    token: string,
+    upstream: UpstreamConfig,
+    accepts: AccessTokensConfig,
+  ) => TokenIdentity | Promise<TokenIdentity>
   /** Whether browsers send session cookies only within the site (`SameSite=Strict`). */
   readonly isStrict: boolean
   readonly identities: Pick<SignedIdentities, 'isReady' | 'of'>
@@ -39,6 +49,11 @@ export interface AdmitParts {
 }
 
 const nothing: readonly string[] = []
+const noKey = {
+  kind: 'unavailable',
+  code: 'ERR_STORE_UNAVAILABLE',
+  why: 'no signing key was read from the store yet',
+} as const
 /** No sign-in that begins after a request is complete within this time, in ms. */
 const fastestSignInMs = 1_000
 
@@ -108,17 +123,81 @@ class Gate {
         session: undefined,
         caching: 'anybody',
       }
+    if (rule.accessTokens !== undefined) {
+      const bearer = bearerToken(facts.authorization)
+      if (bearer !== undefined) return this.#accessWithToken(facts, { upstream, rule }, bearer)
+    }
     const identity = this.#parts.identify(facts.cookie, upstream)
     return identity instanceof Promise
       ? identity.then((found) => this.#decide(facts, upstream, rule, this.#withKey(found, upstream)))
       : this.#decide(facts, upstream, rule, this.#withKey(identity, upstream))
   }
 
+  /** A request with an access token. Its session cookie, if any, does not count. */
+  #accessWithToken(
+    facts: RequestFacts,
+    route: Pick<Route, 'upstream' | 'rule'>,
+    bearer: Exclude<ReturnType<typeof bearerToken>, undefined>,
+  ): Admission | Promise<Admission> {
+    const { accessTokens } = route.upstream
+    const { identifyToken } = this.#parts
+    const identity: TokenIdentity | Promise<TokenIdentity> =
+      bearer === 'malformed'
+        ? { kind: 'refused', why: 'Authorization is not exactly one bearer token (RFC 6750 §2.1)' }
+        : accessTokens === undefined || identifyToken === undefined
+          ? { kind: 'refused', why: 'the upstream accepts no access tokens' }
+          : identifyToken(bearer.token, route.upstream, accessTokens)
+    return identity instanceof Promise
+      ? identity.then((found) => this.#admitToken(facts, route, found))
+      : this.#admitToken(facts, route, identity)
+  }
+
+  #admitToken(
+    facts: RequestFacts,
+    { upstream, rule }: Pick<Route, 'upstream' | 'rule'>,
+    identity: TokenIdentity,
+  ): Admission {
+    if (identity.kind === 'unavailable') return identity
+    if (identity.kind === 'refused') {
+      const challenge = challengeOf(upstream, rule, 'invalid_token')
+      return { kind: 'token_refused', code: 'ERR_TOKEN_INVALID', why: identity.why, challenge, upstream }
+    }
+    if (upstream.signedIdentity !== undefined && !this.#parts.identities.isReady(upstream.signedIdentity)) return noKey
+    const { session } = identity
+    const denial = { setCookies: nothing, upstream, rule, session, caller: 'access_token' } as const
+    const missing = missingScopes(session.record.claims, upstream, rule)
+    if (missing.length > 0) {
+      const why = `the access token lacks the scope ${missing.join(', ')}`
+      const challenge = challengeOf(upstream, rule, 'insufficient_scope')
+      return { kind: 'forbidden', code: 'ERR_TOKEN_SCOPE', why, challenge, ...denial }
+    }
+    const unmet = this.#unmetOf(rule, facts, session, identity)
+    if (unmet?.code === 'ERR_STEP_UP' && rule.mode !== 'observe') {
+      const challenge = challengeOf(upstream, rule, 'insufficient_user_authentication')
+      return { kind: 'token_refused', code: 'ERR_STEP_UP', why: unmet.why, challenge, upstream }
+    }
+    if (unmet !== undefined && rule.mode !== 'observe') return { kind: 'forbidden', ...unmet, ...denial }
+    const sent = this.#headers.forPerson(facts, upstream, rule, session)
+    if ('missing' in sent) return { kind: 'forbidden', ...withoutHeader(sent), ...denial }
+    return {
+      kind: 'pass',
+      upstream,
+      identity: sent.fields,
+      dropped: sent.dropped,
+      session: undefined,
+      caller: 'access_token',
+      caching: upstream.cache,
+      // The cookies in the client may belong to another person than the token.
+      withheldCookies: cookieNames(facts.cookie, '').filter((name) => matchesAny(this.#personal, name)),
+      observed: unmet && { ...unmet, ...denial },
+    }
+  }
+
   /** Without a key, nobody can be named to an upstream that gets a signed identity. */
   #withKey(identity: Identity, { signedIdentity }: UpstreamConfig): Identity {
     if (signedIdentity === undefined || identity.kind !== 'signed_in' || this.#parts.identities.isReady(signedIdentity))
       return identity
-    return { kind: 'unavailable', code: 'ERR_STORE_UNAVAILABLE', why: 'no signing key was read from the store yet' }
+    return noKey
   }
 
   #decide(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, identity: Identity): Admission {
@@ -150,7 +229,8 @@ class Gate {
     const { realm, staleCookie: sessionEnded, ended } = identity
     const prefix = realm?.prefix ?? this.#config.reservedPrefix
     const stepUp = rule.mode === 'observe' ? undefined : rule.stepUp
-    const needed = { prefix, sessionEnded, stepUp, insufficient }
+    const challenge = rule.accessTokens && challengeOf(upstream, rule)
+    const needed = { prefix, sessionEnded, stepUp, insufficient, challenge }
     const signIn = signInUrl(prefix, undefined, { stepUp })
     const mayRedirect =
       !facts.isFrame && (rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage))
@@ -227,6 +307,7 @@ class Gate {
       identity: sent.fields,
       dropped: sent.dropped,
       session: session.key,
+      caller: undefined,
       caching: upstream.cache,
       cookies: upstream.sessionCookies.length > 0 ? cookiesOf(session.record, upstream.name) : undefined,
       withheldCookies: foreign?.withheldCookies,
@@ -239,7 +320,7 @@ class Gate {
     rule: RuleConfig,
     { method, forwarded }: RequestFacts,
     { record }: StoredSession,
-    { clockToleranceMs: tolerance }: RealmOfPerson,
+    { clockToleranceMs: tolerance }: Pick<RealmOfPerson, 'clockToleranceMs'>,
   ): Unmet | undefined {
     if (rule.require.length === 0 && rule.stepUp === undefined) return undefined
     const { clientAddress } = forwarded

@@ -1,3 +1,4 @@
+import type { BearerChallenge } from '../core/bearer-challenge.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { unreachable } from '../core/errors.ts'
 import type { StepUp } from '../core/step-up.ts'
@@ -12,6 +13,10 @@ interface RefusalDetails {
   readonly sessionEnded?: boolean
   readonly stepUp?: StepUp | undefined
   readonly rule?: string | undefined
+  /** How the request can get access with an access token. */
+  readonly bearer?: BearerChallenge | undefined
+  /** The request has an access token, so a sign-in would not help. */
+  readonly isToken?: boolean
 }
 
 export function refusalOf(admission: Exclude<Admission, { kind: 'pass' }>): Refusal {
@@ -21,7 +26,17 @@ export function refusalOf(admission: Exclude<Admission, { kind: 'pass' }>): Refu
     case 'unauthorized':
       return signInRefusal(admission)
     case 'forbidden':
-      return [admission.code, admission.why, { setCookies: admission.setCookies, rule: admission.rule.name }]
+      return [
+        admission.code,
+        admission.why,
+        {
+          setCookies: admission.setCookies,
+          rule: admission.rule.name,
+          ...('challenge' in admission && { bearer: admission.challenge, isToken: true }),
+        },
+      ]
+    case 'token_refused':
+      return [admission.code, admission.why, { bearer: admission.challenge, isToken: true }]
     case 'cross_site':
       return ['ERR_CROSS_SITE', admission.why, {}]
     // A WebSocket is neither a page load nor a logout link, nor a preflight.
@@ -38,8 +53,8 @@ export function refusalOf(admission: Exclude<Admission, { kind: 'pass' }>): Refu
   }
 }
 
-function signInRefusal({ location, setCookies, sessionEnded, stepUp, insufficient }: SignInFirst): Refusal {
-  const options = { signIn: location, setCookies, sessionEnded }
+function signInRefusal({ location, setCookies, sessionEnded, stepUp, insufficient, challenge }: SignInFirst): Refusal {
+  const options = { signIn: location, setCookies, sessionEnded, bearer: challenge }
   return insufficient === undefined
     ? ['ERR_UNAUTHENTICATED', 'nobody is signed in', options]
     : ['ERR_STEP_UP', insufficient, { ...options, stepUp }]

@@ -27,6 +27,8 @@ export interface RequestFacts {
   readonly isPreflight?: boolean
   /** The `Cookie` header; several fields are joined by `; `. */
   readonly cookie: string | undefined
+  /** The `Authorization` header; several fields are joined by `, `. */
+  readonly authorization?: string | undefined
   readonly forwarded: ForwardedFacts
   /**
    * Another proxy asks about the request, and carries it. `first`: it asks a second time for the
@@ -40,6 +42,8 @@ export interface ReceivedRequest {
   readonly method?: string | undefined
   readonly url?: string | undefined
   readonly headers: HeaderView
+  /** Names and values, alternating. Absent: no field is repeated. */
+  readonly rawHeaders?: readonly string[]
   readonly socket: { readonly remoteAddress?: string | undefined; readonly encrypted?: boolean }
 }
 
@@ -74,8 +78,16 @@ export function requestFacts(request: ReceivedRequest, trusted: TrustedProxies, 
       headers['access-control-request-method'] !== undefined &&
       headers['upgrade'] === undefined,
     cookie: textOf(headers, 'cookie', '; '),
+    authorization: headers['authorization'] === undefined ? undefined : authorizationOf(request),
     forwarded,
   }
+}
+
+/** Node keeps only the first of several fields in `headers`, but the upstream would get all. */
+function authorizationOf({ headers, rawHeaders = [] }: ReceivedRequest): string | undefined {
+  const isAuthorization = (name: string) => name.length === 13 && name.toLowerCase() === 'authorization'
+  const all = rawHeaders.filter((_, at) => at % 2 === 1 && isAuthorization(rawHeaders[at - 1] ?? ''))
+  return all.length > 1 ? all.join(', ') : textOf(headers, 'authorization')
 }
 
 /**

@@ -30,6 +30,7 @@ export function accessLine(record: RequestRecord, time: string): string {
   if (askedBy !== undefined) line += `,"asked_by":"${askedBy}"`
   if (upstream !== undefined) line += `,"upstream":"${upstream}"`
   if (session !== undefined) line += `,"session":"${session}"`
+  if (record.caller !== undefined) line += `,"caller":"${record.caller}"`
   if (code !== undefined) line += `,"code":"${code}"`
   if (record.aborted) line += ',"aborted":true'
   if (traceId !== undefined) line += `,"trace":"${traceId}"`

@@ -55,6 +55,16 @@ interface AboutDenial extends AboutSession, Fault {
   readonly repeated?: number
 }
 
+/**
+ * A request with an access token. The person or client is absent when the token is not accepted.
+ */
+interface AboutToken extends Partial<Pick<Person, 'iss' | 'sub'>>, Fault {
+  readonly client_id?: string | undefined
+  readonly upstream: string
+  readonly method: string
+  readonly path: string
+}
+
 /** The fields of each event, besides those of its {@link Cause}. */
 export interface AuditEvents {
   'session.created': AboutSession
@@ -71,6 +81,10 @@ export interface AuditEvents {
   'access.denied': AboutDenial
   /** As `access.denied`, but the rule is only observed, so the person had access. */
   'access.would_be_denied': AboutDenial
+  /** A request with an access token was refused. */
+  'token.refused': AboutToken
+  /** As `token.refused`, but the rule is only observed, so the request was forwarded. */
+  'token.would_be_refused': AboutToken
   /**
    * A person has sent or declined a request that was kept during the sign-in, or has signed in
    * where another person had left one, which was deleted. `bytes`: the size of its content.

@@ -72,7 +72,13 @@ export function countedAudit(audit: Audit, metrics: Metrics): Audit {
     help: 'Ended sessions for which an application has a logout call, by outcome: done, rejected, failed, or no_cookie.',
     labels: ['upstream', 'outcome'],
   })
+  const refusedTokens = metrics.counter({
+    name: 'gatehouse_access_tokens_refused_total',
+    help: 'Requests with an access token that were refused, by reason.',
+    labels: ['upstream', 'code'],
+  })
   const counting: Counting = {
+    'token.refused': ({ upstream, code }) => refusedTokens.of(upstream, code).add(),
     'session.created': () => created.of().add(),
     'session.ended': ({ by }) => ended.of(by).add(),
     'sign_in.failed': ({ code }) => failed.of(code).add(),

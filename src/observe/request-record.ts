@@ -45,6 +45,8 @@ export class RequestRecord {
   askedBy: string | undefined
   upstream: string | undefined
   session: SessionKey | undefined
+  /** The request has an access token instead of a session. */
+  caller: 'access_token' | undefined
   /**
    * Why the gateway refused or aborted the request: an error code, or the reason why a stream was
    * closed.

@@ -1,3 +1,4 @@
+import { type BearerChallenge, bearerChallenge } from '../core/bearer-challenge.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { type StepUp, stepUpParameters } from '../core/step-up.ts'
 import { clearCache, cookies, ownHeaders, reasonPhrase, type Response } from '../http/response.ts'
@@ -9,6 +10,10 @@ export interface ProblemOptions {
   readonly signIn?: string | undefined
   /** How the person has to authenticate, for the sign-in (RFC 9470). */
   readonly stepUp?: StepUp | undefined
+  /** How the request can get access with an access token. */
+  readonly bearer?: BearerChallenge | undefined
+  /** The request has an access token, so a sign-in would not help. */
+  readonly isToken?: boolean | undefined
   /** The request was not forwarded, so that a script may repeat it after the sign-in. */
   readonly mayRepeat?: boolean | undefined
   /** The name of the rule that denies access. */
@@ -27,7 +32,7 @@ export interface ProblemOptions {
 export function problem(code: ErrorCode, options: ProblemOptions): Response {
   const { status, text: detail } = errorRow(code)
   const { signIn, mayRepeat, rule, requestId } = options
-  const error = status === 401 && options.stepUp !== undefined ? insufficient : undefined
+  const error = options.isToken === true ? options.bearer?.error : isStepUp(status, options) ? insufficient : undefined
   // With "about:blank", the title is the reason phrase of the status (RFC 9457 §4.2.1).
   const title = reasonPhrase(status)
   const repeat = mayRepeat === true ? 'after_sign_in' : undefined
@@ -61,16 +66,28 @@ export function refusalHeaders(
     setCookies = [],
     sessionEnded = false,
     stepUp,
+    bearer,
+    isToken = false,
     headers,
-  }: Pick<ProblemOptions, 'setCookies' | 'sessionEnded' | 'stepUp' | 'headers'>,
+  }: Pick<ProblemOptions, 'setCookies' | 'sessionEnded' | 'stepUp' | 'bearer' | 'isToken' | 'headers'>,
 ): Response['headers'] {
   return {
-    ...(status === 401 ? { 'WWW-Authenticate': challenge(stepUp) } : {}),
+    ...(status === 401 || isToken ? { 'WWW-Authenticate': challenges(stepUp, bearer, isToken) } : {}),
     ...(status === 503 ? { 'Retry-After': '5' } : {}),
     ...cookies(setCookies),
     ...(sessionEnded ? clearCache : {}),
     ...headers,
   }
+}
+
+/** The challenge for people, the one for access tokens, or both in one field (RFC 9110 §11.6.1). */
+function challenges(stepUp: StepUp | undefined, bearer: BearerChallenge | undefined, isToken: boolean): string {
+  const all = [...(isToken ? [] : [challenge(stepUp)]), ...(bearer === undefined ? [] : [bearerChallenge(bearer)])]
+  return all.join(', ')
+}
+
+function isStepUp(status: number, { stepUp }: Pick<ProblemOptions, 'stepUp'>): boolean {
+  return status === 401 && stepUp !== undefined
 }
 
 const insufficient = 'insufficient_user_authentication'

@@ -230,6 +230,7 @@ async function derive(
   // A client with a certificate uses these endpoints, if there are any (RFC 8705 §5).
   const aliases = config.clientCertificate === undefined ? {} : (metadata.mtls_endpoint_aliases ?? {})
   for (const [name, value] of Object.entries(aliases)) urlIn(value, `mtls_endpoint_aliases.${name}`)
+  endpoint('introspection_endpoint')
   const isPushed = pushesRequests(config, metadata)
   if (isPushed && endpoint('pushed_authorization_request_endpoint') === undefined)
     reject(
@@ -290,6 +291,7 @@ function endpointsOf(metadata: Partial<client.ServerMetadata>): ReadonlyMap<stri
     end_session: end_session_endpoint,
     jwks: jwks_uri,
     userinfo: userinfo_endpoint,
+    introspection: metadata.introspection_endpoint,
     token: token_endpoint,
   }
   return new Map(Object.entries(named).flatMap(([name, url]) => (url === undefined ? [] : [[url, name]])))

@@ -1,5 +1,5 @@
 import * as client from 'openid-client'
-import type { ProviderConfig } from '../config/model.ts'
+import type { AccessTokensConfig, ProviderConfig } from '../config/model.ts'
 import type { Claims } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
@@ -9,6 +9,7 @@ import { type StepUp, stepUpParameters } from '../core/step-up.ts'
 import type { DpopKey, TokenSet } from '../core/token-set.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import { readIntrospection, verifyAccessToken, type VerifiedAccessToken } from './access-token.ts'
 import { authorizationUrlFor } from './authorization-url.ts'
 import { Discovery, type DiscoveredProvider } from './discovery.ts'
 import { DpopProofs, newDpopKey } from './dpop.ts'
@@ -373,6 +374,37 @@ export class OpenidProvider {
 
   async verifyLogoutToken(logout_token: string): Promise<LogoutToken> {
     return verifyLogoutToken(logout_token, this.#expectations(await this.#discovery.provider()))
+  }
+
+  /**
+   * Verifies a JWT access token for an API.
+   * @throws {GatewayError} `ERR_TOKEN_INVALID`, or `ERR_PROVIDER_UNAVAILABLE` without keys
+   */
+  async verifyAccessToken(token: string, accepts: AccessTokensConfig): Promise<VerifiedAccessToken> {
+    return verifyAccessToken(token, { config: this.config, keys: this.#keys, accepts, now: this.#clock.now() })
+  }
+
+  /**
+   * Asks the provider about an access token (RFC 7662). The response may be a JWT (RFC 9701).
+   * @throws {GatewayError} `ERR_TOKEN_INVALID`, or `ERR_PROVIDER_UNAVAILABLE` without a usable
+   * response
+   */
+  async introspect(token: string, accepts: AccessTokensConfig): Promise<VerifiedAccessToken> {
+    const { configuration } = await this.#discovery.provider()
+    if (configuration.serverMetadata().introspection_endpoint === undefined)
+      throw new GatewayError(
+        'ERR_PROVIDER_UNAVAILABLE',
+        'its metadata has no introspection_endpoint: use access_tokens.check: jwt',
+      )
+    const response = await client
+      .tokenIntrospection(configuration, token, { token_type_hint: 'access_token' })
+      .catch((cause: unknown) => {
+        if (cause instanceof GatewayError) throw cause
+        throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the introspection failed: ${reason(cause)}`, { cause })
+      })
+    return readIntrospection(response as Record<string, unknown>, token, {
+      ...{ config: this.config, accepts, now: this.#clock.now() },
+    })
   }
 
   #expectations(found: DiscoveredProvider): TokenExpectations {

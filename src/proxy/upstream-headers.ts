@@ -10,6 +10,8 @@ export interface UpstreamHeadersInput {
   readonly isWithheldCookie: (name: string) => boolean
   /** The cookies that the gateway keeps for the upstream, as in a `Cookie` field. */
   readonly keptCookies: string | undefined
+  /** Whether the upstream does not receive `Authorization` of the client. Absent: it does. */
+  readonly withholdsAuthorization?: boolean | undefined
   readonly host: string
   readonly forwarded: ForwardedFacts
   readonly requestId: string
@@ -77,6 +79,7 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
     const treatment = input.fields.treatmentOf(name)
     if (treatment === 'withheld' || (listed.size > 0 && listed.has(name.toLowerCase()))) continue
     if (treatment === 'passed') {
+      if (input.withholdsAuthorization === true && name.toLowerCase() === 'authorization') continue
       fields.push(name, value)
     } else if (treatment === 'cookie') {
       const cookies = [withoutWithheld(value, input.isWithheldCookie), keptCookies].filter((part) => part !== undefined)

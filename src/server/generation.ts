@@ -43,6 +43,7 @@ import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
 import { SignedIdentities } from '../signing/signed-identity.ts'
 import { algorithmsOf, SigningKeys } from '../signing/signing-keys.ts'
+import { AccessTokens } from '../tokens/access-tokens.ts'
 import { createApp } from './endpoints.ts'
 import type { ListenerHandlers } from './listener.ts'
 import { Realms } from './realms.ts'
@@ -123,6 +124,9 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   const realms = new Realms(config, {
     ...{ store, sessions, endings, keyring, providerCookie, clock, log, audit, metrics },
   })
+  const accessTokens = new AccessTokens({ clock })
+  endings.onEnded((keys) => accessTokens.noteEnded(keys))
+  endings.onLogoutOrder((tag) => accessTokens.noteEndedTag(tag))
   const pages = new Pages(config.pages, config.reservedPrefix)
   const upstreams = new Upstreams(config.upstreams, {
     isTracing: parts.tracer !== undefined,
@@ -147,6 +151,8 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   })
   const admit = createAdmit(config, {
     identify: (header, upstream) => identify(header, realms.ofUpstream(upstream), expiredCookies),
+    identifyToken: (token, upstream, accepts) =>
+      accessTokens.identify(token, upstream, accepts, realms.ofUpstream(upstream)),
     identities: new SignedIdentities(config, { keys: signingKeys, clock }),
     isStrict: cookie.isStrict,
     ...{ clock, log },

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { atMost } from '../core/at-most.ts'
 import type { Clock } from '../core/clock.ts'
-import type { SessionKey } from '../core/names.ts'
+import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { Audit, Cause } from '../observe/audit.ts'
@@ -80,6 +80,7 @@ interface Order<T> {
 export class SessionEndings {
   readonly #parts: SessionEndingsParts
   readonly #listeners: EndingListener[] = []
+  readonly #orderListeners: ((tag: SidTag | SubTag) => void)[] = []
   /** The results of pending endings, for a caller that repeats its order. */
   readonly #completedLate = new LRUCache<SessionKey, Ended>(atMost(1_000))
 
@@ -90,6 +91,14 @@ export class SessionEndings {
   /** Calls `listener` for all sessions that end, in this process or in another one. */
   onEnded(listener: EndingListener): void {
     this.#listeners.push(listener)
+  }
+
+  /**
+   * Calls `listener` for each Logout Token that this process receives, also for one that ends no
+   * session here: with the tag of its `sid`, or of its `sub`.
+   */
+  onLogoutOrder(listener: (tag: SidTag | SubTag) => void): void {
+    this.#orderListeners.push(listener)
   }
 
   /** Removes ended sessions from the memory of this process and tells the listeners. */
@@ -126,6 +135,7 @@ export class SessionEndings {
   async endSid(sid: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
     const { caches, store } = this.#parts
     const tag = sidTag(order.audience, sid)
+    for (const listener of this.#orderListeners) listener(tag)
     const ended = await this.#carryOut({
       name: jtiOf(order),
       scope: tag,
@@ -146,6 +156,7 @@ export class SessionEndings {
     const { audience } = order
     const { caches, store } = this.#parts
     const tag = subTag(audience, sub)
+    for (const listener of this.#orderListeners) listener(tag)
     const ended = await this.#carryOut({
       name: jtiOf(order),
       scope: tag,

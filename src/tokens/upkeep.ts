@@ -66,7 +66,8 @@ export class Upkeep {
     const pausing = failure !== undefined && isWithin(pauseMs ?? 0, failure.at, now)
     if (isWaitedFor) {
       if (pausing) return Promise.reject(failure.error)
-      // What is under way may be less than what is due: UserInfo is read, and the token has expired.
+      // What is under way may be less than what is due: UserInfo is read, and the token has
+      // expired.
       const joins = this.#underWay.has(session.key)
       const work = this.#run(session, due)
       return joins ? work.then((found) => found && this.fresh(found)) : work

@@ -407,3 +407,32 @@ test('Constants and facts about the request are shown, secrets are not', async (
   assert.match(out, /X-Real-IP: 192\.0\.2\.7\n/)
   assert.doesNotMatch(out, /correct horse/)
 })
+
+test('An access token is explained with the claims of --as, and not without them', async (t) => {
+  const config = `version: 1
+external_url: https://orders.example.com
+provider: { issuer: https://id.example.com, client_id: orders, client_secret: { env: CLIENT_SECRET } }
+upstreams:
+  orders:
+    url: http://127.0.0.1:3000
+    headers: { X-Remote-User: sub }
+    access_tokens: { audience: [api], scopes: [read] }
+    rules: [{ path: /api/*, access_tokens: true }]
+    tests:
+      - { as: { sub: jane, scope: read }, bearer: true, get: /api/x, expect: pass, headers: { X-Remote-User: jane } }
+      - { as: { sub: jane }, bearer: true, get: /api/x, expect: forbidden }
+      - { as: { sub: jane, scope: read }, bearer: true, get: /, expect: sign_in }
+      - { get: /api/x, expect: sign_in }
+`
+  const url = 'https://orders.example.com/api/x'
+  const bearer = ['-H', 'Authorization: Bearer x', 'GET', url]
+  const accepted = await explained(t, ['--as', 'CLAIMS', ...bearer], { sub: 'jane', scope: 'read' }, config)
+  assert.match(accepted.out, /requires a sign-in or an access token/)
+  assert.match(accepted.out, /access token +used instead of a session; of jane/)
+  assert.match(accepted.out, /Authorization.* the access token is for the gateway/)
+  const lacking = await explained(t, ['--as', 'CLAIMS', ...bearer], { sub: 'jane' }, config)
+  assert.match(lacking.out, /scopes +the token lacks read/)
+  assert.match(lacking.out, /403 .*\n[^]*ERR_TOKEN_SCOPE/)
+  const unknown = await explained(t, bearer, {}, config)
+  assert.match(unknown.out, /ERR_TOKEN_INVALID/)
+})

@@ -62,6 +62,7 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
       { ...header, name: 'X-Email' },
     ],
     signedIdentity: undefined,
+    accessTokens: undefined,
     rules: [],
     trustedOrigins: [],
     cors: undefined,

@@ -25,6 +25,7 @@ export function upstream({
     originHeader: 'client',
     headers: [],
     signedIdentity: undefined,
+    accessTokens: undefined,
     rules: [],
     trustedOrigins: [],
     cors: undefined,

@@ -7,6 +7,7 @@ import { parseSubnet } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import type { HeaderConfig, Networks, RequirementConfig, RuleConfig } from '../model.ts'
 import type { List, RequirementSettings, RuleSettings } from '../settings.ts'
+import { readRuleTokens } from './access-tokens.ts'
 import { present, readDuration } from './build-context.ts'
 import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
@@ -20,7 +21,7 @@ export function readRule(
   settings: RuleSettings,
   at: string,
   inherited: readonly HeaderConfig[],
-  context: HeaderContext,
+  context: HeaderContext & { readonly takesTokens: boolean },
 ): RuleConfig[] {
   const { report } = context
   const require = readRequirements(settings.require, below(at, 'require'), context)
@@ -59,6 +60,7 @@ export function readRule(
       require,
       mode: settings.mode,
       ...readStepUp(settings, below(at, 'step_up'), report),
+      ...readRuleTokens(settings, below(at, 'access_tokens'), context.takesTokens, report),
       ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
     },
   ]

@@ -6,6 +6,7 @@ import { didYouMean } from '../document/did-you-mean.ts'
 import { below, type Report } from '../document/report.ts'
 import type { CorsConfig, EmbeddedTest, LogoutCall, LogoutLink, ProviderConfig, UpstreamConfig } from '../model.ts'
 import type { List, LogoutCallSettings, LogoutLinkSettings, TestSettings, UpstreamSettings } from '../settings.ts'
+import { readAccessTokens } from './access-tokens.ts'
 import { present, readDuration, readOrigin, standInUrl } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
 import { withLongNames } from './claim-names.ts'
@@ -17,7 +18,7 @@ import { readSignedIdentity } from './signed-identity.ts'
 /** What an upstream needs from the rest of the file. */
 export interface UpstreamContext extends HeaderContext {
   readonly externalUrl: URL
-  readonly providers: readonly Pick<ProviderConfig, 'name'>[]
+  readonly providers: readonly Pick<ProviderConfig, 'name' | 'client_id'>[]
 }
 
 export function buildUpstream(
@@ -40,11 +41,12 @@ export function buildUpstream(
     readLogoutLink(link, below(below(own('logout'), 'paths'), index), report),
   )
   const trustedOrigins = readTrustedOrigins(settings.trusted_origins, own('trusted_origins'), report)
+  const providers = readProviders(settings.providers, own('providers'), context)
   return {
     name,
     place: report.keyPlace(at),
     hosts: readHosts(settings, externalUrl, own('hosts'), report),
-    providers: readProviders(settings.providers, own('providers'), context),
+    providers,
     path,
     url: settings.forward_auth === true ? otherProxyUrl : readUrl(settings.url, own('url'), report),
     forwardAuth: settings.forward_auth === true,
@@ -71,8 +73,15 @@ export function buildUpstream(
     headers,
     signedIdentity: readSignedIdentity(settings.signed_identity, own('signed_identity'), name, context),
     rules: present(settings.rules).flatMap(([index, rule]) =>
-      readRule(rule, below(own('rules'), index), headers, context),
+      readRule(rule, below(own('rules'), index), headers, {
+        ...context,
+        takesTokens: settings.access_tokens !== undefined,
+      }),
     ),
+    accessTokens: readAccessTokens(settings.access_tokens, own('access_tokens'), {
+      report,
+      providers: context.providers.filter((provider) => providers.includes(provider.name)),
+    }),
     trustedOrigins,
     cors: readCors(settings.cors, trustedOrigins, own('cors'), report),
     cache: settings.cache,
@@ -279,11 +288,14 @@ function readTest(
       below(at, 'headers'),
       `cannot be tested with expect: ${settings.expect}, because the upstream gets no request`,
     )
+  if (settings.bearer && settings.as === undefined)
+    report.error(below(at, 'bearer'), 'needs as beside it: the claims of the access token')
   return [
     {
       place: report.keyPlace(at),
       setting: report.pathText(at),
       as: settings.as && withLongNames(settings.as, claims),
+      bearer: settings.bearer,
       method: method.toUpperCase(),
       path: settings[method] ?? '/',
       from: from && report.parse(below(at, 'from'), undefined, () => parseClientAddress(from)),

@@ -16,6 +16,8 @@ export const de: Messages = {
     ERR_TOO_MANY_REQUESTS: 'Aus Ihrem Netzwerk kamen zu viele Anfragen.',
     ERR_UNAUTHENTICATED: 'Bitte melden Sie sich an.',
     ERR_STEP_UP: 'Bitte melden Sie sich für diese Seite erneut an.',
+    ERR_TOKEN_INVALID: 'Das Zugriffstoken wird nicht akzeptiert.',
+    ERR_TOKEN_SCOPE: 'Das Zugriffstoken erlaubt diese Anfrage nicht.',
     ERR_FORBIDDEN: 'Sie sind angemeldet, haben aber keinen Zugriff auf diese Seite.',
     ERR_CLAIM_ABSENT: 'Sie sind angemeldet, haben aber keinen Zugriff auf diese Seite.',
     ERR_CROSS_SITE: 'Diese Anfrage kam von einer anderen Website und wurde nicht ausgeführt.',

@@ -16,6 +16,8 @@ export const fr: Messages = {
     ERR_TOO_MANY_REQUESTS: 'Votre réseau a envoyé trop de demandes.',
     ERR_UNAUTHENTICATED: 'Veuillez vous connecter.',
     ERR_STEP_UP: 'Veuillez vous connecter à nouveau pour cette page.',
+    ERR_TOKEN_INVALID: 'Le jeton d’accès n’est pas accepté.',
+    ERR_TOKEN_SCOPE: 'Le jeton d’accès n’autorise pas cette requête.',
     ERR_FORBIDDEN: 'Votre compte n’a pas accès à cette page.',
     ERR_CLAIM_ABSENT: 'Votre compte n’a pas accès à cette page.',
     ERR_CROSS_SITE: 'Cette demande provenait d’un autre site et n’a pas été exécutée.',

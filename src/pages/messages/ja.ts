@@ -16,6 +16,8 @@ export const ja: Messages = {
     ERR_TOO_MANY_REQUESTS: 'お使いのネットワークからのリクエストが多すぎます。',
     ERR_UNAUTHENTICATED: 'サインインしてください。',
     ERR_STEP_UP: 'このページを開くには、もう一度サインインしてください。',
+    ERR_TOKEN_INVALID: 'アクセストークンは受け付けられません。',
+    ERR_TOKEN_SCOPE: 'このアクセストークンでは、このリクエストは許可されていません。',
     ERR_FORBIDDEN: 'サインインしていますが、このページを開く権限がありません。',
     ERR_CLAIM_ABSENT: 'サインインしていますが、このページを開く権限がありません。',
     ERR_CROSS_SITE: 'このリクエストは別のサイトから送られたため、実行されませんでした。',

@@ -1,0 +1,184 @@
+import { LRUCache } from 'lru-cache'
+import type { AccessTokensConfig, ProviderConfig, UpstreamConfig } from '../config/model.ts'
+import { atMost } from '../core/at-most.ts'
+import type { Clock } from '../core/clock.ts'
+import { type ErrorCode } from '../core/error-codes.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
+import { sha256 } from '../core/random.ts'
+import { SingleFlight } from '../core/single-flight.ts'
+import type { Authentication } from '../core/step-up.ts'
+import { unverifiedPayload, type VerifiedAccessToken } from '../provider/access-token.ts'
+import type { OpenidProvider } from '../provider/openid-provider.ts'
+import { sidTag, type StoredSession, subTag, tagOf } from '../session/record.ts'
+import { claimsOfSession } from '../session/session-claims.ts'
+
+/** The longest access token, in characters. */
+export const longestAccessToken = 16 * 1024
+/** The largest size of all tokens whose result is kept, in characters. */
+const maxCached = 32 * 1024 * 1024
+/** How many introspections run at once. Each one occupies a connection to the provider. */
+const maxUnderWay = 64
+/** How many endings are remembered, and for how long, in ms. */
+const maxEndings = 100_000
+const rememberEndingMs = 24 * 60 * 60 * 1000
+
+/** A provider whose tokens are accepted. */
+export interface Issuer {
+  readonly config: Pick<ProviderConfig, 'issuer' | 'clockToleranceMs' | 'renamedClaims'>
+  readonly audience: string
+  readonly provider: Pick<OpenidProvider, 'verifyAccessToken' | 'introspect'>
+}
+
+/**
+ * Who sends a request with an access token. `session` has the form of a session, so that headers
+ * and rules read its claims. It is in no store, and its key leads to nothing.
+ */
+export type TokenIdentity =
+  | { readonly kind: 'accepted'; readonly session: StoredSession; readonly clockToleranceMs: number }
+  | { readonly kind: 'refused'; readonly why: string }
+  | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
+
+type Accepted = Extract<TokenIdentity, { kind: 'accepted' }>
+
+interface Cached {
+  readonly accepted: Accepted
+  readonly tags: readonly string[]
+  /** Endings before this time do not count: when the JWT was issued, or the provider was asked. */
+  readonly since: number
+  /** Until when the result is used, in ms since the epoch. */
+  readonly until: number
+  readonly characters: number
+}
+
+/**
+ * Verifies access tokens, once for each token and upstream. A result is used until the token
+ * expires, or for the time of `introspection_cache`. An ended session ends the tokens of its `sid`
+ * that were issued before.
+ */
+export class AccessTokens {
+  readonly #clock: Clock
+  readonly #cache = new LRUCache<string, Cached>({
+    maxSize: maxCached,
+    sizeCalculation: ({ characters }) => 2 * characters + 1024,
+  })
+  readonly #underWay = new SingleFlight<string, Cached>()
+  /** The tag of a `sid` or `sub` → when its sessions ended, in ms since the epoch. */
+  readonly #endings = new LRUCache<string, number>(atMost(maxEndings))
+
+  constructor({ clock }: { readonly clock: Clock }) {
+    this.#clock = clock
+  }
+
+  /** Ends the tokens of the `sid` of these sessions. */
+  noteEnded(keys: readonly SessionKey[]): void {
+    for (const key of keys) this.noteEndedTag(tagOf(key))
+  }
+
+  /** Ends the tokens of one `sid`, or of one `sub`. */
+  noteEndedTag(tag: SidTag | SubTag): void {
+    this.#endings.set(tag, this.#clock.now())
+  }
+
+  /**
+   * Who sends a request with this token, for an upstream. Returns no promise when the token was
+   * verified before.
+   * @param issuers the providers of the upstream
+   */
+  identify(
+    token: string,
+    upstream: Pick<UpstreamConfig, 'name'>,
+    accepts: AccessTokensConfig,
+    issuers: readonly Issuer[],
+  ): TokenIdentity | Promise<TokenIdentity> {
+    if (token.length > longestAccessToken)
+      return { kind: 'refused', why: `access token refused: it is longer than ${longestAccessToken} characters` }
+    const key = sha256('access_token', upstream.name, token)
+    const cached = this.#cache.get(key)
+    const isCurrent = cached !== undefined && this.#clock.now() < cached.until
+    // After an ending, the provider is asked again.
+    if (isCurrent && (accepts.check === 'jwt' || !this.#hasEnded(cached))) return this.#unlessEnded(cached)
+    if (accepts.check === 'introspection' && this.#underWay.size >= maxUnderWay)
+      return { kind: 'unavailable', code: 'ERR_PROVIDER_UNAVAILABLE', why: 'too many introspections are under way' }
+    return this.#underWay
+      .run(key, () => this.#check(token, key, accepts, issuers))
+      .then((found) => this.#unlessEnded(found), refusalFrom)
+  }
+
+  #unlessEnded(cached: Cached): TokenIdentity {
+    return this.#hasEnded(cached)
+      ? { kind: 'refused', why: 'access token refused: its session has ended' }
+      : cached.accepted
+  }
+
+  #hasEnded({ tags, since }: Cached): boolean {
+    const now = this.#clock.now()
+    return tags.some((tag) => {
+      const at = this.#endings.get(tag)
+      return at !== undefined && now - at < rememberEndingMs && since <= at
+    })
+  }
+
+  async #check(token: string, key: string, accepts: AccessTokensConfig, issuers: readonly Issuer[]): Promise<Cached> {
+    const began = this.#clock.now()
+    const issuer = issuerOf(token, accepts, issuers)
+    const { provider, config } = issuer
+    const isJwt = accepts.check === 'jwt'
+    const verified = await (isJwt ? provider.verifyAccessToken(token, accepts) : provider.introspect(token, accepts))
+    const session = sessionOf(token, key, verified, issuer, began)
+    const found: Cached = {
+      accepted: { kind: 'accepted', session, clockToleranceMs: config.clockToleranceMs },
+      tags: [
+        subTag(issuer.audience, verified.sub),
+        ...(verified.sid === undefined ? [] : [sidTag(issuer.audience, verified.sid)]),
+      ],
+      since: isJwt ? (verified.issuedAt ?? -Infinity) : began,
+      until: Math.min(verified.expiresAt ?? Infinity, isJwt ? Infinity : began + accepts.introspectionCacheMs),
+      characters: token.length,
+    }
+    if (found.until > this.#clock.now()) this.#cache.set(key, found)
+    return found
+  }
+}
+
+/** @throws {GatewayError} `ERR_TOKEN_INVALID` */
+function issuerOf(token: string, { check }: AccessTokensConfig, issuers: readonly Issuer[]): Issuer {
+  const iss = check === 'jwt' ? unverifiedPayload(token)?.iss : undefined
+  const found = check === 'jwt' ? issuers.find(({ config }) => config.issuer === iss) : issuers[0]
+  if (found !== undefined) return found
+  const why = iss === undefined ? 'it is not a JWT with "iss"' : '"iss" is not a provider of the upstream'
+  throw new GatewayError('ERR_TOKEN_INVALID', `access token refused: ${why}`)
+}
+
+function refusalFrom(error: unknown): TokenIdentity {
+  if (!(error instanceof GatewayError)) throw error
+  const { code, message: why } = error
+  if (code === 'ERR_TOKEN_INVALID') return { kind: 'refused', why }
+  return { kind: 'unavailable', code: 'ERR_PROVIDER_UNAVAILABLE', why }
+}
+
+function sessionOf(
+  token: string,
+  key: string,
+  { iss, sub, sid, issuedAt = 0, expiresAt = Infinity, claims }: VerifiedAccessToken,
+  { audience, config }: Issuer,
+  now: number,
+): StoredSession {
+  const who = { iss, sub, ...(sid === undefined ? {} : { sid }) }
+  const record = {
+    ...who,
+    created_at: issuedAt,
+    absolute_expires_at: expiresAt,
+    tokens: { access_token: token, obtained_at: issuedAt, id_token: '' },
+    claims: claimsOfSession(claims, who, undefined, config.renamedClaims),
+    userinfo_read_at: issuedAt,
+    authentication: authenticationIn(claims, now + config.clockToleranceMs),
+  }
+  return { key: `token:${key.slice(0, 32)}` as SessionKey, audience, version: 1, record, bytes: 0 }
+}
+
+/** RFC 9068 §2.2.1. A time in the future, such as one in ms, would never be too old. */
+function authenticationIn({ acr, auth_time }: VerifiedAccessToken['claims'], latest: number): Authentication {
+  const isKnown = typeof auth_time === 'number' && auth_time * 1000 <= latest
+  return { ...(typeof acr === 'string' && { acr }), ...(isKnown && { auth_time: auth_time * 1000 }) }
+}
