@@ -10,6 +10,7 @@ import type { Admission, Denial, FormAdmission, ObservedDenial } from '../gate/a
 import type { Admit } from '../gate/admit.ts'
 import type { CorsFields } from '../gate/cors.ts'
 import { refusalOf } from '../gate/refusal.ts'
+import { type ResourceMetadata, resourceMetadata } from '../gate/resource-metadata.ts'
 import { startPageOf } from '../gate/upstreams-of-host.ts'
 import { initiatorOf } from '../http/endpoint-request.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
@@ -23,6 +24,7 @@ import {
   clearCache,
   cookies,
   empty,
+  json,
   redirect,
   type Response,
   withHeaders,
@@ -106,7 +108,7 @@ interface ReadContent {
   readonly same?: ReplacedContent
 }
 
-type HandlerConfig = Pick<GatewayConfig, 'reservedPrefix' | 'limits' | 'externalUrl' | 'upstreams'>
+type HandlerConfig = Pick<GatewayConfig, 'reservedPrefix' | 'limits' | 'externalUrl' | 'upstreams' | 'providers'>
 
 /**
  * Handles each request of one generation: an endpoint of the gateway serves it, or the proxy
@@ -116,11 +118,14 @@ export class RequestHandler implements ListenerHandlers {
   readonly upgradeProtocols: readonly string[]
   readonly #config: HandlerConfig
   readonly #parts: RequestHandlerParts
+  /** Whether an upstream has metadata about its access tokens. */
+  readonly #hasMetadata: boolean
 
   constructor(config: HandlerConfig, parts: RequestHandlerParts) {
     this.upgradeProtocols = listedProtocols(config.upstreams)
     this.#config = config
     this.#parts = parts
+    this.#hasMetadata = config.upstreams.some(({ accessTokens }) => accessTokens?.metadata === true)
   }
 
   closeEndlessStreams(): void {
@@ -138,6 +143,11 @@ export class RequestHandler implements ListenerHandlers {
         method: facts.method,
         url: facts.target.path + facts.target.query,
       })
+    }
+    if (this.#hasMetadata) {
+      const { method, host, target } = facts
+      const metadata = resourceMetadata({ method, host, path: target.path }, this.#config)
+      if (metadata !== undefined) return respond(req, res, record, metadataResponse(metadata))
     }
     const cors = this.#parts.cors(facts)
     if (cors !== undefined) addToResponses(req, cors)
@@ -521,6 +531,14 @@ function denialFields(
     ...(rule.name !== undefined && { rule_name: rule.name }),
     ...{ method, path: withoutParameters(path) },
   }
+}
+
+/** The metadata is public, and clients in browsers read it too. */
+function metadataResponse(metadata: ResourceMetadata): Response {
+  return json(200, metadata, {
+    'Cache-Control': 'public, max-age=300',
+    'Access-Control-Allow-Origin': '*',
+  })
 }
 
 function respond(
