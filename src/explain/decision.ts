@@ -14,6 +14,7 @@ import type { CorsFields } from '../gate/cors.ts'
 import { crossSiteReason } from '../gate/cross-site.ts'
 import type { Identity, RealmOfPerson } from '../gate/identify.ts'
 import { refusalOf } from '../gate/refusal.ts'
+import { resourceMetadata } from '../gate/resource-metadata.ts'
 import { upstreamsOfHost } from '../gate/upstreams-of-host.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { hasBody } from '../http/request-body.ts'
@@ -106,6 +107,11 @@ export function explain(
       return { steps, decision: atEndpoint(received, req.headers, who, config) }
     }
     const facts = askedWhereNeeded(received, config)
+    if (!switches && resourceMetadata({ ...facts, path: facts.target.path }, config) !== undefined)
+      return {
+        steps,
+        decision: { outcome: 'own_url', why: 'the gateway itself publishes metadata here (access_tokens.metadata)' },
+      }
     const route = createRouteTable(config.upstreams).route(
       facts.host,
       facts.method,

@@ -1,6 +1,7 @@
 import type { RuleConfig, UpstreamConfig } from '../config/model.ts'
 import type { BearerChallenge } from '../core/bearer-challenge.ts'
 import type { Claims, JsonValue } from '../core/claims.ts'
+import { metadataUrl } from './resource-metadata.ts'
 
 export type { TokenIdentity } from '../tokens/access-tokens.ts'
 
@@ -43,5 +44,6 @@ export function challengeOf(
   error?: BearerChallenge['error'],
 ): BearerChallenge {
   const scopes = [...new Set([...(upstream.accessTokens?.scopes ?? []), ...(rule.accessTokens?.scopes ?? [])])]
-  return { error, scopes, stepUp: error === 'insufficient_user_authentication' ? rule.stepUp : undefined }
+  const metadata = metadataUrl(upstream)
+  return { error, scopes, metadata, stepUp: error === 'insufficient_user_authentication' ? rule.stepUp : undefined }
 }

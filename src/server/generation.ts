@@ -125,8 +125,10 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     ...{ store, sessions, endings, keyring, providerCookie, clock, log, audit, metrics },
   })
   const accessTokens = new AccessTokens({ clock })
-  endings.onEnded((keys) => accessTokens.noteEnded(keys))
-  endings.onLogoutOrder((tag) => accessTokens.noteEndedTag(tag))
+  if (config.upstreams.some((upstream) => upstream.accessTokens !== undefined)) {
+    endings.onEnded((keys) => accessTokens.noteEnded(keys))
+    endings.onLogoutOrder((tag) => accessTokens.noteEndedTag(tag))
+  }
   const pages = new Pages(config.pages, config.reservedPrefix)
   const upstreams = new Upstreams(config.upstreams, {
     isTracing: parts.tracer !== undefined,

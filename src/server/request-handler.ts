@@ -11,6 +11,7 @@ import type { Admit } from '../gate/admit.ts'
 import type { CorsFields } from '../gate/cors.ts'
 import { denialFields } from '../gate/denial-fields.ts'
 import { refusalOf } from '../gate/refusal.ts'
+import { type ResourceMetadata, resourceMetadata } from '../gate/resource-metadata.ts'
 import { startPageOf } from '../gate/upstreams-of-host.ts'
 import { initiatorOf } from '../http/endpoint-request.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
@@ -24,6 +25,7 @@ import {
   clearCache,
   cookies,
   empty,
+  json,
   redirect,
   type Response,
   withHeaders,
@@ -113,7 +115,7 @@ interface ReadContent {
   readonly same?: ReplacedContent
 }
 
-type HandlerConfig = Pick<GatewayConfig, 'reservedPrefix' | 'limits' | 'externalUrl' | 'upstreams'>
+type HandlerConfig = Pick<GatewayConfig, 'reservedPrefix' | 'limits' | 'externalUrl' | 'upstreams' | 'providers'>
 
 /**
  * Handles each request of one generation: an endpoint of the gateway serves it, or the proxy
@@ -123,11 +125,14 @@ export class RequestHandler implements ListenerHandlers {
   readonly upgradeProtocols: readonly string[]
   readonly #config: HandlerConfig
   readonly #parts: RequestHandlerParts
+  /** Whether an upstream has metadata about its access tokens. */
+  readonly #hasMetadata: boolean
 
   constructor(config: HandlerConfig, parts: RequestHandlerParts) {
     this.upgradeProtocols = listedProtocols(config.upstreams)
     this.#config = config
     this.#parts = parts
+    this.#hasMetadata = config.upstreams.some(({ accessTokens }) => accessTokens?.metadata === true)
   }
 
   closeEndlessStreams(): void {
@@ -152,6 +157,11 @@ export class RequestHandler implements ListenerHandlers {
         method: facts.method,
         url: facts.target.path + facts.target.query,
       })
+    }
+    if (this.#hasMetadata) {
+      const { method, host, target } = facts
+      const metadata = resourceMetadata({ method, host, path: target.path }, this.#config)
+      if (metadata !== undefined) return respond(req, res, record, metadataResponse(metadata))
     }
     const cors = this.#parts.cors(facts)
     if (cors !== undefined) addToResponses(req, cors)
@@ -561,6 +571,14 @@ function tokenFields(
     ...{ iss, sub, code, reason: why, upstream: upstream.name, method, path: withoutParameters(path) },
     ...(typeof client_id === 'string' && { client_id }),
   }
+}
+
+/** The metadata is public, and clients in browsers read it too. */
+function metadataResponse(metadata: ResourceMetadata): Response {
+  return json(200, metadata, {
+    'Cache-Control': 'public, max-age=300',
+    'Access-Control-Allow-Origin': '*',
+  })
 }
 
 function respond(

@@ -14,7 +14,7 @@ import { sidTag, type StoredSession, subTag, tagOf } from '../session/record.ts'
 import { claimsOfSession } from '../session/session-claims.ts'
 
 /** The longest access token, in characters. */
-export const longestAccessToken = 16 * 1024
+const longestAccessToken = 16 * 1024
 /** The largest size of all tokens whose result is kept, in characters. */
 const maxCached = 32 * 1024 * 1024
 /** How many introspections run at once. Each one occupies a connection to the provider. */

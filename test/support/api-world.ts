@@ -50,6 +50,7 @@ export async function startApi(
   await once(application.listen(0, '127.0.0.1'), 'listening')
   t.after(() => application.close())
   const provider = await startSigningProvider(t)
+  Object.assign(provider.metadata, { introspection_endpoint: `${provider.issuer}/introspect` })
   let at = now
   const url = `http://127.0.0.1:${await freePort()}`
   const yaml = `version: 1
